@@ -1,0 +1,123 @@
+//! The registry of diagnostic codes. A code never changes its meaning.
+
+use std::fmt;
+
+/// What a command's exit status says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Exit {
+    /// A check the command makes came out negative (a wrong result, an unformatted file).
+    Check = 1,
+    /// The command line itself is wrong (clap's own status).
+    Usage = 2,
+    /// The program (or rule file, or cost model) is wrong.
+    Program = 3,
+    /// The input data are wrong.
+    Data = 4,
+    /// No device, or not the one asked for.
+    NoDevice = 5,
+    /// A device or its driver failed.
+    Device = 6,
+    /// Right, but not something patsat can do.
+    Limitation = 7,
+    /// The tuning store cannot be used.
+    Store = 8,
+    /// A file cannot be read or written.
+    Io = 9,
+    /// A bug in patsat.
+    Internal = 70,
+    /// Ctrl-C.
+    Interrupted = 130,
+}
+
+macro_rules! codes {
+    ($($variant:ident $text:literal $exit:ident $doc:literal;)*) => {
+        /// A stable diagnostic code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code { $(#[doc = $doc] $variant,)* }
+
+        impl Code {
+            /// Every code, in order.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The printed form, such as `E0101`.
+            pub fn as_str(self) -> &'static str { match self { $(Code::$variant => $text,)* } }
+
+            /// One sentence: what it means.
+            pub fn meaning(self) -> &'static str { match self { $(Code::$variant => $doc,)* } }
+
+            /// The exit status it leads to.
+            pub fn exit(self) -> Exit { match self { $(Code::$variant => Exit::$exit,)* } }
+        }
+    };
+}
+
+codes! {
+    Lex "E0101" Program "A character or literal that the language does not have.";
+    Parse "E0102" Program "The text does not follow the grammar.";
+    UnknownName "E0201" Program "A name that nothing defines.";
+    DuplicateName "E0202" Program "Two definitions of one name.";
+    Recursion "E0203" Program "A definition that mentions itself; definitions are inlined.";
+    NoEntry "E0204" Program "The file has no such entry.";
+    TypeMismatch "E0301" Program "An expression has another type than its place asks for.";
+    SizeMismatch "E0302" Program "Two lengths that must be equal are not.";
+    NotDivisible "E0303" Program "A length that a chunk, window or factor does not divide.";
+    Arity "E0304" Program "Too many or too few arguments.";
+    Ambiguous "E0305" Program "A type or size that nothing determines.";
+    IllNested "E0306" Program "A low-level pattern where the device hierarchy does not allow it.";
+    BadTerm "E0307" Program "A low-level term that is not well-formed.";
+    SizeUnknown "E0308" Program "A size without a value.";
+    SizeRange "E0309" Program "A size that is negative, overflows, or exceeds the device's memory.";
+    RuleParse "E0401" Program "A rule file that does not follow the grammar.";
+    RuleType "E0402" Program "A rule whose sides do not type-check or differ in type.";
+    RuleUnbound "E0403" Program "A rule whose right side mentions what its left side does not bind.";
+    RuleUnsound "E0404" Program "A rule that merged two types or values: it is not an equality.";
+    RuleLint "E0405" Program "A rule that breaks the rule discipline.";
+    CostModel "E0451" Program "A cost model that cannot be read.";
+    InputMissing "E0501" Data "An input that no value was given for.";
+    InputFormat "E0502" Data "A file that is not a readable .npy array.";
+    InputShape "E0503" Data "An input with another shape than its parameter.";
+    InputType "E0504" Data "An input with another element type than its parameter.";
+    Eval "E0505" Data "The program has no value on these inputs.";
+    NoOpenCl "E0601" NoDevice "No OpenCL loader or platform is installed.";
+    UnknownDevice "E0602" NoDevice "No device of that name or number.";
+    DeviceMemory "E0603" Device "The program needs more memory than the device has.";
+    Driver "E0604" Device "The device's driver reported an error.";
+    BuildFailed "E0605" Device "The driver did not build a kernel.";
+    KernelTimeout "E0606" Device "A kernel did not end in its time.";
+    KernelCrash "E0607" Device "A kernel took its process down.";
+    NoCandidate "E0608" Device "No candidate kernel survived building, checking and timing.";
+    WrongResult "E0609" Check "A kernel's result differs from the reference.";
+    NotYetCompiled "E0701" Limitation "A pattern that the interpreter runs but no kernel is generated for yet.";
+    NoTerm "E0702" Limitation "No legal low-level term was found for the program.";
+    NotSaturated "W0703" Limitation "Saturation stopped at a limit.";
+    KernelLimit "E0704" Limitation "A term that needs more than the device or the code generator offers.";
+    StoreLocked "E0801" Store "Another process holds the tuning store.";
+    StoreCorrupt "E0802" Store "The tuning store is not a readable database.";
+    StoreVersion "E0803" Store "The tuning store was written by a newer version.";
+    StoreFailed "E0804" Store "The tuning store could not be read or written.";
+    Io "E0901" Io "A file could not be read or written.";
+    Unformatted "E0902" Check "A file is not formatted.";
+    Usage "E0903" Usage "Arguments that do not go together.";
+    Interrupted "E0910" Interrupted "Interrupted; what was measured is kept.";
+    Internal "E0999" Internal "A bug in patsat.";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+
+    #[test]
+    fn codes_are_unique() {
+        let mut texts: Vec<_> = Code::ALL.iter().map(|c| c.as_str()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        assert_eq!(texts.len(), Code::ALL.len());
+    }
+}

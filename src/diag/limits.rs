@@ -1,0 +1,45 @@
+//! Every budget of the pipeline, named and defaulted once.
+
+use std::time::Duration;
+
+/// Budgets. Two runs with equal limits and no wall-clock limit reached give equal output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Saturation: most iterations.
+    pub iterations: usize,
+    /// Saturation: most e-nodes.
+    pub nodes: usize,
+    /// Saturation: most wall-clock time; `None` for runs whose output must not depend on it.
+    pub saturation_time: Option<Duration>,
+    /// Parsing: deepest nesting of expressions.
+    pub nesting: usize,
+    /// Extraction: terms kept for each skeleton.
+    pub terms_per_skeleton: usize,
+    /// Extraction: skeletons kept.
+    pub skeletons: usize,
+    /// Kernels: most elements of a private array that is unrolled into registers.
+    pub private_elements: usize,
+    /// Kernels: most iterations a loop is unrolled to.
+    pub unroll: usize,
+    /// Tuning: longest time one candidate may take to build.
+    pub build_time: Duration,
+    /// Tuning: longest time one candidate may take to run once.
+    pub run_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            iterations: 60,
+            nodes: 200_000,
+            saturation_time: Some(Duration::from_secs(60)),
+            nesting: 200,
+            terms_per_skeleton: 4,
+            skeletons: 400,
+            private_elements: 256,
+            unroll: 64,
+            build_time: Duration::from_secs(30),
+            run_time: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! patsat
+pub mod diag;
+pub mod lang;
