@@ -1,3 +1,4 @@
 //! patsat
 pub mod diag;
 pub mod lang;
+pub mod opencl;

@@ -1,0 +1,81 @@
+//! The host plan: everything needed to build and run a program's kernels, as plain data.
+//!
+//! It crosses the process boundary to the worker, goes into the store, and is what `--emit host` prints.
+
+use crate::lang::types::ScalarType;
+use serde::{Deserialize, Serialize};
+
+/// Kernels, buffers and launches of one program at one size.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HostPlan {
+    /// One OpenCL C translation unit with every kernel.
+    pub source: String,
+    /// Options for the OpenCL compiler.
+    pub options: String,
+    /// Every global buffer.
+    pub buffers: Vec<Buffer>,
+    /// Scalar inputs.
+    pub scalars: Vec<Scalar>,
+    /// Kernel launches, in order.
+    pub launches: Vec<Launch>,
+}
+
+/// One global buffer of scalars. Arrays of tuples are one buffer for each component.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Buffer {
+    /// The name kernels know it by.
+    pub name: String,
+    /// Element type as stored (`bool` as one byte).
+    pub elem: ScalarType,
+    /// Number of elements; may be 0 (the runtime then allocates one).
+    pub len: usize,
+    /// Where its contents come from or go to.
+    pub role: Role,
+}
+
+/// What a buffer is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Component `.1` of the entry's parameter `.0` (tuples flattened left to right).
+    Input(String, usize),
+    /// Between kernels.
+    Temp,
+    /// Component `.0` of the result (tuples flattened left to right). A scalar has length 1.
+    Output(usize),
+}
+
+/// A scalar argument.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Scalar {
+    /// The entry's parameter.
+    pub param: String,
+    /// Which component of it (tuples flattened).
+    pub component: usize,
+    /// Its type.
+    pub ty: ScalarType,
+}
+
+/// One kernel launch. `global` is a multiple of `local` in every dimension; a launch with a zero in
+/// `global` is skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Launch {
+    /// Kernel function name.
+    pub kernel: String,
+    /// Arguments, in the kernel's order.
+    pub args: Vec<Arg>,
+    /// Work-items in each dimension.
+    pub global: [usize; 3],
+    /// Work-group size in each dimension.
+    pub local: [usize; 3],
+}
+
+/// A kernel argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arg {
+    /// Index into [`HostPlan::buffers`].
+    Buffer(usize),
+    /// Index into [`HostPlan::scalars`].
+    Scalar(usize),
+}
