@@ -1,4 +1,5 @@
 //! patsat
+pub mod calculus;
 pub mod diag;
 pub mod lang;
 pub mod opencl;

@@ -1,0 +1,6 @@
+//! The closed, point-free calculus: sizes, types, scalar leaves, terms. Knows nothing of egg.
+
+pub mod scalar;
+pub mod size;
+pub mod term;
+pub mod ty;

@@ -1,0 +1,142 @@
+//! Types inside terms. Tuples are nested pairs: `(a, b, c)` is `(a, (b, c))`.
+
+use super::size::{Size, Sym};
+use crate::lang::types::ScalarType;
+use std::fmt;
+use std::sync::Arc;
+
+/// The type of a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ty {
+    /// The one value.
+    Unit,
+    /// One element.
+    Scalar(ScalarType),
+    /// So many elements in one vector. Inside is a scalar, or a rule's variable; vectors of pairs
+    /// are pairs of vectors: use [`Ty::vector`].
+    Vector(Size, Arc<Ty>),
+    /// Two components.
+    Pair(Arc<Ty>, Arc<Ty>),
+    /// So many elements.
+    Array(Size, Arc<Ty>),
+    /// A type variable of a rule.
+    Meta(Arc<str>),
+}
+
+/// The type of a function; every term is one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FnTy {
+    /// What it takes.
+    pub dom: Ty,
+    /// What it gives.
+    pub cod: Ty,
+}
+
+impl FnTy {
+    /// `dom -> cod`.
+    pub fn new(dom: Ty, cod: Ty) -> FnTy {
+        FnTy { dom, cod }
+    }
+}
+
+impl Ty {
+    /// `[n]t`.
+    pub fn array(n: &Size, t: &Ty) -> Ty {
+        Ty::Array(n.clone(), Arc::new(t.clone()))
+    }
+
+    /// `(a, b)`.
+    pub fn pair(a: &Ty, b: &Ty) -> Ty {
+        Ty::Pair(Arc::new(a.clone()), Arc::new(b.clone()))
+    }
+
+    /// `t` in vectors of `w`, component-wise over pairs; `None` for what has no vector form.
+    pub fn vector(w: &Size, t: &Ty) -> Option<Ty> {
+        match t {
+            Ty::Scalar(_) | Ty::Meta(_) => Some(Ty::Vector(w.clone(), Arc::new(t.clone()))),
+            Ty::Pair(a, b) => Some(Ty::pair(&Ty::vector(w, a)?, &Ty::vector(w, b)?)),
+            Ty::Unit | Ty::Vector(..) | Ty::Array(..) => None,
+        }
+    }
+
+    /// The inverse of [`Ty::vector`].
+    pub fn unvector(&self, w: &Size) -> Option<Ty> {
+        match self {
+            Ty::Vector(v, t) if v == w => Some((**t).clone()),
+            Ty::Pair(a, b) => Some(Ty::pair(&a.unvector(w)?, &b.unvector(w)?)),
+            _ => None,
+        }
+    }
+
+    /// A scalar, or pairs of scalars.
+    pub fn is_scalar(&self) -> bool {
+        match self {
+            Ty::Scalar(_) => true,
+            Ty::Pair(a, b) => a.is_scalar() && b.is_scalar(),
+            Ty::Unit | Ty::Vector(..) | Ty::Array(..) | Ty::Meta(_) => false,
+        }
+    }
+
+    /// A scalar or vector, or pairs of them: what fits in registers.
+    pub fn is_element(&self) -> bool {
+        match self {
+            Ty::Scalar(_) | Ty::Vector(..) => true,
+            Ty::Pair(a, b) => a.is_element() && b.is_element(),
+            Ty::Unit | Ty::Array(..) | Ty::Meta(_) => false,
+        }
+    }
+
+    /// The scalar (and vector) components in order, with the sizes of the arrays around each, outermost first.
+    pub fn components(&self) -> Vec<(Vec<Size>, Ty)> {
+        match self {
+            Ty::Unit => vec![],
+            Ty::Scalar(_) | Ty::Vector(..) | Ty::Meta(_) => vec![(vec![], self.clone())],
+            Ty::Pair(a, b) => [a.components(), b.components()].concat(),
+            Ty::Array(n, t) => {
+                let mut inner = t.components();
+                for (dims, _) in &mut inner {
+                    dims.insert(0, n.clone());
+                }
+                inner
+            }
+        }
+    }
+
+    /// Replaces type variables and size symbols; what has no replacement stays.
+    #[must_use]
+    pub fn substitute(
+        &self,
+        types: &dyn Fn(&str) -> Option<Ty>,
+        sizes: &dyn Fn(&Sym) -> Option<Size>,
+    ) -> Ty {
+        match self {
+            Ty::Unit | Ty::Scalar(_) => self.clone(),
+            Ty::Meta(m) => types(m).unwrap_or_else(|| self.clone()),
+            Ty::Vector(w, t) => {
+                let (w, t) = (w.substitute(sizes), t.substitute(types, sizes));
+                Ty::vector(&w, &t).unwrap_or(Ty::Vector(w, Arc::new(t)))
+            }
+            Ty::Pair(a, b) => Ty::pair(&a.substitute(types, sizes), &b.substitute(types, sizes)),
+            Ty::Array(n, t) => Ty::array(&n.substitute(sizes), &t.substitute(types, sizes)),
+        }
+    }
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ty::Unit => f.write_str("()"),
+            Ty::Scalar(s) => write!(f, "{s}"),
+            Ty::Vector(w, t) => write!(f, "<{w}>{t}"),
+            Ty::Pair(a, b) => write!(f, "({a}, {b})"),
+            Ty::Array(n, t) => write!(f, "[{n}]{t}"),
+            Ty::Meta(m) => write!(f, "?{m}"),
+        }
+    }
+}
+
+impl fmt::Display for FnTy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.dom, self.cod)
+    }
+}
