@@ -3,4 +3,5 @@
 pub mod scalar;
 pub mod size;
 pub mod term;
+pub mod text;
 pub mod ty;

@@ -124,6 +124,8 @@ pub enum Op {
     PadTo,
     /// `n r; A; : [n]A -> [r]A`: the elements, then the last one again; `r >= n`; of nothing, `r` is 0.
     PadLast,
+    /// `n r; A; : [n]A -> [r](bool, A)`: as [`Op::PadLast`], each element with whether it is one of the `n`.
+    Mask,
     /// `k n; A; : [n]A -> [k]A`: the first `k`.
     Take,
     /// `r n; A; : [n]A -> [r]A`: the last `r`.
@@ -154,6 +156,8 @@ pub enum Op {
     The,
     /// `; A; : A -> [1]A`
     Wrap,
+    /// `; A B; : A -> B`: a function variable of a rule; occurs in no program.
+    Meta(Arc<str>),
 }
 
 impl Op {
@@ -162,7 +166,7 @@ impl Op {
         match self {
             Op::Id | Op::Bang | Op::Lit(_) | Op::The | Op::Wrap => (0, 1, 0),
             Op::Compose | Op::Fork | Op::Bimap => (0, 0, 2),
-            Op::Fst | Op::Snd | Op::Input(_) => (0, 2, 0),
+            Op::Fst | Op::Snd | Op::Input(_) | Op::Meta(_) => (0, 2, 0),
             Op::SizeValue(_) | Op::Replicate | Op::Reverse | Op::Reorder | Op::Splat => (1, 1, 0),
             Op::Scalar(_) => (0, 0, 0),
             Op::Cond => (0, 0, 3),
@@ -177,6 +181,7 @@ impl Op {
             | Op::AsScalar
             | Op::Stride
             | Op::PadLast
+            | Op::Mask
             | Op::Take
             | Op::Drop
             | Op::Rotate => (2, 1, 0),
@@ -215,6 +220,7 @@ impl Op {
             | Op::Reorder
             | Op::PadTo
             | Op::PadLast
+            | Op::Mask
             | Op::Take
             | Op::Drop
             | Op::Slide
@@ -240,7 +246,8 @@ impl Op {
             | Op::Vectorize
             | Op::ToMem(_)
             | Op::Scatter
-            | Op::Histogram => false,
+            | Op::Histogram
+            | Op::Meta(_) => false,
         }
     }
 }
@@ -299,7 +306,7 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             Ty::pair(&args[0].cod, &args[1].cod),
         ),
         Op::Bang => FnTy::new(tys[0].clone(), Ty::Unit),
-        Op::Input(_) => FnTy::new(tys[0].clone(), tys[1].clone()),
+        Op::Input(_) | Op::Meta(_) => FnTy::new(tys[0].clone(), tys[1].clone()),
         Op::Lit(l) => FnTy::new(tys[0].clone(), Ty::Scalar(l.ty)),
         Op::SizeValue(t) => FnTy::new(tys[0].clone(), Ty::Scalar(*t)),
         Op::Scalar(f) => FnTy::new(f.dom.clone(), f.cod.clone()),
@@ -402,6 +409,10 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             FnTy::new(arr(&sizes[0], &args[0].cod), arr(&sizes[1], &args[0].cod))
         }
         Op::PadLast => FnTy::new(arr(&sizes[0], &tys[0]), arr(&sizes[1], &tys[0])),
+        Op::Mask => FnTy::new(
+            arr(&sizes[0], &tys[0]),
+            arr(&sizes[1], &Ty::pair(&Ty::Scalar(ScalarType::Bool), &tys[0])),
+        ),
         Op::Take | Op::Drop => FnTy::new(arr(&sizes[1], &tys[0]), arr(&sizes[0], &tys[0])),
         Op::Slide => FnTy::new(
             arr(&sizes[2], &tys[0]),

@@ -1,0 +1,31 @@
+//! Terms as text in the papers' notation, `join . mapWrg 0 (map abs) . split 128`: printed, and
+//! parsed back with types inferred from the argument's type on.
+
+mod infer;
+mod names;
+mod parse;
+mod print;
+mod raw;
+mod unify;
+
+pub use infer::{Context, Inferred, infer};
+pub use names::op_name;
+pub use parse::{parse_size, parse_term, parse_type};
+pub use raw::{Raw, RawKind};
+pub use unify::Unifier;
+
+use super::term::Term;
+use super::ty::Ty;
+use crate::diag::{Result, Source};
+use std::sync::Arc;
+
+/// Parses a closed term whose argument has type `dom`.
+///
+/// # Errors
+/// When the text does not parse or does not type-check, with the place.
+pub fn read_term(source: &Arc<Source>, dom: &Ty, context: &Context) -> Result<Term> {
+    let raw = parse_term(source, 0..source.text.len())?;
+    let mut unifier = Unifier::default();
+    let inferred = infer(source, &raw, dom, context, &mut unifier)?;
+    inferred.close(source, &unifier)
+}

@@ -1,0 +1,843 @@
+//! The parser of terms, sizes and types as text.
+
+use super::names::{FUNCTIONS, INFIX, SPELLINGS};
+use super::raw::{Raw, RawKind, RawPattern, RawScalar, RawScalarKind, TypedLeaf};
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::{Size, Sym};
+use crate::calculus::term::{MapKind, Op};
+use crate::calculus::ty::Ty;
+use crate::diag::{Code, Diagnostic, Limits, Result, Source, Span};
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use std::ops::Range;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Tok {
+    /// May hold dots: `n.t0`, `f32.i32`, `p.1`.
+    Ident(String),
+    /// `'name`.
+    Quoted(String),
+    /// Digits with an optional fraction, exponent and type.
+    Number(String),
+    /// A dot and a name, right after something: `.t0`.
+    Post(String),
+    Sym(&'static str),
+    End,
+}
+
+const SYMBOLS: &[&str] = &[
+    "->", "||", "&&", "==", "!=", "<=", ">=", "**", "(", ")", "[", "]", ",", "\\", "=", "<", ">",
+    "+", "-", "*", "/", "%", "^", "#", ".",
+];
+
+fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
+    let text = &source.text[..range.end];
+    let mut out: Vec<(Tok, Span)> = vec![];
+    let mut at = range.start;
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    while let Some(c) = text[at..].chars().next() {
+        let start = at;
+        if c.is_whitespace() {
+            at += c.len_utf8();
+            continue;
+        }
+        if text[at..].starts_with("--") {
+            at += text[at..].find('\n').unwrap_or(text.len() - at);
+            continue;
+        }
+        let run = |from: usize| {
+            text[from..]
+                .find(|c: char| !word(c))
+                .map_or(text.len(), |i| from + i)
+        };
+        let tok = if c.is_ascii_digit() {
+            at = run(at);
+            let digit = |i: usize| text.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
+            if text[at..].starts_with('.') && digit(at + 1) {
+                at = run(at + 1);
+            }
+            if text[..at].ends_with(['e', 'E']) && text[at..].starts_with('-') && digit(at + 1) {
+                at = run(at + 1);
+            }
+            Tok::Number(text[start..at].to_owned())
+        } else if c.is_alphabetic() || c == '_' {
+            at = run(at);
+            while text[at..].starts_with('.') && text[at + 1..].starts_with(word) {
+                at = run(at + 1);
+            }
+            Tok::Ident(text[start..at].to_owned())
+        } else if c == '\'' {
+            at = run(at + 1);
+            Tok::Quoted(text[start + 1..at].to_owned())
+        } else if c == '.' && text[at + 1..].starts_with(word) {
+            at = run(at + 1);
+            Tok::Post(text[start + 1..at].to_owned())
+        } else if let Some(s) = SYMBOLS.iter().find(|s| text[at..].starts_with(**s)) {
+            at += s.len();
+            Tok::Sym(s)
+        } else {
+            let span = Span::new(at, at + c.len_utf8());
+            return Err(
+                Diagnostic::error(Code::Parse, format!("unexpected character `{c}`"))
+                    .at(source, span, "not part of a term")
+                    .into(),
+            );
+        };
+        out.push((tok, Span::new(start, at)));
+    }
+    out.push((Tok::End, Span::new(range.end, range.end)));
+    Ok(out)
+}
+
+struct Parser<'a> {
+    source: &'a Arc<Source>,
+    toks: Vec<(Tok, Span)>,
+    pos: usize,
+    depth: usize,
+}
+
+/// Parses a term in `range` of the source.
+///
+/// # Errors
+/// [`Code::Parse`] with its place.
+pub fn parse_term(source: &Arc<Source>, range: Range<usize>) -> Result<Raw> {
+    whole(source, range, Parser::chain)
+}
+
+/// Parses a size in `range` of the source; names are dimensions.
+///
+/// # Errors
+/// [`Code::Parse`] with its place.
+pub fn parse_size(source: &Arc<Source>, range: Range<usize>) -> Result<Size> {
+    whole(source, range, Parser::size)
+}
+
+/// Parses a type in `range` of the source; names that are no scalar types are variables.
+///
+/// # Errors
+/// [`Code::Parse`] with its place.
+pub fn parse_type(source: &Arc<Source>, range: Range<usize>) -> Result<Ty> {
+    whole(source, range, Parser::ty)
+}
+
+fn whole<'a, T>(
+    source: &'a Arc<Source>,
+    range: Range<usize>,
+    parse: impl FnOnce(&mut Parser<'a>) -> Result<T>,
+) -> Result<T> {
+    let toks = lex(source, range)?;
+    let mut p = Parser {
+        source,
+        toks,
+        pos: 0,
+        depth: 0,
+    };
+    let out = parse(&mut p)?;
+    match p.peek() {
+        Tok::End => Ok(out),
+        _ => p.fail("the end"),
+    }
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> &Tok {
+        &self.toks[self.pos.min(self.toks.len() - 1)].0
+    }
+
+    fn span(&self) -> Span {
+        self.toks[self.pos.min(self.toks.len() - 1)].1
+    }
+
+    fn last(&self) -> Span {
+        self.toks[self.pos.saturating_sub(1)].1
+    }
+
+    fn next(&mut self) -> Tok {
+        let t = self.peek().clone();
+        self.pos += 1;
+        t
+    }
+
+    fn eat(&mut self, s: &str) -> bool {
+        let hit = matches!(self.peek(), Tok::Sym(t) if *t == s);
+        self.pos += usize::from(hit);
+        hit
+    }
+
+    fn word(&mut self, w: &str) -> bool {
+        let hit = matches!(self.peek(), Tok::Ident(t) if t == w);
+        self.pos += usize::from(hit);
+        hit
+    }
+
+    fn expect(&mut self, s: &str) -> Result<()> {
+        if self.eat(s) {
+            Ok(())
+        } else {
+            self.fail(&format!("`{s}`"))
+        }
+    }
+
+    fn expect_word(&mut self, s: &str) -> Result<()> {
+        if self.word(s) {
+            Ok(())
+        } else {
+            self.fail(&format!("`{s}`"))
+        }
+    }
+
+    fn fail<T>(&self, wanted: &str) -> Result<T> {
+        let found = match self.peek() {
+            Tok::End => "the end".to_owned(),
+            _ => format!("`{}`", &self.source.text[self.span().range()]),
+        };
+        Err(
+            Diagnostic::error(Code::Parse, format!("expected {wanted}, found {found}"))
+                .at(self.source, self.span(), "here")
+                .into(),
+        )
+    }
+
+    fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.depth += 1;
+        if self.depth > Limits::default().nesting {
+            return self.fail("a term that is nested less deeply");
+        }
+        let out = f(self);
+        self.depth -= 1;
+        out
+    }
+
+    fn chain(&mut self) -> Result<Raw> {
+        self.nested(|p| {
+            let start = p.span();
+            let mut parts = vec![p.application()?];
+            while p.eat(".") {
+                parts.push(p.application()?);
+            }
+            let span = start.to(p.last());
+            Ok(match parts.len() {
+                1 => parts.remove(0),
+                _ => Raw {
+                    kind: RawKind::Compose(parts),
+                    span,
+                },
+            })
+        })
+    }
+
+    fn application(&mut self) -> Result<Raw> {
+        let start = self.span();
+        if let Tok::Ident(name) = self.peek().clone() {
+            if let Some(s) = SPELLINGS.iter().find(|s| s.name == name) {
+                self.pos += 1;
+                let mut op = (s.op)();
+                if s.dim {
+                    op = self.dimension(op)?;
+                }
+                let sizes = (0..s.sizes)
+                    .map(|_| self.size_atom())
+                    .collect::<Result<_>>()?;
+                let args = (0..s.args).map(|_| self.atom()).collect::<Result<_>>()?;
+                return Ok(Raw {
+                    kind: RawKind::Op(op, sizes, args),
+                    span: start.to(self.last()),
+                });
+            }
+            let leaf = match name.as_str() {
+                "iota" => Some(TypedLeaf::Iota),
+                "sizeOf" => Some(TypedLeaf::SizeOf),
+                _ => None,
+            };
+            if let Some(leaf) = leaf {
+                self.pos += 1;
+                let (n, t) = (self.size_atom()?, self.scalar_type()?);
+                return Ok(Raw {
+                    kind: RawKind::Typed(leaf, n, t),
+                    span: start.to(self.last()),
+                });
+            }
+        }
+        self.atom()
+    }
+
+    fn dimension(&mut self, op: Op) -> Result<Op> {
+        let d = match self.peek() {
+            Tok::Number(n) if matches!(n.as_str(), "0" | "1" | "2") => n.as_bytes()[0] - b'0',
+            _ => return self.fail("a dimension: 0, 1 or 2"),
+        };
+        self.pos += 1;
+        Ok(match op {
+            Op::Map(MapKind::Glb(_)) => Op::Map(MapKind::Glb(d)),
+            Op::Map(MapKind::Wrg(_)) => Op::Map(MapKind::Wrg(d)),
+            Op::Map(MapKind::Lcl(_)) => Op::Map(MapKind::Lcl(d)),
+            other => other,
+        })
+    }
+
+    fn scalar_type(&mut self) -> Result<ScalarType> {
+        if let Tok::Ident(n) = self.peek()
+            && let Some(t) = ScalarType::from_name(n)
+        {
+            self.pos += 1;
+            return Ok(t);
+        }
+        self.fail("a scalar type")
+    }
+
+    fn atom(&mut self) -> Result<Raw> {
+        let start = self.span();
+        let simple = |kind, p: &Self| {
+            Ok(Raw {
+                kind,
+                span: start.to(p.last()),
+            })
+        };
+        match self.next() {
+            Tok::Ident(name) => {
+                if let Some(l) = word_literal(&name) {
+                    return simple(RawKind::Lit(l), self);
+                }
+                if let Some(op) = function(&name) {
+                    return simple(RawKind::ScalarOp(op), self);
+                }
+                match SPELLINGS.iter().find(|s| s.name == name) {
+                    Some(s) if s.sizes + s.args == 0 && !s.dim => {
+                        simple(RawKind::Op((s.op)(), vec![], vec![]), self)
+                    }
+                    Some(_) => {
+                        self.pos -= 1;
+                        self.fail("an argument (put an operator with arguments in parentheses)")
+                    }
+                    None => simple(RawKind::Name(name), self),
+                }
+            }
+            Tok::Quoted(name) => simple(RawKind::Name(name), self),
+            Tok::Number(n) => {
+                let l = self.number(&n, false)?;
+                simple(RawKind::Lit(l), self)
+            }
+            Tok::Sym("\\") => self.lambda(start),
+            Tok::Sym("(") => {
+                if let Tok::Sym(s) = self.peek().clone()
+                    && let Some((_, op, _)) = INFIX.iter().find(|(t, _, _)| *t == s)
+                    && matches!(self.toks.get(self.pos + 1), Some((Tok::Sym(")"), _)))
+                {
+                    self.pos += 2;
+                    return simple(RawKind::ScalarOp(*op), self);
+                }
+                if self.eat("-") {
+                    let l = self.negative()?;
+                    self.expect(")")?;
+                    return simple(RawKind::Lit(l), self);
+                }
+                let inner = self.chain()?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            _ => {
+                self.pos -= 1;
+                self.fail("a term")
+            }
+        }
+    }
+
+    fn negative(&mut self) -> Result<Lit> {
+        match self.next() {
+            Tok::Number(n) => self.number(&n, true),
+            Tok::Ident(n) => match word_literal(&n) {
+                Some(l) => Ok(Lit::float(l.ty, -l.as_float().unwrap_or(0.0))),
+                None => self.fail("a number"),
+            },
+            _ => {
+                self.pos -= 1;
+                self.fail("a number")
+            }
+        }
+    }
+
+    fn number(&self, text: &str, negative: bool) -> Result<Lit> {
+        let suffix = ScalarType::ALL
+            .into_iter()
+            .find(|t| text.ends_with(t.name()));
+        let digits = suffix.map_or(text, |t| &text[..text.len() - t.name().len()]);
+        let sign = if negative { -1.0 } else { 1.0 };
+        let point = digits.contains(['.', 'e', 'E']);
+        let ty = suffix.unwrap_or(if point {
+            ScalarType::F32
+        } else {
+            ScalarType::I32
+        });
+        let lit = if ty.is_float() {
+            // Each width is read from its own text so that it is rounded once.
+            match ty {
+                ScalarType::F32 => digits.parse::<f32>().ok().map(|x| sign * f64::from(x)),
+                _ => digits.parse::<f64>().ok().map(|x| sign * x),
+            }
+            .map(|x| Lit::float(ty, x))
+        } else {
+            digits
+                .parse::<i128>()
+                .ok()
+                .map(|v| Lit::int(ty, if negative { -v } else { v }))
+        };
+        match lit {
+            Some(l) => Ok(l),
+            None => Err(
+                Diagnostic::error(Code::Parse, format!("`{text}` is not a number"))
+                    .at(self.source, self.last(), "here")
+                    .into(),
+            ),
+        }
+    }
+
+    fn lambda(&mut self, start: Span) -> Result<Raw> {
+        let pattern = self.pattern()?;
+        self.expect("->")?;
+        let body = self.scalar()?;
+        Ok(Raw {
+            kind: RawKind::Lambda(pattern, body),
+            span: start.to(self.last()),
+        })
+    }
+
+    fn pattern(&mut self) -> Result<RawPattern> {
+        self.nested(|p| match p.next() {
+            Tok::Ident(n) if n == "_" => Ok(RawPattern::Ignore),
+            Tok::Ident(n) => Ok(RawPattern::Name(n)),
+            Tok::Sym("(") => {
+                if p.eat(")") {
+                    return Ok(RawPattern::Unit);
+                }
+                let first = p.pattern()?;
+                p.expect(",")?;
+                let second = p.pattern()?;
+                p.expect(")")?;
+                Ok(RawPattern::Pair(Box::new(first), Box::new(second)))
+            }
+            _ => {
+                p.pos -= 1;
+                p.fail("a pattern")
+            }
+        })
+    }
+
+    fn scalar(&mut self) -> Result<RawScalar> {
+        self.nested(|p| {
+            let start = p.span();
+            let done = |kind, p: &Self| {
+                Ok(RawScalar {
+                    kind,
+                    span: start.to(p.last()),
+                })
+            };
+            if p.word("if") {
+                let c = p.scalar()?;
+                p.expect_word("then")?;
+                let a = p.scalar()?;
+                p.expect_word("else")?;
+                let b = p.scalar()?;
+                return done(RawScalarKind::If(Box::new(c), Box::new(a), Box::new(b)), p);
+            }
+            if p.word("let") {
+                let name = p.name()?;
+                p.expect("=")?;
+                let a = p.scalar()?;
+                p.expect_word("in")?;
+                let b = p.scalar()?;
+                return done(RawScalarKind::Let(name, Box::new(a), Box::new(b)), p);
+            }
+            if p.word("loop") {
+                p.expect("(")?;
+                let acc = p.name()?;
+                p.expect("=")?;
+                let init = Box::new(p.scalar()?);
+                p.expect(")")?;
+                if p.word("while") {
+                    let cond = Box::new(p.scalar()?);
+                    p.expect_word("do")?;
+                    let body = Box::new(p.scalar()?);
+                    return done(RawScalarKind::While(acc, init, cond, body), p);
+                }
+                p.expect_word("for")?;
+                let i = p.name()?;
+                p.expect("<")?;
+                let bound = Box::new(p.scalar()?);
+                p.expect_word("do")?;
+                let body = Box::new(p.scalar()?);
+                return done(RawScalarKind::For(acc, init, i, bound, body), p);
+            }
+            p.infix(1)
+        })
+    }
+
+    fn infix(&mut self, level: u8) -> Result<RawScalar> {
+        let start = self.span();
+        let mut left = self.scalar_application()?;
+        while let Tok::Sym(s) = self.peek().clone() {
+            let Some((_, op, strength)) = INFIX.iter().find(|(t, _, _)| *t == s) else {
+                break;
+            };
+            if *strength < level {
+                break;
+            }
+            self.pos += 1;
+            let right = self.nested(|p| p.infix(strength + 1))?;
+            left = RawScalar {
+                kind: RawScalarKind::Op(*op, vec![left, right]),
+                span: start.to(self.last()),
+            };
+        }
+        Ok(left)
+    }
+
+    fn scalar_application(&mut self) -> Result<RawScalar> {
+        let start = self.span();
+        if let Tok::Ident(name) = self.peek().clone() {
+            if name == "sizeOf" {
+                self.pos += 1;
+                let (n, t) = (self.size_atom()?, self.scalar_type()?);
+                return Ok(RawScalar {
+                    kind: RawScalarKind::Size(n, t),
+                    span: start.to(self.last()),
+                });
+            }
+            if let Some(op) = function(&name) {
+                self.pos += 1;
+                let arity = match op {
+                    ScalarOp::Cast(_) => 1,
+                    _ => FUNCTIONS.iter().find(|f| f.1 == op).map_or(1, |f| f.2),
+                };
+                let args = (0..arity)
+                    .map(|_| self.scalar_atom())
+                    .collect::<Result<_>>()?;
+                return Ok(RawScalar {
+                    kind: RawScalarKind::Op(op, args),
+                    span: start.to(self.last()),
+                });
+            }
+        }
+        self.scalar_atom()
+    }
+
+    fn scalar_atom(&mut self) -> Result<RawScalar> {
+        let start = self.span();
+        let kind = match self.next() {
+            Tok::Ident(name) => {
+                if let Some(l) = word_literal(&name) {
+                    RawScalarKind::Lit(l)
+                } else {
+                    return self.projections(&name, start);
+                }
+            }
+            Tok::Quoted(name) => return self.projections(&name, start),
+            Tok::Number(n) => RawScalarKind::Lit(self.number(&n, false)?),
+            Tok::Sym("(") => {
+                if matches!(self.peek(), Tok::Sym("-")) {
+                    self.pos += 1;
+                    let l = self.negative()?;
+                    self.expect(")")?;
+                    RawScalarKind::Lit(l)
+                } else {
+                    let first = self.scalar()?;
+                    let mut e = if self.eat(",") {
+                        let second = self.scalar()?;
+                        RawScalarKind::Pair(Box::new(first), Box::new(second))
+                    } else {
+                        first.kind
+                    };
+                    self.expect(")")?;
+                    while let Tok::Post(p) = self.peek().clone() {
+                        self.pos += 1;
+                        let inner = RawScalar {
+                            kind: e,
+                            span: start.to(self.last()),
+                        };
+                        e = RawScalarKind::Proj(Box::new(inner), p == "1");
+                    }
+                    e
+                }
+            }
+            _ => {
+                self.pos -= 1;
+                return self.fail("a scalar expression");
+            }
+        };
+        Ok(RawScalar {
+            kind,
+            span: start.to(self.last()),
+        })
+    }
+
+    /// `p`, `p.0.1`, `p#2`.
+    fn projections(&mut self, name: &str, start: Span) -> Result<RawScalar> {
+        let mut parts = name.split('.');
+        let base = parts.next().unwrap_or(name).to_owned();
+        let mut component = 0;
+        if self.eat("#") {
+            match self.next() {
+                Tok::Number(n) if n.parse::<usize>().is_ok() => {
+                    component = n.parse().unwrap_or(0);
+                }
+                _ => {
+                    self.pos -= 1;
+                    return self.fail("a component's number");
+                }
+            }
+        }
+        let span = start.to(self.last());
+        let mut e = RawScalar {
+            kind: RawScalarKind::Name(base, component),
+            span,
+        };
+        for p in parts {
+            let second = match p {
+                "0" => false,
+                "1" => true,
+                _ => {
+                    self.pos -= 1;
+                    return self.fail("`.0` or `.1`");
+                }
+            };
+            e = RawScalar {
+                kind: RawScalarKind::Proj(Box::new(e), second),
+                span,
+            };
+        }
+        Ok(e)
+    }
+
+    fn name(&mut self) -> Result<String> {
+        match self.next() {
+            Tok::Ident(n) => Ok(n),
+            _ => {
+                self.pos -= 1;
+                self.fail("a name")
+            }
+        }
+    }
+
+    fn size(&mut self) -> Result<Size> {
+        self.nested(|p| {
+            let mut out = p.size_atom()?;
+            loop {
+                if p.eat("*") {
+                    out = out.mul(&p.size_atom()?);
+                } else if p.eat("/") {
+                    let by = p.size_atom()?;
+                    if by.as_constant() == Some(0) {
+                        return p.fail("a divisor other than 0");
+                    }
+                    out = out.div(&by);
+                } else {
+                    return Ok(out);
+                }
+            }
+        })
+    }
+
+    fn size_atom(&mut self) -> Result<Size> {
+        let start = self.span();
+        let mut out = match self.next() {
+            Tok::Number(n) if n.parse::<u64>().is_ok() => Size::constant(n.parse().unwrap_or(0)),
+            Tok::Ident(name) => {
+                let mut parts = name.split('.');
+                let mut s = Size::dim(parts.next().unwrap_or(&name));
+                for p in parts {
+                    s = self.tunable(&s, p)?;
+                }
+                s
+            }
+            Tok::Sym("(") => {
+                // A sum is a dimension named by its text: skip to the closing parenthesis to see.
+                let inner = self.toks[self.pos..]
+                    .iter()
+                    .scan(1_i32, |depth, (t, _)| {
+                        *depth += match t {
+                            Tok::Sym("(") => 1,
+                            Tok::Sym(")") => -1,
+                            _ => 0,
+                        };
+                        (*depth > 0 && *t != Tok::End).then_some(t)
+                    })
+                    .collect::<Vec<_>>();
+                let sum = inner.iter().any(|t| matches!(t, Tok::Sym("+" | "-")));
+                if sum {
+                    let count = inner.len();
+                    let from = self.span();
+                    self.pos += count;
+                    let text = &self.source.text[from.to(self.last()).range()];
+                    self.expect(")")?;
+                    Size::sym(Sym::Dim(text.trim().into()))
+                } else {
+                    let s = self.size()?;
+                    self.expect(")")?;
+                    s
+                }
+            }
+            _ => {
+                self.pos -= 1;
+                let _ = start;
+                return self.fail("a size");
+            }
+        };
+        loop {
+            if self.eat("^") {
+                out = out.round();
+            } else if let Tok::Post(p) = self.peek().clone() {
+                self.pos += 1;
+                out = self.tunable(&out, &p)?;
+            } else {
+                return Ok(out);
+            }
+        }
+    }
+
+    fn tunable(&self, of: &Size, name: &str) -> Result<Size> {
+        if name == "v" {
+            return Ok(of.width());
+        }
+        if name.strip_prefix('t').and_then(|k| k.parse::<usize>().ok()) == Some(of.level()) {
+            return Ok(of.tile());
+        }
+        Err(
+            Diagnostic::error(Code::Parse, format!("`{of}` has no tunable `{name}`"))
+                .at(self.source, self.last(), "here")
+                .help(format!(
+                    "its tile is `{of}.t{}`, its vector width `{of}.v`",
+                    of.level()
+                ))
+                .into(),
+        )
+    }
+
+    fn ty(&mut self) -> Result<Ty> {
+        self.nested(|p| match p.next() {
+            Tok::Ident(n) => {
+                Ok(ScalarType::from_name(&n)
+                    .map_or_else(|| Ty::Meta(n.as_str().into()), Ty::Scalar))
+            }
+            Tok::Sym("[") => {
+                let n = p.size()?;
+                p.expect("]")?;
+                Ok(Ty::array(&n, &p.ty()?))
+            }
+            Tok::Sym("<") => {
+                let w = p.size()?;
+                p.expect(">")?;
+                let t = p.ty()?;
+                match Ty::vector(&w, &t) {
+                    Some(v) => Ok(v),
+                    None => p.fail("a type that has a vector form"),
+                }
+            }
+            Tok::Sym("(") => {
+                if p.eat(")") {
+                    return Ok(Ty::Unit);
+                }
+                let a = p.ty()?;
+                p.expect(",")?;
+                let b = p.ty()?;
+                p.expect(")")?;
+                Ok(Ty::pair(&a, &b))
+            }
+            _ => {
+                p.pos -= 1;
+                p.fail("a type")
+            }
+        })
+    }
+}
+
+fn word_literal(name: &str) -> Option<Lit> {
+    match name {
+        "true" => {
+            return Some(Lit {
+                ty: ScalarType::Bool,
+                bits: 1,
+            });
+        }
+        "false" => {
+            return Some(Lit {
+                ty: ScalarType::Bool,
+                bits: 0,
+            });
+        }
+        _ => {}
+    }
+    let (ty, what) = name.split_once('.')?;
+    let ty = ScalarType::from_name(ty).filter(|t| t.is_float())?;
+    match what {
+        "inf" => Some(Lit::float(ty, f64::INFINITY)),
+        "nan" => Some(Lit::float(ty, f64::NAN)),
+        _ => None,
+    }
+}
+
+fn function(name: &str) -> Option<ScalarOp> {
+    if let Some((to, from)) = name.split_once('.')
+        && let (Some(to), Some(_)) = (ScalarType::from_name(to), ScalarType::from_name(from))
+    {
+        return Some(ScalarOp::Cast(to));
+    }
+    FUNCTIONS.iter().find(|f| f.0 == name).map(|f| f.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::text::{Context, read_term};
+    use indexmap::IndexMap;
+
+    fn round_trip(text: &str, inputs: &[(&str, &str)]) {
+        let ty = |t: &str| {
+            let s = Source::new("type", t);
+            parse_type(&s, 0..t.len()).expect("a type")
+        };
+        let inputs: IndexMap<String, Ty> = inputs
+            .iter()
+            .map(|(n, t)| ((*n).to_owned(), ty(t)))
+            .collect();
+        let source = Source::new("term", text);
+        let context = Context {
+            inputs,
+            variables: None,
+        };
+        let term = match read_term(&source, &Ty::Unit, &context) {
+            Ok(t) => t,
+            Err(e) => panic!("{text}: {e}"),
+        };
+        assert_eq!(term.to_string(), text);
+    }
+
+    #[test]
+    fn terms_round_trip() {
+        let xs = [("xs", "[n]f32"), ("c", "f32")];
+        round_trip("reduce (+) 0.0 . map abs . xs", &xs);
+        round_trip("map (\\x -> c * x) . xs", &xs);
+        round_trip(
+            "take n . join . mapGlb 0 (mapSeq abs) . split n.t0 . padLast n^ . xs",
+            &xs,
+        );
+        round_trip(
+            "reduceSeq (\\(a, b) -> a + abs b) 0.0 . asScalar . wrap . reduceSeq (vectorize 4 (+)) (splat 4 . 0.0) . asVector 4 . xs",
+            &xs,
+        );
+        round_trip(
+            "map (\\(a, b) -> if a < b then a else b - (-1.5)) . zip . fork xs xs",
+            &xs,
+        );
+        round_trip(
+            "mapWrg 1 (reduce min f32.inf) . split (2*n.t0) . xs",
+            &[("xs", "[n]f32")][..],
+        );
+    }
+
+    #[test]
+    fn places_of_errors() {
+        let source = Source::new("term", "map . join");
+        let failure = parse_term(&source, 0..10).expect_err("no argument");
+        assert_eq!(failure.0[0].labels[0].span, Span::new(4, 5));
+    }
+}

@@ -1,0 +1,319 @@
+//! The pretty printer.
+
+use super::names::{FUNCTIONS, INFIX, SPELLINGS, op_name};
+use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
+use crate::calculus::size::Size;
+use crate::calculus::term::{MapKind, Op, Term};
+use crate::calculus::ty::Ty;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use std::fmt;
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&term(self, Place::Top))
+    }
+}
+
+impl fmt::Display for ScalarFn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&scalar_fn(self, Place::Top))
+    }
+}
+
+/// What surrounds a term decides its parentheses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Top,
+    /// Between dots.
+    Chain,
+    /// An argument.
+    Arg,
+}
+
+fn paren(text: String, needed: bool) -> String {
+    if needed { format!("({text})") } else { text }
+}
+
+fn size_arg(s: &Size) -> String {
+    let text = s.to_string();
+    let simple = s.as_sym().is_some() || s.as_constant().is_some();
+    paren(text, !simple)
+}
+
+/// Which of an operator's sizes are written out, by index.
+fn explicit_sizes(op: &Op) -> &'static [usize] {
+    match op {
+        Op::Split | Op::AsVector | Op::Vectorize | Op::Splat | Op::Stride | Op::Take => &[0],
+        Op::Drop | Op::Rotate | Op::Replicate | Op::Histogram | Op::ReducePart => &[0],
+        Op::PadTo | Op::PadLast | Op::Mask => &[1],
+        Op::Slide => &[0, 1, 3],
+        Op::Pad(_) => &[0, 2],
+        Op::Concat => &[2],
+        _ => &[],
+    }
+}
+
+fn term(t: &Term, place: Place) -> String {
+    match t.op() {
+        Op::Compose => {
+            let parts: Vec<String> = t.chain().iter().map(|x| term(x, Place::Chain)).collect();
+            paren(parts.join(" . "), place == Place::Arg)
+        }
+        Op::Scalar(f) => scalar_fn(f, place),
+        Op::Input(name) => name_text(name),
+        Op::Meta(name) => name.to_string(),
+        Op::Lit(l) => lit(*l),
+        Op::SizeValue(ty) => paren(
+            format!("sizeOf {} {ty}", size_arg(&t.sizes()[0])),
+            place == Place::Arg,
+        ),
+        Op::Iota => paren(
+            format!("iota {} {}", size_arg(&t.sizes()[0]), t.tys()[1]),
+            place == Place::Arg,
+        ),
+        op => {
+            let mut text = op_name(op).unwrap_or("?").to_owned();
+            if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d) | MapKind::Lcl(d)) = op {
+                text.push_str(&format!(" {d}"));
+            }
+            for i in explicit_sizes(op) {
+                text.push(' ');
+                text.push_str(&size_arg(&t.sizes()[*i]));
+            }
+            for a in t.args() {
+                text.push(' ');
+                text.push_str(&term(a, Place::Arg));
+            }
+            let applied = text.contains(' ');
+            paren(text, applied && place == Place::Arg)
+        }
+    }
+}
+
+/// An input's name; quoted when it would read as something else.
+fn name_text(name: &str) -> String {
+    let reserved = SPELLINGS.iter().any(|s| s.name == name)
+        || FUNCTIONS.iter().any(|f| f.0 == name)
+        || matches!(
+            name,
+            "iota"
+                | "sizeOf"
+                | "let"
+                | "in"
+                | "if"
+                | "then"
+                | "else"
+                | "loop"
+                | "for"
+                | "while"
+                | "do"
+                | "true"
+                | "false"
+        )
+        || ScalarType::from_name(name).is_some();
+    if reserved {
+        format!("'{name}")
+    } else {
+        name.to_owned()
+    }
+}
+
+fn lit(l: Lit) -> String {
+    let number = match (l.ty, l.as_float(), l.as_int()) {
+        (ScalarType::Bool, _, Some(v)) => return (v != 0).to_string(),
+        (_, Some(x), _) if x.is_nan() => return format!("{}.nan", l.ty),
+        (_, Some(x), _) if x.is_infinite() => {
+            return if x > 0.0 {
+                format!("{}.inf", l.ty)
+            } else {
+                format!("(-{}.inf)", l.ty)
+            };
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "an f32 literal holds an f32"
+        )]
+        (ScalarType::F32, Some(x), _) => format!("{:?}", x as f32),
+        (_, Some(x), _) => format!("{x:?}{}", l.ty),
+        (ScalarType::I32, _, Some(v)) => v.to_string(),
+        (_, _, Some(v)) => format!("{v}{}", l.ty),
+        (_, None, None) => "?".to_owned(),
+    };
+    paren(number.clone(), number.starts_with('-'))
+}
+
+fn scalar_fn(f: &ScalarFn, place: Place) -> String {
+    if let Some(op) = f.as_binary() {
+        if let Some((text, _, _)) = INFIX.iter().find(|(_, o, _)| *o == op) {
+            return format!("({text})");
+        }
+        if let Some((text, _, _)) = FUNCTIONS.iter().find(|(_, o, _)| *o == op) {
+            return (*text).to_owned();
+        }
+    }
+    if let SExpr::Op(op, _, es) = &f.body
+        && let ([SExpr::Arg], Some((text, _, 1))) =
+            (es.as_slice(), FUNCTIONS.iter().find(|(_, o, _)| o == op))
+    {
+        return (*text).to_owned();
+    }
+    if let (Ty::Unit, SExpr::Lit(l)) = (&f.dom, &f.body) {
+        return lit(*l);
+    }
+    let mut used = vec![];
+    paths(&f.body, &mut used);
+    let mut names = vec![];
+    let pattern = pattern(&f.dom, &mut vec![], &used, &mut names);
+    let body = expr(&f.body, &names, 0, 0);
+    paren(format!("\\{pattern} -> {body}"), place != Place::Top)
+}
+
+/// The argument paths that are used as a whole.
+fn paths(e: &SExpr, used: &mut Vec<Vec<bool>>) {
+    if let Some(p) = path(e) {
+        used.push(p);
+        return;
+    }
+    match e {
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => {}
+        SExpr::Proj(e, _) => paths(e, used),
+        SExpr::Op(_, _, es) => es.iter().for_each(|e| paths(e, used)),
+        SExpr::Pair(a, b) | SExpr::Let(a, b) => [a, b].into_iter().for_each(|e| paths(e, used)),
+        SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+            [a, b, c].into_iter().for_each(|e| paths(e, used));
+        }
+    }
+}
+
+fn path(e: &SExpr) -> Option<Vec<bool>> {
+    match e {
+        SExpr::Arg => Some(vec![]),
+        SExpr::Proj(e, second) => {
+            let mut p = path(e)?;
+            p.push(*second);
+            Some(p)
+        }
+        _ => None,
+    }
+}
+
+type Names = Vec<(Vec<bool>, String)>;
+
+fn pattern(ty: &Ty, at: &mut Vec<bool>, used: &[Vec<bool>], names: &mut Names) -> String {
+    if let (Ty::Pair(a, b), false) = (ty, used.contains(at)) {
+        at.push(false);
+        let left = pattern(a, at, used, names);
+        at.pop();
+        at.push(true);
+        let right = pattern(b, at, used, names);
+        at.pop();
+        return format!("({left}, {right})");
+    }
+    if *ty == Ty::Unit {
+        return "()".to_owned();
+    }
+    if !used.iter().any(|p| p.starts_with(at)) {
+        return "_".to_owned();
+    }
+    let name = match names.len() {
+        0 if at.is_empty() => "x".to_owned(),
+        i @ 0..26 => char::from(b'a' + u8::try_from(i).unwrap_or(0)).to_string(),
+        i => format!("x{i}"),
+    };
+    names.push((at.clone(), name.clone()));
+    name
+}
+
+/// `depth` binders are open; `level` is the binding strength that surrounds.
+fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
+    if let Some(p) = path(e) {
+        // The longest named prefix, then projections.
+        if let Some((prefix, name)) = names
+            .iter()
+            .filter(|(q, _)| p.starts_with(q))
+            .max_by_key(|(q, _)| q.len())
+        {
+            let rest: String = p[prefix.len()..]
+                .iter()
+                .map(|s| if *s { ".1" } else { ".0" })
+                .collect();
+            return format!("{name}{rest}");
+        }
+        return "()".to_owned();
+    }
+    match e {
+        SExpr::Arg => "()".to_owned(),
+        SExpr::Proj(e, second) => {
+            format!("{}.{}", expr(e, names, depth, 9), u8::from(*second))
+        }
+        SExpr::Lit(l) => lit(*l),
+        SExpr::Input(name, 0, _) => name_text(name),
+        SExpr::Input(name, i, _) => format!("{}#{i}", name_text(name)),
+        SExpr::Size(s, t) => paren(format!("sizeOf {} {t}", size_arg(s)), level > 7),
+        SExpr::Var(i, _) => format!("t{i}"),
+        SExpr::Pair(a, b) => {
+            format!(
+                "({}, {})",
+                expr(a, names, depth, 0),
+                expr(b, names, depth, 0)
+            )
+        }
+        SExpr::Op(ScalarOp::Cast(from), to, es) => {
+            let arg = es
+                .first()
+                .map_or(String::new(), |e| expr(e, names, depth, 9));
+            paren(format!("{to}.{from} {arg}"), level > 7)
+        }
+        SExpr::Op(op, _, es) => {
+            if let (Some((text, _, s)), [a, b]) =
+                (INFIX.iter().find(|(_, o, _)| o == op), es.as_slice())
+            {
+                let (l, r) = (expr(a, names, depth, *s), expr(b, names, depth, *s + 1));
+                return paren(format!("{l} {text} {r}"), level > *s);
+            }
+            let name = FUNCTIONS
+                .iter()
+                .find(|(_, o, _)| o == op)
+                .map_or("?", |(n, _, _)| n);
+            let args: Vec<String> = es.iter().map(|e| expr(e, names, depth, 9)).collect();
+            paren(format!("{name} {}", args.join(" ")), level > 7)
+        }
+        SExpr::If(c, a, b) => paren(
+            format!(
+                "if {} then {} else {}",
+                expr(c, names, depth, 0),
+                expr(a, names, depth, 0),
+                expr(b, names, depth, 0)
+            ),
+            level > 0,
+        ),
+        SExpr::Let(a, b) => paren(
+            format!(
+                "let t{depth} = {} in {}",
+                expr(a, names, depth, 0),
+                expr(b, names, depth + 1, 0)
+            ),
+            level > 0,
+        ),
+        SExpr::For(init, bound, body) => paren(
+            format!(
+                "loop (t{} = {}) for t{depth} < {} do {}",
+                depth + 1,
+                expr(init, names, depth, 0),
+                expr(bound, names, depth, 0),
+                expr(body, names, depth + 2, 0)
+            ),
+            level > 0,
+        ),
+        SExpr::While(init, cond, body) => paren(
+            format!(
+                "loop (t{depth} = {}) while {} do {}",
+                expr(init, names, depth, 0),
+                expr(cond, names, depth + 1, 0),
+                expr(body, names, depth + 1, 0)
+            ),
+            level > 0,
+        ),
+    }
+}

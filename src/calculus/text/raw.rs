@@ -1,0 +1,98 @@
+//! Terms as parsed, before types.
+
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::Size;
+use crate::calculus::term::Op;
+use crate::diag::Span;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+
+/// A term as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Raw {
+    /// What it is.
+    pub kind: RawKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// What a term as written is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RawKind {
+    /// An operator with its explicit sizes and functions.
+    Op(Op, Vec<Size>, Vec<Raw>),
+    /// Last applied first.
+    Compose(Vec<Raw>),
+    /// `iota n T` or `sizeOf n T`.
+    Typed(TypedLeaf, Size, ScalarType),
+    /// An input, or a variable of a rule.
+    Name(String),
+    /// A literal: a constant function.
+    Lit(Lit),
+    /// `(+)`, `abs`.
+    ScalarOp(ScalarOp),
+    /// `\pattern -> body`.
+    Lambda(RawPattern, RawScalar),
+}
+
+/// Leaves that are written with a scalar type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypedLeaf {
+    /// `iota n T`
+    Iota,
+    /// `sizeOf n T`
+    SizeOf,
+}
+
+/// What a lambda takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RawPattern {
+    /// Not used.
+    Ignore,
+    /// The unit.
+    Unit,
+    /// One name.
+    Name(String),
+    /// Two components.
+    Pair(Box<RawPattern>, Box<RawPattern>),
+}
+
+/// A scalar expression as written, with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawScalar {
+    /// What it is.
+    pub kind: RawScalarKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// What a scalar expression as written is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RawScalarKind {
+    /// A bound name or an input (with its component).
+    Name(String, usize),
+    /// A literal.
+    Lit(Lit),
+    /// `sizeOf n T`.
+    Size(Size, ScalarType),
+    /// `e.0`, `e.1`.
+    Proj(Box<RawScalar>, bool),
+    /// An operation.
+    Op(ScalarOp, Vec<RawScalar>),
+    /// `if c then a else b`.
+    If(Box<RawScalar>, Box<RawScalar>, Box<RawScalar>),
+    /// `(a, b)`.
+    Pair(Box<RawScalar>, Box<RawScalar>),
+    /// `let x = a in b`.
+    Let(String, Box<RawScalar>, Box<RawScalar>),
+    /// `loop (acc = init) for i < bound do body`: acc, init, i, bound, body.
+    For(
+        String,
+        Box<RawScalar>,
+        String,
+        Box<RawScalar>,
+        Box<RawScalar>,
+    ),
+    /// `loop (acc = init) while cond do body`.
+    While(String, Box<RawScalar>, Box<RawScalar>, Box<RawScalar>),
+}

@@ -1,0 +1,130 @@
+//! Unification of types and sizes with variables.
+
+use crate::calculus::size::{Size, Sym};
+use crate::calculus::ty::Ty;
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+/// Bindings of type and size variables. Fresh variables have names with a `_` in front.
+#[derive(Clone, Debug, Default)]
+pub struct Unifier {
+    types: IndexMap<Arc<str>, Ty>,
+    sizes: IndexMap<Arc<str>, Size>,
+    fresh: usize,
+}
+
+impl Unifier {
+    /// A new type variable.
+    pub fn fresh_type(&mut self) -> Ty {
+        self.fresh += 1;
+        Ty::Meta(format!("_{}", self.fresh).into())
+    }
+
+    /// A new size variable.
+    pub fn fresh_size(&mut self) -> Size {
+        self.fresh += 1;
+        Size::meta(&format!("_{}", self.fresh))
+    }
+
+    /// The size with every binding applied.
+    pub fn size(&self, s: &Size) -> Size {
+        if !s.has_meta() {
+            return s.clone();
+        }
+        s.substitute(&|sym| match sym {
+            Sym::Meta(m) => self.sizes.get(m).map(|b| self.size(b)),
+            _ => None,
+        })
+    }
+
+    /// The type with every binding applied.
+    pub fn ty(&self, t: &Ty) -> Ty {
+        t.substitute(
+            &|m| self.types.get(m).map(|b| self.ty(b)),
+            &|sym| match sym {
+                Sym::Meta(m) => self.sizes.get(m).map(|b| self.size(b)),
+                _ => None,
+            },
+        )
+    }
+
+    /// Makes two sizes equal by binding one variable, fresh ones before a rule's own.
+    pub fn unify_sizes(&mut self, a: &Size, b: &Size) -> bool {
+        let (a, b) = (self.size(a), self.size(b));
+        if a == b {
+            return true;
+        }
+        if b.as_constant() == Some(0) || a.as_constant() == Some(0) {
+            return false;
+        }
+        // a / b = 1 for a variable that occurs once: m^e * rest = 1.
+        let ratio = a.div(&b);
+        let mut candidates: Vec<(Arc<str>, i32)> = ratio
+            .factors()
+            .filter_map(|(s, e)| match s {
+                Sym::Meta(m) if e.abs() == 1 => Some((m.clone(), e)),
+                _ => None,
+            })
+            .collect();
+        candidates.sort_by_key(|(m, _)| (!m.starts_with('_'), m.clone()));
+        for (m, e) in candidates {
+            let me = Size::sym(Sym::Meta(m.clone()));
+            let rest = if e == 1 {
+                ratio.div(&me)
+            } else {
+                ratio.mul(&me)
+            };
+            let value = if e == 1 {
+                Size::constant(1).div(&rest)
+            } else {
+                rest
+            };
+            let mut occurs = false;
+            value.visit(&mut |s| occurs |= *s == Sym::Meta(m.clone()));
+            if !occurs {
+                self.sizes.insert(m, value);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes two types equal.
+    pub fn unify(&mut self, a: &Ty, b: &Ty) -> bool {
+        let (a, b) = (self.ty(a), self.ty(b));
+        if a == b {
+            return true;
+        }
+        match (&a, &b) {
+            (Ty::Meta(m), t) | (t, Ty::Meta(m)) => {
+                if mentions(t, m) {
+                    return false;
+                }
+                // A rule's own variable stays where it can.
+                match t {
+                    Ty::Meta(other) if other.starts_with('_') && !m.starts_with('_') => {
+                        self.types.insert(other.clone(), Ty::Meta(m.clone()));
+                    }
+                    _ => {
+                        self.types.insert(m.clone(), t.clone());
+                    }
+                }
+                true
+            }
+            (Ty::Array(n, x), Ty::Array(m, y)) | (Ty::Vector(n, x), Ty::Vector(m, y)) => {
+                self.unify_sizes(n, m) && self.unify(x, y)
+            }
+            (Ty::Pair(x, y), Ty::Pair(u, v)) => self.unify(x, u) && self.unify(y, v),
+            _ => false,
+        }
+    }
+}
+
+fn mentions(t: &Ty, m: &str) -> bool {
+    match t {
+        Ty::Unit | Ty::Scalar(_) => false,
+        Ty::Meta(x) => **x == *m,
+        Ty::Vector(_, t) | Ty::Array(_, t) => mentions(t, m),
+        Ty::Pair(a, b) => mentions(a, m) || mentions(b, m),
+    }
+}
