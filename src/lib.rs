@@ -3,3 +3,4 @@ pub mod calculus;
 pub mod diag;
 pub mod lang;
 pub mod opencl;
+pub mod rules;

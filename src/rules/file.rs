@@ -1,0 +1,448 @@
+//! Rule files: the parser.
+//!
+//! ```text
+//! -- A comment.
+//! rule split-join
+//!   law exact
+//!   says "A map over an array is a map over its chunks."
+//!   from "ICFP 2015, figure 6d; thesis, equation 5.4"
+//!   on [n]a
+//!   let t = tile n, r = round n
+//!   when tileable n 2, computes f
+//!   rewrite map f => take n . join . map (map f) . split t . padLast r
+//!   example map abs : [12]f32
+//! ```
+//!
+//! Clauses may come in any order; a clause goes on over lines that do not start with a clause's
+//! word. Names in the sides that are no operators are function variables; `==` for `=>` gives the
+//! rule in both directions (the second named `NAME-back`).
+
+use super::condition::{Condition, LetSize, SizeMaker};
+use super::rule::{Law, Rule};
+use crate::calculus::size::{Size, Sym};
+use crate::calculus::term::{Op, Term};
+use crate::calculus::text::{self, Context, Raw, RawKind, Unifier};
+use crate::calculus::ty::{FnTy, Ty};
+use crate::diag::{Code, Diagnostic, Result, Source, Span};
+use indexmap::{IndexMap, IndexSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+const CLAUSES: &[&str] = &[
+    "law", "says", "from", "on", "let", "when", "rewrite", "example",
+];
+
+struct Clause {
+    word: String,
+    /// The text after the word.
+    body: Range<usize>,
+}
+
+/// Reads a rule file. Several errors are all reported.
+///
+/// # Errors
+/// [`Code::RuleParse`], [`Code::RuleType`] or [`Code::RuleUnbound`], with places.
+pub(super) fn read(source: &Arc<Source>, theme: &str) -> Result<Vec<Rule>> {
+    let mut rules = vec![];
+    let mut errors = vec![];
+    for (name, span, clauses) in blocks(source)? {
+        match build(source, theme, &name, span, &clauses) {
+            Ok(mut made) => rules.append(&mut made),
+            Err(failure) => errors.extend(failure.0),
+        }
+    }
+    if errors.is_empty() {
+        Ok(rules)
+    } else {
+        Err(errors.into())
+    }
+}
+
+type Block = (String, Span, Vec<Clause>);
+
+fn blocks(source: &Arc<Source>) -> Result<Vec<Block>> {
+    let mut out: Vec<Block> = vec![];
+    let mut at = 0;
+    for line in source.text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let code = &line[..line.find("--").unwrap_or(line.len())];
+        let trimmed = code.trim();
+        if trimmed.is_empty() {
+            continue;
+        }
+        let indent = code.len() - code.trim_start().len();
+        let span = Span::new(start + indent, start + indent + trimmed.len());
+        let word = trimmed.split_whitespace().next().unwrap_or("");
+        let body = start + indent + word.len()..start + code.trim_end().len();
+        let place =
+            |why: &str| Diagnostic::error(Code::RuleParse, why.to_owned()).at(source, span, "here");
+        if word == "rule" {
+            let name = source.text[body].trim();
+            let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            if name.is_empty() || !name.chars().all(kebab) {
+                return Err(place("a rule's name is lower-case letters, digits and dashes").into());
+            }
+            out.push((name.to_owned(), span, vec![]));
+            continue;
+        }
+        let Some((_, _, clauses)) = out.last_mut() else {
+            return Err(place("expected `rule NAME`").into());
+        };
+        if CLAUSES.contains(&word) {
+            clauses.push(Clause {
+                word: word.to_owned(),
+                body,
+            });
+        } else if let Some(last) = clauses.last_mut() {
+            last.body.end = start + code.trim_end().len();
+        } else {
+            return Err(place("expected a clause")
+                .help(format!("clauses are {}", CLAUSES.join(", ")))
+                .into());
+        }
+    }
+    Ok(out)
+}
+
+fn build(
+    source: &Arc<Source>,
+    theme: &str,
+    name: &str,
+    at: Span,
+    clauses: &[Clause],
+) -> Result<Vec<Rule>> {
+    let missing = |what: &str| {
+        Diagnostic::error(
+            Code::RuleParse,
+            format!("rule `{name}` has no `{what}` clause"),
+        )
+        .at(source, at, "this rule")
+    };
+    let clause = |word: &str| clauses.iter().find(|c| c.word == word);
+    let quoted = |word: &str| -> Result<String> {
+        let c = clause(word).ok_or_else(|| missing(word))?;
+        let text = source.text[c.body.clone()].trim();
+        let inner = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+        inner
+            .map(|t| t.split_whitespace().collect::<Vec<_>>().join(" "))
+            .ok_or_else(|| {
+                Diagnostic::error(Code::RuleParse, format!("`{word}` wants a text in quotes"))
+                    .at(source, Span::new(c.body.start, c.body.end), "here")
+                    .into()
+            })
+    };
+    let law = clause("law").ok_or_else(|| missing("law"))?;
+    let law = match source.text[law.body.clone()].trim() {
+        "exact" => Law::Exact,
+        "reassoc" => Law::Reassoc,
+        "approx" => Law::Approx,
+        _ => {
+            return Err(
+                Diagnostic::error(Code::RuleParse, "a law is exact, reassoc or approx")
+                    .at(source, Span::new(law.body.start, law.body.end), "here")
+                    .into(),
+            );
+        }
+    };
+    let (says, from) = (quoted("says")?, quoted("from")?);
+    let rewrite = clause("rewrite").ok_or_else(|| missing("rewrite"))?;
+    let statement = &source.text[rewrite.body.clone()];
+    let span = Span::new(rewrite.body.start, rewrite.body.end);
+    let (arrow, both) = match (statement.find("=>"), statement.find(" == ")) {
+        (Some(i), None) => (i, false),
+        (None, Some(i)) => (i + 1, true),
+        _ => {
+            return Err(
+                Diagnostic::error(Code::RuleParse, "a rewrite has one `=>` or one `==`")
+                    .at(source, span, "here")
+                    .into(),
+            );
+        }
+    };
+    let middle = rewrite.body.start + arrow;
+    let left = text::parse_term(source, rewrite.body.start..middle)?;
+    let right = text::parse_term(source, middle + 2..rewrite.body.end)?;
+    let on = match clause("on") {
+        Some(c) => Some(metas_in(&text::parse_type(source, c.body.clone())?)),
+        None => None,
+    };
+    let lets = clause("let").map_or(Ok(vec![]), |c| read_lets(source, c))?;
+    let when = clause("when").map_or(Ok(vec![]), |c| read_conditions(source, c))?;
+    let example = clause("example").map(|c| source.text[c.body.clone()].trim().to_owned());
+    let text = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+
+    let make = |suffix: &str, l: &Raw, r: &Raw| -> Result<Rule> {
+        let (lhs, rhs) = sides(source, span, on.as_ref(), &lets, l, r)?;
+        Ok(Rule {
+            name: format!("{name}{suffix}"),
+            theme: theme.to_owned(),
+            law,
+            says: says.clone(),
+            from: from.clone(),
+            statement: text.clone(),
+            lhs,
+            rhs,
+            lets: lets.clone(),
+            when: when.clone(),
+            example: example.clone(),
+            source: source.clone(),
+            span,
+        })
+    };
+    let mut rules = vec![make("", &left, &right)?];
+    if both {
+        rules.push(make("-back", &right, &left)?);
+    }
+    for rule in &rules {
+        super::condition_names_bound(rule)?;
+    }
+    Ok(rules)
+}
+
+/// Names in a type of a rule are variables, its sizes too.
+fn metas_in(t: &Ty) -> Ty {
+    t.substitute(&|_| None, &dim_to_meta)
+}
+
+fn dim_to_meta(s: &Sym) -> Option<Size> {
+    match s {
+        Sym::Dim(d) => Some(Size::meta(d)),
+        Sym::Tile(_) | Sym::Width(_) | Sym::Round(_) | Sym::Meta(_) => None,
+    }
+}
+
+fn raw_metas(raw: &Raw, names: &mut IndexSet<String>) -> Raw {
+    let kind = match &raw.kind {
+        RawKind::Op(op, sizes, args) => RawKind::Op(
+            op.clone(),
+            sizes.iter().map(|s| s.substitute(&dim_to_meta)).collect(),
+            args.iter().map(|a| raw_metas(a, names)).collect(),
+        ),
+        RawKind::Compose(parts) => {
+            RawKind::Compose(parts.iter().map(|p| raw_metas(p, names)).collect())
+        }
+        RawKind::Name(n) => {
+            names.insert(n.clone());
+            RawKind::Name(n.clone())
+        }
+        RawKind::Typed(leaf, n, t) => RawKind::Typed(*leaf, n.substitute(&dim_to_meta), *t),
+        RawKind::Lit(_) | RawKind::ScalarOp(_) | RawKind::Lambda(..) => raw.kind.clone(),
+    };
+    Raw {
+        kind,
+        span: raw.span,
+    }
+}
+
+fn sides(
+    source: &Arc<Source>,
+    span: Span,
+    on: Option<&Ty>,
+    lets: &[LetSize],
+    left: &Raw,
+    right: &Raw,
+) -> Result<(Term, Term)> {
+    let (mut bound, mut used) = (IndexSet::new(), IndexSet::new());
+    let (left, right) = (raw_metas(left, &mut bound), raw_metas(right, &mut used));
+    if let Some(free) = used.iter().find(|n| !bound.contains(*n)) {
+        return Err(Diagnostic::error(
+            Code::RuleUnbound,
+            format!("the right side mentions `{free}`, which the left side does not bind"),
+        )
+        .at(source, right.span, "the right side")
+        .also(left.span, "the left side")
+        .into());
+    }
+    let mut u = Unifier::default();
+    let variables: IndexMap<String, FnTy> = bound
+        .iter()
+        .map(|n| (n.clone(), FnTy::new(u.fresh_type(), u.fresh_type())))
+        .collect();
+    let context = Context {
+        inputs: IndexMap::new(),
+        variables: Some(variables),
+    };
+    let typed = |f: crate::diag::Failure| {
+        let all = f.0.into_iter().map(|d| Diagnostic {
+            code: Code::RuleType,
+            ..d
+        });
+        crate::diag::Failure(all.collect())
+    };
+    let dom = on.cloned().unwrap_or_else(|| u.fresh_type());
+    let l = text::infer(source, &left, &dom, &context, &mut u).map_err(typed)?;
+    let before = l.open(source, &u).map_err(typed)?;
+    let r = text::infer(source, &right, &dom, &context, &mut u).map_err(typed)?;
+    if !u.unify(&l.cod, &r.cod) {
+        return Err(Diagnostic::error(
+            Code::RuleType,
+            format!(
+                "the sides have the types `{}` and `{}`",
+                u.ty(&l.cod),
+                u.ty(&r.cod)
+            ),
+        )
+        .at(source, right.span, format!("gives `{}`", u.ty(&r.cod)))
+        .also(left.span, format!("gives `{}`", u.ty(&l.cod)))
+        .into());
+    }
+    let (lhs, rhs) = (
+        l.open(source, &u).map_err(typed)?,
+        r.open(source, &u).map_err(typed)?,
+    );
+    // The right side must not narrow what the left side matches.
+    if before != lhs {
+        return Err(Diagnostic::error(
+            Code::RuleType,
+            "the right side holds only for some of the types that the left side matches",
+        )
+        .at(source, span, "here")
+        .note(format!(
+            "left side as it stands: {} : {}",
+            before,
+            before.ty()
+        ))
+        .note(format!(
+            "left side that the right side needs: {} : {}",
+            lhs,
+            lhs.ty()
+        ))
+        .help("an `on` clause can say more of the argument's type")
+        .into());
+    }
+    // Every size and type of the right side comes from the left side or a `let`.
+    let known = variables_of(&lhs);
+    let made: IndexSet<&str> = lets.iter().map(|l| l.name.as_str()).collect();
+    if let Some(free) = variables_of(&rhs)
+        .into_iter()
+        .find(|v| !known.contains(v) && !made.contains(v.as_str()))
+    {
+        return Err(Diagnostic::error(
+            Code::RuleUnbound,
+            format!(
+                "nothing on the left side determines `{}`",
+                free.trim_start_matches('_')
+            ),
+        )
+        .at(source, right.span, "of the right side")
+        .help("make it with `let`, or name it with an `on` clause")
+        .into());
+    }
+    Ok((lhs, rhs))
+}
+
+/// Names of the size and type variables of a term.
+pub(super) fn variables_of(t: &Term) -> IndexSet<String> {
+    fn size(s: &Size, out: &mut IndexSet<String>) {
+        s.visit(&mut |sym| {
+            if let Sym::Meta(m) = sym {
+                out.insert(m.to_string());
+            }
+        });
+    }
+    fn ty(t: &Ty, out: &mut IndexSet<String>) {
+        match t {
+            Ty::Unit | Ty::Scalar(_) => {}
+            Ty::Meta(m) => {
+                out.insert(m.to_string());
+            }
+            Ty::Vector(n, t) | Ty::Array(n, t) => {
+                size(n, out);
+                ty(t, out);
+            }
+            Ty::Pair(a, b) => {
+                ty(a, out);
+                ty(b, out);
+            }
+        }
+    }
+    let mut out = IndexSet::new();
+    t.visit(&mut |t| {
+        t.sizes().iter().for_each(|s| size(s, &mut out));
+        t.tys().iter().for_each(|t| ty(t, &mut out));
+    });
+    ty(&t.ty().dom, &mut out);
+    ty(&t.ty().cod, &mut out);
+    out
+}
+
+/// Names of the function variables of a term.
+pub(super) fn functions_of(t: &Term) -> IndexSet<String> {
+    let mut out = IndexSet::new();
+    t.visit(&mut |t| {
+        if let Op::Meta(m) = t.op() {
+            out.insert(m.to_string());
+        }
+    });
+    out
+}
+
+fn items(source: &Arc<Source>, c: &Clause) -> Vec<Range<usize>> {
+    let mut out = vec![];
+    let mut start = c.body.start;
+    for piece in source.text[c.body.clone()].split(',') {
+        out.push(start..start + piece.len());
+        start += piece.len() + 1;
+    }
+    out
+}
+
+fn read_lets(source: &Arc<Source>, c: &Clause) -> Result<Vec<LetSize>> {
+    let mut out: Vec<LetSize> = vec![];
+    for range in items(source, c) {
+        let fail = || {
+            Diagnostic::error(
+                Code::RuleParse,
+                "expected `name = tile n`, `width n` or `round n`",
+            )
+            .at(source, Span::new(range.start, range.end), "here")
+        };
+        let piece = &source.text[range.clone()];
+        let (name, value) = piece.split_once('=').ok_or_else(fail)?;
+        let word = value.split_whitespace().next().ok_or_else(fail)?;
+        let maker = match word {
+            "tile" => SizeMaker::Tile,
+            "width" => SizeMaker::Width,
+            "round" => SizeMaker::Round,
+            _ => return Err(fail().into()),
+        };
+        let at = range.start + name.len() + 1 + value.find(word).unwrap_or(0) + word.len();
+        let of = text::parse_size(source, at..range.end)?.substitute(&dim_to_meta);
+        out.push(LetSize {
+            name: name.trim().to_owned(),
+            maker,
+            of,
+        });
+    }
+    Ok(out)
+}
+
+fn read_conditions(source: &Arc<Source>, c: &Clause) -> Result<Vec<Condition>> {
+    let mut out = vec![];
+    for range in items(source, c) {
+        let piece = &source.text[range.clone()];
+        let words: Vec<&str> = piece.split_whitespace().collect();
+        let size = |w: &str| Size::meta(w);
+        let condition = match words.as_slice() {
+            ["tileable", n, k] => k.parse().ok().map(|k| Condition::Tileable(size(n), k)),
+            ["small", n] => Some(Condition::Small(size(n))),
+            ["commutative", f] => Some(Condition::Commutative((*f).to_owned())),
+            ["scalar", a] => Some(Condition::Scalar((*a).to_owned())),
+            ["element", a] => Some(Condition::Element((*a).to_owned())),
+            ["vectorisable", f] => Some(Condition::Vectorisable((*f).to_owned())),
+            ["computes", f] => Some(Condition::Computes((*f).to_owned())),
+            _ => None,
+        };
+        out.push(condition.ok_or_else(|| {
+            let known: Vec<&str> = Condition::DOCUMENTED.iter().map(|d| d.0).collect();
+            Diagnostic::error(
+                Code::RuleParse,
+                format!("unknown condition `{}`", piece.trim()),
+            )
+            .at(source, Span::new(range.start, range.end), "here")
+            .help(format!("conditions are: {}", known.join(", ")))
+        })?);
+    }
+    Ok(out)
+}

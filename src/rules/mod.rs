@@ -1,0 +1,56 @@
+//! Rewrite rules as data: files, sides with types, side conditions, the shipped set. Knows nothing of egg.
+
+mod condition;
+mod file;
+mod rule;
+mod set;
+
+pub use condition::{Condition, LetSize, SizeMaker, can_tile, round_up};
+pub use rule::{Law, Rule};
+pub use set::RuleSet;
+
+use crate::diag::{Code, Diagnostic, Result};
+
+/// Every name in a rule's conditions and lets must be bound by its left side.
+fn condition_names_bound(rule: &Rule) -> Result<()> {
+    let (mut known, functions) = (file::variables_of(&rule.lhs), file::functions_of(&rule.lhs));
+    let unbound = |name: &str| {
+        Diagnostic::error(
+            Code::RuleUnbound,
+            format!("rule `{}`: nothing binds `{name}`", rule.name),
+        )
+        .at(&rule.source, rule.span, "the left side does not mention it")
+        .into()
+    };
+    let size_bound = |s: &crate::calculus::size::Size, known: &indexmap::IndexSet<String>| {
+        let mut missing = None;
+        s.visit(&mut |sym| {
+            if let crate::calculus::size::Sym::Meta(m) = sym
+                && !known.contains(&**m)
+            {
+                missing = Some(m.to_string());
+            }
+        });
+        missing.map_or(Ok(()), |m| Err(unbound(&m)))
+    };
+    for l in &rule.lets {
+        size_bound(&l.of, &known)?;
+        known.insert(l.name.clone());
+    }
+    for c in &rule.when {
+        match c {
+            Condition::Tileable(n, _) | Condition::Small(n) => size_bound(n, &known)?,
+            Condition::Scalar(a) | Condition::Element(a) => {
+                if !known.contains(a) {
+                    return Err(unbound(a));
+                }
+            }
+            Condition::Commutative(f) | Condition::Vectorisable(f) | Condition::Computes(f) => {
+                if !functions.contains(f) {
+                    return Err(unbound(f));
+                }
+            }
+        }
+    }
+    Ok(())
+}
