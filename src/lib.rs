@@ -4,3 +4,4 @@ pub mod diag;
 pub mod lang;
 pub mod opencl;
 pub mod rules;
+pub mod saturate;

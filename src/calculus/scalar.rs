@@ -170,11 +170,7 @@ impl ScalarFn {
         ScalarFn {
             dom: Ty::pair(&Ty::Scalar(t), &Ty::Scalar(t)),
             cod: Ty::Scalar(result),
-            body: SExpr::Op(
-                op,
-                result,
-                vec![SExpr::Arg.proj(false), SExpr::Arg.proj(true)],
-            ),
+            body: SExpr::Op(op, result, vec![SExpr::Arg.proj(false), SExpr::Arg.proj(true)]),
         }
     }
 

@@ -61,18 +61,10 @@ fn gcd(a: u64, b: u64) -> u64 {
 impl Size {
     fn make(num: u64, den: u64, factors: BTreeMap<Sym, i32>) -> Size {
         if num == 0 {
-            return Size(Arc::new(Monomial {
-                num: 0,
-                den: 1,
-                factors: BTreeMap::new(),
-            }));
+            return Size(Arc::new(Monomial { num: 0, den: 1, factors: BTreeMap::new() }));
         }
         let g = gcd(num, den);
-        Size(Arc::new(Monomial {
-            num: num / g,
-            den: den / g,
-            factors,
-        }))
+        Size(Arc::new(Monomial { num: num / g, den: den / g, factors }))
     }
 
     /// A number.
@@ -123,23 +115,11 @@ impl Size {
                 factors.remove(s);
             }
         }
-        let (bn, bd) = if sign > 0 {
-            (b.num, b.den)
-        } else {
-            (b.den, b.num)
-        };
+        let (bn, bd) = if sign > 0 { (b.num, b.den) } else { (b.den, b.num) };
         // Reduce crosswise first so that the products stay small.
         let (g, h) = (gcd(a.num, bd), gcd(bn, a.den));
-        let (an, bd) = if g == 0 {
-            (a.num, bd)
-        } else {
-            (a.num / g, bd / g)
-        };
-        let (bn, ad) = if h == 0 {
-            (bn, a.den)
-        } else {
-            (bn / h, a.den / h)
-        };
+        let (an, bd) = if g == 0 { (a.num, bd) } else { (a.num / g, bd / g) };
+        let (bn, ad) = if h == 0 { (bn, a.den) } else { (bn / h, a.den / h) };
         Size::make(an.saturating_mul(bn), ad.saturating_mul(bd), factors)
     }
 
@@ -186,18 +166,12 @@ impl Size {
             let v = u128::from(*env.get(s).ok_or_else(|| SizeError::Unbound(s.clone()))?);
             let side = if *e > 0 { &mut num } else { &mut den };
             for _ in 0..e.unsigned_abs() {
-                *side = side
-                    .checked_mul(v)
-                    .ok_or_else(|| SizeError::Overflow(self.clone()))?;
+                *side = side.checked_mul(v).ok_or_else(|| SizeError::Overflow(self.clone()))?;
             }
         }
         if den == 0 {
             // A zero dimension has zero tiles of any length.
-            return if num == 0 {
-                Ok(0)
-            } else {
-                Err(SizeError::Inexact(self.clone()))
-            };
+            return if num == 0 { Ok(0) } else { Err(SizeError::Inexact(self.clone())) };
         }
         if num % den != 0 {
             return Err(SizeError::Inexact(self.clone()));
@@ -219,11 +193,7 @@ impl Size {
                 })
             });
             for _ in 0..e.unsigned_abs() {
-                out = if *e > 0 {
-                    out.mul(&replaced)
-                } else {
-                    out.div(&replaced)
-                };
+                out = if *e > 0 { out.mul(&replaced) } else { out.div(&replaced) };
             }
         }
         out
@@ -305,10 +275,7 @@ impl fmt::Display for Size {
         }
         for (s, e) in &m.factors {
             let side = if *e > 0 { &mut over } else { &mut under };
-            side.extend(std::iter::repeat_n(
-                s.to_string(),
-                e.unsigned_abs() as usize,
-            ));
+            side.extend(std::iter::repeat_n(s.to_string(), e.unsigned_abs() as usize));
         }
         if over.is_empty() {
             over.push("1".to_owned());
@@ -329,12 +296,7 @@ mod tests {
     fn normal_form() {
         let (n, t) = (Size::dim("n"), Size::dim("n").tile());
         assert_eq!(n.div(&t).mul(&t), n);
-        assert_eq!(
-            n.mul(&Size::constant(6))
-                .div(&Size::constant(4))
-                .to_string(),
-            "3*n/2"
-        );
+        assert_eq!(n.mul(&Size::constant(6)).div(&Size::constant(4)).to_string(), "3*n/2");
         assert_eq!(n.round().div(&t).to_string(), "n^/n.t0");
         assert_eq!(t.tile().to_string(), "n.t0.t1");
         assert_eq!(n.round().div(&t).tile().to_string(), "(n^/n.t0).t1");
@@ -345,10 +307,7 @@ mod tests {
         let n = Size::dim("n");
         let env = SizeEnv::from_iter([(Sym::Dim("n".into()), 12), (Sym::Tile(n.clone()), 4)]);
         assert_eq!(n.div(&n.tile()).eval(&env), Ok(3));
-        assert!(matches!(
-            n.div(&Size::constant(5)).eval(&env),
-            Err(SizeError::Inexact(_))
-        ));
+        assert!(matches!(n.div(&Size::constant(5)).eval(&env), Err(SizeError::Inexact(_))));
         assert!(matches!(n.round().eval(&env), Err(SizeError::Unbound(_))));
     }
 }

@@ -156,6 +156,12 @@ pub enum Op {
     The,
     /// `; A; : A -> [1]A`
     Wrap,
+    /// `n k r; ; h : [n]A -> [n]B` for `h : [r/k][k]A -> [r/k][k]B`: short for
+    /// `take n . join . h . split k . padLast r`, so that rules on chains do not take it apart.
+    Chunked,
+    /// `n w r; ; h : [n]A -> [n]B` for `h : [r/w]<w>A -> [r/w]<w>B`: short for
+    /// `take n . asScalar . h . asVector w . padLast r`.
+    Packed,
     /// `; A B; : A -> B`: a function variable of a rule; occurs in no program.
     Meta(Arc<str>),
 }
@@ -189,6 +195,7 @@ impl Op {
             Op::ToMem(_) => (0, 0, 1),
             Op::PadTo => (2, 0, 1),
             Op::Slide => (4, 1, 0),
+            Op::Chunked | Op::Packed => (3, 0, 1),
             Op::Pad(PadMode::Constant) => (3, 1, 1),
             Op::Pad(PadMode::Clamp | PadMode::Wrap | PadMode::Mirror) | Op::Concat => (3, 1, 0),
             Op::Histogram => (2, 1, 2),
@@ -247,6 +254,8 @@ impl Op {
             | Op::ToMem(_)
             | Op::Scatter
             | Op::Histogram
+            | Op::Chunked
+            | Op::Packed
             | Op::Meta(_) => false,
         }
     }
@@ -262,11 +271,7 @@ fn fail<T>(text: String) -> Result<T, TypeError> {
 }
 
 fn same(what: &str, a: &Ty, b: &Ty) -> Result<(), TypeError> {
-    if a == b {
-        Ok(())
-    } else {
-        fail(format!("{what}: `{a}` is not `{b}`"))
-    }
+    if a == b { Ok(()) } else { fail(format!("{what}: `{a}` is not `{b}`")) }
 }
 
 /// The type of a node from its sizes, types and the types of its arguments.
@@ -301,10 +306,9 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             same("fork", &args[0].dom, &args[1].dom)?;
             FnTy::new(args[0].dom.clone(), Ty::pair(&args[0].cod, &args[1].cod))
         }
-        Op::Bimap => FnTy::new(
-            Ty::pair(&args[0].dom, &args[1].dom),
-            Ty::pair(&args[0].cod, &args[1].cod),
-        ),
+        Op::Bimap => {
+            FnTy::new(Ty::pair(&args[0].dom, &args[1].dom), Ty::pair(&args[0].cod, &args[1].cod))
+        }
         Op::Bang => FnTy::new(tys[0].clone(), Ty::Unit),
         Op::Input(_) | Op::Meta(_) => FnTy::new(tys[0].clone(), tys[1].clone()),
         Op::Lit(l) => FnTy::new(tys[0].clone(), Ty::Scalar(l.ty)),
@@ -320,10 +324,7 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
         Op::Map(_) => FnTy::new(arr(&sizes[0], &args[0].dom), arr(&sizes[0], &args[0].cod)),
         Op::Reduce(kind) => {
             let Ty::Pair(acc, x) = &args[0].dom else {
-                return fail(format!(
-                    "a reduction's operator takes `{}`, not a pair",
-                    args[0].dom
-                ));
+                return fail(format!("a reduction's operator takes `{}`, not a pair", args[0].dom));
             };
             same("the operator's result", &args[0].cod, acc)?;
             init(&args[1], acc)?;
@@ -341,10 +342,7 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
         }
         Op::Scan(_) => {
             let Ty::Pair(acc, x) = &args[0].dom else {
-                return fail(format!(
-                    "a scan's operator takes `{}`, not a pair",
-                    args[0].dom
-                ));
+                return fail(format!("a scan's operator takes `{}`, not a pair", args[0].dom));
             };
             same("the operator's result", &args[0].cod, acc)?;
             init(&args[1], acc)?;
@@ -390,10 +388,9 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             arr(&sizes[1], &vector(&sizes[0], &tys[0])?),
             arr(&sizes[0].mul(&sizes[1]), &tys[0]),
         ),
-        Op::Vectorize => FnTy::new(
-            vector(&sizes[0], &args[0].dom)?,
-            vector(&sizes[0], &args[0].cod)?,
-        ),
+        Op::Vectorize => {
+            FnTy::new(vector(&sizes[0], &args[0].dom)?, vector(&sizes[0], &args[0].cod)?)
+        }
         Op::Splat => FnTy::new(tys[0].clone(), vector(&sizes[0], &tys[0])?),
         Op::ToMem(_) => args[0].clone(),
         Op::Stride => {
@@ -414,10 +411,29 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             arr(&sizes[1], &Ty::pair(&Ty::Scalar(ScalarType::Bool), &tys[0])),
         ),
         Op::Take | Op::Drop => FnTy::new(arr(&sizes[1], &tys[0]), arr(&sizes[0], &tys[0])),
-        Op::Slide => FnTy::new(
-            arr(&sizes[2], &tys[0]),
-            arr(&sizes[3], &arr(&sizes[0], &tys[0])),
-        ),
+        Op::Chunked => {
+            let chunks = sizes[2].div(&sizes[1]);
+            let inside = |t: &Ty| match t {
+                Ty::Array(m, x) if *m == chunks => match &**x {
+                    Ty::Array(k, a) if *k == sizes[1] => Ok(arr(&sizes[0], a)),
+                    _ => fail(format!("`{t}` has no chunks of {}", sizes[1])),
+                },
+                _ => fail(format!("`{t}` is not {chunks} chunks")),
+            };
+            FnTy::new(inside(&args[0].dom)?, inside(&args[0].cod)?)
+        }
+        Op::Packed => {
+            let packs = sizes[2].div(&sizes[1]);
+            let inside = |t: &Ty| match t {
+                Ty::Array(m, x) if *m == packs => x
+                    .unvector(&sizes[1])
+                    .map(|a| arr(&sizes[0], &a))
+                    .ok_or_else(|| TypeError(format!("`{t}` has no vectors of {}", sizes[1]))),
+                _ => fail(format!("`{t}` is not {packs} vectors")),
+            };
+            FnTy::new(inside(&args[0].dom)?, inside(&args[0].cod)?)
+        }
+        Op::Slide => FnTy::new(arr(&sizes[2], &tys[0]), arr(&sizes[3], &arr(&sizes[0], &tys[0]))),
         Op::Pad(mode) => {
             if *mode == PadMode::Constant {
                 init(&args[0], &tys[0])?;
@@ -437,10 +453,7 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             let a = &args[0].cod;
             same("the operator's arguments", &args[0].dom, &Ty::pair(a, a))?;
             init(&args[1], a)?;
-            FnTy::new(
-                Ty::pair(&arr(&sizes[1], &tys[0]), &arr(&sizes[1], a)),
-                arr(&sizes[0], a),
-            )
+            FnTy::new(Ty::pair(&arr(&sizes[1], &tys[0]), &arr(&sizes[1], a)), arr(&sizes[0], a))
         }
         Op::Iota => FnTy::new(tys[0].clone(), arr(&sizes[0], &tys[1])),
         Op::Replicate => FnTy::new(tys[0].clone(), arr(&sizes[0], &tys[0])),
@@ -479,13 +492,7 @@ impl Term {
     pub fn new(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>) -> Result<Term, TypeError> {
         let arg_types: Vec<FnTy> = args.iter().map(|a| a.ty().clone()).collect();
         let ty = signature(&op, &sizes, &tys, &arg_types)?;
-        Ok(Term(Arc::new(Node {
-            op,
-            sizes,
-            tys,
-            args,
-            ty,
-        })))
+        Ok(Term(Arc::new(Node { op, sizes, tys, args, ty })))
     }
 
     /// Its operator.
@@ -516,26 +523,14 @@ impl Term {
     /// The identity.
     pub fn id(t: &Ty) -> Term {
         let ty = FnTy::new(t.clone(), t.clone());
-        Term(Arc::new(Node {
-            op: Op::Id,
-            sizes: vec![],
-            tys: vec![t.clone()],
-            args: vec![],
-            ty,
-        }))
+        Term(Arc::new(Node { op: Op::Id, sizes: vec![], tys: vec![t.clone()], args: vec![], ty }))
     }
 
     /// A scalar leaf.
     pub fn scalar(f: ScalarFn) -> Term {
         let ty = FnTy::new(f.dom.clone(), f.cod.clone());
         let op = Op::Scalar(Arc::new(f));
-        Term(Arc::new(Node {
-            op,
-            sizes: vec![],
-            tys: vec![],
-            args: vec![],
-            ty,
-        }))
+        Term(Arc::new(Node { op, sizes: vec![], tys: vec![], args: vec![], ty }))
     }
 
     /// `self . g`, nested to the right, identities dropped.
@@ -561,6 +556,37 @@ impl Term {
         }
         out.push(rest);
         out
+    }
+
+    /// What [`Op::Chunked`] and [`Op::Packed`] are short for, everywhere in the term.
+    ///
+    /// # Errors
+    /// Never for a well-typed term; the type checks of the parts are repeated.
+    pub fn expand(&self) -> Result<Term, TypeError> {
+        let args = self.args().iter().map(Term::expand).collect::<Result<Vec<_>, _>>()?;
+        let element = |t: &Ty| match t {
+            Ty::Array(_, a) => Ok((**a).clone()),
+            other => fail(format!("`{other}` is no array")),
+        };
+        let (pack, unpack) = match self.op() {
+            Op::Compose => return args[0].after(&args[1]),
+            Op::Chunked => (Op::Split, Op::Join),
+            Op::Packed => (Op::AsVector, Op::AsScalar),
+            op => return Term::new(op.clone(), self.sizes().to_vec(), self.tys().to_vec(), args),
+        };
+        let [n, k, r] = self.sizes() else {
+            return fail("three sizes".to_owned());
+        };
+        let (a, b) = (element(&self.ty().dom)?, element(&self.ty().cod)?);
+        let parts = vec![k.clone(), r.div(k)];
+        let mut out = args[0].after(&Term::new(pack, parts.clone(), vec![a.clone()], vec![])?)?;
+        out = Term::new(unpack, parts, vec![b.clone()], vec![])?.after(&out)?;
+        if n != r {
+            let sizes = vec![n.clone(), r.clone()];
+            out = out.after(&Term::new(Op::PadLast, sizes.clone(), vec![a], vec![])?)?;
+            out = Term::new(Op::Take, sizes, vec![b], vec![])?.after(&out)?;
+        }
+        Ok(out)
     }
 
     /// Number of nodes.

@@ -25,18 +25,12 @@ impl Span {
     /// The span from `start` to `end` (bytes).
     pub fn new(start: usize, end: usize) -> Self {
         let clip = |x: usize| u32::try_from(x).unwrap_or(u32::MAX);
-        Span {
-            start: clip(start),
-            end: clip(end),
-        }
+        Span { start: clip(start), end: clip(end) }
     }
 
     /// The smallest span that covers both.
     pub fn to(self, other: Span) -> Span {
-        Span {
-            start: self.start.min(other.start),
-            end: self.end.max(other.end),
-        }
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
     /// As a byte range for slicing.
@@ -57,10 +51,7 @@ pub struct Source {
 impl Source {
     /// A shared source.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source {
-            name: name.into(),
-            text: text.into(),
-        })
+        Arc::new(Source { name: name.into(), text: text.into() })
     }
 }
 
@@ -119,32 +110,21 @@ impl Diagnostic {
 
     /// A warning without a place.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
-        Diagnostic {
-            severity: Severity::Warning,
-            ..Diagnostic::error(code, message)
-        }
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 
     /// Points at `span` of `source`: the place of the error.
     #[must_use]
     pub fn at(mut self, source: &Arc<Source>, span: Span, text: impl Into<String>) -> Self {
         self.source = Some(source.clone());
-        self.labels.push(Label {
-            span,
-            text: text.into(),
-            primary: true,
-        });
+        self.labels.push(Label { span, text: text.into(), primary: true });
         self
     }
 
     /// Points at a related place of the same source.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label {
-            span,
-            text: text.into(),
-            primary: false,
-        });
+        self.labels.push(Label { span, text: text.into(), primary: false });
         self
     }
 

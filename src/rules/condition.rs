@@ -41,16 +41,10 @@ impl Condition {
             "tileable n k",
             "the length n may be split: it is fewer than k tiles deep and no vector width",
         ),
-        (
-            "small n",
-            "n is a vector width or an innermost tile, so a loop over it can be unrolled",
-        ),
+        ("small n", "n is a vector width or an innermost tile, so a loop over it can be unrolled"),
         ("commutative f", "f is known to be commutative"),
         ("scalar a", "the type a is a scalar, or pairs of scalars"),
-        (
-            "element a",
-            "a value of type a fits in registers: scalars, vectors, pairs of them",
-        ),
+        ("element a", "a value of type a fits in registers: scalars, vectors, pairs of them"),
         ("vectorisable f", "f has a component-wise form on vectors"),
         ("computes f", "f does more than rearrange its argument"),
     ];
@@ -92,14 +86,8 @@ impl SizeMaker {
 /// The size itself when its tiles can be chosen to divide it (it is made of tiles alone), else the
 /// dimension that it is rounded up to.
 pub fn round_up(of: &Size) -> Size {
-    let free = of
-        .factors()
-        .any(|(s, e)| e > 0 && !matches!(s, Sym::Tile(_) | Sym::Width(_)));
-    if free || of.factors().next().is_none() {
-        of.round()
-    } else {
-        of.clone()
-    }
+    let free = of.factors().any(|(s, e)| e > 0 && !matches!(s, Sym::Tile(_) | Sym::Width(_)));
+    if free || of.factors().next().is_none() { of.round() } else { of.clone() }
 }
 
 /// Whether splitting `n` leaves something: not a number below 2, not a vector width.
@@ -118,10 +106,7 @@ mod tests {
         let n = Size::dim("n");
         assert_eq!(round_up(&n), n.round());
         assert_eq!(round_up(&n.tile()), n.tile());
-        assert_eq!(
-            round_up(&n.tile().div(&n.tile().tile())),
-            n.tile().div(&n.tile().tile())
-        );
+        assert_eq!(round_up(&n.tile().div(&n.tile().tile())), n.tile().div(&n.tile().tile()));
         let partials = n.round().div(&n.tile());
         assert_eq!(round_up(&partials), partials.round());
         assert!(can_tile(&n, 1) && !can_tile(&n.tile(), 1) && !can_tile(&n.width(), 3));

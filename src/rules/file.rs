@@ -28,9 +28,7 @@ use indexmap::{IndexMap, IndexSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-const CLAUSES: &[&str] = &[
-    "law", "says", "from", "on", "let", "when", "rewrite", "example",
-];
+const CLAUSES: &[&str] = &["law", "says", "from", "on", "let", "when", "rewrite", "example"];
 
 struct Clause {
     word: String,
@@ -51,11 +49,7 @@ pub(super) fn read(source: &Arc<Source>, theme: &str) -> Result<Vec<Rule>> {
             Err(failure) => errors.extend(failure.0),
         }
     }
-    if errors.is_empty() {
-        Ok(rules)
-    } else {
-        Err(errors.into())
-    }
+    if errors.is_empty() { Ok(rules) } else { Err(errors.into()) }
 }
 
 type Block = (String, Span, Vec<Clause>);
@@ -90,10 +84,7 @@ fn blocks(source: &Arc<Source>) -> Result<Vec<Block>> {
             return Err(place("expected `rule NAME`").into());
         };
         if CLAUSES.contains(&word) {
-            clauses.push(Clause {
-                word: word.to_owned(),
-                body,
-            });
+            clauses.push(Clause { word: word.to_owned(), body });
         } else if let Some(last) = clauses.last_mut() {
             last.body.end = start + code.trim_end().len();
         } else {
@@ -113,24 +104,22 @@ fn build(
     clauses: &[Clause],
 ) -> Result<Vec<Rule>> {
     let missing = |what: &str| {
-        Diagnostic::error(
-            Code::RuleParse,
-            format!("rule `{name}` has no `{what}` clause"),
+        Diagnostic::error(Code::RuleParse, format!("rule `{name}` has no `{what}` clause")).at(
+            source,
+            at,
+            "this rule",
         )
-        .at(source, at, "this rule")
     };
     let clause = |word: &str| clauses.iter().find(|c| c.word == word);
     let quoted = |word: &str| -> Result<String> {
         let c = clause(word).ok_or_else(|| missing(word))?;
         let text = source.text[c.body.clone()].trim();
         let inner = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
-        inner
-            .map(|t| t.split_whitespace().collect::<Vec<_>>().join(" "))
-            .ok_or_else(|| {
-                Diagnostic::error(Code::RuleParse, format!("`{word}` wants a text in quotes"))
-                    .at(source, Span::new(c.body.start, c.body.end), "here")
-                    .into()
-            })
+        inner.map(|t| t.split_whitespace().collect::<Vec<_>>().join(" ")).ok_or_else(|| {
+            Diagnostic::error(Code::RuleParse, format!("`{word}` wants a text in quotes"))
+                .at(source, Span::new(c.body.start, c.body.end), "here")
+                .into()
+        })
     };
     let law = clause("law").ok_or_else(|| missing("law"))?;
     let law = match source.text[law.body.clone()].trim() {
@@ -138,11 +127,9 @@ fn build(
         "reassoc" => Law::Reassoc,
         "approx" => Law::Approx,
         _ => {
-            return Err(
-                Diagnostic::error(Code::RuleParse, "a law is exact, reassoc or approx")
-                    .at(source, Span::new(law.body.start, law.body.end), "here")
-                    .into(),
-            );
+            return Err(Diagnostic::error(Code::RuleParse, "a law is exact, reassoc or approx")
+                .at(source, Span::new(law.body.start, law.body.end), "here")
+                .into());
         }
     };
     let (says, from) = (quoted("says")?, quoted("from")?);
@@ -153,11 +140,9 @@ fn build(
         (Some(i), None) => (i, false),
         (None, Some(i)) => (i + 1, true),
         _ => {
-            return Err(
-                Diagnostic::error(Code::RuleParse, "a rewrite has one `=>` or one `==`")
-                    .at(source, span, "here")
-                    .into(),
-            );
+            return Err(Diagnostic::error(Code::RuleParse, "a rewrite has one `=>` or one `==`")
+                .at(source, span, "here")
+                .into());
         }
     };
     let middle = rewrite.body.start + arrow;
@@ -229,10 +214,7 @@ fn raw_metas(raw: &Raw, names: &mut IndexSet<String>) -> Raw {
         RawKind::Typed(leaf, n, t) => RawKind::Typed(*leaf, n.substitute(&dim_to_meta), *t),
         RawKind::Lit(_) | RawKind::ScalarOp(_) | RawKind::Lambda(..) => raw.kind.clone(),
     };
-    Raw {
-        kind,
-        span: raw.span,
-    }
+    Raw { kind, span: raw.span }
 }
 
 fn sides(
@@ -255,19 +237,11 @@ fn sides(
         .into());
     }
     let mut u = Unifier::default();
-    let variables: IndexMap<String, FnTy> = bound
-        .iter()
-        .map(|n| (n.clone(), FnTy::new(u.fresh_type(), u.fresh_type())))
-        .collect();
-    let context = Context {
-        inputs: IndexMap::new(),
-        variables: Some(variables),
-    };
+    let variables: IndexMap<String, FnTy> =
+        bound.iter().map(|n| (n.clone(), FnTy::new(u.fresh_type(), u.fresh_type()))).collect();
+    let context = Context { inputs: IndexMap::new(), variables: Some(variables) };
     let typed = |f: crate::diag::Failure| {
-        let all = f.0.into_iter().map(|d| Diagnostic {
-            code: Code::RuleType,
-            ..d
-        });
+        let all = f.0.into_iter().map(|d| Diagnostic { code: Code::RuleType, ..d });
         crate::diag::Failure(all.collect())
     };
     let dom = on.cloned().unwrap_or_else(|| u.fresh_type());
@@ -277,20 +251,13 @@ fn sides(
     if !u.unify(&l.cod, &r.cod) {
         return Err(Diagnostic::error(
             Code::RuleType,
-            format!(
-                "the sides have the types `{}` and `{}`",
-                u.ty(&l.cod),
-                u.ty(&r.cod)
-            ),
+            format!("the sides have the types `{}` and `{}`", u.ty(&l.cod), u.ty(&r.cod)),
         )
         .at(source, right.span, format!("gives `{}`", u.ty(&r.cod)))
         .also(left.span, format!("gives `{}`", u.ty(&l.cod)))
         .into());
     }
-    let (lhs, rhs) = (
-        l.open(source, &u).map_err(typed)?,
-        r.open(source, &u).map_err(typed)?,
-    );
+    let (lhs, rhs) = (l.open(source, &u).map_err(typed)?, r.open(source, &u).map_err(typed)?);
     // The right side must not narrow what the left side matches.
     if before != lhs {
         return Err(Diagnostic::error(
@@ -298,32 +265,20 @@ fn sides(
             "the right side holds only for some of the types that the left side matches",
         )
         .at(source, span, "here")
-        .note(format!(
-            "left side as it stands: {} : {}",
-            before,
-            before.ty()
-        ))
-        .note(format!(
-            "left side that the right side needs: {} : {}",
-            lhs,
-            lhs.ty()
-        ))
+        .note(format!("left side as it stands: {} : {}", before, before.ty()))
+        .note(format!("left side that the right side needs: {} : {}", lhs, lhs.ty()))
         .help("an `on` clause can say more of the argument's type")
         .into());
     }
     // Every size and type of the right side comes from the left side or a `let`.
     let known = variables_of(&lhs);
     let made: IndexSet<&str> = lets.iter().map(|l| l.name.as_str()).collect();
-    if let Some(free) = variables_of(&rhs)
-        .into_iter()
-        .find(|v| !known.contains(v) && !made.contains(v.as_str()))
+    if let Some(free) =
+        variables_of(&rhs).into_iter().find(|v| !known.contains(v) && !made.contains(v.as_str()))
     {
         return Err(Diagnostic::error(
             Code::RuleUnbound,
-            format!(
-                "nothing on the left side determines `{}`",
-                free.trim_start_matches('_')
-            ),
+            format!("nothing on the left side determines `{}`", free.trim_start_matches('_')),
         )
         .at(source, right.span, "of the right side")
         .help("make it with `let`, or name it with an `on` clause")
@@ -392,11 +347,8 @@ fn read_lets(source: &Arc<Source>, c: &Clause) -> Result<Vec<LetSize>> {
     let mut out: Vec<LetSize> = vec![];
     for range in items(source, c) {
         let fail = || {
-            Diagnostic::error(
-                Code::RuleParse,
-                "expected `name = tile n`, `width n` or `round n`",
-            )
-            .at(source, Span::new(range.start, range.end), "here")
+            Diagnostic::error(Code::RuleParse, "expected `name = tile n`, `width n` or `round n`")
+                .at(source, Span::new(range.start, range.end), "here")
         };
         let piece = &source.text[range.clone()];
         let (name, value) = piece.split_once('=').ok_or_else(fail)?;
@@ -409,11 +361,7 @@ fn read_lets(source: &Arc<Source>, c: &Clause) -> Result<Vec<LetSize>> {
         };
         let at = range.start + name.len() + 1 + value.find(word).unwrap_or(0) + word.len();
         let of = text::parse_size(source, at..range.end)?.substitute(&dim_to_meta);
-        out.push(LetSize {
-            name: name.trim().to_owned(),
-            maker,
-            of,
-        });
+        out.push(LetSize { name: name.trim().to_owned(), maker, of });
     }
     Ok(out)
 }
@@ -436,12 +384,9 @@ fn read_conditions(source: &Arc<Source>, c: &Clause) -> Result<Vec<Condition>> {
         };
         out.push(condition.ok_or_else(|| {
             let known: Vec<&str> = Condition::DOCUMENTED.iter().map(|d| d.0).collect();
-            Diagnostic::error(
-                Code::RuleParse,
-                format!("unknown condition `{}`", piece.trim()),
-            )
-            .at(source, Span::new(range.start, range.end), "here")
-            .help(format!("conditions are: {}", known.join(", ")))
+            Diagnostic::error(Code::RuleParse, format!("unknown condition `{}`", piece.trim()))
+                .at(source, Span::new(range.start, range.end), "here")
+                .help(format!("conditions are: {}", known.join(", ")))
         })?);
     }
     Ok(out)

@@ -39,20 +39,12 @@ impl Inferred {
     /// # Errors
     /// When the parts do not fit together after all.
     pub fn open(&self, source: &Arc<Source>, unifier: &Unifier) -> Result<Term> {
-        let args = self
-            .args
-            .iter()
-            .map(|a| a.open(source, unifier))
-            .collect::<Result<Vec<_>>>()?;
+        let args = self.args.iter().map(|a| a.open(source, unifier)).collect::<Result<Vec<_>>>()?;
         if self.op == Op::Compose {
             let mut args = args.into_iter().rev();
-            let first = args
-                .next()
-                .ok_or_else(|| bad(source, self.span, "empty chain"))?;
+            let first = args.next().ok_or_else(|| bad(source, self.span, "empty chain"))?;
             return args.try_fold(first, |inner, outer| {
-                outer
-                    .after(&inner)
-                    .map_err(|e| bad(source, self.span, &e.0).into())
+                outer.after(&inner).map_err(|e| bad(source, self.span, &e.0).into())
             });
         }
         let sizes = self.sizes.iter().map(|s| unifier.size(s)).collect();
@@ -109,12 +101,7 @@ pub fn infer(
     context: &Context,
     unifier: &mut Unifier,
 ) -> Result<Inferred> {
-    Infer {
-        source,
-        context,
-        u: unifier,
-    }
-    .term(raw, dom)
+    Infer { source, context, u: unifier }.term(raw, dom)
 }
 
 struct Infer<'a> {
@@ -129,12 +116,7 @@ impl Infer<'_> {
             return Ok(());
         }
         let (got, want) = (self.u.ty(got), self.u.ty(want));
-        Err(bad(
-            self.source,
-            span,
-            &format!("{what} is `{got}`, not `{want}`"),
-        )
-        .into())
+        Err(bad(self.source, span, &format!("{what} is `{got}`, not `{want}`")).into())
     }
 
     fn array(&mut self, span: Span, t: &Ty) -> Result<(Size, Ty)> {
@@ -167,25 +149,13 @@ impl Infer<'_> {
             return Ok(x);
         }
         let x = self.u.fresh_type();
-        self.unify(
-            span,
-            "its argument",
-            &t,
-            &Ty::Vector(w.clone(), Arc::new(x.clone())),
-        )?;
+        self.unify(span, "its argument", &t, &Ty::Vector(w.clone(), Arc::new(x.clone())))?;
         Ok(self.u.ty(&x))
     }
 
     fn term(&mut self, raw: &Raw, dom: &Ty) -> Result<Inferred> {
         let span = raw.span;
-        let leaf = |op, sizes, tys, cod| Inferred {
-            op,
-            sizes,
-            tys,
-            args: vec![],
-            span,
-            cod,
-        };
+        let leaf = |op, sizes, tys, cod| Inferred { op, sizes, tys, args: vec![], span, cod };
         Ok(match &raw.kind {
             RawKind::Compose(parts) => {
                 let mut ty = dom.clone();
@@ -196,14 +166,7 @@ impl Infer<'_> {
                     args.push(inferred);
                 }
                 args.reverse();
-                Inferred {
-                    op: Op::Compose,
-                    sizes: vec![],
-                    tys: vec![],
-                    args,
-                    span,
-                    cod: ty,
-                }
+                Inferred { op: Op::Compose, sizes: vec![], tys: vec![], args, span, cod: ty }
             }
             RawKind::Typed(TypedLeaf::Iota, n, t) => leaf(
                 Op::Iota,
@@ -211,23 +174,15 @@ impl Infer<'_> {
                 vec![dom.clone(), Ty::Scalar(*t)],
                 Ty::array(n, &Ty::Scalar(*t)),
             ),
-            RawKind::Typed(TypedLeaf::SizeOf, n, t) => leaf(
-                Op::SizeValue(*t),
-                vec![n.clone()],
-                vec![dom.clone()],
-                Ty::Scalar(*t),
-            ),
+            RawKind::Typed(TypedLeaf::SizeOf, n, t) => {
+                leaf(Op::SizeValue(*t), vec![n.clone()], vec![dom.clone()], Ty::Scalar(*t))
+            }
             RawKind::Name(name) => {
                 if let Some(ty) = self.context.inputs.get(name) {
                     let op = Op::Input(name.as_str().into());
                     return Ok(leaf(op, vec![], vec![dom.clone(), ty.clone()], ty.clone()));
                 }
-                let Some(f) = self
-                    .context
-                    .variables
-                    .as_ref()
-                    .and_then(|v| v.get(name))
-                    .cloned()
+                let Some(f) = self.context.variables.as_ref().and_then(|v| v.get(name)).cloned()
                 else {
                     return Err(Diagnostic::error(
                         Code::UnknownName,
@@ -250,20 +205,10 @@ impl Infer<'_> {
     /// A constant: from `()` a scalar leaf, from elsewhere that after `bang`.
     fn literal(&mut self, span: Span, l: Lit, dom: &Ty) -> Inferred {
         let cod = Ty::Scalar(l.ty);
-        let f = ScalarFn {
-            dom: Ty::Unit,
-            cod: cod.clone(),
-            body: SExpr::Lit(l),
-        };
+        let f = ScalarFn { dom: Ty::Unit, cod: cod.clone(), body: SExpr::Lit(l) };
         let op = Op::Scalar(Arc::new(f));
-        let constant = Inferred {
-            op,
-            sizes: vec![],
-            tys: vec![],
-            args: vec![],
-            span,
-            cod: cod.clone(),
-        };
+        let constant =
+            Inferred { op, sizes: vec![], tys: vec![], args: vec![], span, cod: cod.clone() };
         if self.u.ty(dom) == Ty::Unit {
             return constant;
         }
@@ -343,11 +288,7 @@ impl Infer<'_> {
                 let f = self.term(&raw_args[0], &Ty::pair(&acc, &a))?;
                 self.unify(span, "the operator's result", &f.cod, &acc)?;
                 args = vec![f, z];
-                let cod = if matches!(op, Op::Scan(_)) {
-                    arr(&n, &acc)
-                } else {
-                    acc
-                };
+                let cod = if matches!(op, Op::Scan(_)) { arr(&n, &acc) } else { acc };
                 (vec![n], vec![], cod)
             }
             Op::ReducePart => {
@@ -447,11 +388,7 @@ impl Infer<'_> {
             Op::Stride => {
                 let (n, a) = self.array(span, dom)?;
                 let s = explicit[0].clone();
-                (
-                    vec![s.clone(), self.u.size(&n).div(&s)],
-                    vec![a],
-                    dom.clone(),
-                )
+                (vec![s.clone(), self.u.size(&n).div(&s)], vec![a], dom.clone())
             }
             Op::Reorder | Op::Reverse => {
                 let (n, a) = self.array(span, dom)?;
@@ -471,6 +408,28 @@ impl Infer<'_> {
                 let r = explicit[0].clone();
                 (vec![n, r.clone()], vec![a.clone()], arr(&r, &a))
             }
+            Op::Chunked | Op::Packed => {
+                let (n, a) = self.array(span, dom)?;
+                let (k, r) = (explicit[0].clone(), explicit[1].clone());
+                let packed = |p: &Self, t: &Ty| match op {
+                    Op::Packed => p.vector(span, &k, t),
+                    _ => Ok(arr(&k, t)),
+                };
+                let inside = arr(&r.div(&k), &packed(self, &a)?);
+                let h = self.term(&raw_args[0], &inside)?;
+                let b = self.u.fresh_type();
+                let result = match (op, self.u.ty(&h.cod)) {
+                    (Op::Packed, Ty::Array(_, x)) => self.unvector(span, &k, &x)?,
+                    _ => {
+                        let want = arr(&r.div(&k), &arr(&k, &b));
+                        self.unify(span, "the result for the chunks", &h.cod, &want)?;
+                        self.u.ty(&b)
+                    }
+                };
+                args = vec![h];
+                let cod = arr(&n, &result);
+                (vec![n, k, r], vec![], cod)
+            }
             Op::Mask => {
                 let (n, a) = self.array(span, dom)?;
                 let r = explicit[0].clone();
@@ -488,11 +447,7 @@ impl Infer<'_> {
             }
             Op::Slide => {
                 let (n, a) = self.array(span, dom)?;
-                let (w, s, m) = (
-                    explicit[0].clone(),
-                    explicit[1].clone(),
-                    explicit[2].clone(),
-                );
+                let (w, s, m) = (explicit[0].clone(), explicit[1].clone(), explicit[2].clone());
                 let cod = arr(&m, &arr(&w, &a));
                 (vec![w, s, n, m], vec![a], cod)
             }
@@ -504,11 +459,7 @@ impl Infer<'_> {
                     args = vec![z];
                 }
                 let cod = arr(&explicit[1], &a);
-                (
-                    vec![explicit[0].clone(), n, explicit[1].clone()],
-                    vec![a],
-                    cod,
-                )
+                (vec![explicit[0].clone(), n, explicit[1].clone()], vec![a], cod)
             }
             Op::Gather => {
                 let (x, y) = self.pair(span, dom)?;
@@ -552,12 +503,7 @@ impl Infer<'_> {
             }
             Op::The => {
                 let (n, a) = self.array(span, dom)?;
-                self.unify(
-                    span,
-                    "its argument",
-                    &arr(&n, &a),
-                    &arr(&Size::constant(1), &a),
-                )?;
+                self.unify(span, "its argument", &arr(&n, &a), &arr(&Size::constant(1), &a))?;
                 (vec![], vec![a.clone()], a)
             }
             Op::Wrap => (vec![], vec![dom.clone()], arr(&Size::constant(1), dom)),
@@ -571,14 +517,7 @@ impl Infer<'_> {
                 return Err(bad(self.source, span, "not an operator with a name").into());
             }
         };
-        Ok(Inferred {
-            op: op.clone(),
-            sizes,
-            tys,
-            args,
-            span,
-            cod,
-        })
+        Ok(Inferred { op: op.clone(), sizes, tys, args, span, cod })
     }
 
     /// The vector width of an element type, or a new variable.
@@ -591,10 +530,7 @@ impl Infer<'_> {
     }
 
     fn scalar_op(&mut self, span: Span, op: ScalarOp, dom: &Ty) -> Result<Inferred> {
-        let arity = super::names::FUNCTIONS
-            .iter()
-            .find(|f| f.1 == op)
-            .map_or(2, |f| f.2);
+        let arity = super::names::FUNCTIONS.iter().find(|f| f.1 == op).map_or(2, |f| f.2);
         let pattern = match (&op, arity) {
             (ScalarOp::Cast(_), _) | (_, 1) => RawPattern::Name("a".into()),
             (_, 2) => RawPattern::Pair(
@@ -609,25 +545,10 @@ impl Infer<'_> {
                 )),
             ),
         };
-        let arity = if matches!(op, ScalarOp::Cast(_)) {
-            1
-        } else {
-            arity
-        };
-        let name = |n: &str| RawScalar {
-            kind: RawScalarKind::Name(n.into(), 0),
-            span,
-        };
+        let arity = if matches!(op, ScalarOp::Cast(_)) { 1 } else { arity };
+        let name = |n: &str| RawScalar { kind: RawScalarKind::Name(n.into(), 0), span };
         let args = ["a", "b", "c"][..arity].iter().map(|n| name(n)).collect();
-        self.lambda(
-            span,
-            &pattern,
-            &RawScalar {
-                kind: RawScalarKind::Op(op, args),
-                span,
-            },
-            dom,
-        )
+        self.lambda(span, &pattern, &RawScalar { kind: RawScalarKind::Op(op, args), span }, dom)
     }
 
     fn lambda(
@@ -649,20 +570,9 @@ impl Infer<'_> {
         let mut scope = vec![];
         self.bind(span, pattern, SExpr::Arg, &dom, &mut scope)?;
         let (body, cod) = self.scalar(body, &mut scope, 0)?;
-        let f = ScalarFn {
-            dom,
-            cod: cod.clone(),
-            body,
-        };
+        let f = ScalarFn { dom, cod: cod.clone(), body };
         let op = Op::Scalar(Arc::new(f));
-        Ok(Inferred {
-            op,
-            sizes: vec![],
-            tys: vec![],
-            args: vec![],
-            span,
-            cod,
-        })
+        Ok(Inferred { op, sizes: vec![], tys: vec![], args: vec![], span, cod })
     }
 
     fn bind(
@@ -683,12 +593,9 @@ impl Infer<'_> {
                 self.bind(span, p, e.clone().proj(false), a, scope)?;
                 self.bind(span, q, e.proj(true), b, scope)
             }
-            (RawPattern::Unit | RawPattern::Pair(..), _) => Err(bad(
-                self.source,
-                span,
-                &format!("the pattern does not fit `{ty}`"),
-            )
-            .into()),
+            (RawPattern::Unit | RawPattern::Pair(..), _) => {
+                Err(bad(self.source, span, &format!("the pattern does not fit `{ty}`")).into())
+            }
         }
     }
 
@@ -700,27 +607,20 @@ impl Infer<'_> {
                 if let Some((_, e, t)) = scope.iter().rev().find(|(m, _, _)| m == n) {
                     return Ok((e.clone(), t.clone()));
                 }
-                let parts = self
-                    .context
-                    .inputs
-                    .get(n)
-                    .map(Ty::components)
-                    .unwrap_or_default();
+                let parts = self.context.inputs.get(n).map(Ty::components).unwrap_or_default();
                 match parts.get(*component) {
-                    Some((dims, Ty::Scalar(t))) if dims.is_empty() => (
-                        SExpr::Input(n.as_str().into(), *component, *t),
-                        Ty::Scalar(*t),
-                    ),
+                    Some((dims, Ty::Scalar(t))) if dims.is_empty() => {
+                        (SExpr::Input(n.as_str().into(), *component, *t), Ty::Scalar(*t))
+                    }
                     _ => return err(format!("unknown scalar `{n}`")),
                 }
             }
             RawScalarKind::Lit(l) => (SExpr::Lit(*l), Ty::Scalar(l.ty)),
             RawScalarKind::Size(s, t) => (SExpr::Size(s.clone(), *t), Ty::Scalar(*t)),
             RawScalarKind::Proj(e, second) => match self.scalar(e, scope, depth)? {
-                (e, Ty::Pair(a, b)) => (
-                    e.proj(*second),
-                    if *second { (*b).clone() } else { (*a).clone() },
-                ),
+                (e, Ty::Pair(a, b)) => {
+                    (e.proj(*second), if *second { (*b).clone() } else { (*a).clone() })
+                }
                 (_, t) => return err(format!("`{t}` has no components")),
             },
             RawScalarKind::Op(op, es) => {
@@ -745,11 +645,7 @@ impl Infer<'_> {
                     ScalarOp::Select => types[1],
                     _ => types[0],
                 };
-                let uniform = if *op == ScalarOp::Select {
-                    &types[1..]
-                } else {
-                    &types[..]
-                };
+                let uniform = if *op == ScalarOp::Select { &types[1..] } else { &types[..] };
                 if uniform.windows(2).any(|w| w[0] != w[1]) {
                     return err("operands of different types".to_owned());
                 }
@@ -788,10 +684,7 @@ impl Infer<'_> {
                 scope.push((acc.clone(), SExpr::Var(depth + 1, t.clone()), t.clone()));
                 let (body, _) = self.scalar(body, scope, depth + 2)?;
                 scope.truncate(scope.len() - 2);
-                (
-                    SExpr::For(Arc::new(init), Arc::new(bound), Arc::new(body)),
-                    t,
-                )
+                (SExpr::For(Arc::new(init), Arc::new(bound), Arc::new(body)), t)
             }
             RawScalarKind::While(acc, init, cond, body) => {
                 let (init, t) = self.scalar(init, scope, depth)?;
@@ -799,10 +692,7 @@ impl Infer<'_> {
                 let (cond, _) = self.scalar(cond, scope, depth + 1)?;
                 let (body, _) = self.scalar(body, scope, depth + 1)?;
                 scope.pop();
-                (
-                    SExpr::While(Arc::new(init), Arc::new(cond), Arc::new(body)),
-                    t,
-                )
+                (SExpr::While(Arc::new(init), Arc::new(cond), Arc::new(body)), t)
             }
         })
     }

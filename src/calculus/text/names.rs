@@ -68,6 +68,8 @@ spellings! {
     "padTo" 1 1 false Op::PadTo;
     "padLast" 1 0 false Op::PadLast;
     "mask" 1 0 false Op::Mask;
+    "chunked" 2 1 false Op::Chunked;
+    "packed" 2 1 false Op::Packed;
     "take" 1 0 false Op::Take;
     "drop" 1 0 false Op::Drop;
     "slide" 3 0 false Op::Slide;

@@ -46,11 +46,8 @@ fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
             at += text[at..].find('\n').unwrap_or(text.len() - at);
             continue;
         }
-        let run = |from: usize| {
-            text[from..]
-                .find(|c: char| !word(c))
-                .map_or(text.len(), |i| from + i)
-        };
+        let run =
+            |from: usize| text[from..].find(|c: char| !word(c)).map_or(text.len(), |i| from + i);
         let tok = if c.is_ascii_digit() {
             at = run(at);
             let digit = |i: usize| text.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
@@ -78,11 +75,9 @@ fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
             Tok::Sym(s)
         } else {
             let span = Span::new(at, at + c.len_utf8());
-            return Err(
-                Diagnostic::error(Code::Parse, format!("unexpected character `{c}`"))
-                    .at(source, span, "not part of a term")
-                    .into(),
-            );
+            return Err(Diagnostic::error(Code::Parse, format!("unexpected character `{c}`"))
+                .at(source, span, "not part of a term")
+                .into());
         };
         out.push((tok, Span::new(start, at)));
     }
@@ -127,12 +122,7 @@ fn whole<'a, T>(
     parse: impl FnOnce(&mut Parser<'a>) -> Result<T>,
 ) -> Result<T> {
     let toks = lex(source, range)?;
-    let mut p = Parser {
-        source,
-        toks,
-        pos: 0,
-        depth: 0,
-    };
+    let mut p = Parser { source, toks, pos: 0, depth: 0 };
     let out = parse(&mut p)?;
     match p.peek() {
         Tok::End => Ok(out),
@@ -172,19 +162,11 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, s: &str) -> Result<()> {
-        if self.eat(s) {
-            Ok(())
-        } else {
-            self.fail(&format!("`{s}`"))
-        }
+        if self.eat(s) { Ok(()) } else { self.fail(&format!("`{s}`")) }
     }
 
     fn expect_word(&mut self, s: &str) -> Result<()> {
-        if self.word(s) {
-            Ok(())
-        } else {
-            self.fail(&format!("`{s}`"))
-        }
+        if self.word(s) { Ok(()) } else { self.fail(&format!("`{s}`")) }
     }
 
     fn fail<T>(&self, wanted: &str) -> Result<T> {
@@ -192,11 +174,9 @@ impl Parser<'_> {
             Tok::End => "the end".to_owned(),
             _ => format!("`{}`", &self.source.text[self.span().range()]),
         };
-        Err(
-            Diagnostic::error(Code::Parse, format!("expected {wanted}, found {found}"))
-                .at(self.source, self.span(), "here")
-                .into(),
-        )
+        Err(Diagnostic::error(Code::Parse, format!("expected {wanted}, found {found}"))
+            .at(self.source, self.span(), "here")
+            .into())
     }
 
     fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
@@ -219,10 +199,7 @@ impl Parser<'_> {
             let span = start.to(p.last());
             Ok(match parts.len() {
                 1 => parts.remove(0),
-                _ => Raw {
-                    kind: RawKind::Compose(parts),
-                    span,
-                },
+                _ => Raw { kind: RawKind::Compose(parts), span },
             })
         })
     }
@@ -236,14 +213,9 @@ impl Parser<'_> {
                 if s.dim {
                     op = self.dimension(op)?;
                 }
-                let sizes = (0..s.sizes)
-                    .map(|_| self.size_atom())
-                    .collect::<Result<_>>()?;
+                let sizes = (0..s.sizes).map(|_| self.size_atom()).collect::<Result<_>>()?;
                 let args = (0..s.args).map(|_| self.atom()).collect::<Result<_>>()?;
-                return Ok(Raw {
-                    kind: RawKind::Op(op, sizes, args),
-                    span: start.to(self.last()),
-                });
+                return Ok(Raw { kind: RawKind::Op(op, sizes, args), span: start.to(self.last()) });
             }
             let leaf = match name.as_str() {
                 "iota" => Some(TypedLeaf::Iota),
@@ -253,10 +225,7 @@ impl Parser<'_> {
             if let Some(leaf) = leaf {
                 self.pos += 1;
                 let (n, t) = (self.size_atom()?, self.scalar_type()?);
-                return Ok(Raw {
-                    kind: RawKind::Typed(leaf, n, t),
-                    span: start.to(self.last()),
-                });
+                return Ok(Raw { kind: RawKind::Typed(leaf, n, t), span: start.to(self.last()) });
             }
         }
         self.atom()
@@ -288,12 +257,7 @@ impl Parser<'_> {
 
     fn atom(&mut self) -> Result<Raw> {
         let start = self.span();
-        let simple = |kind, p: &Self| {
-            Ok(Raw {
-                kind,
-                span: start.to(p.last()),
-            })
-        };
+        let simple = |kind, p: &Self| Ok(Raw { kind, span: start.to(p.last()) });
         match self.next() {
             Tok::Ident(name) => {
                 if let Some(l) = word_literal(&name) {
@@ -358,17 +322,11 @@ impl Parser<'_> {
     }
 
     fn number(&self, text: &str, negative: bool) -> Result<Lit> {
-        let suffix = ScalarType::ALL
-            .into_iter()
-            .find(|t| text.ends_with(t.name()));
+        let suffix = ScalarType::ALL.into_iter().find(|t| text.ends_with(t.name()));
         let digits = suffix.map_or(text, |t| &text[..text.len() - t.name().len()]);
         let sign = if negative { -1.0 } else { 1.0 };
         let point = digits.contains(['.', 'e', 'E']);
-        let ty = suffix.unwrap_or(if point {
-            ScalarType::F32
-        } else {
-            ScalarType::I32
-        });
+        let ty = suffix.unwrap_or(if point { ScalarType::F32 } else { ScalarType::I32 });
         let lit = if ty.is_float() {
             // Each width is read from its own text so that it is rounded once.
             match ty {
@@ -377,18 +335,13 @@ impl Parser<'_> {
             }
             .map(|x| Lit::float(ty, x))
         } else {
-            digits
-                .parse::<i128>()
-                .ok()
-                .map(|v| Lit::int(ty, if negative { -v } else { v }))
+            digits.parse::<i128>().ok().map(|v| Lit::int(ty, if negative { -v } else { v }))
         };
         match lit {
             Some(l) => Ok(l),
-            None => Err(
-                Diagnostic::error(Code::Parse, format!("`{text}` is not a number"))
-                    .at(self.source, self.last(), "here")
-                    .into(),
-            ),
+            None => Err(Diagnostic::error(Code::Parse, format!("`{text}` is not a number"))
+                .at(self.source, self.last(), "here")
+                .into()),
         }
     }
 
@@ -396,10 +349,7 @@ impl Parser<'_> {
         let pattern = self.pattern()?;
         self.expect("->")?;
         let body = self.scalar()?;
-        Ok(Raw {
-            kind: RawKind::Lambda(pattern, body),
-            span: start.to(self.last()),
-        })
+        Ok(Raw { kind: RawKind::Lambda(pattern, body), span: start.to(self.last()) })
     }
 
     fn pattern(&mut self) -> Result<RawPattern> {
@@ -426,12 +376,7 @@ impl Parser<'_> {
     fn scalar(&mut self) -> Result<RawScalar> {
         self.nested(|p| {
             let start = p.span();
-            let done = |kind, p: &Self| {
-                Ok(RawScalar {
-                    kind,
-                    span: start.to(p.last()),
-                })
-            };
+            let done = |kind, p: &Self| Ok(RawScalar { kind, span: start.to(p.last()) });
             if p.word("if") {
                 let c = p.scalar()?;
                 p.expect_word("then")?;
@@ -509,9 +454,7 @@ impl Parser<'_> {
                     ScalarOp::Cast(_) => 1,
                     _ => FUNCTIONS.iter().find(|f| f.1 == op).map_or(1, |f| f.2),
                 };
-                let args = (0..arity)
-                    .map(|_| self.scalar_atom())
-                    .collect::<Result<_>>()?;
+                let args = (0..arity).map(|_| self.scalar_atom()).collect::<Result<_>>()?;
                 return Ok(RawScalar {
                     kind: RawScalarKind::Op(op, args),
                     span: start.to(self.last()),
@@ -550,10 +493,7 @@ impl Parser<'_> {
                     self.expect(")")?;
                     while let Tok::Post(p) = self.peek().clone() {
                         self.pos += 1;
-                        let inner = RawScalar {
-                            kind: e,
-                            span: start.to(self.last()),
-                        };
+                        let inner = RawScalar { kind: e, span: start.to(self.last()) };
                         e = RawScalarKind::Proj(Box::new(inner), p == "1");
                     }
                     e
@@ -564,10 +504,7 @@ impl Parser<'_> {
                 return self.fail("a scalar expression");
             }
         };
-        Ok(RawScalar {
-            kind,
-            span: start.to(self.last()),
-        })
+        Ok(RawScalar { kind, span: start.to(self.last()) })
     }
 
     /// `p`, `p.0.1`, `p#2`.
@@ -587,10 +524,7 @@ impl Parser<'_> {
             }
         }
         let span = start.to(self.last());
-        let mut e = RawScalar {
-            kind: RawScalarKind::Name(base, component),
-            span,
-        };
+        let mut e = RawScalar { kind: RawScalarKind::Name(base, component), span };
         for p in parts {
             let second = match p {
                 "0" => false,
@@ -600,10 +534,7 @@ impl Parser<'_> {
                     return self.fail("`.0` or `.1`");
                 }
             };
-            e = RawScalar {
-                kind: RawScalarKind::Proj(Box::new(e), second),
-                span,
-            };
+            e = RawScalar { kind: RawScalarKind::Proj(Box::new(e), second), span };
         }
         Ok(e)
     }
@@ -701,15 +632,10 @@ impl Parser<'_> {
         if name.strip_prefix('t').and_then(|k| k.parse::<usize>().ok()) == Some(of.level()) {
             return Ok(of.tile());
         }
-        Err(
-            Diagnostic::error(Code::Parse, format!("`{of}` has no tunable `{name}`"))
-                .at(self.source, self.last(), "here")
-                .help(format!(
-                    "its tile is `{of}.t{}`, its vector width `{of}.v`",
-                    of.level()
-                ))
-                .into(),
-        )
+        Err(Diagnostic::error(Code::Parse, format!("`{of}` has no tunable `{name}`"))
+            .at(self.source, self.last(), "here")
+            .help(format!("its tile is `{of}.t{}`, its vector width `{of}.v`", of.level()))
+            .into())
     }
 
     fn ty(&mut self) -> Result<Ty> {
@@ -753,16 +679,10 @@ impl Parser<'_> {
 fn word_literal(name: &str) -> Option<Lit> {
     match name {
         "true" => {
-            return Some(Lit {
-                ty: ScalarType::Bool,
-                bits: 1,
-            });
+            return Some(Lit { ty: ScalarType::Bool, bits: 1 });
         }
         "false" => {
-            return Some(Lit {
-                ty: ScalarType::Bool,
-                bits: 0,
-            });
+            return Some(Lit { ty: ScalarType::Bool, bits: 0 });
         }
         _ => {}
     }
@@ -795,15 +715,10 @@ mod tests {
             let s = Source::new("type", t);
             parse_type(&s, 0..t.len()).expect("a type")
         };
-        let inputs: IndexMap<String, Ty> = inputs
-            .iter()
-            .map(|(n, t)| ((*n).to_owned(), ty(t)))
-            .collect();
+        let inputs: IndexMap<String, Ty> =
+            inputs.iter().map(|(n, t)| ((*n).to_owned(), ty(t))).collect();
         let source = Source::new("term", text);
-        let context = Context {
-            inputs,
-            variables: None,
-        };
+        let context = Context { inputs, variables: None };
         let term = match read_term(&source, &Ty::Unit, &context) {
             Ok(t) => t,
             Err(e) => panic!("{text}: {e}"),
@@ -816,22 +731,13 @@ mod tests {
         let xs = [("xs", "[n]f32"), ("c", "f32")];
         round_trip("reduce (+) 0.0 . map abs . xs", &xs);
         round_trip("map (\\x -> c * x) . xs", &xs);
-        round_trip(
-            "take n . join . mapGlb 0 (mapSeq abs) . split n.t0 . padLast n^ . xs",
-            &xs,
-        );
+        round_trip("take n . join . mapGlb 0 (mapSeq abs) . split n.t0 . padLast n^ . xs", &xs);
         round_trip(
             "reduceSeq (\\(a, b) -> a + abs b) 0.0 . asScalar . wrap . reduceSeq (vectorize 4 (+)) (splat 4 . 0.0) . asVector 4 . xs",
             &xs,
         );
-        round_trip(
-            "map (\\(a, b) -> if a < b then a else b - (-1.5)) . zip . fork xs xs",
-            &xs,
-        );
-        round_trip(
-            "mapWrg 1 (reduce min f32.inf) . split (2*n.t0) . xs",
-            &[("xs", "[n]f32")][..],
-        );
+        round_trip("map (\\(a, b) -> if a < b then a else b - (-1.5)) . zip . fork xs xs", &xs);
+        round_trip("mapWrg 1 (reduce min f32.inf) . split (2*n.t0) . xs", &[("xs", "[n]f32")][..]);
     }
 
     #[test]

@@ -47,6 +47,7 @@ fn explicit_sizes(op: &Op) -> &'static [usize] {
         Op::Split | Op::AsVector | Op::Vectorize | Op::Splat | Op::Stride | Op::Take => &[0],
         Op::Drop | Op::Rotate | Op::Replicate | Op::Histogram | Op::ReducePart => &[0],
         Op::PadTo | Op::PadLast | Op::Mask => &[1],
+        Op::Chunked | Op::Packed => &[1, 2],
         Op::Slide => &[0, 1, 3],
         Op::Pad(_) => &[0, 2],
         Op::Concat => &[2],
@@ -64,14 +65,12 @@ fn term(t: &Term, place: Place) -> String {
         Op::Input(name) => name_text(name),
         Op::Meta(name) => name.to_string(),
         Op::Lit(l) => lit(*l),
-        Op::SizeValue(ty) => paren(
-            format!("sizeOf {} {ty}", size_arg(&t.sizes()[0])),
-            place == Place::Arg,
-        ),
-        Op::Iota => paren(
-            format!("iota {} {}", size_arg(&t.sizes()[0]), t.tys()[1]),
-            place == Place::Arg,
-        ),
+        Op::SizeValue(ty) => {
+            paren(format!("sizeOf {} {ty}", size_arg(&t.sizes()[0])), place == Place::Arg)
+        }
+        Op::Iota => {
+            paren(format!("iota {} {}", size_arg(&t.sizes()[0]), t.tys()[1]), place == Place::Arg)
+        }
         op => {
             let mut text = op_name(op).unwrap_or("?").to_owned();
             if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d) | MapKind::Lcl(d)) = op {
@@ -112,11 +111,7 @@ fn name_text(name: &str) -> String {
                 | "false"
         )
         || ScalarType::from_name(name).is_some();
-    if reserved {
-        format!("'{name}")
-    } else {
-        name.to_owned()
-    }
+    if reserved { format!("'{name}") } else { name.to_owned() }
 }
 
 fn lit(l: Lit) -> String {
@@ -124,16 +119,9 @@ fn lit(l: Lit) -> String {
         (ScalarType::Bool, _, Some(v)) => return (v != 0).to_string(),
         (_, Some(x), _) if x.is_nan() => return format!("{}.nan", l.ty),
         (_, Some(x), _) if x.is_infinite() => {
-            return if x > 0.0 {
-                format!("{}.inf", l.ty)
-            } else {
-                format!("(-{}.inf)", l.ty)
-            };
+            return if x > 0.0 { format!("{}.inf", l.ty) } else { format!("(-{}.inf)", l.ty) };
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "an f32 literal holds an f32"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "an f32 literal holds an f32")]
         (ScalarType::F32, Some(x), _) => format!("{:?}", x as f32),
         (_, Some(x), _) => format!("{x:?}{}", l.ty),
         (ScalarType::I32, _, Some(v)) => v.to_string(),
@@ -229,15 +217,11 @@ fn pattern(ty: &Ty, at: &mut Vec<bool>, used: &[Vec<bool>], names: &mut Names) -
 fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
     if let Some(p) = path(e) {
         // The longest named prefix, then projections.
-        if let Some((prefix, name)) = names
-            .iter()
-            .filter(|(q, _)| p.starts_with(q))
-            .max_by_key(|(q, _)| q.len())
+        if let Some((prefix, name)) =
+            names.iter().filter(|(q, _)| p.starts_with(q)).max_by_key(|(q, _)| q.len())
         {
-            let rest: String = p[prefix.len()..]
-                .iter()
-                .map(|s| if *s { ".1" } else { ".0" })
-                .collect();
+            let rest: String =
+                p[prefix.len()..].iter().map(|s| if *s { ".1" } else { ".0" }).collect();
             return format!("{name}{rest}");
         }
         return "()".to_owned();
@@ -253,16 +237,10 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
         SExpr::Size(s, t) => paren(format!("sizeOf {} {t}", size_arg(s)), level > 7),
         SExpr::Var(i, _) => format!("t{i}"),
         SExpr::Pair(a, b) => {
-            format!(
-                "({}, {})",
-                expr(a, names, depth, 0),
-                expr(b, names, depth, 0)
-            )
+            format!("({}, {})", expr(a, names, depth, 0), expr(b, names, depth, 0))
         }
         SExpr::Op(ScalarOp::Cast(from), to, es) => {
-            let arg = es
-                .first()
-                .map_or(String::new(), |e| expr(e, names, depth, 9));
+            let arg = es.first().map_or(String::new(), |e| expr(e, names, depth, 9));
             paren(format!("{to}.{from} {arg}"), level > 7)
         }
         SExpr::Op(op, _, es) => {
@@ -272,10 +250,7 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
                 let (l, r) = (expr(a, names, depth, *s), expr(b, names, depth, *s + 1));
                 return paren(format!("{l} {text} {r}"), level > *s);
             }
-            let name = FUNCTIONS
-                .iter()
-                .find(|(_, o, _)| o == op)
-                .map_or("?", |(n, _, _)| n);
+            let name = FUNCTIONS.iter().find(|(_, o, _)| o == op).map_or("?", |(n, _, _)| n);
             let args: Vec<String> = es.iter().map(|e| expr(e, names, depth, 9)).collect();
             paren(format!("{name} {}", args.join(" ")), level > 7)
         }

@@ -86,13 +86,7 @@ pub enum RawScalarKind {
     /// `let x = a in b`.
     Let(String, Box<RawScalar>, Box<RawScalar>),
     /// `loop (acc = init) for i < bound do body`: acc, init, i, bound, body.
-    For(
-        String,
-        Box<RawScalar>,
-        String,
-        Box<RawScalar>,
-        Box<RawScalar>,
-    ),
+    For(String, Box<RawScalar>, String, Box<RawScalar>, Box<RawScalar>),
     /// `loop (acc = init) while cond do body`.
     While(String, Box<RawScalar>, Box<RawScalar>, Box<RawScalar>),
 }

@@ -39,13 +39,10 @@ impl Unifier {
 
     /// The type with every binding applied.
     pub fn ty(&self, t: &Ty) -> Ty {
-        t.substitute(
-            &|m| self.types.get(m).map(|b| self.ty(b)),
-            &|sym| match sym {
-                Sym::Meta(m) => self.sizes.get(m).map(|b| self.size(b)),
-                _ => None,
-            },
-        )
+        t.substitute(&|m| self.types.get(m).map(|b| self.ty(b)), &|sym| match sym {
+            Sym::Meta(m) => self.sizes.get(m).map(|b| self.size(b)),
+            _ => None,
+        })
     }
 
     /// Makes two sizes equal by binding one variable, fresh ones before a rule's own.
@@ -69,16 +66,8 @@ impl Unifier {
         candidates.sort_by_key(|(m, _)| (!m.starts_with('_'), m.clone()));
         for (m, e) in candidates {
             let me = Size::sym(Sym::Meta(m.clone()));
-            let rest = if e == 1 {
-                ratio.div(&me)
-            } else {
-                ratio.mul(&me)
-            };
-            let value = if e == 1 {
-                Size::constant(1).div(&rest)
-            } else {
-                rest
-            };
+            let rest = if e == 1 { ratio.div(&me) } else { ratio.mul(&me) };
+            let value = if e == 1 { Size::constant(1).div(&rest) } else { rest };
             let mut occurs = false;
             value.visit(&mut |s| occurs |= *s == Sym::Meta(m.clone()));
             if !occurs {

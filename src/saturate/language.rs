@@ -1,0 +1,105 @@
+//! The e-graph language: terms, with sizes and types as leaves so that patterns can bind them.
+
+use crate::calculus::size::Size;
+use crate::calculus::term::{Op, Term};
+use crate::calculus::ty::Ty;
+use egg::{Id, Language, RecExpr};
+use std::fmt;
+
+/// What an e-node is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NodeOp {
+    /// A size argument.
+    Size(Size),
+    /// A type argument.
+    Ty(Ty),
+    /// A function.
+    Fn(Op),
+}
+
+/// An e-node. Children of a function are its sizes, its types, its functions, in that order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Node {
+    /// What it is.
+    pub op: NodeOp,
+    /// Children as [`Op::shape`] says; none for sizes and types.
+    pub children: Vec<Id>,
+}
+
+impl Language for Node {
+    type Discriminant = NodeOp;
+
+    fn discriminant(&self) -> NodeOp {
+        self.op.clone()
+    }
+
+    fn matches(&self, other: &Self) -> bool {
+        self.op == other.op && self.children.len() == other.children.len()
+    }
+
+    fn children(&self) -> &[Id] {
+        &self.children
+    }
+
+    fn children_mut(&mut self) -> &mut [Id] {
+        &mut self.children
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.op {
+            NodeOp::Size(s) => write!(f, "{s}"),
+            NodeOp::Ty(t) => write!(f, "{t}"),
+            NodeOp::Fn(op) => match (crate::calculus::text::op_name(op), op) {
+                (Some(name), _) => f.write_str(name),
+                (None, Op::Compose) => f.write_str("."),
+                (None, Op::Scalar(s)) => write!(f, "{s}"),
+                (None, Op::Input(name)) => f.write_str(name),
+                (None, other) => write!(f, "{other:?}"),
+            },
+        }
+    }
+}
+
+impl Node {
+    /// A size leaf.
+    pub fn size(s: &Size) -> Node {
+        Node { op: NodeOp::Size(s.clone()), children: vec![] }
+    }
+
+    /// A type leaf.
+    pub fn ty(t: &Ty) -> Node {
+        Node { op: NodeOp::Ty(t.clone()), children: vec![] }
+    }
+
+    /// The operator, if it is a function.
+    pub fn function(&self) -> Option<&Op> {
+        match &self.op {
+            NodeOp::Fn(op) => Some(op),
+            NodeOp::Size(_) | NodeOp::Ty(_) => None,
+        }
+    }
+
+    /// The function arguments among the children.
+    pub fn args(&self) -> &[Id] {
+        match &self.op {
+            NodeOp::Fn(op) => {
+                let (s, t, _) = op.shape();
+                &self.children[s + t..]
+            }
+            NodeOp::Size(_) | NodeOp::Ty(_) => &[],
+        }
+    }
+}
+
+/// The term as an expression of the e-graph language.
+pub fn add_term(expr: &mut RecExpr<Node>, term: &Term) -> Id {
+    let mut children: Vec<Id> = term.sizes().iter().map(|s| expr.add(Node::size(s))).collect();
+    children.extend(term.tys().iter().map(|t| expr.add(Node::ty(t))));
+    for a in term.args() {
+        let id = add_term(expr, a);
+        children.push(id);
+    }
+    expr.add(Node { op: NodeOp::Fn(term.op().clone()), children })
+}

@@ -1,0 +1,13 @@
+//! Equality saturation: the e-graph language, its typed analysis, compiled rules, the run and its report.
+
+mod analysis;
+mod compile;
+mod language;
+mod run;
+
+pub use analysis::{Data, Facts, Typed};
+pub use language::{Node, NodeOp, add_term};
+pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate};
+
+/// The e-graph of terms.
+pub type EGraph = egg::EGraph<Node, Typed>;

@@ -1,0 +1,250 @@
+//! The run: until saturated or a limit, with a report.
+
+use super::EGraph;
+use super::analysis::Typed;
+use super::compile;
+use super::language::{Node, add_term};
+use crate::calculus::term::Term;
+use crate::diag::{Code, Diagnostic, Limits, Result};
+use crate::rules::RuleSet;
+use egg::{Id, RecExpr, Rewrite, RewriteScheduler, Runner, SearchMatches};
+use indexmap::IndexMap;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Why the run stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// No rule adds anything: the whole space is in the graph.
+    Saturated,
+    /// At [`Limits::iterations`].
+    IterationLimit,
+    /// At [`Limits::nodes`].
+    NodeLimit,
+    /// At [`Limits::saturation_time`].
+    TimeLimit,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StopReason::Saturated => "saturated",
+            StopReason::IterationLimit => "iteration limit",
+            StopReason::NodeLimit => "node limit",
+            StopReason::TimeLimit => "time limit",
+        })
+    }
+}
+
+/// Sizes after one iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Iteration {
+    /// E-nodes.
+    pub nodes: usize,
+    /// E-classes.
+    pub classes: usize,
+}
+
+/// What one rule did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RuleStat {
+    /// Matches found, over all iterations.
+    pub matches: usize,
+    /// Matches that made something equal that was not.
+    pub applied: usize,
+    /// Searching, in milliseconds.
+    pub search_ms: f64,
+    /// Applying, in milliseconds.
+    pub apply_ms: f64,
+}
+
+/// How the run went.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// E-nodes at the end.
+    pub nodes: usize,
+    /// E-classes at the end.
+    pub classes: usize,
+    /// Wall-clock time in milliseconds.
+    pub ms: f64,
+    /// Sizes after each iteration.
+    pub iterations: Vec<Iteration>,
+    /// By rule, in the order of the set.
+    pub rules: IndexMap<String, RuleStat>,
+}
+
+/// The e-graph after the run.
+pub struct Saturated {
+    /// The graph.
+    pub egraph: EGraph,
+    /// The program's class.
+    pub root: Id,
+    /// How the run went.
+    pub report: Report,
+}
+
+/// Every match of every rule in every iteration, timed for each rule.
+struct Timed(Rc<RefCell<IndexMap<String, RuleStat>>>);
+
+/// The rule a rewrite was compiled from.
+fn rule_of(rewrite: &str) -> &str {
+    rewrite.split('/').next().unwrap_or(rewrite)
+}
+
+fn ms(d: Duration) -> f64 {
+    d.as_secs_f64() * 1e3
+}
+
+impl RewriteScheduler<Node, Typed> for Timed {
+    fn search_rewrite<'a>(
+        &mut self,
+        _iteration: usize,
+        egraph: &EGraph,
+        rewrite: &'a Rewrite<Node, Typed>,
+    ) -> Vec<SearchMatches<'a, Node>> {
+        let start = Instant::now();
+        let found = rewrite.search(egraph);
+        let mut stats = self.0.borrow_mut();
+        let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
+        stat.search_ms += ms(start.elapsed());
+        stat.matches += found.iter().map(|m| m.substs.len()).sum::<usize>();
+        found
+    }
+
+    fn apply_rewrite(
+        &mut self,
+        _iteration: usize,
+        egraph: &mut EGraph,
+        rewrite: &Rewrite<Node, Typed>,
+        matches: Vec<SearchMatches<'_, Node>>,
+    ) -> usize {
+        let start = Instant::now();
+        let applied = rewrite.apply(egraph, &matches).len();
+        let mut stats = self.0.borrow_mut();
+        let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
+        stat.apply_ms += ms(start.elapsed());
+        stat.applied += applied;
+        applied
+    }
+}
+
+/// Inserts the term and saturates the rules.
+///
+/// # Errors
+/// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types.
+pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+    let rewrites: Vec<_> = std::iter::once(compile::associate())
+        .chain(rules.iter().flat_map(compile::compile))
+        .collect();
+    let mut expr = RecExpr::default();
+    add_term(&mut expr, term);
+    let stats = Rc::new(RefCell::new(IndexMap::new()));
+    let start = Instant::now();
+    let sizes = Rc::new(RefCell::new(vec![]));
+    let seen = sizes.clone();
+    let runner = Runner::<Node, Typed>::default()
+        .with_iter_limit(limits.iterations)
+        .with_node_limit(limits.nodes)
+        .with_time_limit(limits.saturation_time.unwrap_or(Duration::from_secs(u64::from(u32::MAX))))
+        .with_scheduler(Timed(stats.clone()))
+        .with_hook(move |r| {
+            seen.borrow_mut().push(Iteration {
+                nodes: r.egraph.total_size(),
+                classes: r.egraph.number_of_classes(),
+            });
+            compile::is_broken(&r.egraph).map_or(Ok(()), Err)
+        })
+        .with_expr(&expr)
+        .run(&rewrites);
+    let elapsed = ms(start.elapsed());
+    if let Some(what) = compile::is_broken(&runner.egraph) {
+        return Err(Diagnostic::error(Code::RuleUnsound, what)
+            .note("every class of the e-graph has one type; a rule that breaks this is no equality")
+            .help("`patsat rules check` tests each rule on random instances")
+            .into());
+    }
+    let stop_reason = match runner.stop_reason {
+        Some(egg::StopReason::Saturated) => StopReason::Saturated,
+        Some(egg::StopReason::NodeLimit(_)) => StopReason::NodeLimit,
+        Some(egg::StopReason::TimeLimit(_)) => StopReason::TimeLimit,
+        Some(egg::StopReason::IterationLimit(_) | egg::StopReason::Other(_)) | None => {
+            StopReason::IterationLimit
+        }
+    };
+    let report = Report {
+        stop_reason,
+        nodes: runner.egraph.total_size(),
+        classes: runner.egraph.number_of_classes(),
+        ms: elapsed,
+        iterations: sizes.borrow().clone(),
+        rules: stats.borrow().clone(),
+    };
+    let root = runner.egraph.find(runner.roots[0]);
+    Ok(Saturated { egraph: runner.egraph, root, report })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::text::{Context, parse_type, read_term};
+    use crate::calculus::ty::Ty;
+    use crate::diag::Source;
+
+    pub(crate) fn program(text: &str, inputs: &[(&str, &str)]) -> Term {
+        let inputs = inputs
+            .iter()
+            .map(|(n, t)| {
+                let s = Source::new("type", *t);
+                ((*n).to_owned(), parse_type(&s, 0..t.len()).expect("a type"))
+            })
+            .collect();
+        let context = Context { inputs, variables: None };
+        read_term(&Source::new("term", text), &Ty::Unit, &context).expect("a term")
+    }
+
+    #[test]
+    fn vector_programs_saturate() {
+        let mut rules = RuleSet::shipped().expect("shipped rules");
+        let drop = std::env::var("DROP").unwrap_or_default();
+        rules.retain(|r| !drop.split(',').any(|d| d == r.name));
+        let limits = Limits { saturation_time: None, ..Limits::default() };
+        for (text, inputs) in [
+            ("map (\\x -> c * x) . xs", &[("xs", "[n]f32"), ("c", "f32")][..]),
+            ("reduce (+) 0.0 . map abs . xs", &[("xs", "[n]f32")][..]),
+            (
+                "reduce (+) 0.0 . map (*) . zip . fork xs ys",
+                &[("xs", "[n]f32"), ("ys", "[n]f32")][..],
+            ),
+            (
+                "map (\\(d, y) -> alpha * d + beta * y) . map (bimap (reduce (+) 0.0 . map (*) . zip . fork id x) id) . zip . fork A y",
+                &[
+                    ("A", "[n][m]f32"),
+                    ("x", "[m]f32"),
+                    ("y", "[n]f32"),
+                    ("alpha", "f32"),
+                    ("beta", "f32"),
+                ][..],
+            ),
+        ] {
+            let out = saturate(&program(text, inputs), &rules, &limits).expect("sound rules");
+            let r = &out.report;
+            eprintln!(
+                "{text}: {} {} nodes {} classes {} iterations {:.1} ms",
+                r.stop_reason,
+                r.nodes,
+                r.classes,
+                r.iterations.len(),
+                r.ms
+            );
+            for (n, s) in r.rules.iter().filter(|(_, s)| s.search_ms + s.apply_ms > 5.0) {
+                eprintln!("   {n}: {s:?}");
+            }
+        }
+    }
+}
