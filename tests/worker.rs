@@ -141,3 +141,16 @@ fn a_missing_executable_is_the_workers_failure() {
     let mut w = Worker::new(|| Command::new("true"), None, Arc::new(Inputs::default()), &limits);
     assert_eq!(w.device().unwrap_err().0[0].code, Code::Driver);
 }
+
+#[test]
+fn without_a_platform_it_says_what_to_install() {
+    let command = || {
+        let mut command = command();
+        command.env("OCL_ICD_VENDORS", "/no/such/folder");
+        command
+    };
+    let mut w = Worker::new(command, None, Arc::new(Inputs::default()), &Limits::default());
+    let failure = w.device().unwrap_err();
+    assert_eq!(failure.0[0].code, Code::NoOpenCl);
+    assert!(failure.0[0].help.iter().any(|h| h.contains("pocl-opencl-icd")));
+}

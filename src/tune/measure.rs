@@ -184,3 +184,74 @@ fn drop_slow(racers: &mut [Racer], factor: f64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::worker::FailureClass;
+    use super::*;
+    use std::collections::HashMap;
+
+    /// Candidate `i` takes the `i`-th time; a negative one crashes on its third question.
+    struct Clock {
+        times: Vec<f64>,
+        asked: HashMap<CandidateId, usize>,
+    }
+
+    impl Runner for Clock {
+        fn run_us(
+            &mut self,
+            id: CandidateId,
+            repetitions: usize,
+            _: Duration,
+        ) -> std::result::Result<Vec<f64>, WorkerError> {
+            let time = self.times[id.0 as usize];
+            let asked = self.asked.entry(id).or_default();
+            *asked += 1;
+            if time < 0.0 && *asked == 3 {
+                let log = String::new();
+                let failure = CandidateFailure { class: FailureClass::Crash, log };
+                return Err(WorkerError::Candidate(failure));
+            }
+            Ok(vec![time.abs() + *asked as f64 * 0.01; repetitions])
+        }
+    }
+
+    fn race(times: &[f64], go_on: impl FnMut() -> bool) -> (Clock, Vec<Outcome>) {
+        let mut clock = Clock { times: times.to_vec(), asked: HashMap::new() };
+        let ids: Vec<_> = (0..times.len() as u64).map(CandidateId).collect();
+        let measured = measure(&mut clock, &ids, &Schedule::default(), go_on).unwrap();
+        (clock, measured.into_iter().map(|(_, outcome)| outcome).collect())
+    }
+
+    #[test]
+    fn slow_candidates_are_given_up() {
+        let (clock, outcomes) = race(&[100.0, 1000.0, 150.0, 101.0, -100.0], || true);
+        assert!(matches!(outcomes[0], Outcome::Timed(s) if s.runs == 9 * 50));
+        assert!(matches!(outcomes[1], Outcome::Slow(s) if s.runs == 1));
+        assert!(matches!(outcomes[2], Outcome::Slow(s) if s.median_us < 151.0));
+        assert!(matches!(outcomes[3], Outcome::Timed(_)));
+        assert!(matches!(&outcomes[4], Outcome::Failed(f) if f.class == FailureClass::Crash));
+        assert_eq!(clock.asked[&CandidateId(1)], 1);
+        assert_eq!(clock.asked[&CandidateId(2)], 1 + 3);
+        assert_eq!(clock.asked[&CandidateId(3)], 1 + 9);
+    }
+
+    #[test]
+    fn long_kernels_are_not_repeated() {
+        let (_, outcomes) = race(&[9_000.0], || true);
+        assert!(matches!(outcomes[0], Outcome::Timed(s) if s.runs == 9));
+    }
+
+    #[test]
+    fn a_stopped_measurement_keeps_what_it_has() {
+        let mut left = 4;
+        let (_, outcomes) = race(&[100.0, 100.0], || {
+            left -= 1;
+            left >= 0
+        });
+        assert!(outcomes.iter().all(|o| matches!(o, Outcome::Stopped(Some(s)) if s.runs == 50)));
+        let (_, outcomes) = race(&[100.0], || false);
+        assert_eq!(outcomes, [Outcome::Stopped(None)]);
+        assert!(race(&[], || true).1.is_empty());
+    }
+}
