@@ -337,7 +337,10 @@ fn is_small(n: &Size) -> bool {
         Some(c) => c <= 16,
         None => match n.as_sym() {
             Some(Sym::Width(_)) => true,
-            _ => n.level() >= 2 && n.factors().all(|(s, _)| !matches!(s, Sym::Dim(_) | Sym::Round(_))),
+            _ => {
+                n.level() >= 2
+                    && n.factors().all(|(s, _)| !matches!(s, Sym::Dim(_) | Sym::Round(_)))
+            }
         },
     }
 }

@@ -417,15 +417,13 @@ impl Infer<'_> {
                 };
                 let inside = arr(&r.div(&k), &packed(self, &a)?);
                 let h = self.term(&raw_args[0], &inside)?;
-                let b = self.u.fresh_type();
-                let result = match (op, self.u.ty(&h.cod)) {
-                    (Op::Packed, Ty::Array(_, x)) => self.unvector(span, &k, &x)?,
-                    _ => {
-                        let want = arr(&r.div(&k), &arr(&k, &b));
-                        self.unify(span, "the result for the chunks", &h.cod, &want)?;
-                        self.u.ty(&b)
-                    }
+                let (chunks, x) = self.array(span, &h.cod)?;
+                let result = match op {
+                    Op::Packed => self.unvector(span, &k, &x)?,
+                    _ => self.array(span, &x)?.1,
                 };
+                let want = arr(&r.div(&k), &packed(self, &result)?);
+                self.unify(span, "the result for the chunks", &arr(&chunks, &x), &want)?;
                 args = vec![h];
                 let cod = arr(&n, &result);
                 (vec![n, k, r], vec![], cod)
