@@ -2,6 +2,7 @@
 pub mod calculus;
 pub mod device;
 pub mod diag;
+pub mod extract;
 pub mod lang;
 pub mod opencl;
 pub mod rules;

@@ -13,9 +13,13 @@ pub struct Limits {
     pub saturation_time: Option<Duration>,
     /// Parsing: deepest nesting of expressions.
     pub nesting: usize,
-    /// Extraction: terms kept for each skeleton.
-    pub terms_per_skeleton: usize,
-    /// Extraction: skeletons kept.
+    /// Extraction: skeletons kept for each class and context.
+    pub skeletons_per_class: usize,
+    /// Extraction: most passes over the classes until choices no longer change.
+    pub extraction_rounds: usize,
+    /// Extraction: assignments of tunables kept for each skeleton.
+    pub assignments: usize,
+    /// Extraction: skeletons kept for the whole program.
     pub skeletons: usize,
     /// Kernels: most elements of a private array that is unrolled into registers.
     pub private_elements: usize,
@@ -34,8 +38,10 @@ impl Default for Limits {
             nodes: 200_000,
             saturation_time: Some(Duration::from_secs(60)),
             nesting: 200,
-            terms_per_skeleton: 4,
-            skeletons: 400,
+            skeletons_per_class: 20,
+            extraction_rounds: 12,
+            assignments: 24,
+            skeletons: 64,
             private_elements: 256,
             unroll: 64,
             build_time: Duration::from_secs(30),

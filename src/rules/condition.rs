@@ -7,6 +7,12 @@ use crate::calculus::size::{Size, Sym};
 pub enum Condition {
     /// `tileable n k`: `n` may be split, being fewer than `k` tiles deep and no vector width.
     Tileable(Size, usize),
+    /// `whole n`: `n` measures the data, not a number of partial results: nothing in it is rounded up.
+    Whole(Size),
+    /// `dimension n`: `n` is a dimension of the program or a tile of one.
+    Dimension(Size),
+    /// `differ n m`: the sizes are not the same.
+    Differ(Size, Size),
     /// `small n`: `n` is a vector width or an innermost tile, so that a loop over it can be unrolled.
     Small(Size),
     /// `commutative f`: `f` is known to be commutative.
@@ -26,6 +32,9 @@ impl Condition {
     pub fn name(&self) -> &'static str {
         match self {
             Condition::Tileable(..) => "tileable",
+            Condition::Whole(_) => "whole",
+            Condition::Dimension(_) => "dimension",
+            Condition::Differ(..) => "differ",
             Condition::Small(_) => "small",
             Condition::Commutative(_) => "commutative",
             Condition::Scalar(_) => "scalar",
@@ -41,6 +50,9 @@ impl Condition {
             "tileable n k",
             "the length n may be split: it is fewer than k tiles deep and no vector width",
         ),
+        ("whole n", "n measures the data, not a number of partial results"),
+        ("dimension n", "n is a dimension of the program or a tile of one"),
+        ("differ n m", "the sizes n and m are not the same"),
         ("small n", "n is a vector width or an innermost tile, so a loop over it can be unrolled"),
         ("commutative f", "f is known to be commutative"),
         ("scalar a", "the type a is a scalar, or pairs of scalars"),

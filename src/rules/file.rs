@@ -374,6 +374,9 @@ fn read_conditions(source: &Arc<Source>, c: &Clause) -> Result<Vec<Condition>> {
         let size = |w: &str| Size::meta(w);
         let condition = match words.as_slice() {
             ["tileable", n, k] => k.parse().ok().map(|k| Condition::Tileable(size(n), k)),
+            ["whole", n] => Some(Condition::Whole(size(n))),
+            ["dimension", n] => Some(Condition::Dimension(size(n))),
+            ["differ", n, m] => Some(Condition::Differ(size(n), size(m))),
             ["small", n] => Some(Condition::Small(size(n))),
             ["commutative", f] => Some(Condition::Commutative((*f).to_owned())),
             ["scalar", a] => Some(Condition::Scalar((*a).to_owned())),

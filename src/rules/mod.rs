@@ -39,7 +39,14 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
     }
     for c in &rule.when {
         match c {
-            Condition::Tileable(n, _) | Condition::Small(n) => size_bound(n, &known)?,
+            Condition::Differ(n, m) => {
+                size_bound(n, &known)?;
+                size_bound(m, &known)?;
+            }
+            Condition::Tileable(n, _)
+            | Condition::Whole(n)
+            | Condition::Dimension(n)
+            | Condition::Small(n) => size_bound(n, &known)?,
             Condition::Scalar(a) | Condition::Element(a) => {
                 if !known.contains(a) {
                     return Err(unbound(a));

@@ -321,6 +321,15 @@ impl Compiled {
         let ty = |a: &String| b.types.get(a.as_str());
         match c {
             Condition::Tileable(n, k) => can_tile(&b.size(n), *k),
+            Condition::Whole(n) => {
+                let mut rounded = false;
+                b.size(n).visit(&mut |s| rounded |= matches!(s, Sym::Round(_)));
+                !rounded
+            }
+            Condition::Dimension(n) => {
+                matches!(b.size(n).as_sym(), Some(Sym::Dim(_) | Sym::Tile(_)))
+            }
+            Condition::Differ(n, m) => b.size(n) != b.size(m),
             Condition::Small(n) => is_small(&b.size(n)),
             Condition::Commutative(f) => facts(f).commutative,
             Condition::Vectorisable(f) => facts(f).vectorisable,

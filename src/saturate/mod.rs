@@ -3,7 +3,7 @@
 mod analysis;
 mod compile;
 mod language;
-mod run;
+pub(crate) mod run;
 
 pub use analysis::{Data, Facts, Typed};
 pub use language::{Node, NodeOp, add_term};

@@ -190,7 +190,7 @@ pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturat
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::calculus::text::{Context, parse_type, read_term};
     use crate::calculus::ty::Ty;

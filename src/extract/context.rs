@@ -1,0 +1,132 @@
+//! What surrounds a term decides which operators are legal in it.
+
+use crate::calculus::term::{MapKind, Op, ReduceKind, Space};
+
+/// Where in the hierarchy of the device a term runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// Outside any kernel: a chain of stages, each a kernel.
+    Host,
+    /// In a work-group, outside its work-items.
+    Group,
+    /// In one work-item.
+    Item,
+}
+
+/// A context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Context {
+    /// Where.
+    pub level: Level,
+    /// Dimensions used on the path: bits 0 to 2 work-groups, 3 to 5 local, 6 to 8 global work-items.
+    used: u16,
+    /// The result goes to memory that the caller chose (and not to an intermediate array).
+    pub sink: bool,
+    /// The caller has chosen the address space.
+    placed: bool,
+}
+
+/// What an operator asks of its arguments' contexts.
+pub(super) enum Verdict {
+    /// Not legal here.
+    No,
+    /// Legal, its function arguments running in this context.
+    Inside(Context),
+}
+
+fn bit(base: u16, d: u8) -> u16 {
+    1 << (base + u16::from(d))
+}
+
+impl Context {
+    /// The context of a whole program.
+    pub const PROGRAM: Context = Context { level: Level::Host, used: 0, sink: true, placed: false };
+
+    /// The same place, for a value that is read again rather than stored.
+    #[must_use]
+    pub fn intermediate(self) -> Context {
+        Context { sink: false, placed: false, ..self }
+    }
+
+    /// One work-item of this place.
+    #[must_use]
+    pub fn item(self) -> Context {
+        Context { level: Level::Item, placed: false, ..self }
+    }
+
+    /// Whether `op` may run here, and where its arguments run. `small` says whether its length can
+    /// be unrolled; `array` whether it gives an array.
+    pub fn enter(self, op: &Op, small: bool, array: bool) -> Verdict {
+        use Verdict::{Inside, No};
+        let inside = |level, used| Inside(Context { level, used, sink: self.sink, placed: false });
+        match op {
+            Op::Map(kind) => match (kind, self.level) {
+                (MapKind::Plain, _) => No,
+                (MapKind::Glb(d), Level::Host) if self.used & bit(6, *d) == 0 => {
+                    inside(Level::Item, self.used | bit(6, *d))
+                }
+                (MapKind::Wrg(d), Level::Host) if self.used & bit(0, *d) == 0 => {
+                    inside(Level::Group, self.used | bit(0, *d))
+                }
+                (MapKind::Lcl(d), Level::Group)
+                    if self.used & bit(3, *d) == 0 && (self.sink || self.placed) =>
+                {
+                    inside(Level::Item, self.used | bit(3, *d))
+                }
+                // An intermediate array of a work-item lives in registers.
+                (MapKind::Seq, Level::Item) if self.sink => inside(Level::Item, self.used),
+                (MapKind::Unroll, Level::Item) if small => inside(Level::Item, self.used),
+                _ => No,
+            },
+            Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => {
+                // The operator's result is the accumulator, never the sink itself.
+                Inside(self.item().intermediate())
+            }
+            Op::ToMem(Space::Local) if self.level == Level::Group && !self.sink && !self.placed => {
+                Inside(Context { placed: true, ..self })
+            }
+            Op::Vectorize => Inside(self.item().intermediate()),
+            Op::Cond if self.level == Level::Item && !array => Inside(self),
+            Op::Scalar(_) => Inside(self),
+            Op::Chunked | Op::Packed => Inside(self),
+            Op::ToMem(_)
+            | Op::Cond
+            | Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
+            | Op::ReducePart
+            | Op::Scan(_)
+            | Op::Scatter
+            | Op::Histogram
+            | Op::Reorder
+            | Op::Compose
+            | Op::Fork
+            | Op::Bimap
+            | Op::Meta(_) => No,
+            // Views run nowhere; an argument they have (a padding value) is a scalar.
+            _ => Inside(self.item().intermediate()),
+        }
+    }
+}
+
+/// Whether a view can be turned round, so that what it reads can be written through it.
+pub(super) fn invertible(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Id
+            | Op::Split
+            | Op::Join
+            | Op::Transpose
+            | Op::AsVector
+            | Op::AsScalar
+            | Op::Zip
+            | Op::Unzip
+            | Op::Take
+            | Op::Stride
+            | Op::Reverse
+            | Op::Rotate
+            | Op::The
+            | Op::Wrap
+            | Op::Compose
+            | Op::Bimap
+            | Op::Map(MapKind::Plain)
+    )
+}

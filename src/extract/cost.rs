@@ -1,0 +1,151 @@
+//! The additive estimate: work of a term, in nanoseconds, from trip counts alone.
+//!
+//! It knows parallelism and vectors but neither reuse nor coalescing, so it only orders terms
+//! within a skeleton and prunes the hopeless; the model of the generated kernel ranks what is left.
+
+use super::context::{Context, Level, Verdict};
+use super::tunables::Target;
+use crate::calculus::size::{Size, SizeEnv};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
+use crate::calculus::ty::Ty;
+
+/// What one node adds to its arguments' costs, and by what they are multiplied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    /// Nanoseconds.
+    pub own: f64,
+    /// Factor on the arguments' sum.
+    pub times: f64,
+}
+
+/// One scalar operation in one work-item, in nanoseconds.
+const OPERATION_NS: f64 = 0.3;
+/// One view in an index computation: next to nothing, but shorter terms win ties.
+pub(super) const VIEW_NS: f64 = 1e-4;
+
+/// The share of one node. `value` gives a size's value, `ty` is what the node gives.
+pub(super) fn share(
+    op: &Op,
+    sizes: &[Size],
+    at: Context,
+    target: &Target,
+    value: &dyn Fn(&Size) -> f64,
+    result: &Ty,
+) -> Share {
+    let n = || sizes.first().map_or(1.0, value);
+    let only = |own| Share { own, times: 1.0 };
+    match op {
+        Op::Map(kind) => {
+            let n = n();
+            match kind {
+                MapKind::Plain => only(VIEW_NS),
+                MapKind::Seq => Share { own: target.loop_ns * n, times: n },
+                MapKind::Unroll => Share { own: 0.0, times: n },
+                MapKind::Glb(_) => Share {
+                    own: target.launch_ns + n * target.item_ns,
+                    times: (n / target.items).max(1.0),
+                },
+                MapKind::Wrg(_) => Share {
+                    own: target.launch_ns + n * target.group_ns,
+                    times: (n / target.groups).max(1.0),
+                },
+                MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane => {
+                    Share { own: target.barrier_ns, times: (n / target.lanes).max(1.0) }
+                }
+            }
+        }
+        Op::Reduce(kind) => {
+            let n = n();
+            let loop_ns = if *kind == ReduceKind::Unroll { 0.0 } else { target.loop_ns };
+            // At host level this is a kernel of one work-item.
+            let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
+            Share { own: launch + n * (loop_ns + element(result, value, target)), times: n }
+        }
+        Op::Scalar(f) => only(OPERATION_NS * scalar_size(&f.body)),
+        Op::Vectorize => {
+            let w = n();
+            Share { own: 0.0, times: (w / target.simd).ceil().max(1.0) }
+        }
+        Op::Cond => only(OPERATION_NS),
+        _ => only(VIEW_NS),
+    }
+}
+
+/// Writing an intermediate value of that type and reading it again.
+pub(super) fn passing(t: &Ty, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) -> f64 {
+    let elements: f64 = t
+        .components()
+        .iter()
+        .filter(|(dims, _)| !dims.is_empty())
+        .map(|(dims, inner)| {
+            let lanes = if let Ty::Vector(w, _) = inner { value(w) } else { 1.0 };
+            dims.iter().map(value).product::<f64>() * lanes
+        })
+        .sum();
+    match at.level {
+        Level::Host => elements * 8.0 / target.bytes_per_ns,
+        // Local memory serves every group at once.
+        Level::Group => elements * 2.0 * OPERATION_NS / target.lanes,
+        Level::Item => 0.0,
+    }
+}
+
+/// Reading one element into an accumulator.
+fn element(t: &Ty, value: &dyn Fn(&Size) -> f64, target: &Target) -> f64 {
+    match t {
+        Ty::Vector(w, _) => OPERATION_NS * (value(w) / target.simd).ceil().max(1.0),
+        Ty::Pair(a, b) => element(a, value, target) + element(b, value, target),
+        Ty::Array(n, t) => value(n) * element(t, value, target),
+        Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => OPERATION_NS,
+    }
+}
+
+fn scalar_size(e: &crate::calculus::scalar::SExpr) -> f64 {
+    use crate::calculus::scalar::SExpr;
+    match e {
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 0.0,
+        SExpr::Proj(e, _) => scalar_size(e),
+        SExpr::Op(_, _, es) => 1.0 + es.iter().map(scalar_size).sum::<f64>(),
+        SExpr::Pair(a, b) | SExpr::Let(a, b) => scalar_size(a) + scalar_size(b),
+        SExpr::If(a, b, c) => 1.0 + scalar_size(a) + scalar_size(b) + scalar_size(c),
+        SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+            scalar_size(a) + scalar_size(b) + 8.0 * scalar_size(c)
+        }
+    }
+}
+
+/// The estimate of a whole program, in microseconds.
+pub(super) fn of_term(term: &Term, env: &SizeEnv, target: &Target) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
+    walk(term, Context::PROGRAM, target, &value) / 1e3
+}
+
+fn walk(t: &Term, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) -> f64 {
+    let inside = match t.op() {
+        Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => at,
+        op => match at.enter(op, true, false) {
+            Verdict::Inside(c) => c,
+            Verdict::No => at,
+        },
+    };
+    let share = share(t.op(), t.sizes(), at, target, value, &t.ty().cod);
+    let passed = match (t.op(), t.args()) {
+        (Op::Compose, [outer, inner]) if computes(outer) && computes(inner) => {
+            passing(&inner.ty().cod, at, target, value)
+        }
+        _ => 0.0,
+    };
+    passed
+        + share.own
+        + share.times * t.args().iter().map(|a| walk(a, inside, target, value)).sum::<f64>()
+}
+
+fn computes(t: &Term) -> bool {
+    match t.op() {
+        Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => {
+            t.args().iter().any(computes)
+        }
+        op => !op.is_view(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Extraction: from the saturated e-graph to a few hundred concrete candidates, best first.
+//!
+//! Legality depends on context, so terms are drawn by dynamic programming over (class, context);
+//! within a class they are told apart by *skeleton* (how work is mapped, split and vectorised),
+//! because the cheapest terms by an additive cost are all variants of one shallow kernel. Then the
+//! tunables of each skeleton get values under divisibility and resource constraints.
+
+mod context;
+mod cost;
+mod search;
+mod tunables;
+
+pub use context::Level;
+pub use tunables::Target;
+
+use crate::calculus::size::SizeEnv;
+use crate::calculus::term::Term;
+use crate::device::DeviceInfo;
+use crate::device::cost_model::CostModel;
+use crate::diag::{Code, Diagnostic, Limits, Result};
+use crate::saturate::Saturated;
+
+/// A low-level term with a value for every symbol in it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The term: legal, in low-level patterns, its sizes symbolic.
+    pub term: Term,
+    /// The value of every symbol.
+    pub env: SizeEnv,
+    /// What tells it from others apart from tunables: the mapping, the splits, the vectors.
+    pub skeleton: String,
+    /// The additive estimate, in microseconds: good for ranking at best.
+    pub estimate_us: f64,
+}
+
+/// The candidates for a device, the one with the best additive estimate first.
+///
+/// `env` gives the program's dimensions their values.
+///
+/// # Errors
+/// [`Code::NoTerm`] when the graph holds no legal low-level term.
+pub fn candidates(
+    saturated: &Saturated,
+    env: &SizeEnv,
+    device: &DeviceInfo,
+    model: &CostModel,
+    limits: &Limits,
+) -> Result<Vec<Candidate>> {
+    let target = Target::new(device, model);
+    let nominal = tunables::nominal(&target, env);
+    let mut out = vec![];
+    for found in search::terms(saturated, &nominal, &target, limits) {
+        for env in tunables::assignments(&found.term, env, &target, limits) {
+            let estimate_us = cost::of_term(&found.term, &env, &target);
+            out.push(Candidate {
+                term: found.term.clone(),
+                env,
+                skeleton: found.skeleton.clone(),
+                estimate_us,
+            });
+        }
+    }
+    if out.is_empty() {
+        return Err(Diagnostic::error(Code::NoTerm, "no legal low-level term was found")
+            .note(format!(
+                "the e-graph has {} nodes in {} classes; saturation stopped: {}",
+                saturated.report.nodes, saturated.report.classes, saturated.report.stop_reason
+            ))
+            .help("the rule set may lack the lowering rules")
+            .into());
+    }
+    out.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::size::Sym;
+    use crate::device::DeviceKind;
+    use crate::rules::RuleSet;
+    use crate::saturate::{run::tests::program, saturate};
+
+    #[test]
+    fn candidates_are_diverse() {
+        let mut rules = RuleSet::shipped().expect("shipped rules");
+        let drop = std::env::var("DROP").unwrap_or_default();
+        rules.retain(|r| !drop.split(',').any(|d| d == r.name));
+        let limits = Limits { saturation_time: None, ..Limits::default() };
+        for (kind, text, inputs) in [
+            (DeviceKind::Cpu, "map (\\x -> c * x) . xs", &[("xs", "[n]f32"), ("c", "f32")][..]),
+            (DeviceKind::Cpu, "reduce (+) 0.0 . map abs . xs", &[("xs", "[n]f32")][..]),
+            (DeviceKind::Gpu, "reduce (+) 0.0 . map abs . xs", &[("xs", "[n]f32")][..]),
+        ] {
+            let mut device = crate::device::tests::device(0, "P", "D", kind);
+            device.compute_units = if kind == DeviceKind::Cpu { 2 } else { 132 };
+            let choice = CostModel::choose(&device).expect("a shipped model");
+            let graph = saturate(&program(text, inputs), &rules, &limits).expect("sound rules");
+            let env = SizeEnv::from_iter([(Sym::Dim("n".into()), 16_777_259)]);
+            let start = std::time::Instant::now();
+            let found = candidates(&graph, &env, &device, &choice.model, &limits).expect("terms");
+            eprintln!("== {text} on {kind}: {} candidates in {:?}", found.len(), start.elapsed());
+            let mut seen = indexmap::IndexSet::new();
+            for c in &found {
+                if seen.insert(c.skeleton.clone()) && seen.len() < 40 {
+                    eprintln!("{:10.1} {}", c.estimate_us, c.skeleton);
+                    if seen.len() < 6 {
+                        eprintln!("      {}", c.term);
+                        let env: Vec<String> =
+                            c.env.iter().map(|(s, v)| format!("{s}={v}")).collect();
+                        eprintln!("      {}", env.join(" "));
+                    }
+                }
+            }
+            eprintln!("{} skeletons", seen.len());
+            assert!(!seen.is_empty());
+        }
+    }
+}

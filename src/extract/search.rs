@@ -1,0 +1,383 @@
+//! Dynamic programming over (class, context): the best few terms of each skeleton.
+
+use super::context::{Context, Level, Verdict, invertible};
+use super::cost;
+use super::tunables::Target;
+use crate::calculus::size::Size;
+use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
+use crate::calculus::ty::Ty;
+use crate::diag::Limits;
+use crate::saturate::{Data, EGraph, Node, Saturated};
+use egg::Id;
+use indexmap::IndexMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+/// A term found, in low-level patterns.
+pub(super) struct Found {
+    pub term: Term,
+    pub skeleton: String,
+}
+
+/// A chosen e-node with chosen arguments.
+struct Choice {
+    node: Node,
+    args: Vec<Rc<Choice>>,
+    cost: f64,
+    /// Hash of the compute operators with their sizes, views left out.
+    skeleton: u64,
+}
+
+type Key = (Id, Context);
+
+struct Search<'a> {
+    egraph: &'a EGraph,
+    target: &'a Target,
+    value: &'a dyn Fn(&Size) -> f64,
+    /// Choices kept for each key.
+    beam: usize,
+    views: IndexMap<Id, Rc<Choice>>,
+    /// Choices kept for the root.
+    keep: usize,
+    root: Key,
+    known: IndexMap<Key, Rc<Vec<Rc<Choice>>>>,
+}
+
+/// The best terms of the program, at most [`Limits::skeletons`], each of another skeleton.
+pub(super) fn terms(
+    saturated: &Saturated,
+    value: &dyn Fn(&Size) -> f64,
+    target: &Target,
+    limits: &Limits,
+) -> Vec<Found> {
+    let egraph = &saturated.egraph;
+    let mut search = Search {
+        egraph,
+        target,
+        value,
+        beam: limits.skeletons_per_class,
+        views: cheapest_views(egraph),
+        keep: limits.skeletons,
+        root: (egraph.find(saturated.root), Context::PROGRAM),
+        known: IndexMap::new(),
+    };
+    search.best(search.root);
+    search.settle(limits.extraction_rounds);
+    let best = search.best(search.root);
+    best.iter()
+        .filter_map(|c| {
+            // Ill-typed combinations cannot arise: every class has one type.
+            let term = term_of(egraph, c)?.expand().ok()?;
+            let skeleton = skeleton_text(&term);
+            Some(Found { term, skeleton })
+        })
+        .collect()
+}
+
+/// For each class that has one, the smallest member made of views alone.
+fn cheapest_views(egraph: &EGraph) -> IndexMap<Id, Rc<Choice>> {
+    let mut best: IndexMap<Id, Rc<Choice>> = IndexMap::new();
+    loop {
+        let mut changed = false;
+        for class in egraph.classes() {
+            for node in &class.nodes {
+                let Some(op) = node.function() else { continue };
+                let structural =
+                    matches!(op, Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain));
+                // A padding value is a scalar function, not a view: it is chosen below.
+                if !(structural || op.is_view()) {
+                    continue;
+                }
+                let args: Option<Vec<Rc<Choice>>> = node
+                    .args()
+                    .iter()
+                    .map(|a| {
+                        let a = egraph.find(*a);
+                        best.get(&a)
+                            .cloned()
+                            .or_else(|| (!structural).then(|| constant(egraph, a))?)
+                    })
+                    .collect();
+                let Some(args) = args else { continue };
+                let cost = cost::VIEW_NS + args.iter().map(|a| a.cost).sum::<f64>();
+                if best.get(&class.id).is_none_or(|b| cost < b.cost) {
+                    let choice = Choice { node: node.clone(), args, cost, skeleton: 0 };
+                    best.insert(class.id, Rc::new(choice));
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            return best;
+        }
+    }
+}
+
+/// A padding value: a scalar leaf, or a splat of one.
+fn constant(egraph: &EGraph, id: Id) -> Option<Rc<Choice>> {
+    egraph[id].nodes.iter().find_map(|node| match node.function()? {
+        Op::Scalar(_) => Some(Rc::new(Choice {
+            node: node.clone(),
+            args: vec![],
+            cost: cost::VIEW_NS,
+            skeleton: 0,
+        })),
+        Op::Compose => {
+            let args = node
+                .args()
+                .iter()
+                .map(|a| {
+                    let a = egraph.find(*a);
+                    let splat = egraph[a].nodes.iter().find(|n| {
+                        matches!(n.function(), Some(Op::Splat | Op::Bang | Op::Replicate))
+                    });
+                    splat
+                        .map(|n| {
+                            Rc::new(Choice {
+                                node: n.clone(),
+                                args: vec![],
+                                cost: 1.0,
+                                skeleton: 0,
+                            })
+                        })
+                        .or_else(|| constant(egraph, a))
+                })
+                .collect::<Option<Vec<_>>>()?;
+            Some(Rc::new(Choice {
+                node: node.clone(),
+                args,
+                cost: 3.0 * cost::VIEW_NS,
+                skeleton: 0,
+            }))
+        }
+        _ => None,
+    })
+}
+
+impl Search<'_> {
+    /// What is known of a key so far; a new key is computed with what is known below it.
+    fn best(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        self.known.insert(key, Rc::new(vec![]));
+        let all = self.compute(key);
+        self.known.insert(key, all.clone());
+        all
+    }
+
+    /// Repeats until nothing changes: classes are cyclic, so one pass from the root may have used
+    /// a key before all of its choices were known.
+    fn settle(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            let keys: Vec<Key> = self.known.keys().rev().copied().collect();
+            let mut changed = false;
+            for key in keys {
+                let new = self.compute(key);
+                let old = &self.known[&key];
+                let same = old.len() == new.len()
+                    && old.iter().zip(new.iter()).all(|(a, b)| {
+                        a.skeleton == b.skeleton && a.cost.to_bits() == b.cost.to_bits()
+                    });
+                if !same {
+                    changed = true;
+                    self.known.insert(key, new);
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn compute(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
+        let (class, at) = key;
+        // A view costs nothing: take it alone.
+        if let Some(view) = self.views.get(&class) {
+            return Rc::new(vec![view.clone()]);
+        }
+        let mut found: IndexMap<u64, Rc<Choice>> = IndexMap::new();
+        let egraph = self.egraph;
+        for node in &egraph[class].nodes {
+            self.choices(node, class, at, &mut found);
+        }
+        let mut all: Vec<Rc<Choice>> = found.into_values().collect();
+        all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        all.truncate(if key == self.root { self.keep } else { self.beam });
+        Rc::new(all)
+    }
+
+    fn sizes(&self, node: &Node) -> Vec<Size> {
+        node.children.iter().filter_map(|c| self.egraph[*c].data.size().cloned()).collect()
+    }
+
+    fn choices(
+        &mut self,
+        node: &Node,
+        class: Id,
+        at: Context,
+        found: &mut IndexMap<u64, Rc<Choice>>,
+    ) {
+        let Some(op) = node.function().cloned() else { return };
+        let args: Vec<Id> = node.args().iter().map(|a| self.egraph.find(*a)).collect();
+        let result = match &self.egraph[class].data {
+            Data::Fn(t, _) => t.cod.clone(),
+            Data::Size(_) | Data::Ty(_) | Data::Broken => return,
+        };
+        let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
+            Op::Compose => {
+                let outer = self.best((args[0], at));
+                // What the outer part reads is an intermediate, unless the outer part can be
+                // turned round: then the inner part writes where the whole should go.
+                let turned = self.views.get(&args[0]).is_some_and(|v| can_turn(v));
+                let inner = if turned { at } else { at.intermediate() };
+                let inner = self.best((args[1], inner));
+                vec![outer, inner]
+            }
+            Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at))).collect(),
+            op => {
+                let small = self.sizes(node).first().is_some_and(|n| (self.value)(n) <= 16.0);
+                match at.enter(op, small, matches!(result, Ty::Array(..))) {
+                    Verdict::No => return,
+                    Verdict::Inside(inner) => args.iter().map(|a| self.best((*a, inner))).collect(),
+                }
+            }
+        };
+        if lists.iter().any(|l| l.is_empty()) {
+            return;
+        }
+        let sizes = self.sizes(node);
+        let share = cost::share(&op, &sizes, at, self.target, self.value, &result);
+        let tag = skeleton_tag(&op, at, &sizes);
+        let passed = match (&op, args.get(1)) {
+            (Op::Compose, Some(inner)) => match &self.egraph[*inner].data {
+                Data::Fn(t, _) => cost::passing(&t.cod, at, self.target, self.value),
+                Data::Size(_) | Data::Ty(_) | Data::Broken => 0.0,
+            },
+            _ => 0.0,
+        };
+        let mut combine = |chosen: Vec<Rc<Choice>>| {
+            let mut cost = share.own + share.times * chosen.iter().map(|c| c.cost).sum::<f64>();
+            if op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {
+                cost += passed;
+            }
+            let skeleton = match (tag, chosen.as_slice()) {
+                (None, [one]) => one.skeleton,
+                (None, [a, b]) if a.skeleton == 0 => b.skeleton,
+                (None, [a, b]) if b.skeleton == 0 => a.skeleton,
+                (tag, chosen) => {
+                    let mut h = DefaultHasher::new();
+                    tag.hash(&mut h);
+                    chosen.iter().for_each(|c| c.skeleton.hash(&mut h));
+                    h.finish()
+                }
+            };
+            let skeleton =
+                if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
+            if found.get(&skeleton).is_none_or(|b| cost < b.cost) {
+                let choice = Choice { node: node.clone(), args: chosen, cost, skeleton };
+                found.insert(skeleton, Rc::new(choice));
+            }
+        };
+        match lists.as_slice() {
+            [] => combine(vec![]),
+            [a] => a.iter().for_each(|x| combine(vec![x.clone()])),
+            [a, b] => {
+                for x in a.iter() {
+                    for y in b.iter() {
+                        combine(vec![x.clone(), y.clone()]);
+                    }
+                }
+            }
+            // Only `cond` has three: one choice of each is enough.
+            more => combine(more.iter().map(|l| l[0].clone()).collect()),
+        }
+    }
+}
+
+/// Whether a chosen view can be written through.
+fn can_turn(c: &Choice) -> bool {
+    c.node.function().is_some_and(invertible) && c.args.iter().all(|a| can_turn(a))
+}
+
+/// A compute operator that a skeleton tells apart, as a hash.
+fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
+    let named = match op {
+        Op::Map(MapKind::Plain) => false,
+        Op::Map(_) | Op::Vectorize => true,
+        Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => true,
+        _ => false,
+    };
+    named.then(|| {
+        let mut h = DefaultHasher::new();
+        op.hash(&mut h);
+        (at.level == Level::Group).hash(&mut h);
+        sizes.hash(&mut h);
+        h.finish()
+    })
+}
+
+/// The term of a choice.
+fn term_of(egraph: &EGraph, c: &Choice) -> Option<Term> {
+    let op = c.node.function()?;
+    let args = c.args.iter().map(|a| term_of(egraph, a)).collect::<Option<Vec<_>>>()?;
+    if *op == Op::Compose {
+        return args[0].after(&args[1]).ok();
+    }
+    let (mut sizes, mut tys) = (vec![], vec![]);
+    for child in &c.node.children {
+        match &egraph[*child].data {
+            Data::Size(s) => sizes.push(s.clone()),
+            Data::Ty(t) => tys.push(t.clone()),
+            Data::Fn(..) | Data::Broken => {}
+        }
+    }
+    Term::new(op.clone(), sizes, tys, args).ok()
+}
+
+/// The skeleton for people: the compute operators from the outside in.
+fn skeleton_text(t: &Term) -> String {
+    fn walk(t: &Term, out: &mut String) {
+        let named = match t.op() {
+            Op::Map(MapKind::Plain) => None,
+            Op::Map(k) => Some(match k {
+                MapKind::Seq => "seq".to_owned(),
+                MapKind::Unroll => "unroll".to_owned(),
+                MapKind::Glb(d) => format!("glb{d}"),
+                MapKind::Wrg(d) => format!("wrg{d}"),
+                MapKind::Lcl(d) => format!("lcl{d}"),
+                MapKind::Warp => "warp".to_owned(),
+                MapKind::Lane => "lane".to_owned(),
+                MapKind::Plain => "view".to_owned(),
+            }),
+            Op::Reduce(_) => Some("red".to_owned()),
+            Op::Vectorize => Some("vec".to_owned()),
+            _ => None,
+        };
+        let mut inner = String::new();
+        t.args().iter().for_each(|a| walk(a, &mut inner));
+        match named {
+            Some(name) => {
+                if !out.is_empty() {
+                    out.push(' ');
+                }
+                out.push_str(&name);
+                let n = t.sizes().first().map(ToString::to_string).unwrap_or_default();
+                out.push_str(&format!("[{n}]"));
+                if !inner.is_empty() {
+                    out.push_str(&format!("({inner})"));
+                }
+            }
+            None if !inner.is_empty() => {
+                if !out.is_empty() {
+                    out.push(' ');
+                }
+                out.push_str(&inner);
+            }
+            None => {}
+        }
+    }
+    let mut out = String::new();
+    walk(t, &mut out);
+    out
+}

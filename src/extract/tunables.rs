@@ -1,0 +1,444 @@
+//! Values for tiles, widths and rounded sizes: divisibility and resources solved before anything is built.
+//!
+//! Every tile `t` of a size `s` plays one of three roles in a term. *Small*: `t` itself is a number of
+//! work-items or of registers. *Count*: `s/t` is. *Chunk*: neither; then work is cut into so many
+//! chunks for the device, or into short runs. Small values and counts are enumerated; a chunk of a
+//! program's dimension is made a multiple of everything inside it, so that only program dimensions
+//! (and numbers of partial results) are ever rounded up.
+
+use crate::calculus::size::{Size, SizeEnv, Sym};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
+use crate::calculus::ty::Ty;
+use crate::device::cost_model::{CostModel, Locality};
+use crate::device::{DeviceInfo, DeviceKind};
+use crate::diag::Limits;
+use indexmap::{IndexMap, IndexSet};
+
+/// What the search needs to know of a device.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub(super) gpu: bool,
+    pub(super) max_group: u64,
+    /// Work-items that run at once.
+    pub(super) items: f64,
+    /// Work-groups that run at once.
+    pub(super) groups: f64,
+    /// Work-items of a group that run at once.
+    pub(super) lanes: f64,
+    /// Vector lanes of one instruction.
+    pub(super) simd: f64,
+    pub(super) launch_ns: f64,
+    pub(super) group_ns: f64,
+    pub(super) item_ns: f64,
+    pub(super) barrier_ns: f64,
+    pub(super) loop_ns: f64,
+    /// Bandwidth of global memory.
+    pub(super) bytes_per_ns: f64,
+    units: u64,
+    widths: Vec<u64>,
+}
+
+impl Target {
+    /// From a device and its cost model.
+    pub fn new(device: &DeviceInfo, model: &CostModel) -> Target {
+        let units = u64::from(device.compute_units.max(1));
+        let across = model.memory.locality == Locality::AcrossItems;
+        let gpu = across || device.kind == DeviceKind::Gpu;
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let units_f = units as f64;
+        let lanes = if gpu { 256.0 } else { 1.0 };
+        let useful = u64::from(model.compute.useful_vector_width.max(1));
+        Target {
+            gpu,
+            max_group: device.max_work_group_size as u64,
+            items: if gpu { units_f * 1024.0 } else { units_f },
+            groups: if gpu { units_f * 4.0 } else { units_f },
+            lanes,
+            simd: if gpu { 4.0 } else { f64::from(model.compute.simd_width.max(1)) },
+            launch_ns: model.execution.launch_us * 1e3,
+            group_ns: model.execution.work_group_overhead_ns,
+            item_ns: model.execution.work_item_overhead_ns,
+            barrier_ns: model.execution.barrier_item_ns * if gpu { 1.0 } else { 64.0 },
+            loop_ns: model.compute.loop_overhead_ns,
+            bytes_per_ns: model.memory.copy_gb_per_s,
+            units,
+            widths: [2, 4, 8, 16].into_iter().filter(|w| *w <= useful && (gpu || *w > 2)).collect(),
+        }
+    }
+
+    /// Numbers of work-items of a group.
+    fn local_sizes(&self) -> Vec<u64> {
+        let all: &[u64] = if self.gpu { &[64, 128, 256, 512, 1024] } else { &[4, 16, 64] };
+        all.iter().copied().filter(|n| *n <= self.max_group).collect()
+    }
+
+    /// Lengths of unrolled loops and register arrays.
+    fn unrolls(&self) -> &'static [u64] {
+        &[2, 4, 8]
+    }
+
+    /// How many chunks to cut a dimension into. A chunk may belong to a group or to a work-item.
+    fn counts(&self, items: bool) -> Vec<u64> {
+        let factors: &[u64] = match (self.gpu, items) {
+            (true, true) => &[256, 512, 1024, 2048, 4096],
+            (true, false) => &[1, 2, 4, 8, 16, 32, 64],
+            (false, _) => &[1, 2, 4, 8, 32, 256],
+        };
+        factors.iter().map(|f| f * self.units).collect()
+    }
+
+    /// Short runs of one work-item.
+    fn runs(&self) -> &'static [u64] {
+        if self.gpu { &[1, 2, 4, 8] } else { &[1, 4, 16, 64] }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Lanes,
+    Unroll,
+    CountLanes,
+    CountUnroll,
+    /// For work-items when true, for groups when false.
+    Chunk(bool),
+}
+
+/// Rough values before a term is known, for the dynamic programming.
+pub(super) fn nominal(target: &Target, env: &SizeEnv) -> impl Fn(&Size) -> f64 + use<> {
+    let (env, units) = (env.clone(), target.units);
+    let (gpu, width) = (target.gpu, target.widths.last().copied().unwrap_or(1));
+    move |s: &Size| nominal_size(s, &env, units, gpu, width)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn nominal_size(s: &Size, env: &SizeEnv, units: u64, gpu: bool, width: u64) -> f64 {
+    let (num, den) = s.coefficient();
+    s.factors().fold(num as f64 / den as f64, |out, (sym, e)| {
+        let v = match sym {
+            Sym::Dim(_) => env.get(sym).copied().unwrap_or(1024) as f64,
+            Sym::Meta(_) => 1.0,
+            Sym::Width(_) => width as f64,
+            Sym::Round(of) => nominal_size(of, env, units, gpu, width),
+            Sym::Tile(of) => {
+                let n = nominal_size(of, env, units, gpu, width);
+                let chunks = units as f64 * if gpu { 8.0 } else { 4.0 };
+                match of.level() {
+                    0 => (n / chunks).max(1.0),
+                    _ if gpu => n.clamp(1.0, 256.0),
+                    _ => n.clamp(1.0, 4.0),
+                }
+            }
+        };
+        out * v.max(1e-9).powi(e)
+    })
+}
+
+/// Concrete environments for a term: at most [`Limits::assignments`].
+pub(super) fn assignments(
+    term: &Term,
+    dims: &SizeEnv,
+    target: &Target,
+    limits: &Limits,
+) -> Vec<SizeEnv> {
+    let uses = Uses::of(term);
+    let mut out: Vec<SizeEnv> = vec![];
+    let choices: Vec<(Sym, Vec<u64>)> =
+        uses.symbols.iter().map(|s| (s.clone(), uses.options(s, target))).collect();
+    let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
+    // Walk the product with a stride that is coprime to it, so that a cut-off still varies everything.
+    let stride = (total as f64 * 0.618_033_988_7) as usize | 1;
+    let stride = if gcd(stride, total) == 1 { stride } else { 1 };
+    for i in 0..total.min(limits.assignments * 16) {
+        let mut index = (i * stride) % total;
+        let picked: IndexMap<Sym, u64> = choices
+            .iter()
+            .filter_map(|(s, options)| {
+                let v = options.get(index % options.len().max(1)).copied();
+                index /= options.len().max(1);
+                v.map(|v| (s.clone(), v))
+            })
+            .collect();
+        if let Some(env) = uses.solve(&picked, dims, target, limits)
+            && !out.contains(&env)
+        {
+            out.push(env);
+            if out.len() == limits.assignments {
+                break;
+            }
+        }
+    }
+    out
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Where the symbols of a term stand.
+struct Uses {
+    /// Tiles and widths, those of outer sizes first.
+    symbols: Vec<Sym>,
+    roles: IndexMap<Sym, Role>,
+    /// Every size in the term.
+    sizes: IndexSet<Size>,
+    /// Numbers of work-items of a group.
+    lanes: IndexSet<Size>,
+    /// Lengths that are unrolled.
+    unrolled: IndexSet<Size>,
+}
+
+impl Uses {
+    fn of(term: &Term) -> Uses {
+        let (mut sizes, mut lanes, mut unrolled) =
+            (IndexSet::new(), IndexSet::new(), IndexSet::new());
+        let (mut global, mut chunks) = (IndexSet::new(), IndexSet::new());
+        term.visit(&mut |t| {
+            sizes.extend(t.sizes().iter().cloned());
+            match t.op() {
+                Op::Map(MapKind::Lcl(_) | MapKind::Lane) => {
+                    lanes.insert(t.sizes()[0].clone());
+                }
+                Op::Map(MapKind::Unroll) | Op::Reduce(ReduceKind::Unroll) => {
+                    unrolled.insert(t.sizes()[0].clone());
+                }
+                Op::Map(MapKind::Glb(_)) => {
+                    global.insert(t.sizes()[0].clone());
+                }
+                Op::Split => {
+                    chunks.insert(t.sizes()[1].clone());
+                }
+                _ => {}
+            }
+            if let Op::Reduce(ReduceKind::Seq) = t.op() {
+                arrays(&t.ty().cod, &mut unrolled);
+            }
+        });
+        let mut symbols: IndexSet<Sym> = IndexSet::new();
+        for s in &sizes {
+            s.visit(&mut |sym| {
+                if matches!(sym, Sym::Tile(_) | Sym::Width(_)) {
+                    symbols.insert(sym.clone());
+                }
+            });
+        }
+        let mut symbols: Vec<Sym> = symbols.into_iter().collect();
+        symbols.sort_by_key(|s| (s.level(), s.to_string()));
+        let mut roles = IndexMap::new();
+        for s in &symbols {
+            let Sym::Tile(of) = s else { continue };
+            let me = Size::sym(s.clone());
+            let count = [of.div(&me), of.round().div(&me)];
+            let role = if lanes.contains(&me) {
+                Role::Lanes
+            } else if unrolled.contains(&me) {
+                Role::Unroll
+            } else if count.iter().any(|c| lanes.contains(c)) {
+                Role::CountLanes
+            } else if count.iter().any(|c| unrolled.contains(c)) {
+                Role::CountUnroll
+            } else {
+                Role::Chunk(count.iter().any(|c| global.contains(c)))
+            };
+            roles.insert(s.clone(), role);
+        }
+        Uses { symbols, roles, sizes, lanes, unrolled }
+    }
+
+    /// What is enumerated for a symbol: a width, a tile's value, or into how many it cuts. Numbers
+    /// of chunks are told from values by [`COUNT`].
+    fn options(&self, s: &Sym, target: &Target) -> Vec<u64> {
+        match s {
+            Sym::Width(_) => target.widths.clone(),
+            Sym::Tile(of) => match self.roles.get(s) {
+                Some(Role::Lanes) => target.local_sizes(),
+                Some(Role::Unroll) => target.unrolls().to_vec(),
+                Some(Role::CountLanes) => {
+                    target.local_sizes().into_iter().map(|n| n | COUNT).collect()
+                }
+                Some(Role::CountUnroll) => target.unrolls().iter().map(|n| n | COUNT).collect(),
+                Some(Role::Chunk(items)) if is_free(of) => {
+                    let counts = target.counts(*items).into_iter().map(|n| n | COUNT);
+                    counts.chain(target.runs().iter().copied()).collect()
+                }
+                Some(Role::Chunk(_)) | None => target.runs().to_vec(),
+            },
+            Sym::Dim(_) | Sym::Round(_) | Sym::Meta(_) => vec![],
+        }
+    }
+
+    fn solve(
+        &self,
+        picked: &IndexMap<Sym, u64>,
+        dims: &SizeEnv,
+        target: &Target,
+        limits: &Limits,
+    ) -> Option<SizeEnv> {
+        let mut env = dims.clone();
+        // Widths first: they are multiplied into everything around them.
+        for (s, v) in picked {
+            if matches!(s, Sym::Width(_)) {
+                env.insert(s.clone(), *v);
+            }
+        }
+        for s in &self.symbols {
+            let Sym::Tile(of) = s else { continue };
+            self.round(of, &mut env, picked)?;
+            let pick = *picked.get(s)?;
+            let inside = self.inside(s, picked);
+            let n = of.eval(&env).ok()?;
+            let value = if pick & COUNT == 0 {
+                // A value that what is inside does not divide is made a multiple of it.
+                if matches!(self.roles.get(s), Some(Role::Lanes | Role::Unroll)) {
+                    (pick % inside == 0).then_some(pick)?
+                } else {
+                    pick.checked_mul(inside)?
+                }
+            } else {
+                let count = pick & !COUNT;
+                if is_free(of) {
+                    n.div_ceil(count).max(1).next_multiple_of(inside)
+                } else {
+                    (n % count == 0 && n > 0).then_some(n / count)?
+                }
+            };
+            if is_free(of) {
+                // Rounding up to far more than there is wastes the device.
+                let waste = value > 2 * n.max(1).next_multiple_of(inside);
+                if waste {
+                    return None;
+                }
+            } else if value == 0 || n % value != 0 {
+                return None;
+            }
+            env.insert(s.clone(), value);
+        }
+        // What is left to round up: sizes that only vectors divide, or nothing.
+        let rounds: Vec<Size> = self.rounded();
+        for of in rounds {
+            self.round_final(&of, &mut env)?;
+        }
+        let fits = |s: &Size| s.eval(&env).ok();
+        for s in &self.sizes {
+            fits(s)?;
+        }
+        let lanes = self.lanes.iter().map(|s| fits(s)).collect::<Option<Vec<_>>>()?;
+        if lanes.iter().any(|n| *n > target.max_group) {
+            return None;
+        }
+        for s in &self.unrolled {
+            let n = fits(s)?;
+            if n > limits.unroll as u64 {
+                return None;
+            }
+        }
+        Some(env)
+    }
+
+    /// Sizes that the term rounds up, those that depend on others last.
+    fn rounded(&self) -> Vec<Size> {
+        let mut out: IndexSet<Size> = IndexSet::new();
+        for s in &self.sizes {
+            s.visit(&mut |sym| {
+                if let Sym::Round(of) = sym {
+                    out.insert(of.clone());
+                }
+            });
+        }
+        let mut out: Vec<Size> = out.into_iter().collect();
+        out.sort_by_key(|s| (s.level(), s.to_string()));
+        out
+    }
+
+    /// Fixes the rounded sizes that `s` mentions, all of whose tiles have values by now.
+    fn round(&self, s: &Size, env: &mut SizeEnv, _picked: &IndexMap<Sym, u64>) -> Option<()> {
+        let mut needed = vec![];
+        s.visit(&mut |sym| {
+            if let Sym::Round(of) = sym {
+                needed.push(of.clone());
+            }
+        });
+        for of in needed {
+            self.round_final(&of, env)?;
+        }
+        Some(())
+    }
+
+    /// `of^` is the least multiple, from `of` on, of all that the term divides it by.
+    fn round_final(&self, of: &Size, env: &mut SizeEnv) -> Option<()> {
+        let me = Sym::Round(of.clone());
+        if env.contains_key(&me) {
+            return Some(());
+        }
+        let mut multiple = 1_u64;
+        for s in &self.sizes {
+            if !s.factors().any(|(sym, e)| *sym == me && e > 0) {
+                continue;
+            }
+            let (_, den) = s.coefficient();
+            let mut divisor = den;
+            for (sym, e) in s.factors() {
+                if e < 0 {
+                    for _ in 0..e.unsigned_abs() {
+                        divisor = divisor.checked_mul(*env.get(sym)?)?;
+                    }
+                }
+            }
+            multiple = lcm(multiple, divisor.max(1))?;
+        }
+        let value = of.eval(env).ok()?.checked_next_multiple_of(multiple)?;
+        env.insert(me, value);
+        Some(())
+    }
+
+    /// The product of all that must divide a tile: widths and small numbers inside it.
+    fn inside(&self, tile: &Sym, picked: &IndexMap<Sym, u64>) -> u64 {
+        let mentions = |s: &Size| {
+            let mut found = false;
+            s.visit(&mut |x| found |= x == tile);
+            found
+        };
+        self.symbols
+            .iter()
+            .filter(|s| match s {
+                Sym::Tile(of) | Sym::Width(of) => mentions(of),
+                Sym::Dim(_) | Sym::Round(_) | Sym::Meta(_) => false,
+            })
+            // A tile of a rounded count is rounded up itself.
+            .filter(|s| match s {
+                Sym::Tile(of) => !is_free(of),
+                Sym::Width(of) => !is_free(of),
+                Sym::Dim(_) | Sym::Round(_) | Sym::Meta(_) => false,
+            })
+            .filter_map(|s| picked.get(s).map(|v| v & !COUNT))
+            .product::<u64>()
+            .max(1)
+    }
+}
+
+/// Marks a pick that is a number of chunks rather than a length.
+const COUNT: u64 = 1 << 62;
+
+/// Whether the size is given (a program's dimension, or a number of chunks of one), so that it must
+/// be rounded up where tiles do not divide it.
+fn is_free(s: &Size) -> bool {
+    crate::rules::round_up(s) != *s
+}
+
+fn lcm(a: u64, b: u64) -> Option<u64> {
+    let g = gcd(usize::try_from(a).ok()?, usize::try_from(b).ok()?) as u64;
+    a.checked_mul(b / g.max(1))
+}
+
+fn arrays(t: &Ty, out: &mut IndexSet<Size>) {
+    match t {
+        Ty::Unit | Ty::Scalar(_) | Ty::Vector(..) | Ty::Meta(_) => {}
+        Ty::Pair(a, b) => {
+            arrays(a, out);
+            arrays(b, out);
+        }
+        Ty::Array(n, t) => {
+            out.insert(n.clone());
+            arrays(t, out);
+        }
+    }
+}
