@@ -2,6 +2,7 @@
 
 pub mod ast;
 mod check;
+pub mod fmt;
 pub mod lexer;
 pub mod parser;
 pub mod size;
@@ -9,6 +10,7 @@ pub mod typed;
 pub mod types;
 
 pub use check::{FreshSizes, check, check_entry, check_entry_general};
+pub use fmt::format;
 
 #[cfg(test)]
 mod tests;

@@ -127,16 +127,6 @@ impl Infer {
         ty.clone()
     }
 
-    /// Follows filled holes everywhere, sizes too.
-    pub fn resolve(&self, ty: &Ty) -> Ty {
-        match self.shallow(ty) {
-            Ty::Vector(w, t) => Ty::Vector(self.sizes.resolve(&w), Box::new(self.resolve(&t))),
-            Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.resolve(t)).collect()),
-            Ty::Array(n, t) => Ty::Array(self.sizes.resolve(&n), Box::new(self.resolve(&t))),
-            ty @ (Ty::Meta(_) | Ty::Scalar(_)) => ty,
-        }
-    }
-
     /// What may fill an open hole.
     pub fn class(&self, hole: usize) -> Class {
         match self.holes.get(hole) {
