@@ -302,7 +302,15 @@ impl Builder<'_> {
                 Doc::Seq(docs)
             }
             ExprKind::Proj(x, _) => Doc::Seq(vec![self.expr(x), self.token()]),
-            ExprKind::Unary(_, x) => Doc::Seq(vec![self.token(), self.expr(x)]),
+            ExprKind::Unary(_, x) => {
+                let mut docs = vec![self.token()];
+                // Two dashes would start a comment.
+                if matches!(x.kind, ExprKind::Unary(..)) {
+                    docs.push(Doc::Space);
+                }
+                docs.push(self.expr(x));
+                Doc::Seq(docs)
+            }
             ExprKind::Section(_) => Doc::Seq(vec![self.token(), self.token(), self.token()]),
             ExprKind::SectionLeft(x, _) => {
                 Doc::Seq(vec![self.token(), self.expr(x), Doc::Space, self.token(), self.token()])

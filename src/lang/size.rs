@@ -116,6 +116,11 @@ impl Size {
         self.mentions(OVERFLOW)
     }
 
+    /// Whether something was divided by zero on the way here; such a size has no value.
+    pub fn divided_by_zero(&self) -> bool {
+        self.mentions(UNDEFINED)
+    }
+
     /// Whether a quotient occurs.
     pub fn has_quotient(&self) -> bool {
         self.0.keys().any(|m| quotient(m).is_some())

@@ -79,6 +79,9 @@ impl<'a> Checker<'a> {
         if let Elab::Value(node) = &function
             && !matches!(node.kind, NodeKind::Hole)
         {
+            if matches!(self.infer.shallow(&node.ty), Ty::Meta(_)) && !self.diagnostics.is_empty() {
+                return Err(Abort(None));
+            }
             let found = self.infer.show(&node.ty);
             let message = format!("this is {found}, not a function; it cannot be applied");
             return Err(self.error(Code::Arity, message, function_span).into());

@@ -137,7 +137,9 @@ impl<'a> Checker<'a> {
                     node.span,
                 );
                 match (self.infer.shallow(expected), self.infer.shallow(&node.ty)) {
-                    (Ty::Scalar(to), Ty::Scalar(from)) if to != from => {
+                    (Ty::Scalar(to), Ty::Scalar(from))
+                        if to != from && to != ScalarType::Bool && from != ScalarType::Bool =>
+                    {
                         d.help(format!("convert it: `{to}.{from} x`"))
                     }
                     (Ty::Scalar(to), Ty::Meta(_)) if to.is_integer() => d.help(format!(
@@ -588,6 +590,10 @@ impl<'a> Checker<'a> {
         self.restrict(node, Class::Integer, "a size")?;
         let size = self.size_of(node)?;
         let size = self.infer.sizes.resolve(&size);
+        if size.divided_by_zero() {
+            let d = self.error(Code::NotDivisible, "a size is divided by zero", node.span);
+            return Err(d.into());
+        }
         if size.overflowed() || size.as_constant().is_some_and(|c| c < 0) {
             let what = if size.overflowed() { "exceeds 64 bits" } else { "is negative" };
             return Err(self.error(Code::SizeRange, format!("the size {what}"), node.span).into());

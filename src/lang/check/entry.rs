@@ -61,7 +61,10 @@ pub fn definition(
     let mut checker = Checker::new(source, decls);
     match build(&mut checker, decl, &mut Mode::Declared) {
         Ok(parts) if checker.diagnostics.is_empty() => {
-            finish(&checker, decl, parts, decl_sizes(decl)).1
+            let mut found = finish(&checker, decl, parts, decl_sizes(decl)).1;
+            // A definition may be meant for use inside `mapWrg`; only entries are whole programs.
+            found.retain(|d| d.code != Code::IllNested);
+            found
         }
         Ok(_) => checker.diagnostics,
         // A definition may be a function without parameters, such as `map abs`.
@@ -280,6 +283,8 @@ fn finish(
     let params: Vec<Param> = params.into_iter().map(param).collect();
     let body = finish.expr(&body);
     let divides = finish.divides(&checker.infer.sizes.divides);
+    let mut diagnostics = finish.diagnostics;
+    diagnostics.extend(super::nesting::check(checker.source, &body));
     let entry = Entry {
         name: decl.name.text.clone(),
         doc: decl.doc.clone(),
@@ -290,5 +295,5 @@ fn finish(
         names: checker.names.clone(),
         span: decl.name.span,
     };
-    (entry, finish.diagnostics)
+    (entry, diagnostics)
 }

@@ -12,6 +12,7 @@ mod finish;
 mod infer;
 mod ir;
 mod names;
+mod nesting;
 mod prims;
 mod sizes;
 
@@ -26,8 +27,25 @@ use std::sync::Arc;
 /// Sizes that general inference introduced, each with the declared size that it equals.
 pub type FreshSizes = Vec<(String, Size)>;
 
+/// Runs a check on a stack that the nesting limits fit into, whatever the caller's stack is.
+fn on_own_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    const STACK: usize = 64 << 20;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        thread.ok().and_then(|handle| handle.join().ok())
+    })
+}
+
+fn no_thread() -> Diagnostic {
+    Diagnostic::error(Code::Internal, "the checker ended without a result")
+}
+
 /// Checks a whole file: its entries with their declared sizes, and everything that is wrong.
 pub fn check(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
+    on_own_stack(|| check_here(source)).unwrap_or_else(|| (vec![], vec![no_thread()]))
+}
+
+fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     let (file, mut diagnostics) = parser::parse(source);
     if !diagnostics.is_empty() {
         return (vec![], diagnostics);
@@ -73,7 +91,15 @@ pub fn check_entry_general(
     })
 }
 
-fn with_entry<T>(
+fn with_entry<T: Send>(
+    source: &Arc<Source>,
+    name: Option<&str>,
+    check: impl FnOnce(&BTreeMap<&str, &Decl>, &Decl) -> Result<T> + Send,
+) -> Result<T> {
+    on_own_stack(|| with_entry_here(source, name, check)).unwrap_or_else(|| Err(no_thread().into()))
+}
+
+fn with_entry_here<T>(
     source: &Arc<Source>,
     name: Option<&str>,
     check: impl FnOnce(&BTreeMap<&str, &Decl>, &Decl) -> Result<T>,

@@ -112,7 +112,7 @@ impl<'a> Checker<'a> {
             format!("argument 1 of {name} is a dimension: 0, 1 or 2"),
             arg.span,
         );
-        Err(d.help(format!("write {} 0 f", name.trim_matches('`'))).into())
+        Err(d.help(format!("write `{} 0 f`", name.trim_matches('`'))).into())
     }
 
     fn pad_mode(&self, arg: Arg<'a>) -> Res<(PadMode, Option<Node>)> {

@@ -39,7 +39,7 @@ fn deep_nesting_is_an_error() {
         assert_eq!(diagnostics.first().map(|d| d.code), Some(Code::Parse), "{open}");
     };
     deep("(", ")");
-    deep("-", "");
+    deep("- ", "");
     deep("x + ", "");
     deep("let a = x in ", "");
     deep("\\a -> ", "");
@@ -57,7 +57,7 @@ fn deep_nesting_is_an_error() {
 #[test]
 fn the_deepest_allowed_nesting_works() {
     for (open, close) in
-        [("(", ")"), ("-", ""), ("x + ", ""), ("let a = x in ", ""), ("if true then x else ", "")]
+        [("(", ")"), ("- ", ""), ("x + ", ""), ("let a = x in ", ""), ("if true then x else ", "")]
     {
         let text = format!("entry f (x: i32) : i32 = {}x{}", open.repeat(190), close.repeat(190));
         let (entries, diagnostics) = check(&Source::new("p", text.as_str()));
