@@ -67,7 +67,7 @@ pub struct Expr {
     pub span: Span,
 }
 
-/// A literal. Floats are kept as `f64`, integers as `i128`, and rounded to the expression's type.
+/// A literal. Floats may be infinite (`f32.highest`). Floats are kept as `f64`, integers as `i128`, and rounded to the expression's type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Literal {
     /// For float types.
@@ -209,7 +209,8 @@ pub enum ScalarOp {
     Clamp,
     /// `select c a b`: `a` where `c`, else `b`; strict in both.
     Select,
-    /// `T.S a`: conversion to the expression's type.
+    /// `T.S a`: conversion to the expression's type. With a scalar operand and a vector result, the
+    /// operand (of the vector's element type, which is `T`) stands in every component.
     Cast(ScalarType),
 }
 
@@ -249,7 +250,8 @@ pub enum Prim {
     Join,
     /// `; ; xss`.
     Transpose,
-    /// `f; k; xs`: `f` applied `k` times. `f`'s size variable is `Iterate`'s own: see [`super::size::Size::iter_var`].
+    /// `f; k; xs`: `f` applied `k` times. If `f` keeps its type, its parameter has the type of `xs`; if it
+    /// changes the outermost length by a fixed factor, that length of its parameter is a size variable. `f`'s size variable is `Iterate`'s own: see [`super::size::Size::iter_var`].
     Iterate,
     /// `; ; xs`.
     Reorder,
@@ -313,6 +315,6 @@ pub enum Prim {
     AsVector,
     /// `; ; xs`.
     AsScalar,
-    /// `f; w; x`: component-wise `f` on vectors. `f`'s parameters have the scalar types.
+    /// `f; w; x...`: as many vectors as `f` has parameters; component-wise `f` on vectors. `f`'s parameters have the scalar types.
     Vectorize,
 }

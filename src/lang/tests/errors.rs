@@ -1,0 +1,113 @@
+//! What wrong programs are told: one snapshot for each kind of mistake.
+
+use crate::diag::{Diagnostic, Source};
+use crate::lang::{check, check_entry};
+use std::fmt::Write as _;
+
+/// A diagnostic as plain text.
+fn render(text: &str, diagnostics: &[Diagnostic]) -> String {
+    let mut out = format!("{text}\n");
+    for d in diagnostics {
+        let _ = writeln!(out, "\n{}: {}", d.code, d.message);
+        for label in &d.labels {
+            let mark = if label.primary { "-->" } else { "   " };
+            let excerpt = text.get(label.span.range()).unwrap_or("?").replace('\n', " ");
+            let _ = writeln!(out, "  {mark} `{excerpt}` {}", label.text);
+        }
+        for note in &d.notes {
+            let _ = writeln!(out, "  note: {note}");
+        }
+        for help in &d.help {
+            let _ = writeln!(out, "  help: {help}");
+        }
+    }
+    out
+}
+
+const WRONG: &[(&str, &str)] = &[
+    ("lex_character", "entry f (x: f32) = x ? 1 | 2"),
+    ("lex_number", "entry f (x: f32) = x + 12abc"),
+    (
+        "parse_several",
+        "entry f (x: f32) = (x + 1\nentry g (x: f32) = let y = 1\nthing\nentry h = \\ -> 1",
+    ),
+    ("parse_index_space", "entry f [n] (xs: [n]f32) = xs + [0]"),
+    ("parse_unsized", "entry f (xs: []f32) = reduce (+) 0 xs"),
+    ("parse_keyword", "entry loop (x: f32) = x"),
+    ("parse_type", "entry f (x: float) = x"),
+    ("unknown_name", "entry f [n] (values: [n]f32) = reduce (+) 0 valeus"),
+    ("unknown_pattern", "entry f [n] (xs: [n]f32) = redcue (+) 0 xs"),
+    ("unknown_size", "entry f [n] (xs: [m]f32) = reduce (+) 0 xs"),
+    ("duplicate", "def f x = x\ndef f y = y\nentry g [n][n] (x: [n]f32) = f x"),
+    ("recursion", "def f x = g x\ndef g x = h x\ndef h x = f x\nentry e (x: f32) = f x"),
+    ("recursion_self", "def f x = f (x - 1)\nentry e (x: f32) = f x"),
+    ("type_operands", "entry f (x: f32) (i: i32) = x * i"),
+    ("type_literal", "entry f (i: i32) : i32 = i + 1.5"),
+    ("type_literal_range", "entry f (i: u8) : u8 = i + 256"),
+    ("type_array_operator", "entry f [n] (xs: [n]f32) (ys: [n]f32) = xs + ys"),
+    ("type_not_array", "entry f (x: f32) = map abs x"),
+    ("type_not_function", "entry f (x: f32) = x 1"),
+    ("type_result", "entry f [n] (xs: [n]f32) : i32 = reduce (+) 0 xs"),
+    ("type_branches", "entry f (x: f32) = if x > 0 then x else true"),
+    ("type_condition", "entry f (x: f32) = if x then x else x"),
+    (
+        "type_argument",
+        "def dot [n] (xs: [n]f32) (ys: [n]f32) = reduce (+) 0 (map2 (*) xs ys)\nentry f [n] (xs: [n]f32) (is: [n]i32) = dot xs is",
+    ),
+    ("type_in_use", "def twice x = x + x\nentry f (b: bool) = twice b"),
+    ("type_tuple", "entry f (x: f32) = let (a, b) = x in a"),
+    ("type_projection", "entry f (t: (f32, i32)) = t.2"),
+    ("type_operator_result", "entry f [n] (xs: [n]f32) = reduce (\\a b -> a < b) 0 xs"),
+    ("type_vectors", "entry f [n] (xs: [n][4]f32) = asVector 2 xs"),
+    ("type_as_scalar", "entry f [n] (xs: [n]f32) = asScalar xs"),
+    ("type_loop", "entry f [n] (xs: [n]f32) = loop (acc = xs) for i < 3 do 1"),
+    ("type_sqrt", "entry f (i: i32) = sqrt i"),
+    ("size_zip", "entry f [n][m] (xs: [n]f32) (ys: [m]f32) = map2 (+) xs ys"),
+    ("size_result", "entry f [n][m] (xs: [n][m]f32) : [n][m]f32 = transpose xs"),
+    ("size_iterate", "entry f [n] (xs: [n]f32) = iterate 3 (drop 1) xs"),
+    (
+        "size_iterate_times",
+        "entry f [n] (xs: [n]f32) = iterate n (split 2 >-> map (reduce (+) 0)) xs",
+    ),
+    ("size_dynamic", "entry f [n] (k: i32) (xs: [n]f32) = split k xs"),
+    ("size_negative", "entry f [n] (xs: [n]f32) = take (0 - 3) xs"),
+    ("size_take", "entry f (xs: [8]f32) = take 9 xs"),
+    ("size_overflow", "entry f = replicate (9223372036854775807 * 9) 1"),
+    ("divide_constant", "entry f (xs: [10]f32) = split 3 xs"),
+    ("divide_zero", "entry f [n] (xs: [n]f32) : [n/0]f32 = xs"),
+    ("arity_many", "entry f (x: f32) = sqrt x x"),
+    ("arity_few", "entry f [n] (xs: [n]f32) = reduce (+) 0"),
+    ("arity_map", "entry f [n] (xs: [n]f32) = map (+) xs"),
+    ("arity_map2", "entry f [n] (xs: [n]f32) = map2 sqrt xs xs"),
+    ("arity_function_value", "entry f (c: bool) (x: f32) = (if c then sqrt else exp) x"),
+    ("untyped_parameter", "entry f x = x"),
+    ("nest_lcl", "entry f [n] (xs: [n]f32) = mapLcl 0 sqrt xs"),
+    ("nest_twice", "entry f [n][m] (xs: [n][m]f32) = mapGlb 0 (mapGlb 0 sqrt) xs"),
+    ("nest_local", "entry f [n] (xs: [n]f32) = mapGlb 0 sqrt (toLocal (mapSeq id) xs)"),
+    ("nest_mixed", "entry f [n][m] (xs: [n][m]f32) = mapWrg 0 (mapGlb 1 sqrt) xs"),
+    ("dimension", "entry f [n] (xs: [n]f32) = mapGlb 3 sqrt xs"),
+    ("pad_mode", "entry f [n] (xs: [n]f32) = pad 1 1 sqrt xs"),
+];
+
+#[test]
+fn wrong_programs() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/diagnostics"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for (name, text) in WRONG {
+            let (_, diagnostics) = check(&Source::new("wrong.pat", *text));
+            assert!(!diagnostics.is_empty(), "{text}");
+            insta::assert_snapshot!(*name, render(text, &diagnostics));
+        }
+        let text = "def a = 1\nentry b = 1\nentry c = 2";
+        let source = Source::new("wrong.pat", text);
+        for (name, entry) in
+            [("entry_which", None), ("entry_def", Some("a")), ("entry_none", Some("q"))]
+        {
+            let failure = check_entry(&source, entry).expect_err("no such entry");
+            insta::assert_snapshot!(name, render(text, &failure.0));
+        }
+    });
+}
