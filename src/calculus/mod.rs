@@ -4,3 +4,4 @@ pub mod scalar;
 pub mod size;
 pub mod term;
 pub mod ty;
+pub mod value;
