@@ -162,7 +162,7 @@ impl Leaf {
 
     fn from_column(ty: ScalarType, column: Column, shape: &[usize]) -> Leaf {
         let array = column.finish(shape);
-        match array.get(&[]) {
+        match array.get([]) {
             Some(cell) => Leaf::Scalar(ty, cell),
             None => Leaf::Array(array),
         }

@@ -84,16 +84,16 @@ impl Array {
         self.at(self.offset + signed(i) * stride)
     }
 
-    /// The element at `index` (one for each dimension); `None` outside.
-    pub fn get(&self, index: &[usize]) -> Option<Cell> {
-        let mut position = self.offset;
-        for (d, &i) in self.dims.iter().zip(index) {
-            if i >= d.len {
-                return None;
-            }
+    /// The element at an index for each dimension; `None` outside.
+    pub fn get(&self, index: impl IntoIterator<Item = i128>) -> Option<Cell> {
+        let (mut position, mut rank) = (self.offset, 0);
+        for i in index {
+            let d = self.dims.get(rank)?;
+            let i = usize::try_from(i).ok().filter(|i| *i < d.len)?;
             position += signed(i) * d.stride;
+            rank += 1;
         }
-        (index.len() == self.dims.len()).then(|| self.at(position))
+        (rank == self.dims.len()).then(|| self.at(position))
     }
 
     /// Row `i`, the outermost dimension gone. Of an array with one dimension the result has none

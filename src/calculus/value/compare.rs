@@ -165,17 +165,7 @@ fn component(
                 let off = (h - w).abs();
                 let scale = w.abs().max(eps * want.mag).max(tiny);
                 (off <= rtol * want.mag + tiny, off / scale)
-            } else if h.is_infinite()
-                && w.is_finite()
-                && h.signum() == w.signum()
-                && w.abs() + rtol * want.mag >= most
-            {
-                (true, 0.0)
-            } else if w.is_infinite()
-                && h.is_finite()
-                && h.signum() == w.signum()
-                && h.abs() * (1.0 + rtol) >= most
-            {
+            } else if overflow(w, h, rtol * want.mag, most) {
                 (true, 0.0)
             } else {
                 (false, f64::INFINITY)
@@ -199,6 +189,12 @@ fn component(
         }
         index += 1;
     });
+}
+
+/// Whether one is infinite and the other so large that rounding may have made it so.
+fn overflow(want: f64, have: f64, slack: f64, most: f64) -> bool {
+    let near = |x: f64| x.is_infinite() || x.abs() + slack >= most;
+    want.signum() == have.signum() && near(want) && near(have)
 }
 
 /// ` [i, j]` for arrays of two dimensions or more.
