@@ -44,7 +44,9 @@ fn plain(name: &'static str) -> Site {
 }
 
 fn length(size: &Size, env: &SizeEnv, site: Site) -> Run<usize> {
-    let n = size.eval(env).map_err(|e| fault(site, Error::SizeUnknown, &e.to_string()))?;
+    let n = size
+        .eval(env)
+        .map_err(|e| fault(site, Error::SizeUnknown, &e.to_string()))?;
     usize::try_from(n).map_err(|_| fault(site, Error::SizeRange, "a length beyond this machine"))
 }
 
@@ -61,7 +63,13 @@ fn shape_of(ty: &Ty, env: &SizeEnv, site: Site) -> Run<Shape> {
         },
         Ty::Pair(a, b) => Shape::Tuple(vec![shape_of(a, env, site)?, shape_of(b, env, site)?]),
         Ty::Array(n, t) => Shape::array(length(n, env, site)?, shape_of(t, env, site)?),
-        Ty::Meta(m) => return Err(fault(site, Error::BadTerm, &format!("the type variable `{m}`"))),
+        Ty::Meta(m) => {
+            return Err(fault(
+                site,
+                Error::BadTerm,
+                &format!("the type variable `{m}`"),
+            ));
+        }
     })
 }
 
@@ -77,7 +85,8 @@ impl Compiler<'_> {
     fn apply(&self, term: &Term, arg: &Value) -> Run<Value> {
         let site = plain("argument");
         let dom = self.shape(&term.ty().dom, site)?;
-        arg.conforms(&dom).map_err(|e| fault(site, Error::InputShape, &e))?;
+        arg.conforms(&dom)
+            .map_err(|e| fault(site, Error::InputShape, &e))?;
         let mut b = Builder::default();
         let code = self.term(&mut b, term, Typed::given(arg, dom), false)?;
         b.run(code)
@@ -88,20 +97,29 @@ impl Compiler<'_> {
     }
 
     fn input(&self, name: &str) -> Run<&Value> {
-        self.inputs
-            .get(name)
-            .ok_or_else(|| fault(plain("input"), Error::InputMissing, &format!("no value for `{name}`")))
+        self.inputs.get(name).ok_or_else(|| {
+            fault(
+                plain("input"),
+                Error::InputMissing,
+                &format!("no value for `{name}`"),
+            )
+        })
     }
 
     /// The code of `term` applied to `arg`; `exact` keeps floats unrounded, as inside a reduction.
     fn term(&self, b: &mut Builder, term: &Term, arg: Typed, exact: bool) -> Run<Typed> {
         let site = plain(name(term.op()));
-        let sizes: Vec<usize> =
-            term.sizes().iter().map(|s| length(s, self.env, site)).collect::<Run<_>>()?;
+        let sizes: Vec<usize> = term
+            .sizes()
+            .iter()
+            .map(|s| length(s, self.env, site))
+            .collect::<Run<_>>()?;
         let size = |i: usize| sizes.get(i).copied().unwrap_or(0);
         let cod = || self.shape(&term.ty().cod, site);
         let f = |i: usize| {
-            term.args().get(i).ok_or_else(|| fault(site, Error::BadTerm, "too few arguments"))
+            term.args()
+                .get(i)
+                .ok_or_else(|| fault(site, Error::BadTerm, "too few arguments"))
         };
         // A view that takes its one array to the result's type.
         let view = |b: &mut Builder, v: View, arg: Typed| Ok(b.view(v, arg, cod()?, site));
@@ -122,7 +140,10 @@ impl Compiler<'_> {
             Op::Fork => {
                 let (f, g) = (f(0)?, f(1)?);
                 b.bind(arg, |b, x| {
-                    let parts = vec![self.term(b, f, x.clone(), exact)?, self.term(b, g, x, exact)?];
+                    let parts = vec![
+                        self.term(b, f, x.clone(), exact)?,
+                        self.term(b, g, x, exact)?,
+                    ];
                     Ok(b.tuple(parts))
                 })
             }
@@ -136,7 +157,7 @@ impl Compiler<'_> {
             }
             Op::Bang => Ok(Typed::unit()),
             Op::Input(name) => {
-                let (v, shape) = (self.input(name)?, cod()?);
+                let (shape, v) = (cod()?, self.input(name)?);
                 v.conforms(&shape)
                     .map_err(|e| fault(site, Error::InputShape, &format!("`{name}`: {e}")))?;
                 Ok(Typed::given(v, shape))
@@ -202,7 +223,13 @@ impl Compiler<'_> {
             Op::Transpose => view(b, View::Transpose, arg),
             Op::Cross => {
                 let (n, m) = (size(0), size(1));
-                self.spread(b, arg, &cod()?, (View::ReplicateRows(m), View::Replicate(n)), site)
+                self.spread(
+                    b,
+                    arg,
+                    &cod()?,
+                    (View::ReplicateRows(m), View::Replicate(n)),
+                    site,
+                )
             }
             Op::Distl => self.spread_one(b, arg, 0, size(0), &cod()?, site),
             Op::Distr => self.spread_one(b, arg, 1, size(0), &cod()?, site),
@@ -213,19 +240,29 @@ impl Compiler<'_> {
             Op::PadTo => {
                 let z = self.term(b, f(0)?, Typed::unit(), exact)?;
                 let both = (b.values(z), b.values(arg));
-                Ok(Typed::value(Values::PadWith(Box::new(both), 0, size(1), site), cod()?))
+                Ok(Typed::value(
+                    Values::PadWith(Box::new(both), 0, size(1), site),
+                    cod()?,
+                ))
             }
             Op::PadLast => view(b, View::PadLast(size(1)), arg),
             Op::Take => view(b, View::Slice(0, size(0)), arg),
             Op::Drop => match size(1).checked_sub(size(0)) {
                 Some(from) => view(b, View::Slice(from, size(0)), arg),
-                None => Err(fault(site, Error::SizeRange, "more elements than there are")),
+                None => Err(fault(
+                    site,
+                    Error::SizeRange,
+                    "more elements than there are",
+                )),
             },
             Op::Slide => view(b, View::Slide(size(0), size(1), size(3)), arg),
             Op::Pad(PadMode::Constant) => {
                 let z = self.term(b, f(0)?, Typed::unit(), exact)?;
                 let both = (b.values(z), b.values(arg));
-                Ok(Typed::value(Values::PadWith(Box::new(both), size(0), size(2), site), cod()?))
+                Ok(Typed::value(
+                    Values::PadWith(Box::new(both), size(0), size(2), site),
+                    cod()?,
+                ))
             }
             Op::Pad(mode) => view(b, View::Pad(*mode, size(0), size(2)), arg),
             Op::Gather => b.bind(arg, |b, arg| {
@@ -261,12 +298,23 @@ impl Compiler<'_> {
     fn second(&self, op: &Term, site: Site) -> Run<Shape> {
         match &op.ty().dom {
             Ty::Pair(_, x) => self.shape(x, site),
-            other => Err(fault(site, Error::BadTerm, &format!("an operator on `{other}`, not a pair"))),
+            other => Err(fault(
+                site,
+                Error::BadTerm,
+                &format!("an operator on `{other}`, not a pair"),
+            )),
         }
     }
 
     /// A pair of arrays seen as an array of pairs, each side through its view.
-    fn spread(&self, b: &mut Builder, arg: Typed, cod: &Shape, views: (View, View), site: Site) -> Run<Typed> {
+    fn spread(
+        &self,
+        b: &mut Builder,
+        arg: Typed,
+        cod: &Shape,
+        views: (View, View),
+        site: Site,
+    ) -> Run<Typed> {
         b.bind(arg, |b, arg| {
             let (x, y) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
             let (x, y) = (b.values(x), b.values(y));
@@ -279,7 +327,15 @@ impl Compiler<'_> {
     }
 
     /// A pair, one side of which goes with each of the `n` elements of the other.
-    fn spread_one(&self, b: &mut Builder, arg: Typed, side: usize, n: usize, cod: &Shape, site: Site) -> Run<Typed> {
+    fn spread_one(
+        &self,
+        b: &mut Builder,
+        arg: Typed,
+        side: usize,
+        n: usize,
+        cod: &Shape,
+        site: Site,
+    ) -> Run<Typed> {
         b.bind(arg, |b, arg| {
             let mut parts = vec![];
             for i in 0..2 {
@@ -299,7 +355,14 @@ impl Compiler<'_> {
         self.scalar(b, &f.body, &arg, &mut vec![], exact)
     }
 
-    fn scalar(&self, b: &mut Builder, e: &SExpr, arg: &Typed, levels: &mut Levels, exact: bool) -> Run<Typed> {
+    fn scalar(
+        &self,
+        b: &mut Builder,
+        e: &SExpr,
+        arg: &Typed,
+        levels: &mut Levels,
+        exact: bool,
+    ) -> Run<Typed> {
         let site = plain("scalar function");
         match e {
             SExpr::Arg => Ok(arg.clone()),
@@ -347,16 +410,15 @@ impl Compiler<'_> {
             SExpr::For(init, bound, body) => {
                 let init = self.scalar(b, init, arg, levels, exact)?;
                 let bound = self.scalar(b, bound, arg, levels, exact)?;
-                b.count(init, bound, &mut |b, vars| self.under(b, vars, body, arg, levels, exact))
+                b.count(init, bound, &mut |b, vars| {
+                    self.under(b, vars, body, arg, levels, exact)
+                })
             }
             SExpr::While(init, cond, body) => {
                 let init = self.scalar(b, init, arg, levels, exact)?;
-                let mut inner = levels.clone();
-                b.repeat(
-                    init,
-                    &mut |b, vars| self.under(b, vars, cond, arg, levels, exact),
-                    &mut |b, vars| self.under(b, vars, body, arg, &mut inner, exact),
-                )
+                b.repeat(init, &mut |b, vars, part| {
+                    self.under(b, vars, if part { body } else { cond }, arg, levels, exact)
+                })
             }
         }
     }
@@ -381,7 +443,10 @@ impl Compiler<'_> {
 
 /// A length as a number.
 fn size_value(n: usize, ty: ScalarType) -> Typed {
-    Typed::constant(ty, Cell::from_int(ty, i128::try_from(n).unwrap_or(i128::MAX)))
+    Typed::constant(
+        ty,
+        Cell::from_int(ty, i128::try_from(n).unwrap_or(i128::MAX)),
+    )
 }
 
 /// The sign an operation is written with, for what can fail.

@@ -4,7 +4,8 @@
 //! [`Code::Value`]. Types are trusted to fit; the machine reports rows that do not.
 
 use super::code::{
-    Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Scan, Site, Until, Values, View,
+    Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Scan, Site, Until, Values,
+    View,
 };
 use super::machine::{Machine, Run};
 use crate::calculus::value::{Cell, Leaf, Shape, Value};
@@ -39,7 +40,10 @@ impl Typed {
     }
 
     fn cells(e: Cells, shape: Shape) -> Typed {
-        Typed { code: Code::Cells(e), shape }
+        Typed {
+            code: Code::Cells(e),
+            shape,
+        }
     }
 
     /// The unit value.
@@ -94,11 +98,6 @@ impl Typed {
             Code::Value(v) => Cells::Unpack(Box::new(v)),
         }
     }
-
-    /// The element type of an array, and the array's length.
-    pub fn element(&self) -> Option<(usize, Shape)> {
-        element(&self.shape)
-    }
 }
 
 /// Length and row of an array type; a vector is an array of scalars, a tuple of arrays of
@@ -134,10 +133,16 @@ impl Builder {
     fn place(&mut self, shape: &Shape) -> Place {
         let n = shape.width();
         if shape.is_scalar() {
-            Place::Regs { base: self.regs(n), n }
+            Place::Regs {
+                base: self.regs(n),
+                n,
+            }
         } else {
             self.slots += 1;
-            Place::Slot { slot: self.slots - 1, n }
+            Place::Slot {
+                slot: self.slots - 1,
+                n,
+            }
         }
     }
 
@@ -161,7 +166,8 @@ impl Builder {
             Code::Value(v) => v,
             Code::Cells(Cells::Unpack(v)) => *v,
             Code::Cells(e) => {
-                let types: Vec<ScalarType> = t.shape.components().into_iter().map(|c| c.0).collect();
+                let types: Vec<ScalarType> =
+                    t.shape.components().into_iter().map(|c| c.0).collect();
                 Values::Pack(Box::new(e), self.regs(types.len()), types)
             }
         }
@@ -186,7 +192,9 @@ impl Builder {
     pub fn proj(&mut self, t: Typed, i: usize) -> Typed {
         let Shape::Tuple(ts) = &t.shape else { return t };
         let from: usize = ts.iter().take(i).map(Shape::width).sum();
-        let Some(shape) = ts.get(i).cloned() else { return t };
+        let Some(shape) = ts.get(i).cloned() else {
+            return t;
+        };
         let range = from..from + shape.width();
         self.part(t, range, shape)
     }
@@ -203,13 +211,20 @@ impl Builder {
                 let base = self.regs(types);
                 let chosen = range.map(|r| (Cells::Reg(base + r), 1)).collect();
                 let place = Place::Regs { base, n: types };
-                Typed::cells(Cells::Let(Box::new((place, Code::Cells(e), Cells::Tuple(chosen)))), shape)
+                Typed::cells(
+                    Cells::Let(Box::new((place, Code::Cells(e), Cells::Tuple(chosen)))),
+                    shape,
+                )
             }
         }
     }
 
     /// `let v = t in body(v)`.
-    pub fn bind(&mut self, t: Typed, body: impl FnOnce(&mut Builder, Typed) -> Run<Typed>) -> Run<Typed> {
+    pub fn bind(
+        &mut self,
+        t: Typed,
+        body: impl FnOnce(&mut Builder, Typed) -> Run<Typed>,
+    ) -> Run<Typed> {
         if t.is_atomic() {
             return body(self, t);
         }
@@ -219,18 +234,42 @@ impl Builder {
             Code::Cells(e) => Code::Cells(Cells::Let(Box::new((place, t.code, e)))),
             Code::Value(e) => Code::Value(Values::Let(Box::new((place, t.code, e)))),
         };
-        Ok(Typed { code, shape: body.shape })
+        Ok(Typed {
+            code,
+            shape: body.shape,
+        })
     }
 
     /// A scalar operation; `exact` keeps floats unrounded.
-    pub fn op(&mut self, op: ScalarOp, to: ScalarType, exact: bool, args: Vec<Typed>, site: Site) -> Typed {
-        let of = if op == ScalarOp::Select { args.get(1) } else { args.first() };
+    pub fn op(
+        &mut self,
+        op: ScalarOp,
+        to: ScalarType,
+        exact: bool,
+        args: Vec<Typed>,
+        site: Site,
+    ) -> Typed {
+        let of = if op == ScalarOp::Select {
+            args.get(1)
+        } else {
+            args.first()
+        };
         let from = match of.map(|a| &a.shape) {
             Some(Shape::Scalar(s)) => *s,
             _ => to,
         };
         let args = args.into_iter().map(Typed::into_cells).collect();
-        Typed::cells(Cells::Op(Box::new(Op { op, from, to, exact, args, site })), Shape::Scalar(to))
+        Typed::cells(
+            Cells::Op(Box::new(Op {
+                op,
+                from,
+                to,
+                exact,
+                args,
+                site,
+            })),
+            Shape::Scalar(to),
+        )
     }
 
     /// `if c then a else b`, lazy.
@@ -266,18 +305,42 @@ impl Builder {
         let body = body(self, vec![counter, var])?.code;
         let until = Until::Bound(index, bound.into_cells(), ty);
         let next = self.regs(shape.width());
-        Ok(Builder::looped(acc, Loop { acc, next, init: init.code, until, body }, shape))
+        Ok(Builder::looped(
+            acc,
+            Loop {
+                acc,
+                next,
+                init: init.code,
+                until,
+                body,
+            },
+            shape,
+        ))
     }
 
-    /// `loop (acc = init) while cond(acc) do body(acc)`.
-    pub fn repeat(&mut self, init: Typed, cond: Body, body: Body) -> Run<Typed> {
+    /// `loop (acc = init) while cond(acc) do body(acc)`; `parts` builds the condition (`false`)
+    /// and the body (`true`).
+    pub fn repeat(
+        &mut self,
+        init: Typed,
+        parts: &mut dyn FnMut(&mut Builder, Vec<Typed>, bool) -> Run<Typed>,
+    ) -> Run<Typed> {
         let shape = init.shape.clone();
         let (acc, var) = self.var(&shape);
-        let cond = cond(self, vec![var.clone()])?.into_cells();
-        let body = body(self, vec![var])?.code;
+        let until = Until::Not(parts(self, vec![var.clone()], false)?.into_cells());
+        let body = parts(self, vec![var], true)?.code;
         let next = self.regs(shape.width());
-        let until = Until::Not(cond);
-        Ok(Builder::looped(acc, Loop { acc, next, init: init.code, until, body }, shape))
+        Ok(Builder::looped(
+            acc,
+            Loop {
+                acc,
+                next,
+                init: init.code,
+                until,
+                body,
+            },
+            shape,
+        ))
     }
 
     /// A rearrangement, giving an array of that shape.
@@ -287,14 +350,29 @@ impl Builder {
     }
 
     /// `f` on every row of `xs` taken together: `n` rows.
-    pub fn map(&mut self, n: usize, xs: Vec<Typed>, params: &[Shape], f: Body, site: Site) -> Run<Typed> {
+    pub fn map(
+        &mut self,
+        n: usize,
+        xs: Vec<Typed>,
+        params: &[Shape],
+        f: Body,
+        site: Site,
+    ) -> Run<Typed> {
         let (places, vars) = params.iter().map(|p| self.var(p)).unzip();
         let body = f(self, vars)?;
         let row = body.shape.components();
         let next = self.regs(row.len());
         let shape = Shape::array(n, body.shape);
         let xs = Values::Tuple(xs.into_iter().map(|x| self.values(x)).collect());
-        let map = Map { params: places, body: body.code, next, xs, n, row, site };
+        let map = Map {
+            params: places,
+            body: body.code,
+            next,
+            xs,
+            n,
+            row,
+            site,
+        };
         Ok(Typed::value(Values::Map(Box::new(map)), shape))
     }
 
@@ -304,17 +382,42 @@ impl Builder {
         let (x, b) = self.var(x);
         let body = f(self, vec![a, b])?.code;
         let next = self.regs(shape.width());
-        Ok((Operator { acc, next, x, body, init: init.code }, shape))
+        Ok((
+            Operator {
+                acc,
+                next,
+                x,
+                body,
+                init: init.code,
+            },
+            shape,
+        ))
     }
 
-    fn fold_code(&mut self, n: usize, init: Typed, xs: Typed, x: &Shape, f: Body, site: Site) -> Run<(Fold, Shape)> {
+    fn fold_code(
+        &mut self,
+        n: usize,
+        init: Typed,
+        xs: Typed,
+        x: &Shape,
+        f: Body,
+        site: Site,
+    ) -> Run<(Fold, Shape)> {
         let (op, shape) = self.operator(init, x, f)?;
         let xs = self.values(xs);
         Ok((Fold { op, xs, n, site }, shape))
     }
 
     /// `f` from the left over `n` rows of shape `x`.
-    pub fn fold(&mut self, n: usize, init: Typed, xs: Typed, x: &Shape, f: Body, site: Site) -> Run<Typed> {
+    pub fn fold(
+        &mut self,
+        n: usize,
+        init: Typed,
+        xs: Typed,
+        x: &Shape,
+        f: Body,
+        site: Site,
+    ) -> Run<Typed> {
         let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;
         Ok(match fold.op.acc {
             Place::Regs { .. } => Typed::cells(Cells::Fold(Box::new(fold)), shape),
@@ -323,10 +426,21 @@ impl Builder {
     }
 
     /// As [`Builder::fold`], every step shown.
-    pub fn scan(&mut self, n: usize, init: Typed, xs: Typed, x: &Shape, f: Body, site: Site) -> Run<Typed> {
+    pub fn scan(
+        &mut self,
+        n: usize,
+        init: Typed,
+        xs: Typed,
+        x: &Shape,
+        f: Body,
+        site: Site,
+    ) -> Run<Typed> {
         let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;
         let row = shape.components();
-        Ok(Typed::value(Values::Scan(Box::new(Scan { fold, row })), Shape::array(n, shape)))
+        Ok(Typed::value(
+            Values::Scan(Box::new(Scan { fold, row })),
+            Shape::array(n, shape),
+        ))
     }
 
     /// Into `m` accumulators: each row of `vs`, of shape `x`, into that at its index.
@@ -344,8 +458,18 @@ impl Builder {
         let (op, shape) = self.operator(init, x, f)?;
         let (is, vs) = (self.values(is), self.values(vs));
         let row = shape.components();
-        let code = Histogram { op, m, is, vs, row, site };
-        Ok(Typed::value(Values::Histogram(Box::new(code)), Shape::array(m, shape)))
+        let code = Histogram {
+            op,
+            m,
+            is,
+            vs,
+            row,
+            site,
+        };
+        Ok(Typed::value(
+            Values::Histogram(Box::new(code)),
+            Shape::array(m, shape),
+        ))
     }
 
     /// `a[i, ...]`: as many indices as it takes to reach an element of the given shape.
@@ -364,7 +488,15 @@ impl Builder {
                 })
                 .collect();
             let scratch = self.regs(at.len() + shape.width());
-            return Typed::cells(Cells::Index(Box::new(Index { array: v, at, scratch, site })), shape);
+            return Typed::cells(
+                Cells::Index(Box::new(Index {
+                    array: v,
+                    at,
+                    scratch,
+                    site,
+                })),
+                shape,
+            );
         }
         for t in at {
             let ty = typed(&t);

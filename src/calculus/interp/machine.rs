@@ -4,12 +4,12 @@
 //! code's places and checks what depends on data: indices, divisors, lengths.
 
 use super::code::{
-    Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Row, Scan, Site, Until, Values, View,
+    Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Row, Scan, Site, Until,
+    Values, View,
 };
 use crate::calculus::value::{Cell, Column, Leaf, Value, number};
 use crate::diag::{Code as Error, Diagnostic, Label};
 use crate::lang::typed::ScalarOp;
-use crate::lang::types::ScalarType;
 
 /// Boxed, so that results of scalar operations stay small.
 pub type Run<T> = std::result::Result<T, Box<Diagnostic>>;
@@ -52,8 +52,16 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     fn new(row: &'a Row, n: usize) -> Self {
         let sizes: Vec<usize> = row.iter().map(|(_, dims)| dims.iter().product()).collect();
-        let columns = row.iter().zip(&sizes).map(|((ty, _), size)| Column::new(*ty, n * size));
-        Rows { row, columns: columns.collect(), sizes, n }
+        let columns = row
+            .iter()
+            .zip(&sizes)
+            .map(|((ty, _), size)| Column::new(*ty, n * size));
+        Rows {
+            row,
+            columns: columns.collect(),
+            sizes,
+            n,
+        }
     }
 
     fn cells(&mut self, cells: &[Cell]) {
@@ -63,7 +71,11 @@ impl<'a> Rows<'a> {
     }
 
     fn value(&mut self, v: &Value, site: Site) -> Run<()> {
-        let fits = v.leaves().iter().map(Leaf::count).eq(self.sizes.iter().copied());
+        let fits = v
+            .leaves()
+            .iter()
+            .map(Leaf::count)
+            .eq(self.sizes.iter().copied());
         if !fits {
             return Err(broken(site, "a row of another shape than its type"));
         }
@@ -77,9 +89,13 @@ impl<'a> Rows<'a> {
     }
 
     fn finish(self) -> Value {
-        let leaves = self.columns.into_iter().zip(self.row).map(|(column, (_, dims))| {
-            Leaf::Array(column.finish(&[&[self.n], &dims[..]].concat()))
-        });
+        let leaves = self
+            .columns
+            .into_iter()
+            .zip(self.row)
+            .map(|(column, (_, dims))| {
+                Leaf::Array(column.finish(&[&[self.n], &dims[..]].concat()))
+            });
         Value::new(leaves.collect())
     }
 }
@@ -158,7 +174,11 @@ impl Machine {
                 }
             }
             Cells::If(b) => {
-                let branch = if self.cell(&b.0)?.is_true() { &b.1 } else { &b.2 };
+                let branch = if self.cell(&b.0)?.is_true() {
+                    &b.1
+                } else {
+                    &b.2
+                };
                 self.cells(branch, to)?;
             }
             Cells::Let(b) => {
@@ -198,7 +218,10 @@ impl Machine {
                 Ok(())
             }
             (Place::Regs { .. }, Code::Value(_)) | (Place::Slot { .. }, Code::Cells(_)) => {
-                let site = Site { name: "let", span: None };
+                let site = Site {
+                    name: "let",
+                    span: None,
+                };
                 Err(broken(site, "a place of another kind than its value"))
             }
         }
@@ -254,14 +277,20 @@ impl Machine {
             }
         };
         for (k, leaf) in array.leaves().iter().enumerate() {
-            let position = e.at.iter().zip(&self.regs[e.scratch..]).map(|((_, ty), c)| c.as_wide(*ty));
+            let position =
+                e.at.iter()
+                    .zip(&self.regs[e.scratch..])
+                    .map(|((_, ty), c)| c.as_wide(*ty));
             let cell = match leaf {
                 Leaf::Array(a) => a.get(position.clone()),
                 Leaf::Scalar(..) => None,
             };
             let Some(cell) = cell else {
                 let at: Vec<i128> = position.collect();
-                let text = format!("{at:?} is outside an array of dimensions {:?}", leaf.shape());
+                let text = format!(
+                    "{at:?} is outside an array of dimensions {:?}",
+                    leaf.shape()
+                );
                 return Err(fault(e.site, Error::Eval, &text));
             };
             self.regs[to + k] = cell;
@@ -399,7 +428,8 @@ impl Machine {
             };
             found.push(i);
         }
-        xs.select(found.len(), |j| found[j]).map_err(|e| broken(site, &e))
+        xs.select(found.len(), |j| found[j])
+            .map_err(|e| broken(site, &e))
     }
 
     fn scatter(&mut self, dest: &Values, is: &Values, vs: &Values, site: Site) -> Run<Value> {
@@ -424,7 +454,13 @@ impl Machine {
     fn histogram(&mut self, h: &Histogram) -> Run<Value> {
         let is = self.indices(&h.is, h.site)?;
         let vs = self.rows(&h.vs, is.len(), h.site)?;
-        let Operator { acc, next, x, body, init } = &h.op;
+        let Operator {
+            acc,
+            next,
+            x,
+            body,
+            init,
+        } = &h.op;
         self.put(*acc, init)?;
         let targets = is.into_iter().map(|i| below(i, h.m)).enumerate();
         let mut rows = Rows::new(&h.row, h.m);
@@ -495,11 +531,18 @@ impl Machine {
             }
             Values::Pack(e, at, types) => {
                 self.cells(e, *at)?;
-                let leaves = types.iter().enumerate().map(|(k, ty)| Leaf::Scalar(*ty, self.regs[at + k]));
+                let leaves = types
+                    .iter()
+                    .enumerate()
+                    .map(|(k, ty)| Leaf::Scalar(*ty, self.regs[at + k]));
                 Value::new(leaves.collect())
             }
             Values::If(b) => {
-                let branch = if self.cell(&b.0)?.is_true() { &b.1 } else { &b.2 };
+                let branch = if self.cell(&b.0)?.is_true() {
+                    &b.1
+                } else {
+                    &b.2
+                };
                 self.value(branch)?
             }
             Values::Let(b) => {
@@ -516,7 +559,8 @@ impl Machine {
             }
             Values::View(view, v, site) => {
                 let v = self.value(v)?;
-                self.view(*view, &v).map_err(|e| fault(*site, Error::Eval, &e))?
+                self.view(*view, &v)
+                    .map_err(|e| fault(*site, Error::Eval, &e))?
             }
             Values::Concat(b, site) => {
                 let (x, y) = (self.value(&b.0)?, self.value(&b.1)?);
@@ -524,7 +568,8 @@ impl Machine {
             }
             Values::PadWith(b, l, m, site) => {
                 let (z, x) = (self.value(&b.0)?, self.value(&b.1)?);
-                x.pad_with(&z, *l, *m).map_err(|e| fault(*site, Error::Eval, &e))?
+                x.pad_with(&z, *l, *m)
+                    .map_err(|e| fault(*site, Error::Eval, &e))?
             }
             Values::Row(b, ty, site) => {
                 let (v, i) = (self.value(&b.0)?, self.cell(&b.1)?);
@@ -532,7 +577,8 @@ impl Machine {
                 match usize::try_from(i.as_wide(*ty)) {
                     Ok(i) if i < n => v.row(i),
                     _ => {
-                        let text = format!("index {} is outside an array of {n} elements", i.show(*ty));
+                        let text =
+                            format!("index {} is outside an array of {n} elements", i.show(*ty));
                         return Err(fault(*site, Error::Eval, &text));
                     }
                 }
