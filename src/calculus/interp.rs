@@ -8,6 +8,7 @@
 
 pub(super) mod build;
 pub(super) mod code;
+mod iterate;
 mod lower;
 pub(super) mod machine;
 
@@ -85,31 +86,37 @@ pub fn shape(ty: &Type, sizes: &Sizes) -> Result<Shape> {
 pub fn terms(entry: &Entry, sizes: &Sizes) -> u64 {
     let mut longest = 1;
     visit(&entry.body, &mut |e| {
-        let array = match &e.kind {
-            ExprKind::Prim { prim, args, .. } => match prim {
-                Prim::Reduce
-                | Prim::ReduceComm
-                | Prim::ReducePart
-                | Prim::ReduceSeq
-                | Prim::ReduceUnroll
-                | Prim::Scan
-                | Prim::ScanSeq
-                | Prim::Histogram => args.last().map(|a| &a.ty),
+        let size = match &e.kind {
+            ExprKind::Prim { prim, args, .. } if reduces(*prim) => match args.last().map(|a| &a.ty)
+            {
+                Some(Type::Array(n, _)) => Some(n),
                 _ => None,
             },
-            ExprKind::LoopFor { bound, .. } => {
-                if let ExprKind::Size(n) = &bound.kind {
-                    longest = longest.max(lower::length(n, sizes).unwrap_or(1));
-                }
-                None
-            }
+            ExprKind::LoopFor { bound, .. } => match &bound.kind {
+                ExprKind::Size(n) => Some(n),
+                _ => None,
+            },
             _ => None,
         };
-        if let Some(Type::Array(n, _)) = array {
-            longest = longest.max(lower::length(n, sizes).unwrap_or(1));
-        }
+        let length = size.and_then(|n| lower::length(n, sizes).ok());
+        longest = longest.max(length.unwrap_or(1));
     });
     longest.try_into().unwrap_or(u64::MAX)
+}
+
+fn reduces(prim: Prim) -> bool {
+    use Prim as P;
+    matches!(
+        prim,
+        P::Reduce
+            | P::ReduceComm
+            | P::ReducePart
+            | P::ReduceSeq
+            | P::ReduceUnroll
+            | P::Scan
+            | P::ScanSeq
+            | P::Histogram
+    )
 }
 
 fn at(code: Error, span: Span, text: String) -> Diagnostic {

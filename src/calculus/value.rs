@@ -11,6 +11,7 @@ mod compare;
 pub mod number;
 mod view;
 
+pub(super) use array::room;
 pub use array::{Array, Column};
 pub use compare::{Comparison, Tolerance, compare, compare_values};
 pub use number::Cell;
@@ -149,7 +150,7 @@ impl Leaf {
 
     /// The component of these dimensions from a device buffer; `None` when the length differs.
     pub fn from_bytes(ty: ScalarType, shape: &[usize], bytes: &[u8]) -> Option<Leaf> {
-        let count = shape.iter().product::<usize>();
+        let count = room(shape).ok()?;
         if bytes.len() != count.checked_mul(ty.bytes())? {
             return None;
         }

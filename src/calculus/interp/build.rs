@@ -7,8 +7,9 @@ use super::code::{
     Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Scan, Site, Until, Values,
     View,
 };
-use super::machine::{Machine, Run};
-use crate::calculus::value::{Cell, Leaf, Shape, Value};
+use super::machine::{Machine, Run, fault};
+use crate::calculus::value::{Cell, Leaf, Shape, Value, room};
+use crate::diag::Code as Error;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::ops::Range;
@@ -118,6 +119,9 @@ pub fn element(shape: &Shape) -> Option<(usize, Shape)> {
 
 /// The function argument of a pattern: builds a body from its parameters.
 pub type Body<'a> = &'a mut dyn FnMut(&mut Builder, Vec<Typed>) -> Run<Typed>;
+
+/// As [`Body`], of two bodies, the first for `false`.
+pub type Parts<'a> = &'a mut dyn FnMut(&mut Builder, Vec<Typed>, bool) -> Run<Typed>;
 
 impl Builder {
     /// A machine with all the places handed out.
@@ -320,11 +324,7 @@ impl Builder {
 
     /// `loop (acc = init) while cond(acc) do body(acc)`; `parts` builds the condition (`false`)
     /// and the body (`true`).
-    pub fn repeat(
-        &mut self,
-        init: Typed,
-        parts: &mut dyn FnMut(&mut Builder, Vec<Typed>, bool) -> Run<Typed>,
-    ) -> Run<Typed> {
+    pub fn repeat(&mut self, init: Typed, parts: Parts) -> Run<Typed> {
         let shape = init.shape.clone();
         let (acc, var) = self.var(&shape);
         let until = Until::Not(parts(self, vec![var.clone()], false)?.into_cells());
@@ -516,7 +516,15 @@ impl Builder {
     /// When the program has no value.
     pub fn run(&mut self, t: Typed) -> Run<Value> {
         let code = self.values(t);
-        self.machine().value(&code)
+        let site = Site {
+            name: "result",
+            span: None,
+        };
+        let result = self.machine().value(&code)?;
+        for leaf in result.leaves() {
+            room(&leaf.shape()).map_err(|e| fault(site, Error::SizeRange, &e))?;
+        }
+        Ok(result)
     }
 }
 

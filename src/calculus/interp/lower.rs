@@ -46,7 +46,7 @@ pub fn shape(ty: &Type, length: &dyn Fn(&Size) -> Result<usize, Failed>) -> Resu
 /// Compiles one entry.
 pub struct Lower {
     /// Those of the entry, and those of the `iterate`s around.
-    sizes: Sizes,
+    pub(super) sizes: Sizes,
     vars: HashMap<VarId, Typed>,
     /// Inside a reduction's operator: floats stay unrounded.
     exact: bool,
@@ -74,7 +74,7 @@ impl Lower {
         b.run(code)
     }
 
-    fn shape(&self, ty: &Type, site: Site) -> Run<Shape> {
+    pub(super) fn shape(&self, ty: &Type, site: Site) -> Run<Shape> {
         shape(ty, &|n| length(n, &self.sizes)).map_err(|(code, text)| fault(site, code, &text))
     }
 
@@ -192,8 +192,8 @@ impl Lower {
 }
 
 /// A pattern with its arguments.
-struct Call<'a> {
-    e: &'a Expr,
+pub(super) struct Call<'a> {
+    pub(super) e: &'a Expr,
     prim: Prim,
     funs: &'a [Fun],
     sizes: &'a [Size],
@@ -201,29 +201,29 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn site(&self) -> Site {
+    pub(super) fn site(&self) -> Site {
         Site {
             name: name(self.prim),
             span: Some(self.e.span),
         }
     }
 
-    fn missing(&self) -> Box<crate::diag::Diagnostic> {
+    pub(super) fn missing(&self) -> Box<crate::diag::Diagnostic> {
         fault(self.site(), Error::Internal, "too few arguments")
     }
 
-    fn fun(&self) -> Run<&'a Fun> {
+    pub(super) fn fun(&self) -> Run<&'a Fun> {
         self.funs.first().ok_or_else(|| self.missing())
     }
 }
 
 impl Lower {
-    fn size(&self, c: &Call, i: usize) -> Run<usize> {
+    pub(super) fn size(&self, c: &Call, i: usize) -> Run<usize> {
         let size = c.sizes.get(i).ok_or_else(|| c.missing())?;
         self.length(size, c.site())
     }
 
-    fn arg(&mut self, b: &mut Builder, c: &Call, i: usize) -> Run<Typed> {
+    pub(super) fn arg(&mut self, b: &mut Builder, c: &Call, i: usize) -> Run<Typed> {
         let e = c.args.get(i).ok_or_else(|| c.missing())?;
         self.expr(b, e)
     }
@@ -242,7 +242,7 @@ impl Lower {
     }
 
     /// The body of `f` with its parameters bound to `args`.
-    fn body(&mut self, b: &mut Builder, f: &Fun, args: Vec<Typed>) -> Run<Typed> {
+    pub(super) fn body(&mut self, b: &mut Builder, f: &Fun, args: Vec<Typed>) -> Run<Typed> {
         self.vars.extend(f.params.iter().map(|p| p.0).zip(args));
         self.expr(b, &f.body)
     }
@@ -402,7 +402,10 @@ impl Lower {
             }
             Prim::Pad(mode) => {
                 let (l, r, (x, n)) = (self.size(c, 0)?, self.size(c, 1)?, self.array(b, c, 0)?);
-                let (m, shape) = (l + n + r, self.shape(&c.e.ty, site)?);
+                let (m, shape) = (
+                    l.saturating_add(n).saturating_add(r),
+                    self.shape(&c.e.ty, site)?,
+                );
                 if mode == PadMode::Constant {
                     let z = self.arg(b, c, 1)?;
                     let both = (b.values(z), b.values(x));
@@ -458,7 +461,7 @@ impl Lower {
     }
 
     /// `f` on arguments, each evaluated once.
-    fn call(
+    pub(super) fn call(
         &mut self,
         b: &mut Builder,
         f: &Fun,
@@ -496,70 +499,6 @@ impl Lower {
             b.map(m, vec![xs], &[chunk], part, site)
         })
     }
-
-    /// Unrolled while the length changes, a loop once it does not.
-    fn iterate(&mut self, b: &mut Builder, c: &Call) -> Run<Typed> {
-        let (f, k, mut x) = (c.fun()?, self.size(c, 0)?, self.arg(b, c, 0)?);
-        let param = f.params.first().ok_or_else(|| c.missing())?;
-        let mut own = vec![];
-        self.own_sizes(&param.1, &mut own);
-        for step in 0..k {
-            for name in &own {
-                if let Some(n) = size_in(name, &param.1, &x.shape) {
-                    self.sizes
-                        .insert(name.clone(), n.try_into().unwrap_or(u64::MAX));
-                }
-            }
-            let next = self.shape(&f.body.ty, c.site())?;
-            if next == x.shape {
-                let times = i128::try_from(k - step).unwrap_or(i128::MAX);
-                let times =
-                    Typed::constant(ScalarType::I64, Cell::from_int(ScalarType::I64, times));
-                x = b.count(x, times, &mut |b, mut vars| {
-                    self.body(b, f, vars.split_off(1))
-                })?;
-                break;
-            }
-            x = self.call(b, f, vec![x], vec![])?;
-        }
-        for name in &own {
-            self.sizes.shift_remove(name);
-        }
-        Ok(x)
-    }
-
-    /// The size variables of an `iterate`'s parameter that no `iterate` outside it has.
-    fn own_sizes(&self, ty: &Type, own: &mut Vec<String>) {
-        match ty {
-            Type::Scalar(_) | Type::Vector(..) => {}
-            Type::Tuple(ts) => ts.iter().for_each(|t| self.own_sizes(t, own)),
-            Type::Array(n, t) => {
-                if let Some(name) = n.as_var().filter(|name| name.starts_with('%')) {
-                    if !self.sizes.contains_key(name) && !own.iter().any(|o| o == name) {
-                        own.push(name.to_owned());
-                    }
-                }
-                self.own_sizes(t, own);
-            }
-        }
-    }
-}
-
-/// The length that stands where a type has the size variable `name`.
-fn size_in(name: &str, ty: &Type, shape: &Shape) -> Option<usize> {
-    match (ty, shape) {
-        (Type::Tuple(ts), Shape::Tuple(ss)) => {
-            ts.iter().zip(ss).find_map(|(t, s)| size_in(name, t, s))
-        }
-        (Type::Array(n, t), Shape::Array(m, s)) => {
-            if n.as_var() == Some(name) {
-                Some(*m)
-            } else {
-                size_in(name, t, s)
-            }
-        }
-        _ => None,
-    }
 }
 
 /// `n / k`, exactly; nothing has no chunks of any length.
@@ -567,7 +506,7 @@ fn chunks(n: usize, k: usize, site: Site) -> Run<usize> {
     if n == 0 {
         return Ok(0);
     }
-    if k == 0 || n % k != 0 {
+    if k == 0 || !n.is_multiple_of(k) {
         return Err(fault(
             site,
             Error::NotDivisible,

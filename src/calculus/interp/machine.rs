@@ -7,7 +7,7 @@ use super::code::{
     Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Row, Scan, Site, Until,
     Values, View,
 };
-use crate::calculus::value::{Cell, Column, Leaf, Value, number};
+use crate::calculus::value::{Cell, Column, Leaf, Value, number, room};
 use crate::diag::{Code as Error, Diagnostic, Label};
 use crate::lang::typed::ScalarOp;
 
@@ -50,18 +50,20 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(row: &'a Row, n: usize) -> Self {
-        let sizes: Vec<usize> = row.iter().map(|(_, dims)| dims.iter().product()).collect();
-        let columns = row
-            .iter()
-            .zip(&sizes)
-            .map(|((ty, _), size)| Column::new(*ty, n * size));
-        Rows {
+    fn new(row: &'a Row, n: usize, site: Site) -> Run<Self> {
+        let (mut columns, mut sizes) = (vec![], vec![]);
+        for (ty, dims) in row {
+            let count =
+                room(&[&[n], &dims[..]].concat()).map_err(|e| fault(site, Error::SizeRange, &e))?;
+            columns.push(Column::new(*ty, count));
+            sizes.push(dims.iter().fold(1, |n: usize, d| n.saturating_mul(*d)));
+        }
+        Ok(Rows {
             row,
-            columns: columns.collect(),
+            columns,
             sizes,
             n,
-        }
+        })
     }
 
     fn cells(&mut self, cells: &[Cell]) {
@@ -371,7 +373,7 @@ impl Machine {
     }
 
     fn scan(&mut self, s: &Scan) -> Run<Value> {
-        let mut rows = Rows::new(&s.row, s.fold.n);
+        let mut rows = Rows::new(&s.row, s.fold.n, s.fold.site)?;
         let (acc, site) = (s.fold.op.acc, s.fold.site);
         self.fold_with(&s.fold, &mut |m| match acc {
             Place::Regs { base, n } => {
@@ -385,7 +387,7 @@ impl Machine {
 
     fn map(&mut self, map: &Map) -> Run<Value> {
         let xs = self.rows(&map.xs, map.n, map.site)?;
-        let mut rows = Rows::new(&map.row, map.n);
+        let mut rows = Rows::new(&map.row, map.n, map.site)?;
         for i in 0..map.n {
             self.enter(&map.params, xs.leaves(), i);
             match &map.body {
@@ -463,7 +465,7 @@ impl Machine {
         } = &h.op;
         self.put(*acc, init)?;
         let targets = is.into_iter().map(|i| below(i, h.m)).enumerate();
-        let mut rows = Rows::new(&h.row, h.m);
+        let mut rows = Rows::new(&h.row, h.m, h.site)?;
         match *acc {
             Place::Regs { base, n } => {
                 let mut bins = self.regs[base..base + n].repeat(h.m);
@@ -586,6 +588,11 @@ impl Machine {
             Values::Gather(b, site) => self.gather(&b.0, &b.1, *site)?,
             Values::Scatter(b, site) => self.scatter(&b.0, &b.1, &b.2, *site)?,
             Values::Iota(n, ty) => {
+                let site = Site {
+                    name: "iota",
+                    span: None,
+                };
+                room(&[*n]).map_err(|e| fault(site, Error::SizeRange, &e))?;
                 let numbers = (0i128..).take(*n).map(|i| Cell::from_int(*ty, i));
                 Value::cells(*ty, &[*n], numbers)
             }

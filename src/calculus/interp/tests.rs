@@ -582,6 +582,19 @@ fn checks() {
     );
     assert_eq!(code(&e, &sizes(4), &[]), Error::InputMissing);
     assert_eq!(code(&e, &Sizes::new(), &[ints(&[])]), Error::SizeUnknown);
+    let huge = 1 << 61;
+    let ones = || prim(Prim::Replicate, to(huge), vec![], &[huge], vec![int(1)]);
+    let inc = prim(
+        Prim::Map,
+        to(huge),
+        vec![with(ScalarOp::Add, 1, I32)],
+        &[],
+        vec![ones()],
+    );
+    let counted = prim(Prim::Iota, to(huge), vec![], &[huge], vec![]);
+    for e in [ones(), inc, counted] {
+        assert_eq!(on(&[], e).unwrap_err().0[0].code, Error::SizeRange);
+    }
     let size = ex(sc(I32), ExprKind::Size(n()));
     gives(&[5, 5, 5], size, &[3]);
 }

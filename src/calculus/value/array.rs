@@ -32,6 +32,22 @@ pub struct Array {
     buffer: Arc<Buffer>,
 }
 
+/// The most elements of one component: what is longer has no place in memory.
+const MOST: usize = 1 << 32;
+
+/// The product of lengths, if so many elements can be held.
+pub(crate) fn room(lengths: &[usize]) -> Result<usize, String> {
+    let zero = lengths.contains(&0);
+    let count = lengths
+        .iter()
+        .try_fold(1usize, |n, k| n.checked_mul(*k).filter(|n| *n <= MOST));
+    if zero {
+        Ok(0)
+    } else {
+        count.ok_or_else(|| format!("more elements ({lengths:?}) than the interpreter holds"))
+    }
+}
+
 /// An index or length as a signed distance; no buffer is longer than that.
 fn signed(n: usize) -> isize {
     isize::try_from(n).unwrap_or(isize::MAX)
@@ -65,7 +81,7 @@ impl Array {
 
     /// Number of elements.
     pub fn count(&self) -> usize {
-        self.dims.iter().map(|d| d.len).product()
+        self.dims.iter().fold(1, |n, d| n.saturating_mul(d.len))
     }
 
     fn at(&self, position: isize) -> Cell {
@@ -160,13 +176,15 @@ impl Array {
         let stride = self.stride();
         let outer = Dim {
             len: m,
-            stride: stride * signed(k),
+            // Of one chunk the stride does not matter.
+            stride: stride.wrapping_mul(signed(k)),
         };
         self.outer(0, &[outer, Dim { len: k, stride }])
     }
 
     /// `[m][k]a -> [m*k]a`; copies where the rows do not follow each other.
-    pub(super) fn join(&self) -> Array {
+    pub(super) fn join(&self) -> Result<Array, String> {
+        room(&self.shape())?;
         match self.dims.as_slice() {
             [a, b, rest @ ..] => {
                 let merged = Dim {
@@ -174,12 +192,12 @@ impl Array {
                     stride: b.stride,
                 };
                 if a.stride == b.stride * signed(b.len) || a.len <= 1 {
-                    self.with(self.offset, [&[merged], rest].concat())
+                    Ok(self.with(self.offset, [&[merged], rest].concat()))
                 } else {
                     self.compact().join()
                 }
             }
-            _ => self.clone(),
+            _ => Ok(self.clone()),
         }
     }
 
@@ -210,7 +228,8 @@ impl Array {
         let stride = self.stride();
         let outer = Dim {
             len: m,
-            stride: stride * signed(s),
+            // Of one window the step does not matter.
+            stride: stride.wrapping_mul(signed(s)),
         };
         self.outer(0, &[outer, Dim { len: w, stride }])
     }

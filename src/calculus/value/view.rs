@@ -1,6 +1,7 @@
 //! Rearrangements of values, by definition. What is a change of strides costs nothing; what is not
 //! copies. Every function checks the lengths it relies on and says in a sentence what is wrong.
 
+use super::array::room;
 use super::{Array, Cell, Column, Leaf, Value};
 use crate::lang::typed::PadMode;
 use crate::lang::types::ScalarType;
@@ -65,7 +66,7 @@ impl Value {
 
     /// `[m][k]a -> [k*m]a`.
     pub fn join(&self) -> Viewed {
-        self.each(|a| rank2(a).map(Array::join))
+        self.each(|a| rank2(a).and_then(Array::join))
     }
 
     /// `[n][m]a -> [m][n]a`.
@@ -127,7 +128,8 @@ impl Value {
     pub fn select(&self, n: usize, index: impl Fn(usize) -> usize) -> Viewed {
         self.each(|a| {
             let inner = a.shape().split_off(1);
-            let mut column = Column::new(a.ty(), n * inner.iter().product::<usize>());
+            let shape = [&[n], &inner[..]].concat();
+            let mut column = Column::new(a.ty(), room(&shape)?);
             for j in 0..n {
                 let i = index(j);
                 if i >= a.len() {
@@ -139,7 +141,7 @@ impl Value {
                     column.extend(&a.row(i));
                 }
             }
-            Ok(column.finish(&[&[n], &inner[..]].concat()))
+            Ok(column.finish(&shape))
         })
     }
 
@@ -152,11 +154,11 @@ impl Value {
             let (Leaf::Array(a), Leaf::Array(b)) = pair else {
                 return Err("a single element where an array belongs".to_owned());
             };
-            let mut column = Column::new(a.ty(), a.count() + b.count());
+            let mut shape = a.shape();
+            shape[0] = a.len().saturating_add(b.len());
+            let mut column = Column::new(a.ty(), room(&shape)?);
             column.extend(a);
             column.extend(b);
-            let mut shape = a.shape();
-            shape[0] += b.len();
             Ok(Leaf::Array(column.finish(&shape)))
         });
         leaves.collect::<Result<_, _>>().map(Value::new)
@@ -191,7 +193,7 @@ impl Value {
         if n == 0 {
             return Err("nothing to fill the padding of an empty array with".to_owned());
         }
-        if l + n > m {
+        if l.saturating_add(n) > m {
             return Err(format!("{l} + {n} elements are more than {m}"));
         }
         // Position `j` stands for element `j - l`; the multiples of n keep it from going negative.
@@ -210,7 +212,7 @@ impl Value {
     pub fn pad_with(&self, z: &Value, l: usize, m: usize) -> Viewed {
         let n = self.outer_len()?;
         let after = m
-            .checked_sub(l + n)
+            .checked_sub(l.saturating_add(n))
             .ok_or_else(|| format!("{l} + {n} elements are more than {m}"))?;
         z.replicate(l).concat(self)?.concat(&z.replicate(after))
     }
