@@ -43,6 +43,8 @@ pub enum SizeError {
 
 /// The variable that marks a polynomial whose coefficients left 64 bits (or that has too many terms).
 const OVERFLOW: &str = "%overflow";
+/// The variable that stands for a quotient by zero.
+const UNDEFINED: &str = "%undefined";
 /// More terms than any program needs; products of sums grow exponentially.
 const MAX_TERMS: usize = 512;
 
@@ -134,13 +136,22 @@ impl Size {
             }
         }
         sum.retain(|_, c| *c != 0);
-        Size(sum).merge_quotients()
+        let sum = Size(sum).merge_quotients();
+        // Quotients with different denominators may still cancel.
+        if sum.has_quotient() && sum.ratio().0.is_zero() { Size::constant(0) } else { sum }
     }
 
     /// `-self`.
     #[must_use]
     pub fn neg(&self) -> Size {
-        self.mul(&Size::constant(-1))
+        let mut terms = self.0.clone();
+        for c in terms.values_mut() {
+            match c.checked_neg() {
+                Some(x) => *c = x,
+                None => return Size::overflow(),
+            }
+        }
+        Size(terms).merge_quotients()
     }
 
     /// `self - other`.
@@ -311,6 +322,9 @@ impl Size {
             for (atom, exponent) in monomial {
                 let base = match atom {
                     Atom::Var(name) if name == OVERFLOW => return Err(SizeError::Overflow),
+                    Atom::Var(name) if name == UNDEFINED => {
+                        return Err(SizeError::NotExact(1, 0));
+                    }
                     Atom::Var(name) => {
                         i128::from(env(name).ok_or_else(|| SizeError::Unbound(name.clone()))?)
                     }
@@ -393,7 +407,10 @@ fn reduced(numerator: &Size, denominator: &Size) -> Size {
     if numerator.overflowed() || denominator.overflowed() {
         return Size::overflow();
     }
-    if numerator.is_zero() && !denominator.is_zero() {
+    if denominator.is_zero() {
+        return Size::var(UNDEFINED);
+    }
+    if numerator.is_zero() {
         return Size::constant(0);
     }
     let common = common_term(numerator, denominator);

@@ -1,0 +1,493 @@
+//! The formatter. It prints the tokens of the source in their order and chooses only what stands
+//! between them, so it can lose neither a token nor a comment; the syntax tree says where lines may break.
+
+use super::ast::{
+    Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, TypeExpr, TypeKind, binary_operator,
+};
+use super::lexer::{Comment, Lexed, Tok, lex};
+use super::parser;
+use crate::diag::{Code, Diagnostic, Failure, Result, Source};
+use std::sync::Arc;
+
+const WIDTH: usize = 100;
+const INDENT: usize = 2;
+const OPERATORS: [&str; 14] =
+    ["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "**"];
+
+/// The program in the standard form: the same tokens and comments, other white space.
+pub fn format(source: &Arc<Source>) -> Result<String> {
+    let (file, lexed, diagnostics) = parser::parse_tokens(source);
+    if !diagnostics.is_empty() {
+        return Err(Failure(diagnostics));
+    }
+    let mut builder = Builder { lexed: &lexed, at: 0 };
+    let decls = builder.file(&file);
+    let mut writer = Writer { source, lexed: &lexed, out: String::new(), gap: Gap::None };
+    for decl in &decls {
+        writer.top_level(decl.first);
+        writer.doc(&decl.doc, 0, false);
+        writer.gap = Gap::Line(0);
+    }
+    writer.top_level(lexed.tokens.len().saturating_sub(1));
+    if !writer.out.is_empty() {
+        writer.out.push('\n');
+    }
+    let out = writer.out;
+    if !same_tokens(source, &lexed, &out) {
+        let d = Diagnostic::error(
+            Code::Internal,
+            "the formatter would change the program; it is left as it is",
+        );
+        return Err(d.into());
+    }
+    Ok(out)
+}
+
+/// Whether the text has the same tokens and comments.
+fn same_tokens(source: &Source, lexed: &Lexed, out: &str) -> bool {
+    let other = Source::new("formatted", out);
+    let again = lex(&other);
+    let text =
+        |s: &Source, span: crate::diag::Span| s.text.get(span.range()).unwrap_or("").to_owned();
+    let mut tokens = lexed.tokens.iter().zip(&again.tokens);
+    let mut comments = lexed.comments.iter().zip(&again.comments);
+    lexed.tokens.len() == again.tokens.len()
+        && lexed.comments.len() == again.comments.len()
+        && tokens.all(|(a, b)| a.tok == b.tok && text(source, a.span) == text(&other, b.span))
+        && comments
+            .all(|(a, b)| a.before == b.before && text(source, a.span) == text(&other, b.span))
+}
+
+/// A layout: tokens by index, with places where lines may break.
+enum Doc {
+    Token(usize),
+    Space,
+    /// A space, or a line end where its group does not fit.
+    Line,
+    /// Always a line end.
+    HardLine,
+    /// Further in.
+    Nest(Box<Doc>),
+    /// On one line if it fits.
+    Group(Box<Doc>),
+    Seq(Vec<Doc>),
+}
+
+struct TopLevel {
+    first: usize,
+    doc: Doc,
+}
+
+fn nest(docs: Vec<Doc>) -> Doc {
+    Doc::Nest(Box::new(Doc::Seq(docs)))
+}
+
+fn group(docs: Vec<Doc>) -> Doc {
+    Doc::Group(Box::new(Doc::Seq(docs)))
+}
+
+/// Walks the tree in the order of the tokens.
+struct Builder<'a> {
+    lexed: &'a Lexed,
+    at: usize,
+}
+
+impl Builder<'_> {
+    fn token(&mut self) -> Doc {
+        self.at += 1;
+        Doc::Token(self.at - 1)
+    }
+
+    fn next_is(&self, symbol: &str) -> bool {
+        let tok = self.lexed.tokens.get(self.at).map(|t| t.tok);
+        matches!(tok, Some(Tok::Sym(s) | Tok::Word(s)) if s == symbol)
+    }
+
+    fn file(&mut self, file: &File) -> Vec<TopLevel> {
+        file.decls.iter().map(|d| TopLevel { first: self.at, doc: self.decl(d) }).collect()
+    }
+
+    fn decl(&mut self, decl: &Decl) -> Doc {
+        let mut head = vec![self.token(), Doc::Space, self.token()];
+        if !decl.binders.is_empty() {
+            head.push(Doc::Space);
+        }
+        for _ in &decl.binders {
+            head.extend([self.token(), self.token(), self.token()]);
+        }
+        let mut rest = vec![];
+        for param in &decl.params {
+            rest.extend([Doc::Line, self.pattern(param)]);
+        }
+        if let Some(ty) = &decl.result {
+            rest.extend([Doc::Line, self.token(), Doc::Space, self.ty(ty)]);
+        }
+        rest.extend([Doc::Space, self.token()]);
+        head.push(nest(rest));
+        let line = if decl.entry { Doc::HardLine } else { Doc::Line };
+        let body = self.expr(&decl.body);
+        if decl.entry {
+            Doc::Seq(vec![group(head), nest(vec![line, body])])
+        } else {
+            group(vec![group(head), nest(vec![line, body])])
+        }
+    }
+
+    fn pattern(&mut self, pat: &Pat) -> Doc {
+        match &pat.kind {
+            PatKind::Name(_) | PatKind::Wild => self.token(),
+            PatKind::Paren(p) => Doc::Seq(vec![self.token(), self.pattern(p), self.token()]),
+            PatKind::Typed(p, ty) => {
+                Doc::Seq(vec![self.pattern(p), self.token(), Doc::Space, self.ty(ty)])
+            }
+            PatKind::Tuple(parts) => self.listed(parts, Self::pattern),
+        }
+    }
+
+    fn ty(&mut self, ty: &TypeExpr) -> Doc {
+        match &ty.kind {
+            TypeKind::Scalar(_) | TypeKind::Vector(..) => self.token(),
+            TypeKind::Paren(t) => Doc::Seq(vec![self.token(), self.ty(t), self.token()]),
+            TypeKind::Tuple(ts) => self.listed(ts, Self::ty),
+            TypeKind::Array(n, t) => {
+                Doc::Seq(vec![self.token(), self.expr(n), self.token(), self.ty(t)])
+            }
+        }
+    }
+
+    /// Things between parentheses with commas.
+    fn listed<T>(&mut self, parts: &[T], part: fn(&mut Self, &T) -> Doc) -> Doc {
+        let open = self.token();
+        let mut inner = vec![];
+        for (i, p) in parts.iter().enumerate() {
+            if i > 0 {
+                inner.push(Doc::Line);
+            }
+            inner.extend([part(self, p), self.token()]);
+        }
+        group(vec![open, nest(inner)])
+    }
+
+    /// Operands of one level, all broken or none.
+    fn chain(&mut self, e: &Expr) -> Doc {
+        let level = level(&e.kind);
+        let mut rights = vec![];
+        let mut left = e;
+        while let Some((l, r)) = operands(&left.kind).filter(|_| self::level(&left.kind) == level) {
+            rights.push(r);
+            left = l;
+        }
+        let first = self.expr(left);
+        let mut rest = vec![];
+        for right in rights.into_iter().rev() {
+            rest.extend([Doc::Line, self.token(), Doc::Space, self.expr(right)]);
+        }
+        group(vec![first, nest(rest)])
+    }
+
+    fn expr(&mut self, e: &Expr) -> Doc {
+        match &e.kind {
+            ExprKind::Let { .. } | ExprKind::If(..) => {
+                let doc = self.open(e);
+                group(vec![doc])
+            }
+            _ => self.open(e),
+        }
+    }
+
+    /// As [`Builder::expr`]; a definition or conditional joins the group around it.
+    fn open(&mut self, e: &Expr) -> Doc {
+        match &e.kind {
+            ExprKind::Name(_) | ExprKind::Number(..) | ExprKind::Bool(_) => self.token(),
+            ExprKind::Tuple(parts) => self.listed(parts, Self::expr),
+            ExprKind::Paren(x) => Doc::Seq(vec![self.token(), self.expr(x), self.token()]),
+            ExprKind::Apply(f, args) => {
+                let mut docs = vec![self.expr(f)];
+                let mut rest = vec![];
+                for (i, arg) in args.iter().enumerate() {
+                    let last_function = i + 1 == args.len()
+                        && matches!(&arg.kind, ExprKind::Paren(x) if matches!(x.kind, ExprKind::Lambda(..)));
+                    rest.push(if last_function { Doc::Space } else { Doc::Line });
+                    let arg = self.expr(arg);
+                    // A function in last place breaks inside; what stands before it stays on its line.
+                    if last_function {
+                        docs.push(group(vec![nest(std::mem::take(&mut rest))]));
+                        docs.push(arg);
+                    } else {
+                        rest.push(arg);
+                    }
+                }
+                docs.push(nest(rest));
+                group(docs)
+            }
+            ExprKind::Lambda(params, body) => {
+                let mut docs = vec![self.token()];
+                for (i, p) in params.iter().enumerate() {
+                    if i > 0 {
+                        docs.push(Doc::Space);
+                    }
+                    docs.push(self.pattern(p));
+                }
+                docs.extend([Doc::Space, self.token()]);
+                docs.push(nest(vec![Doc::Line, self.expr(body)]));
+                group(docs)
+            }
+            ExprKind::Let { pat, params, ty, value, body } => {
+                let mut docs = vec![self.token(), Doc::Space, self.pattern(pat)];
+                for p in params {
+                    docs.extend([Doc::Space, self.pattern(p)]);
+                }
+                if let Some(ty) = ty {
+                    docs.extend([Doc::Space, self.token(), Doc::Space, self.ty(ty)]);
+                }
+                docs.extend([Doc::Space, self.token()]);
+                let value = nest(vec![Doc::Line, self.expr(value)]);
+                docs.push(group(vec![value]));
+                if self.next_is("in") {
+                    docs.extend([Doc::Space, self.token()]);
+                }
+                docs.extend([Doc::Line, self.open(body)]);
+                Doc::Seq(docs)
+            }
+            ExprKind::If(c, a, b) => {
+                let head = vec![self.token(), Doc::Space, self.expr(c)];
+                let yes = vec![Doc::Line, self.token(), Doc::Space, nest(vec![self.expr(a)])];
+                let word = self.token();
+                let no = if matches!(b.kind, ExprKind::If(..)) {
+                    self.open(b)
+                } else {
+                    nest(vec![self.expr(b)])
+                };
+                Doc::Seq(
+                    head.into_iter().chain(yes).chain([Doc::Line, word, Doc::Space, no]).collect(),
+                )
+            }
+            ExprKind::Loop { pat, init, form, body } => {
+                let mut docs = vec![self.token(), Doc::Space];
+                let whole =
+                    self.lexed.tokens.get(self.at).is_some_and(|t| t.span.start < pat.span.start);
+                if whole {
+                    docs.push(self.token());
+                }
+                docs.extend([
+                    self.pattern(pat),
+                    Doc::Space,
+                    self.token(),
+                    Doc::Space,
+                    self.expr(init),
+                ]);
+                if whole {
+                    docs.push(self.token());
+                }
+                docs.extend([Doc::Space, self.token(), Doc::Space]);
+                match form {
+                    LoopForm::For(_, bound) => {
+                        docs.extend([self.token(), Doc::Space, self.token(), Doc::Space]);
+                        docs.push(self.expr(bound));
+                    }
+                    LoopForm::While(cond) => docs.push(self.expr(cond)),
+                }
+                docs.extend([Doc::Space, self.token()]);
+                docs.push(nest(vec![Doc::Line, self.expr(body)]));
+                group(docs)
+            }
+            ExprKind::Index(a, indices) => {
+                let mut docs = vec![self.expr(a), self.token()];
+                for (i, index) in indices.iter().enumerate() {
+                    if i > 0 {
+                        docs.push(Doc::Space);
+                    }
+                    docs.extend([self.expr(index), self.token()]);
+                }
+                Doc::Seq(docs)
+            }
+            ExprKind::Proj(x, _) => Doc::Seq(vec![self.expr(x), self.token()]),
+            ExprKind::Unary(_, x) => Doc::Seq(vec![self.token(), self.expr(x)]),
+            ExprKind::Section(_) => Doc::Seq(vec![self.token(), self.token(), self.token()]),
+            ExprKind::SectionLeft(x, _) => {
+                Doc::Seq(vec![self.token(), self.expr(x), Doc::Space, self.token(), self.token()])
+            }
+            ExprKind::SectionRight(_, x) => {
+                Doc::Seq(vec![self.token(), self.token(), Doc::Space, self.expr(x), self.token()])
+            }
+            ExprKind::Binary(..) | ExprKind::Pipe(..) | ExprKind::Compose { .. } => self.chain(e),
+            ExprKind::Ascribe(x, ty) => {
+                Doc::Seq(vec![self.expr(x), Doc::Space, self.token(), Doc::Space, self.ty(ty)])
+            }
+        }
+    }
+}
+
+/// Operands in the order of the text.
+fn operands(kind: &ExprKind) -> Option<(&Expr, &Expr)> {
+    match kind {
+        ExprKind::Binary(_, l, r) | ExprKind::Pipe(l, r) => Some((l, r)),
+        ExprKind::Compose { first, second } if first.span <= second.span => Some((first, second)),
+        ExprKind::Compose { first, second } => Some((second, first)),
+        _ => None,
+    }
+}
+
+/// How tightly the operator at the top binds.
+fn level(kind: &ExprKind) -> u8 {
+    match kind {
+        ExprKind::Binary(op, ..) => OPERATORS
+            .iter()
+            .filter_map(|t| binary_operator(t))
+            .find(|(o, _)| o == op)
+            .map_or(0, |(_, l)| l),
+        ExprKind::Pipe(..) => 1,
+        ExprKind::Compose { .. } => 2,
+        _ => 0,
+    }
+}
+
+/// What stands between the last thing written and the next.
+#[derive(Clone, Copy, PartialEq)]
+enum Gap {
+    None,
+    Space,
+    Line(usize),
+}
+
+struct Writer<'a> {
+    source: &'a Source,
+    lexed: &'a Lexed,
+    out: String,
+    gap: Gap,
+}
+
+impl Writer<'_> {
+    fn text(&self, span: crate::diag::Span) -> &str {
+        self.source.text.get(span.range()).unwrap_or("")
+    }
+
+    fn comments(&self, before: usize) -> impl Iterator<Item = Comment> + use<> {
+        let all = &self.lexed.comments;
+        let from = all.partition_point(|c| c.before < before);
+        let to = all.partition_point(|c| c.before <= before);
+        all[from..to].to_vec().into_iter()
+    }
+
+    fn write(&mut self, text: &str) {
+        match self.gap {
+            Gap::None => {}
+            Gap::Space => self.out.push(' '),
+            Gap::Line(_) if self.out.is_empty() => {}
+            Gap::Line(indent) => {
+                self.out.push('\n');
+                self.out.extend(std::iter::repeat_n(' ', indent));
+            }
+        }
+        self.out.push_str(text);
+        self.gap = Gap::None;
+    }
+
+    fn column(&self) -> usize {
+        match self.gap {
+            Gap::Line(indent) => indent,
+            Gap::None | Gap::Space => {
+                let line = self.out.rsplit('\n').next().unwrap_or("");
+                line.chars().count() + usize::from(self.gap == Gap::Space)
+            }
+        }
+    }
+
+    fn comment(&mut self, comment: Comment, indent: usize) {
+        let text = self.text(comment.span).to_owned();
+        let line = if let Gap::Line(indent) = self.gap { indent } else { indent };
+        if comment.trailing && !self.out.is_empty() {
+            self.gap = Gap::None;
+            self.write("  ");
+        } else {
+            self.gap = Gap::Line(line);
+        }
+        self.write(&text);
+        self.gap = Gap::Line(line);
+    }
+
+    /// Comments and blank lines before a definition, or before the end of the file.
+    fn top_level(&mut self, token: usize) {
+        let mut last_end = None;
+        let blank = |this: &Self, from: u32, to: u32| {
+            let between = crate::diag::Span { start: from, end: to };
+            this.text(between).bytes().filter(|b| *b == b'\n').count() > 1
+        };
+        let mut separate = true;
+        for comment in self.comments(token) {
+            if comment.trailing && !self.out.is_empty() {
+                self.comment(comment, 0);
+                continue;
+            }
+            let gap = last_end.is_some_and(|end| blank(self, end, comment.span.start));
+            if (separate || gap) && !self.out.is_empty() {
+                self.out.push('\n');
+            }
+            separate = false;
+            self.gap = Gap::Line(0);
+            self.comment(comment, 0);
+            last_end = Some(comment.span.end);
+        }
+        let Some(next) = self.lexed.tokens.get(token) else { return };
+        if next.tok == Tok::Eof {
+            self.gap = Gap::None;
+            return;
+        }
+        let gap = last_end.is_some_and(|end| blank(self, end, next.span.start));
+        if (separate || gap) && !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        self.gap = Gap::Line(0);
+    }
+
+    /// The width on one line; `None` when it cannot stand on one. Comments before the first token do not count.
+    fn width(&self, doc: &Doc, first: &mut bool) -> Option<usize> {
+        match doc {
+            Doc::Token(i) => {
+                let commented = self.comments(*i).next().is_some();
+                if commented && !*first {
+                    return None;
+                }
+                *first = false;
+                self.lexed.tokens.get(*i).map(|t| self.text(t.span).chars().count())
+            }
+            Doc::Space | Doc::Line => Some(1),
+            Doc::HardLine => None,
+            Doc::Nest(d) | Doc::Group(d) => self.width(d, first),
+            Doc::Seq(ds) => ds.iter().try_fold(0, |sum, d| Some(sum + self.width(d, first)?)),
+        }
+    }
+
+    fn doc(&mut self, doc: &Doc, indent: usize, broken: bool) {
+        match doc {
+            Doc::Token(i) => {
+                // The comments before a definition have been written.
+                let top = matches!(self.lexed.tokens.get(*i), Some(t) if matches!(t.tok, Tok::Word("entry" | "def")));
+                if !top {
+                    for comment in self.comments(*i) {
+                        self.comment(comment, indent);
+                    }
+                }
+                if let Some(token) = self.lexed.tokens.get(*i) {
+                    let text = self.text(token.span).to_owned();
+                    self.write(&text);
+                }
+            }
+            Doc::Space => self.space(),
+            Doc::Line if !broken => self.space(),
+            Doc::Line | Doc::HardLine => self.gap = Gap::Line(indent),
+            Doc::Nest(d) => self.doc(d, indent + INDENT, broken),
+            Doc::Group(d) => {
+                let fits = self.width(d, &mut true).is_some_and(|w| self.column() + w <= WIDTH);
+                self.doc(d, indent, !fits);
+            }
+            Doc::Seq(ds) => ds.iter().for_each(|d| self.doc(d, indent, broken)),
+        }
+    }
+
+    fn space(&mut self) {
+        if self.gap == Gap::None {
+            self.gap = Gap::Space;
+        }
+    }
+}

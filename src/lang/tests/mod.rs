@@ -1,0 +1,5 @@
+//! Tests of the front end as a whole.
+
+mod format;
+mod programs;
+mod robust;

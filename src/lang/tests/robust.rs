@@ -1,0 +1,182 @@
+//! No text makes the front end panic, overflow its stack, or take long.
+
+use super::programs::PROGRAMS;
+use crate::diag::{Code, Severity, Source};
+use crate::lang::{check, check_entry_general, format, lexer};
+use proptest::prelude::*;
+
+/// Runs everything on a text; an error must say something and point into the text.
+fn survive(text: &str) {
+    let source = Source::new("p.pat", text);
+    let (entries, diagnostics) = check(&source);
+    for d in &diagnostics {
+        assert!(!d.message.is_empty());
+        assert_ne!(d.code, Code::Internal, "{d}\n{text}");
+        for label in &d.labels {
+            assert!(text.get(label.span.range()).is_some(), "{d}: {:?}\n{text}", label.span);
+        }
+    }
+    for entry in &entries {
+        assert!(check_entry_general(&source, Some(&entry.name)).is_ok());
+    }
+    match format(&source) {
+        Ok(once) => {
+            let again = format(&Source::new("p.pat", once.as_str()));
+            assert_eq!(again.ok().as_ref(), Some(&once), "{text}");
+        }
+        Err(failure) => {
+            assert!(failure.0.iter().all(|d| d.code != Code::Internal), "{failure}\n{text}")
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    let deep = |open: &str, close: &str| {
+        let text =
+            format!("entry f (x: i32) : i32 = {}x{}", open.repeat(100_000), close.repeat(100_000));
+        let diagnostics = check(&Source::new("p", text)).1;
+        assert_eq!(diagnostics.first().map(|d| d.code), Some(Code::Parse), "{open}");
+    };
+    deep("(", ")");
+    deep("-", "");
+    deep("x + ", "");
+    deep("let a = x in ", "");
+    deep("\\a -> ", "");
+    deep("if x then x else ", "");
+    deep("(x, ", ")");
+    deep("(+ ", ")");
+    deep("f(", ")");
+    deep("", "[0]");
+    deep("", ".0");
+    deep("x |> ", "");
+    deep("loop x = ", "");
+    deep("", " : i32");
+}
+
+#[test]
+fn the_deepest_allowed_nesting_works() {
+    for (open, close) in
+        [("(", ")"), ("-", ""), ("x + ", ""), ("let a = x in ", ""), ("if true then x else ", "")]
+    {
+        let text = format!("entry f (x: i32) : i32 = {}x{}", open.repeat(190), close.repeat(190));
+        let (entries, diagnostics) = check(&Source::new("p", text.as_str()));
+        assert!(diagnostics.is_empty(), "{open}: {:?}", diagnostics.first());
+        assert_eq!(entries.len(), 1);
+        survive(&text);
+    }
+}
+
+#[test]
+fn definitions_that_explode_are_an_error() {
+    let mut text = "def d0 (x: i32) = x + x\n".to_owned();
+    for i in 1..60 {
+        text += &format!("def d{i} (x: i32) = d{} (d{} x)\n", i - 1, i - 1);
+    }
+    text += "entry f (x: i32) : i32 = d59 x";
+    let diagnostics = check(&Source::new("p", text)).1;
+    assert_eq!(diagnostics.first().map(|d| d.code), Some(Code::KernelLimit));
+    let mut text = "def d0 (x: i32) = x + 1\n".to_owned();
+    for i in 1..2000 {
+        text += &format!("def d{i} (x: i32) = d{} (x + 1)\n", i - 1);
+    }
+    text += "entry f (x: i32) : i32 = d1999 x";
+    let diagnostics = check(&Source::new("p", text)).1;
+    assert!(
+        diagnostics.iter().all(|d| d.code == Code::KernelLimit && d.severity == Severity::Error)
+    );
+    assert!(!diagnostics.is_empty());
+}
+
+fn word() -> impl Strategy<Value = String> {
+    let words = [
+        "entry",
+        "def",
+        "let",
+        "in",
+        "if",
+        "then",
+        "else",
+        "loop",
+        "for",
+        "while",
+        "do",
+        "(",
+        ")",
+        "[",
+        "]",
+        "->",
+        "\\",
+        "=",
+        ":",
+        ",",
+        "+",
+        "-",
+        "*",
+        "|>",
+        ">->",
+        "<-<",
+        "x",
+        "y",
+        "n",
+        "xs",
+        "f32",
+        "i32",
+        "map",
+        "reduce",
+        "split",
+        "join",
+        "iterate",
+        "0",
+        "1.5",
+        "2",
+        ".0",
+        "pad",
+        "slide",
+        "zip",
+        "asVector",
+        "vectorize",
+        "true",
+        "f32.i32",
+        "[n]",
+        "-- c\n",
+        "\n",
+        "_",
+        "\u{e9}",
+        "\u{3bb}",
+        "'",
+        "\"",
+        "&",
+        "99999999999999999999",
+    ];
+    proptest::sample::select(words.to_vec()).prop_map(str::to_owned)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_text(text in "\\PC{0,60}") {
+        survive(&text);
+    }
+
+    #[test]
+    fn arbitrary_words(words in proptest::collection::vec(word(), 0..40)) {
+        survive(&words.join(" "));
+        survive(&format!("entry f [n] (x: f32) (xs: [n]f32) = {}", words.join(" ")));
+    }
+
+    /// A program with one token removed, doubled, or replaced.
+    #[test]
+    fn mutated_programs(which in 0..PROGRAMS.len(), at in 0usize..400, how in 0..3, other in word()) {
+        let program = PROGRAMS[which];
+        let tokens = lexer::lex(&Source::new("p", program)).tokens;
+        let span = tokens[at % tokens.len()].span.range();
+        let middle = match how {
+            0 => String::new(),
+            1 => format!("{0} {0}", &program[span.clone()]),
+            _ => other,
+        };
+        survive(&format!("{}{}{}", &program[..span.start], middle, &program[span.end..]));
+    }
+}
