@@ -1,5 +1,7 @@
 //! Each pattern on small inputs, with results computed by hand.
 
+mod programs;
+
 use super::*;
 use crate::calculus::value::{Cell, compare};
 use crate::lang::typed::{Fun, Literal, PadMode, Param, ScalarOp, VarId};
