@@ -1,0 +1,158 @@
+//! The reference interpreter of the typed surface core: what a program means.
+//!
+//! [`run`] compiles an entry, at given sizes, to [`code`] and executes it. It is slow and obvious, and
+//! the judge of every kernel: values are computed as written, low-level patterns mean their
+//! algorithmic counterparts (`mapGlb f` is `map f`, `toLocal f` is `f`, `reorder` is the identity),
+//! floats are rounded to their type after every operation but inside reductions and scans, which
+//! accumulate in `f64`. Never parallel, never approximate, never looks at a device.
+
+pub(super) mod build;
+pub(super) mod code;
+mod iterate;
+mod lower;
+pub(super) mod machine;
+
+use super::value::{Shape, Value};
+use crate::diag::{Code as Error, Diagnostic, Label, Result, Span};
+use crate::lang::size::Size;
+use crate::lang::typed::{Entry, Expr, ExprKind, Prim};
+use crate::lang::types::Type;
+use indexmap::IndexMap;
+use lower::Lower;
+
+/// Values of an entry's size parameters.
+pub type Sizes = IndexMap<String, u64>;
+
+/// The result of an entry on inputs, one for each parameter in order.
+///
+/// The diagnostics of a failure have spans and no source: the caller knows it.
+///
+/// # Errors
+/// When a size is missing or breaks what the entry needs of it, an input has another shape or type
+/// than its parameter, or the program has no value on these inputs (division by zero, an index outside).
+pub fn run(entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> Result<Value> {
+    for (a, b, span) in &entry.divides {
+        // Inside an `iterate` the lengths are only known as it runs.
+        let (Ok(a), Ok(b)) = (lower::length(a, sizes), lower::length(b, sizes)) else {
+            continue;
+        };
+        if a != 0 && (b == 0 || a % b != 0) {
+            let text = format!("{b} does not divide {a}");
+            return Err(at(Error::NotDivisible, *span, text).into());
+        }
+    }
+    if inputs.len() != entry.params.len() {
+        let text = format!(
+            "`{}` takes {} inputs, not {}",
+            entry.name,
+            entry.params.len(),
+            inputs.len()
+        );
+        return Err(at(Error::InputMissing, entry.span, text).into());
+    }
+    let mut lower = Lower::new(sizes);
+    for (param, input) in entry.params.iter().zip(inputs) {
+        let shape = shape(&param.ty, sizes)?;
+        if let Err(text) = input.conforms(&shape) {
+            let types = |v: Vec<_>| v.into_iter().map(|(ty, _)| ty).collect::<Vec<_>>();
+            let have: Vec<_> = input.leaves().iter().map(super::value::Leaf::ty).collect();
+            let code = if have == types(shape.components()) {
+                Error::InputShape
+            } else {
+                Error::InputType
+            };
+            return Err(at(code, param.span, format!("input `{}`: {text}", param.name)).into());
+        }
+        lower.input(param.var, input, shape);
+    }
+    let result = lower.run(&entry.body).map_err(|d| *d)?;
+    match result.conforms(&shape(&entry.body.ty, sizes)?) {
+        Ok(()) => Ok(result),
+        Err(text) => Err(at(Error::Internal, entry.span, format!("the result: {text}")).into()),
+    }
+}
+
+/// A type at given sizes.
+///
+/// # Errors
+/// When a size has no value or one below zero.
+pub fn shape(ty: &Type, sizes: &Sizes) -> Result<Shape> {
+    let length = |n: &Size| lower::length(n, sizes);
+    lower::shape(ty, &length).map_err(|(code, text)| Diagnostic::error(code, text).into())
+}
+
+/// The length of the longest reduction or scan of an entry, at least 1: how many terms an
+/// element may be the sum of, for a comparison's tolerance.
+pub fn terms(entry: &Entry, sizes: &Sizes) -> u64 {
+    let mut longest = 1;
+    visit(&entry.body, &mut |e| {
+        let size = match &e.kind {
+            ExprKind::Prim { prim, args, .. } if reduces(*prim) => match args.last().map(|a| &a.ty)
+            {
+                Some(Type::Array(n, _)) => Some(n),
+                _ => None,
+            },
+            ExprKind::LoopFor { bound, .. } => match &bound.kind {
+                ExprKind::Size(n) => Some(n),
+                _ => None,
+            },
+            _ => None,
+        };
+        let length = size.and_then(|n| lower::length(n, sizes).ok());
+        longest = longest.max(length.unwrap_or(1));
+    });
+    longest.try_into().unwrap_or(u64::MAX)
+}
+
+fn reduces(prim: Prim) -> bool {
+    use Prim as P;
+    matches!(
+        prim,
+        P::Reduce
+            | P::ReduceComm
+            | P::ReducePart
+            | P::ReduceSeq
+            | P::ReduceUnroll
+            | P::Scan
+            | P::ScanSeq
+            | P::Histogram
+    )
+}
+
+fn at(code: Error, span: Span, text: String) -> Diagnostic {
+    let mut d = Diagnostic::error(code, text);
+    d.labels.push(Label {
+        span,
+        text: String::new(),
+        primary: true,
+    });
+    d
+}
+
+/// Calls `f` on every expression, functions' bodies included.
+fn visit(e: &Expr, f: &mut dyn FnMut(&Expr)) {
+    f(e);
+    match &e.kind {
+        ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Size(_) => {}
+        ExprKind::Proj(a, _) => visit(a, f),
+        ExprKind::Index(a, b) | ExprKind::Let(_, a, b) => {
+            visit(a, f);
+            visit(b, f);
+        }
+        ExprKind::Tuple(es) | ExprKind::Scalar(_, es) => es.iter().for_each(|e| visit(e, f)),
+        ExprKind::If(a, b, c) => [a, b, c].into_iter().for_each(|e| visit(e, f)),
+        ExprKind::LoopFor {
+            init, bound, body, ..
+        } => [init, bound, body].into_iter().for_each(|e| visit(e, f)),
+        ExprKind::LoopWhile {
+            init, cond, body, ..
+        } => [init, cond, body].into_iter().for_each(|e| visit(e, f)),
+        ExprKind::Prim { funs, args, .. } => {
+            funs.iter().for_each(|g| visit(&g.body, f));
+            args.iter().for_each(|e| visit(e, f));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
