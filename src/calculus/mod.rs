@@ -1,5 +1,6 @@
 //! The closed, point-free calculus: sizes, types, scalar leaves, terms. Knows nothing of egg.
 
+pub mod elaborate;
 pub mod scalar;
 pub mod size;
 pub mod term;
