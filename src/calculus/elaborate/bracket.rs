@@ -92,7 +92,11 @@ impl Bracket {
         let mut items: Vec<(usize, Layout, Term)> = vec![];
         for (v, hole) in &found {
             let term = self.node(hole, env)?;
-            items.push((place(env, &hole.free()), Layout::Var(*v, hole.ty.clone()), term));
+            items.push((
+                place(env, &hole.free()),
+                Layout::Var(*v, hole.ty.clone()),
+                term,
+            ));
         }
         if !used.is_empty() {
             let projected = project(env, &used).map_err(&built)?;
@@ -120,7 +124,9 @@ impl Bracket {
                 Term::new(Op::Input(name.clone()), vec![], tys, vec![]).map_err(built)
             }
             Kind::Lit(_) if !e.ty.is_scalar() => {
-                let Kind::Lit(lit) = &e.kind else { return Err(not_scalar(e.span)) };
+                let Kind::Lit(lit) = &e.kind else {
+                    return Err(not_scalar(e.span));
+                };
                 let scalar = Ex::new(Kind::Lit(*lit), Ty::Scalar(lit.ty), e.span);
                 let scalar = self.term(&scalar, env)?;
                 splat(&scalar, &e.ty).map_err(built)
@@ -149,8 +155,11 @@ impl Bracket {
             Kind::If(c, t, f) => {
                 let used = e.free();
                 let inner = env.restrict(&used);
-                let (c, t, f) =
-                    (self.term(c, &inner)?, self.term(t, &inner)?, self.term(f, &inner)?);
+                let (c, t, f) = (
+                    self.term(c, &inner)?,
+                    self.term(t, &inner)?,
+                    self.term(f, &inner)?,
+                );
                 let cond = Term::new(Op::Cond, vec![], vec![], vec![c, t, f]).map_err(&built)?;
                 compose(&cond, &project(env, &used).map_err(&built)?).map_err(built)
             }
@@ -166,7 +175,8 @@ impl Bracket {
                 compose(&body, &argument).map_err(built)
             }
             Kind::For(..) | Kind::While(..) => {
-                let text = "a loop whose state is not scalar, or that reads arrays at what it computes";
+                let text =
+                    "a loop whose state is not scalar, or that reads arrays at what it computes";
                 Err(not_yet(text, e.span))
             }
             Kind::Map(prim, f, arrays) => self.map(*prim, f, arrays, e, env),
@@ -174,22 +184,20 @@ impl Bracket {
         }
     }
 
-    fn map(
-        &mut self,
-        prim: Prim,
-        f: &Lambda,
-        arrays: &[Ex],
-        e: &Ex,
-        env: &Layout,
-    ) -> Result<Term> {
+    fn map(&mut self, prim: Prim, f: &Lambda, arrays: &[Ex], e: &Ex, env: &Layout) -> Result<Term> {
         let built = at(e.span);
         let kind = map_kind(prim).ok_or_else(|| inner_problem("not a map", e.span))?;
         let (n, _) = elements(&e.ty).map_err(&built)?;
         let captured = f.captures();
-        let terms = arrays.iter().map(|a| self.term(a, env)).collect::<Result<Vec<_>>>()?;
+        let terms = arrays
+            .iter()
+            .map(|a| self.term(a, env))
+            .collect::<Result<Vec<_>>>()?;
         let zipped = |ts: Vec<Term>| {
-            nest(ts.into_iter().map(Ok).collect(), |a: Built, b: Built| zip_after(&fork(&a?, &b?)?))
-                .unwrap_or_else(|| Err(TypeError("a map over nothing".to_owned())))
+            nest(ts.into_iter().map(Ok).collect(), |a: Built, b: Built| {
+                zip_after(&fork(&a?, &b?)?)
+            })
+            .unwrap_or_else(|| Err(TypeError("a map over nothing".to_owned())))
         };
         let layouts = |ls: Vec<Layout>| {
             nest(ls, |a, b| Layout::Pair(Box::new(a), Box::new(b))).unwrap_or(Layout::Unit)
@@ -248,16 +256,27 @@ impl Bracket {
     }
 
     /// `f x` with what `f` captures: the function, and its argument from the environment.
-    fn applied(&mut self, f: &Lambda, args: &[Ex], env: &Layout, span: Span) -> Result<(Term, Term)> {
+    fn applied(
+        &mut self,
+        f: &Lambda,
+        args: &[Ex],
+        env: &Layout,
+        span: Span,
+    ) -> Result<(Term, Term)> {
         let built = at(span);
         let captured = f.captures();
         let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
         let params = nest(f.params.clone(), pair).unwrap_or(Layout::Unit);
         let body = self.term(&f.body, &Layout::pair(env.restrict(&captured), params))?;
-        let terms = args.iter().map(|a| self.term(a, env)).collect::<Result<Vec<_>>>()?;
-        let all = nest(terms.into_iter().map(Ok).collect(), |a: Built, b: Built| fork(&a?, &b?))
-            .unwrap_or_else(|| bang(&env.ty()))
-            .map_err(&built)?;
+        let terms = args
+            .iter()
+            .map(|a| self.term(a, env))
+            .collect::<Result<Vec<_>>>()?;
+        let all = nest(terms.into_iter().map(Ok).collect(), |a: Built, b: Built| {
+            fork(&a?, &b?)
+        })
+        .unwrap_or_else(|| bang(&env.ty()))
+        .map_err(&built)?;
         let argument = with(env, &captured, &all).map_err(built)?;
         Ok((body, argument))
     }
@@ -265,7 +284,9 @@ impl Bracket {
     /// A scalar operation on vectors.
     fn vector_op(&mut self, e: &Ex, es: &[Ex], env: &Layout) -> Result<Term> {
         let built = at(e.span);
-        let Ty::Vector(w, _) = &e.ty else { return Err(not_scalar(e.span)) };
+        let Ty::Vector(w, _) = &e.ty else {
+            return Err(not_scalar(e.span));
+        };
         let mut params = vec![];
         let mut scalars = vec![];
         let mut terms = vec![];
@@ -275,11 +296,17 @@ impl Bracket {
             self.next += 1;
             let term = self.term(x, env)?;
             let vector = Ty::vector(w, &element).ok_or_else(|| not_scalar(x.span))?;
-            terms.push(if x.ty == vector { Ok(term) } else { splat(&term, &vector) });
+            terms.push(if x.ty == vector {
+                Ok(term)
+            } else {
+                splat(&term, &vector)
+            });
             params.push(Layout::Var(v, element.clone()));
             scalars.push(Ex::new(Kind::Var(v), element, x.span));
         }
-        let Kind::Op(op, _) = &e.kind else { return Err(not_scalar(e.span)) };
+        let Kind::Op(op, _) = &e.kind else {
+            return Err(not_scalar(e.span));
+        };
         let result = e.ty.unvector(w).ok_or_else(|| not_scalar(e.span))?;
         let layout = nest(params, Layout::pair).unwrap_or(Layout::Unit);
         let f = leaf_of(&Ex::new(Kind::Op(*op, scalars), result, e.span), &layout)?;
@@ -342,7 +369,11 @@ impl Bracket {
             }
             Prim::Split | Prim::Join | Prim::Transpose => {
                 let xs = self.term(arg(0)?, env)?;
-                let nested = if prim == Prim::Split { &e.ty } else { &xs.ty().cod };
+                let nested = if prim == Prim::Split {
+                    &e.ty
+                } else {
+                    &xs.ty().cod
+                };
                 let (outer, row) = array(nested)?;
                 let (inner, t) = array(&row)?;
                 let (op, sizes) = match prim {
@@ -355,7 +386,11 @@ impl Bracket {
             Prim::Reorder | Prim::Reverse => {
                 let xs = self.term(arg(0)?, env)?;
                 let (n, t) = array(&e.ty)?;
-                let op = if prim == Prim::Reorder { Op::Reorder } else { Op::Reverse };
+                let op = if prim == Prim::Reorder {
+                    Op::Reorder
+                } else {
+                    Op::Reverse
+                };
                 apply(op, vec![n], vec![t], vec![], &xs).map_err(built)
             }
             Prim::Slide => {
@@ -383,7 +418,9 @@ impl Bracket {
                 let (dest, is) = (self.term(arg(0)?, env)?, self.term(arg(1)?, env)?);
                 let vs = self.term(arg(2)?, env)?;
                 let ((n, t), (m, i)) = (array(&dest.ty().cod)?, array(&is.ty().cod)?);
-                let all = fork(&is, &vs).and_then(|u| fork(&dest, &u)).map_err(&built)?;
+                let all = fork(&is, &vs)
+                    .and_then(|u| fork(&dest, &u))
+                    .map_err(&built)?;
                 apply(Op::Scatter, vec![n, m], vec![t, i], vec![], &all).map_err(built)
             }
             Prim::Histogram => {
@@ -413,7 +450,11 @@ impl Bracket {
             Prim::Take | Prim::Drop => {
                 let xs = self.term(arg(0)?, env)?;
                 let ((n, t), (r, _)) = (array(&xs.ty().cod)?, array(&e.ty)?);
-                let op = if prim == Prim::Take { Op::Take } else { Op::Drop };
+                let op = if prim == Prim::Take {
+                    Op::Take
+                } else {
+                    Op::Drop
+                };
                 apply(op, vec![r, n], vec![t], vec![], &xs).map_err(built)
             }
             Prim::Rotate => {
@@ -490,7 +531,11 @@ impl Bracket {
             let Some(vector) = Ty::vector(w, &l.ty()) else {
                 return Err(not_yet("a vectorized function of what is not scalar", span));
             };
-            vectors.push(if t.ty().cod == vector { Ok(t) } else { splat(&t, &vector) });
+            vectors.push(if t.ty().cod == vector {
+                Ok(t)
+            } else {
+                splat(&t, &vector)
+            });
         }
         let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
         let layout = nest(layouts, pair).unwrap_or(Layout::Unit);
@@ -498,7 +543,14 @@ impl Bracket {
         let argument = nest(vectors, |a: Built, b: Built| fork(&a?, &b?))
             .unwrap_or_else(|| bang(&env.ty()))
             .map_err(&built)?;
-        apply(Op::Vectorize, vec![w.clone()], vec![], vec![body], &argument).map_err(built)
+        apply(
+            Op::Vectorize,
+            vec![w.clone()],
+            vec![],
+            vec![body],
+            &argument,
+        )
+        .map_err(built)
     }
 }
 
@@ -559,7 +611,10 @@ fn with(env: &Layout, used: &Vars, value: &Term) -> Built {
 
 /// The position of the first variable of `used`; after all of them when there is none.
 fn place(env: &Layout, used: &Vars) -> usize {
-    env.vars().iter().position(|(v, _)| used.contains(v)).unwrap_or(usize::MAX)
+    env.vars()
+        .iter()
+        .position(|(v, _)| used.contains(v))
+        .unwrap_or(usize::MAX)
 }
 
 /// The operator after a term.
@@ -572,7 +627,13 @@ fn splat(scalar: &Term, vector: &Ty) -> Built {
     let Some(w) = width(vector) else {
         return Err(TypeError(format!("`{vector}` is not a vector")));
     };
-    apply(Op::Splat, vec![w], vec![scalar.ty().cod.clone()], vec![], scalar)
+    apply(
+        Op::Splat,
+        vec![w],
+        vec![scalar.ty().cod.clone()],
+        vec![],
+        scalar,
+    )
 }
 
 fn width(t: &Ty) -> Option<Size> {

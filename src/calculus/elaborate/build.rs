@@ -113,7 +113,9 @@ pub(super) fn scalar_const(cod: &Ty, body: &SExpr, dom: &Ty) -> Built {
 
 /// The `g` with `t = g . fst` (or `snd`), when `t` uses only that component.
 pub(super) fn factor(t: &Term, second: bool) -> Result<Option<Term>, TypeError> {
-    let Ty::Pair(a, b) = &t.ty().dom else { return Ok(None) };
+    let Ty::Pair(a, b) = &t.ty().dom else {
+        return Ok(None);
+    };
     let side = if second { b } else { a };
     if is_const(t) {
         return redomain(t, side).map(Some);
@@ -125,12 +127,10 @@ pub(super) fn factor(t: &Term, second: bool) -> Result<Option<Term>, TypeError> 
             Some(inner) => compose(&t.args()[0], &inner).map(Some),
             None => Ok(None),
         },
-        Op::Fork => {
-            match (factor(&t.args()[0], second)?, factor(&t.args()[1], second)?) {
-                (Some(x), Some(y)) => fork(&x, &y).map(Some),
-                _ => Ok(None),
-            }
-        }
+        Op::Fork => match (factor(&t.args()[0], second)?, factor(&t.args()[1], second)?) {
+            (Some(x), Some(y)) => fork(&x, &y).map(Some),
+            _ => Ok(None),
+        },
         _ => Ok(None),
     }
 }

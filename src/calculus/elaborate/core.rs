@@ -162,7 +162,9 @@ impl Ex {
         if let Kind::Pair(a, b) = self.kind {
             return Some(if second { *b } else { *a });
         }
-        let Ty::Pair(a, b) = &self.ty else { return None };
+        let Ty::Pair(a, b) = &self.ty else {
+            return None;
+        };
         let ty = (**if second { b } else { a }).clone();
         let span = self.span;
         Some(Ex::new(Kind::Proj(Box::new(self), second), ty, span))
@@ -225,7 +227,11 @@ impl Ex {
         for (bound, part) in self.parts() {
             let inside = part.uses(v);
             let repeated = !bound.is_empty() && !matches!(self.kind, Kind::Let(..));
-            n = n.saturating_add(if repeated && inside > 0 { usize::MAX } else { inside });
+            n = n.saturating_add(if repeated && inside > 0 {
+                usize::MAX
+            } else {
+                inside
+            });
         }
         n
     }

@@ -22,7 +22,10 @@ pub(super) struct Holes<'a> {
 impl<'a> Holes<'a> {
     /// None yet; `fresh` names them.
     pub(super) fn new(fresh: &'a mut dyn FnMut() -> Var) -> Self {
-        Holes { found: vec![], fresh }
+        Holes {
+            found: vec![],
+            fresh,
+        }
     }
 
     fn hole(&mut self, e: &Ex) -> Ex {
@@ -36,7 +39,11 @@ impl<'a> Holes<'a> {
 
     /// Whether holes found since `mark` mention what `layouts` bind.
     fn caught(&self, mark: usize, layouts: &[&Layout]) -> bool {
-        let bound: Vars = layouts.iter().flat_map(|l| l.vars()).map(|(v, _)| v).collect();
+        let bound: Vars = layouts
+            .iter()
+            .flat_map(|l| l.vars())
+            .map(|(v, _)| v)
+            .collect();
         let new = self.found.get(mark..).unwrap_or_default();
         new.iter().any(|(_, h)| !h.free().is_disjoint(&bound))
     }
@@ -54,9 +61,7 @@ pub(super) fn take_out(e: &Ex, holes: &mut Holes) -> Ex {
     let mark = holes.found.len();
     let kind = match &e.kind {
         Kind::Pair(a, b) => Kind::Pair(boxed(take_out(a, holes)), boxed(take_out(b, holes))),
-        Kind::Proj(a, second) if a.ty.is_scalar() => {
-            Kind::Proj(boxed(take_out(a, holes)), *second)
-        }
+        Kind::Proj(a, second) if a.ty.is_scalar() => Kind::Proj(boxed(take_out(a, holes)), *second),
         Kind::Op(op @ (ScalarOp::And | ScalarOp::Or), es) => match es.as_slice() {
             [a, b] if b.is_pure_scalar() => Kind::Op(*op, vec![take_out(a, holes), b.clone()]),
             // Lazy in its second operand.
@@ -90,7 +95,13 @@ pub(super) fn take_out(e: &Ex, holes: &mut Holes) -> Ex {
                 holes.found.truncate(mark);
                 return holes.hole(e);
             }
-            Kind::For(boxed(init), boxed(bound), index.clone(), acc.clone(), boxed(body))
+            Kind::For(
+                boxed(init),
+                boxed(bound),
+                index.clone(),
+                acc.clone(),
+                boxed(body),
+            )
         }
         Kind::While(init, acc, cond, body) => {
             let init = take_out(init, holes);
@@ -118,7 +129,10 @@ pub(super) fn take_out(e: &Ex, holes: &mut Holes) -> Ex {
 }
 
 fn truth(x: bool) -> Lit {
-    Lit { ty: ScalarType::Bool, bits: u64::from(x) }
+    Lit {
+        ty: ScalarType::Bool,
+        bits: u64::from(x),
+    }
 }
 
 /// Only variables, pairs and projections: no work, only arrangement.

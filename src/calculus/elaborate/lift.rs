@@ -22,11 +22,25 @@ pub(super) fn map_over(n: &Size, body: &Term, array: &Term) -> Built {
                 [] => Term::id(&distl.ty().dom),
                 rest => recompose(rest)?,
             };
-            (Source { n: n.clone(), dom: distl.ty().dom.clone(), distl: Some(distl.clone()) }, feed)
+            (
+                Source {
+                    n: n.clone(),
+                    dom: distl.ty().dom.clone(),
+                    distl: Some(distl.clone()),
+                },
+                feed,
+            )
         }
         None => {
             let dom = array.ty().cod.clone();
-            (Source { n: n.clone(), dom, distl: None }, array.clone())
+            (
+                Source {
+                    n: n.clone(),
+                    dom,
+                    distl: None,
+                },
+                array.clone(),
+            )
         }
     };
     match split(body, &source)? {
@@ -60,9 +74,10 @@ impl Source {
             return map(MapKind::Plain, &self.n, f);
         };
         match factor(f, true)? {
-            Some(inner) if !is_const(f) => {
-                compose(&map(MapKind::Plain, &self.n, &inner)?, &proj(&self.dom, true)?)
-            }
+            Some(inner) if !is_const(f) => compose(
+                &map(MapKind::Plain, &self.n, &inner)?,
+                &proj(&self.dom, true)?,
+            ),
             _ => compose(&map(MapKind::Plain, &self.n, f)?, distl),
         }
     }
@@ -87,7 +102,9 @@ type Split = Option<(Term, Term)>;
 /// `(rest, lifted)` with `map body = map rest . lifted` over the source, if a `cross` comes out.
 fn split(body: &Term, source: &Source) -> Result<Split, TypeError> {
     let chain = body.chain();
-    let Some((last, before)) = chain.split_last() else { return Ok(None) };
+    let Some((last, before)) = chain.split_last() else {
+        return Ok(None);
+    };
     let (a, b) = match last.op() {
         Op::Fork => (last.args()[0].clone(), last.args()[1].clone()),
         Op::Bimap => {
@@ -112,7 +129,9 @@ fn split(body: &Term, source: &Source) -> Result<Split, TypeError> {
         };
         return Ok(Some((rest, lifted)));
     }
-    let Some((rest, lifted)) = sides(&a, &b, source)? else { return Ok(None) };
+    let Some((rest, lifted)) = sides(&a, &b, source)? else {
+        return Ok(None);
+    };
     let rest = match before {
         [] => rest,
         _ => compose(&recompose(before)?, &rest)?,

@@ -52,9 +52,8 @@ pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progra
         sizes.size(&crate::lang::size::Size::var(name), entry.span)?;
     }
     for (whole, part, span) in &entry.divides {
-        let of_entry = |s: &crate::lang::size::Size| {
-            s.variables().iter().all(|v| entry.sizes.contains(v))
-        };
+        let of_entry =
+            |s: &crate::lang::size::Size| s.variables().iter().all(|v| entry.sizes.contains(v));
         // Conditions on the lengths inside an iterate are checked when its steps are unrolled.
         if of_entry(whole) && of_entry(part) {
             sizes.check_divides(whole, part, *span)?;
@@ -71,7 +70,10 @@ pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progra
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let term = bracket::Bracket { next }.term(&body, &core::Layout::Unit)?;
     if term.ty().cod != result_ty {
-        let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
+        let text = format!(
+            "the term gives `{}`, the program `{result_ty}`",
+            term.ty().cod
+        );
         return Err(inner_problem(&text, entry.body.span));
     }
     Ok(Program {
@@ -87,7 +89,11 @@ pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progra
 /// An error at a place.
 fn problem(code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
     let mut out = Diagnostic::error(code, message);
-    out.labels.push(Label { span, text: String::new(), primary: true });
+    out.labels.push(Label {
+        span,
+        text: String::new(),
+        primary: true,
+    });
     out
 }
 

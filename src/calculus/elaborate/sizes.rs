@@ -69,9 +69,7 @@ impl<'a> Sizes<'a> {
                 format!("`{closed}` is larger than 64 bits hold"),
                 span,
             ),
-            SizeError::Negative(x) => {
-                problem(Code::SizeRange, format!("`{closed}` is {x}"), span)
-            }
+            SizeError::Negative(x) => problem(Code::SizeRange, format!("`{closed}` is {x}"), span),
             SizeError::NotExact(a, b) => problem(
                 Code::NotDivisible,
                 format!("`{closed}` is not a whole number: {b} does not divide {a}"),
@@ -155,7 +153,10 @@ impl<'a> Sizes<'a> {
 
 /// `[a, b, c]` as `pair(a, pair(b, c))`; `None` of nothing.
 pub(super) fn nest<T>(items: Vec<T>, pair: impl Fn(T, T) -> T) -> Option<T> {
-    items.into_iter().rev().reduce(|tail, head| pair(head, tail))
+    items
+        .into_iter()
+        .rev()
+        .reduce(|tail, head| pair(head, tail))
 }
 
 /// Numerator and denominator, neither with quotients.
@@ -193,7 +194,12 @@ fn divided(poly: &Poly, common: &Monomial, content: i64) -> Poly {
             .filter(|(_, e)| *e > 0)
             .collect()
     };
-    Poly(poly.0.iter().map(|(m, c)| (strip(m), c / content)).collect())
+    Poly(
+        poly.0
+            .iter()
+            .map(|(m, c)| (strip(m), c / content))
+            .collect(),
+    )
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
