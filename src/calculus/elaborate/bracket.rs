@@ -174,11 +174,13 @@ impl Bracket {
                 let argument = with(env, &used, &value).map_err(&built)?;
                 compose(&body, &argument).map_err(built)
             }
-            Kind::For(..) | Kind::While(..) => {
-                let text =
-                    "a loop whose state is not scalar, or that reads arrays at what it computes";
-                Err(not_yet(text, e.span))
+            Kind::For(init, bound, index, acc, body) => {
+                self.fold_loop(init, bound, [acc, index], body, e, env)
             }
+            Kind::While(..) => Err(not_yet(
+                "a `while` loop whose state is not scalar, or that reads arrays at what it computes",
+                e.span,
+            )),
             Kind::Map(prim, f, arrays) => self.map(*prim, f, arrays, e, env),
             Kind::Prim(prim, funs, sizes, args) => self.prim(*prim, funs, sizes, args, e, env),
         }
@@ -233,6 +235,39 @@ impl Bracket {
             MapKind::Plain => lift::map_over(&n, &body, &array).map_err(built),
             _ => compose(&map(kind, &n, &body).map_err(&built)?, &array).map_err(built),
         }
+    }
+
+    /// A loop that reads arrays at what it counts is a fold over the counter.
+    fn fold_loop(
+        &mut self,
+        init: &Ex,
+        bound: &Ex,
+        [acc, index]: [&Layout; 2],
+        body: &Ex,
+        e: &Ex,
+        env: &Layout,
+    ) -> Result<Term> {
+        let count = match &bound.kind {
+            Kind::Size(n) => Some(n.clone()),
+            Kind::Lit(l) => l
+                .as_int()
+                .map(|n| Size::constant(u64::try_from(n).unwrap_or(0))),
+            _ => None,
+        };
+        let Some(n) = count.filter(|_| init.ty.is_scalar()) else {
+            return Err(not_yet(
+                "a loop whose state is not scalar, or that reads arrays and whose bound is computed",
+                e.span,
+            ));
+        };
+        let ty = Ty::array(&n, &bound.ty);
+        let counter = Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n], vec![]), ty, e.span);
+        let step = Lambda {
+            params: vec![acc.clone(), index.clone()],
+            body: Box::new(body.clone()),
+        };
+        let args = [init.clone(), counter];
+        self.prim(Prim::ReduceSeq, &[step], &[], &args, e, env)
     }
 
     /// A function that may mention nothing but its parameters.
@@ -341,9 +376,23 @@ impl Bracket {
             | Prim::Scan
             | Prim::ScanSeq
             | Prim::ReducePart => {
-                let op = self.closed(fun(0)?, "an operator", span)?;
                 let z = self.initial(arg(0)?)?;
-                let xs = self.term(arg(1)?, env)?;
+                let mut xs = self.term(arg(1)?, env)?;
+                let captured = fun(0)?.captures();
+                let op = match (prim, fun(0)?.params.as_slice()) {
+                    // A fold takes its elements one by one, so each can bring what is captured.
+                    (Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq, [acc, x])
+                        if !captured.is_empty() =>
+                    {
+                        xs = with(env, &captured, &xs)
+                            .and_then(|both| distl_after(&both))
+                            .map_err(&built)?;
+                        let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
+                        let element = pair(env.restrict(&captured), x.clone());
+                        self.term(&fun(0)?.body, &pair(acc.clone(), element))?
+                    }
+                    _ => self.closed(fun(0)?, "an operator", span)?,
+                };
                 let (n, _) = array(&xs.ty().cod)?;
                 let (op_kind, sizes) = match prim {
                     Prim::ReduceComm => (Op::Reduce(ReduceKind::Comm), vec![n]),

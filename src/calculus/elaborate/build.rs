@@ -111,27 +111,42 @@ pub(super) fn scalar_const(cod: &Ty, body: &SExpr, dom: &Ty) -> Built {
     leaf(&Ty::Unit).after(&bang(dom)?)
 }
 
+/// Which components of its argument, a pair, a term may depend on.
+fn reads(t: &Term) -> (bool, bool) {
+    match t.op() {
+        _ if is_const(t) => (false, false),
+        Op::Fst => (true, false),
+        Op::Snd => (false, true),
+        Op::Compose => reads(&t.args()[1]),
+        Op::Fork => {
+            let (a, b) = (reads(&t.args()[0]), reads(&t.args()[1]));
+            (a.0 || b.0, a.1 || b.1)
+        }
+        _ => (true, true),
+    }
+}
+
 /// The `g` with `t = g . fst` (or `snd`), when `t` uses only that component.
 pub(super) fn factor(t: &Term, second: bool) -> Result<Option<Term>, TypeError> {
     let Ty::Pair(a, b) = &t.ty().dom else {
         return Ok(None);
     };
-    let side = if second { b } else { a };
-    if is_const(t) {
-        return redomain(t, side).map(Some);
+    // Asked first, so that nothing is rebuilt in vain.
+    let (first_read, second_read) = reads(t);
+    if if second { first_read } else { second_read } {
+        return Ok(None);
     }
+    strip(t, if second { b } else { a }).map(Some)
+}
+
+/// [`factor`] for a term that is known to use only the component of type `side`.
+fn strip(t: &Term, side: &Ty) -> Built {
     match t.op() {
-        Op::Fst if !second => Ok(Some(Term::id(side))),
-        Op::Snd if second => Ok(Some(Term::id(side))),
-        Op::Compose => match factor(&t.args()[1], second)? {
-            Some(inner) => compose(&t.args()[0], &inner).map(Some),
-            None => Ok(None),
-        },
-        Op::Fork => match (factor(&t.args()[0], second)?, factor(&t.args()[1], second)?) {
-            (Some(x), Some(y)) => fork(&x, &y).map(Some),
-            _ => Ok(None),
-        },
-        _ => Ok(None),
+        _ if is_const(t) => redomain(t, side),
+        Op::Fst | Op::Snd => Ok(Term::id(side)),
+        Op::Compose => compose(&t.args()[0], &strip(&t.args()[1], side)?),
+        Op::Fork => fork(&strip(&t.args()[0], side)?, &strip(&t.args()[1], side)?),
+        _ => fail(format!("`{}` uses its whole argument", t.ty())),
     }
 }
 

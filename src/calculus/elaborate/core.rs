@@ -301,6 +301,11 @@ impl Ex {
         }
     }
 
+    /// Number of nodes.
+    pub(super) fn size(&self) -> usize {
+        1 + self.parts().iter().map(|(_, e)| e.size()).sum::<usize>()
+    }
+
     /// Whether it is built from scalars alone: no arrays, no patterns.
     pub(super) fn is_pure_scalar(&self) -> bool {
         match &self.kind {

@@ -15,7 +15,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The most steps an `iterate` is unrolled to.
-pub(super) const MAX_STEPS: u64 = 64;
+const MAX_STEPS: u64 = 64;
+/// The largest expression that is put in place of a variable more than once: views of views of
+/// one array would grow exponentially.
+const MAX_COPIED: usize = 64;
 
 /// Translates one entry.
 pub(super) struct Enter<'s, 'a> {
@@ -284,7 +287,7 @@ impl<'s, 'a> Enter<'s, 'a> {
 
     /// What a `let` variable stands for: what costs nothing itself, anything else a new variable.
     fn keep(&mut self, value: Ex, lets: &mut Vec<(Layout, Ex)>) -> Ex {
-        if value.is_free_of_cost() {
+        if value.is_free_of_cost() && value.size() <= MAX_COPIED {
             return value;
         }
         match value.kind {

@@ -55,11 +55,13 @@ impl<'a> Sizes<'a> {
     /// The value of a size.
     pub(super) fn value(&self, size: &Poly, span: Span) -> Result<u64> {
         let closed = self.closed(size);
-        let lookup = |name: &str| {
-            let value = self.values.get(name)?;
-            Some(i64::try_from(*value).unwrap_or(i64::MAX))
-        };
+        let lookup = |name: &str| self.values.get(name).and_then(|v| i64::try_from(*v).ok());
         let value = closed.eval(&lookup).map_err(|e| match e {
+            SizeError::Unbound(name) if self.values.contains_key(&name) => problem(
+                Code::SizeRange,
+                format!("`{name}` is larger than 63 bits hold"),
+                span,
+            ),
             SizeError::Unbound(name) => {
                 problem(Code::SizeUnknown, format!("`{name}` has no value"), span)
                     .help(format!("give it one with `--size {name}=...`"))
@@ -118,8 +120,34 @@ impl<'a> Sizes<'a> {
         Ok(out)
     }
 
-    /// The type of the calculus.
+    /// The type of the calculus. Its elements can be counted.
     pub(super) fn ty(&mut self, ty: &Type, span: Span) -> Result<Ty> {
+        if self.extent(ty, span)?.is_none() {
+            let text = format!("`{ty}` has more bytes than 63 bits count");
+            return Err(problem(Code::SizeRange, text, span).into());
+        }
+        self.translated(ty, span)
+    }
+
+    /// Bytes of a value; `None` when 63 bits do not hold the number.
+    fn extent(&self, ty: &Type, span: Span) -> Result<Option<i64>> {
+        let times = |n: u64, t: Option<i64>| t?.checked_mul(i64::try_from(n).ok()?);
+        Ok(match ty {
+            Type::Scalar(s) => i64::try_from(s.bytes()).ok(),
+            Type::Vector(w, s) => times(self.value(w, span)?, i64::try_from(s.bytes()).ok()),
+            Type::Tuple(ts) => {
+                let mut sum = Some(0i64);
+                for t in ts {
+                    let part = self.extent(t, span)?;
+                    sum = sum.and_then(|s| s.checked_add(part?));
+                }
+                sum
+            }
+            Type::Array(n, t) => times(self.value(n, span)?, self.extent(t, span)?),
+        })
+    }
+
+    fn translated(&mut self, ty: &Type, span: Span) -> Result<Ty> {
         Ok(match ty {
             Type::Scalar(s) => Ty::Scalar(*s),
             Type::Vector(w, s) => {
@@ -129,12 +157,12 @@ impl<'a> Sizes<'a> {
             Type::Tuple(ts) => {
                 let tys = ts
                     .iter()
-                    .map(|t| self.ty(t, span))
+                    .map(|t| self.translated(t, span))
                     .collect::<Result<Vec<_>>>()?;
                 nest(tys, |a, b| Ty::pair(&a, &b)).unwrap_or(Ty::Unit)
             }
             Type::Array(n, t) => {
-                let (n, t) = (self.size(n, span)?, self.ty(t, span)?);
+                let (n, t) = (self.size(n, span)?, self.translated(t, span)?);
                 Ty::array(&n, &t)
             }
         })

@@ -372,8 +372,8 @@ fn low_level_patterns_stay() {
 }
 
 #[test]
-fn loops_are_leaves_or_refused() {
-    let looped = |read: bool| {
+fn loops_are_leaves_or_folds_or_refused() {
+    let looped = |read: bool, from_zero: bool| {
         let mut b = Build::new();
         let n = b.size("n");
         let xs = b.input("xs", array(&n, &f32()));
@@ -382,10 +382,15 @@ fn loops_are_leaves_or_refused() {
         let body = b.map(vec![xs], |_, x| {
             let now = expr(ExprKind::Var(acc), f32());
             let at = expr(ExprKind::Var(i), i32());
-            let step = if read { index(ys, at) } else { x[0].clone() };
+            let step = if read {
+                mul(index(ys, at), x[0].clone())
+            } else {
+                x[0].clone()
+            };
+            let init = if from_zero { float(0.0) } else { x[0].clone() };
             let kind = ExprKind::LoopFor {
                 acc,
-                init: Box::new(float(0.0)),
+                init: Box::new(init),
                 index: i,
                 bound: Box::new(int(3)),
                 body: Box::new(add(now, step)),
@@ -393,14 +398,18 @@ fn loops_are_leaves_or_refused() {
             expr(kind, f32())
         });
         let values = [("n".to_owned(), 8)].into_iter().collect();
-        elaborate(&b.entry("test", body), &values)
+        elaborate(&b.entry("test", body), &values).map(|p| show(&p.term))
     };
-    let p = looped(false).expect("elaborates");
-    assert_eq!(show(&p.term), "map {for 0 3 Add(v1, _)} . xs");
+    let leaf = looped(false, false).expect("elaborates");
+    assert_eq!(leaf, "map {for _ 3 Add(v1, _)} . xs");
+    let fold = looped(true, true).expect("elaborates");
     assert_eq!(
-        looped(true).expect_err("refused").0[0].code,
-        Code::NotYetCompiled
+        fold,
+        "map (reduce(seq) ({Add(_11, Mul(_2, _12))} . fork (bimap id fst) \
+         (index . fork xs (snd . snd))) {0}) . cross . fork xs iota"
     );
+    let refused = looped(true, false).expect_err("refused");
+    assert_eq!(refused.0[0].code, Code::NotYetCompiled);
 }
 
 #[test]
