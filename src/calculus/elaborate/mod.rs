@@ -9,6 +9,7 @@ mod bracket;
 mod build;
 mod core;
 mod enter;
+mod hoist;
 mod leaf;
 mod lift;
 mod sizes;
@@ -66,7 +67,11 @@ pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progra
         inputs.push((p.name.clone(), p.ty.clone(), ty));
     }
     let body = enter.expr(&entry.body)?;
-    let next = enter.names();
+    let mut next = enter.names();
+    let body = hoist::hoist(body, &mut || {
+        next += 1;
+        core::Var(next - 1)
+    });
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let term = bracket::Bracket { next }.term(&body, &core::Layout::Unit)?;
     if term.ty().cod != result_ty {

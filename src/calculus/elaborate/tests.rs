@@ -239,6 +239,47 @@ fn captures() {
 }
 
 #[test]
+fn invariant_reductions_move_out() {
+    let mut b = Build::new();
+    let n = b.size("n");
+    let xs = b.input("xs", array(&n, &f32()));
+    let body = b.map(vec![xs.clone()], |b, x| {
+        let sum = b.reduce(ScalarOp::Add, float(0.0), xs);
+        sub(x[0].clone(), sum)
+    });
+    assert_eq!(
+        shown(b, body),
+        "map {Sub(_2, _1)} . distl . fork (reduce {Add(_1, _2)} {0} . xs) xs"
+    );
+}
+
+#[test]
+fn wide_tuples_are_fast() {
+    let mut b = Build::new();
+    let (n, m) = (b.size("n"), b.size("m"));
+    let wide = crate::lang::types::Type::Tuple(vec![f32(); 24]);
+    let ps = b.input("ps", array(&n, &wide));
+    let qs = b.input("qs", array(&m, &wide));
+    let body = b.map(vec![ps], |b, p| {
+        let terms = b.map(vec![qs], |_, q| {
+            (0..24).fold(float(0.0), |sum, i| {
+                add(sum, mul(proj(p[0].clone(), i), proj(q[0].clone(), 23 - i)))
+            })
+        });
+        let sum = b.reduce(ScalarOp::Add, float(0.0), terms);
+        tuple(
+            (0..24)
+                .map(|i| add(sum.clone(), proj(p[0].clone(), i)))
+                .rev()
+                .collect(),
+        )
+    });
+    let started = std::time::Instant::now();
+    program(b, body);
+    assert!(started.elapsed().as_secs() < 5);
+}
+
+#[test]
 fn projections_and_unused() {
     let mut b = Build::new();
     let n = b.size("n");
