@@ -3,7 +3,10 @@
 #[doc(hidden)]
 pub mod arbitrary;
 pub mod elaborate;
+pub mod eval;
+pub mod interp;
 pub mod scalar;
 pub mod size;
 pub mod term;
 pub mod ty;
+pub mod value;
