@@ -4,6 +4,8 @@
 //! a program from a seed: maps, reductions, rearrangements, captured variables, `let`s and tuples over
 //! a handful of inputs. Only for tests; a wrong use gives an ill-typed program, not an error.
 
+use super::eval::Inputs;
+use super::value::Value;
 use crate::diag::Span;
 use crate::lang::size::Size;
 use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Literal, Param, Prim, ScalarOp, VarId};
@@ -586,6 +588,59 @@ impl Generator {
                 }
                 b.map(arrays, |b, xs| self.under(b, xs, t, depth))
             }
+        }
+    }
+}
+
+/// Inputs for an entry: small integers, so that sums in any order are exact.
+pub fn inputs(entry: &Entry, sizes: &IndexMap<String, u64>, seed: u64) -> Inputs {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut out = Inputs::new();
+    for p in &entry.params {
+        let mut columns = vec![];
+        columns_of(&p.ty, sizes, &mut vec![], &mut columns);
+        let parts = columns.into_iter().map(|(dims, s)| {
+            let count = dims.iter().product();
+            let xs = (0..count)
+                .map(|_| rng.random_range(-4..5))
+                .collect::<Vec<i64>>();
+            if s.is_float() {
+                let xs: Vec<f64> = xs
+                    .iter()
+                    .map(|x| f64::from(i32::try_from(*x).unwrap_or(0)))
+                    .collect();
+                Value::floats(s, &dims, &xs)
+            } else {
+                Value::ints(s, &dims, &xs)
+            }
+        });
+        out.insert(p.name.as_str().into(), Value::tuple(parts));
+    }
+    out
+}
+
+type Columns = Vec<(Vec<usize>, ScalarType)>;
+
+fn columns_of(t: &Type, sizes: &IndexMap<String, u64>, dims: &mut Vec<usize>, out: &mut Columns) {
+    let value = |n: &Size| {
+        let look = |s: &str| sizes.get(s).and_then(|v| i64::try_from(*v).ok());
+        n.eval(&look)
+            .ok()
+            .and_then(|v| usize::try_from(v).ok())
+            .unwrap_or(0)
+    };
+    match t {
+        Type::Scalar(s) => out.push((dims.clone(), *s)),
+        Type::Vector(w, s) => {
+            let mut dims = dims.clone();
+            dims.push(value(w));
+            out.push((dims, *s));
+        }
+        Type::Tuple(ts) => ts.iter().for_each(|t| columns_of(t, sizes, dims, out)),
+        Type::Array(n, t) => {
+            dims.push(value(n));
+            columns_of(t, sizes, dims, out);
+            dims.pop();
         }
     }
 }

@@ -5,6 +5,8 @@
 //! [`build`], [`lift`]). The result is in a normal form that the rewrite rules are written for. Never
 //! evaluates a program, never chooses how it runs, and knows nothing of rewriting.
 
+#[cfg(test)]
+mod agreement;
 mod bracket;
 mod build;
 mod core;

@@ -11,7 +11,7 @@ use crate::lang::size::Size;
 use crate::lang::typed::{Expr, ExprKind, Prim, ScalarOp};
 
 /// Compact, without types.
-fn show(t: &Term) -> String {
+pub(super) fn show(t: &Term) -> String {
     let args: Vec<String> = t.args().iter().map(wrap).collect();
     let name = match t.op() {
         Op::Compose => return t.chain().iter().map(show).collect::<Vec<_>>().join(" . "),
