@@ -1,8 +1,8 @@
 //! Elaboration: the typed surface core becomes a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]), the program is brought into a
-//! smaller core ([`enter`]), and bracket abstraction removes its variables ([`bracket`], [`leaf`],
-//! [`build`], [`lift`]). The result is in a normal form that the rewrite rules are written for. Never
+//! smaller core ([`enter`], [`hoist`]), and bracket abstraction removes its variables ([`bracket`], [`patterns`],
+//! [`leaf`], [`build`], [`lift`]). The result is in a normal form that the rewrite rules are written for. Never
 //! evaluates a program, never chooses how it runs, and knows nothing of rewriting.
 
 #[cfg(test)]
@@ -14,6 +14,7 @@ mod enter;
 mod hoist;
 mod leaf;
 mod lift;
+mod patterns;
 mod sizes;
 #[cfg(test)]
 mod tests;
