@@ -1,8 +1,14 @@
 //! The front end: lexer, parser, AST, formatter, type and size inference. Does no IO.
 
 pub mod ast;
+mod check;
 pub mod lexer;
 pub mod parser;
 pub mod size;
 pub mod typed;
 pub mod types;
+
+pub use check::{FreshSizes, check, check_entry, check_entry_general};
+
+#[cfg(test)]
+mod tests;

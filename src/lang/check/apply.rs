@@ -1,0 +1,499 @@
+//! Application: binding parameters, inlining definitions, scalar operations, partial application.
+
+use super::builtins::{self, Builtin};
+use super::elab::{Abort, Checker, Res, under};
+use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
+use super::infer::{Class, Ty};
+use super::ir::{Fun, Lit, Node, NodeKind};
+use crate::diag::{Code, Span};
+use crate::lang::ast::{Decl, Pat, PatKind};
+use crate::lang::typed::{Prim, ScalarOp, VarId};
+use crate::lang::types::ScalarType;
+use std::rc::Rc;
+
+/// The name that a binding pattern suggests for what it binds.
+pub fn pattern_name(pat: &Pat) -> Option<&str> {
+    match &pat.kind {
+        PatKind::Name(name) => Some(name),
+        PatKind::Paren(p) | PatKind::Typed(p, _) => pattern_name(p),
+        PatKind::Wild | PatKind::Tuple(_) => None,
+    }
+}
+
+fn count(n: usize) -> String {
+    if n == 1 { "1 argument".to_owned() } else { format!("{n} arguments") }
+}
+
+impl<'a> Checker<'a> {
+    /// How many arguments a function takes when it already has these.
+    pub fn arity(&self, fun: &FunVal<'a>, args: &[Arg<'a>]) -> usize {
+        match fun {
+            FunVal::Lambda { params, .. } => params.len(),
+            FunVal::Decl(decl) => decl.params.len(),
+            FunVal::Builtin(Builtin::Pattern(Prim::Vectorize, _)) => match args.get(1) {
+                Some(Arg { elab: Elab::Fun(f), .. }) => 2 + self.arity(&f.fun, &[]),
+                Some(_) | None => 3,
+            },
+            FunVal::Builtin(builtin) => builtin.arity(),
+            FunVal::SectionRight(..) | FunVal::Compose(..) => 1,
+            FunVal::Partial(inner, first) => {
+                let all: Vec<_> = first.iter().chain(args).cloned().collect();
+                self.arity(inner, &all).saturating_sub(first.len())
+            }
+        }
+    }
+
+    /// What people call a function.
+    pub fn describe(&self, fun: &FunVal<'a>) -> String {
+        match fun {
+            FunVal::Lambda { .. } => "this function".to_owned(),
+            FunVal::Decl(decl) => format!("`{}`", decl.name.text),
+            FunVal::Builtin(builtin) => format!("`{}`", builtin.name()),
+            FunVal::SectionRight(op, _) => format!("`({} ...)`", builtins::op_name(*op)),
+            FunVal::Compose(..) => "this composition".to_owned(),
+            FunVal::Partial(inner, _) => self.describe(inner),
+        }
+    }
+
+    /// Insists that something is a function.
+    pub fn as_fun(&self, elab: Elab<'a>, span: Span) -> Res<Closure<'a>> {
+        match elab {
+            Elab::Fun(closure) => Ok(closure),
+            Elab::Value(Node { kind: NodeKind::Hole, .. }) => Err(Abort(None)),
+            Elab::Value(node) => {
+                let found = self.infer.show(&node.ty);
+                let message = format!("expected a function, but this is {found}");
+                Err(self.error(Code::TypeMismatch, message, span).into())
+            }
+        }
+    }
+
+    /// Applies what stands in function position.
+    pub fn apply_elab(
+        &mut self,
+        function: Elab<'a>,
+        args: Vec<Arg<'a>>,
+        function_span: Span,
+        span: Span,
+    ) -> Res<Elab<'a>> {
+        if let Elab::Value(node) = &function
+            && !matches!(node.kind, NodeKind::Hole)
+        {
+            let found = self.infer.show(&node.ty);
+            let message = format!("this is {found}, not a function; it cannot be applied");
+            return Err(self.error(Code::Arity, message, function_span).into());
+        }
+        let closure = self.as_fun(function, function_span)?;
+        self.apply(closure, args, span)
+    }
+
+    /// A value that costs nothing to repeat; anything dearer gets a name.
+    pub fn shared(&mut self, node: Node, name: &str, lets: &mut Vec<(VarId, Node)>) -> Node {
+        if node.is_atomic() {
+            return node;
+        }
+        let var = self.fresh_var(name);
+        let (ty, span) = (node.ty.clone(), node.span);
+        lets.push((var, node));
+        Node { kind: NodeKind::Var(var), ty, span }
+    }
+
+    /// Applies a function to some of its arguments, all, or more.
+    pub fn apply(&mut self, closure: Closure<'a>, args: Vec<Arg<'a>>, span: Span) -> Res<Elab<'a>> {
+        let mut lets = closure.lets;
+        let mut fun = closure.fun;
+        let mut all = args;
+        while let FunVal::Partial(inner, first) = &*fun {
+            all.splice(0..0, first.iter().cloned());
+            fun = inner.clone();
+        }
+        let arity = self.arity(&fun, &all);
+        if all.len() < arity {
+            for arg in &mut all {
+                match &mut arg.elab {
+                    Elab::Value(node) => *node = self.shared(node.clone(), "x", &mut lets),
+                    Elab::Fun(closure) => lets.append(&mut closure.lets),
+                }
+            }
+            let fun = Rc::new(FunVal::Partial(fun, all));
+            return Ok(Elab::Fun(Closure { fun, lets, span }));
+        }
+        let given = all.len();
+        let rest = all.split_off(arity);
+        let extra = rest.first().map(|a| a.span);
+        let result = self.call(&fun, all, closure.span, span)?;
+        let result = match (result, extra) {
+            (result, None) => result,
+            (Elab::Fun(closure), Some(_)) => self.apply(closure, rest, span)?,
+            (Elab::Value(Node { kind: NodeKind::Hole, .. }), Some(_)) => return Err(Abort(None)),
+            (Elab::Value(_), Some(extra)) => {
+                let what = self.describe(&fun);
+                let message = format!("{what} takes {}, but {given} are given", count(arity));
+                let d = self.error(Code::Arity, message, extra.to(span));
+                return Err(d
+                    .help("parenthesise an argument that is itself an application")
+                    .into());
+            }
+        };
+        Ok(under(result, lets))
+    }
+
+    /// Applies a function to as many arguments as it takes.
+    fn call(
+        &mut self,
+        fun: &Rc<FunVal<'a>>,
+        args: Vec<Arg<'a>>,
+        at: Span,
+        span: Span,
+    ) -> Res<Elab<'a>> {
+        match &**fun {
+            FunVal::Lambda { params, result, body, env } => {
+                let mut lets = vec![];
+                let mut inner = env.clone();
+                for (pat, arg) in params.iter().zip(args) {
+                    inner = self.bind(pat, arg, &inner, env, &mut lets, "the argument")?;
+                }
+                let mut value = self.elab(body, &inner)?;
+                if let Some(ty) = result {
+                    let ty = self.ty(ty, env)?;
+                    let node = self.as_value(value)?;
+                    value = Elab::Value(self.coerce(node, &ty, "the result")?);
+                }
+                Ok(under(value, lets))
+            }
+            FunVal::Decl(decl) => self.inline(decl, args, span),
+            FunVal::Builtin(builtin) => self.call_builtin(*builtin, args, at, span),
+            FunVal::SectionRight(op, right) => {
+                let mut nodes = self.values(args)?;
+                nodes.push((**right).clone());
+                Ok(Elab::Value(self.scalar(*op, None, nodes, span)?))
+            }
+            FunVal::Compose(f, g) => {
+                let (f, g) = (f.clone(), g.clone());
+                let middle = self.apply(Closure { fun: f, lets: vec![], span: at }, args, span)?;
+                let arg = Arg { elab: middle, span };
+                self.apply(Closure { fun: g, lets: vec![], span: at }, vec![arg], span)
+            }
+            FunVal::Partial(..) => {
+                self.apply(Closure { fun: fun.clone(), lets: vec![], span: at }, args, span)
+            }
+        }
+    }
+
+    fn values(&self, args: Vec<Arg<'a>>) -> Res<Vec<Node>> {
+        args.into_iter().map(|a| self.as_value(a.elab)).collect()
+    }
+
+    fn call_builtin(
+        &mut self,
+        builtin: Builtin,
+        mut args: Vec<Arg<'a>>,
+        at: Span,
+        span: Span,
+    ) -> Res<Elab<'a>> {
+        let node = match builtin {
+            Builtin::Scalar(op, ty) => {
+                let nodes = self.values(args)?;
+                self.scalar(op, ty, nodes, span)?
+            }
+            Builtin::FloatPow(ty) => {
+                let nodes = self.values(args)?;
+                for node in &nodes {
+                    self.restrict(node, Class::Float, "an operand of `pow`")?;
+                }
+                self.scalar(ScalarOp::Pow, ty, nodes, span)?
+            }
+            Builtin::Cast(to, from) => {
+                let mut nodes = self.values(args)?;
+                let Some(node) = nodes.pop() else { return Err(Abort(None)) };
+                let width = match self.infer.shallow(&node.ty) {
+                    Ty::Vector(w, _) => Some(w),
+                    _ => None,
+                };
+                let lift = |s: ScalarType| match &width {
+                    Some(w) => Ty::Vector(w.clone(), Box::new(Ty::Scalar(s))),
+                    None => Ty::Scalar(s),
+                };
+                let what = format!("the argument of `{}`", builtin.name());
+                let node = self.coerce(node, &lift(from), &what)?;
+                let kind = NodeKind::Scalar(ScalarOp::Cast(to), vec![node]);
+                Node { kind, ty: lift(to), span }
+            }
+            Builtin::Id => return args.pop().map(|a| a.elab).ok_or(Abort(None)),
+            Builtin::Pattern(prim, width) => self.pattern(prim, width, args, at, span)?,
+            Builtin::Constant(..) | Builtin::Mode(_) => {
+                let message = format!("`{}` is not a function", builtin.name());
+                return Err(self.error(Code::Arity, message, at).into());
+            }
+        };
+        Ok(Elab::Value(node))
+    }
+
+    /// Replaces a use of a definition by its body.
+    pub fn inline(&mut self, decl: &'a Decl, args: Vec<Arg<'a>>, span: Span) -> Res<Elab<'a>> {
+        let mut sizes = Env::default();
+        for binder in &decl.binders {
+            let size = self.infer.sizes.fresh();
+            sizes = sizes.with(&binder.text, Bind::Size(size));
+        }
+        let mut inner = sizes.clone();
+        let mut lets = vec![];
+        for (i, (pat, arg)) in decl.params.iter().zip(args).enumerate() {
+            let what = format!("argument {} of `{}`", i + 1, decl.name.text);
+            inner = self.bind(pat, arg, &inner, &sizes, &mut lets, &what)?;
+        }
+        let before = self.diagnostics.len();
+        let result = self.elab(&decl.body, &inner).and_then(|value| match &decl.result {
+            None => Ok(value),
+            Some(ty) => {
+                let ty = self.ty(ty, &sizes)?;
+                let node = self.as_value(value)?;
+                let what = format!("the result of `{}`", decl.name.text);
+                Ok(Elab::Value(self.coerce(node, &ty, &what)?))
+            }
+        });
+        // An error inside the body may be the caller's: say which use it is.
+        let note = |d: &mut crate::diag::Diagnostic| {
+            let label = crate::diag::Label {
+                span,
+                text: format!("in this use of `{}`", decl.name.text),
+                primary: false,
+            };
+            if !d.labels.contains(&label) && d.labels.len() < 4 {
+                d.labels.push(label);
+            }
+        };
+        self.diagnostics.iter_mut().skip(before).for_each(note);
+        let result = result.map_err(|mut abort| {
+            abort.0.iter_mut().for_each(|d| note(d));
+            abort
+        })?;
+        Ok(under(result, lets))
+    }
+
+    /// Binds the names of a pattern. Types in it are read in `sizes`; the names are added to `env`.
+    pub fn bind(
+        &mut self,
+        pat: &'a Pat,
+        arg: Arg<'a>,
+        env: &Env<'a>,
+        sizes: &Env<'a>,
+        lets: &mut Vec<(VarId, Node)>,
+        what: &str,
+    ) -> Res<Env<'a>> {
+        match (&pat.kind, arg.elab) {
+            (PatKind::Paren(inner), elab) => {
+                self.bind(inner, Arg { elab, span: arg.span }, env, sizes, lets, what)
+            }
+            (PatKind::Name(name), Elab::Value(node)) => {
+                let node = self.shared(node, name, lets);
+                Ok(env.with(name, Bind::Value(node)))
+            }
+            (PatKind::Name(name), Elab::Fun(closure)) => {
+                lets.extend(closure.lets);
+                Ok(env.with(name, Bind::Fun(closure.fun)))
+            }
+            (PatKind::Wild, _) => Ok(env.clone()),
+            (PatKind::Typed(inner, ty), elab) => {
+                let ty = self.ty(ty, sizes)?;
+                let node = self.as_value(elab)?;
+                let node = Node {
+                    span: arg.span,
+                    ..self.coerce(Node { span: arg.span, ..node }, &ty, what)?
+                };
+                let arg = Arg { elab: Elab::Value(node), span: arg.span };
+                self.bind(inner, arg, env, sizes, lets, what)
+            }
+            (PatKind::Tuple(parts), elab) => {
+                let node = self.as_value(elab)?;
+                let ty = Ty::Tuple(parts.iter().map(|_| self.infer.fresh(Class::Any)).collect());
+                let node = match self.infer.unify(&ty, &node.ty, arg.span) {
+                    Ok(()) => node,
+                    Err(_) => {
+                        let found = self.infer.show(&node.ty);
+                        let n = parts.len();
+                        let message = format!(
+                            "this pattern takes a tuple of {n} apart, but {what} is {found}"
+                        );
+                        let d = self.error(Code::TypeMismatch, message, pat.span);
+                        return Err(d.also(arg.span, format!("this is {found}")).into());
+                    }
+                };
+                let components: Vec<Node> = match node.kind {
+                    NodeKind::Tuple(nodes) => nodes,
+                    kind => {
+                        let whole = Node { kind, ty: node.ty, span: node.span };
+                        let whole = self.shared(whole, "t", lets);
+                        let project = |i| self.project(whole.clone(), i, whole.span);
+                        (0..parts.len()).map(project).collect::<Res<Vec<_>>>()?
+                    }
+                };
+                let mut env = env.clone();
+                for (part, node) in parts.iter().zip(components) {
+                    let arg = Arg { elab: Elab::Value(node), span: arg.span };
+                    env = self.bind(part, arg, &env, sizes, lets, "the component")?;
+                }
+                Ok(env)
+            }
+        }
+    }
+
+    /// A scalar operation; with `ty`, on operands of that type.
+    pub fn scalar(
+        &mut self,
+        op: ScalarOp,
+        ty: Option<ScalarType>,
+        mut args: Vec<Node>,
+        span: Span,
+    ) -> Res<Node> {
+        use ScalarOp::{
+            Abs, Add, And, Atan, Atan2, Cast, Ceil, Clamp, Cos, Div, Eq, Exp, Floor, Fma, Ge, Gt,
+            Le, Log, Lt, Max, Min, Mul, Ne, Neg, Not, Or, Pow, Rem, Round, Rsqrt, Select, Sign,
+            Sin, Sqrt, Sub, Tan,
+        };
+        let bool = Ty::Scalar(ScalarType::Bool);
+        let name = builtins::op_name(op);
+        // The sign belongs to the literal, so that the smallest integer can be written.
+        if let (Neg, [Node { kind: NodeKind::Lit(lit @ (Lit::Int(_) | Lit::Float(_))), .. }]) =
+            (op, args.as_slice())
+        {
+            let lit = match *lit {
+                Lit::Int(v) => Lit::Int(-v),
+                Lit::Float(v) => Lit::Float(-v),
+                other @ (Lit::Bool(_) | Lit::Extreme { .. }) => other,
+            };
+            let ty = args[0].ty.clone();
+            return Ok(Node { kind: NodeKind::Lit(lit), ty, span });
+        }
+        let class = match op {
+            And | Or | Not => Class::Any,
+            Eq | Ne | Select => Class::Scalar,
+            Add | Sub | Mul | Div | Rem | Pow | Lt | Le | Gt | Ge | Neg | Abs | Min | Max
+            | Sign | Clamp | Cast(_) => Class::Number,
+            Sqrt | Rsqrt | Exp | Log | Sin | Cos | Tan | Atan | Atan2 | Floor | Ceil | Round
+            | Fma => Class::Float,
+        };
+        let mut nodes = vec![];
+        if op == Select {
+            let condition = args.remove(0);
+            nodes.push(self.coerce(condition, &bool, "the condition of `select`")?);
+        }
+        let vector =
+            args.iter().map(|a| self.infer.shallow(&a.ty)).find(|t| matches!(t, Ty::Vector(..)));
+        let operand = match (ty, vector) {
+            _ if matches!(op, And | Or | Not) => bool.clone(),
+            (Some(s), Some(Ty::Vector(w, _))) => Ty::Vector(w, Box::new(Ty::Scalar(s))),
+            (Some(s), _) => Ty::Scalar(s),
+            (None, Some(v)) => v,
+            (None, None) => self.infer.fresh(class),
+        };
+        let mut first: Option<(Span, String)> = None;
+        for arg in args {
+            if self.infer.restrict(&arg.ty, class).is_err() {
+                return Err(self.bad_operand(name, class, &arg));
+            }
+            let (arg_span, found) = (arg.span, self.infer.show(&arg.ty));
+            match (self.coerce(arg, &operand, &format!("an operand of `{name}`")), &first) {
+                (Ok(node), _) => nodes.push(node),
+                (Err(abort), None) => return Err(abort),
+                (Err(Abort(None)), Some(_)) => return Err(Abort(None)),
+                (Err(Abort(Some(cause))), Some((first_span, first_ty))) => {
+                    let message = format!(
+                        "the operands of `{name}` have different types: {first_ty} and {found}"
+                    );
+                    let mut d = self.error(cause.code, message, arg_span);
+                    if let Some(label) = d.labels.first_mut() {
+                        label.text = format!("this is {found}");
+                    }
+                    d.help = cause.help;
+                    return Err(d.also(*first_span, format!("this is {first_ty}")).into());
+                }
+            }
+            first.get_or_insert((arg_span, self.infer.show(&operand)));
+        }
+        if ty.is_some() && self.infer.restrict(&operand, class).is_err() {
+            let message = format!("`{name}` does not work on {}", self.infer.show(&operand));
+            return Err(self.error(Code::TypeMismatch, message, span).into());
+        }
+        let comparison = matches!(op, Eq | Ne | Lt | Le | Gt | Ge | And | Or | Not);
+        if matches!(self.infer.shallow(&operand), Ty::Vector(..)) && (comparison || op == Select) {
+            let message = format!("`{name}` does not work on vectors");
+            let d = self.error(Code::TypeMismatch, message, span);
+            return Err(d.help("use it inside the function of `vectorize`").into());
+        }
+        let ty = if comparison { bool } else { operand };
+        Ok(Node { kind: NodeKind::Scalar(op, nodes), ty, span })
+    }
+
+    fn bad_operand(&self, name: &str, class: Class, arg: &Node) -> Abort {
+        let found = self.infer.show(&arg.ty);
+        let message = format!("`{name}` takes {}, but this is {found}", class.describe());
+        let d = self.error(Code::TypeMismatch, message, arg.span);
+        match self.infer.shallow(&arg.ty) {
+            Ty::Array(..) => d.help(format!(
+                "apply it to every element with `map` or `map2`: `map2 ({name}) xs ys`"
+            )),
+            Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
+                d.help(format!("convert it: `f32.{s} x`"))
+            }
+            _ => d,
+        }
+        .into()
+    }
+
+    /// A function of the core from a closure, for a pattern that gives it arguments of these types.
+    pub fn fun(&mut self, closure: &Closure<'a>, params: Vec<Ty>, who: &str) -> Res<(Fun, Ty)> {
+        let hints: Vec<String> = {
+            let mut fun = &closure.fun;
+            let mut skip = 0;
+            while let FunVal::Partial(inner, args) = &**fun {
+                skip += args.len();
+                fun = inner;
+            }
+            let patterns: &[Pat] = match &**fun {
+                FunVal::Lambda { params, .. } => params,
+                FunVal::Decl(decl) => &decl.params,
+                FunVal::Builtin(_)
+                | FunVal::SectionRight(..)
+                | FunVal::Compose(..)
+                | FunVal::Partial(..) => &[],
+            };
+            let name = |i| patterns.get(skip + i).and_then(pattern_name).unwrap_or("x").to_owned();
+            (0..params.len()).map(name).collect()
+        };
+        let given = params.len();
+        let params: Vec<(VarId, Ty)> =
+            hints.iter().zip(params).map(|(name, ty)| (self.fresh_var(name), ty)).collect();
+        let arg = |(var, ty): &(VarId, Ty)| {
+            let node = Node { kind: NodeKind::Var(*var), ty: ty.clone(), span: closure.span };
+            Arg { elab: Elab::Value(node), span: closure.span }
+        };
+        let args = params.iter().map(arg).collect();
+        let takes = self.arity(&closure.fun, &[]);
+        let wrong = |checker: &Self| {
+            let what = checker.describe(&closure.fun);
+            let message =
+                format!("{who} gives its function {}, but {what} takes {takes}", count(given));
+            let d = checker.error(Code::Arity, message, closure.span);
+            if given == 1 && takes > 1 && who.starts_with("`map") {
+                d.help("take a tuple apart with `\\(a, b) -> ...`, or use `map2` over two arrays")
+                    .into()
+            } else {
+                Abort::from(d)
+            }
+        };
+        if takes > given {
+            return Err(wrong(self));
+        }
+        let body = Closure { lets: vec![], ..closure.clone() };
+        match self.apply(body, args, closure.span) {
+            Ok(Elab::Value(body)) => {
+                let ty = body.ty.clone();
+                Ok((Fun { params, body: Box::new(body) }, ty))
+            }
+            Ok(Elab::Fun(_)) => Err(wrong(self)),
+            Err(Abort(Some(d))) if d.code == Code::Arity && takes < given => Err(wrong(self)),
+            Err(abort) => Err(abort),
+        }
+    }
+}

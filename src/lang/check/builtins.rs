@@ -1,0 +1,299 @@
+//! The names that every program knows: scalar functions, casts, patterns; and what they take.
+
+use crate::lang::typed::{PadMode, Prim, ScalarOp};
+use crate::lang::types::ScalarType;
+
+/// A function (or mode) of the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    /// A scalar operation; in the name space of a type (`f32.max`) its operands have that type.
+    Scalar(ScalarOp, Option<ScalarType>),
+    /// `pow`: as `**`, on floats only.
+    FloatPow(Option<ScalarType>),
+    /// `to.from`.
+    Cast(ScalarType, ScalarType),
+    /// A constant of a type, such as `f32.highest`.
+    Constant(ScalarType, Constant),
+    /// A pattern; `width` is the number of arrays of `map`, `zip` and `unzip`.
+    Pattern(Prim, usize),
+    /// A mode of `pad`.
+    Mode(PadMode),
+    /// `id`.
+    Id,
+}
+
+/// Constants in the name space of a scalar type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Constant {
+    /// The largest value, infinite for floats.
+    Highest,
+    /// The smallest value, minus infinity for floats.
+    Lowest,
+    /// Infinity.
+    Inf,
+    /// The ratio of a circle's circumference to its diameter.
+    Pi,
+    /// The base of the natural logarithm.
+    E,
+}
+
+/// What a pattern's argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// A function.
+    Fun,
+    /// A size known before the program runs.
+    Size,
+    /// 0, 1 or 2.
+    Dim,
+    /// How `pad` fills.
+    Mode,
+    /// A value.
+    Value,
+}
+
+const SCALARS: [(&str, ScalarOp); 21] = [
+    ("abs", ScalarOp::Abs),
+    ("min", ScalarOp::Min),
+    ("max", ScalarOp::Max),
+    ("sqrt", ScalarOp::Sqrt),
+    ("rsqrt", ScalarOp::Rsqrt),
+    ("exp", ScalarOp::Exp),
+    ("log", ScalarOp::Log),
+    ("sin", ScalarOp::Sin),
+    ("cos", ScalarOp::Cos),
+    ("tan", ScalarOp::Tan),
+    ("atan", ScalarOp::Atan),
+    ("atan2", ScalarOp::Atan2),
+    ("floor", ScalarOp::Floor),
+    ("ceil", ScalarOp::Ceil),
+    ("round", ScalarOp::Round),
+    ("fma", ScalarOp::Fma),
+    ("sign", ScalarOp::Sign),
+    ("sgn", ScalarOp::Sign),
+    ("clamp", ScalarOp::Clamp),
+    ("select", ScalarOp::Select),
+    ("neg", ScalarOp::Neg),
+];
+
+const PATTERNS: [(&str, Prim, usize); 56] = [
+    ("map", Prim::Map, 1),
+    ("map2", Prim::Map, 2),
+    ("map3", Prim::Map, 3),
+    ("map4", Prim::Map, 4),
+    ("map5", Prim::Map, 5),
+    ("zip", Prim::Zip, 2),
+    ("zip2", Prim::Zip, 2),
+    ("zip3", Prim::Zip, 3),
+    ("zip4", Prim::Zip, 4),
+    ("zip5", Prim::Zip, 5),
+    ("unzip", Prim::Unzip, 2),
+    ("unzip2", Prim::Unzip, 2),
+    ("unzip3", Prim::Unzip, 3),
+    ("unzip4", Prim::Unzip, 4),
+    ("unzip5", Prim::Unzip, 5),
+    ("reduce", Prim::Reduce, 1),
+    ("reduce_comm", Prim::ReduceComm, 1),
+    ("reducePart", Prim::ReducePart, 1),
+    ("scan", Prim::Scan, 1),
+    ("split", Prim::Split, 1),
+    ("join", Prim::Join, 1),
+    ("transpose", Prim::Transpose, 1),
+    ("iterate", Prim::Iterate, 1),
+    ("reorder", Prim::Reorder, 1),
+    ("slide", Prim::Slide, 1),
+    ("pad", Prim::Pad(PadMode::Clamp), 1),
+    ("gather", Prim::Gather, 1),
+    ("scatter", Prim::Scatter, 1),
+    ("histogram", Prim::Histogram, 1),
+    ("iota", Prim::Iota, 1),
+    ("replicate", Prim::Replicate, 1),
+    ("generate", Prim::Generate, 1),
+    ("concat", Prim::Concat, 1),
+    ("take", Prim::Take, 1),
+    ("drop", Prim::Drop, 1),
+    ("reverse", Prim::Reverse, 1),
+    ("rotate", Prim::Rotate, 1),
+    ("mapWrg", Prim::MapWrg(0), 1),
+    ("mapLcl", Prim::MapLcl(0), 1),
+    ("mapGlb", Prim::MapGlb(0), 1),
+    ("mapSeq", Prim::MapSeq, 1),
+    ("mapUnroll", Prim::MapUnroll, 1),
+    ("mapWarp", Prim::MapWarp, 1),
+    ("mapLane", Prim::MapLane, 1),
+    ("reduceSeq", Prim::ReduceSeq, 1),
+    ("reduceUnroll", Prim::ReduceUnroll, 1),
+    ("scanSeq", Prim::ScanSeq, 1),
+    ("iterateSeq", Prim::IterateSeq, 1),
+    ("toGlobal", Prim::ToGlobal, 1),
+    ("toLocal", Prim::ToLocal, 1),
+    ("toPrivate", Prim::ToPrivate, 1),
+    ("reorderStride", Prim::ReorderStride, 1),
+    ("asVector", Prim::AsVector, 1),
+    ("asScalar", Prim::AsScalar, 1),
+    ("vectorize", Prim::Vectorize, 1),
+    ("vectorise", Prim::Vectorize, 1),
+];
+
+/// What a name means when no program gives it another meaning.
+pub fn lookup(name: &str) -> Option<Builtin> {
+    if let Some((ty, member)) = name.split_once('.') {
+        return qualified(ScalarType::from_name(ty)?, member);
+    }
+    if let Some((_, op)) = SCALARS.iter().find(|(n, _)| *n == name) {
+        return Some(Builtin::Scalar(*op, None));
+    }
+    if let Some((_, prim, width)) = PATTERNS.iter().find(|(n, ..)| *n == name) {
+        return Some(Builtin::Pattern(*prim, *width));
+    }
+    match name {
+        "pow" => Some(Builtin::FloatPow(None)),
+        "id" => Some(Builtin::Id),
+        "wrap" => Some(Builtin::Mode(PadMode::Wrap)),
+        "mirror" => Some(Builtin::Mode(PadMode::Mirror)),
+        _ => None,
+    }
+}
+
+fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
+    if let Some(from) = ScalarType::from_name(member) {
+        return Some(Builtin::Cast(ty, from));
+    }
+    let constant = match member {
+        "highest" => Some(Constant::Highest),
+        "lowest" => Some(Constant::Lowest),
+        "inf" if ty.is_float() => Some(Constant::Inf),
+        "pi" if ty.is_float() => Some(Constant::Pi),
+        "e" if ty.is_float() => Some(Constant::E),
+        _ => None,
+    };
+    if let Some(constant) = constant {
+        return Some(Builtin::Constant(ty, constant));
+    }
+    match lookup(member)? {
+        Builtin::Scalar(op, None) => Some(Builtin::Scalar(op, Some(ty))),
+        Builtin::FloatPow(None) => Some(Builtin::FloatPow(Some(ty))),
+        _ => None,
+    }
+}
+
+/// Every unqualified name, for suggestions.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let scalars = SCALARS.iter().map(|(n, _)| *n);
+    scalars.chain(PATTERNS.iter().map(|(n, ..)| *n)).chain(["pow", "id"])
+}
+
+/// What people call a pattern.
+pub fn pattern_name(prim: Prim, width: usize) -> &'static str {
+    let same = |p: Prim| std::mem::discriminant(&p) == std::mem::discriminant(&prim);
+    PATTERNS.iter().find(|(_, p, w)| same(*p) && *w == width).map_or("pattern", |(n, ..)| n)
+}
+
+/// The spelling of a scalar operation.
+pub fn op_name(op: ScalarOp) -> &'static str {
+    match op {
+        ScalarOp::Add => "+",
+        ScalarOp::Sub | ScalarOp::Neg => "-",
+        ScalarOp::Mul => "*",
+        ScalarOp::Div => "/",
+        ScalarOp::Rem => "%",
+        ScalarOp::Pow => "**",
+        ScalarOp::Eq => "==",
+        ScalarOp::Ne => "!=",
+        ScalarOp::Lt => "<",
+        ScalarOp::Le => "<=",
+        ScalarOp::Gt => ">",
+        ScalarOp::Ge => ">=",
+        ScalarOp::And => "&&",
+        ScalarOp::Or => "||",
+        ScalarOp::Not => "!",
+        ScalarOp::Cast(ty) => ty.name(),
+        _ => SCALARS.iter().find(|(_, o)| *o == op).map_or("?", |(n, _)| n),
+    }
+}
+
+/// How many operands a scalar operation takes.
+pub fn op_arity(op: ScalarOp) -> usize {
+    use ScalarOp::{
+        Abs, Add, And, Atan, Atan2, Cast, Ceil, Clamp, Cos, Div, Eq, Exp, Floor, Fma, Ge, Gt, Le,
+        Log, Lt, Max, Min, Mul, Ne, Neg, Not, Or, Pow, Rem, Round, Rsqrt, Select, Sign, Sin, Sqrt,
+        Sub, Tan,
+    };
+    match op {
+        Not | Neg | Abs | Sqrt | Rsqrt | Exp | Log | Sin | Cos | Tan | Atan | Floor | Ceil
+        | Round | Sign | Cast(_) => 1,
+        Add | Sub | Mul | Div | Rem | Pow | Eq | Ne | Lt | Le | Gt | Ge | And | Or | Min | Max
+        | Atan2 => 2,
+        Fma | Clamp | Select => 3,
+    }
+}
+
+/// What a pattern takes, in order. `vectorize` takes further values, one for each parameter of its function.
+pub fn slots(prim: Prim, width: usize) -> Vec<Slot> {
+    use Slot::{Dim, Fun, Mode, Size, Value};
+    match prim {
+        Prim::Map => [Fun].into_iter().chain([Value; 5].into_iter().take(width)).collect(),
+        Prim::Zip => vec![Value; width],
+        Prim::MapWrg(_) | Prim::MapLcl(_) | Prim::MapGlb(_) => vec![Dim, Fun, Value],
+        Prim::MapSeq | Prim::MapUnroll | Prim::MapWarp | Prim::MapLane => vec![Fun, Value],
+        Prim::ToGlobal | Prim::ToLocal | Prim::ToPrivate => vec![Fun, Value],
+        Prim::Unzip
+        | Prim::Join
+        | Prim::Transpose
+        | Prim::Reorder
+        | Prim::Reverse
+        | Prim::AsScalar => vec![Value],
+        Prim::Reduce
+        | Prim::ReduceComm
+        | Prim::Scan
+        | Prim::ReduceSeq
+        | Prim::ReduceUnroll
+        | Prim::ScanSeq => vec![Fun, Value, Value],
+        Prim::ReducePart => vec![Fun, Value, Size, Value],
+        Prim::Split
+        | Prim::Replicate
+        | Prim::Take
+        | Prim::Drop
+        | Prim::Rotate
+        | Prim::ReorderStride
+        | Prim::AsVector => vec![Size, Value],
+        Prim::Iterate | Prim::IterateSeq => vec![Size, Fun, Value],
+        Prim::Slide => vec![Size, Size, Value],
+        Prim::Pad(_) => vec![Size, Size, Mode, Value],
+        Prim::Gather | Prim::Concat => vec![Value, Value],
+        Prim::Scatter => vec![Value, Value, Value],
+        Prim::Histogram => vec![Fun, Value, Size, Value, Value],
+        Prim::Iota => vec![Size],
+        Prim::Generate => vec![Size, Fun],
+        Prim::Vectorize => vec![Size, Fun],
+    }
+}
+
+impl Builtin {
+    /// How many arguments it takes (`vectorize`: before those of its function).
+    pub fn arity(self) -> usize {
+        match self {
+            Builtin::Scalar(op, _) => op_arity(op),
+            Builtin::FloatPow(_) => 2,
+            Builtin::Cast(..) | Builtin::Id => 1,
+            Builtin::Constant(..) | Builtin::Mode(_) => 0,
+            Builtin::Pattern(prim, width) => slots(prim, width).len(),
+        }
+    }
+
+    /// What people call it.
+    pub fn name(self) -> String {
+        match self {
+            Builtin::Scalar(op, None) => op_name(op).to_owned(),
+            Builtin::Scalar(op, Some(ty)) => format!("{ty}.{}", op_name(op)),
+            Builtin::FloatPow(None) => "pow".to_owned(),
+            Builtin::FloatPow(Some(ty)) => format!("{ty}.pow"),
+            Builtin::Cast(to, from) => format!("{to}.{from}"),
+            Builtin::Constant(ty, _) => format!("{ty} constant"),
+            Builtin::Pattern(prim, width) => pattern_name(prim, width).to_owned(),
+            Builtin::Mode(PadMode::Wrap) => "wrap".to_owned(),
+            Builtin::Mode(_) => "mirror".to_owned(),
+            Builtin::Id => "id".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,643 @@
+//! Expressions to the core: resolves names, infers types, inlines functions.
+//!
+//! Functions are not values: an expression in function position gives a [`Closure`], which is used up
+//! where it is applied ([`super::apply`]) or given to a pattern ([`super::prims`]).
+
+use super::builtins::{self, Builtin, Constant};
+use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
+use super::infer::{Clash, Class, Infer, Ty};
+use super::ir::{Lit, Node, NodeKind};
+use super::names::nearest;
+use crate::diag::{Code, Diagnostic, Limits, Source, Span};
+use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind};
+use crate::lang::lexer::Number;
+use crate::lang::size::Size;
+use crate::lang::typed::{ScalarOp, VarId};
+use crate::lang::types::ScalarType;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Why an expression has no meaning; `None` when that has been reported.
+pub struct Abort(pub Option<Box<Diagnostic>>);
+
+impl From<Diagnostic> for Abort {
+    fn from(d: Diagnostic) -> Abort {
+        Abort(Some(Box::new(d)))
+    }
+}
+
+/// The outcome of elaborating something.
+pub type Res<T> = Result<T, Abort>;
+
+/// Most expressions one entry may consist of after inlining.
+const MAX_NODES: usize = 200_000;
+
+/// The state while one definition is checked.
+pub struct Checker<'a> {
+    /// The program's text.
+    pub source: &'a Arc<Source>,
+    /// The definitions of the file.
+    pub decls: &'a BTreeMap<&'a str, &'a Decl>,
+    /// What is known about types and sizes.
+    pub infer: Infer,
+    /// Names of variables.
+    pub names: Vec<String>,
+    /// What has been found.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The rigid sizes of the `iterate`s that change a length.
+    pub iterates: Vec<String>,
+    depth: usize,
+    nodes: usize,
+}
+
+/// What to go back to when an attempt fails.
+pub struct Snapshot {
+    infer: Infer,
+    diagnostics: usize,
+    iterates: usize,
+}
+
+impl<'a> Checker<'a> {
+    /// A checker that knows nothing yet.
+    pub fn new(source: &'a Arc<Source>, decls: &'a BTreeMap<&'a str, &'a Decl>) -> Self {
+        Checker {
+            source,
+            decls,
+            infer: Infer::default(),
+            names: vec![],
+            diagnostics: vec![],
+            iterates: vec![],
+            depth: 0,
+            nodes: 0,
+        }
+    }
+
+    /// Remembers the state.
+    pub fn snapshot(&self) -> Snapshot {
+        let infer = self.infer.clone();
+        Snapshot { infer, diagnostics: self.diagnostics.len(), iterates: self.iterates.len() }
+    }
+
+    /// Whether nothing was reported since.
+    pub fn clean_since(&self, snapshot: &Snapshot) -> bool {
+        self.diagnostics.len() == snapshot.diagnostics
+    }
+
+    /// Goes back to an earlier state.
+    pub fn restore(&mut self, snapshot: Snapshot) {
+        self.infer = snapshot.infer;
+        self.diagnostics.truncate(snapshot.diagnostics);
+        self.iterates.truncate(snapshot.iterates);
+    }
+
+    /// A fresh variable.
+    pub fn fresh_var(&mut self, name: &str) -> VarId {
+        let id = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.push(name.to_owned());
+        VarId(id)
+    }
+
+    /// An error at a place.
+    pub fn error(&self, code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
+        Diagnostic::error(code, message).at(self.source, span, "")
+    }
+
+    /// Records an error that has not been recorded.
+    pub fn report(&mut self, abort: Abort) {
+        if let Abort(Some(d)) = abort {
+            self.diagnostics.push(*d);
+        }
+    }
+
+    /// Stands where an error has been reported.
+    pub fn hole(&mut self, span: Span) -> Node {
+        Node { kind: NodeKind::Hole, ty: self.infer.fresh(Class::Any), span }
+    }
+
+    /// The error of a type that does not fit.
+    pub fn mismatch(&self, clash: Clash, expected: &Ty, node: &Node, what: &str) -> Abort {
+        let (e, f) = (self.infer.show(expected), self.infer.show(&node.ty));
+        let d = match clash {
+            Clash::Size(a, b) => {
+                let (a, b) = (self.infer.show_size(&a), self.infer.show_size(&b));
+                self.error(Code::SizeMismatch, format!("{what} has another length: {a} and {b} differ"), node.span)
+                    .note(format!("expected {e}"))
+                    .note(format!("found    {f}"))
+                    .help("lengths must be equal whatever values the sizes take; use one size name for both")
+            }
+            Clash::Infinite => {
+                self.error(Code::TypeMismatch, format!("{what} would contain itself"), node.span)
+            }
+            Clash::Type | Clash::Class(_) => {
+                let found = if e == f { "another type".to_owned() } else { f.clone() };
+                let d = self.error(
+                    Code::TypeMismatch,
+                    format!("{what} must be {e}, but it is {found}"),
+                    node.span,
+                );
+                match (self.infer.shallow(expected), self.infer.shallow(&node.ty)) {
+                    (Ty::Scalar(to), Ty::Scalar(from)) if to != from => {
+                        d.help(format!("convert it: `{to}.{from} x`"))
+                    }
+                    (Ty::Scalar(to), Ty::Meta(_)) if to.is_integer() => d.help(format!(
+                        "write the literal without a point, or convert it: `{to}.f32 x`"
+                    )),
+                    _ => d,
+                }
+            }
+        };
+        let mut d = d;
+        if let Some(label) = d.labels.first_mut() {
+            label.text = format!("this is {f}");
+        }
+        d.into()
+    }
+
+    /// Makes a value one of the expected type; a scalar becomes a vector where a vector is expected.
+    pub fn coerce(&mut self, node: Node, expected: &Ty, what: &str) -> Res<Node> {
+        if let Ty::Vector(_, element) = self.infer.shallow(expected) {
+            let scalar = match self.infer.shallow(&node.ty) {
+                Ty::Scalar(_) => true,
+                Ty::Meta(i) => self.infer.class(i) == Class::Integer,
+                Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..) => false,
+            };
+            if scalar {
+                return match self.infer.unify(&node.ty, &element, node.span) {
+                    Ok(()) => {
+                        let span = node.span;
+                        let kind = NodeKind::Broadcast(Box::new(node));
+                        Ok(Node { kind, ty: expected.clone(), span })
+                    }
+                    Err(clash) => Err(self.mismatch(clash, expected, &node, what)),
+                };
+            }
+        }
+        match self.infer.unify(expected, &node.ty, node.span) {
+            Ok(()) => Ok(node),
+            Err(clash) => Err(self.mismatch(clash, expected, &node, what)),
+        }
+    }
+
+    /// A value, or a hole where an error was reported.
+    pub fn value(&mut self, e: &'a Expr, env: &Env<'a>) -> Node {
+        match self.elab(e, env).and_then(|elab| self.as_value(elab)) {
+            Ok(node) => node,
+            Err(abort) => {
+                self.report(abort);
+                self.hole(e.span)
+            }
+        }
+    }
+
+    /// Insists that something is a value.
+    pub fn as_value(&self, elab: Elab<'a>) -> Res<Node> {
+        match elab {
+            Elab::Value(node) => Ok(node),
+            Elab::Fun(closure) => {
+                let n = self.arity(&closure.fun, &[]);
+                let what = self.describe(&closure.fun);
+                let missing =
+                    if n == 1 { "an argument".to_owned() } else { format!("{n} arguments") };
+                Err(self
+                    .error(Code::Arity, format!("{what} lacks {missing}"), closure.span)
+                    .note("functions are not values: they can be applied, given to patterns, or named")
+                    .into())
+            }
+        }
+    }
+
+    fn arg(&mut self, e: &'a Expr, env: &Env<'a>) -> Arg<'a> {
+        let elab = match self.elab(e, env) {
+            Ok(elab) => elab,
+            Err(abort) => {
+                self.report(abort);
+                Elab::Value(self.hole(e.span))
+            }
+        };
+        Arg { elab, span: e.span }
+    }
+
+    /// The meaning of an expression.
+    pub fn elab(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Elab<'a>> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            let d = self.error(
+                Code::KernelLimit,
+                "the program is too large once its definitions are inlined",
+                e.span,
+            );
+            return Err(d.note(format!("at most {MAX_NODES} expressions")).into());
+        }
+        let limit = 2 * Limits::default().nesting;
+        if self.depth > limit {
+            let d = self.error(
+                Code::KernelLimit,
+                "the program is nested too deeply once its definitions are inlined",
+                e.span,
+            );
+            return Err(d.note(format!("at most {limit} levels")).into());
+        }
+        self.depth += 1;
+        let result = self.elab_here(e, env);
+        self.depth -= 1;
+        result
+    }
+
+    fn elab_here(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Elab<'a>> {
+        let span = e.span;
+        let node = match &e.kind {
+            ExprKind::Name(name) => return self.name(name, span, env),
+            ExprKind::Paren(inner) => return self.elab(inner, env),
+            ExprKind::Apply(f, args) => {
+                let function = self.elab(f, env);
+                let args: Vec<_> = args.iter().map(|a| self.arg(a, env)).collect();
+                return self.apply_elab(function?, args, f.span, span);
+            }
+            ExprKind::Pipe(x, f) => {
+                let arg = self.arg(x, env);
+                let function = self.elab(f, env)?;
+                return self.apply_elab(function, vec![arg], f.span, span);
+            }
+            ExprKind::Compose { first, second } => {
+                let f = self.elab(first, env)?;
+                let g = self.elab(second, env)?;
+                let (f, g) = (self.as_fun(f, first.span)?, self.as_fun(g, second.span)?);
+                let lets = f.lets.into_iter().chain(g.lets).collect();
+                let fun = Rc::new(FunVal::Compose(f.fun, g.fun));
+                return Ok(Elab::Fun(Closure { fun, lets, span }));
+            }
+            ExprKind::Lambda(params, body) => {
+                let fun = FunVal::Lambda { params, result: None, body, env: env.clone() };
+                return Ok(Elab::Fun(Closure { fun: Rc::new(fun), lets: vec![], span }));
+            }
+            ExprKind::Section(op) => return Ok(self.builtin(Builtin::Scalar(*op, None), span)),
+            ExprKind::SectionLeft(x, op) => {
+                let arg = self.arg(x, env);
+                let function = self.builtin(Builtin::Scalar(*op, None), span);
+                return self.apply_elab(function, vec![arg], span, span);
+            }
+            ExprKind::SectionRight(op, x) => {
+                let mut lets = vec![];
+                let value = self.value(x, env);
+                let value = self.shared(value, "x", &mut lets);
+                let fun = Rc::new(FunVal::SectionRight(*op, Box::new(value)));
+                return Ok(Elab::Fun(Closure { fun, lets, span }));
+            }
+            ExprKind::Let { pat, params, ty, value, body } => {
+                return self.let_in(pat, params, ty.as_ref(), value, body, env);
+            }
+            ExprKind::Number(n, suffix) => self.number(*n, *suffix, span),
+            ExprKind::Bool(b) => {
+                let ty = Ty::Scalar(ScalarType::Bool);
+                Node { kind: NodeKind::Lit(Lit::Bool(*b)), ty, span }
+            }
+            ExprKind::Tuple(parts) => {
+                let nodes: Vec<_> = parts.iter().map(|p| self.value(p, env)).collect();
+                let ty = Ty::Tuple(nodes.iter().map(|n| n.ty.clone()).collect());
+                Node { kind: NodeKind::Tuple(nodes), ty, span }
+            }
+            ExprKind::If(c, a, b) => {
+                let c = self.value(c, env);
+                let c = self.coerce(c, &Ty::Scalar(ScalarType::Bool), "the condition")?;
+                let a = self.value(a, env);
+                let b = self.value(b, env);
+                let (a, b) = self.join_types(a, b, "the `else` branch")?;
+                let ty = a.ty.clone();
+                Node { kind: NodeKind::If(Box::new(c), Box::new(a), Box::new(b)), ty, span }
+            }
+            ExprKind::Loop { pat, init, form, body } => {
+                self.looping(pat, init, form, body, span, env)?
+            }
+            ExprKind::Index(array, indices) => {
+                let array = self.value(array, env);
+                let mut node = array;
+                for index in indices {
+                    let index = self.value(index, env);
+                    node = self.index(node, index, span)?;
+                }
+                node
+            }
+            ExprKind::Proj(tuple, i) => {
+                let tuple = self.value(tuple, env);
+                self.project(tuple, *i, span)?
+            }
+            ExprKind::Unary(op, x) => {
+                let x = self.value(x, env);
+                self.scalar(*op, None, vec![x], span)?
+            }
+            ExprKind::Binary(op, a, b) => {
+                let (a, b) = (self.value(a, env), self.value(b, env));
+                self.scalar(*op, None, vec![a, b], span)?
+            }
+            ExprKind::Ascribe(x, ty) => {
+                let x = self.value(x, env);
+                let ty = self.ty(ty, env)?;
+                self.coerce(x, &ty, "the expression")?
+            }
+        };
+        Ok(Elab::Value(node))
+    }
+
+    /// A function of the language as a closure.
+    pub fn builtin(&self, builtin: Builtin, span: Span) -> Elab<'a> {
+        Elab::Fun(Closure { fun: Rc::new(FunVal::Builtin(builtin)), lets: vec![], span })
+    }
+
+    fn name(&mut self, name: &str, span: Span, env: &Env<'a>) -> Res<Elab<'a>> {
+        match env.get(name) {
+            Some(Bind::Value(node)) => return Ok(Elab::Value(Node { span, ..node.clone() })),
+            Some(Bind::Size(size)) => {
+                let ty = self.infer.fresh(Class::Integer);
+                return Ok(Elab::Value(Node { kind: NodeKind::Size(size.clone()), ty, span }));
+            }
+            Some(Bind::Fun(fun)) => {
+                return Ok(Elab::Fun(Closure { fun: fun.clone(), lets: vec![], span }));
+            }
+            None => {}
+        }
+        if let Some(decl) = self.decls.get(name).copied() {
+            if decl.params.is_empty() {
+                return self.inline(decl, vec![], span);
+            }
+            let fun = Rc::new(FunVal::Decl(decl));
+            return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
+        }
+        match builtins::lookup(name) {
+            Some(Builtin::Constant(ty, constant)) => {
+                let lit = match constant {
+                    Constant::Highest => Lit::Extreme { highest: true },
+                    Constant::Lowest => Lit::Extreme { highest: false },
+                    Constant::Inf => Lit::Float(f64::INFINITY),
+                    Constant::Pi => Lit::Float(std::f64::consts::PI),
+                    Constant::E => Lit::Float(std::f64::consts::E),
+                };
+                Ok(Elab::Value(Node { kind: NodeKind::Lit(lit), ty: Ty::Scalar(ty), span }))
+            }
+            Some(builtin) => Ok(self.builtin(builtin, span)),
+            None => Err(self.unknown(name, span, env).into()),
+        }
+    }
+
+    fn unknown(&self, name: &str, span: Span, env: &Env<'a>) -> Diagnostic {
+        let d = self.error(Code::UnknownName, format!("nothing is called `{name}`"), span);
+        let mut known: Vec<&str> = env.names();
+        for name in self.decls.keys() {
+            known.push(name);
+        }
+        for name in builtins::names() {
+            known.push(name);
+        }
+        if let Some(near) = nearest(name, known.into_iter()) {
+            return d.help(format!("did you mean `{near}`?"));
+        }
+        if ScalarType::from_name(name).is_some() {
+            return d.help(format!(
+                "`{name}` is a type; a conversion names both types, `{name}.i32 x`"
+            ));
+        }
+        d
+    }
+
+    fn number(&mut self, n: Number, suffix: Option<ScalarType>, span: Span) -> Node {
+        let (lit, class) = match (n, suffix) {
+            (Number::Int(v), Some(ty)) if ty.is_float() => (Lit::Float(v as f64), Class::Float),
+            (Number::Int(v), _) => (Lit::Int(v), Class::Number),
+            (Number::Float(v), _) => (Lit::Float(v), Class::Float),
+        };
+        let ty = match suffix {
+            Some(ty) => Ty::Scalar(ty),
+            None => self.infer.fresh(class),
+        };
+        Node { kind: NodeKind::Lit(lit), ty, span }
+    }
+
+    /// Gives two values one type.
+    pub fn join_types(&mut self, a: Node, b: Node, what: &str) -> Res<(Node, Node)> {
+        if matches!(self.infer.shallow(&b.ty), Ty::Vector(..)) {
+            let ty = b.ty.clone();
+            return Ok((self.coerce(a, &ty, "the first value")?, b));
+        }
+        let ty = a.ty.clone();
+        let b = self.coerce(b, &ty, what)?;
+        Ok((a, b))
+    }
+
+    fn let_in(
+        &mut self,
+        pat: &'a crate::lang::ast::Pat,
+        params: &'a [crate::lang::ast::Pat],
+        ty: Option<&'a TypeExpr>,
+        value: &'a Expr,
+        body: &'a Expr,
+        env: &Env<'a>,
+    ) -> Res<Elab<'a>> {
+        let mut lets = vec![];
+        let inner = if params.is_empty() {
+            let mut arg = self.arg(value, env);
+            if let Some(ty) = ty {
+                let ty = self.ty(ty, env)?;
+                let node = self.as_value(arg.elab)?;
+                arg.elab = Elab::Value(self.coerce(node, &ty, "the value")?);
+            }
+            self.bind(pat, arg, env, env, &mut lets, "the value")?
+        } else {
+            let fun = FunVal::Lambda { params, result: ty, body: value, env: env.clone() };
+            let closure = Closure { fun: Rc::new(fun), lets: vec![], span: pat.span };
+            let arg = Arg { elab: Elab::Fun(closure), span: pat.span };
+            self.bind(pat, arg, env, env, &mut lets, "the function")?
+        };
+        Ok(under(self.elab(body, &inner)?, lets))
+    }
+
+    fn looping(
+        &mut self,
+        pat: &'a crate::lang::ast::Pat,
+        init: &'a Expr,
+        form: &'a LoopForm,
+        body: &'a Expr,
+        span: Span,
+        env: &Env<'a>,
+    ) -> Res<Node> {
+        let init = self.value(init, env);
+        let ty = init.ty.clone();
+        let acc = self.fresh_var(super::apply::pattern_name(pat).unwrap_or("acc"));
+        let node = Node { kind: NodeKind::Var(acc), ty: ty.clone(), span: pat.span };
+        let arg = Arg { elab: Elab::Value(node), span: init.span };
+        let mut lets = vec![];
+        let inner = self.bind(pat, arg, env, env, &mut lets, "the accumulator")?;
+        let kind = match form {
+            LoopForm::For(name, bound) => {
+                let bound = self.value(bound, env);
+                self.restrict(&bound, Class::Integer, "the bound of the loop")?;
+                let index = self.fresh_var(&name.text);
+                let counter =
+                    Node { kind: NodeKind::Var(index), ty: bound.ty.clone(), span: name.span };
+                let inner = inner.with(&name.text, Bind::Value(counter));
+                let next = self.value(body, &inner).under(lets);
+                let next = self.coerce(next, &ty, "the next accumulator")?;
+                NodeKind::LoopFor(acc, Box::new(init), index, Box::new(bound), Box::new(next))
+            }
+            LoopForm::While(cond) => {
+                let cond = self.value(cond, &inner).under(lets.clone());
+                let cond = self.coerce(cond, &Ty::Scalar(ScalarType::Bool), "the condition")?;
+                let next = self.value(body, &inner).under(lets);
+                let next = self.coerce(next, &ty, "the next accumulator")?;
+                NodeKind::LoopWhile(acc, Box::new(init), Box::new(cond), Box::new(next))
+            }
+        };
+        Ok(Node { kind, ty, span })
+    }
+
+    /// Insists on a class of scalars.
+    pub fn restrict(&mut self, node: &Node, class: Class, what: &str) -> Res<()> {
+        self.infer.restrict(&node.ty, class).map_err(|_| {
+            let found = self.infer.show(&node.ty);
+            let message = format!("{what} must be {}, but it is {found}", class.describe());
+            self.error(Code::TypeMismatch, message, node.span).into()
+        })
+    }
+
+    fn index(&mut self, array: Node, index: Node, span: Span) -> Res<Node> {
+        self.restrict(&index, Class::Integer, "an index")?;
+        match self.infer.shallow(&array.ty) {
+            Ty::Array(_, element) => {
+                let kind = NodeKind::Index(Box::new(array), Box::new(index));
+                Ok(Node { kind, ty: *element, span })
+            }
+            _ if matches!(array.kind, NodeKind::Hole) => Err(Abort(None)),
+            ty => {
+                let found = self.infer.show(&ty);
+                let message = format!("only arrays can be indexed, and this is {found}");
+                Err(self.error(Code::TypeMismatch, message, array.span).into())
+            }
+        }
+    }
+
+    /// `tuple.i`.
+    pub fn project(&mut self, tuple: Node, i: usize, span: Span) -> Res<Node> {
+        match self.infer.shallow(&tuple.ty) {
+            Ty::Tuple(parts) => match parts.get(i) {
+                Some(ty) => {
+                    let ty = ty.clone();
+                    let kind = match tuple.kind {
+                        NodeKind::Tuple(mut nodes) if nodes.iter().all(Node::is_atomic) => {
+                            nodes.swap_remove(i).kind
+                        }
+                        kind => {
+                            let tuple = Node { kind, ty: tuple.ty, span: tuple.span };
+                            NodeKind::Proj(Box::new(tuple), i)
+                        }
+                    };
+                    Ok(Node { kind, ty, span })
+                }
+                None => {
+                    let found = self.infer.show(&tuple.ty);
+                    let message = format!("there is no component {i} in {found}");
+                    let d = self.error(Code::TypeMismatch, message, span);
+                    Err(d.help(format!("components are numbered 0 to {}", parts.len() - 1)).into())
+                }
+            },
+            _ if matches!(tuple.kind, NodeKind::Hole) => Err(Abort(None)),
+            ty => {
+                let found = self.infer.show(&ty);
+                let message = format!("only tuples have components, and this is {found}");
+                Err(self.error(Code::TypeMismatch, message, tuple.span).into())
+            }
+        }
+    }
+
+    /// A type as written.
+    pub fn ty(&mut self, ty: &'a TypeExpr, env: &Env<'a>) -> Res<Ty> {
+        Ok(match &ty.kind {
+            TypeKind::Scalar(s) => Ty::Scalar(*s),
+            TypeKind::Vector(s, w) => Ty::Vector(Size::constant(*w), Box::new(Ty::Scalar(*s))),
+            TypeKind::Paren(t) => self.ty(t, env)?,
+            TypeKind::Tuple(ts) => {
+                Ty::Tuple(ts.iter().map(|t| self.ty(t, env)).collect::<Res<Vec<_>>>()?)
+            }
+            TypeKind::Array(n, t) => {
+                let n = self.size_in_type(n, env)?;
+                Ty::Array(n, Box::new(self.ty(t, env)?))
+            }
+        })
+    }
+
+    /// A size as written in a type.
+    pub fn size_in_type(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Size> {
+        if let ExprKind::Name(name) = &e.kind
+            && env.get(name).is_none()
+            && !self.decls.contains_key(name.as_str())
+        {
+            let d = self.error(Code::UnknownName, format!("no size is called `{name}`"), e.span);
+            let d = match nearest(name, env.names().into_iter()) {
+                Some(near) => d.help(format!("did you mean `{near}`?")),
+                None => d,
+            };
+            return Err(d
+                .help(format!("bind it behind the name of the definition: `[{name}]`"))
+                .into());
+        }
+        let elab = self.elab(e, env)?;
+        let node = self.as_value(elab)?;
+        self.as_size(&node)
+    }
+
+    /// The size that a value stands for.
+    pub fn as_size(&mut self, node: &Node) -> Res<Size> {
+        self.restrict(node, Class::Integer, "a size")?;
+        let size = self.size_of(node)?;
+        let size = self.infer.sizes.resolve(&size);
+        if size.overflowed() || size.as_constant().is_some_and(|c| c < 0) {
+            let what = if size.overflowed() { "exceeds 64 bits" } else { "is negative" };
+            return Err(self.error(Code::SizeRange, format!("the size {what}"), node.span).into());
+        }
+        Ok(size)
+    }
+
+    fn size_of(&mut self, node: &Node) -> Res<Size> {
+        match &node.kind {
+            NodeKind::Hole => Err(Abort(None)),
+            NodeKind::Lit(Lit::Int(v)) => i64::try_from(*v).map(Size::constant).map_err(|_| {
+                self.error(Code::SizeRange, "the size exceeds 64 bits", node.span).into()
+            }),
+            NodeKind::Size(size) => Ok(size.clone()),
+            NodeKind::Scalar(op, args) => match (op, args.as_slice()) {
+                (ScalarOp::Neg, [a]) => Ok(self.size_of(a)?.neg()),
+                (ScalarOp::Add, [a, b]) => Ok(self.size_of(a)?.add(&self.size_of(b)?)),
+                (ScalarOp::Sub, [a, b]) => Ok(self.size_of(a)?.sub(&self.size_of(b)?)),
+                (ScalarOp::Mul, [a, b]) => Ok(self.size_of(a)?.mul(&self.size_of(b)?)),
+                (ScalarOp::Div, [a, b]) => {
+                    let (a, b) = (self.size_of(a)?, self.size_of(b)?);
+                    Ok(self.infer.sizes.quotient(&a, &b, node.span))
+                }
+                (ScalarOp::Pow, [a, b]) => {
+                    let exponent = self.size_of(b)?.as_constant();
+                    match exponent.and_then(|c| u32::try_from(c).ok()).filter(|c| *c < 64) {
+                        Some(exponent) => Ok(self.size_of(a)?.pow(exponent)),
+                        None => Err(self.not_a_size(node)),
+                    }
+                }
+                _ => Err(self.not_a_size(node)),
+            },
+            _ => Err(self.not_a_size(node)),
+        }
+    }
+
+    fn not_a_size(&self, node: &Node) -> Abort {
+        self.error(Code::TypeMismatch, "a size must be known before the program runs", node.span)
+            .note("sizes are numbers, size names, and their sums, differences, products and exact quotients")
+            .into()
+    }
+}
+
+/// Puts definitions around a value, or in front of those of a function.
+pub fn under<'a>(elab: Elab<'a>, lets: Vec<(VarId, Node)>) -> Elab<'a> {
+    match elab {
+        Elab::Value(node) => Elab::Value(node.under(lets)),
+        Elab::Fun(mut closure) => {
+            closure.lets.splice(0..0, lets);
+            Elab::Fun(closure)
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Whole definitions: with the sizes as declared, and with sizes as general as the body allows.
+
+use super::FreshSizes;
+use super::elab::{Abort, Checker, Res};
+use super::env::{Arg, Bind, Elab, Env};
+use super::finish::Finish;
+use super::infer::Ty;
+use super::ir::{Node, NodeKind};
+use crate::diag::{Code, Diagnostic, Source, Span};
+use crate::lang::ast::{Decl, ExprKind, Pat, PatKind, TypeExpr, TypeKind};
+use crate::lang::size::Size;
+use crate::lang::typed::{Entry, Param, VarId};
+use crate::lang::types::Type;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// An axis whose size is inferred, and its declared size name.
+struct Axis {
+    unknown: String,
+    declared: String,
+}
+
+/// How the size names of a definition are read.
+enum Mode {
+    Declared,
+    /// Every axis by itself; the names seen so far.
+    General {
+        axes: Vec<Axis>,
+        used: BTreeSet<String>,
+    },
+}
+
+/// Checks an entry with its declared sizes.
+pub fn declared(
+    source: &Arc<Source>,
+    decls: &BTreeMap<&str, &Decl>,
+    decl: &Decl,
+) -> (Option<Entry>, Vec<Diagnostic>) {
+    let mut checker = Checker::new(source, decls);
+    let mut mode = Mode::Declared;
+    let built = build(&mut checker, decl, &mut mode);
+    match built {
+        Ok(parts) if checker.diagnostics.is_empty() => {
+            let (entry, found) = finish(&checker, decl, parts, decl_sizes(decl));
+            (found.is_empty().then_some(entry), found)
+        }
+        Ok(_) => (None, checker.diagnostics),
+        Err(abort) => {
+            checker.report(abort);
+            (None, checker.diagnostics)
+        }
+    }
+}
+
+/// What is wrong with a definition, whoever uses it.
+pub fn definition(
+    source: &Arc<Source>,
+    decls: &BTreeMap<&str, &Decl>,
+    decl: &Decl,
+) -> Vec<Diagnostic> {
+    let mut checker = Checker::new(source, decls);
+    match build(&mut checker, decl, &mut Mode::Declared) {
+        Ok(parts) if checker.diagnostics.is_empty() => {
+            finish(&checker, decl, parts, decl_sizes(decl)).1
+        }
+        Ok(_) => checker.diagnostics,
+        // A definition may be a function without parameters, such as `map abs`.
+        Err(Abort(Some(d))) if d.code == Code::Arity && decl.result.is_none() => vec![],
+        Err(abort) => {
+            checker.report(abort);
+            checker.diagnostics
+        }
+    }
+}
+
+/// Checks an entry with every axis of its parameters by itself. `None` when that fails.
+pub fn general(
+    source: &Arc<Source>,
+    decls: &BTreeMap<&str, &Decl>,
+    decl: &Decl,
+    declared: &Entry,
+) -> Option<(Entry, FreshSizes)> {
+    let mut checker = Checker::new(source, decls);
+    let mut mode = Mode::General { axes: vec![], used: BTreeSet::new() };
+    let parts = build(&mut checker, decl, &mut mode).ok()?;
+    let Mode::General { axes, .. } = mode else { return None };
+    if !checker.diagnostics.is_empty() {
+        return None;
+    }
+    let fresh = name_classes(&mut checker, &axes);
+    let names = fresh.iter().map(|(name, _)| name.clone()).collect();
+    let (entry, found) = finish(&checker, decl, parts, names);
+    // The declared entry must be an instance of the general one.
+    let back = |v: &str| fresh.iter().find(|(name, _)| name == v).map(|(_, size)| size.clone());
+    let mut pairs = entry.params.iter().zip(&declared.params);
+    let instance = pairs.all(|(g, d)| instantiate(&g.ty, &back) == d.ty)
+        && instantiate(&entry.body.ty, &back) == declared.body.ty;
+    (found.is_empty() && instance).then_some((entry, fresh))
+}
+
+fn instantiate(ty: &Type, value: &dyn Fn(&str) -> Option<Size>) -> Type {
+    match ty {
+        Type::Scalar(s) => Type::Scalar(*s),
+        Type::Vector(w, s) => Type::Vector(w.substitute(value), *s),
+        Type::Tuple(ts) => Type::Tuple(ts.iter().map(|t| instantiate(t, value)).collect()),
+        Type::Array(n, t) => Type::Array(n.substitute(value), Box::new(instantiate(t, value))),
+    }
+}
+
+/// Names the sizes that remain: a declared name for the first class that has it, `n_1`, ... for others.
+fn name_classes(checker: &mut Checker<'_>, axes: &[Axis]) -> FreshSizes {
+    let declared: BTreeSet<&str> = axes.iter().map(|a| a.declared.as_str()).collect();
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut fresh = vec![];
+    for axis in axes {
+        let root = checker.infer.sizes.resolve(&Size::var(&axis.unknown));
+        let Some(unknown) = root.as_var().filter(|v| v.starts_with('?')).map(str::to_owned) else {
+            continue;
+        };
+        let mut name = axis.declared.clone();
+        let mut count = 0;
+        while taken.contains(&name) || (count > 0 && declared.contains(name.as_str())) {
+            count += 1;
+            name = format!("{}_{count}", axis.declared);
+        }
+        taken.insert(name.clone());
+        checker.infer.sizes.assign(&unknown, Size::var(&name));
+        fresh.push((name, Size::var(&axis.declared)));
+    }
+    fresh
+}
+
+fn decl_sizes(decl: &Decl) -> Vec<String> {
+    decl.binders.iter().map(|b| b.text.clone()).collect()
+}
+
+/// The parameters and the body.
+type Parts = (Vec<(String, VarId, Ty, Span)>, Node);
+
+fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<Parts> {
+    let mut sizes = Env::default();
+    for binder in &decl.binders {
+        let size = match mode {
+            Mode::Declared => Size::var(&binder.text),
+            Mode::General { axes, .. } => {
+                let unknown = checker.infer.sizes.fresh_axis();
+                let size = Size::var(&unknown);
+                axes.push(Axis { unknown, declared: binder.text.clone() });
+                size
+            }
+        };
+        sizes = sizes.with(&binder.text, Bind::Size(size));
+    }
+    let mut env = sizes.clone();
+    let mut params = vec![];
+    let mut lets = vec![];
+    for (i, pat) in decl.params.iter().enumerate() {
+        let Some((inner, ty)) = annotation(pat) else {
+            let name = super::apply::pattern_name(pat).unwrap_or("x");
+            let message = format!("parameter `{name}` of `{}` has no type", decl.name.text);
+            let d = checker.error(Code::Ambiguous, message, pat.span);
+            return Err(d.help(format!("write `({name}: f32)` or `({name}: [n]f32)`")).into());
+        };
+        let name = super::apply::pattern_name(inner).map_or(format!("arg{i}"), str::to_owned);
+        let ty = param_type(checker, ty, &sizes, mode)?;
+        let var = checker.fresh_var(&name);
+        let node = Node { kind: NodeKind::Var(var), ty: ty.clone(), span: pat.span };
+        params.push((name, var, ty, inner.span));
+        let arg = Arg { elab: Elab::Value(node), span: pat.span };
+        env = checker.bind(inner, arg, &env, &sizes, &mut lets, "the parameter")?;
+    }
+    let result = match &decl.result {
+        None => None,
+        Some(ty) => {
+            let ty = checker.ty(ty, &sizes)?;
+            Some(match mode {
+                Mode::Declared => ty,
+                Mode::General { .. } => shape(checker, &ty),
+            })
+        }
+    };
+    let value = checker.elab(&decl.body, &env)?;
+    let mut body = checker.as_value(value)?.under(lets);
+    if let Some(ty) = result {
+        let what = format!("the result of `{}`", decl.name.text);
+        body = match checker.coerce(body, &ty, &what) {
+            Ok(body) => body,
+            Err(Abort(Some(mut d))) => {
+                if let Some(declared) = &decl.result {
+                    let label = crate::diag::Label {
+                        span: declared.span,
+                        text: "declared here".to_owned(),
+                        primary: false,
+                    };
+                    d.labels.push(label);
+                }
+                return Err(Abort(Some(d)));
+            }
+            Err(abort) => return Err(abort),
+        };
+    }
+    for (a, b, span) in checker.infer.sizes.settle() {
+        let (a, b) = (checker.infer.show_size(&a), checker.infer.show_size(&b));
+        let message = format!("these lengths must be equal, but may differ: {a} and {b}");
+        let d = checker.error(Code::SizeMismatch, message, span);
+        checker.diagnostics.push(d);
+    }
+    Ok((params, body))
+}
+
+/// A parameter's inner pattern and type.
+fn annotation(pat: &Pat) -> Option<(&Pat, &TypeExpr)> {
+    match &pat.kind {
+        PatKind::Typed(inner, ty) => Some((inner, ty)),
+        PatKind::Paren(inner) => annotation(inner),
+        PatKind::Name(_) | PatKind::Wild | PatKind::Tuple(_) => None,
+    }
+}
+
+/// A parameter's type; in general mode, an axis that is just a size name gets a size of its own.
+fn param_type<'a>(
+    checker: &mut Checker<'a>,
+    ty: &'a TypeExpr,
+    sizes: &Env<'a>,
+    mode: &mut Mode,
+) -> Res<Ty> {
+    Ok(match &ty.kind {
+        TypeKind::Scalar(_) | TypeKind::Vector(..) => checker.ty(ty, sizes)?,
+        TypeKind::Paren(t) => param_type(checker, t, sizes, mode)?,
+        TypeKind::Tuple(ts) => {
+            let parts = ts.iter().map(|t| param_type(checker, t, sizes, mode));
+            Ty::Tuple(parts.collect::<Res<Vec<_>>>()?)
+        }
+        TypeKind::Array(n, t) => {
+            let declared = checker.size_in_type(n, sizes)?;
+            let size = match (&mut *mode, &n.kind) {
+                (Mode::General { axes, used }, ExprKind::Name(name)) => {
+                    // The first axis of that name is the one that the name stands for.
+                    if used.insert(name.clone())
+                        || !declared.as_var().is_some_and(|v| v.starts_with('?'))
+                    {
+                        declared
+                    } else {
+                        let unknown = checker.infer.sizes.fresh_axis();
+                        let size = Size::var(&unknown);
+                        axes.push(Axis { unknown, declared: name.clone() });
+                        size
+                    }
+                }
+                (Mode::General { .. } | Mode::Declared, _) => declared,
+            };
+            Ty::Array(size, Box::new(param_type(checker, t, sizes, mode)?))
+        }
+    })
+}
+
+/// The type with every length unknown.
+fn shape(checker: &mut Checker<'_>, ty: &Ty) -> Ty {
+    match ty {
+        Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => ty.clone(),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| shape(checker, t)).collect()),
+        Ty::Array(_, t) => {
+            let n = checker.infer.sizes.fresh();
+            Ty::Array(n, Box::new(shape(checker, t)))
+        }
+    }
+}
+
+fn finish(
+    checker: &Checker<'_>,
+    decl: &Decl,
+    (params, body): Parts,
+    sizes: Vec<String>,
+) -> (Entry, Vec<Diagnostic>) {
+    let mut finish = Finish::new(checker);
+    let param = |(name, var, ty, span): (String, VarId, Ty, Span)| {
+        let ty = finish.ty(&ty, span);
+        Param { name, var, ty, span }
+    };
+    let params: Vec<Param> = params.into_iter().map(param).collect();
+    let body = finish.expr(&body);
+    let divides = finish.divides(&checker.infer.sizes.divides);
+    let entry = Entry {
+        name: decl.name.text.clone(),
+        doc: decl.doc.clone(),
+        sizes,
+        params,
+        divides,
+        body,
+        names: checker.names.clone(),
+        span: decl.name.span,
+    };
+    (entry, finish.diagnostics)
+}

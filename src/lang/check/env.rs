@@ -1,0 +1,108 @@
+//! What names mean while a program is inlined: values, and functions that exist only at compile time.
+
+use super::builtins::Builtin;
+use super::ir::Node;
+use crate::diag::Span;
+use crate::lang::ast::{Decl, Expr, Pat, TypeExpr};
+use crate::lang::size::Size;
+use crate::lang::typed::{ScalarOp, VarId};
+use std::rc::Rc;
+
+/// A function that is known at compile time.
+#[derive(Clone, Debug)]
+pub enum FunVal<'a> {
+    /// `\x -> e`, or a local function.
+    Lambda { params: &'a [Pat], result: Option<&'a TypeExpr>, body: &'a Expr, env: Env<'a> },
+    /// A definition of the file.
+    Decl(&'a Decl),
+    /// A function of the language.
+    Builtin(Builtin),
+    /// `(op e)`.
+    SectionRight(ScalarOp, Box<Node>),
+    /// First one, then the other.
+    Compose(Rc<FunVal<'a>>, Rc<FunVal<'a>>),
+    /// A function with its first arguments.
+    Partial(Rc<FunVal<'a>>, Vec<Arg<'a>>),
+}
+
+/// A function with the definitions that its captured arguments need.
+#[derive(Clone, Debug)]
+pub struct Closure<'a> {
+    /// The function.
+    pub fun: Rc<FunVal<'a>>,
+    /// To be put around the expression that uses it.
+    pub lets: Vec<(VarId, Node)>,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// What an expression means.
+#[derive(Clone, Debug)]
+pub enum Elab<'a> {
+    /// A value.
+    Value(Node),
+    /// A function.
+    Fun(Closure<'a>),
+}
+
+/// An argument.
+#[derive(Clone, Debug)]
+pub struct Arg<'a> {
+    /// What it is.
+    pub elab: Elab<'a>,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// What a local name stands for.
+#[derive(Clone, Debug)]
+pub enum Bind<'a> {
+    /// An expression that costs nothing to repeat.
+    Value(Node),
+    /// A size: as a value, of whatever integer type is asked for.
+    Size(Size),
+    /// A function.
+    Fun(Rc<FunVal<'a>>),
+}
+
+/// Local names, innermost first. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Env<'a>(Option<Rc<Link<'a>>>);
+
+#[derive(Debug)]
+struct Link<'a> {
+    name: String,
+    bind: Bind<'a>,
+    next: Env<'a>,
+}
+
+impl<'a> Env<'a> {
+    /// With one more name.
+    #[must_use]
+    pub fn with(&self, name: &str, bind: Bind<'a>) -> Env<'a> {
+        Env(Some(Rc::new(Link { name: name.to_owned(), bind, next: self.clone() })))
+    }
+
+    /// What a name stands for.
+    pub fn get(&self, name: &str) -> Option<&Bind<'a>> {
+        let mut env = self;
+        while let Some(link) = &env.0 {
+            if link.name == name {
+                return Some(&link.bind);
+            }
+            env = &link.next;
+        }
+        None
+    }
+
+    /// All names, innermost first.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = vec![];
+        let mut env = self;
+        while let Some(link) = &env.0 {
+            names.push(link.name.as_str());
+            env = &link.next;
+        }
+        names
+    }
+}

@@ -1,0 +1,251 @@
+//! Types with holes, and their unification. Sizes have their own file, [`super::sizes`].
+//!
+//! Never reports: a failed unification gives a [`Clash`], and the caller says what was being joined.
+
+use super::sizes::SizeVars;
+use crate::diag::Span;
+use crate::lang::size::Size;
+use crate::lang::types::{ScalarType, Type};
+use std::fmt::Write as _;
+
+/// A type, possibly not yet known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ty {
+    /// A hole.
+    Meta(usize),
+    /// One element.
+    Scalar(ScalarType),
+    /// A vector of so many elements; the element is a scalar or a hole.
+    Vector(Size, Box<Ty>),
+    /// Two or more components.
+    Tuple(Vec<Ty>),
+    /// An array.
+    Array(Size, Box<Ty>),
+}
+
+impl From<&Type> for Ty {
+    fn from(ty: &Type) -> Ty {
+        match ty {
+            Type::Scalar(s) => Ty::Scalar(*s),
+            Type::Vector(w, s) => Ty::Vector(w.clone(), Box::new(Ty::Scalar(*s))),
+            Type::Tuple(ts) => Ty::Tuple(ts.iter().map(Ty::from).collect()),
+            Type::Array(n, t) => Ty::Array(n.clone(), Box::new(Ty::from(&**t))),
+        }
+    }
+}
+
+/// What may fill a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Any type.
+    Any,
+    /// Any scalar.
+    Scalar,
+    /// An integer or float, or a vector of these; `i32` when nothing decides.
+    Number,
+    /// A float, or a vector of floats; `f32` when nothing decides.
+    Float,
+    /// An integer; `i32` when nothing decides.
+    Integer,
+}
+
+impl Class {
+    fn admits(self, s: ScalarType) -> bool {
+        match self {
+            Class::Any | Class::Scalar => true,
+            Class::Number => s != ScalarType::Bool,
+            Class::Float => s.is_float(),
+            Class::Integer => s.is_integer(),
+        }
+    }
+
+    fn meet(self, other: Class) -> Option<Class> {
+        Some(match (self, other) {
+            (Class::Any, c) | (c, Class::Any) | (Class::Scalar, c) | (c, Class::Scalar) => c,
+            (Class::Number, c) | (c, Class::Number) => c,
+            (Class::Float, Class::Float) => Class::Float,
+            (Class::Integer, Class::Integer) => Class::Integer,
+            (Class::Float, Class::Integer) | (Class::Integer, Class::Float) => return None,
+        })
+    }
+
+    /// The class in words, as an error message calls it.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Class::Any => "any type",
+            Class::Scalar => "a scalar",
+            Class::Number => "a number",
+            Class::Float => "a float",
+            Class::Integer => "an integer",
+        }
+    }
+}
+
+/// Why two types cannot be made equal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Clash {
+    /// They differ in kind.
+    Type,
+    /// A scalar that the place does not admit.
+    Class(Class),
+    /// These two lengths differ.
+    Size(Size, Size),
+    /// A type would contain itself.
+    Infinite,
+}
+
+#[derive(Clone, Debug)]
+enum Hole {
+    Open(Class),
+    Filled(Ty),
+}
+
+/// The state of inference.
+#[derive(Clone, Debug, Default)]
+pub struct Infer {
+    holes: Vec<Hole>,
+    /// What is known about sizes.
+    pub sizes: SizeVars,
+}
+
+impl Infer {
+    /// A fresh hole.
+    pub fn fresh(&mut self, class: Class) -> Ty {
+        self.holes.push(Hole::Open(class));
+        Ty::Meta(self.holes.len() - 1)
+    }
+
+    /// Follows filled holes at the top of a type.
+    pub fn shallow(&self, ty: &Ty) -> Ty {
+        let mut ty = ty;
+        while let Ty::Meta(i) = ty {
+            match self.holes.get(*i) {
+                Some(Hole::Filled(t)) => ty = t,
+                Some(Hole::Open(_)) | None => break,
+            }
+        }
+        ty.clone()
+    }
+
+    /// Follows filled holes everywhere, sizes too.
+    pub fn resolve(&self, ty: &Ty) -> Ty {
+        match self.shallow(ty) {
+            Ty::Vector(w, t) => Ty::Vector(self.sizes.resolve(&w), Box::new(self.resolve(&t))),
+            Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.resolve(t)).collect()),
+            Ty::Array(n, t) => Ty::Array(self.sizes.resolve(&n), Box::new(self.resolve(&t))),
+            ty @ (Ty::Meta(_) | Ty::Scalar(_)) => ty,
+        }
+    }
+
+    /// What may fill an open hole.
+    pub fn class(&self, hole: usize) -> Class {
+        match self.holes.get(hole) {
+            Some(Hole::Open(class)) => *class,
+            Some(Hole::Filled(_)) | None => Class::Any,
+        }
+    }
+
+    fn fill(&mut self, hole: usize, ty: Ty) {
+        if let Some(slot) = self.holes.get_mut(hole) {
+            *slot = Hole::Filled(ty);
+        }
+    }
+
+    fn occurs(&self, hole: usize, ty: &Ty) -> bool {
+        match self.shallow(ty) {
+            Ty::Meta(i) => i == hole,
+            Ty::Scalar(_) => false,
+            Ty::Vector(_, t) | Ty::Array(_, t) => self.occurs(hole, &t),
+            Ty::Tuple(ts) => ts.iter().any(|t| self.occurs(hole, t)),
+        }
+    }
+
+    /// Makes a type one of its class.
+    pub fn restrict(&mut self, ty: &Ty, class: Class) -> Result<(), Clash> {
+        match self.shallow(ty) {
+            Ty::Meta(i) => {
+                let met = self.class(i).meet(class).ok_or(Clash::Class(class))?;
+                if let Some(slot) = self.holes.get_mut(i) {
+                    *slot = Hole::Open(met);
+                }
+                Ok(())
+            }
+            Ty::Scalar(s) if class.admits(s) => Ok(()),
+            Ty::Vector(_, t) if matches!(class, Class::Number | Class::Float) => {
+                self.restrict(&t, class)
+            }
+            _ if class == Class::Any => Ok(()),
+            Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..) => {
+                Err(Clash::Class(class))
+            }
+        }
+    }
+
+    /// Makes two types equal; `span` is remembered for size equations that must wait.
+    pub fn unify(&mut self, a: &Ty, b: &Ty, span: Span) -> Result<(), Clash> {
+        match (self.shallow(a), self.shallow(b)) {
+            (Ty::Meta(i), Ty::Meta(j)) if i == j => Ok(()),
+            (Ty::Meta(i), Ty::Meta(j)) => {
+                let (ci, cj) = (self.class(i), self.class(j));
+                let class = ci.meet(cj).ok_or(Clash::Class(ci))?;
+                self.fill(i, Ty::Meta(j));
+                if let Some(slot) = self.holes.get_mut(j) {
+                    *slot = Hole::Open(class);
+                }
+                Ok(())
+            }
+            (Ty::Meta(i), t) | (t, Ty::Meta(i)) => {
+                if self.occurs(i, &t) {
+                    return Err(Clash::Infinite);
+                }
+                self.restrict(&t, self.class(i))?;
+                self.fill(i, t);
+                Ok(())
+            }
+            (Ty::Scalar(s), Ty::Scalar(t)) if s == t => Ok(()),
+            (Ty::Vector(v, s), Ty::Vector(w, t)) => {
+                self.sizes.unify(&v, &w, span)?;
+                self.unify(&s, &t, span)
+            }
+            (Ty::Tuple(ts), Ty::Tuple(us)) if ts.len() == us.len() => {
+                ts.iter().zip(&us).try_for_each(|(t, u)| self.unify(t, u, span))
+            }
+            (Ty::Array(n, t), Ty::Array(m, u)) => {
+                self.unify(&t, &u, span)?;
+                self.sizes.unify(&n, &m, span)
+            }
+            (Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..), _) => Err(Clash::Type),
+        }
+    }
+
+    /// The type for an error message: holes in words, unknown sizes as `_`.
+    pub fn show(&self, ty: &Ty) -> String {
+        match self.shallow(ty) {
+            Ty::Meta(i) => match self.class(i) {
+                Class::Any => "_".to_owned(),
+                class => class.describe().to_owned(),
+            },
+            Ty::Scalar(s) => s.to_string(),
+            Ty::Vector(w, t) => format!("{}x{}", self.show(&t), self.show_size(&w)),
+            Ty::Tuple(ts) => {
+                let parts: Vec<_> = ts.iter().map(|t| self.show(t)).collect();
+                format!("({})", parts.join(", "))
+            }
+            Ty::Array(n, t) => {
+                let mut text = format!("[{}]", self.show_size(&n));
+                let _ = write!(text, "{}", self.show(&t));
+                text
+            }
+        }
+    }
+
+    /// The size for an error message.
+    pub fn show_size(&self, size: &Size) -> String {
+        let size = self.sizes.resolve(size);
+        if size.as_var().is_some_and(|v| v.starts_with('?')) {
+            return "_".to_owned();
+        }
+        let hide = |v: &str| v.starts_with('?').then(|| Size::var("_"));
+        size.substitute(&hide).to_string()
+    }
+}

@@ -1,0 +1,161 @@
+//! Names, types and sizes: from the syntax tree to the typed core.
+//!
+//! Definitions are inlined while types are inferred: a function is known at compile time wherever it
+//! is used, so it never needs a type of its own. Errors are collected, not thrown at the first.
+
+mod apply;
+mod builtins;
+mod elab;
+mod entry;
+mod env;
+mod finish;
+mod infer;
+mod ir;
+mod names;
+mod prims;
+mod sizes;
+
+use super::ast::{Decl, File, PatKind};
+use super::parser;
+use super::size::Size;
+use super::typed::Entry;
+use crate::diag::{Code, Diagnostic, Failure, Result, Severity, Source};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Sizes that general inference introduced, each with the declared size that it equals.
+pub type FreshSizes = Vec<(String, Size)>;
+
+/// Checks a whole file: its entries with their declared sizes, and everything that is wrong.
+pub fn check(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
+    let (file, mut diagnostics) = parser::parse(source);
+    if !diagnostics.is_empty() {
+        return (vec![], diagnostics);
+    }
+    let (decls, wrong) = names::resolve(source, &file);
+    if !wrong.is_empty() {
+        return (vec![], wrong);
+    }
+    let mut entries = vec![];
+    for decl in &file.decls {
+        if decl.entry {
+            let (entry, found) = entry::declared(source, &decls, decl);
+            entries.extend(entry);
+            diagnostics.extend(found);
+        } else if is_annotated(decl) {
+            diagnostics.extend(entry::definition(source, &decls, decl));
+        }
+    }
+    (entries, distinct(diagnostics))
+}
+
+/// Checks one entry with its declared sizes. The name may be left out when there is one entry.
+pub fn check_entry(source: &Arc<Source>, name: Option<&str>) -> Result<Entry> {
+    with_entry(source, name, |decls, decl| {
+        let (entry, diagnostics) = entry::declared(source, decls, decl);
+        finished(entry, diagnostics)
+    })
+}
+
+/// Checks one entry with sizes as general as its body allows. Also gives every size of the result with
+/// the declared size it equals. Where that fails, the entry has its declared sizes.
+pub fn check_entry_general(
+    source: &Arc<Source>,
+    name: Option<&str>,
+) -> Result<(Entry, FreshSizes)> {
+    with_entry(source, name, |decls, decl| {
+        let (entry, diagnostics) = entry::declared(source, decls, decl);
+        let entry = finished(entry, diagnostics)?;
+        Ok(entry::general(source, decls, decl, &entry).unwrap_or_else(|| {
+            let same = entry.sizes.iter().map(|n| (n.clone(), Size::var(n))).collect();
+            (entry, same)
+        }))
+    })
+}
+
+fn with_entry<T>(
+    source: &Arc<Source>,
+    name: Option<&str>,
+    check: impl FnOnce(&BTreeMap<&str, &Decl>, &Decl) -> Result<T>,
+) -> Result<T> {
+    let (file, diagnostics) = parser::parse(source);
+    if !diagnostics.is_empty() {
+        return Err(Failure(diagnostics));
+    }
+    let (decls, wrong) = names::resolve(source, &file);
+    if !wrong.is_empty() {
+        return Err(Failure(wrong));
+    }
+    check(&decls, find_entry(source, &file, name)?)
+}
+
+fn find_entry<'f>(source: &Arc<Source>, file: &'f File, name: Option<&str>) -> Result<&'f Decl> {
+    let entries: Vec<&Decl> = file.decls.iter().filter(|d| d.entry).collect();
+    let listed: Vec<&str> = entries.iter().map(|d| d.name.text.as_str()).collect();
+    let fail = |message: String| {
+        let mut d = Diagnostic::error(Code::NoEntry, message);
+        d.source = Some(source.clone());
+        if listed.is_empty() {
+            return d.help("mark what is to be compiled with `entry` in place of `def`");
+        }
+        d.note(format!("entries: {}", listed.join(", ")))
+    };
+    match name {
+        Some(name) => match entries.iter().find(|d| d.name.text == name) {
+            Some(decl) => Ok(decl),
+            None => {
+                let d = fail(format!("there is no entry `{name}` in {}", source.name));
+                let is_def = file.decls.iter().any(|d| d.name.text == name);
+                Err(if is_def {
+                    d.help(format!("`{name}` is a `def`; mark it with `entry`")).into()
+                } else {
+                    match names::nearest(name, listed.iter().copied()) {
+                        Some(near) => d.help(format!("did you mean `{near}`?")).into(),
+                        None => d.into(),
+                    }
+                })
+            }
+        },
+        None => match entries.as_slice() {
+            [decl] => Ok(decl),
+            [] => Err(fail(format!("{} has no entry", source.name)).into()),
+            _ => {
+                let d = fail(format!("{} has several entries", source.name));
+                Err(d.help(format!("say which: `{}:{}`", source.name, listed[0])).into())
+            }
+        },
+    }
+}
+
+fn finished(entry: Option<Entry>, diagnostics: Vec<Diagnostic>) -> Result<Entry> {
+    match entry {
+        Some(entry) => Ok(entry),
+        None => Err(Failure(distinct(diagnostics))),
+    }
+}
+
+/// Whether every parameter has a type, so that a definition can be checked by itself.
+fn is_annotated(decl: &Decl) -> bool {
+    fn typed(kind: &PatKind) -> bool {
+        match kind {
+            PatKind::Typed(..) => true,
+            PatKind::Paren(p) => typed(&p.kind),
+            PatKind::Tuple(ps) => ps.iter().all(|p| typed(&p.kind)),
+            PatKind::Name(_) | PatKind::Wild => false,
+        }
+    }
+    decl.params.iter().all(|p| typed(&p.kind))
+}
+
+/// Without repetitions: an error inside a definition would be reported at every use.
+fn distinct(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut out: Vec<Diagnostic> = vec![];
+    let place = |d: &Diagnostic| d.labels.iter().find(|l| l.primary).map(|l| l.span);
+    for d in diagnostics {
+        if !out.iter().any(|o| o.code == d.code && place(o) == place(&d) && place(&d).is_some()) {
+            out.push(d);
+        }
+    }
+    out.sort_by_key(|d| (d.severity == Severity::Warning, place(d)));
+    out
+}

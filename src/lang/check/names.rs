@@ -1,0 +1,253 @@
+//! Names of definitions: duplicates, recursion, suggestions.
+
+use crate::diag::{Code, Diagnostic, Source, Span};
+use crate::lang::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, TypeExpr, TypeKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The known name nearest to an unknown one, if it is near.
+pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let limit = (name.len() / 3).clamp(1, 3);
+    known
+        .filter(|k| k.len().abs_diff(name.len()) <= limit && *k != name)
+        .map(|k| (distance(name, k), k))
+        .filter(|(d, k)| *d <= limit && *d < k.len())
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, k)| k)
+}
+
+/// Edits that turn one word into the other; case alone counts as none.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The definitions by name, and what is wrong with their names.
+pub fn resolve<'a>(
+    source: &Arc<Source>,
+    file: &'a File,
+) -> (BTreeMap<&'a str, &'a Decl>, Vec<Diagnostic>) {
+    let mut decls: BTreeMap<&str, &Decl> = BTreeMap::new();
+    let mut diagnostics = vec![];
+    for decl in &file.decls {
+        if let Some(first) = decls.get(decl.name.text.as_str()) {
+            diagnostics.push(duplicate(source, &decl.name.text, decl.name.span, first.name.span));
+        } else {
+            decls.insert(&decl.name.text, decl);
+        }
+        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+        let binders = decl.binders.iter().map(|b| (b.text.clone(), b.span));
+        let mut bound: Vec<(String, Span)> = binders.collect();
+        decl.params.iter().for_each(|p| pattern_names(p, &mut bound));
+        for (name, span) in bound {
+            match seen.get(&name) {
+                Some(first) => diagnostics.push(duplicate(source, &name, span, *first)),
+                None => {
+                    seen.insert(name, span);
+                }
+            }
+        }
+    }
+    diagnostics.extend(recursion(source, file, &decls));
+    (decls, diagnostics)
+}
+
+fn duplicate(source: &Arc<Source>, name: &str, span: Span, first: Span) -> Diagnostic {
+    Diagnostic::error(Code::DuplicateName, format!("`{name}` is defined twice"))
+        .at(source, span, "defined again")
+        .also(first, "first defined here")
+        .help("rename one of them")
+}
+
+fn recursion(source: &Arc<Source>, file: &File, decls: &BTreeMap<&str, &Decl>) -> Vec<Diagnostic> {
+    let mut uses: BTreeMap<&str, Vec<(String, Span)>> = BTreeMap::new();
+    for decl in &file.decls {
+        let mut walk = Walk { found: vec![], local: vec![] };
+        walk.decl(decl);
+        walk.found.retain(|(name, _)| decls.contains_key(name.as_str()));
+        uses.insert(&decl.name.text, walk.found);
+    }
+    // Definitions whose uses have all been seen to end.
+    let mut finished: BTreeSet<&str> = BTreeSet::new();
+    let mut diagnostics = vec![];
+    for decl in &file.decls {
+        let mut path: Vec<(&str, usize)> = vec![(&decl.name.text, 0)];
+        while let Some((name, next)) = path.last_mut() {
+            let current: &str = name;
+            let used = uses.get(current).and_then(|u| u.get(*next));
+            *next += 1;
+            match used {
+                None => {
+                    finished.insert(current);
+                    path.pop();
+                }
+                Some((used, span)) => {
+                    if finished.contains(used.as_str()) {
+                        continue;
+                    }
+                    let open = path.iter().position(|(p, _)| p == used);
+                    match (open, decls.get_key_value(used.as_str())) {
+                        (Some(i), _) => {
+                            let mut cycle: Vec<&str> = path[i..].iter().map(|(p, _)| *p).collect();
+                            cycle.push(used);
+                            let d = Diagnostic::error(Code::Recursion, format!("`{used}` is defined by itself"))
+                                .at(source, *span, "this use closes the circle")
+                                .help("definitions are inlined, so they cannot be recursive; use `loop` or `iterate`");
+                            diagnostics.push(if cycle.len() > 2 {
+                                d.note(cycle.join(" uses "))
+                            } else {
+                                d
+                            });
+                        }
+                        (None, Some((key, _))) => path.push((key, 0)),
+                        (None, None) => {}
+                    }
+                }
+            }
+        }
+    }
+    diagnostics
+}
+
+/// The names that a pattern binds.
+pub fn pattern_names(pat: &Pat, names: &mut Vec<(String, Span)>) {
+    match &pat.kind {
+        PatKind::Name(name) => names.push((name.clone(), pat.span)),
+        PatKind::Wild => {}
+        PatKind::Tuple(parts) => parts.iter().for_each(|p| pattern_names(p, names)),
+        PatKind::Paren(p) | PatKind::Typed(p, _) => pattern_names(p, names),
+    }
+}
+
+/// Collects the free names of expressions.
+struct Walk {
+    found: Vec<(String, Span)>,
+    local: Vec<String>,
+}
+
+impl Walk {
+    fn decl(&mut self, decl: &Decl) {
+        self.local.extend(decl.binders.iter().map(|b| b.text.clone()));
+        decl.params.iter().for_each(|p| self.types_of(p));
+        decl.params.iter().for_each(|p| self.bind(p));
+        if let Some(ty) = &decl.result {
+            self.ty(ty);
+        }
+        self.expr(&decl.body);
+    }
+
+    fn bind(&mut self, pat: &Pat) {
+        let mut names = vec![];
+        pattern_names(pat, &mut names);
+        self.local.extend(names.into_iter().map(|(name, _)| name));
+    }
+
+    fn types_of(&mut self, pat: &Pat) {
+        match &pat.kind {
+            PatKind::Name(_) | PatKind::Wild => {}
+            PatKind::Tuple(parts) => parts.iter().for_each(|p| self.types_of(p)),
+            PatKind::Paren(p) => self.types_of(p),
+            PatKind::Typed(p, ty) => {
+                self.types_of(p);
+                self.ty(ty);
+            }
+        }
+    }
+
+    fn ty(&mut self, ty: &TypeExpr) {
+        match &ty.kind {
+            TypeKind::Scalar(_) | TypeKind::Vector(..) => {}
+            TypeKind::Tuple(ts) => ts.iter().for_each(|t| self.ty(t)),
+            TypeKind::Paren(t) => self.ty(t),
+            TypeKind::Array(n, t) => {
+                self.expr(n);
+                self.ty(t);
+            }
+        }
+    }
+
+    /// Walks `e` with the names of these patterns bound.
+    fn within(&mut self, patterns: &[&Pat], e: &Expr) {
+        let depth = self.local.len();
+        patterns.iter().for_each(|p| self.bind(p));
+        self.expr(e);
+        self.local.truncate(depth);
+    }
+
+    fn expr(&mut self, e: &Expr) {
+        match &e.kind {
+            ExprKind::Name(name) => {
+                if !self.local.contains(name) {
+                    self.found.push((name.clone(), e.span));
+                }
+            }
+            ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Section(_) => {}
+            ExprKind::Tuple(parts) => parts.iter().for_each(|p| self.expr(p)),
+            ExprKind::Paren(x)
+            | ExprKind::Proj(x, _)
+            | ExprKind::Unary(_, x)
+            | ExprKind::SectionLeft(x, _)
+            | ExprKind::SectionRight(_, x) => self.expr(x),
+            ExprKind::Apply(f, args) => {
+                self.expr(f);
+                args.iter().for_each(|a| self.expr(a));
+            }
+            ExprKind::Lambda(params, body) => {
+                params.iter().for_each(|p| self.types_of(p));
+                self.within(&params.iter().collect::<Vec<_>>(), body);
+            }
+            ExprKind::Let { pat, params, ty, value, body } => {
+                self.types_of(pat);
+                params.iter().for_each(|p| self.types_of(p));
+                if let Some(ty) = ty {
+                    self.ty(ty);
+                }
+                self.within(&params.iter().collect::<Vec<_>>(), value);
+                self.within(&[pat], body);
+            }
+            ExprKind::If(c, a, b) => [c, a, b].into_iter().for_each(|x| self.expr(x)),
+            ExprKind::Loop { pat, init, form, body } => {
+                self.types_of(pat);
+                self.expr(init);
+                match form {
+                    LoopForm::While(cond) => self.within(&[pat], cond),
+                    LoopForm::For(name, bound) => {
+                        self.expr(bound);
+                        self.local.push(name.text.clone());
+                        self.within(&[pat], body);
+                        self.local.pop();
+                        return;
+                    }
+                }
+                self.within(&[pat], body);
+            }
+            ExprKind::Index(a, indices) => {
+                self.expr(a);
+                indices.iter().for_each(|i| self.expr(i));
+            }
+            ExprKind::Binary(_, a, b) | ExprKind::Pipe(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Compose { first, second } => {
+                self.expr(first);
+                self.expr(second);
+            }
+            ExprKind::Ascribe(x, ty) => {
+                self.expr(x);
+                self.ty(ty);
+            }
+        }
+    }
+}

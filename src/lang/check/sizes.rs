@@ -1,0 +1,191 @@
+//! Equations between sizes, and what must divide what.
+//!
+//! An unknown size is a variable whose name starts with `?`. An equation is solved for an unknown that
+//! occurs in it once and linearly; one that cannot be solved yet waits until more is known.
+
+use super::infer::Clash;
+use crate::diag::Span;
+use crate::lang::size::{Atom, Size};
+use std::collections::BTreeMap;
+
+/// `dividend` is a multiple of `divisor`, because of what stands at `span`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Divides {
+    /// What is divided.
+    pub dividend: Size,
+    /// By what.
+    pub divisor: Size,
+    /// Why.
+    pub span: Span,
+}
+
+/// What is known about the unknown sizes.
+#[derive(Clone, Debug, Default)]
+pub struct SizeVars {
+    count: usize,
+    solved: BTreeMap<String, Size>,
+    /// Unknowns that are axes of the entry's parameters: others are solved for first.
+    axes: Vec<String>,
+    /// Rigid unknowns: they stand for the length inside an `iterate`.
+    rigid: Vec<String>,
+    waiting: Vec<(Size, Size, Span)>,
+    /// What must divide what.
+    pub divides: Vec<Divides>,
+}
+
+impl SizeVars {
+    fn next(&mut self) -> String {
+        self.count += 1;
+        format!("?{}", self.count)
+    }
+
+    /// A fresh unknown.
+    pub fn fresh(&mut self) -> Size {
+        Size::var(&self.next())
+    }
+
+    /// A fresh unknown for an axis of a parameter; gives its name.
+    pub fn fresh_axis(&mut self) -> String {
+        let name = self.next();
+        self.axes.push(name.clone());
+        name
+    }
+
+    /// A fresh size that no equation may determine.
+    pub fn fresh_rigid(&mut self) -> String {
+        let name = self.next();
+        self.rigid.push(name.clone());
+        name
+    }
+
+    /// Gives an unknown (or rigid) size its value.
+    pub fn assign(&mut self, name: &str, value: Size) {
+        self.solved.insert(name.to_owned(), value);
+    }
+
+    /// Replaces what is known, until nothing is.
+    pub fn resolve(&self, size: &Size) -> Size {
+        let mut size = size.clone();
+        // The solved form has no cycles; the bound only guards against a mistake here.
+        for _ in 0..=self.solved.len() {
+            let next = size.substitute(&|v| self.solved.get(v).cloned());
+            if next == size {
+                break;
+            }
+            size = next;
+        }
+        size
+    }
+
+    fn is_unknown(&self, name: &str) -> bool {
+        name.starts_with('?') && !self.rigid.iter().any(|r| r == name)
+    }
+
+    /// Whether unknowns are left in a resolved size.
+    pub fn has_unknowns(&self, size: &Size) -> bool {
+        size.variables().iter().any(|v| self.is_unknown(v))
+    }
+
+    /// The exact quotient; demands that it is one.
+    pub fn quotient(&mut self, dividend: &Size, divisor: &Size, span: Span) -> Size {
+        let (dividend, divisor) = (self.resolve(dividend), self.resolve(divisor));
+        let demand = Divides { dividend: dividend.clone(), divisor: divisor.clone(), span };
+        self.divides.push(demand);
+        dividend.div(&divisor)
+    }
+
+    /// Makes two sizes equal, now or later.
+    pub fn unify(&mut self, a: &Size, b: &Size, span: Span) -> Result<(), Clash> {
+        let (a, b) = (self.resolve(a), self.resolve(b));
+        if a == b {
+            return Ok(());
+        }
+        let difference = a.sub(&b);
+        if difference.is_zero() {
+            return Ok(());
+        }
+        if !self.has_unknowns(&difference) || difference.overflowed() {
+            return Err(Clash::Size(a, b));
+        }
+        match self.solve(&difference) {
+            Some((name, value, demand)) => {
+                if let Some((dividend, divisor)) = demand {
+                    self.divides.push(Divides { dividend, divisor, span });
+                }
+                self.solved.insert(name, value);
+            }
+            None => self.waiting.push((a, b, span)),
+        }
+        Ok(())
+    }
+
+    /// Solves `difference = 0` for an unknown: its name, its value, and what must divide for that.
+    #[allow(clippy::type_complexity)]
+    fn solve(&self, difference: &Size) -> Option<(String, Size, Option<(Size, Size)>)> {
+        let mut best = None;
+        for (monomial, coefficient) in &difference.0 {
+            for (atom, exponent) in monomial {
+                let Atom::Var(name) = atom else { continue };
+                let mut others = difference.clone();
+                others.0.remove(monomial);
+                if *exponent != 1 || !self.is_unknown(name) || others.mentions(name) {
+                    continue;
+                }
+                let mut factor = monomial.clone();
+                factor.remove(atom);
+                let factor = Size([(factor, *coefficient)].into());
+                // An unknown factor may be zero or be found later.
+                if self.has_unknowns(&factor) {
+                    continue;
+                }
+                let others = others.neg();
+                let value = others.div(&factor);
+                let demand = (!others.is_multiple_of(&factor)).then(|| (others, factor));
+                let age: usize = name[1..].parse().unwrap_or(0);
+                let rank = (self.axes.contains(name), demand.is_some(), std::cmp::Reverse(age));
+                if best.as_ref().is_none_or(|(r, _)| rank < *r) {
+                    best = Some((rank, (name.clone(), value, demand)));
+                }
+            }
+        }
+        if let Some((_, solution)) = best {
+            return Some(solution);
+        }
+        // An unknown under a quotient: multiply by the denominator and try again.
+        let denominator =
+            difference.0.keys().flat_map(|m| m.keys()).find_map(|atom| match atom {
+                Atom::Quot(p, q) if self.has_unknowns(p) && !self.has_unknowns(q) => {
+                    Some((**q).clone())
+                }
+                Atom::Quot(..) | Atom::Var(_) => None,
+            })?;
+        let scaled = difference.mul(&denominator);
+        if scaled == *difference { None } else { self.solve(&scaled) }
+    }
+
+    /// Whether an unknown that is older than a rigid size was made to depend on it.
+    pub fn escapes(&self, rigid: &str) -> bool {
+        let age = |name: &str| name[1..].parse::<usize>().unwrap_or(0);
+        let mut older = self.solved.keys().filter(|name| age(name) < age(rigid));
+        older.any(|name| self.resolve(&Size::var(name)).mentions(rigid))
+    }
+
+    /// Tries the waiting equations again until none moves. Gives those that are false or remain.
+    pub fn settle(&mut self) -> Vec<(Size, Size, Span)> {
+        let mut wrong = vec![];
+        loop {
+            let waiting = std::mem::take(&mut self.waiting);
+            let before = (waiting.len(), self.solved.len());
+            for (a, b, span) in waiting {
+                if self.unify(&a, &b, span).is_err() {
+                    wrong.push((self.resolve(&a), self.resolve(&b), span));
+                }
+            }
+            if before == (self.waiting.len(), self.solved.len()) || self.waiting.is_empty() {
+                break;
+            }
+        }
+        wrong.extend(std::mem::take(&mut self.waiting));
+        wrong
+    }
+}

@@ -1,0 +1,156 @@
+//! Example programs: each pattern appears in at least one of them, and all of them check.
+
+use crate::diag::Source;
+use crate::lang::{check, check_entry, check_entry_general};
+
+/// Programs of the size people write.
+pub const PROGRAMS: &[&str] = &[
+    // From the language's description.
+    "-- Sum of absolute values (BLAS asum).
+entry asum [n] (xs: [n]f32) : f32 =
+  xs |> map abs |> reduce (+) 0
+
+-- y = alpha*A*x + beta*y
+def dot [n] (xs: [n]f32) (ys: [n]f32) : f32 = reduce (+) 0 (map2 (*) xs ys)
+entry gemv [n][m] (A: [n][m]f32) (x: [m]f32) (y: [n]f32) (alpha: f32) (beta: f32) : [n]f32 =
+  map2 (\\row yi -> alpha * dot row x + beta * yi) A y
+",
+    "def dot xs ys = reduce (+) 0 (map2 (*) xs ys)
+entry gemm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) (C: [n][m]f32) (alpha: f32) (beta: f32) : [n][m]f32 =
+  map2 (\\a c -> map2 (\\b x -> alpha * dot a b + beta * x) (transpose B) c) A C
+",
+    "entry nbody [n] (xs: [n]f32) (ms: [n]f32) : [n]f32 =
+  map (\\x -> reduce (+) 0 (map2 (\\y m -> let d = y - x in m * d * rsqrt (d * d + 0.01)) xs ms)) xs
+",
+    "-- trailing things
+entry shapes [n][m] (xs: [n]f32) (xss: [n][m]f32) (is: [m]i32) (bs: [n]bool) -- here
+  : ([n]f32, [m]i32, [n*m]f32, [m][n]f32, [n]f32, [m]f32, [n]f32, [2*n]f32, [n]f32, [n]f32) =
+  let (a, b) = unzip (zip xs (map f32.i32 (iota n)))
+  let c = replicate m 1 -- ones
+  let (d, e, f) = unzip3 (zip3 xs xs bs)
+  in
+  ( map2 (+) a b
+  , map2 (+) c is
+  , join xss
+  , transpose xss
+  , reverse d
+  , gather xs is
+  , scatter xs is (replicate m 0.5)
+  , concat xs xs
+  , rotate 1 e
+  , map3 (\\x y z -> if z then x else y) xs xs f
+  )
+",
+    "entry stencil [n] (xs: [n]f32) : [n]f32 =
+  xs |> pad 1 1 clamp |> slide 3 1 |> map (\\w -> (w[0] + w[1] + w[2]) / 3)
+entry stencil2 [n] (xs: [n]f32) : [n]f32 = pad 1 1 0 xs |> slide 3 1 |> map (reduce (+) 0)
+entry wrapped [n] (xs: [n]f32) : [n+2]f32 = pad 0 2 wrap xs
+entry mirrored [n] (xs: [n]f32) : [n + 2]f32 = pad 2 0 mirror xs
+entry blur [n][m] (a: [n][m]f32) : [n][m]f32 =
+  a |> map (pad 1 1 clamp) |> pad 1 1 clamp |> map (slide 3 1) |> slide 3 1 |> map transpose
+    |> map (map (\\w -> reduce max f32.lowest (join w)))
+",
+    "entry parts [n] (xs: [4*n]f32) : [4]f32 = reducePart (+) 0 4 xs
+entry sums [n] (xs: [n]i64) : [n]i64 = scan (+) 0 xs
+entry hist [n] (is: [n]i32) : [16]i32 = histogram (+) 0 16 is (map (\\_ -> 1) is)
+entry best [n] (xs: [n]f32) : (f32, i32) =
+  reduce_comm (\\(a, i) (b, j) -> if a > b then (a, i) else (b, j)) (f32.lowest, -1) (zip xs (iota n))
+entry gen [n] : [n]f32 = generate n (\\i -> f32.i32 i ** 2)
+entry ends [n] (xs: [n+4]f32) : ([4]f32, [n]f32) = (take 4 xs, drop 4 xs)
+entry halves [n] (xs: [64*n]f32) : [n]f32 =
+  iterate 6 (\\ys -> split 2 ys |> map (reduce (+) 0)) xs
+entry steps [n] (xs: [n]f32) (k: i32) : [n]f32 =
+  loop (acc = xs) for i < k do map (* 2) acc
+entry newton (x: f32) : f32 = loop (y = 1) while abs (y * y - x) > 1e-6f32 do (y + x / y) / 2
+entry pairs (x: i32) : (i32, i32) = loop (a, b) = (0, 1) for i < x do (b, a + b)
+entry relaxed [n] (xs: [n]f32) : [n]f32 = iterate 10 (\\ys -> map2 (+) ys xs) xs
+entry bag [n] (xs: [n]f32) : f32 = reduce (+) 0 (reorder xs)
+",
+    "entry scalars (x: f32) (y: f32) (i: i32) (b: bool) : (f32, i32, bool) =
+  let r = min x y + max x y - sqrt x * rsqrt y / exp x + log y ** pow x 2
+  let s = sin x + cos x + tan x + atan x + atan2 x y + floor x + ceil x + round x
+  let t = fma x y r + sign x + clamp x 0 1 + select b x y
+  let u = -i % 3 + i32.f32 x + abs (i - 0x1f)
+  in (r + s + t, u, !b && x <= y || x != y && i >= 3 && i == 4 || x < y)
+entry names [n] (xs: [n]f32) : f32 =
+  let inc = (+ 1)
+  let half x = x / 2
+  let both = inc >-> half
+  let other = inc <-< half
+  in reduce (+) 0 (map (both >-> other >-> (2 -)) xs) / f32.i64 (n : i64)
+def square x = x * x
+def apply f x = f x
+def norm = map square >-> reduce (+) 0 >-> sqrt
+entry higher [n][m] (xss: [n][m]f32) : [n]f32 = map norm xss |> map (apply square)
+entry sums [n][m] (xss: [n][m]f32) : [n]f32 = map (reduce (+) 0) xss
+entry at [n][m] (xss: [n][m]f32) (t: (i32, (f32, u8))) : f32 = xss[0, t.0] + xss[1][0] + t.1.0
+",
+    "entry dotWrg [n] (xs: [n]f32) (ys: [n]f32) : [n/1024]f32 =
+  zip xs ys |> split 1024
+    |> mapWrg 0 (\\chunk ->
+         chunk |> split 16
+           |> toLocal (mapLcl 0 (reduceSeq (\\acc (x, y) -> acc + x * y) 0))
+           |> reduceUnroll (+) 0)
+entry vec [n] (xs: [4*n]f32) : [4*n]f32 =
+  xs |> asVector 4 |> mapGlb 0 (vectorize 4 (* 2)) |> asScalar
+entry vsum [n] (xs: [4*n]f32) : f32 =
+  xs |> asVector 4 |> reduceSeq (vectorize 4 (+)) 0 |> (\\v -> reduceSeq (+) 0 (asScalar (replicate 1 v)))
+entry vsum2 [n] (z: f32) (xs: [4*n]f32) (ys: [4*n]f32) : f32 =
+  zip xs ys |> asVector 4 |> reduceSeq (\\acc (x, y) -> acc + x * y) z |> (\\v -> reduceSeq (+) 0 (asScalar (replicate 1 v)))
+entry lanes [n] (xs: [32*n]f32) : [32*n]f32 =
+  xs |> split 32 |> split 1 |> mapWrg 0 (mapWarp (mapLane (+ 1)) >-> id) |> join |> join
+",
+    "entry lows [n] (xs: [n][8]f32) : [n][8]f32 =
+  mapGlb 1 (mapGlb 0 (mapSeq (\\x -> x + 1) >-> toGlobal (mapUnroll id)) >-> id) (map (split 8) xs) |> map join
+entry strides [n] (xs: [4*n]f32) : [4*n]f32 = xs |> reorderStride 4 |> toPrivate (mapSeq (+ 1)) |> scanSeq (+) 0
+entry its [n] (xs: [8*n]f32) : [n]f32 = iterateSeq 3 (split 2 >-> mapSeq (reduceSeq (+) 0)) xs
+",
+];
+
+#[test]
+fn programs_check() {
+    for program in PROGRAMS {
+        let (entries, diagnostics) = check(&Source::new("p.pat", *program));
+        assert!(diagnostics.is_empty(), "{program}\n{diagnostics:#?}");
+        assert_eq!(entries.len(), program.matches("entry ").count(), "{program}");
+    }
+}
+
+#[test]
+fn general_sizes_of_a_square_product() {
+    let source = Source::new(
+        "p.pat",
+        "entry mm [n] (A: [n][n]f32) (B: [n][n]f32) : [n][n]f32 =
+           map (\\a -> map (\\b -> reduce (+) 0 (map2 (*) a b)) (transpose B)) A",
+    );
+    let (entry, sizes) = check_entry_general(&source, None).unwrap();
+    let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
+    assert_eq!(types, ["[n][n_1]f32", "[n_1][n_2]f32"]);
+    assert_eq!(entry.body.ty.to_string(), "[n][n_2]f32");
+    assert_eq!(entry.sizes, ["n", "n_1", "n_2"]);
+    assert!(sizes.iter().all(|(_, s)| s.to_string() == "n"));
+    let declared = check_entry(&source, None).unwrap();
+    assert_eq!(declared.body.ty.to_string(), "[n][n]f32");
+}
+
+#[test]
+fn every_program_has_a_general_form() {
+    for program in PROGRAMS {
+        let source = Source::new("p.pat", *program);
+        for entry in check(&source).0 {
+            let (general, sizes) = check_entry_general(&source, Some(&entry.name)).unwrap();
+            assert_eq!(general.params.len(), entry.params.len());
+            assert_eq!(general.sizes.len(), sizes.len());
+        }
+    }
+}
+
+#[test]
+fn iterate_changes_lengths() {
+    let text =
+        "entry f [n] (xs: [n]f32) : [n/8]f32 = iterate 3 (split 2 >-> map (reduce (+) 0)) xs";
+    let entry = check_entry(&Source::new("p.pat", text), None).unwrap();
+    assert_eq!(entry.body.ty.to_string(), "[n/8]f32");
+    let demands: Vec<_> = entry.divides.iter().map(|(a, b, _)| format!("{b} | {a}")).collect();
+    assert_eq!(demands, ["8 | n"]);
+}
