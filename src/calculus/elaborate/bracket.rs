@@ -5,8 +5,7 @@
 //! variables it captures as the left component of its argument.
 
 use super::build::{
-    Built, bang, bimap, compose, distl_after, elements, fork, map, proj, scalar_const,
-    zip_after,
+    Built, bang, bimap, compose, distl_after, elements, fork, map, proj, scalar_const, zip_after,
 };
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::sizes::nest;

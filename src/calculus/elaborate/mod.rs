@@ -18,6 +18,8 @@ mod patterns;
 mod sizes;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod texts;
 
 use super::size::SizeEnv;
 use super::term::Term;
