@@ -58,10 +58,7 @@ impl Size {
 
     /// A size parameter.
     pub fn var(name: &str) -> Size {
-        Size(BTreeMap::from([(
-            Monomial::from([(Atom::Var(name.to_owned()), 1)]),
-            1,
-        )]))
+        Size(BTreeMap::from([(Monomial::from([(Atom::Var(name.to_owned()), 1)]), 1)]))
     }
 
     /// The size variable that stands for the current length inside the `i`th `iterate` of an entry.
