@@ -1,5 +1,8 @@
 //! The closed, point-free calculus: sizes, types, scalar leaves, terms. Knows nothing of egg.
 
+#[doc(hidden)]
+pub mod arbitrary;
+pub mod elaborate;
 pub mod eval;
 pub mod interp;
 pub mod scalar;

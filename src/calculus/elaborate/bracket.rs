@@ -1,0 +1,442 @@
+//! Bracket abstraction: an expression in an environment becomes a closed function from it.
+//!
+//! The environment is a nested pair of the variables in scope ([`Layout`]). Each part is compiled from
+//! the environment of its surroundings and projects what it uses; a function under a pattern gets the
+//! variables it captures as the left component of its argument.
+
+use super::build::{
+    Built, bang, bimap, compose, distl_after, elements, fork, map, proj, scalar_const, zip_after,
+};
+use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
+use super::sizes::nest;
+use super::{inner_problem, leaf, lift, problem};
+use crate::calculus::scalar::ScalarFn;
+use crate::calculus::size::Size;
+use crate::calculus::term::{MapKind, Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+use crate::diag::{Code, Failure, Result, Span};
+use crate::lang::typed::Prim;
+
+/// How a pattern maps, if it does.
+pub(super) fn map_kind(prim: Prim) -> Option<MapKind> {
+    Some(match prim {
+        Prim::Map => MapKind::Plain,
+        Prim::MapWrg(d) => MapKind::Wrg(d),
+        Prim::MapLcl(d) => MapKind::Lcl(d),
+        Prim::MapGlb(d) => MapKind::Glb(d),
+        Prim::MapSeq => MapKind::Seq,
+        Prim::MapUnroll => MapKind::Unroll,
+        Prim::MapWarp => MapKind::Warp,
+        Prim::MapLane => MapKind::Lane,
+        _ => return None,
+    })
+}
+
+/// Compiles expressions; its state is the supply of names for holes.
+pub(super) struct Bracket {
+    pub(super) next: u32,
+}
+
+/// A term error here means that the checker and the calculus disagree on a type.
+pub(super) fn at(span: Span) -> impl Fn(TypeError) -> Failure {
+    move |e| inner_problem(&format!("elaboration does not type-check: {e}"), span)
+}
+
+pub(super) fn not_yet(text: &str, span: Span) -> Failure {
+    problem(Code::NotYetCompiled, text, span).into()
+}
+
+impl Bracket {
+    /// The expression as a function from the environment.
+    pub(super) fn term(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
+        if e.ty.is_scalar() {
+            self.scalar(e, env)
+        } else {
+            self.node(e, env)
+        }
+    }
+
+    /// A scalar expression: one leaf after what it needs.
+    fn scalar(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
+        if leaf::only_arranges(e) {
+            return self.node(e, env);
+        }
+        let mut next = self.next;
+        let mut fresh = || {
+            next += 1;
+            Var(next - 1)
+        };
+        let mut holes = leaf::Holes::new(&mut fresh);
+        let rest = leaf::take_out(e, &mut holes);
+        let found = std::mem::take(&mut holes.found);
+        self.next = next;
+        if let (Kind::Var(v), [(hole, _)]) = (&rest.kind, found.as_slice())
+            && v == hole
+        {
+            return self.node(e, env);
+        }
+        let built = at(e.span);
+        if found.is_empty() && env.ty().is_scalar() {
+            return leaf_of(&rest, env);
+        }
+        let mut used = rest.free();
+        for (v, _) in &found {
+            used.remove(v);
+        }
+        if found.is_empty() && used.is_empty() {
+            let body = leaf::body(&rest, &Layout::Unit).ok_or_else(|| not_scalar(e.span))?;
+            return scalar_const(&e.ty, &body, &env.ty()).map_err(built);
+        }
+        // What the leaf takes, in the order of the environment.
+        let mut items: Vec<(usize, Layout, Term)> = vec![];
+        for (v, hole) in &found {
+            let term = self.node(hole, env)?;
+            items.push((
+                place(env, &hole.free()),
+                Layout::Var(*v, hole.ty.clone()),
+                term,
+            ));
+        }
+        if !used.is_empty() {
+            let projected = project(env, &used).map_err(&built)?;
+            items.push((place(env, &used), env.restrict(&used), projected));
+        }
+        items.sort_by_key(|(place, ..)| *place);
+        let (layouts, terms): (Vec<_>, Vec<_>) =
+            items.into_iter().map(|(_, l, t)| (l, Ok(t))).unzip();
+        let layout = nest(layouts, Layout::pair).unwrap_or(Layout::Unit);
+        let unit = || bang(&env.ty());
+        let argument = nest(terms, |a: Built, b: Built| fork(&a?, &b?)).unwrap_or_else(unit);
+        let argument = argument.map_err(&built)?;
+        compose(&leaf_of(&rest, &layout)?, &argument).map_err(built)
+    }
+
+    /// The outermost construct, its parts compiled from the environment.
+    fn node(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
+        let built = at(e.span);
+        let dom = env.ty();
+        match &e.kind {
+            Kind::Unit => bang(&dom).map_err(built),
+            Kind::Var(v) => project(env, &Vars::from([*v])).map_err(built),
+            Kind::Input(name) => {
+                let tys = vec![dom, e.ty.clone()];
+                Term::new(Op::Input(name.clone()), vec![], tys, vec![]).map_err(built)
+            }
+            Kind::Lit(_) if !e.ty.is_scalar() => {
+                let Kind::Lit(lit) = &e.kind else {
+                    return Err(not_scalar(e.span));
+                };
+                let scalar = Ex::new(Kind::Lit(*lit), Ty::Scalar(lit.ty), e.span);
+                let scalar = self.term(&scalar, env)?;
+                splat(&scalar, &e.ty).map_err(built)
+            }
+            Kind::Lit(_) | Kind::ScalarInput(..) | Kind::Size(_) => {
+                let body = leaf::body(e, &Layout::Unit).ok_or_else(|| not_scalar(e.span))?;
+                scalar_const(&e.ty, &body, &dom).map_err(built)
+            }
+            Kind::Pair(a, b) => {
+                let (a, b) = (self.term(a, env)?, self.term(b, env)?);
+                fork(&a, &b).map_err(built)
+            }
+            Kind::Proj(a, second) => {
+                let a = self.term(a, env)?;
+                let p = proj(&a.ty().cod, *second).map_err(&built)?;
+                compose(&p, &a).map_err(built)
+            }
+            Kind::Index(a, i) => {
+                let (a, i) = (self.term(a, env)?, self.term(i, env)?);
+                let both = fork(&a, &i).map_err(&built)?;
+                let (n, t) = elements(&a.ty().cod).map_err(&built)?;
+                let tys = vec![t, i.ty().cod.clone()];
+                apply(Op::Index, vec![n], tys, vec![], &both).map_err(built)
+            }
+            Kind::Op(_, es) => self.vector_op(e, es, env),
+            Kind::If(c, t, f) => {
+                let used = e.free();
+                let inner = env.restrict(&used);
+                let (c, t, f) = (
+                    self.term(c, &inner)?,
+                    self.term(t, &inner)?,
+                    self.term(f, &inner)?,
+                );
+                let cond = Term::new(Op::Cond, vec![], vec![], vec![c, t, f]).map_err(&built)?;
+                compose(&cond, &project(env, &used).map_err(&built)?).map_err(built)
+            }
+            Kind::Let(p, v, b) => {
+                let value = self.term(v, env)?;
+                let mut used = b.free();
+                for (v, _) in p.vars() {
+                    used.remove(&v);
+                }
+                let inner = Layout::pair(env.restrict(&used), p.clone());
+                let body = self.term(b, &inner)?;
+                let argument = with(env, &used, &value).map_err(&built)?;
+                compose(&body, &argument).map_err(built)
+            }
+            Kind::For(init, bound, index, acc, body) => {
+                self.fold_loop(init, bound, [acc, index], body, e, env)
+            }
+            Kind::While(..) => Err(not_yet(
+                "a `while` loop whose state is not scalar, or that reads arrays at what it computes",
+                e.span,
+            )),
+            Kind::Map(prim, f, arrays) => self.map(*prim, f, arrays, e, env),
+            Kind::Prim(prim, funs, sizes, args) => self.prim(*prim, funs, sizes, args, e, env),
+        }
+    }
+
+    fn map(&mut self, prim: Prim, f: &Lambda, arrays: &[Ex], e: &Ex, env: &Layout) -> Result<Term> {
+        let built = at(e.span);
+        let kind = map_kind(prim).ok_or_else(|| inner_problem("not a map", e.span))?;
+        let (n, _) = elements(&e.ty).map_err(&built)?;
+        let captured = f.captures();
+        let terms = arrays
+            .iter()
+            .map(|a| self.term(a, env))
+            .collect::<Result<Vec<_>>>()?;
+        let zipped = |ts: Vec<Term>| {
+            nest(ts.into_iter().map(Ok).collect(), |a: Built, b: Built| {
+                zip_after(&fork(&a?, &b?)?)
+            })
+            .unwrap_or_else(|| Err(TypeError("a map over nothing".to_owned())))
+        };
+        let layouts = |ls: Vec<Layout>| {
+            nest(ls, |a, b| Layout::Pair(Box::new(a), Box::new(b))).unwrap_or(Layout::Unit)
+        };
+        let (layout, array) = if captured.is_empty() {
+            (layouts(f.params.clone()), zipped(terms))
+        } else {
+            // Arrays that do not vary with the environment go with what is captured, so that the
+            // two can become a `cross`; the others are zipped to them.
+            let parts = f.params.iter().cloned().zip(terms).zip(arrays);
+            let (fixed, varying): (Vec<_>, Vec<_>) = parts.partition(|(_, a)| a.free().is_empty());
+            let split = |ps: Vec<((Layout, Term), &Ex)>| -> (Vec<Layout>, Vec<Term>) {
+                ps.into_iter().map(|(p, _)| p).unzip()
+            };
+            let ((fixed, fixed_terms), (varying, varying_terms)) = (split(fixed), split(varying));
+            let held = |inner: Layout| Layout::pair(env.restrict(&captured), inner);
+            let distributed =
+                |ts| with(env, &captured, &zipped(ts)?).and_then(|both| distl_after(&both));
+            match (fixed.is_empty(), varying.is_empty()) {
+                (true, _) => (held(layouts(varying)), distributed(varying_terms)),
+                (_, true) => (held(layouts(fixed)), distributed(fixed_terms)),
+                (false, false) => {
+                    let layout = Layout::pair(held(layouts(fixed)), layouts(varying));
+                    let array = distributed(fixed_terms)
+                        .and_then(|d| zip_after(&fork(&d, &zipped(varying_terms)?)?));
+                    (layout, array)
+                }
+            }
+        };
+        let array = array.map_err(&built)?;
+        let body = self.term(&f.body, &layout)?;
+        match kind {
+            MapKind::Plain => lift::map_over(&n, &body, &array).map_err(built),
+            _ => compose(&map(kind, &n, &body).map_err(&built)?, &array).map_err(built),
+        }
+    }
+
+    /// A loop that reads arrays at what it counts is a fold over the counter.
+    fn fold_loop(
+        &mut self,
+        init: &Ex,
+        bound: &Ex,
+        [acc, index]: [&Layout; 2],
+        body: &Ex,
+        e: &Ex,
+        env: &Layout,
+    ) -> Result<Term> {
+        let count = match &bound.kind {
+            Kind::Size(n) => Some(n.clone()),
+            Kind::Lit(l) => l
+                .as_int()
+                .map(|n| Size::constant(u64::try_from(n).unwrap_or(0))),
+            _ => None,
+        };
+        let Some(n) = count.filter(|_| init.ty.is_scalar()) else {
+            return Err(not_yet(
+                "a loop whose state is not scalar, or that reads arrays and whose bound is computed",
+                e.span,
+            ));
+        };
+        let ty = Ty::array(&n, &bound.ty);
+        let counter = Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n], vec![]), ty, e.span);
+        let step = Lambda {
+            params: vec![acc.clone(), index.clone()],
+            body: Box::new(body.clone()),
+        };
+        let args = [init.clone(), counter];
+        self.prim(Prim::ReduceSeq, &[step], &[], &args, e, env)
+    }
+
+    /// A function that may mention nothing but its parameters.
+    pub(super) fn closed(&mut self, f: &Lambda, what: &str, span: Span) -> Result<Term> {
+        if !f.captures().is_empty() {
+            let text = format!("{what} that mentions variables of an enclosing function");
+            return Err(not_yet(&text, span));
+        }
+        let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
+        let layout = nest(f.params.clone(), pair).unwrap_or(Layout::Unit);
+        self.term(&f.body, &layout)
+    }
+
+    /// A value that may mention nothing but inputs.
+    pub(super) fn initial(&mut self, z: &Ex) -> Result<Term> {
+        if !z.free().is_empty() {
+            let text = "an initial value that mentions variables of an enclosing function";
+            return Err(not_yet(text, z.span));
+        }
+        self.term(z, &Layout::Unit)
+    }
+
+    /// `f x` with what `f` captures: the function, and its argument from the environment.
+    pub(super) fn applied(
+        &mut self,
+        f: &Lambda,
+        args: &[Ex],
+        env: &Layout,
+        span: Span,
+    ) -> Result<(Term, Term)> {
+        let built = at(span);
+        let captured = f.captures();
+        let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
+        let params = nest(f.params.clone(), pair).unwrap_or(Layout::Unit);
+        let body = self.term(&f.body, &Layout::pair(env.restrict(&captured), params))?;
+        let terms = args
+            .iter()
+            .map(|a| self.term(a, env))
+            .collect::<Result<Vec<_>>>()?;
+        let all = nest(terms.into_iter().map(Ok).collect(), |a: Built, b: Built| {
+            fork(&a?, &b?)
+        })
+        .unwrap_or_else(|| bang(&env.ty()))
+        .map_err(&built)?;
+        let argument = with(env, &captured, &all).map_err(built)?;
+        Ok((body, argument))
+    }
+
+    /// A scalar operation on vectors.
+    fn vector_op(&mut self, e: &Ex, es: &[Ex], env: &Layout) -> Result<Term> {
+        let built = at(e.span);
+        let Ty::Vector(w, _) = &e.ty else {
+            return Err(not_scalar(e.span));
+        };
+        let mut params = vec![];
+        let mut scalars = vec![];
+        let mut terms = vec![];
+        for x in es {
+            let element = x.ty.unvector(w).unwrap_or_else(|| x.ty.clone());
+            let v = Var(self.next);
+            self.next += 1;
+            let term = self.term(x, env)?;
+            let vector = Ty::vector(w, &element).ok_or_else(|| not_scalar(x.span))?;
+            terms.push(if x.ty == vector {
+                Ok(term)
+            } else {
+                splat(&term, &vector)
+            });
+            params.push(Layout::Var(v, element.clone()));
+            scalars.push(Ex::new(Kind::Var(v), element, x.span));
+        }
+        let Kind::Op(op, _) = &e.kind else {
+            return Err(not_scalar(e.span));
+        };
+        let result = e.ty.unvector(w).ok_or_else(|| not_scalar(e.span))?;
+        let layout = nest(params, Layout::pair).unwrap_or(Layout::Unit);
+        let f = leaf_of(&Ex::new(Kind::Op(*op, scalars), result, e.span), &layout)?;
+        let argument = nest(terms, |a: Built, b: Built| fork(&a?, &b?))
+            .unwrap_or_else(|| bang(&env.ty()))
+            .map_err(&built)?;
+        apply(Op::Vectorize, vec![w.clone()], vec![], vec![f], &argument).map_err(built)
+    }
+}
+
+pub(super) fn not_scalar(span: Span) -> Failure {
+    inner_problem("a scalar operation on what is not scalar", span)
+}
+
+/// A pure scalar expression over a layout: a leaf, or mere projections.
+fn leaf_of(e: &Ex, layout: &Layout) -> Result<Term> {
+    if leaf::only_arranges(e) {
+        return arrange(e, layout).map_err(at(e.span));
+    }
+    let body = leaf::body(e, layout).ok_or_else(|| not_scalar(e.span))?;
+    let (dom, cod) = (layout.ty(), e.ty.clone());
+    Ok(Term::scalar(ScalarFn { dom, cod, body }))
+}
+
+fn arrange(e: &Ex, layout: &Layout) -> Built {
+    match &e.kind {
+        Kind::Var(v) => project(layout, &Vars::from([*v])),
+        Kind::Pair(a, b) => fork(&arrange(a, layout)?, &arrange(b, layout)?),
+        Kind::Proj(a, second) => {
+            let a = arrange(a, layout)?;
+            compose(&proj(&a.ty().cod, *second)?, &a)
+        }
+        _ => Err(TypeError("an arrangement that computes".to_owned())),
+    }
+}
+
+/// The part of an environment that holds `used`.
+pub(super) fn project(env: &Layout, used: &Vars) -> Built {
+    match env {
+        Layout::Unit => Ok(Term::id(&Ty::Unit)),
+        Layout::Var(v, t) => {
+            if used.contains(v) {
+                Ok(Term::id(t))
+            } else {
+                bang(t)
+            }
+        }
+        Layout::Pair(a, b) => match (a.meets(used), b.meets(used)) {
+            (true, true) => bimap(&project(a, used)?, &project(b, used)?),
+            (true, false) => compose(&project(a, used)?, &proj(&env.ty(), false)?),
+            (false, true) => compose(&project(b, used)?, &proj(&env.ty(), true)?),
+            (false, false) => bang(&env.ty()),
+        },
+    }
+}
+
+/// `fork` of what is used of the environment and a value; the value alone when nothing is.
+pub(super) fn with(env: &Layout, used: &Vars, value: &Term) -> Built {
+    if env.meets(used) {
+        fork(&project(env, used)?, value)
+    } else {
+        Ok(value.clone())
+    }
+}
+
+/// The position of the first variable of `used`; after all of them when there is none.
+fn place(env: &Layout, used: &Vars) -> usize {
+    env.vars()
+        .iter()
+        .position(|(v, _)| used.contains(v))
+        .unwrap_or(usize::MAX)
+}
+
+/// The operator after a term.
+pub(super) fn apply(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>, x: &Term) -> Built {
+    compose(&Term::new(op, sizes, tys, args)?, x)
+}
+
+/// A scalar in every lane of a vector type.
+pub(super) fn splat(scalar: &Term, vector: &Ty) -> Built {
+    let Some(w) = width(vector) else {
+        return Err(TypeError(format!("`{vector}` is not a vector")));
+    };
+    apply(
+        Op::Splat,
+        vec![w],
+        vec![scalar.ty().cod.clone()],
+        vec![],
+        scalar,
+    )
+}
+
+pub(super) fn width(t: &Ty) -> Option<Size> {
+    match t {
+        Ty::Vector(w, _) => Some(w.clone()),
+        Ty::Pair(a, _) => width(a),
+        Ty::Unit | Ty::Scalar(_) | Ty::Array(..) | Ty::Meta(_) => None,
+    }
+}

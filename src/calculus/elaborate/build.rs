@@ -1,0 +1,287 @@
+//! Constructors that keep terms in normal form: projections cancel, identities and unused parts
+//! vanish, constants absorb what comes before them. Never changes what a term means.
+//!
+//! A *constant* is a term whose result does not depend on its argument. Inputs, literals and sizes
+//! take any domain; other constants start with one of these, or with `bang`.
+
+use crate::calculus::scalar::{SExpr, ScalarFn};
+use crate::calculus::size::Size;
+use crate::calculus::term::{MapKind, Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+
+pub(super) type Built = Result<Term, TypeError>;
+
+fn fail<T>(text: String) -> Result<T, TypeError> {
+    Err(TypeError(text))
+}
+
+/// The components of a pair type.
+pub(super) fn halves(t: &Ty) -> Result<(Ty, Ty), TypeError> {
+    match t {
+        Ty::Pair(a, b) => Ok(((**a).clone(), (**b).clone())),
+        _ => fail(format!("`{t}` is not a pair")),
+    }
+}
+
+/// The length and element type of an array type.
+pub(super) fn elements(t: &Ty) -> Result<(Size, Ty), TypeError> {
+    match t {
+        Ty::Array(n, t) => Ok((n.clone(), (**t).clone())),
+        _ => fail(format!("`{t}` is not an array")),
+    }
+}
+
+/// `A -> ()`.
+pub(super) fn bang(t: &Ty) -> Built {
+    match t {
+        Ty::Unit => Ok(Term::id(&Ty::Unit)),
+        _ => Term::new(Op::Bang, vec![], vec![t.clone()], vec![]),
+    }
+}
+
+/// The projection of a pair type.
+pub(super) fn proj(pair: &Ty, second: bool) -> Built {
+    let (a, b) = halves(pair)?;
+    let op = if second { Op::Snd } else { Op::Fst };
+    Term::new(op, vec![], vec![a, b], vec![])
+}
+
+/// Whether the result does not depend on the argument.
+pub(super) fn is_const(t: &Term) -> bool {
+    match t.op() {
+        _ if t.ty().dom == Ty::Unit => true,
+        Op::Compose => is_const(&t.args()[1]),
+        Op::Input(_) | Op::Lit(_) | Op::SizeValue(_) | Op::Bang | Op::Iota => true,
+        Op::Fork | Op::Cond => t.args().iter().all(is_const),
+        Op::ToMem(_) => is_const(&t.args()[0]),
+        Op::Scalar(f) => !mentions_arg(&f.body),
+        _ => false,
+    }
+}
+
+fn mentions_arg(e: &SExpr) -> bool {
+    match e {
+        SExpr::Arg => true,
+        SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => false,
+        SExpr::Proj(e, _) => mentions_arg(e),
+        SExpr::Op(_, _, es) => es.iter().any(mentions_arg),
+        SExpr::Pair(a, b) | SExpr::Let(a, b) => mentions_arg(a) || mentions_arg(b),
+        SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+            mentions_arg(a) || mentions_arg(b) || mentions_arg(c)
+        }
+    }
+}
+
+/// A constant as a function from `dom`.
+pub(super) fn redomain(t: &Term, dom: &Ty) -> Built {
+    if t.ty().dom == *dom {
+        return Ok(t.clone());
+    }
+    match t.op() {
+        Op::Compose => t.args()[0].after(&redomain(&t.args()[1], dom)?),
+        Op::Input(_) | Op::Lit(_) | Op::SizeValue(_) | Op::Iota => {
+            let mut tys = t.tys().to_vec();
+            tys[0] = dom.clone();
+            Term::new(t.op().clone(), t.sizes().to_vec(), tys, vec![])
+        }
+        Op::Bang => bang(dom),
+        Op::Fork | Op::Cond | Op::ToMem(_) if is_const(t) => {
+            let args = t.args().iter().map(|a| redomain(a, dom));
+            let args = args.collect::<Result<Vec<_>, _>>()?;
+            Term::new(t.op().clone(), vec![], vec![], args)
+        }
+        Op::Scalar(f) if !mentions_arg(&f.body) => scalar_const(&f.cod, &f.body, dom),
+        _ if t.ty().dom == Ty::Unit => t.after(&bang(dom)?),
+        _ => fail(format!("`{}` is not constant", t.ty())),
+    }
+}
+
+/// A scalar constant: a leaf when the domain is scalar, otherwise a leaf from unit after `bang`.
+pub(super) fn scalar_const(cod: &Ty, body: &SExpr, dom: &Ty) -> Built {
+    let leaf = |dom: &Ty| {
+        Term::scalar(ScalarFn {
+            dom: dom.clone(),
+            cod: cod.clone(),
+            body: body.clone(),
+        })
+    };
+    if dom.is_scalar() {
+        return Ok(leaf(dom));
+    }
+    leaf(&Ty::Unit).after(&bang(dom)?)
+}
+
+/// Which components of its argument, a pair, a term may depend on.
+fn reads(t: &Term) -> (bool, bool) {
+    match t.op() {
+        _ if is_const(t) => (false, false),
+        Op::Fst => (true, false),
+        Op::Snd => (false, true),
+        Op::Compose => reads(&t.args()[1]),
+        Op::Fork => {
+            let (a, b) = (reads(&t.args()[0]), reads(&t.args()[1]));
+            (a.0 || b.0, a.1 || b.1)
+        }
+        _ => (true, true),
+    }
+}
+
+/// The `g` with `t = g . fst` (or `snd`), when `t` uses only that component.
+pub(super) fn factor(t: &Term, second: bool) -> Result<Option<Term>, TypeError> {
+    let Ty::Pair(a, b) = &t.ty().dom else {
+        return Ok(None);
+    };
+    // Asked first, so that nothing is rebuilt in vain.
+    let (first_read, second_read) = reads(t);
+    if if second { first_read } else { second_read } {
+        return Ok(None);
+    }
+    strip(t, if second { b } else { a }).map(Some)
+}
+
+/// [`factor`] for a term that is known to use only the component of type `side`.
+fn strip(t: &Term, side: &Ty) -> Built {
+    match t.op() {
+        _ if is_const(t) => redomain(t, side),
+        Op::Fst | Op::Snd => Ok(Term::id(side)),
+        Op::Compose => compose(&t.args()[0], &strip(&t.args()[1], side)?),
+        Op::Fork => fork(&strip(&t.args()[0], side)?, &strip(&t.args()[1], side)?),
+        _ => fail(format!("`{}` uses its whole argument", t.ty())),
+    }
+}
+
+/// `fork a b`, in normal form: `fork fst snd = id`, `fork (f . fst) (g . snd) = bimap f g`,
+/// `fork (f . fst) (g . fst) = fork f g . fst`. With a constant on one side it stays a fork of the domain.
+pub(super) fn fork(a: &Term, b: &Term) -> Built {
+    let plain = || Term::new(Op::Fork, vec![], vec![], vec![a.clone(), b.clone()]);
+    if is_const(a) || is_const(b) {
+        return plain();
+    }
+    let dom = &a.ty().dom;
+    for second in [false, true] {
+        if let (Some(x), Some(y)) = (factor(a, second)?, factor(b, second)?) {
+            return fork(&x, &y)?.after(&proj(dom, second)?);
+        }
+    }
+    match (factor(a, false)?, factor(b, true)?) {
+        (Some(x), Some(y)) => bimap(&x, &y),
+        _ => plain(),
+    }
+}
+
+/// `bimap a b`, the identity when both are.
+pub(super) fn bimap(a: &Term, b: &Term) -> Built {
+    if *a.op() == Op::Id && *b.op() == Op::Id {
+        return Ok(Term::id(&Ty::pair(&a.ty().dom, &b.ty().dom)));
+    }
+    Term::new(Op::Bimap, vec![], vec![], vec![a.clone(), b.clone()])
+}
+
+/// `map f` of the given kind; the plain map of the identity is the identity.
+pub(super) fn map(kind: MapKind, n: &Size, f: &Term) -> Built {
+    if kind == MapKind::Plain && *f.op() == Op::Id {
+        return Ok(Term::id(&Ty::array(n, &f.ty().dom)));
+    }
+    Term::new(Op::Map(kind), vec![n.clone()], vec![], vec![f.clone()])
+}
+
+/// `zip` for the two arrays that `f` gives.
+pub(super) fn zip_after(f: &Term) -> Built {
+    let (a, b) = halves(&f.ty().cod)?;
+    let ((n, a), (_, b)) = (elements(&a)?, elements(&b)?);
+    compose(&Term::new(Op::Zip, vec![n], vec![a, b], vec![])?, f)
+}
+
+/// `distl` for the pair of a value and an array that `f` gives.
+pub(super) fn distl_after(f: &Term) -> Built {
+    let (a, b) = halves(&f.ty().cod)?;
+    let (n, b) = elements(&b)?;
+    compose(&Term::new(Op::Distl, vec![n], vec![a, b], vec![])?, f)
+}
+
+/// `f . g` in normal form.
+pub(super) fn compose(f: &Term, g: &Term) -> Built {
+    if f.ty().dom != g.ty().cod {
+        return fail(format!("`{}` after `{}`", f.ty(), g.ty()));
+    }
+    match (f.op(), g.op()) {
+        (Op::Id, _) => return Ok(g.clone()),
+        (_, Op::Id) => return Ok(f.clone()),
+        _ => {}
+    }
+    // What depends on nothing needs nothing; from unit there is nothing to drop but names.
+    if is_const(f) && (f.ty().dom != Ty::Unit || *g.op() == Op::Bang) {
+        return redomain(f, &g.ty().dom);
+    }
+    if *f.op() == Op::Compose {
+        return compose(&f.args()[0], &compose(&f.args()[1], g)?);
+    }
+    let (head, rest) = match g.op() {
+        Op::Compose => (g.args()[0].clone(), Some(g.args()[1].clone())),
+        _ => (g.clone(), None),
+    };
+    let before = |t: Term| match &rest {
+        Some(r) => compose(&t, r),
+        None => Ok(t),
+    };
+    match (f.op(), head.op()) {
+        (Op::Fst, Op::Fork) => return before(head.args()[0].clone()),
+        (Op::Snd, Op::Fork) => return before(head.args()[1].clone()),
+        (Op::Fst | Op::Snd, Op::Bimap) => {
+            let second = *f.op() == Op::Snd;
+            let side = &head.args()[usize::from(second)];
+            return before(compose(side, &proj(&head.ty().dom, second)?)?);
+        }
+        (Op::Bimap, Op::Fork) => {
+            let a = compose(&f.args()[0], &head.args()[0])?;
+            let b = compose(&f.args()[1], &head.args()[1])?;
+            return before(fork(&a, &b)?);
+        }
+        (Op::Bimap, Op::Bimap) => {
+            let a = compose(&f.args()[0], &head.args()[0])?;
+            let b = compose(&f.args()[1], &head.args()[1])?;
+            return before(bimap(&a, &b)?);
+        }
+        (Op::Unzip, Op::Zip) | (Op::Zip, Op::Unzip) => {
+            return rest.map_or_else(|| Ok(Term::id(&head.ty().dom)), Ok);
+        }
+        (Op::Map(MapKind::Plain), Op::Zip) => {
+            for second in [false, true] {
+                if is_const(&f.args()[0]) {
+                    break;
+                }
+                if let Some(inner) = factor(&f.args()[0], second)? {
+                    let mapped = map(MapKind::Plain, &f.sizes()[0], &inner)?;
+                    return before(compose(&mapped, &proj(&head.ty().dom, second)?)?);
+                }
+            }
+        }
+        (Op::Fork, _) => {
+            if let Some(pushed) = pushed(f, g)? {
+                return Ok(pushed);
+            }
+        }
+        _ => {}
+    }
+    f.after(g)
+}
+
+/// `fork a b . g` as `fork (a . g) (b . g)`, where that computes nothing twice and is no larger.
+fn pushed(f: &Term, g: &Term) -> Result<Option<Term>, TypeError> {
+    let (a, b) = (&f.args()[0], &f.args()[1]);
+    let shared = !is_const(a) && !is_const(b);
+    let views = g.chain().iter().all(is_cheap);
+    if shared && !(views && is_const(g)) && matches!(g.op(), Op::Fst | Op::Snd) {
+        return Ok(None);
+    }
+    let out = fork(&compose(a, g)?, &compose(b, g)?)?;
+    let fine = !shared || views && is_const(g) || out.size() <= f.size() + g.size() + 1;
+    Ok(fine.then_some(out))
+}
+
+fn is_cheap(t: &Term) -> bool {
+    match t.op() {
+        Op::Fork | Op::Bimap => t.args().iter().all(|a| a.chain().iter().all(is_cheap)),
+        op => op.is_view(),
+    }
+}

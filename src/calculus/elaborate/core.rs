@@ -1,0 +1,376 @@
+//! What elaboration works on: the typed core with calculus types, pairs for tuples, every iterate
+//! unrolled and tuple-typed variables taken apart. Never leaves this folder.
+
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::Size;
+use crate::calculus::ty::Ty;
+use crate::diag::Span;
+use crate::lang::typed::{Prim, ScalarOp};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A bound variable, unique within an elaboration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Var(pub(super) u32);
+
+/// A set of variables.
+pub(super) type Vars = BTreeSet<Var>;
+
+/// How variables lie in a value: an environment, or a taken-apart parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Layout {
+    /// No variables.
+    Unit,
+    /// One.
+    Var(Var, Ty),
+    /// Two parts.
+    Pair(Box<Layout>, Box<Layout>),
+}
+
+impl Layout {
+    /// Both, without units.
+    pub(super) fn pair(a: Layout, b: Layout) -> Layout {
+        match (a, b) {
+            (Layout::Unit, l) | (l, Layout::Unit) => l,
+            (a, b) => Layout::Pair(Box::new(a), Box::new(b)),
+        }
+    }
+
+    /// The type of the value.
+    pub(super) fn ty(&self) -> Ty {
+        match self {
+            Layout::Unit => Ty::Unit,
+            Layout::Var(_, t) => t.clone(),
+            Layout::Pair(a, b) => Ty::pair(&a.ty(), &b.ty()),
+        }
+    }
+
+    /// The part that holds the variables of `used`, in the same order.
+    pub(super) fn restrict(&self, used: &Vars) -> Layout {
+        match self {
+            Layout::Unit => Layout::Unit,
+            Layout::Var(v, _) if used.contains(v) => self.clone(),
+            Layout::Var(..) => Layout::Unit,
+            Layout::Pair(a, b) => Layout::pair(a.restrict(used), b.restrict(used)),
+        }
+    }
+
+    /// Its variables in order.
+    pub(super) fn vars(&self) -> Vec<(Var, Ty)> {
+        match self {
+            Layout::Unit => vec![],
+            Layout::Var(v, t) => vec![(*v, t.clone())],
+            Layout::Pair(a, b) => [a.vars(), b.vars()].concat(),
+        }
+    }
+
+    /// Whether any variable of it is in `used`.
+    pub(super) fn meets(&self, used: &Vars) -> bool {
+        match self {
+            Layout::Unit => false,
+            Layout::Var(v, _) => used.contains(v),
+            Layout::Pair(a, b) => a.meets(used) || b.meets(used),
+        }
+    }
+
+    /// The whole value as an expression.
+    pub(super) fn value(&self, span: Span) -> Ex {
+        match self {
+            Layout::Unit => Ex::new(Kind::Unit, Ty::Unit, span),
+            Layout::Var(v, t) => Ex::new(Kind::Var(*v), t.clone(), span),
+            Layout::Pair(a, b) => Ex::pair(a.value(span), b.value(span)),
+        }
+    }
+}
+
+/// A function with its parameters taken apart.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Lambda {
+    /// One layout for each parameter.
+    pub(super) params: Vec<Layout>,
+    /// The body.
+    pub(super) body: Box<Ex>,
+}
+
+impl Lambda {
+    /// Variables from outside that it mentions.
+    pub(super) fn captures(&self) -> Vars {
+        let mut free = self.body.free();
+        for p in &self.params {
+            remove(&mut free, p);
+        }
+        free
+    }
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ex {
+    pub(super) kind: Kind,
+    pub(super) ty: Ty,
+    pub(super) span: Span,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// The one value of the unit type.
+    Unit,
+    /// A bound variable.
+    Var(Var),
+    /// An entry's parameter that holds arrays.
+    Input(Arc<str>),
+    /// A component of an entry's scalar parameter.
+    ScalarInput(Arc<str>, usize),
+    Lit(Lit),
+    /// A size as a value.
+    Size(Size),
+    Pair(Box<Ex>, Box<Ex>),
+    Proj(Box<Ex>, bool),
+    Index(Box<Ex>, Box<Ex>),
+    Op(ScalarOp, Vec<Ex>),
+    If(Box<Ex>, Box<Ex>, Box<Ex>),
+    Let(Layout, Box<Ex>, Box<Ex>),
+    /// `init`, `bound`, then what binds the counter and the accumulator.
+    For(Box<Ex>, Box<Ex>, Layout, Layout, Box<Ex>),
+    /// `init`, the accumulator, condition, body.
+    While(Box<Ex>, Layout, Box<Ex>, Box<Ex>),
+    /// `map` over arrays of one length: one parameter for each array.
+    Map(Prim, Lambda, Vec<Ex>),
+    /// Any other pattern.
+    Prim(Prim, Vec<Lambda>, Vec<Size>, Vec<Ex>),
+}
+
+fn remove(free: &mut Vars, layout: &Layout) {
+    for (v, _) in layout.vars() {
+        free.remove(&v);
+    }
+}
+
+impl Ex {
+    pub(super) fn new(kind: Kind, ty: Ty, span: Span) -> Ex {
+        Ex { kind, ty, span }
+    }
+
+    pub(super) fn pair(a: Ex, b: Ex) -> Ex {
+        let (ty, span) = (Ty::pair(&a.ty, &b.ty), a.span.to(b.span));
+        Ex::new(Kind::Pair(Box::new(a), Box::new(b)), ty, span)
+    }
+
+    /// The component, looking through pairs; `None` when it is no pair.
+    pub(super) fn proj(self, second: bool) -> Option<Ex> {
+        if let Kind::Pair(a, b) = self.kind {
+            return Some(if second { *b } else { *a });
+        }
+        let Ty::Pair(a, b) = &self.ty else {
+            return None;
+        };
+        let ty = (**if second { b } else { a }).clone();
+        let span = self.span;
+        Some(Ex::new(Kind::Proj(Box::new(self), second), ty, span))
+    }
+
+    /// The direct parts, each with the layouts it stands under.
+    fn parts(&self) -> Vec<(Vec<&Layout>, &Ex)> {
+        match &self.kind {
+            Kind::Unit
+            | Kind::Var(_)
+            | Kind::Input(_)
+            | Kind::ScalarInput(..)
+            | Kind::Lit(_)
+            | Kind::Size(_) => vec![],
+            Kind::Pair(a, b) | Kind::Index(a, b) => vec![(vec![], a), (vec![], b)],
+            Kind::Proj(a, _) => vec![(vec![], a)],
+            Kind::Op(_, es) => es.iter().map(|e| (vec![], e)).collect(),
+            Kind::If(c, t, f) => vec![(vec![], c), (vec![], t), (vec![], f)],
+            Kind::Let(p, e, b) => vec![(vec![], e), (vec![p], b)],
+            Kind::For(init, bound, index, acc, body) => {
+                vec![(vec![], init), (vec![], bound), (vec![index, acc], body)]
+            }
+            Kind::While(init, acc, cond, body) => {
+                vec![(vec![], init), (vec![acc], cond), (vec![acc], body)]
+            }
+            Kind::Map(_, f, args) => {
+                let mut out = vec![(f.params.iter().collect(), &*f.body)];
+                out.extend(args.iter().map(|e| (vec![], e)));
+                out
+            }
+            Kind::Prim(_, funs, _, args) => {
+                let lambdas = funs.iter().map(|f| (f.params.iter().collect(), &*f.body));
+                lambdas.chain(args.iter().map(|e| (vec![], e))).collect()
+            }
+        }
+    }
+
+    /// Variables from outside that it mentions.
+    pub(super) fn free(&self) -> Vars {
+        if let Kind::Var(v) = self.kind {
+            return Vars::from([v]);
+        }
+        let mut out = Vars::new();
+        for (bound, part) in self.parts() {
+            let mut inner = part.free();
+            for l in bound {
+                remove(&mut inner, l);
+            }
+            out.extend(inner);
+        }
+        out
+    }
+
+    /// How often a variable is mentioned; a mention under a lambda or in a loop counts as many.
+    pub(super) fn uses(&self, v: Var) -> usize {
+        if self.kind == Kind::Var(v) {
+            return 1;
+        }
+        let mut n = 0usize;
+        for (bound, part) in self.parts() {
+            let inside = part.uses(v);
+            let repeated = !bound.is_empty() && !matches!(self.kind, Kind::Let(..));
+            n = n.saturating_add(if repeated && inside > 0 {
+                usize::MAX
+            } else {
+                inside
+            });
+        }
+        n
+    }
+
+    /// Puts `value` for a variable (names are unique, so nothing is captured).
+    pub(super) fn put(&mut self, v: Var, value: &Ex) {
+        match &mut self.kind {
+            Kind::Var(w) => {
+                if *w == v {
+                    *self = value.clone();
+                }
+            }
+            Kind::Unit | Kind::Input(_) | Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_) => {}
+            Kind::Pair(a, b) | Kind::Index(a, b) | Kind::Let(_, a, b) => {
+                a.put(v, value);
+                b.put(v, value);
+            }
+            Kind::Proj(a, second) => {
+                a.put(v, value);
+                if let Kind::Pair(x, y) = &a.kind {
+                    *self = (**if *second { y } else { x }).clone();
+                }
+            }
+            Kind::Op(_, es) => es.iter_mut().for_each(|e| e.put(v, value)),
+            Kind::If(a, b, c) | Kind::For(a, b, _, _, c) | Kind::While(a, _, b, c) => {
+                a.put(v, value);
+                b.put(v, value);
+                c.put(v, value);
+            }
+            Kind::Map(_, f, args) => {
+                f.body.put(v, value);
+                args.iter_mut().for_each(|e| e.put(v, value));
+            }
+            Kind::Prim(_, funs, _, args) => {
+                funs.iter_mut().for_each(|f| f.body.put(v, value));
+                args.iter_mut().for_each(|e| e.put(v, value));
+            }
+        }
+    }
+
+    /// Whether computing it again costs nothing, so that a `let` of it need not be kept.
+    pub(super) fn is_free_of_cost(&self) -> bool {
+        match &self.kind {
+            Kind::Unit
+            | Kind::Var(_)
+            | Kind::Input(_)
+            | Kind::ScalarInput(..)
+            | Kind::Lit(_)
+            | Kind::Size(_) => true,
+            Kind::Proj(a, _) => a.is_free_of_cost(),
+            Kind::Pair(a, b) => a.is_free_of_cost() && b.is_free_of_cost(),
+            Kind::Map(Prim::Map, f, args) => {
+                !f.body.ty.is_scalar()
+                    && f.body.is_free_of_cost()
+                    && args.iter().all(Ex::is_free_of_cost)
+            }
+            Kind::Prim(prim, funs, _, args) => {
+                is_view(*prim) && funs.is_empty() && args.iter().all(Ex::is_free_of_cost)
+            }
+            Kind::Index(..)
+            | Kind::Op(..)
+            | Kind::If(..)
+            | Kind::Let(..)
+            | Kind::For(..)
+            | Kind::While(..)
+            | Kind::Map(..) => false,
+        }
+    }
+
+    /// Number of nodes.
+    pub(super) fn size(&self) -> usize {
+        1 + self.parts().iter().map(|(_, e)| e.size()).sum::<usize>()
+    }
+
+    /// Whether it is built from scalars alone: no arrays, no patterns.
+    pub(super) fn is_pure_scalar(&self) -> bool {
+        match &self.kind {
+            Kind::Map(..) | Kind::Prim(..) | Kind::Index(..) | Kind::Input(_) | Kind::Unit => false,
+            Kind::Var(_) | Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_) => {
+                self.ty.is_scalar()
+            }
+            Kind::Pair(..)
+            | Kind::Proj(..)
+            | Kind::Op(..)
+            | Kind::If(..)
+            | Kind::Let(..)
+            | Kind::For(..)
+            | Kind::While(..) => {
+                self.ty.is_scalar() && self.parts().iter().all(|(_, e)| e.is_pure_scalar())
+            }
+        }
+    }
+}
+
+fn is_view(prim: Prim) -> bool {
+    match prim {
+        Prim::Zip
+        | Prim::Unzip
+        | Prim::Split
+        | Prim::Join
+        | Prim::Transpose
+        | Prim::Slide
+        | Prim::Pad(_)
+        | Prim::Iota
+        | Prim::Replicate
+        | Prim::Concat
+        | Prim::Take
+        | Prim::Drop
+        | Prim::Reverse
+        | Prim::Rotate
+        | Prim::ReorderStride
+        | Prim::AsVector
+        | Prim::AsScalar => true,
+        // Two copies of one `reorder` might choose different permutations.
+        Prim::Reorder
+        | Prim::Map
+        | Prim::Reduce
+        | Prim::ReduceComm
+        | Prim::ReducePart
+        | Prim::Scan
+        | Prim::Iterate
+        | Prim::Gather
+        | Prim::Scatter
+        | Prim::Histogram
+        | Prim::Generate
+        | Prim::MapWrg(_)
+        | Prim::MapLcl(_)
+        | Prim::MapGlb(_)
+        | Prim::MapSeq
+        | Prim::MapUnroll
+        | Prim::MapWarp
+        | Prim::MapLane
+        | Prim::ReduceSeq
+        | Prim::ReduceUnroll
+        | Prim::ScanSeq
+        | Prim::IterateSeq
+        | Prim::ToGlobal
+        | Prim::ToLocal
+        | Prim::ToPrivate
+        | Prim::Vectorize => false,
+    }
+}

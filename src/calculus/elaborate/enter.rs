@@ -1,0 +1,433 @@
+//! From the typed core into [`super::core`]: sizes and types translated, tuples as pairs, variables
+//! of tuple type taken apart, `let`s that cost nothing put in place, iterates unrolled.
+//!
+//! Never decides the shape of a term; that is [`super::bracket`]'s work.
+
+use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::sizes::{Sizes, nest};
+use super::{inner_problem, problem};
+use crate::calculus::scalar::Lit;
+use crate::calculus::ty::Ty;
+use crate::diag::{Code, Result, Span};
+use crate::lang::typed::{self, Expr, ExprKind, Literal, Prim, VarId};
+use crate::lang::types::Type;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The most steps an `iterate` is unrolled to.
+const MAX_STEPS: u64 = 64;
+/// The largest expression that is put in place of a variable more than once: views of views of
+/// one array would grow exponentially.
+const MAX_COPIED: usize = 64;
+
+/// Translates one entry.
+pub(super) struct Enter<'s, 'a> {
+    sizes: &'s mut Sizes<'a>,
+    /// What each variable of the entry is here.
+    vars: HashMap<VarId, Ex>,
+    next: u32,
+}
+
+impl<'s, 'a> Enter<'s, 'a> {
+    /// With no variable in scope.
+    pub(super) fn new(sizes: &'s mut Sizes<'a>) -> Self {
+        Enter {
+            sizes,
+            vars: HashMap::new(),
+            next: 0,
+        }
+    }
+
+    /// The number of variables used so far.
+    pub(super) fn names(&self) -> u32 {
+        self.next
+    }
+
+    fn fresh(&mut self) -> Var {
+        self.next += 1;
+        Var(self.next - 1)
+    }
+
+    /// Declares a parameter of the entry.
+    pub(super) fn input(&mut self, p: &typed::Param) -> Result<Ty> {
+        let ty = self.sizes.ty(&p.ty, p.span)?;
+        let name: Arc<str> = p.name.as_str().into();
+        let value = if ty.is_scalar() {
+            let mut component = 0;
+            scalar_input(&name, &ty, &mut component, p.span)
+        } else {
+            Ex::new(Kind::Input(name), ty.clone(), p.span)
+        };
+        self.vars.insert(p.var, value);
+        Ok(ty)
+    }
+
+    /// A fresh variable for every component of `ty`.
+    fn layout(&mut self, ty: &Ty) -> Layout {
+        match ty {
+            Ty::Unit => Layout::Unit,
+            Ty::Pair(a, b) => {
+                let a = self.layout(a);
+                Layout::Pair(Box::new(a), Box::new(self.layout(b)))
+            }
+            Ty::Scalar(_) | Ty::Vector(..) | Ty::Array(..) | Ty::Meta(_) => {
+                Layout::Var(self.fresh(), ty.clone())
+            }
+        }
+    }
+
+    /// Binds a variable to a fresh layout.
+    fn declare(&mut self, v: VarId, ty: &Ty, span: Span) -> Layout {
+        let layout = self.layout(ty);
+        self.vars.insert(v, layout.value(span));
+        layout
+    }
+
+    fn lambda(&mut self, f: &typed::Fun, span: Span) -> Result<Lambda> {
+        let mut params = vec![];
+        for (v, ty) in &f.params {
+            let ty = self.sizes.ty(ty, span)?;
+            params.push(self.declare(*v, &ty, span));
+        }
+        let body = Box::new(self.expr(&f.body)?);
+        Ok(Lambda { params, body })
+    }
+
+    /// An expression.
+    pub(super) fn expr(&mut self, e: &Expr) -> Result<Ex> {
+        let span = e.span;
+        let made = |kind, ty| Ok(Ex::new(kind, ty, span));
+        match &e.kind {
+            ExprKind::Lit(l) => self.literal(*l, &e.ty, span),
+            ExprKind::Var(v) => match self.vars.get(v) {
+                Some(value) => Ok(value.clone()),
+                None => Err(inner_problem("a variable that nothing binds", span)),
+            },
+            ExprKind::Size(s) => {
+                let ty = self.sizes.ty(&e.ty, span)?;
+                made(Kind::Size(self.sizes.size(s, span)?), ty)
+            }
+            ExprKind::Tuple(es) => {
+                let es = es
+                    .iter()
+                    .map(|x| self.expr(x))
+                    .collect::<Result<Vec<_>>>()?;
+                nest(es, Ex::pair).ok_or_else(|| inner_problem("an empty tuple", span))
+            }
+            ExprKind::Proj(t, i) => {
+                let Type::Tuple(ts) = &t.ty else {
+                    return Err(inner_problem("a component of what is no tuple", span));
+                };
+                let mut out = self.expr(t)?;
+                let deep = i + 1 < ts.len();
+                let path = std::iter::repeat_n(true, *i).chain(deep.then_some(false));
+                for second in path {
+                    out = out
+                        .proj(second)
+                        .ok_or_else(|| inner_problem("a component of what is no pair", span))?;
+                }
+                Ok(out)
+            }
+            ExprKind::Index(a, i) => {
+                let ty = self.sizes.ty(&e.ty, span)?;
+                let (a, i) = (self.expr(a)?, self.expr(i)?);
+                made(Kind::Index(Box::new(a), Box::new(i)), ty)
+            }
+            ExprKind::Scalar(op, es) => {
+                let ty = self.sizes.ty(&e.ty, span)?;
+                let es = es.iter().map(|x| self.expr(x)).collect::<Result<_>>()?;
+                made(Kind::Op(*op, es), ty)
+            }
+            ExprKind::If(c, t, f) => {
+                let ty = self.sizes.ty(&e.ty, span)?;
+                let (c, t, f) = (self.expr(c)?, self.expr(t)?, self.expr(f)?);
+                made(Kind::If(Box::new(c), Box::new(t), Box::new(f)), ty)
+            }
+            ExprKind::Let(v, value, body) => {
+                let value = self.expr(value)?;
+                let mut lets = vec![];
+                let known = self.keep(value, &mut lets);
+                self.vars.insert(*v, known);
+                let body = self.expr(body)?;
+                Ok(close(lets, body))
+            }
+            ExprKind::LoopFor {
+                acc,
+                init,
+                index,
+                bound,
+                body,
+            } => {
+                let (init, bound) = (self.expr(init)?, self.expr(bound)?);
+                let index = self.declare(*index, &bound.ty, span);
+                let acc = self.declare(*acc, &init.ty, span);
+                let (body, ty) = (self.expr(body)?, init.ty.clone());
+                made(
+                    Kind::For(Box::new(init), Box::new(bound), index, acc, Box::new(body)),
+                    ty,
+                )
+            }
+            ExprKind::LoopWhile {
+                acc,
+                init,
+                cond,
+                body,
+            } => {
+                let init = self.expr(init)?;
+                let acc = self.declare(*acc, &init.ty, span);
+                let (cond, body, ty) = (self.expr(cond)?, self.expr(body)?, init.ty.clone());
+                made(
+                    Kind::While(Box::new(init), acc, Box::new(cond), Box::new(body)),
+                    ty,
+                )
+            }
+            ExprKind::Prim {
+                prim: Prim::Iterate | Prim::IterateSeq,
+                funs,
+                sizes,
+                args,
+            } => match (funs.as_slice(), sizes.as_slice(), args.as_slice()) {
+                ([f], [k], [x]) => self.iterate(f, k, x, span),
+                _ => Err(inner_problem("an iterate with other arguments", span)),
+            },
+            ExprKind::Prim {
+                prim,
+                funs,
+                sizes,
+                args,
+            } => {
+                let ty = self.sizes.ty(&e.ty, span)?;
+                let args = args
+                    .iter()
+                    .map(|x| self.expr(x))
+                    .collect::<Result<Vec<_>>>()?;
+                let funs = funs
+                    .iter()
+                    .map(|f| self.lambda(f, span))
+                    .collect::<Result<Vec<_>>>()?;
+                let sizes = sizes
+                    .iter()
+                    .map(|s| self.sizes.size(s, span))
+                    .collect::<Result<Vec<_>>>()?;
+                self.prim(*prim, funs, sizes, args, ty, span)
+            }
+        }
+    }
+
+    fn prim(
+        &mut self,
+        prim: Prim,
+        mut funs: Vec<Lambda>,
+        sizes: Vec<crate::calculus::size::Size>,
+        args: Vec<Ex>,
+        ty: Ty,
+        span: Span,
+    ) -> Result<Ex> {
+        if super::bracket::map_kind(prim).is_some() || prim == Prim::Generate {
+            let (Some(f), true) = (funs.pop(), funs.is_empty()) else {
+                return Err(inner_problem("a map without its function", span));
+            };
+            let args = match prim {
+                Prim::Generate => {
+                    let n = sizes.first().cloned();
+                    let index = f.params.first().map(Layout::ty);
+                    let (Some(n), Some(index)) = (n, index) else {
+                        return Err(inner_problem("a generate without its arguments", span));
+                    };
+                    let ty = Ty::array(&n, &index);
+                    vec![Ex::new(
+                        Kind::Prim(Prim::Iota, vec![], vec![n], vec![]),
+                        ty,
+                        span,
+                    )]
+                }
+                _ => args,
+            };
+            let prim = if prim == Prim::Generate {
+                Prim::Map
+            } else {
+                prim
+            };
+            if f.params.len() != args.len() {
+                return Err(inner_problem("a map with too few arrays", span));
+            }
+            return Ok(Ex::new(spread(prim, f, args), ty, span));
+        }
+        if prim == Prim::Zip {
+            let zipped = nest(args, |a, b| {
+                let span = a.span.to(b.span);
+                let ty = match (&a.ty, &b.ty) {
+                    (Ty::Array(n, x), Ty::Array(_, y)) => Ty::array(n, &Ty::pair(x, y)),
+                    _ => Ty::Unit,
+                };
+                Ex::new(Kind::Prim(Prim::Zip, vec![], vec![], vec![a, b]), ty, span)
+            });
+            return zipped.ok_or_else(|| inner_problem("a zip of nothing", span));
+        }
+        Ok(Ex::new(Kind::Prim(prim, funs, sizes, args), ty, span))
+    }
+
+    fn literal(&mut self, l: Literal, ty: &Type, span: Span) -> Result<Ex> {
+        let ty = self.sizes.ty(ty, span)?;
+        let element = match &ty {
+            Ty::Scalar(s) => *s,
+            Ty::Vector(_, t) => match &**t {
+                Ty::Scalar(s) => *s,
+                _ => return Err(inner_problem("a literal of no scalar type", span)),
+            },
+            _ => return Err(inner_problem("a literal of no scalar type", span)),
+        };
+        let lit = match l {
+            Literal::Float(x) => Lit::float(element, x),
+            Literal::Int(x) => Lit::int(element, x),
+            Literal::Bool(x) => Lit::int(element, i128::from(x)),
+        };
+        Ok(Ex::new(Kind::Lit(lit), ty, span))
+    }
+
+    /// What a `let` variable stands for: what costs nothing itself, anything else a new variable.
+    fn keep(&mut self, value: Ex, lets: &mut Vec<(Layout, Ex)>) -> Ex {
+        if value.is_free_of_cost() && value.size() <= MAX_COPIED {
+            return value;
+        }
+        match value.kind {
+            Kind::Pair(a, b) => {
+                let a = self.keep(*a, lets);
+                Ex::pair(a, self.keep(*b, lets))
+            }
+            // The bindings inside come first, so that pairs under them are seen.
+            Kind::Let(p, v, b) => {
+                lets.push((p, *v));
+                self.keep(*b, lets)
+            }
+            _ => {
+                let layout = self.layout(&value.ty);
+                let known = layout.value(value.span);
+                lets.push((layout, value));
+                known
+            }
+        }
+    }
+
+    /// `f (f (... x))`, each step with the length that it meets.
+    fn iterate(
+        &mut self,
+        f: &typed::Fun,
+        k: &crate::lang::size::Size,
+        x: &Expr,
+        span: Span,
+    ) -> Result<Ex> {
+        let steps = self.sizes.value(k, span)?;
+        if steps > MAX_STEPS {
+            let text = format!("an iterate of {steps} steps");
+            return Err(problem(Code::NotYetCompiled, text, span)
+                .note(format!("iterates are unrolled, up to {MAX_STEPS} steps"))
+                .into());
+        }
+        let Some((param, param_ty)) = f.params.first() else {
+            return Err(inner_problem("an iterate of a function of nothing", span));
+        };
+        let name = match param_ty {
+            Type::Array(n, _) => n.as_var().map(str::to_owned),
+            _ => None,
+        };
+        let mut value = self.expr(x)?;
+        let mut length = match &x.ty {
+            Type::Array(n, _) => Some(self.sizes.closed(n)),
+            _ => None,
+        };
+        let mut lets = vec![];
+        for _ in 0..steps {
+            let before = name
+                .as_ref()
+                .map(|n| (n, self.sizes.step(n, length.clone())));
+            let known = self.keep(value, &mut lets);
+            self.vars.insert(*param, known);
+            value = self.expr(&f.body)?;
+            length = match &f.body.ty {
+                Type::Array(n, _) => Some(self.sizes.closed(n)),
+                _ => None,
+            };
+            if let Some((n, old)) = before {
+                self.sizes.step(n, old);
+            }
+        }
+        Ok(close(lets, value))
+    }
+}
+
+/// The components of a scalar parameter.
+fn scalar_input(name: &Arc<str>, ty: &Ty, next: &mut usize, span: Span) -> Ex {
+    if let Ty::Pair(a, b) = ty {
+        let a = scalar_input(name, a, next, span);
+        return Ex::pair(a, scalar_input(name, b, next, span));
+    }
+    let i = *next;
+    *next += 1;
+    Ex::new(Kind::ScalarInput(name.clone(), i), ty.clone(), span)
+}
+
+/// `let`s around a body; those used at most once, in place, are put there.
+fn close(lets: Vec<(Layout, Ex)>, mut body: Ex) -> Ex {
+    for (layout, value) in lets.into_iter().rev() {
+        let vars = layout.vars();
+        if let Layout::Var(v, _) = layout {
+            match body.uses(v) {
+                0 => continue,
+                1 => {
+                    body.put(v, &value);
+                    continue;
+                }
+                _ => {}
+            }
+        } else if vars.iter().all(|(v, _)| body.uses(*v) == 0) {
+            continue;
+        }
+        let (ty, span) = (body.ty.clone(), body.span);
+        body = Ex::new(Kind::Let(layout, Box::new(value), Box::new(body)), ty, span);
+    }
+    body
+}
+
+/// A map over zipped arrays as a map over the arrays, without those whose elements are not used.
+fn spread(prim: Prim, f: Lambda, args: Vec<Ex>) -> Kind {
+    let mut pairs = vec![];
+    for (p, a) in f.params.into_iter().zip(args) {
+        unzip(p, a, &mut pairs);
+    }
+    let free = f.body.free();
+    if pairs.iter().any(|(p, _)| p.meets(&free)) {
+        pairs.retain(|(p, _)| p.meets(&free));
+    } else {
+        pairs.truncate(1);
+    }
+    let (params, args) = pairs.into_iter().unzip();
+    Kind::Map(
+        prim,
+        Lambda {
+            params,
+            body: f.body,
+        },
+        args,
+    )
+}
+
+fn unzip(param: Layout, arg: Ex, out: &mut Vec<(Layout, Ex)>) {
+    match (param, arg) {
+        (
+            Layout::Pair(p, q),
+            Ex {
+                kind: Kind::Prim(Prim::Zip, _, _, mut args),
+                ..
+            },
+        ) if args.len() == 2 => {
+            let second = args.pop();
+            let first = args.pop();
+            if let (Some(a), Some(b)) = (first, second) {
+                unzip(*p, a, out);
+                unzip(*q, b, out);
+            }
+        }
+        (param, arg) => out.push((param, arg)),
+    }
+}

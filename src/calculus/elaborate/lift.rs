@@ -1,0 +1,171 @@
+//! Lifts views out of a map: `map (h . distl . fork f (const B)) . A = map h . cross . fork (map f . A) B`.
+//!
+//! What does not vary with the outer map becomes one side of a `cross`, also where it is only a part
+//! of what the body reads: then the parts are lifted side by side and zipped. Only forms that
+//! gain a `cross` change; any other body stays as it is.
+
+use super::build::{
+    Built, bimap, compose, elements, factor, fork, halves, is_const, map, proj, redomain,
+};
+use crate::calculus::size::Size;
+use crate::calculus::term::{MapKind, Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+
+/// `map body . array`, with a `cross` for every array in `body` that is the same in each step.
+pub(super) fn map_over(n: &Size, body: &Term, array: &Term) -> Built {
+    // Elements made by `distl` share their first component.
+    let chain = array.chain();
+    let shared = chain.first().filter(|t| *t.op() == Op::Distl);
+    let (source, feed) = match shared {
+        Some(distl) => {
+            let feed = match chain.get(1..).unwrap_or_default() {
+                [] => Term::id(&distl.ty().dom),
+                rest => recompose(rest)?,
+            };
+            (
+                Source {
+                    n: n.clone(),
+                    dom: distl.ty().dom.clone(),
+                    distl: Some(distl.clone()),
+                },
+                feed,
+            )
+        }
+        None => {
+            let dom = array.ty().cod.clone();
+            (
+                Source {
+                    n: n.clone(),
+                    dom,
+                    distl: None,
+                },
+                array.clone(),
+            )
+        }
+    };
+    match split(body, &source)? {
+        Some((rest, lifted)) => {
+            let lifted = compose(&lifted, &feed)?;
+            compose(&map(MapKind::Plain, n, &rest)?, &lifted)
+        }
+        None => compose(&map(MapKind::Plain, n, body)?, array),
+    }
+}
+
+fn recompose(factors: &[Term]) -> Built {
+    let mut rev = factors.iter().rev();
+    let Some(last) = rev.next() else {
+        return Err(TypeError("an empty composition".to_owned()));
+    };
+    rev.try_fold(last.clone(), |acc, f| f.after(&acc))
+}
+
+/// What a map runs over: an array, or the pairs of one value with each element of an array.
+struct Source {
+    n: Size,
+    dom: Ty,
+    distl: Option<Term>,
+}
+
+impl Source {
+    /// All elements under `f`.
+    fn varying(&self, f: &Term) -> Built {
+        let Some(distl) = &self.distl else {
+            return map(MapKind::Plain, &self.n, f);
+        };
+        match factor(f, true)? {
+            Some(inner) if !is_const(f) => compose(
+                &map(MapKind::Plain, &self.n, &inner)?,
+                &proj(&self.dom, true)?,
+            ),
+            _ => compose(&map(MapKind::Plain, &self.n, f)?, distl),
+        }
+    }
+
+    /// The value of `f` when it is the same for all elements.
+    fn invariant(&self, f: &Term) -> Result<Option<Term>, TypeError> {
+        if is_const(f) {
+            return redomain(f, &self.dom).map(Some);
+        }
+        if self.distl.is_none() {
+            return Ok(None);
+        }
+        match factor(f, false)? {
+            Some(inner) => compose(&inner, &proj(&self.dom, false)?).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+type Split = Option<(Term, Term)>;
+
+/// `(rest, lifted)` with `map body = map rest . lifted` over the source, if a `cross` comes out.
+fn split(body: &Term, source: &Source) -> Result<Split, TypeError> {
+    let chain = body.chain();
+    let Some((last, before)) = chain.split_last() else {
+        return Ok(None);
+    };
+    let (a, b) = match last.op() {
+        Op::Fork => (last.args()[0].clone(), last.args()[1].clone()),
+        Op::Bimap => {
+            let dom = &last.ty().dom;
+            let a = compose(&last.args()[0], &proj(dom, false)?)?;
+            (a, compose(&last.args()[1], &proj(dom, true)?)?)
+        }
+        _ => return Ok(None),
+    };
+    if let Some((distl, outer)) = before.split_last()
+        && *distl.op() == Op::Distl
+        && !is_const(&a)
+        && let Some(fixed) = source.invariant(&b)?
+    {
+        let (x, (m, y)) = (a.ty().cod.clone(), elements(&b.ty().cod)?);
+        let crossed = fork(&source.varying(&a)?, &fixed)?;
+        let cross = Term::new(Op::Cross, vec![source.n.clone(), m], vec![x, y], vec![])?;
+        let lifted = compose(&cross, &crossed)?;
+        let rest = match outer {
+            [] => Term::id(&distl.ty().cod),
+            _ => recompose(outer)?,
+        };
+        return Ok(Some((rest, lifted)));
+    }
+    let Some((rest, lifted)) = sides(&a, &b, source)? else {
+        return Ok(None);
+    };
+    let rest = match before {
+        [] => rest,
+        _ => compose(&recompose(before)?, &rest)?,
+    };
+    Ok(Some((rest, lifted)))
+}
+
+/// The same for `fork a b`.
+fn sides(a: &Term, b: &Term, source: &Source) -> Result<Split, TypeError> {
+    let (left, right) = (split(a, source)?, split(b, source)?);
+    if left.is_none() && right.is_none() {
+        return Ok(None);
+    }
+    // A constant needs no lifting: it is constant after the lifted part too.
+    match (left, right) {
+        (Some((r, l)), None) if is_const(b) => {
+            let fixed = redomain(b, &r.ty().dom)?;
+            Ok(Some((fork(&r, &fixed)?, l)))
+        }
+        (None, Some((r, l))) if is_const(a) => {
+            let fixed = redomain(a, &r.ty().dom)?;
+            Ok(Some((fork(&fixed, &r)?, l)))
+        }
+        (left, right) => {
+            let whole = |t: &Term, s: Split| match s {
+                Some(s) => Ok(s),
+                None => Ok((Term::id(&t.ty().cod), source.varying(t)?)),
+            };
+            let ((ra, la), (rb, lb)) = (whole(a, left)?, whole(b, right)?);
+            let both = fork(&la, &lb)?;
+            let (x, y) = halves(&both.ty().cod)?;
+            let ((n, x), (_, y)) = (elements(&x)?, elements(&y)?);
+            let zip = Term::new(Op::Zip, vec![n], vec![x, y], vec![])?;
+            Ok(Some((bimap(&ra, &rb)?, compose(&zip, &both)?)))
+        }
+    }
+}

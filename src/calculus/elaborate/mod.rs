@@ -1,0 +1,113 @@
+//! Elaboration: the typed surface core becomes a closed, point-free term.
+//!
+//! Sizes are translated and checked against their values ([`sizes`]), the program is brought into a
+//! smaller core ([`enter`], [`hoist`]), and bracket abstraction removes its variables ([`bracket`], [`patterns`],
+//! [`leaf`], [`build`], [`lift`]). The result is in a normal form that the rewrite rules are written for. Never
+//! evaluates a program, never chooses how it runs, and knows nothing of rewriting.
+
+#[cfg(test)]
+mod agreement;
+mod bracket;
+mod build;
+mod core;
+mod enter;
+mod hoist;
+mod leaf;
+mod lift;
+mod patterns;
+mod sizes;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod texts;
+
+use super::size::SizeEnv;
+use super::term::Term;
+use super::ty::Ty;
+use crate::diag::{Code, Diagnostic, Failure, Label, Result, Span};
+use crate::lang::typed::Entry;
+use crate::lang::types::Type;
+use indexmap::IndexMap;
+
+/// A program as a term.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// The entry's name.
+    pub name: String,
+    /// From unit to the result.
+    pub term: Term,
+    /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
+    /// dimension of its own.
+    pub env: SizeEnv,
+    /// The entry's parameters: name, type in the language, type in the calculus.
+    pub inputs: Vec<(String, Type, Ty)>,
+    /// The result's type in the language.
+    pub result: Type,
+    /// The result's type in the calculus.
+    pub result_ty: Ty,
+}
+
+/// The closed term of an entry with the given values of its size parameters.
+///
+/// # Errors
+/// When a size has no value or an impossible one (E0308, E0309, E0303), or the program uses what
+/// has no closed form yet (E0701). Labels have spans but no source; the caller knows the source.
+pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Program> {
+    let mut sizes = sizes::Sizes::new(values);
+    for name in &entry.sizes {
+        sizes.size(&crate::lang::size::Size::var(name), entry.span)?;
+    }
+    for (whole, part, span) in &entry.divides {
+        let of_entry =
+            |s: &crate::lang::size::Size| s.variables().iter().all(|v| entry.sizes.contains(v));
+        // Conditions on the lengths inside an iterate are checked when its steps are unrolled.
+        if of_entry(whole) && of_entry(part) {
+            sizes.check_divides(whole, part, *span)?;
+        }
+    }
+    let mut enter = enter::Enter::new(&mut sizes);
+    let mut inputs = vec![];
+    for p in &entry.params {
+        let ty = enter.input(p)?;
+        inputs.push((p.name.clone(), p.ty.clone(), ty));
+    }
+    let body = enter.expr(&entry.body)?;
+    let mut next = enter.names();
+    let body = hoist::hoist(body, &mut || {
+        next += 1;
+        core::Var(next - 1)
+    });
+    let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
+    let term = bracket::Bracket { next }.term(&body, &core::Layout::Unit)?;
+    if term.ty().cod != result_ty {
+        let text = format!(
+            "the term gives `{}`, the program `{result_ty}`",
+            term.ty().cod
+        );
+        return Err(inner_problem(&text, entry.body.span));
+    }
+    Ok(Program {
+        name: entry.name.clone(),
+        term,
+        env: sizes.into_env(),
+        inputs,
+        result: entry.body.ty.clone(),
+        result_ty,
+    })
+}
+
+/// An error at a place.
+fn problem(code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
+    let mut out = Diagnostic::error(code, message);
+    out.labels.push(Label {
+        span,
+        text: String::new(),
+        primary: true,
+    });
+    out
+}
+
+/// A bug at a place.
+fn inner_problem(message: &str, span: Span) -> Failure {
+    problem(Code::Internal, message, span).into()
+}
