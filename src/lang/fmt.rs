@@ -370,11 +370,11 @@ impl Writer<'_> {
         self.source.text.get(span.range()).unwrap_or("")
     }
 
-    fn comments(&self, before: usize) -> impl Iterator<Item = Comment> + use<> {
+    fn comments(&self, before: usize) -> Vec<Comment> {
         let all = &self.lexed.comments;
         let from = all.partition_point(|c| c.before < before);
         let to = all.partition_point(|c| c.before <= before);
-        all[from..to].to_vec().into_iter()
+        all[from..to].to_vec()
     }
 
     fn write(&mut self, text: &str) {
@@ -452,7 +452,7 @@ impl Writer<'_> {
     fn width(&self, doc: &Doc, first: &mut bool) -> Option<usize> {
         match doc {
             Doc::Token(i) => {
-                let commented = self.comments(*i).next().is_some();
+                let commented = !self.comments(*i).is_empty();
                 if commented && !*first {
                     return None;
                 }

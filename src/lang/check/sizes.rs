@@ -19,6 +19,9 @@ pub struct Divides {
     pub span: Span,
 }
 
+/// An unknown, its value, and what must be a multiple of what for that.
+type Solution = (String, Size, Option<(Size, Size)>);
+
 /// What is known about the unknown sizes.
 #[derive(Clone, Debug, Default)]
 pub struct SizeVars {
@@ -120,8 +123,7 @@ impl SizeVars {
     }
 
     /// Solves `difference = 0` for an unknown: its name, its value, and what must divide for that.
-    #[allow(clippy::type_complexity)]
-    fn solve(&self, difference: &Size) -> Option<(String, Size, Option<(Size, Size)>)> {
+    fn solve(&self, difference: &Size) -> Option<Solution> {
         let mut best = None;
         for (monomial, coefficient) in &difference.0 {
             for (atom, exponent) in monomial {
@@ -140,7 +142,7 @@ impl SizeVars {
                 }
                 let others = others.neg();
                 let value = others.div(&factor);
-                let demand = (!others.is_multiple_of(&factor)).then(|| (others, factor));
+                let demand = (!others.is_multiple_of(&factor)).then_some((others, factor));
                 let age: usize = name[1..].parse().unwrap_or(0);
                 let rank = (self.axes.contains(name), demand.is_some(), std::cmp::Reverse(age));
                 if best.as_ref().is_none_or(|(r, _)| rank < *r) {

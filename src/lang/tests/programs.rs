@@ -154,3 +154,29 @@ fn iterate_changes_lengths() {
     let demands: Vec<_> = entry.divides.iter().map(|(a, b, _)| format!("{b} | {a}")).collect();
     assert_eq!(demands, ["8 | n"]);
 }
+
+#[test]
+fn the_core_is_saturated_and_defaulted() {
+    use crate::lang::typed::{ExprKind, Literal, Prim, ScalarOp};
+    use crate::lang::types::{ScalarType, Type};
+    let core = |text: &str| check_entry(&Source::new("p.pat", text), None).unwrap().body;
+    let ExprKind::Prim { prim: Prim::Reduce, funs, args, .. } =
+        core("entry f [n] (xs: [n]f32) = xs |> map abs |> reduce (+) 0").kind
+    else {
+        panic!("not a reduction");
+    };
+    assert_eq!(funs[0].params.len(), 2);
+    assert!(matches!(funs[0].body.kind, ExprKind::Scalar(ScalarOp::Add, _)));
+    assert_eq!(args[0].kind, ExprKind::Lit(Literal::Float(0.0)));
+    assert!(matches!(args[1].kind, ExprKind::Prim { prim: Prim::Map, .. }));
+    assert_eq!(core("entry f = 1").ty, Type::Scalar(ScalarType::I32));
+    assert_eq!(core("entry f = 1.0").ty, Type::Scalar(ScalarType::F32));
+    assert_eq!(core("entry f = -128i8").kind, ExprKind::Lit(Literal::Int(-128)));
+    assert_eq!(core("entry f [n] : i64 = n + 1").ty, Type::Scalar(ScalarType::I64));
+    // A captured argument is computed once, outside the function that captures it.
+    let captured = core(
+        "def dot xs ys = reduce (+) 0 (map2 (*) xs ys)
+         entry f [n][m] (v: [m]f32) (xss: [n][m]f32) = map (dot (map sqrt v)) xss",
+    );
+    assert!(matches!(captured.kind, ExprKind::Let(..)));
+}
