@@ -1,5 +1,6 @@
 //! patsat
 pub mod calculus;
 pub mod diag;
+pub mod kernel;
 pub mod lang;
 pub mod opencl;
