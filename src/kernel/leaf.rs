@@ -28,6 +28,9 @@ pub trait Emit {
     fn in_vector(&self) -> bool;
 }
 
+/// Any place for statements.
+pub type Sink = dyn Emit;
+
 /// Whether the body only picks, pairs and names constants.
 pub fn rearranges(e: &SExpr) -> bool {
     match e {
@@ -83,7 +86,7 @@ pub fn inline(f: &ScalarFn, arg: &View, views: &Rc<Views>) -> Step<View> {
 }
 
 /// The result of a leaf; what it uses twice is bound once.
-pub fn lower(f: &ScalarFn, arg: &View, cx: &mut dyn Emit) -> Step<View> {
+pub fn lower(f: &ScalarFn, arg: &View, cx: &mut Sink) -> Step<View> {
     let arg = share(&f.body, &[], arg, cx)?;
     Leaf {
         cx,
@@ -105,7 +108,7 @@ pub fn bind<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
 }
 
 /// Binds the components of the argument at `path` that the body uses more than once.
-fn share(body: &SExpr, path: &[bool], arg: &View, cx: &mut dyn Emit) -> Step<View> {
+fn share(body: &SExpr, path: &[bool], arg: &View, cx: &mut Sink) -> Step<View> {
     Ok(match arg {
         View::Pair(a, b) => View::pair(
             share(body, &[path, &[false]].concat(), a, cx)?,
@@ -273,7 +276,7 @@ pub fn conditional<C: Emit + ?Sized>(
     Ok(out)
 }
 
-fn branch(e: &SExpr, arg: &View, vars: &[View], cx: &mut dyn Emit) -> Step<View> {
+fn branch(e: &SExpr, arg: &View, vars: &[View], cx: &mut Sink) -> Step<View> {
     Leaf {
         cx,
         arg: arg.clone(),
@@ -283,7 +286,7 @@ fn branch(e: &SExpr, arg: &View, vars: &[View], cx: &mut dyn Emit) -> Step<View>
 }
 
 struct Leaf<'a> {
-    cx: &'a mut dyn Emit,
+    cx: &'a mut Sink,
     arg: View,
     vars: Vec<View>,
 }
@@ -311,8 +314,8 @@ impl Leaf<'_> {
                 let (arg, vars) = (self.arg.clone(), self.vars.clone());
                 conditional(
                     &c,
-                    &mut |cx: &mut dyn Emit| branch(a, &arg, &vars, cx),
-                    &mut |cx: &mut dyn Emit| branch(b, &arg, &vars, cx),
+                    &mut |cx: &mut Sink| branch(a, &arg, &vars, cx),
+                    &mut |cx: &mut Sink| branch(b, &arg, &vars, cx),
                     self.cx,
                 )?
             }

@@ -1,3 +1,6 @@
 //! OpenCL: the C printer, the host plan, and (in `runtime` alone) the driver.
 
+pub mod host;
 pub mod plan;
+pub mod runtime;
+pub mod yardstick;

@@ -1,0 +1,180 @@
+//! What a device is: its description, its limits, and the cost models that say how fast it is.
+//!
+//! Plain data, so that programs can be optimised for a device that is not there. Never talks to a
+//! driver: `opencl::runtime` fills in a [`DeviceInfo`], or a test writes one down.
+
+pub mod cost_model;
+
+use crate::diag::{Code, Diagnostic, Result};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What kind of machine a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// A host processor.
+    Cpu,
+    /// A graphics processor.
+    Gpu,
+    /// An accelerator, or something the driver does not classify.
+    Other,
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DeviceKind::Cpu => "CPU",
+            DeviceKind::Gpu => "GPU",
+            DeviceKind::Other => "accelerator",
+        })
+    }
+}
+
+/// What a device's compiler accepts beyond the standard, found by trying it and never guessed from
+/// a name. All `false` until the device has been opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// `__builtin_nontemporal_store(value, pointer)` on vectors: stores that bypass the caches.
+    pub nontemporal: bool,
+}
+
+/// A device's description and limits, as its driver reports them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// Position over all platforms: the `k` of the selector `#k`.
+    pub index: usize,
+    /// The platform's name.
+    pub platform: String,
+    /// The device's name.
+    pub name: String,
+    /// Who made it.
+    pub vendor: String,
+    /// Version of its driver.
+    pub driver: String,
+    /// The OpenCL version it offers, such as `OpenCL 3.0 CUDA`.
+    pub opencl_version: String,
+    /// CPU, GPU or other.
+    pub kind: DeviceKind,
+    /// Cores or multiprocessors.
+    pub compute_units: u32,
+    /// Most work-items in a work-group.
+    pub max_work_group_size: usize,
+    /// Most work-items of a work-group in each dimension.
+    pub max_work_item_sizes: [usize; 3],
+    /// Local memory of a work-group, in bytes.
+    pub local_mem_bytes: u64,
+    /// Whether local memory is a memory of its own (and not an ordinary cached part of global memory).
+    pub local_mem_dedicated: bool,
+    /// Global memory, in bytes.
+    pub global_mem_bytes: u64,
+    /// Largest single buffer, in bytes.
+    pub max_alloc_bytes: u64,
+    /// Size of the last-level cache that the driver reports, in bytes; 0 when it reports none.
+    pub cache_bytes: u64,
+    /// Preferred number of `float`s in a vector.
+    pub vector_width_f32: u32,
+    /// `double` is available.
+    pub fp64: bool,
+    /// `half` arithmetic is available.
+    pub fp16: bool,
+    /// Extensions.
+    pub extensions: Vec<String>,
+    /// What its compiler was seen to accept.
+    pub capabilities: Capabilities,
+}
+
+impl DeviceInfo {
+    /// `NAME (PLATFORM)`, for people.
+    pub fn label(&self) -> String {
+        format!("{} ({})", self.name, self.platform)
+    }
+}
+
+/// Which of `devices` a selector means: `#k` by position, else the first whose platform or device
+/// name contains it (in any case), and without a selector the first GPU, or the first device.
+pub fn select<'a>(devices: &'a [DeviceInfo], selector: Option<&str>) -> Result<&'a DeviceInfo> {
+    let found = match selector {
+        None => devices.iter().find(|d| d.kind == DeviceKind::Gpu).or(devices.first()),
+        Some(text) => match text.strip_prefix('#').map(str::parse::<usize>) {
+            Some(Ok(k)) => devices.iter().find(|d| d.index == k),
+            Some(Err(_)) | None => {
+                let wanted = text.to_lowercase();
+                let has = |s: &str| s.to_lowercase().contains(&wanted);
+                devices.iter().find(|d| has(&d.name) || has(&d.platform))
+            }
+        },
+    };
+    found.ok_or_else(|| {
+        let message = match selector {
+            Some(text) => format!("no device matches `{text}`"),
+            None => "no OpenCL platform has a device".to_string(),
+        };
+        let mut d = Diagnostic::error(Code::UnknownDevice, message);
+        for info in devices {
+            d = d.note(format!("#{} is {}", info.index, info.label()));
+        }
+        if !devices.is_empty() {
+            d = d.help("name a device by `#k`, or by a part of its or its platform's name");
+        }
+        d.into()
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A made-up device for tests.
+    pub(crate) fn device(index: usize, platform: &str, name: &str, kind: DeviceKind) -> DeviceInfo {
+        DeviceInfo {
+            index,
+            platform: platform.into(),
+            name: name.into(),
+            vendor: "V".into(),
+            driver: "1".into(),
+            opencl_version: "OpenCL 3.0".into(),
+            kind,
+            compute_units: 2,
+            max_work_group_size: 4096,
+            max_work_item_sizes: [4096; 3],
+            local_mem_bytes: 1 << 18,
+            local_mem_dedicated: kind == DeviceKind::Gpu,
+            global_mem_bytes: 1 << 33,
+            max_alloc_bytes: 1 << 31,
+            cache_bytes: 1 << 25,
+            vector_width_f32: 16,
+            fp64: true,
+            fp16: false,
+            extensions: vec![],
+            capabilities: Capabilities::default(),
+        }
+    }
+
+    fn two() -> Vec<DeviceInfo> {
+        vec![
+            device(0, "Portable Computing Language", "pthread-cpu", DeviceKind::Cpu),
+            device(1, "NVIDIA CUDA", "NVIDIA H200", DeviceKind::Gpu),
+        ]
+    }
+
+    #[test]
+    fn selects_by_default_number_and_name() {
+        let ds = two();
+        assert_eq!(select(&ds, None).unwrap().index, 1);
+        assert_eq!(select(&ds[..1], None).unwrap().index, 0);
+        assert_eq!(select(&ds, Some("#0")).unwrap().index, 0);
+        assert_eq!(select(&ds, Some("portable")).unwrap().index, 0);
+        assert_eq!(select(&ds, Some("h200")).unwrap().index, 1);
+    }
+
+    #[test]
+    fn unknown_devices_list_what_there_is() {
+        for selector in ["#2", "amd", "#x"] {
+            let failure = select(&two(), Some(selector)).unwrap_err();
+            assert_eq!(failure.0[0].code, Code::UnknownDevice);
+            assert_eq!(failure.0[0].notes.len(), 2);
+        }
+        assert_eq!(select(&[], None).unwrap_err().0[0].code, Code::UnknownDevice);
+    }
+}

@@ -1,0 +1,168 @@
+//! Arrays on the host: flat, typed bytes that go to a device and come back.
+//!
+//! Shapes are not known here; a value's components are flattened left to right, each one array.
+
+use crate::lang::types::ScalarType;
+use half::f16;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A Rust type that has the layout of a [`ScalarType`].
+pub trait Element: Copy {
+    /// The scalar type it stores.
+    const TYPE: ScalarType;
+    /// Appends the native-endian bytes.
+    fn write(self, to: &mut Vec<u8>);
+    /// Reads native-endian bytes; `from` has exactly [`ScalarType::bytes`] of them.
+    fn read(from: &[u8]) -> Self;
+}
+
+macro_rules! element {
+    ($($t:ty, $variant:ident;)*) => { $(
+        impl Element for $t {
+            const TYPE: ScalarType = ScalarType::$variant;
+            fn write(self, to: &mut Vec<u8>) { to.extend_from_slice(&self.to_ne_bytes()); }
+            fn read(from: &[u8]) -> Self {
+                let mut bytes = [0; size_of::<$t>()];
+                bytes.copy_from_slice(from);
+                <$t>::from_ne_bytes(bytes)
+            }
+        }
+    )* };
+}
+
+element! {
+    f16, F16; f32, F32; f64, F64;
+    i8, I8; i16, I16; i32, I32; i64, I64;
+    u8, U8; u16, U16; u32, U32; u64, U64;
+}
+
+impl Element for bool {
+    const TYPE: ScalarType = ScalarType::Bool;
+    fn write(self, to: &mut Vec<u8>) {
+        to.push(u8::from(self));
+    }
+    fn read(from: &[u8]) -> Self {
+        from != [0]
+    }
+}
+
+/// A flat array of scalars: native-endian, no padding, `bool` as one byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostArray {
+    ty: ScalarType,
+    data: Vec<u8>,
+}
+
+impl HostArray {
+    /// From raw bytes; `None` when they are not a whole number of elements.
+    pub fn from_bytes(ty: ScalarType, data: Vec<u8>) -> Option<HostArray> {
+        data.len().is_multiple_of(ty.bytes()).then_some(HostArray { ty, data })
+    }
+
+    /// From elements.
+    pub fn from_slice<T: Element>(elements: &[T]) -> HostArray {
+        let mut data = Vec::with_capacity(size_of_val(elements));
+        elements.iter().for_each(|&x| x.write(&mut data));
+        HostArray { ty: T::TYPE, data }
+    }
+
+    /// All zero (or false).
+    pub fn zeros(ty: ScalarType, len: usize) -> HostArray {
+        HostArray { ty, data: vec![0; len * ty.bytes()] }
+    }
+
+    /// The elements; `None` when they are of another type.
+    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+        (self.ty == T::TYPE).then(|| self.data.chunks_exact(self.ty.bytes()).map(T::read).collect())
+    }
+
+    /// The element type.
+    pub fn ty(&self) -> ScalarType {
+        self.ty
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.data.len() / self.ty.bytes()
+    }
+
+    /// No elements.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// The raw bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The raw bytes, given away.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.data
+    }
+
+    /// Element `i` as `f64` (truth values as 0 and 1; integers beyond 2^53 are rounded).
+    pub fn as_f64(&self, i: usize) -> Option<f64> {
+        let w = self.ty.bytes();
+        let b = self.data.get(i.checked_mul(w)?..)?.get(..w)?;
+        Some(match self.ty {
+            ScalarType::F16 => f16::read(b).to_f64(),
+            ScalarType::F32 => f64::from(f32::read(b)),
+            ScalarType::F64 => f64::read(b),
+            ScalarType::I8 => f64::from(i8::read(b)),
+            ScalarType::I16 => f64::from(i16::read(b)),
+            ScalarType::I32 => f64::from(i32::read(b)),
+            ScalarType::I64 => i64::read(b) as f64,
+            ScalarType::U8 => f64::from(u8::read(b)),
+            ScalarType::U16 => f64::from(u16::read(b)),
+            ScalarType::U32 => f64::from(u32::read(b)),
+            ScalarType::U64 => u64::read(b) as f64,
+            ScalarType::Bool => f64::from(u8::from(bool::read(b))),
+        })
+    }
+}
+
+/// Which array: component `component` of parameter `param`, tuples flattened left to right.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Slot {
+    /// The entry's parameter.
+    pub param: String,
+    /// Which component of it.
+    pub component: usize,
+}
+
+/// A program's inputs. A scalar is an array of length 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inputs(pub BTreeMap<Slot, HostArray>);
+
+impl Inputs {
+    /// Sets one component.
+    pub fn insert(&mut self, param: impl Into<String>, component: usize, array: HostArray) {
+        self.0.insert(Slot { param: param.into(), component }, array);
+    }
+
+    /// Reads one component.
+    pub fn get(&self, param: &str, component: usize) -> Option<&HostArray> {
+        self.0.get(&Slot { param: param.into(), component })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_survive() {
+        let xs = [1.5f32, -0.0, f32::INFINITY];
+        let a = HostArray::from_slice(&xs);
+        assert_eq!((a.ty(), a.len()), (ScalarType::F32, 3));
+        assert_eq!(a.to_vec::<f32>().unwrap(), xs);
+        assert_eq!(a.to_vec::<i32>(), None);
+        assert_eq!(a.as_f64(0), Some(1.5));
+        assert_eq!(a.as_f64(3), None);
+        assert_eq!(HostArray::from_slice(&[true, false]).to_vec::<bool>().unwrap(), [true, false]);
+        assert!(HostArray::from_bytes(ScalarType::I32, vec![0; 5]).is_none());
+        assert_eq!(HostArray::zeros(ScalarType::F16, 2).as_f64(1), Some(0.0));
+    }
+}

@@ -1,0 +1,121 @@
+//! Measures a device's memory with the hand-written kernels of [`crate::opencl::yardstick`].
+
+use super::{DeviceInputs, Prepared, Runtime};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::opencl::host::{HostArray, Inputs};
+use crate::opencl::yardstick::{INPUT, Traffic, Yardstick, yardsticks};
+use serde::{Deserialize, Serialize};
+
+/// Timed runs of each kernel that is in the race.
+const ROUNDS: usize = 15;
+
+/// A kernel more than so many times slower than the best after one run is out of the race.
+const SLOW: f64 = 1.6;
+
+/// What one yardstick reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The kernel in a few words.
+    pub kernel: String,
+    /// Bytes read and written in one run.
+    pub bytes: u64,
+    /// Median time of a run by device events, in microseconds.
+    pub median_us: f64,
+    /// Bytes over median time, in GB/s (10^9 bytes).
+    pub gb_per_s: f64,
+}
+
+/// A device's memory bandwidth at one size: for each kind of traffic the best kernel's median.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bandwidth {
+    /// The best copy, by any means the compiler has. Counts bytes read and bytes written.
+    pub copy: Figure,
+    /// The best copy in OpenCL C as the standard has it.
+    pub copy_plain: Figure,
+    /// The best read.
+    pub read: Figure,
+    /// Every kernel that ran to the end, best first.
+    pub all: Vec<Figure>,
+}
+
+/// Measures copying and reading `bytes` bytes. Kernels are interleaved; medians decide.
+pub fn bandwidth(rt: &Runtime, bytes: usize) -> Result<Bandwidth> {
+    let len = bytes / 4;
+    let mut inputs = Inputs::default();
+    // Pages of equal contents may be shared or compressed on their way; these are all different.
+    let xs: Vec<f32> = (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761) as f32).collect();
+    inputs.insert(INPUT, 0, HostArray::from_slice(&xs));
+    drop(xs);
+    let inputs = rt.upload(&inputs)?;
+    let mut runners = vec![];
+    let mut best = [f64::INFINITY; 3];
+    for yardstick in yardsticks(rt.info(), len) {
+        let runner = Runner::start(rt, yardstick, &inputs)?;
+        let class = runner.class();
+        best[class] = best[class].min(runner.first_us);
+        runners.push(runner);
+    }
+    runners.retain(|r| r.first_us <= SLOW * best[r.class()]);
+    for round in 0..ROUNDS {
+        // Back and forth, so that none always follows the same neighbour.
+        let count = runners.len();
+        for k in 0..count {
+            let k = if round % 2 == 0 { k } else { count - 1 - k };
+            let time = runners[k].prepared.run(rt)?.device_us;
+            runners[k].times.push(time);
+        }
+    }
+    let mut figures: Vec<(Traffic, Figure)> = runners.into_iter().map(Runner::figure).collect();
+    rt.trim();
+    figures.sort_by(|a, b| b.1.gb_per_s.total_cmp(&a.1.gb_per_s));
+    let best = |of: &[Traffic]| {
+        figures.iter().find(|(t, _)| of.contains(t)).map(|(_, f)| f.clone()).ok_or_else(|| {
+            Diagnostic::error(
+                Code::Usage,
+                format!("{bytes} bytes are too few to measure bandwidth"),
+            )
+        })
+    };
+    Ok(Bandwidth {
+        copy: best(&[Traffic::Copy, Traffic::CopyNontemporal])?,
+        copy_plain: best(&[Traffic::Copy])?,
+        read: best(&[Traffic::Read])?,
+        all: figures.into_iter().map(|(_, f)| f).collect(),
+    })
+}
+
+/// A yardstick in the race.
+struct Runner {
+    yardstick: Yardstick,
+    prepared: Prepared,
+    first_us: f64,
+    times: Vec<f64>,
+}
+
+impl Runner {
+    /// Builds and warms up: the first run may compile, the second is the first that counts.
+    fn start(rt: &Runtime, yardstick: Yardstick, inputs: &DeviceInputs) -> Result<Runner> {
+        let prepared = rt.prepare(rt.build(&yardstick.plan)?, inputs)?;
+        prepared.run(rt)?;
+        let first_us = prepared.run(rt)?.device_us;
+        Ok(Runner { yardstick, prepared, first_us, times: vec![] })
+    }
+
+    /// Each kind of traffic is a race of its own.
+    fn class(&self) -> usize {
+        match self.yardstick.traffic {
+            Traffic::Copy => 0,
+            Traffic::CopyNontemporal => 1,
+            Traffic::Read => 2,
+        }
+    }
+
+    fn figure(mut self) -> (Traffic, Figure) {
+        self.times.sort_by(f64::total_cmp);
+        let median_us = self.times.get(self.times.len() / 2).copied().unwrap_or(self.first_us);
+        let bytes = self.yardstick.bytes;
+        let gb_per_s = bytes as f64 * 1e-3 / median_us.max(1e-3);
+        let figure = Figure { kernel: self.yardstick.name, bytes, median_us, gb_per_s };
+        (self.yardstick.traffic, figure)
+    }
+}

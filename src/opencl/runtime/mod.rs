@@ -1,0 +1,202 @@
+//! The driver: devices, building, buffers, launches and timing, over `opencl3`.
+//!
+//! The only module that talks to OpenCL, and the only one with `unsafe`. The OpenCL library is loaded
+//! when the first function here is called; without one, everything else in patsat works. Nothing here
+//! decides what to run: it does what a [`HostPlan`] says, after checking it against the device.
+
+mod bandwidth;
+mod error;
+mod prepared;
+
+pub use bandwidth::{Bandwidth, Figure, bandwidth};
+pub use prepared::{DeviceInputs, Prepared, RunTimes};
+
+use crate::device::{Capabilities, DeviceInfo, DeviceKind, select};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::opencl::plan::HostPlan;
+use crate::opencl::yardstick::NONTEMPORAL_PROBE;
+use error::driver;
+use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
+use opencl3::context::Context;
+use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
+use opencl3::error_codes::ClError;
+use opencl3::platform::{Platform, get_platforms};
+use opencl3::program::Program;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// A buffer on the device, as raw bytes.
+type Bytes = opencl3::memory::Buffer<u8>;
+
+/// Every device of every platform, in the platforms' order.
+pub fn devices() -> Result<Vec<DeviceInfo>> {
+    Ok(handles()?.into_iter().map(|(info, _)| info).collect())
+}
+
+/// Held while devices are listed: PoCL reports no devices to a thread that asks while another thread's
+/// first question is still being answered.
+static LISTING: Mutex<()> = Mutex::new(());
+
+/// Every device with its driver handle.
+fn handles() -> Result<Vec<(DeviceInfo, Device)>> {
+    let _alone = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let none = || {
+        Diagnostic::error(Code::NoOpenCl, "no OpenCL platform is installed")
+            .help("for the CPU, on Debian or Ubuntu: `apt-get install pocl-opencl-icd`")
+            .help("for a GPU: install its vendor's driver with OpenCL, and `ocl-icd-libopencl1`")
+    };
+    // A missing library and a library without platforms are reported in several ways by several
+    // loaders; to a person they are one thing.
+    let platforms = get_platforms().map_err(|e| none().note(format!("the loader says {e}")))?;
+    if platforms.is_empty() {
+        return Err(none().into());
+    }
+    let mut found = vec![];
+    for platform in platforms {
+        // A platform without a device of its kind (a GPU driver on a machine without the GPU) is no error.
+        for id in platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default() {
+            let device = Device::new(id);
+            if device.available().unwrap_or(false) && device.compiler_available().unwrap_or(false) {
+                let info = describe(found.len(), &platform, &device)
+                    .map_err(|e| driver(e, "describing a device"))?;
+                found.push((info, device));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(none().note("there are platforms, but none of them has a device").into());
+    }
+    Ok(found)
+}
+
+/// What the driver says of a device. Limits are required; what an old driver may not know is not.
+fn describe(
+    index: usize,
+    platform: &Platform,
+    device: &Device,
+) -> std::result::Result<DeviceInfo, ClError> {
+    let kind = match device.dev_type()? {
+        t if t & CL_DEVICE_TYPE_GPU != 0 => DeviceKind::Gpu,
+        t if t & CL_DEVICE_TYPE_CPU != 0 => DeviceKind::Cpu,
+        _ => DeviceKind::Other,
+    };
+    let text = |s: String| s.trim_matches(['\0', ' ', '\n']).to_string();
+    let sizes = device.max_work_item_sizes()?;
+    let size = |d: usize| sizes.get(d).copied().unwrap_or(1);
+    let extensions: Vec<String> =
+        text(device.extensions()?).split_whitespace().map(str::to_string).collect();
+    let has = |name: &str| extensions.iter().any(|e| e == name);
+    const CL_LOCAL_MEM_IS_LOCAL: u32 = 1; // CL_LOCAL, as against CL_GLOBAL (2)
+    Ok(DeviceInfo {
+        index,
+        platform: text(platform.name()?),
+        name: text(device.name()?),
+        vendor: text(device.vendor()?),
+        driver: text(device.driver_version()?),
+        opencl_version: text(device.version()?),
+        kind,
+        compute_units: device.max_compute_units()?,
+        max_work_group_size: device.max_work_group_size()?,
+        max_work_item_sizes: [size(0), size(1), size(2)],
+        local_mem_bytes: device.local_mem_size()?,
+        local_mem_dedicated: device.local_mem_type()? == CL_LOCAL_MEM_IS_LOCAL,
+        global_mem_bytes: device.global_mem_size()?,
+        max_alloc_bytes: device.max_mem_alloc_size()?,
+        cache_bytes: device.global_mem_cache_size().unwrap_or(0),
+        vector_width_f32: device.max_preferred_vector_width_float().unwrap_or(1),
+        // Before OpenCL 1.2, and on some drivers after, doubles are an extension.
+        fp64: has("cl_khr_fp64") || device.double_fp_config().is_ok_and(|c| c != 0),
+        fp16: has("cl_khr_fp16"),
+        extensions,
+        capabilities: Capabilities::default(),
+    })
+}
+
+/// One opened device: a context, an in-order queue with profiling, and a pool of buffers.
+pub struct Runtime {
+    info: DeviceInfo,
+    device: Device,
+    context: Context,
+    queue: CommandQueue,
+    /// Buffers for temporaries and outputs by size in bytes. Prepared plans share them: runs are one
+    /// after the other, and a check fetches its outputs before the next run.
+    pool: RefCell<HashMap<usize, Vec<Arc<Bytes>>>>,
+}
+
+impl Runtime {
+    /// Opens the device a selector means (see [`select`]), and finds out what its compiler accepts.
+    pub fn open(selector: Option<&str>) -> Result<Runtime> {
+        let all = handles()?;
+        let infos: Vec<DeviceInfo> = all.iter().map(|(info, _)| info.clone()).collect();
+        let wanted = select(&infos, selector)?.index;
+        let (info, device) = all
+            .into_iter()
+            .find(|(info, _)| info.index == wanted)
+            .ok_or_else(|| Diagnostic::error(Code::Internal, "a selected device vanished"))?;
+        let context = Context::from_device(&device).map_err(|e| driver(e, "creating a context"))?;
+        // The form of OpenCL 1.x: also right for every later version, and needs no null-terminated list.
+        #[allow(deprecated)]
+        let queue = CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
+            .map_err(|e| driver(e, "creating a command queue"))?;
+        let mut runtime =
+            Runtime { info, device, context, queue, pool: RefCell::new(HashMap::new()) };
+        runtime.info.capabilities =
+            Capabilities { nontemporal: runtime.compiles(NONTEMPORAL_PROBE) };
+        Ok(runtime)
+    }
+
+    /// The device, with its capabilities.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// Builds a plan's program and looks up its kernels. A build failure carries the compiler's log.
+    pub fn build(&self, plan: &Arc<HostPlan>) -> Result<Built> {
+        let started = Instant::now();
+        let program = self.compile(&plan.source, &plan.options)?;
+        let kernels = prepared::kernels(self, &program, plan)?;
+        Ok(Built {
+            plan: plan.clone(),
+            kernels,
+            build_ms: started.elapsed().as_secs_f64() * 1e3,
+            _program: program,
+        })
+    }
+
+    /// Whether the compiler accepts a program.
+    fn compiles(&self, source: &str) -> bool {
+        self.compile(source, "").is_ok()
+    }
+
+    fn compile(&self, source: &str, options: &str) -> Result<Program> {
+        if options.contains('\0') || source.contains('\0') {
+            return Err(Diagnostic::error(Code::BuildFailed, "a program contains a NUL").into());
+        }
+        let mut program = Program::create_from_source(&self.context, source)
+            .map_err(|e| driver(e, "creating a program"))?;
+        program.build(&[self.device.id()], options).map_err(|e| {
+            let log = program.get_build_log(self.device.id()).unwrap_or_default();
+            let log = log.trim_matches(['\0', '\n', ' ']);
+            let message = format!("{} did not build a program ({e})", self.info.label());
+            let d = Diagnostic::error(Code::BuildFailed, message);
+            if log.is_empty() { d } else { d.note(log) }
+        })?;
+        Ok(program)
+    }
+}
+
+/// A built program: its kernels, one for each launch of its plan.
+pub struct Built {
+    /// What was built.
+    pub plan: Arc<HostPlan>,
+    /// Time the build took, in milliseconds. Some drivers (PoCL) finish compiling at the first launch.
+    pub build_ms: f64,
+    kernels: Vec<opencl3::kernel::Kernel>,
+    /// Kernels need their program for as long as they live.
+    _program: Program,
+}
+
+#[cfg(test)]
+mod tests;

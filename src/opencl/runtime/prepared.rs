@@ -1,0 +1,440 @@
+//! Plans with their buffers: checked, uploaded, run, timed and fetched.
+
+use super::error::driver;
+use super::{Built, Bytes, Runtime};
+use crate::device::DeviceInfo;
+use crate::diag::{Code, Diagnostic, Result};
+use crate::lang::types::ScalarType;
+use crate::opencl::host::{HostArray, Inputs, Slot};
+use crate::opencl::plan::{Arg, HostPlan, Launch, Role};
+use half::f16;
+use opencl3::event::Event;
+use opencl3::kernel::Kernel;
+use opencl3::memory::{CL_MEM_READ_WRITE, ClMem};
+use opencl3::program::Program;
+use opencl3::types::{CL_BLOCKING, cl_event};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::ptr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Every byte of an output before a check run: NaN in every float type, -1 in every signed integer.
+/// What a kernel forgets to write then differs from any reference.
+const POISON: u8 = 0xFF;
+
+/// Inputs on the device, shared by every plan that reads them. Scalars stay on the host.
+pub struct DeviceInputs {
+    buffers: BTreeMap<Slot, (ScalarType, usize, Arc<Bytes>)>,
+    host: BTreeMap<Slot, HostArray>,
+}
+
+/// How long one run of a plan took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunTimes {
+    /// By device events, in microseconds: from the start of the first kernel to the end of the last.
+    pub device_us: f64,
+    /// By device events, in microseconds: the kernels' own times, added.
+    pub kernels_us: f64,
+    /// By the host's clock, in microseconds: from the first enqueue until everything is done.
+    pub wall_us: f64,
+}
+
+/// A plan ready to run: kernels with their arguments set.
+pub struct Prepared {
+    built: Built,
+    /// The plan's buffers. OpenCL implementations need not retain buffers that are set as arguments
+    /// (PoCL does not), so they live here as long as the kernels do.
+    buffers: Vec<Arc<Bytes>>,
+}
+
+fn internal(message: String) -> Diagnostic {
+    Diagnostic::error(Code::Internal, message)
+}
+
+/// Bytes a buffer takes: an empty one takes one element, since OpenCL has no empty buffers.
+fn bytes_of(elem: ScalarType, len: usize) -> Option<usize> {
+    len.max(1).checked_mul(elem.bytes())
+}
+
+/// Checks a plan's memory against a device, before anything is allocated.
+pub(super) fn check_memory(plan: &HostPlan, info: &DeviceInfo) -> Result<()> {
+    let mut total = 0u64;
+    for b in &plan.buffers {
+        let bytes = bytes_of(b.elem, b.len).map_or(u64::MAX, |n| n as u64);
+        if bytes > info.max_alloc_bytes {
+            return Err(Diagnostic::error(
+                Code::DeviceMemory,
+                format!(
+                    "the array `{}` takes {bytes} bytes, more than one buffer may have",
+                    b.name
+                ),
+            )
+            .note(format!("{} allows {} bytes for one buffer", info.label(), info.max_alloc_bytes))
+            .into());
+        }
+        total = total.saturating_add(bytes);
+    }
+    if total > info.global_mem_bytes {
+        return Err(Diagnostic::error(
+            Code::DeviceMemory,
+            format!("the program's arrays take {total} bytes, more than the device has"),
+        )
+        .note(format!("{} has {} bytes of global memory", info.label(), info.global_mem_bytes))
+        .into());
+    }
+    Ok(())
+}
+
+/// Creates the kernel of every launch, and checks each launch against the device's limits.
+pub(super) fn kernels(rt: &Runtime, program: &Program, plan: &HostPlan) -> Result<Vec<Kernel>> {
+    plan.launches.iter().map(|launch| kernel(rt, program, launch)).collect()
+}
+
+fn kernel(rt: &Runtime, program: &Program, launch: &Launch) -> Result<Kernel> {
+    let name = &launch.kernel;
+    if name.contains('\0') {
+        return Err(internal(format!("a kernel is named {name:?}")).into());
+    }
+    let kernel = Kernel::create(program, name)
+        .map_err(|e| driver(e, &format!("looking up the kernel `{name}`")))?;
+    let args = kernel.num_args().map_err(|e| driver(e, "describing a kernel"))?;
+    if args as usize != launch.args.len() {
+        let given = launch.args.len();
+        return Err(
+            internal(format!("`{name}` takes {args} arguments, the plan has {given}")).into()
+        );
+    }
+    let limit =
+        |what: String| Diagnostic::error(Code::KernelLimit, format!("the kernel `{name}` {what}"));
+    for d in 0..3 {
+        let (global, local) = (launch.global[d], launch.local[d]);
+        if local == 0 || !global.is_multiple_of(local) {
+            return Err(limit(format!("has {global} work-items in work-groups of {local}")).into());
+        }
+        if local > rt.info.max_work_item_sizes[d] {
+            let most = rt.info.max_work_item_sizes[d];
+            return Err(limit(format!(
+                "has {local} work-items in dimension {d}; {most} are allowed"
+            ))
+            .into());
+        }
+    }
+    let group =
+        launch.local.iter().try_fold(1usize, |a, &b| a.checked_mul(b)).unwrap_or(usize::MAX);
+    // What this kernel allows can be less than what the device allows, since registers run out.
+    let most = kernel
+        .get_work_group_size(rt.device.id())
+        .unwrap_or(rt.info.max_work_group_size)
+        .min(rt.info.max_work_group_size);
+    if group > most {
+        return Err(limit(format!("has work-groups of {group}; {most} are allowed")).into());
+    }
+    let local_mem = kernel.get_local_mem_size(rt.device.id()).unwrap_or(0);
+    if local_mem > rt.info.local_mem_bytes {
+        let has = rt.info.local_mem_bytes;
+        return Err(
+            limit(format!("takes {local_mem} bytes of local memory; there are {has}")).into()
+        );
+    }
+    Ok(kernel)
+}
+
+impl Runtime {
+    fn allocate(&self, bytes: usize) -> Result<Arc<Bytes>> {
+        // SAFETY: no host pointer is passed, so there is nothing that has to be valid or outlive the call.
+        let buffer =
+            unsafe { Bytes::create(&self.context, CL_MEM_READ_WRITE, bytes, ptr::null_mut()) };
+        let buffer = buffer.map_err(|e| driver(e, &format!("a buffer of {bytes} bytes")))?;
+        Ok(Arc::new(buffer))
+    }
+
+    fn write(&self, buffer: &Bytes, data: &[u8]) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        // The wrapper asks for a unique buffer to write; the handle is shared by plans, and runs of
+        // one in-order queue do not overlap. A second wrapper would release the handle twice, hence
+        // the manual drop.
+        let mut alias = std::mem::ManuallyDrop::new(Bytes::new(buffer.get()));
+        // SAFETY: blocking, so `data` is alive throughout; callers allocate at least `data.len()`.
+        unsafe { self.queue.enqueue_write_buffer(&mut alias, CL_BLOCKING, 0, data, &[]) }
+            .map_err(|e| driver(e, "writing a buffer"))?;
+        Ok(())
+    }
+
+    fn poison(&self, buffer: &Bytes, bytes: usize) -> Result<()> {
+        let mut alias = std::mem::ManuallyDrop::new(Bytes::new(buffer.get()));
+        // A long pattern is much faster on some drivers; its length has to divide the filled size.
+        let bulk = bytes / 16 * 16;
+        for (pattern, offset, size) in
+            [(&[POISON; 16][..], 0, bulk), (&[POISON], bulk, bytes - bulk)]
+        {
+            if size > 0 {
+                // SAFETY: the range lies within the buffer; the pattern is copied by the call.
+                unsafe { self.queue.enqueue_fill_buffer(&mut alias, pattern, offset, size, &[]) }
+                    .map_err(|e| driver(e, "filling a buffer"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, buffer: &Bytes, data: &mut [u8]) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: blocking, so `data` is alive throughout; callers allocated at least `data.len()`.
+        unsafe { self.queue.enqueue_read_buffer(buffer, CL_BLOCKING, 0, data, &[]) }
+            .map_err(|e| driver(e, "reading a buffer"))?;
+        Ok(())
+    }
+
+    /// Copies inputs to the device.
+    pub fn upload(&self, inputs: &Inputs) -> Result<DeviceInputs> {
+        let mut total = 0u64;
+        let mut buffers = BTreeMap::new();
+        let mut host = BTreeMap::new();
+        for (slot, array) in &inputs.0 {
+            let bytes = array.bytes().len().max(array.ty().bytes());
+            total = total.saturating_add(bytes as u64);
+            if bytes as u64 > self.info.max_alloc_bytes || total > self.info.global_mem_bytes {
+                let name = &slot.param;
+                return Err(Diagnostic::error(
+                    Code::DeviceMemory,
+                    format!("the input `{name}` ({bytes} bytes) does not fit the device's memory"),
+                )
+                .note(format!(
+                    "{} has {} bytes of global memory, and allows {} bytes for one buffer",
+                    self.info.label(),
+                    self.info.global_mem_bytes,
+                    self.info.max_alloc_bytes
+                ))
+                .into());
+            }
+            let buffer = self.allocate(bytes)?;
+            self.write(&buffer, array.bytes())?;
+            buffers.insert(slot.clone(), (array.ty(), array.len(), buffer));
+            if array.len() == 1 {
+                host.insert(slot.clone(), array.clone());
+            }
+        }
+        Ok(DeviceInputs { buffers, host })
+    }
+
+    /// Gives a built plan its buffers and sets every argument. Temporaries and outputs come from a
+    /// pool that prepared plans share: fetch a plan's outputs with [`Prepared::check`], in one step.
+    pub fn prepare(&self, built: Built, inputs: &DeviceInputs) -> Result<Prepared> {
+        let plan = built.plan.clone();
+        check_memory(&plan, &self.info)?;
+        let mut used: HashMap<usize, usize> = HashMap::new();
+        let mut buffers = Vec::with_capacity(plan.buffers.len());
+        for b in &plan.buffers {
+            buffers.push(match &b.role {
+                Role::Input(param, component) => {
+                    let slot = Slot { param: param.clone(), component: *component };
+                    match inputs.buffers.get(&slot) {
+                        Some((ty, len, buffer)) if (*ty, *len) == (b.elem, b.len) => buffer.clone(),
+                        Some((ty, len, _)) => {
+                            let want = format!("{} of {}", b.len, b.elem);
+                            let message =
+                                format!("`{param}` is {len} of {ty}; the plan wants {want}");
+                            return Err(Diagnostic::error(Code::InputShape, message).into());
+                        }
+                        None => {
+                            let message = format!("no value was given for `{param}`");
+                            return Err(Diagnostic::error(Code::InputMissing, message).into());
+                        }
+                    }
+                }
+                Role::Temp | Role::Output(_) => {
+                    let bytes = bytes_of(b.elem, b.len)
+                        .ok_or_else(|| internal(format!("the size of `{}` overflows", b.name)))?;
+                    let k = used.entry(bytes).or_default();
+                    *k += 1;
+                    self.pooled(bytes, *k - 1)?
+                }
+            });
+        }
+        for (launch, kernel) in plan.launches.iter().zip(&built.kernels) {
+            for (i, arg) in (0u32..).zip(&launch.args) {
+                match *arg {
+                    Arg::Buffer(b) => {
+                        let buffer = buffers
+                            .get(b)
+                            .ok_or_else(|| internal(format!("the plan has no buffer {b}")))?;
+                        // SAFETY: the argument is a `cl_mem`, kept alive in `Prepared::buffers`.
+                        unsafe { kernel.set_arg(i, &buffer.get()) }
+                    }
+                    Arg::Scalar(s) => {
+                        let scalar = plan
+                            .scalars
+                            .get(s)
+                            .ok_or_else(|| internal(format!("the plan has no scalar {s}")))?;
+                        let slot =
+                            Slot { param: scalar.param.clone(), component: scalar.component };
+                        let value = inputs.host.get(&slot).ok_or_else(|| {
+                            let message = format!("no value was given for `{}`", scalar.param);
+                            Diagnostic::error(Code::InputMissing, message)
+                        })?;
+                        if value.ty() != scalar.ty {
+                            let (is, want) = (value.ty(), scalar.ty);
+                            let message =
+                                format!("`{}` is {is}; the plan wants {want}", scalar.param);
+                            return Err(Diagnostic::error(Code::InputType, message).into());
+                        }
+                        set_scalar(kernel, i, value)
+                    }
+                }
+                .map_err(|e| {
+                    driver(e, &format!("argument {i} of the kernel `{}`", launch.kernel))
+                })?;
+            }
+        }
+        Ok(Prepared { built, buffers })
+    }
+
+    /// The `k`-th pooled buffer of a size.
+    fn pooled(&self, bytes: usize, k: usize) -> Result<Arc<Bytes>> {
+        let have = self.pool.borrow().get(&bytes).and_then(|v| v.get(k)).cloned();
+        match have {
+            Some(buffer) => Ok(buffer),
+            None => {
+                let buffer = self.allocate(bytes)?;
+                self.pool.borrow_mut().entry(bytes).or_default().push(buffer.clone());
+                Ok(buffer)
+            }
+        }
+    }
+
+    /// Gives back pooled buffers that no prepared plan uses.
+    pub fn trim(&self) {
+        for buffers in self.pool.borrow_mut().values_mut() {
+            buffers.retain(|b| Arc::strong_count(b) > 1);
+        }
+    }
+
+    /// Enqueues one launch; `None` when it has no work-items.
+    fn launch(&self, launch: &Launch, kernel: &Kernel) -> Result<Option<Event>> {
+        if launch.global.contains(&0) {
+            return Ok(None);
+        }
+        // Drivers treat trailing dimensions of one as work too; leave them out.
+        let dims = (1..=3).rev().find(|&d| launch.global[d - 1] > 1).unwrap_or(1);
+        // SAFETY: every argument was set in `prepare`, its buffers live in `Prepared`, and sizes were
+        // checked against the device. What the kernel does with its pointers is the code generator's
+        // responsibility: candidates run in a worker process for that reason.
+        let event = unsafe {
+            self.queue.enqueue_nd_range_kernel(
+                kernel.get(),
+                dims as u32,
+                ptr::null(),
+                launch.global.as_ptr(),
+                launch.local.as_ptr(),
+                &[] as &[cl_event],
+            )
+        };
+        Ok(Some(event.map_err(|e| driver(e, &format!("launching `{}`", launch.kernel)))?))
+    }
+}
+
+/// Sets a scalar by its value, as the C type the kernel declares.
+fn set_scalar(kernel: &Kernel, i: u32, value: &HostArray) -> opencl3::Result<()> {
+    macro_rules! set {
+        ($t:ty) => {{
+            let v: Option<Vec<$t>> = value.to_vec();
+            let v: $t = v.and_then(|v| v.first().copied()).unwrap_or_default();
+            // SAFETY: `v` has the size of the kernel's parameter, or the driver reports the difference;
+            // its bytes are copied by the call.
+            unsafe { kernel.set_arg(i, &v) }
+        }};
+    }
+    match value.ty() {
+        ScalarType::F16 => set!(f16),
+        ScalarType::F32 => set!(f32),
+        ScalarType::F64 => set!(f64),
+        ScalarType::I8 => set!(i8),
+        ScalarType::I16 => set!(i16),
+        ScalarType::I32 => set!(i32),
+        ScalarType::I64 => set!(i64),
+        ScalarType::U8 => set!(u8),
+        ScalarType::U16 => set!(u16),
+        ScalarType::U32 => set!(u32),
+        ScalarType::U64 => set!(u64),
+        ScalarType::Bool => set!(bool),
+    }
+}
+
+impl Prepared {
+    /// The plan.
+    pub fn plan(&self) -> &HostPlan {
+        &self.built.plan
+    }
+
+    /// Time its build took, in milliseconds.
+    pub fn build_ms(&self) -> f64 {
+        self.built.build_ms
+    }
+
+    /// Runs every launch in order and waits.
+    pub fn run(&self, rt: &Runtime) -> Result<RunTimes> {
+        let started = Instant::now();
+        let mut events = Vec::with_capacity(self.built.kernels.len());
+        for (launch, kernel) in self.plan().launches.iter().zip(&self.built.kernels) {
+            events.extend(rt.launch(launch, kernel)?);
+        }
+        rt.queue.finish().map_err(|e| driver(e, "running the kernels"))?;
+        let wall_us = started.elapsed().as_secs_f64() * 1e6;
+        let (mut first, mut last, mut sum) = (u64::MAX, 0, 0);
+        for event in &events {
+            let status =
+                event.command_execution_status().map_err(|e| driver(e, "running a kernel"))?;
+            if status.0 < 0 {
+                return Err(
+                    driver(opencl3::error_codes::ClError(status.0), "running a kernel").into()
+                );
+            }
+            let start =
+                event.profiling_command_start().map_err(|e| driver(e, "timing a kernel"))?;
+            let end = event.profiling_command_end().map_err(|e| driver(e, "timing a kernel"))?;
+            first = first.min(start);
+            last = last.max(end);
+            sum += end.saturating_sub(start);
+        }
+        let us = |ns: u64| ns as f64 * 1e-3;
+        Ok(RunTimes {
+            device_us: us(last.saturating_sub(first.min(last))),
+            kernels_us: us(sum),
+            wall_us,
+        })
+    }
+
+    /// Runs once on poisoned temporaries and outputs, and fetches the outputs, in order.
+    pub fn check(&self, rt: &Runtime) -> Result<(RunTimes, Vec<HostArray>)> {
+        for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
+            match b.role {
+                Role::Input(..) => {}
+                Role::Temp | Role::Output(_) => rt.poison(buffer, b.len * b.elem.bytes())?,
+            }
+        }
+        let times = self.run(rt)?;
+        Ok((times, self.fetch(rt)?))
+    }
+
+    /// Fetches the outputs, in order. Right only straight after a run of this very plan: prepared plans
+    /// share buffers.
+    fn fetch(&self, rt: &Runtime) -> Result<Vec<HostArray>> {
+        let mut outputs = BTreeMap::new();
+        for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
+            if let Role::Output(k) = b.role {
+                let mut data = vec![0; b.len * b.elem.bytes()];
+                rt.read(buffer, &mut data)?;
+                let array = HostArray::from_bytes(b.elem, data)
+                    .ok_or_else(|| internal("an output of half an element".into()))?;
+                if outputs.insert(k, array).is_some() {
+                    return Err(internal(format!("the plan has output {k} twice")).into());
+                }
+            }
+        }
+        Ok(outputs.into_values().collect())
+    }
+}

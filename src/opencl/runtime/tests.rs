@@ -1,0 +1,157 @@
+//! These run on whatever device is first; the test machine has PoCL.
+
+use super::*;
+use crate::lang::types::ScalarType;
+use crate::opencl::host::{HostArray, Inputs};
+use crate::opencl::plan::{Arg, Buffer, Launch, Role, Scalar};
+
+fn scal(n: usize, local: usize) -> HostPlan {
+    let buffer =
+        |name: &str, role| Buffer { name: name.into(), elem: ScalarType::F32, len: n, role };
+    HostPlan {
+        source: "kernel void k(global const float *x, global float *y, float a) {
+                   size_t i = get_global_id(0); y[i] = a * x[i]; }"
+            .into(),
+        options: String::new(),
+        buffers: vec![buffer("x", Role::Input("x".into(), 0)), buffer("y", Role::Output(0))],
+        scalars: vec![Scalar { param: "a".into(), component: 0, ty: ScalarType::F32 }],
+        launches: vec![Launch {
+            kernel: "k".into(),
+            args: vec![Arg::Buffer(0), Arg::Buffer(1), Arg::Scalar(0)],
+            global: [n, 1, 1],
+            local: [local, 1, 1],
+        }],
+    }
+}
+
+fn inputs(n: usize) -> Inputs {
+    let mut inputs = Inputs::default();
+    let xs: Vec<f32> = (0..n).map(|i| i as f32).collect();
+    inputs.insert("x", 0, HostArray::from_slice(&xs));
+    inputs.insert("a", 0, HostArray::from_slice(&[2.0f32]));
+    inputs
+}
+
+fn check(plan: HostPlan, inputs: &Inputs) -> Result<Vec<HostArray>> {
+    let rt = Runtime::open(None)?;
+    let uploaded = rt.upload(inputs)?;
+    let prepared = rt.prepare(rt.build(&Arc::new(plan))?, &uploaded)?;
+    Ok(prepared.check(&rt)?.1)
+}
+
+fn code(result: Result<Vec<HostArray>>) -> Code {
+    result.unwrap_err().0[0].code
+}
+
+#[test]
+fn runs_checks_and_times() {
+    let rt = Runtime::open(None).unwrap();
+    let uploaded = rt.upload(&inputs(1024)).unwrap();
+    let prepared = rt.prepare(rt.build(&Arc::new(scal(1024, 64))).unwrap(), &uploaded).unwrap();
+    let (_, outputs) = prepared.check(&rt).unwrap();
+    let ys = outputs[0].to_vec::<f32>().unwrap();
+    assert!(ys.iter().enumerate().all(|(i, y)| *y == 2.0 * i as f32));
+    let times = prepared.run(&rt).unwrap();
+    assert!(0.0 < times.kernels_us && times.kernels_us <= times.device_us + 1.0);
+    assert!(times.device_us < times.wall_us + 1000.0);
+}
+
+#[test]
+fn unwritten_outputs_are_poisoned() {
+    let mut plan = scal(100, 50);
+    plan.launches[0].global[0] = 50;
+    let ys = check(plan, &inputs(100)).unwrap()[0].to_vec::<f32>().unwrap();
+    assert!(ys[..50].iter().all(|y| !y.is_nan()) && ys[50..].iter().all(|y| y.is_nan()));
+}
+
+#[test]
+fn zero_sizes_run_nothing() {
+    let outputs = check(scal(0, 1), &inputs(0)).unwrap();
+    assert!(outputs[0].is_empty());
+}
+
+#[test]
+fn every_scalar_type_arrives() {
+    let device = Runtime::open(None).unwrap().info().clone();
+    for ty in ScalarType::ALL {
+        let c = match ty {
+            ScalarType::F16 => continue, // needs `cl_khr_fp16` for arithmetic; arrays of it are bytes
+            ScalarType::F64 if !device.fp64 => continue,
+            ScalarType::F32 => "float",
+            ScalarType::F64 => "double",
+            ScalarType::I8 => "char",
+            ScalarType::I16 => "short",
+            ScalarType::I32 => "int",
+            ScalarType::I64 => "long",
+            ScalarType::U8 | ScalarType::Bool => "uchar",
+            ScalarType::U16 => "ushort",
+            ScalarType::U32 => "uint",
+            ScalarType::U64 => "ulong",
+        };
+        let value = HostArray::from_bytes(
+            ty,
+            match ty {
+                ScalarType::F32 => 1.5f32.to_ne_bytes().to_vec(),
+                ScalarType::F64 => 1.5f64.to_ne_bytes().to_vec(),
+                _ => [1u8, 0, 0, 0, 0, 0, 0, 0][..ty.bytes()].to_vec(),
+            },
+        );
+        let value = value.unwrap();
+        let mut inputs = Inputs::default();
+        inputs.insert("a", 0, value.clone());
+        let plan = HostPlan {
+            source: format!("kernel void k({c} a, global {c} *y) {{ y[0] = a; }}"),
+            options: String::new(),
+            buffers: vec![Buffer { name: "y".into(), elem: ty, len: 1, role: Role::Output(0) }],
+            scalars: vec![Scalar { param: "a".into(), component: 0, ty }],
+            launches: vec![Launch {
+                kernel: "k".into(),
+                args: vec![Arg::Scalar(0), Arg::Buffer(0)],
+                global: [1; 3],
+                local: [1; 3],
+            }],
+        };
+        assert_eq!(check(plan, &inputs).unwrap(), [value], "{ty}");
+    }
+}
+
+#[test]
+fn failures_have_codes() {
+    let mut plan = scal(64, 64);
+    plan.source = "kernel void k(global float *x) { x[0] = nonsense; }".into();
+    let failure = check(plan, &inputs(64)).unwrap_err();
+    assert_eq!(failure.0[0].code, Code::BuildFailed);
+    assert!(failure.0[0].notes.iter().any(|n| n.contains("nonsense")), "{failure:?}");
+
+    assert_eq!(code(check(scal(100, 64), &inputs(100))), Code::KernelLimit);
+    assert_eq!(code(check(scal(1 << 20, 1 << 20), &inputs(1 << 20))), Code::KernelLimit);
+    assert_eq!(code(check(scal(64, 64), &inputs(65))), Code::InputShape);
+    assert_eq!(code(check(scal(64, 64), &Inputs::default())), Code::InputMissing);
+
+    let mut plan = scal(64, 64);
+    plan.buffers[1].len = 1 << 50;
+    assert_eq!(code(check(plan, &inputs(64))), Code::DeviceMemory);
+
+    let mut plan = scal(64, 64);
+    plan.launches[0].args.pop();
+    assert_eq!(code(check(plan, &inputs(64))), Code::Internal);
+
+    let mut wrong = inputs(64);
+    wrong.insert("a", 0, HostArray::from_slice(&[2i32]));
+    assert_eq!(code(check(scal(64, 64), &wrong)), Code::InputType);
+}
+
+#[test]
+fn unknown_devices_are_listed() {
+    let failure = Runtime::open(Some("no such device")).err().unwrap();
+    assert_eq!(failure.0[0].code, Code::UnknownDevice);
+    assert!(!failure.0[0].notes.is_empty());
+}
+
+#[test]
+fn bandwidth_is_measured() {
+    let rt = Runtime::open(None).unwrap();
+    let b = bandwidth(&rt, 1 << 20).unwrap();
+    assert!(b.copy.gb_per_s >= b.copy_plain.gb_per_s && b.read.gb_per_s > 0.0);
+    assert!(bandwidth(&rt, 4).is_err());
+}

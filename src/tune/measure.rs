@@ -1,0 +1,257 @@
+//! Interleaved measurement of candidates that are built and checked.
+//!
+//! All candidates share every disturbance of the machine: each round runs each of them. Which is best
+//! is for the caller to say, from the summaries.
+
+use super::statistics::{Summary, median};
+use super::worker::{CandidateFailure, CandidateId, Worker, WorkerError};
+use crate::diag::Result;
+use std::time::Duration;
+
+/// How thorough a measurement is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schedule {
+    /// Rounds of timed runs.
+    pub rounds: usize,
+    /// Time each candidate runs in one round, in microseconds: short kernels are repeated until then.
+    pub round_us: f64,
+    /// Most repetitions in a round.
+    pub max_repetitions: usize,
+    /// A candidate whose first run takes more than so many times the best's is not measured on.
+    pub slow_factor: f64,
+    /// Nor is one whose median after [`Schedule::trial_rounds`] is more than so many times the best's.
+    pub trial_factor: f64,
+    /// Rounds after which the field is thinned.
+    pub trial_rounds: usize,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Schedule {
+            rounds: 9,
+            round_us: 5_000.0,
+            max_repetitions: 50,
+            slow_factor: 3.0,
+            trial_factor: 1.3,
+            trial_rounds: 3,
+        }
+    }
+}
+
+/// What came of measuring one candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Measured in every round.
+    Timed(Summary),
+    /// Given up as too slow; what was measured until then.
+    Slow(Summary),
+    /// Failed while it was measured.
+    Failed(CandidateFailure),
+    /// Not measured to the end, since the measurement was stopped; what there is.
+    Stopped(Option<Summary>),
+}
+
+/// Something that can run candidates: a [`Worker`], or a test's clock.
+pub trait Runner {
+    /// Runs a candidate `repetitions` times, or until `budget` is spent (but once at least); the
+    /// device's times in microseconds.
+    fn run_us(
+        &mut self,
+        id: CandidateId,
+        repetitions: usize,
+        budget: Duration,
+    ) -> std::result::Result<Vec<f64>, WorkerError>;
+}
+
+impl Runner for Worker {
+    fn run_us(
+        &mut self,
+        id: CandidateId,
+        repetitions: usize,
+        budget: Duration,
+    ) -> std::result::Result<Vec<f64>, WorkerError> {
+        Ok(self.run(id, repetitions, budget)?.iter().map(|t| t.device_us).collect())
+    }
+}
+
+/// A candidate in the race.
+struct Racer {
+    id: CandidateId,
+    times: Vec<f64>,
+    repetitions: usize,
+    out: Option<Out>,
+}
+
+/// Why a racer runs no more.
+enum Out {
+    Slow,
+    Failed(CandidateFailure),
+}
+
+impl Racer {
+    fn running(&self) -> bool {
+        self.out.is_none()
+    }
+
+    fn median(&self) -> Option<f64> {
+        median(&self.times)
+    }
+}
+
+/// Measures candidates against each other. `go_on` is asked before every run, and ends the measurement
+/// by saying no (Ctrl-C); what was measured until then is returned. The outcomes are in the order of
+/// `ids`.
+pub fn measure(
+    runner: &mut impl Runner,
+    ids: &[CandidateId],
+    schedule: &Schedule,
+    mut go_on: impl FnMut() -> bool,
+) -> Result<Vec<(CandidateId, Outcome)>> {
+    let start = |&id| Racer { id, times: vec![], repetitions: 1, out: None };
+    let mut racers: Vec<Racer> = ids.iter().map(start).collect();
+    let mut finished = warm_up(runner, &mut racers, schedule, &mut go_on)?;
+    for round in 0..schedule.rounds {
+        let count = racers.len();
+        for k in 0..count {
+            // Back and forth, so that none always follows the same neighbour.
+            let racer = &mut racers[if round % 2 == 0 { k } else { count - 1 - k }];
+            if !racer.running() {
+                continue;
+            }
+            finished = finished && go_on();
+            if !finished {
+                break;
+            }
+            let budget = Duration::from_secs_f64(schedule.round_us.max(0.0) * 4e-6);
+            match runner.run_us(racer.id, racer.repetitions, budget) {
+                Ok(times) => racer.times.extend(times),
+                Err(WorkerError::Candidate(failure)) => racer.out = Some(Out::Failed(failure)),
+                Err(WorkerError::Worker(failure)) => return Err(failure),
+            }
+        }
+        if round + 1 == schedule.trial_rounds {
+            drop_slow(&mut racers, schedule.trial_factor);
+        }
+    }
+    let outcome = |r: Racer| {
+        let outcome = match (r.out, Summary::of(&r.times)) {
+            (Some(Out::Failed(failure)), _) => Outcome::Failed(failure),
+            (Some(Out::Slow), Some(summary)) => Outcome::Slow(summary),
+            (None, Some(summary)) if finished => Outcome::Timed(summary),
+            (_, summary) => Outcome::Stopped(summary),
+        };
+        (r.id, outcome)
+    };
+    Ok(racers.into_iter().map(outcome).collect())
+}
+
+/// Runs each candidate twice: the first run may still compile and touches memory for the first time,
+/// the second says how long a run takes. Says whether it got to the end.
+fn warm_up(
+    runner: &mut impl Runner,
+    racers: &mut [Racer],
+    schedule: &Schedule,
+    go_on: &mut impl FnMut() -> bool,
+) -> Result<bool> {
+    for racer in racers.iter_mut() {
+        if !go_on() {
+            return Ok(false);
+        }
+        match runner.run_us(racer.id, 2, Duration::MAX) {
+            Ok(times) => {
+                let time = times.last().copied().unwrap_or(0.0);
+                racer.times = vec![time];
+                let fit = (schedule.round_us / time.max(0.1)).ceil();
+                racer.repetitions = (fit as usize).clamp(1, schedule.max_repetitions.max(1));
+            }
+            Err(WorkerError::Candidate(failure)) => racer.out = Some(Out::Failed(failure)),
+            Err(WorkerError::Worker(failure)) => return Err(failure),
+        }
+    }
+    drop_slow(racers, schedule.slow_factor);
+    // The warm-up itself does not count, but for those that it put out.
+    racers.iter_mut().filter(|r| r.running()).for_each(|r| r.times.clear());
+    Ok(true)
+}
+
+fn drop_slow(racers: &mut [Racer], factor: f64) {
+    let best =
+        racers.iter().filter(|r| r.running()).filter_map(Racer::median).min_by(f64::total_cmp);
+    let Some(best) = best else { return };
+    for racer in racers.iter_mut().filter(|r| r.running()) {
+        if racer.median().is_some_and(|m| m > factor * best) {
+            racer.out = Some(Out::Slow);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::worker::FailureClass;
+    use super::*;
+    use std::collections::HashMap;
+
+    /// Candidate `i` takes the `i`-th time; a negative one crashes on its third question.
+    struct Clock {
+        times: Vec<f64>,
+        asked: HashMap<CandidateId, usize>,
+    }
+
+    impl Runner for Clock {
+        fn run_us(
+            &mut self,
+            id: CandidateId,
+            repetitions: usize,
+            _: Duration,
+        ) -> std::result::Result<Vec<f64>, WorkerError> {
+            let time = self.times[id.0 as usize];
+            let asked = self.asked.entry(id).or_default();
+            *asked += 1;
+            if time < 0.0 && *asked == 3 {
+                let log = String::new();
+                let failure = CandidateFailure { class: FailureClass::Crash, log };
+                return Err(WorkerError::Candidate(failure));
+            }
+            Ok(vec![time.abs() + *asked as f64 * 0.01; repetitions])
+        }
+    }
+
+    fn race(times: &[f64], go_on: impl FnMut() -> bool) -> (Clock, Vec<Outcome>) {
+        let mut clock = Clock { times: times.to_vec(), asked: HashMap::new() };
+        let ids: Vec<_> = (0..times.len() as u64).map(CandidateId).collect();
+        let measured = measure(&mut clock, &ids, &Schedule::default(), go_on).unwrap();
+        (clock, measured.into_iter().map(|(_, outcome)| outcome).collect())
+    }
+
+    #[test]
+    fn slow_candidates_are_given_up() {
+        let (clock, outcomes) = race(&[100.0, 1000.0, 150.0, 101.0, -100.0], || true);
+        assert!(matches!(outcomes[0], Outcome::Timed(s) if s.runs == 9 * 50));
+        assert!(matches!(outcomes[1], Outcome::Slow(s) if s.runs == 1));
+        assert!(matches!(outcomes[2], Outcome::Slow(s) if s.median_us < 151.0));
+        assert!(matches!(outcomes[3], Outcome::Timed(_)));
+        assert!(matches!(&outcomes[4], Outcome::Failed(f) if f.class == FailureClass::Crash));
+        assert_eq!(clock.asked[&CandidateId(1)], 1);
+        assert_eq!(clock.asked[&CandidateId(2)], 1 + 3);
+        assert_eq!(clock.asked[&CandidateId(3)], 1 + 9);
+    }
+
+    #[test]
+    fn long_kernels_are_not_repeated() {
+        let (_, outcomes) = race(&[9_000.0], || true);
+        assert!(matches!(outcomes[0], Outcome::Timed(s) if s.runs == 9));
+    }
+
+    #[test]
+    fn a_stopped_measurement_keeps_what_it_has() {
+        let mut left = 4;
+        let (_, outcomes) = race(&[100.0, 100.0], || {
+            left -= 1;
+            left >= 0
+        });
+        assert!(outcomes.iter().all(|o| matches!(o, Outcome::Stopped(Some(s)) if s.runs == 50)));
+        let (_, outcomes) = race(&[100.0], || false);
+        assert_eq!(outcomes, [Outcome::Stopped(None)]);
+        assert!(race(&[], || true).1.is_empty());
+    }
+}

@@ -1,0 +1,168 @@
+//! The child's side: does what it is asked, one request at a time, until its input ends.
+
+use super::{CandidateFailure, FailureClass, Reply, Request, frame};
+use crate::diag::{Code, Diagnostic, Exit, Failure, Result};
+use crate::lang::types::ScalarType;
+use crate::opencl::host::{HostArray, Inputs, Slot};
+use crate::opencl::plan::HostPlan;
+use crate::opencl::runtime::{DeviceInputs, Prepared, RunTimes, Runtime};
+use std::collections::HashMap;
+use std::io::{self, BufReader, Read, Write};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An open device with the inputs on it.
+struct Session {
+    runtime: Runtime,
+    inputs: DeviceInputs,
+    candidates: HashMap<u64, Prepared>,
+}
+
+/// Serves a parent until `input` ends. For a process of its own: when the parent is gone while a kernel
+/// runs, nobody can be told, and the process exits.
+pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> io::Result<()> {
+    let (requests, inbox) = mpsc::channel();
+    // Dropped by the main thread as soon as it sees the end of requests.
+    let (busy, idle) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        let mut input = BufReader::with_capacity(1 << 16, input);
+        while let Ok(Some(request)) = frame::read::<Request>(&mut input) {
+            if requests.send(request).is_err() {
+                return;
+            }
+        }
+        drop(requests);
+        // A main thread that does not see that end is in a kernel that may never end.
+        if idle.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
+            std::process::exit(Exit::Interrupted as i32);
+        }
+    });
+    let mut session = None;
+    for (request, bulk) in inbox {
+        let (reply, outputs) = answer(&mut session, request, &bulk);
+        let bulk: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
+        frame::write(&mut output, &reply, &bulk)?;
+    }
+    drop(busy);
+    Ok(())
+}
+
+fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Reply, Vec<HostArray>) {
+    let failed = |failure: Failure| {
+        let d = failure.0.into_iter().next();
+        Reply::Failed(d.map_or_else(unasked, |d| CandidateFailure::of(&d)))
+    };
+    let alone = |reply| (reply, vec![]);
+    match (request, session) {
+        (Request::Init { device, inputs }, session) => {
+            alone(match open(device.as_deref(), &inputs, bulk) {
+                Ok(opened) => {
+                    let device = opened.runtime.info().clone();
+                    *session = Some(opened);
+                    Reply::Ready { device }
+                }
+                Err(failure) => refused(failure),
+            })
+        }
+        (Request::Prepare { id, plan }, Some(s)) => alone(match s.prepare(id, *plan) {
+            Ok(build_ms) => Reply::Built { build_ms },
+            Err(failure) => failed(failure),
+        }),
+        (Request::Run { id, repetitions, budget_us }, Some(s)) => {
+            alone(match s.run(id, repetitions, budget_us) {
+                Ok(times) => Reply::Timed { times },
+                Err(failure) => failed(failure),
+            })
+        }
+        (Request::Check { id }, Some(s)) => {
+            match s.candidate(id).and_then(|c| c.check(&s.runtime)) {
+                Ok((times, arrays)) => {
+                    let outputs = arrays.iter().map(|a| (a.ty(), a.len())).collect();
+                    (Reply::Outputs { times, outputs }, arrays)
+                }
+                Err(failure) => alone(failed(failure)),
+            }
+        }
+        (Request::Drop { id }, Some(s)) => {
+            if s.candidates.remove(&id).is_some() {
+                s.runtime.trim();
+            }
+            alone(Reply::Dropped)
+        }
+        (
+            Request::Prepare { .. }
+            | Request::Run { .. }
+            | Request::Check { .. }
+            | Request::Drop { .. },
+            None,
+        ) => alone(Reply::Failed(unasked())),
+    }
+}
+
+/// The parent broke the protocol.
+fn unasked() -> CandidateFailure {
+    CandidateFailure { class: FailureClass::Crash, log: "the worker was not initialised".into() }
+}
+
+fn refused(failure: Failure) -> Reply {
+    let d = failure
+        .0
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| Diagnostic::error(Code::Internal, "a failure without a diagnostic"));
+    Reply::Refused {
+        code: d.code.as_str().into(),
+        message: d.message,
+        notes: d.notes,
+        help: d.help,
+    }
+}
+
+fn open(
+    device: Option<&str>,
+    layout: &[(Slot, ScalarType, usize)],
+    mut bulk: &[u8],
+) -> Result<Session> {
+    let runtime = Runtime::open(device)?;
+    let mut inputs = Inputs::default();
+    for (slot, ty, len) in layout {
+        let bytes = len.checked_mul(ty.bytes()).and_then(|n| bulk.split_at_checked(n));
+        let array = bytes.and_then(|(mine, rest)| {
+            bulk = rest;
+            HostArray::from_bytes(*ty, mine.to_vec())
+        });
+        let short = || Diagnostic::error(Code::Internal, "the worker got too few bytes");
+        inputs.insert(slot.param.clone(), slot.component, array.ok_or_else(short)?);
+    }
+    let inputs = runtime.upload(&inputs)?;
+    Ok(Session { runtime, inputs, candidates: HashMap::new() })
+}
+
+impl Session {
+    fn candidate(&self, id: u64) -> Result<&Prepared> {
+        self.candidates.get(&id).ok_or_else(|| {
+            Diagnostic::error(Code::Internal, format!("candidate {id} was not prepared")).into()
+        })
+    }
+
+    fn prepare(&mut self, id: u64, plan: HostPlan) -> Result<f64> {
+        let prepared = self.runtime.prepare(self.runtime.build(&Arc::new(plan))?, &self.inputs)?;
+        let build_ms = prepared.build_ms();
+        self.candidates.insert(id, prepared);
+        Ok(build_ms)
+    }
+
+    fn run(&self, id: u64, repetitions: usize, budget_us: f64) -> Result<Vec<RunTimes>> {
+        let candidate = self.candidate(id)?;
+        let started = Instant::now();
+        let mut times = vec![];
+        loop {
+            times.push(candidate.run(&self.runtime)?);
+            if times.len() >= repetitions || started.elapsed().as_secs_f64() * 1e6 >= budget_us {
+                return Ok(times);
+            }
+        }
+    }
+}

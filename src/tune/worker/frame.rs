@@ -1,0 +1,88 @@
+//! Frames on a byte stream: a mark, two lengths, a JSON header and raw bytes.
+//!
+//! The mark lets the reader skip what a chatty driver (or a kernel's `printf`) wrote between frames.
+
+use serde::{Serialize, de::DeserializeOwned};
+use std::io::{self, Read, Write};
+
+/// Begins every frame. Its first byte occurs in no UTF-8 text, nor again in the mark.
+const MARK: [u8; 8] = *b"\xffpatsat\n";
+
+/// Longest header accepted, in bytes: a program's source and its launches are far shorter.
+const HEADER_BYTES: u32 = 1 << 28;
+
+/// Writes one frame.
+pub(super) fn write(
+    to: &mut impl Write,
+    header: &impl Serialize,
+    bulk: &[&[u8]],
+) -> io::Result<()> {
+    let header = serde_json::to_vec(header)?;
+    let length = u32::try_from(header.len()).map_err(io::Error::other)?;
+    let bulk_length: usize = bulk.iter().map(|b| b.len()).sum();
+    to.write_all(&MARK)?;
+    to.write_all(&length.to_le_bytes())?;
+    to.write_all(&(bulk_length as u64).to_le_bytes())?;
+    to.write_all(&header)?;
+    bulk.iter().try_for_each(|b| to.write_all(b))?;
+    to.flush()
+}
+
+/// Reads one frame; whatever stands before it is dropped. `None` at the end of the stream.
+pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<(T, Vec<u8>)>> {
+    let mut matched = 0;
+    while matched < MARK.len() {
+        let mut byte = [0];
+        if from.read(&mut byte)? == 0 {
+            return Ok(None);
+        }
+        // The mark's first byte occurs in it once, so a mismatch can only be a new beginning.
+        matched = match byte[0] {
+            b if b == MARK[matched] => matched + 1,
+            b if b == MARK[0] => 1,
+            _ => 0,
+        };
+    }
+    let mut lengths = [0; 12];
+    from.read_exact(&mut lengths)?;
+    let [a, b, c, d, rest @ ..] = lengths;
+    let length = u32::from_le_bytes([a, b, c, d]);
+    let bulk_length = u64::from_le_bytes(rest);
+    if length > HEADER_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame's header is too long"));
+    }
+    let mut header = vec![0; length as usize];
+    from.read_exact(&mut header)?;
+    let mut bulk = vec![];
+    if from.take(bulk_length).read_to_end(&mut bulk)? as u64 != bulk_length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some((serde_json::from_slice(&header)?, bulk)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_survive_noise() {
+        let mut stream = b"driver says \xff\xffpat hello\n".to_vec();
+        write(&mut stream, &("a", 1), &[b"xy", b"z"]).unwrap();
+        stream.extend_from_slice(b"more noise");
+        write(&mut stream, &("b", 2), &[]).unwrap();
+        let mut from = &stream[..];
+        let (header, bulk) = read::<(String, i32)>(&mut from).unwrap().unwrap();
+        assert_eq!((header, bulk), (("a".into(), 1), b"xyz".to_vec()));
+        let (header, bulk) = read::<(String, i32)>(&mut from).unwrap().unwrap();
+        assert_eq!((header, bulk), (("b".into(), 2), vec![]));
+        assert!(read::<(String, i32)>(&mut from).unwrap().is_none());
+    }
+
+    #[test]
+    fn truncated_frames_are_errors() {
+        let mut stream = vec![];
+        write(&mut stream, &1, &[b"data"]).unwrap();
+        stream.pop();
+        assert!(read::<i32>(&mut &stream[..]).is_err());
+    }
+}

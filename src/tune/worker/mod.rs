@@ -1,0 +1,151 @@
+//! Candidates run in a child process: a compiler that hangs or a kernel that crashes the driver costs
+//! one candidate, not the tool.
+//!
+//! [`Worker`] is the parent's side, [`serve`] the child's; [`frame`] is how they talk. The child is the
+//! same executable. What drivers write on its standard error is kept as a log and never shown raw.
+
+mod child;
+mod frame;
+mod parent;
+
+pub use child::serve;
+pub use parent::{CandidateId, Worker, WorkerError};
+
+use crate::device::DeviceInfo;
+use crate::diag::{Code, Diagnostic};
+use crate::lang::types::ScalarType;
+use crate::opencl::host::Slot;
+use crate::opencl::plan::HostPlan;
+use crate::opencl::runtime::RunTimes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What became of a candidate that did not make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// The driver did not build it.
+    Build,
+    /// Building or running took longer than is allowed.
+    Timeout,
+    /// The process or the driver died on it.
+    Crash,
+    /// It ran, and its result is wrong.
+    Wrong,
+    /// It needs more than the device has.
+    Resources,
+}
+
+impl FailureClass {
+    /// Every class.
+    pub const ALL: [FailureClass; 5] = [
+        FailureClass::Build,
+        FailureClass::Timeout,
+        FailureClass::Crash,
+        FailureClass::Wrong,
+        FailureClass::Resources,
+    ];
+
+    /// The name in reports and in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailureClass::Build => "build",
+            FailureClass::Timeout => "timeout",
+            FailureClass::Crash => "crash",
+            FailureClass::Wrong => "wrong",
+            FailureClass::Resources => "resources",
+        }
+    }
+
+    /// The class of that name.
+    pub fn from_name(name: &str) -> Option<FailureClass> {
+        FailureClass::ALL.into_iter().find(|c| c.name() == name)
+    }
+
+    /// The code under which a person is told of it.
+    pub fn code(self) -> Code {
+        match self {
+            FailureClass::Build => Code::BuildFailed,
+            FailureClass::Timeout => Code::KernelTimeout,
+            FailureClass::Crash => Code::KernelCrash,
+            FailureClass::Wrong => Code::WrongResult,
+            FailureClass::Resources => Code::DeviceMemory,
+        }
+    }
+}
+
+impl fmt::Display for FailureClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a candidate is out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CandidateFailure {
+    /// What became of it.
+    pub class: FailureClass,
+    /// What the driver or the process had to say.
+    pub log: String,
+}
+
+impl CandidateFailure {
+    /// From what the runtime says of a candidate.
+    fn of(d: &Diagnostic) -> CandidateFailure {
+        let class = match d.code {
+            Code::BuildFailed => FailureClass::Build,
+            Code::DeviceMemory | Code::KernelLimit => FailureClass::Resources,
+            _ => FailureClass::Crash,
+        };
+        let mut log = d.to_string();
+        for note in &d.notes {
+            log.push('\n');
+            log.push_str(note);
+        }
+        CandidateFailure { class, log }
+    }
+}
+
+impl From<CandidateFailure> for Diagnostic {
+    fn from(failure: CandidateFailure) -> Diagnostic {
+        let message = format!("a candidate failed ({})", failure.class);
+        let d = Diagnostic::error(failure.class.code(), message);
+        if failure.log.is_empty() { d } else { d.note(failure.log) }
+    }
+}
+
+/// What the parent asks.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Request {
+    /// Open a device; the frame's bulk is the inputs, one after the other.
+    Init { device: Option<String>, inputs: Vec<(Slot, ScalarType, usize)> },
+    /// Build a candidate and give it buffers.
+    Prepare { id: u64, plan: Box<HostPlan> },
+    /// Run a candidate so often, or until the time is spent (but once at least).
+    Run { id: u64, repetitions: usize, budget_us: f64 },
+    /// Run on poisoned buffers and fetch the outputs.
+    Check { id: u64 },
+    /// Forget a candidate.
+    Drop { id: u64 },
+}
+
+/// What the child answers, one for each request.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reply {
+    /// The device is open.
+    Ready { device: DeviceInfo },
+    /// The device is not usable; the code is [`Code::as_str`].
+    Refused { code: String, message: String, notes: Vec<String>, help: Vec<String> },
+    /// A candidate is built.
+    Built { build_ms: f64 },
+    /// A candidate ran.
+    Timed { times: Vec<RunTimes> },
+    /// A candidate's outputs; the frame's bulk is their bytes, one after the other.
+    Outputs { times: RunTimes, outputs: Vec<(ScalarType, usize)> },
+    /// A candidate failed.
+    Failed(CandidateFailure),
+    /// A candidate is forgotten.
+    Dropped,
+}

@@ -1,0 +1,156 @@
+//! Candidates that misbehave, in a real worker process on a real device.
+
+use patsat::diag::{Code, Limits};
+use patsat::lang::types::ScalarType;
+use patsat::opencl::host::{HostArray, Inputs};
+use patsat::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role};
+use patsat::tune::measure::{Outcome, Schedule, measure};
+use patsat::tune::worker::{CandidateFailure, CandidateId, FailureClass, Worker, WorkerError};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+const N: usize = 4096;
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_patsat"));
+    command.arg("worker");
+    command
+}
+
+fn worker(device: Option<&str>) -> Worker {
+    let mut inputs = Inputs::default();
+    inputs.insert("x", 0, HostArray::from_slice(&(0..N).map(|i| i as f32).collect::<Vec<_>>()));
+    let limits = Limits { run_time: Duration::from_secs(3), ..Limits::default() };
+    let limits = Limits { build_time: Duration::from_secs(5), ..limits };
+    Worker::new(command, device.map(str::to_string), Arc::new(inputs), &limits)
+}
+
+fn plan(body: &str, local: usize) -> Arc<HostPlan> {
+    let buffer =
+        |name: &str, role| Buffer { name: name.into(), elem: ScalarType::F32, len: N, role };
+    Arc::new(HostPlan {
+        source: format!(
+            "kernel void k(global const float *x, global float *y) {{ size_t i = get_global_id(0); {body} }}"
+        ),
+        options: String::new(),
+        buffers: vec![buffer("x", Role::Input("x".into(), 0)), buffer("y", Role::Output(0))],
+        scalars: vec![],
+        launches: vec![Launch {
+            kernel: "k".into(),
+            args: vec![Arg::Buffer(0), Arg::Buffer(1)],
+            global: [N, 1, 1],
+            local: [local, 1, 1],
+        }],
+    })
+}
+
+const GOOD: &str = "y[i] = x[i] + 1;";
+
+fn is_good(w: &mut Worker, id: CandidateId) -> bool {
+    let (_, outputs) = w.check(id).unwrap();
+    let ys = outputs[0].to_vec::<f32>().unwrap();
+    ys.iter().enumerate().all(|(i, y)| *y == i as f32 + 1.0)
+}
+
+fn failure<T>(answer: Result<T, WorkerError>) -> CandidateFailure {
+    match answer {
+        Err(WorkerError::Candidate(failure)) => failure,
+        Err(WorkerError::Worker(failure)) => panic!("the worker failed: {failure}"),
+        Ok(_) => panic!("the candidate did not fail"),
+    }
+}
+
+#[test]
+fn bad_candidates_cost_only_themselves() {
+    let mut w = worker(None);
+    let (good, build_ms) = w.prepare(plan(GOOD, 64)).unwrap();
+    assert!(build_ms > 0.0 && is_good(&mut w, good));
+
+    let build = failure(w.prepare(plan("y[i] = nonsense;", 64)));
+    assert_eq!(build.class, FailureClass::Build);
+    assert!(build.log.contains("nonsense"), "{}", build.log);
+
+    let local = failure(w.prepare(plan(GOOD, 100)));
+    assert_eq!(local.class, FailureClass::Resources);
+    assert_eq!(w.restarts(), 0);
+
+    // The volatile read keeps the loop: without it, a compiler may assume that it ends.
+    let (endless, _) = w
+        .prepare(plan("volatile global float *p = y; while (p[0] != 42.5f) { p[1] = 1; }", 64))
+        .unwrap();
+    let limits = w.run(endless, 1, Duration::ZERO);
+    assert_eq!(failure(limits).class, FailureClass::Timeout);
+    assert_eq!(w.restarts(), 1);
+    // It is not tried again.
+    assert_eq!(failure(w.run(endless, 1, Duration::ZERO)).class, FailureClass::Timeout);
+    assert_eq!(w.restarts(), 1);
+    // Others are built again when they are needed.
+    assert!(is_good(&mut w, good));
+
+    let (wild, _) = w.prepare(plan("((global float *)(16 + i * 4096))[0] = x[i];", 64)).unwrap();
+    assert_eq!(failure(w.run(wild, 1, Duration::ZERO)).class, FailureClass::Crash);
+    assert_eq!(w.restarts(), 2);
+    assert!(is_good(&mut w, good));
+    w.forget(wild);
+    w.forget(good);
+}
+
+#[test]
+fn kernels_may_print() {
+    let mut w = worker(None);
+    let (id, _) =
+        w.prepare(plan("if (i == 0) printf(\"hello\\n\"); y[i] = x[i] + 1;", 64)).unwrap();
+    assert!(is_good(&mut w, id));
+    assert!(is_good(&mut w, id));
+}
+
+#[test]
+fn candidates_are_measured_together() {
+    let mut w = worker(None);
+    let slow = "float s = 0; for (int k = 0; k < 1000; ++k) s += sin(x[i] + k); y[i] = s;";
+    let ids = [
+        w.prepare(plan(GOOD, 64)).unwrap().0,
+        w.prepare(plan(slow, 64)).unwrap().0,
+        w.prepare(plan(GOOD, 256)).unwrap().0,
+    ];
+    let measured = measure(&mut w, &ids, &Schedule::default(), || true).unwrap();
+    assert_eq!(measured.iter().map(|m| m.0).collect::<Vec<_>>(), ids);
+    assert!(matches!(measured[0].1, Outcome::Timed(_) | Outcome::Slow(_)), "{measured:?}");
+    assert!(matches!(measured[1].1, Outcome::Slow(s) if s.runs == 1), "{measured:?}");
+}
+
+#[test]
+fn an_unknown_device_is_the_workers_failure() {
+    let failure = worker(Some("no such device")).device().unwrap_err();
+    assert_eq!(failure.0[0].code, Code::UnknownDevice);
+    assert!(!failure.0[0].notes.is_empty());
+}
+
+#[test]
+fn a_missing_executable_is_the_workers_failure() {
+    let limits = Limits::default();
+    let mut w = Worker::new(
+        || Command::new("/no/such/program"),
+        None,
+        Arc::new(Inputs::default()),
+        &limits,
+    );
+    assert!(w.device().is_err());
+    // A program that is no worker.
+    let mut w = Worker::new(|| Command::new("true"), None, Arc::new(Inputs::default()), &limits);
+    assert_eq!(w.device().unwrap_err().0[0].code, Code::Driver);
+}
+
+#[test]
+fn without_a_platform_it_says_what_to_install() {
+    let command = || {
+        let mut command = command();
+        command.env("OCL_ICD_VENDORS", "/no/such/folder");
+        command
+    };
+    let mut w = Worker::new(command, None, Arc::new(Inputs::default()), &Limits::default());
+    let failure = w.device().unwrap_err();
+    assert_eq!(failure.0[0].code, Code::NoOpenCl);
+    assert!(failure.0[0].help.iter().any(|h| h.contains("pocl-opencl-icd")));
+}
