@@ -1,6 +1,11 @@
 //! Sizes of the surface language: polynomials over size parameters, in normal form.
+//!
+//! Division is exact division: `a / b` stands for the number that times `b` is `a`. Where it does not
+//! simplify, one [`Atom::Quot`] remains; numerators and denominators hold no further quotient, a
+//! quotient has coefficient 1 and stands alone in its monomial, and no two quotients share a
+//! denominator. That exactness holds is the caller's obligation, and [`Size::eval`] checks it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// What a polynomial is over.
@@ -18,6 +23,28 @@ pub type Monomial = BTreeMap<Atom, u32>;
 /// A polynomial: monomial to coefficient, no zero coefficients. Equal sizes have equal normal forms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Size(pub BTreeMap<Monomial, i64>);
+
+/// Why a size has no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SizeError {
+    /// A parameter without a value.
+    #[error("the size `{0}` has no value")]
+    Unbound(String),
+    /// A value outside 64 bits.
+    #[error("the size exceeds 64 bits")]
+    Overflow,
+    /// A value below zero.
+    #[error("the size is negative: {0}")]
+    Negative(i64),
+    /// A quotient with a remainder, or by zero.
+    #[error("{1} does not divide {0}")]
+    NotExact(i64, i64),
+}
+
+/// The variable that marks a polynomial whose coefficients left 64 bits (or that has too many terms).
+const OVERFLOW: &str = "%overflow";
+/// More terms than any program needs; products of sums grow exponentially.
+const MAX_TERMS: usize = 512;
 
 impl Size {
     /// A number.
@@ -41,10 +68,523 @@ impl Size {
     pub fn iter_var(i: usize) -> Size {
         Size::var(&format!("%{i}"))
     }
+
+    fn overflow() -> Size {
+        Size::var(OVERFLOW)
+    }
+
+    fn term(monomial: Monomial, coefficient: i64) -> Size {
+        let mut terms = BTreeMap::new();
+        if coefficient != 0 {
+            terms.insert(monomial, coefficient);
+        }
+        Size(terms)
+    }
+
+    /// The number, if it is one.
+    pub fn as_constant(&self) -> Option<i64> {
+        match self.0.len() {
+            0 => Some(0),
+            1 => self.0.get(&Monomial::new()).copied(),
+            _ => None,
+        }
+    }
+
+    /// The parameter, if it is just one.
+    pub fn as_var(&self) -> Option<&str> {
+        let (monomial, coefficient) = self.0.first_key_value()?;
+        let (atom, exponent) = monomial.first_key_value()?;
+        match atom {
+            Atom::Var(name)
+                if self.0.len() == 1
+                    && monomial.len() == 1
+                    && *coefficient == 1
+                    && *exponent == 1 =>
+            {
+                Some(name)
+            }
+            Atom::Var(_) | Atom::Quot(..) => None,
+        }
+    }
+
+    /// Whether it is 0.
+    pub fn is_zero(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether arithmetic left 64 bits on the way here; such a size has no value.
+    pub fn overflowed(&self) -> bool {
+        self.mentions(OVERFLOW)
+    }
+
+    /// Whether a quotient occurs.
+    pub fn has_quotient(&self) -> bool {
+        self.0.keys().any(|m| quotient(m).is_some())
+    }
+
+    /// `self + other`.
+    #[must_use]
+    pub fn add(&self, other: &Size) -> Size {
+        let mut sum = self.0.clone();
+        for (monomial, c) in &other.0 {
+            let slot = sum.entry(monomial.clone()).or_insert(0);
+            match slot.checked_add(*c) {
+                Some(x) => *slot = x,
+                None => return Size::overflow(),
+            }
+        }
+        sum.retain(|_, c| *c != 0);
+        Size(sum).merge_quotients()
+    }
+
+    /// `-self`.
+    #[must_use]
+    pub fn neg(&self) -> Size {
+        self.mul(&Size::constant(-1))
+    }
+
+    /// `self - other`.
+    #[must_use]
+    pub fn sub(&self, other: &Size) -> Size {
+        self.add(&other.neg())
+    }
+
+    /// `self * other`.
+    #[must_use]
+    pub fn mul(&self, other: &Size) -> Size {
+        if self.has_quotient() || other.has_quotient() {
+            let (a, b) = self.ratio();
+            let (c, d) = other.ratio();
+            return reduced(&a.mul(&c), &b.mul(&d));
+        }
+        if self.0.len().saturating_mul(other.0.len()) > MAX_TERMS {
+            return Size::overflow();
+        }
+        let mut product: BTreeMap<Monomial, i64> = BTreeMap::new();
+        for (m1, c1) in &self.0 {
+            for (m2, c2) in &other.0 {
+                let Some(c) = c1.checked_mul(*c2) else { return Size::overflow() };
+                let slot = product.entry(times(m1, m2)).or_insert(0);
+                match slot.checked_add(c) {
+                    Some(x) => *slot = x,
+                    None => return Size::overflow(),
+                }
+            }
+        }
+        product.retain(|_, c| *c != 0);
+        Size(product)
+    }
+
+    /// `self ** exponent`.
+    #[must_use]
+    pub fn pow(&self, exponent: u32) -> Size {
+        (0..exponent).fold(Size::constant(1), |power, _| power.mul(self))
+    }
+
+    /// The exact quotient `self / other`.
+    #[must_use]
+    pub fn div(&self, other: &Size) -> Size {
+        let (a, b) = self.ratio();
+        let (c, d) = other.ratio();
+        reduced(&a.mul(&d), &b.mul(&c))
+    }
+
+    /// Whether `other` divides it whatever the parameters are.
+    pub fn is_multiple_of(&self, other: &Size) -> bool {
+        self.is_zero() || !other.is_zero() && !self.div(other).has_new_quotient(self)
+    }
+
+    /// Whether it holds a quotient whose denominator `from` does not have already.
+    fn has_new_quotient(&self, from: &Size) -> bool {
+        let known: BTreeSet<&Size> =
+            from.0.keys().filter_map(|m| quotient(m)).map(|(_, d)| d).collect();
+        self.0.keys().filter_map(|m| quotient(m)).any(|(_, d)| !known.contains(d))
+    }
+
+    /// As numerator and denominator without quotients.
+    fn ratio(&self) -> (Size, Size) {
+        let mut numerator = Size::constant(0);
+        let mut denominator = Size::constant(1);
+        for (monomial, c) in &self.0 {
+            match quotient(monomial) {
+                None => {
+                    let term = Size::term(monomial.clone(), *c);
+                    numerator = numerator.add(&term.mul(&denominator));
+                }
+                Some((p, q)) => {
+                    let p = p.mul(&Size::constant(*c));
+                    numerator = numerator.mul(q).add(&p.mul(&denominator));
+                    denominator = denominator.mul(q);
+                }
+            }
+        }
+        (numerator, denominator)
+    }
+
+    /// Restores "one quotient for each denominator, with coefficient 1".
+    fn merge_quotients(self) -> Size {
+        let quotients = self.0.iter().filter(|(m, _)| quotient(m).is_some());
+        let mut seen = BTreeSet::new();
+        let normal = quotients
+            .filter_map(|(m, c)| quotient(m).map(|(_, q)| (q, *c)))
+            .all(|(q, c)| c == 1 && seen.insert(q));
+        if normal {
+            return self;
+        }
+        let mut plain = BTreeMap::new();
+        let mut numerators: BTreeMap<Size, Size> = BTreeMap::new();
+        for (monomial, c) in &self.0 {
+            match quotient(monomial) {
+                None => {
+                    plain.insert(monomial.clone(), *c);
+                }
+                Some((p, q)) => {
+                    let p = p.mul(&Size::constant(*c));
+                    let sum = numerators.entry(q.clone()).or_insert_with(|| Size::constant(0));
+                    *sum = sum.add(&p);
+                }
+            }
+        }
+        numerators.iter().fold(Size(plain), |sum, (q, p)| sum.add(&reduced(p, q)))
+    }
+
+    /// The variables it mentions, in alphabetical order.
+    pub fn variables(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        self.collect_variables(&mut found);
+        found
+    }
+
+    fn collect_variables(&self, found: &mut BTreeSet<String>) {
+        for atom in self.0.keys().flat_map(|m| m.keys()) {
+            match atom {
+                Atom::Var(name) => {
+                    found.insert(name.clone());
+                }
+                Atom::Quot(p, q) => {
+                    p.collect_variables(found);
+                    q.collect_variables(found);
+                }
+            }
+        }
+    }
+
+    /// Whether the variable occurs.
+    pub fn mentions(&self, name: &str) -> bool {
+        self.0.keys().flat_map(|m| m.keys()).any(|atom| match atom {
+            Atom::Var(v) => v == name,
+            Atom::Quot(p, q) => p.mentions(name) || q.mentions(name),
+        })
+    }
+
+    /// Replaces variables at once; those that `replacement` does not know stay.
+    #[must_use]
+    pub fn substitute(&self, replacement: &dyn Fn(&str) -> Option<Size>) -> Size {
+        if self.variables().iter().all(|v| replacement(v).is_none()) {
+            return self.clone();
+        }
+        let mut sum = Size::constant(0);
+        for (monomial, c) in &self.0 {
+            let mut product = Size::constant(*c);
+            for (atom, exponent) in monomial {
+                let value = match atom {
+                    Atom::Var(name) => replacement(name).unwrap_or_else(|| Size::var(name)),
+                    Atom::Quot(p, q) => p.substitute(replacement).div(&q.substitute(replacement)),
+                };
+                product = product.mul(&value.pow(*exponent));
+            }
+            sum = sum.add(&product);
+        }
+        sum
+    }
+
+    /// Its value where `env` gives the parameters theirs; not negative.
+    pub fn eval(&self, env: &dyn Fn(&str) -> Option<i64>) -> Result<i64, SizeError> {
+        let value = i64::try_from(self.value(env)?).map_err(|_| SizeError::Overflow)?;
+        if value < 0 { Err(SizeError::Negative(value)) } else { Ok(value) }
+    }
+
+    fn value(&self, env: &dyn Fn(&str) -> Option<i64>) -> Result<i128, SizeError> {
+        let mut sum = 0i128;
+        for (monomial, c) in &self.0 {
+            let mut product = i128::from(*c);
+            for (atom, exponent) in monomial {
+                let base = match atom {
+                    Atom::Var(name) if name == OVERFLOW => return Err(SizeError::Overflow),
+                    Atom::Var(name) => {
+                        i128::from(env(name).ok_or_else(|| SizeError::Unbound(name.clone()))?)
+                    }
+                    Atom::Quot(p, q) => {
+                        let (p, q) = (p.value(env)?, q.value(env)?);
+                        if q == 0 || p % q != 0 {
+                            let clip = |x: i128| i64::try_from(x).unwrap_or(i64::MAX);
+                            return Err(SizeError::NotExact(clip(p), clip(q)));
+                        }
+                        p / q
+                    }
+                };
+                let power = base.checked_pow(*exponent).ok_or(SizeError::Overflow)?;
+                product = product.checked_mul(power).ok_or(SizeError::Overflow)?;
+            }
+            sum = sum.checked_add(product).ok_or(SizeError::Overflow)?;
+        }
+        Ok(sum)
+    }
+}
+
+/// The quotient that a monomial consists of.
+fn quotient(monomial: &Monomial) -> Option<(&Size, &Size)> {
+    monomial.keys().find_map(|atom| match atom {
+        Atom::Quot(p, q) => Some((&**p, &**q)),
+        Atom::Var(_) => None,
+    })
+}
+
+fn times(a: &Monomial, b: &Monomial) -> Monomial {
+    let mut product = a.clone();
+    for (atom, exponent) in b {
+        let slot = product.entry(atom.clone()).or_insert(0);
+        *slot = slot.saturating_add(*exponent);
+    }
+    product
+}
+
+/// `a / b` when `b`'s atoms all occur in `a`.
+fn over(a: &Monomial, b: &Monomial) -> Option<Monomial> {
+    let mut quotient = a.clone();
+    for (atom, exponent) in b {
+        let left = quotient.get(atom)?.checked_sub(*exponent)?;
+        if left == 0 {
+            quotient.remove(atom);
+        } else {
+            quotient.insert(atom.clone(), left);
+        }
+    }
+    Some(quotient)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The largest term that divides every term of both.
+fn common_term(a: &Size, b: &Size) -> (Monomial, i64) {
+    let mut terms = a.0.iter().chain(&b.0);
+    let Some((first, c)) = terms.next() else { return (Monomial::new(), 1) };
+    let mut monomial = first.clone();
+    let mut factor = c.unsigned_abs();
+    for (m, c) in terms {
+        factor = gcd(factor, c.unsigned_abs());
+        monomial = monomial
+            .into_iter()
+            .filter_map(|(atom, e)| m.get(&atom).map(|f| (atom, e.min(*f))))
+            .collect();
+    }
+    (monomial, i64::try_from(factor).unwrap_or(1).max(1))
+}
+
+/// Divides by a term that divides every term.
+fn over_term(a: &Size, (monomial, factor): &(Monomial, i64)) -> Size {
+    Size(a.0.iter().filter_map(|(m, c)| Some((over(m, monomial)?, c / factor))).collect())
+}
+
+/// `numerator / denominator`, neither with quotients, in normal form.
+fn reduced(numerator: &Size, denominator: &Size) -> Size {
+    if numerator.overflowed() || denominator.overflowed() {
+        return Size::overflow();
+    }
+    if numerator.is_zero() && !denominator.is_zero() {
+        return Size::constant(0);
+    }
+    let common = common_term(numerator, denominator);
+    let mut top = over_term(numerator, &common);
+    let mut bottom = over_term(denominator, &common);
+    // One sign for a denominator: its last coefficient is positive.
+    if bottom.0.last_key_value().is_some_and(|(_, c)| *c < 0) {
+        top = top.neg();
+        bottom = bottom.neg();
+    }
+    if bottom.as_constant() == Some(1) {
+        return top;
+    }
+    if let Some(whole) = term_multiple(&top, &bottom) {
+        return whole;
+    }
+    // What a denominator of one term divides leaves the quotient: (n + s)/s = n/s + 1.
+    let mut whole = Size::constant(0);
+    if let (1, Some((m, c))) = (bottom.0.len(), bottom.0.first_key_value()) {
+        let mut rest = BTreeMap::new();
+        for (monomial, coefficient) in &top.0 {
+            match over(monomial, m).filter(|_| coefficient % c == 0) {
+                Some(q) => whole = whole.add(&Size::term(q, coefficient / c)),
+                None => {
+                    rest.insert(monomial.clone(), *coefficient);
+                }
+            }
+        }
+        if !whole.is_zero() {
+            return Size(rest).div(&bottom).add(&whole);
+        }
+    }
+    let atom = Atom::Quot(Box::new(top), Box::new(bottom));
+    Size::term(Monomial::from([(atom, 1)]), 1)
+}
+
+/// `q` with `top = q * bottom`, when `q` is a single term and `bottom` has several.
+fn term_multiple(top: &Size, bottom: &Size) -> Option<Size> {
+    if bottom.0.len() < 2 {
+        return None;
+    }
+    let (lead, c) = bottom.0.first_key_value()?;
+    top.0.iter().find_map(|(m, d)| {
+        let q = Size::term(over(m, lead).filter(|_| d % c == 0)?, d / c);
+        (q.mul(bottom) == *top).then_some(q)
+    })
+}
+
+fn fmt_factor(atom: &Atom, exponent: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match atom {
+        Atom::Var(name) => f.write_str(name)?,
+        Atom::Quot(p, q) => {
+            fmt_operand(p, true, f)?;
+            f.write_str("/")?;
+            fmt_operand(q, false, f)?;
+        }
+    }
+    for _ in 1..exponent {
+        f.write_str("*")?;
+        fmt_factor(atom, 1, f)?;
+    }
+    Ok(())
+}
+
+/// Parenthesised where the surrounding quotient needs it.
+fn fmt_operand(size: &Size, product_is_fine: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let factors = |(m, c): (&Monomial, &i64)| m.values().sum::<u32>() + u32::from(*c != 1);
+    let simple = size.0.len() <= 1
+        && size.0.values().all(|c| *c > 0)
+        && (product_is_fine || size.0.iter().map(factors).sum::<u32>() <= 1);
+    if simple { write!(f, "{size}") } else { write!(f, "({size})") }
 }
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
+        // Higher degrees first, the constant last, as people write them.
+        let mut terms: Vec<(&Monomial, i64)> = self.0.iter().map(|(m, c)| (m, *c)).collect();
+        terms.sort_by_key(|(m, c)| (std::cmp::Reverse(m.values().sum::<u32>()), *c < 0));
+        if terms.is_empty() {
+            return f.write_str("0");
+        }
+        for (i, (monomial, c)) in terms.into_iter().enumerate() {
+            match (i, c < 0) {
+                (0, false) => {}
+                (0, true) => f.write_str("-")?,
+                (_, false) => f.write_str(" + ")?,
+                (_, true) => f.write_str(" - ")?,
+            }
+            let size = c.unsigned_abs();
+            if size != 1 || monomial.is_empty() {
+                write!(f, "{size}")?;
+                if !monomial.is_empty() {
+                    f.write_str("*")?;
+                }
+            }
+            for (j, (atom, exponent)) in monomial.iter().enumerate() {
+                if j > 0 {
+                    f.write_str("*")?;
+                }
+                fmt_factor(atom, *exponent, f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn n() -> Size {
+        Size::var("n")
+    }
+    fn m() -> Size {
+        Size::var("m")
+    }
+    fn c(x: i64) -> Size {
+        Size::constant(x)
+    }
+
+    #[test]
+    fn prints_as_people_write() {
+        assert_eq!(c(0).to_string(), "0");
+        assert_eq!(n().mul(&c(2)).to_string(), "2*n");
+        assert_eq!(n().mul(&m()).to_string(), "m*n");
+        assert_eq!(n().add(&c(2)).to_string(), "n + 2");
+        assert_eq!(n().sub(&c(3)).div(&c(2)).add(&c(1)).to_string(), "(n - 3)/2 + 1");
+        assert_eq!(n().div(&m().mul(&c(2))).to_string(), "n/(2*m)");
+        assert_eq!(c(1).sub(&n()).to_string(), "-n + 1");
+    }
+
+    #[test]
+    fn quotients_cancel() {
+        assert_eq!(n().mul(&m()).div(&m()), n());
+        assert_eq!(n().div(&m()).mul(&m()), n());
+        assert_eq!(n().div(&c(4)).mul(&c(2)), n().div(&c(2)));
+        assert_eq!(n().div(&c(4)).add(&n().div(&c(4))), n().div(&c(2)));
+        assert_eq!(n().div(&m()).div(&c(2)), n().div(&m().mul(&c(2))));
+        assert_eq!(n().add(&m()).div(&m()), n().div(&m()).add(&c(1)));
+        let k = n().add(&m());
+        assert_eq!(k.mul(&c(3)).div(&k), c(3));
+        assert_eq!(n().div(&c(4)).sub(&n().div(&c(4))), c(0));
+    }
+
+    #[test]
+    fn multiples() {
+        assert!(n().mul(&c(4)).is_multiple_of(&c(2)));
+        assert!(!n().is_multiple_of(&c(2)));
+        assert!(!n().div(&c(2)).is_multiple_of(&c(2)));
+        assert!(c(0).is_multiple_of(&n()));
+    }
+
+    #[test]
+    fn values_and_errors() {
+        let env = |v: &str| (v == "n").then_some(7);
+        assert_eq!(n().mul(&n()).eval(&env), Ok(49));
+        assert_eq!(m().eval(&env), Err(SizeError::Unbound("m".into())));
+        assert_eq!(n().sub(&c(8)).eval(&env), Err(SizeError::Negative(-1)));
+        assert_eq!(n().div(&c(2)).eval(&env), Err(SizeError::NotExact(7, 2)));
+        let huge = c(i64::MAX).mul(&c(2));
+        assert!(huge.overflowed());
+        assert_eq!(huge.eval(&env), Err(SizeError::Overflow));
+        assert_eq!(n().pow(60).eval(&env), Err(SizeError::Overflow));
+    }
+
+    fn arb() -> impl Strategy<Value = Size> {
+        let leaf =
+            prop_oneof![(-4i64..5).prop_map(Size::constant), "[nmk]".prop_map(|v| Size::var(&v))];
+        leaf.prop_recursive(4, 16, 2, |inner| {
+            (inner.clone(), inner, 0..4).prop_map(|(a, b, op)| match op {
+                0 => a.add(&b),
+                1 => a.sub(&b),
+                2 => a.mul(&b),
+                _ => a.div(&b),
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn arithmetic_agrees_with_numbers(a in arb(), b in arb(), n in 1i64..9, m in 1i64..9, k in 1i64..9) {
+            let env = |v: &str| Some(match v { "n" => n, "m" => m, _ => k });
+            if let (Ok(x), Ok(y)) = (a.value(&env), b.value(&env)) {
+                if let Ok(sum) = a.add(&b).value(&env) { prop_assert_eq!(sum, x + y); }
+                if let Ok(product) = a.mul(&b).value(&env) { prop_assert_eq!(product, x * y); }
+                if y != 0 && x % y == 0 && let Ok(q) = a.div(&b).value(&env) {
+                    prop_assert_eq!(q, x / y);
+                }
+            }
+            prop_assert_eq!(a.sub(&a), Size::constant(0));
+        }
     }
 }

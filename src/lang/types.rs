@@ -87,10 +87,7 @@ impl ScalarType {
     /// A signed integer or a float.
     pub fn is_signed(self) -> bool {
         self.is_float()
-            || matches!(
-                self,
-                ScalarType::I8 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64
-            )
+            || matches!(self, ScalarType::I8 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64)
     }
 }
 

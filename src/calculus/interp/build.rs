@@ -1,0 +1,413 @@
+//! Building [`code`](super::code): what both front ends say, with types, and without places.
+//!
+//! Every [`Typed`] keeps one rule: code of scalars is [`Code::Cells`], all other code is
+//! [`Code::Value`]. Types are trusted to fit; the machine reports rows that do not.
+
+use super::code::{
+    Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Scan, Site, Until, Values, View,
+};
+use super::machine::{Machine, Run};
+use crate::calculus::value::{Cell, Leaf, Shape, Value};
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use std::ops::Range;
+
+/// Code with the type of its result.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    code: Code,
+    /// What it computes.
+    pub shape: Shape,
+}
+
+/// Hands out registers and slots while code is built.
+#[derive(Debug, Default)]
+pub struct Builder {
+    regs: usize,
+    slots: usize,
+}
+
+impl Typed {
+    /// Code of a value; scalars are unpacked.
+    pub fn value(v: Values, shape: Shape) -> Typed {
+        let code = if shape.is_scalar() {
+            Code::Cells(Cells::Unpack(Box::new(v)))
+        } else {
+            Code::Value(v)
+        };
+        Typed { code, shape }
+    }
+
+    fn cells(e: Cells, shape: Shape) -> Typed {
+        Typed { code: Code::Cells(e), shape }
+    }
+
+    /// The unit value.
+    pub fn unit() -> Typed {
+        Typed::cells(Cells::Tuple(vec![]), Shape::Tuple(vec![]))
+    }
+
+    /// One scalar.
+    pub fn constant(ty: ScalarType, c: Cell) -> Typed {
+        Typed::cells(Cells::Const(c), Shape::Scalar(ty))
+    }
+
+    /// A value of that shape.
+    pub fn given(v: &Value, shape: Shape) -> Typed {
+        if !shape.is_scalar() {
+            return Typed::value(Values::Given(v.clone()), shape);
+        }
+        let cells = v.leaves().iter().map(|leaf| match leaf {
+            Leaf::Scalar(_, c) => (Cells::Const(*c), 1),
+            Leaf::Array(_) => (Cells::Const(Cell::default()), 1),
+        });
+        Typed::cells(Cells::Tuple(cells.collect()), shape)
+    }
+
+    fn is_atomic(&self) -> bool {
+        fn cells(e: &Cells) -> bool {
+            match e {
+                Cells::Const(_) | Cells::Reg(_) => true,
+                Cells::Tuple(es) => es.iter().all(|(e, _)| cells(e)),
+                _ => false,
+            }
+        }
+        fn value(e: &Values) -> bool {
+            match e {
+                Values::Given(_) | Values::Slot(_) => true,
+                Values::Part(v, _) => value(v),
+                Values::Tuple(vs) => vs.iter().all(value),
+                Values::Pack(e, ..) => cells(e),
+                _ => false,
+            }
+        }
+        match &self.code {
+            Code::Cells(e) => cells(e),
+            Code::Value(e) => value(e),
+        }
+    }
+
+    /// The cells of a scalar.
+    pub fn into_cells(self) -> Cells {
+        match self.code {
+            Code::Cells(e) => e,
+            Code::Value(v) => Cells::Unpack(Box::new(v)),
+        }
+    }
+
+    /// The element type of an array, and the array's length.
+    pub fn element(&self) -> Option<(usize, Shape)> {
+        element(&self.shape)
+    }
+}
+
+/// Length and row of an array type; a vector is an array of scalars, a tuple of arrays of
+/// equal length an array of tuples.
+pub fn element(shape: &Shape) -> Option<(usize, Shape)> {
+    match shape {
+        Shape::Array(n, t) => Some((*n, (**t).clone())),
+        Shape::Vector(n, s) => Some((*n, Shape::Scalar(*s))),
+        Shape::Tuple(ts) => {
+            let parts: Vec<(usize, Shape)> = ts.iter().map(element).collect::<Option<_>>()?;
+            let n = parts.first()?.0;
+            let equal = parts.iter().all(|(m, _)| *m == n);
+            equal.then(|| (n, Shape::Tuple(parts.into_iter().map(|(_, t)| t).collect())))
+        }
+        Shape::Scalar(_) => None,
+    }
+}
+
+/// The function argument of a pattern: builds a body from its parameters.
+pub type Body<'a> = &'a mut dyn FnMut(&mut Builder, Vec<Typed>) -> Run<Typed>;
+
+impl Builder {
+    /// A machine with all the places handed out.
+    pub fn machine(&self) -> Machine {
+        Machine::new(self.regs, self.slots)
+    }
+
+    fn regs(&mut self, n: usize) -> usize {
+        self.regs += n;
+        self.regs - n
+    }
+
+    fn place(&mut self, shape: &Shape) -> Place {
+        let n = shape.width();
+        if shape.is_scalar() {
+            Place::Regs { base: self.regs(n), n }
+        } else {
+            self.slots += 1;
+            Place::Slot { slot: self.slots - 1, n }
+        }
+    }
+
+    /// A new variable.
+    fn var(&mut self, shape: &Shape) -> (Place, Typed) {
+        let place = self.place(shape);
+        let typed = match place {
+            Place::Regs { base, n: 1 } => Typed::cells(Cells::Reg(base), shape.clone()),
+            Place::Regs { base, n } => {
+                let cells = (base..base + n).map(|r| (Cells::Reg(r), 1));
+                Typed::cells(Cells::Tuple(cells.collect()), shape.clone())
+            }
+            Place::Slot { slot, .. } => Typed::value(Values::Slot(slot), shape.clone()),
+        };
+        (place, typed)
+    }
+
+    /// Code as a value, scalars packed.
+    pub fn values(&mut self, t: Typed) -> Values {
+        match t.code {
+            Code::Value(v) => v,
+            Code::Cells(Cells::Unpack(v)) => *v,
+            Code::Cells(e) => {
+                let types: Vec<ScalarType> = t.shape.components().into_iter().map(|c| c.0).collect();
+                Values::Pack(Box::new(e), self.regs(types.len()), types)
+            }
+        }
+    }
+
+    /// A tuple.
+    pub fn tuple(&mut self, parts: Vec<Typed>) -> Typed {
+        let shape = Shape::Tuple(parts.iter().map(|p| p.shape.clone()).collect());
+        if shape.is_scalar() {
+            let cells = parts.into_iter().map(|p| {
+                let n = p.shape.width();
+                (p.into_cells(), n)
+            });
+            Typed::cells(Cells::Tuple(cells.collect()), shape)
+        } else {
+            let parts = parts.into_iter().map(|p| self.values(p));
+            Typed::value(Values::Tuple(parts.collect()), shape)
+        }
+    }
+
+    /// Component `i` of a tuple, or the array of the components `i` of an array of tuples.
+    pub fn proj(&mut self, t: Typed, i: usize) -> Typed {
+        let Shape::Tuple(ts) = &t.shape else { return t };
+        let from: usize = ts.iter().take(i).map(Shape::width).sum();
+        let Some(shape) = ts.get(i).cloned() else { return t };
+        let range = from..from + shape.width();
+        self.part(t, range, shape)
+    }
+
+    /// Components `range`, which have the given shape.
+    pub fn part(&mut self, t: Typed, range: Range<usize>, shape: Shape) -> Typed {
+        match t.code {
+            Code::Value(v) => Typed::value(Values::Part(Box::new(v), range), shape),
+            Code::Cells(e) => {
+                let types = t.shape.width();
+                if let Some(e) = pick(&e, 0, &range) {
+                    return Typed::cells(e, shape);
+                }
+                let base = self.regs(types);
+                let chosen = range.map(|r| (Cells::Reg(base + r), 1)).collect();
+                let place = Place::Regs { base, n: types };
+                Typed::cells(Cells::Let(Box::new((place, Code::Cells(e), Cells::Tuple(chosen)))), shape)
+            }
+        }
+    }
+
+    /// `let v = t in body(v)`.
+    pub fn bind(&mut self, t: Typed, body: impl FnOnce(&mut Builder, Typed) -> Run<Typed>) -> Run<Typed> {
+        if t.is_atomic() {
+            return body(self, t);
+        }
+        let (place, var) = self.var(&t.shape);
+        let body = body(self, var)?;
+        let code = match body.code {
+            Code::Cells(e) => Code::Cells(Cells::Let(Box::new((place, t.code, e)))),
+            Code::Value(e) => Code::Value(Values::Let(Box::new((place, t.code, e)))),
+        };
+        Ok(Typed { code, shape: body.shape })
+    }
+
+    /// A scalar operation; `exact` keeps floats unrounded.
+    pub fn op(&mut self, op: ScalarOp, to: ScalarType, exact: bool, args: Vec<Typed>, site: Site) -> Typed {
+        let of = if op == ScalarOp::Select { args.get(1) } else { args.first() };
+        let from = match of.map(|a| &a.shape) {
+            Some(Shape::Scalar(s)) => *s,
+            _ => to,
+        };
+        let args = args.into_iter().map(Typed::into_cells).collect();
+        Typed::cells(Cells::Op(Box::new(Op { op, from, to, exact, args, site })), Shape::Scalar(to))
+    }
+
+    /// `if c then a else b`, lazy.
+    pub fn cond(&mut self, c: Typed, a: Typed, b: Typed) -> Typed {
+        let shape = a.shape.clone();
+        let c = c.into_cells();
+        if shape.is_scalar() {
+            let branches = (c, a.into_cells(), b.into_cells());
+            Typed::cells(Cells::If(Box::new(branches)), shape)
+        } else {
+            let branches = (c, self.values(a), self.values(b));
+            Typed::value(Values::If(Box::new(branches)), shape)
+        }
+    }
+
+    fn looped(acc: Place, l: Loop, shape: Shape) -> Typed {
+        match acc {
+            Place::Regs { .. } => Typed::cells(Cells::Loop(Box::new(l)), shape),
+            Place::Slot { .. } => Typed::value(Values::Loop(Box::new(l)), shape),
+        }
+    }
+
+    /// `loop (acc = init) for i < bound do body(i, acc)`.
+    pub fn count(&mut self, init: Typed, bound: Typed, body: Body) -> Run<Typed> {
+        let shape = init.shape.clone();
+        let ty = match &bound.shape {
+            Shape::Scalar(s) => *s,
+            _ => ScalarType::I64,
+        };
+        let (acc, var) = self.var(&shape);
+        let index = self.regs(1);
+        let counter = Typed::cells(Cells::Reg(index), Shape::Scalar(ty));
+        let body = body(self, vec![counter, var])?.code;
+        let until = Until::Bound(index, bound.into_cells(), ty);
+        let next = self.regs(shape.width());
+        Ok(Builder::looped(acc, Loop { acc, next, init: init.code, until, body }, shape))
+    }
+
+    /// `loop (acc = init) while cond(acc) do body(acc)`.
+    pub fn repeat(&mut self, init: Typed, cond: Body, body: Body) -> Run<Typed> {
+        let shape = init.shape.clone();
+        let (acc, var) = self.var(&shape);
+        let cond = cond(self, vec![var.clone()])?.into_cells();
+        let body = body(self, vec![var])?.code;
+        let next = self.regs(shape.width());
+        let until = Until::Not(cond);
+        Ok(Builder::looped(acc, Loop { acc, next, init: init.code, until, body }, shape))
+    }
+
+    /// A rearrangement, giving an array of that shape.
+    pub fn view(&mut self, view: View, t: Typed, shape: Shape, site: Site) -> Typed {
+        let v = self.values(t);
+        Typed::value(Values::View(view, Box::new(v), site), shape)
+    }
+
+    /// `f` on every row of `xs` taken together: `n` rows.
+    pub fn map(&mut self, n: usize, xs: Vec<Typed>, params: &[Shape], f: Body, site: Site) -> Run<Typed> {
+        let (places, vars) = params.iter().map(|p| self.var(p)).unzip();
+        let body = f(self, vars)?;
+        let row = body.shape.components();
+        let next = self.regs(row.len());
+        let shape = Shape::array(n, body.shape);
+        let xs = Values::Tuple(xs.into_iter().map(|x| self.values(x)).collect());
+        let map = Map { params: places, body: body.code, next, xs, n, row, site };
+        Ok(Typed::value(Values::Map(Box::new(map)), shape))
+    }
+
+    fn operator(&mut self, init: Typed, x: &Shape, f: Body) -> Run<(Operator, Shape)> {
+        let shape = init.shape.clone();
+        let (acc, a) = self.var(&shape);
+        let (x, b) = self.var(x);
+        let body = f(self, vec![a, b])?.code;
+        let next = self.regs(shape.width());
+        Ok((Operator { acc, next, x, body, init: init.code }, shape))
+    }
+
+    fn fold_code(&mut self, n: usize, init: Typed, xs: Typed, x: &Shape, f: Body, site: Site) -> Run<(Fold, Shape)> {
+        let (op, shape) = self.operator(init, x, f)?;
+        let xs = self.values(xs);
+        Ok((Fold { op, xs, n, site }, shape))
+    }
+
+    /// `f` from the left over `n` rows of shape `x`.
+    pub fn fold(&mut self, n: usize, init: Typed, xs: Typed, x: &Shape, f: Body, site: Site) -> Run<Typed> {
+        let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;
+        Ok(match fold.op.acc {
+            Place::Regs { .. } => Typed::cells(Cells::Fold(Box::new(fold)), shape),
+            Place::Slot { .. } => Typed::value(Values::Fold(Box::new(fold)), shape),
+        })
+    }
+
+    /// As [`Builder::fold`], every step shown.
+    pub fn scan(&mut self, n: usize, init: Typed, xs: Typed, x: &Shape, f: Body, site: Site) -> Run<Typed> {
+        let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;
+        let row = shape.components();
+        Ok(Typed::value(Values::Scan(Box::new(Scan { fold, row })), Shape::array(n, shape)))
+    }
+
+    /// Into `m` accumulators: each row of `vs`, of shape `x`, into that at its index.
+    #[expect(clippy::too_many_arguments, reason = "as many as the pattern has")]
+    pub fn histogram(
+        &mut self,
+        m: usize,
+        init: Typed,
+        is: Typed,
+        vs: Typed,
+        x: &Shape,
+        f: Body,
+        site: Site,
+    ) -> Run<Typed> {
+        let (op, shape) = self.operator(init, x, f)?;
+        let (is, vs) = (self.values(is), self.values(vs));
+        let row = shape.components();
+        let code = Histogram { op, m, is, vs, row, site };
+        Ok(Typed::value(Values::Histogram(Box::new(code)), Shape::array(m, shape)))
+    }
+
+    /// `a[i, ...]`: as many indices as it takes to reach an element of the given shape.
+    pub fn index(&mut self, array: Typed, at: Vec<Typed>, shape: Shape, site: Site) -> Typed {
+        let typed = |t: &Typed| match t.shape {
+            Shape::Scalar(s) => s,
+            _ => ScalarType::I64,
+        };
+        let mut v = self.values(array);
+        if shape.is_scalar() {
+            let at: Vec<_> = at
+                .into_iter()
+                .map(|t| {
+                    let ty = typed(&t);
+                    (t.into_cells(), ty)
+                })
+                .collect();
+            let scratch = self.regs(at.len() + shape.width());
+            return Typed::cells(Cells::Index(Box::new(Index { array: v, at, scratch, site })), shape);
+        }
+        for t in at {
+            let ty = typed(&t);
+            v = Values::Row(Box::new((v, t.into_cells())), ty, site);
+        }
+        Typed::value(v, shape)
+    }
+
+    /// `0, 1, ...`, `n` numbers.
+    pub fn iota(&mut self, n: usize, ty: ScalarType) -> Typed {
+        Typed::value(Values::Iota(n, ty), Shape::array(n, Shape::Scalar(ty)))
+    }
+
+    /// Runs the code once.
+    ///
+    /// # Errors
+    /// When the program has no value.
+    pub fn run(&mut self, t: Typed) -> Run<Value> {
+        let code = self.values(t);
+        self.machine().value(&code)
+    }
+}
+
+/// Components `range` of cells that start at component `at`, where that can be seen.
+fn pick(e: &Cells, at: usize, range: &Range<usize>) -> Option<Cells> {
+    let Cells::Tuple(es) = e else { return None };
+    let (mut at, mut out) = (at, vec![]);
+    for (e, n) in es {
+        let mine = at..at + n;
+        if range.start <= mine.start && mine.end <= range.end {
+            out.push((e.clone(), *n));
+        } else if mine.start <= range.start && range.end <= mine.end {
+            return pick(e, at, range);
+        } else if range.start < mine.end && mine.start < range.end {
+            return None;
+        }
+        at = mine.end;
+    }
+    match out.pop() {
+        Some((e, 1)) if out.is_empty() => Some(e),
+        last => {
+            out.extend(last);
+            Some(Cells::Tuple(out))
+        }
+    }
+}

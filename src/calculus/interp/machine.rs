@@ -1,0 +1,558 @@
+//! Executes [`code`](super::code): slow and obvious, but without allocation for each scalar.
+//!
+//! Arrays are computed whole, in the order written; a fold goes from the left. The machine trusts the
+//! code's places and checks what depends on data: indices, divisors, lengths.
+
+use super::code::{
+    Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Row, Scan, Site, Until, Values, View,
+};
+use crate::calculus::value::{Cell, Column, Leaf, Value, number};
+use crate::diag::{Code as Error, Diagnostic, Label};
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+
+/// Boxed, so that results of scalar operations stay small.
+pub type Run<T> = std::result::Result<T, Box<Diagnostic>>;
+
+/// The program has no value: a diagnostic at `site`. The source is for the caller to fill in.
+pub fn fault(site: Site, code: Error, text: &str) -> Box<Diagnostic> {
+    let mut d = Diagnostic::error(code, format!("`{}`: {text}", site.name));
+    d.labels.extend(site.span.map(|span| Label {
+        span,
+        text: text.to_owned(),
+        primary: true,
+    }));
+    Box::new(d)
+}
+
+fn broken(site: Site, text: &str) -> Box<Diagnostic> {
+    fault(site, Error::Internal, text)
+}
+
+/// An index, if it is one of an array of `n`.
+fn below(i: i128, n: usize) -> Option<usize> {
+    usize::try_from(i).ok().filter(|i| *i < n)
+}
+
+/// Registers and slots.
+#[derive(Debug)]
+pub struct Machine {
+    regs: Vec<Cell>,
+    slots: Vec<Value>,
+}
+
+/// Rows on their way to an array.
+struct Rows<'a> {
+    row: &'a Row,
+    columns: Vec<Column>,
+    sizes: Vec<usize>,
+    n: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn new(row: &'a Row, n: usize) -> Self {
+        let sizes: Vec<usize> = row.iter().map(|(_, dims)| dims.iter().product()).collect();
+        let columns = row.iter().zip(&sizes).map(|((ty, _), size)| Column::new(*ty, n * size));
+        Rows { row, columns: columns.collect(), sizes, n }
+    }
+
+    fn cells(&mut self, cells: &[Cell]) {
+        for (column, c) in self.columns.iter_mut().zip(cells) {
+            column.push(*c);
+        }
+    }
+
+    fn value(&mut self, v: &Value, site: Site) -> Run<()> {
+        let fits = v.leaves().iter().map(Leaf::count).eq(self.sizes.iter().copied());
+        if !fits {
+            return Err(broken(site, "a row of another shape than its type"));
+        }
+        for (column, leaf) in self.columns.iter_mut().zip(v.leaves()) {
+            match leaf {
+                Leaf::Scalar(_, c) => column.push(*c),
+                Leaf::Array(a) => column.extend(a),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Value {
+        let leaves = self.columns.into_iter().zip(self.row).map(|(column, (_, dims))| {
+            Leaf::Array(column.finish(&[&[self.n], &dims[..]].concat()))
+        });
+        Value::new(leaves.collect())
+    }
+}
+
+impl Machine {
+    /// A machine with so many registers and slots.
+    pub fn new(regs: usize, slots: usize) -> Machine {
+        Machine {
+            regs: vec![Cell::default(); regs],
+            slots: vec![Value::unit(); slots],
+        }
+    }
+
+    /// Evaluates a scalar of one component.
+    pub fn cell(&mut self, e: &Cells) -> Run<Cell> {
+        match e {
+            Cells::Const(c) => Ok(*c),
+            Cells::Reg(r) => Ok(self.regs[*r]),
+            Cells::Op(op) => self.op(op),
+            Cells::Tuple(es) => match es.as_slice() {
+                [(e, _), ..] => self.cell(e),
+                [] => Ok(Cell::default()),
+            },
+            Cells::If(b) => {
+                if self.cell(&b.0)?.is_true() {
+                    self.cell(&b.1)
+                } else {
+                    self.cell(&b.2)
+                }
+            }
+            Cells::Let(b) => {
+                self.put(b.0, &b.1)?;
+                self.cell(&b.2)
+            }
+            Cells::Loop(l) => {
+                self.run_loop(l)?;
+                Ok(self.first(l.acc))
+            }
+            Cells::Fold(f) => {
+                self.fold(f)?;
+                Ok(self.first(f.op.acc))
+            }
+            Cells::Index(i) => {
+                let to = i.scratch + i.at.len();
+                self.index(i, to)?;
+                Ok(self.regs[to])
+            }
+            Cells::Unpack(v) => {
+                let v = self.value(v)?;
+                Ok(match v.leaves() {
+                    [Leaf::Scalar(_, c), ..] => *c,
+                    _ => Cell::default(),
+                })
+            }
+        }
+    }
+
+    fn first(&self, place: Place) -> Cell {
+        match place {
+            Place::Regs { base, n: 1.. } => self.regs[base],
+            Place::Regs { .. } | Place::Slot { .. } => Cell::default(),
+        }
+    }
+
+    /// Evaluates scalars into registers from `to` on, which `e` does not read.
+    fn cells(&mut self, e: &Cells, to: usize) -> Run<()> {
+        match e {
+            Cells::Const(_) | Cells::Reg(_) | Cells::Op(_) => {
+                self.regs[to] = self.cell(e)?;
+            }
+            Cells::Tuple(es) => {
+                let mut at = to;
+                for (e, n) in es {
+                    self.cells(e, at)?;
+                    at += n;
+                }
+            }
+            Cells::If(b) => {
+                let branch = if self.cell(&b.0)?.is_true() { &b.1 } else { &b.2 };
+                self.cells(branch, to)?;
+            }
+            Cells::Let(b) => {
+                self.put(b.0, &b.1)?;
+                self.cells(&b.2, to)?;
+            }
+            Cells::Loop(l) => {
+                self.run_loop(l)?;
+                self.copy(l.acc, to);
+            }
+            Cells::Fold(f) => {
+                self.fold(f)?;
+                self.copy(f.op.acc, to);
+            }
+            Cells::Index(i) => self.index(i, to)?,
+            Cells::Unpack(v) => {
+                let v = self.value(v)?;
+                for (k, leaf) in v.leaves().iter().enumerate() {
+                    leaf.for_each(&mut |c| self.regs[to + k] = c);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, from: Place, to: usize) {
+        if let Place::Regs { base, n } = from {
+            self.regs.copy_within(base..base + n, to);
+        }
+    }
+
+    fn put(&mut self, place: Place, code: &Code) -> Run<()> {
+        match (place, code) {
+            (Place::Regs { base, .. }, Code::Cells(e)) => self.cells(e, base),
+            (Place::Slot { slot, .. }, Code::Value(e)) => {
+                self.slots[slot] = self.value(e)?;
+                Ok(())
+            }
+            (Place::Regs { .. }, Code::Value(_)) | (Place::Slot { .. }, Code::Cells(_)) => {
+                let site = Site { name: "let", span: None };
+                Err(broken(site, "a place of another kind than its value"))
+            }
+        }
+    }
+
+    /// As `put`, for code that reads the place it changes; `next` are spare registers.
+    fn step(&mut self, place: Place, next: usize, code: &Code) -> Run<()> {
+        match (place, code) {
+            (Place::Regs { base, n: 1 }, Code::Cells(e)) => {
+                self.regs[base] = self.cell(e)?;
+                Ok(())
+            }
+            (Place::Regs { base, n }, Code::Cells(e)) => {
+                self.cells(e, next)?;
+                self.regs.copy_within(next..next + n, base);
+                Ok(())
+            }
+            _ => self.put(place, code),
+        }
+    }
+
+    #[inline]
+    fn op(&mut self, op: &Op) -> Run<Cell> {
+        let args = match (op.op, op.args.as_slice()) {
+            (ScalarOp::And | ScalarOp::Or, [a, b]) => {
+                let a = self.cell(a)?;
+                if a.is_true() == (op.op == ScalarOp::Or) {
+                    return Ok(a);
+                }
+                return self.cell(b);
+            }
+            (_, [a]) => [self.cell(a)?, Cell::default(), Cell::default()],
+            (_, [a, b]) => [self.cell(a)?, self.cell(b)?, Cell::default()],
+            (_, [a, b, c, ..]) => [self.cell(a)?, self.cell(b)?, self.cell(c)?],
+            (_, []) => [Cell::default(); 3],
+        };
+        number::apply(op.op, op.from, op.to, op.exact, args)
+            .map_err(|e| fault(op.site, Error::Eval, &e.to_string()))
+    }
+
+    /// Puts the cells of an element into registers from `to` on.
+    fn index(&mut self, e: &Index, to: usize) -> Run<()> {
+        for (k, (i, _)) in e.at.iter().enumerate() {
+            self.regs[e.scratch + k] = self.cell(i)?;
+        }
+        let owned;
+        let array = match &e.array {
+            // The usual case, without touching a counter.
+            Values::Slot(s) => &self.slots[*s],
+            other => {
+                owned = self.value(other)?;
+                &owned
+            }
+        };
+        for (k, leaf) in array.leaves().iter().enumerate() {
+            let position = e.at.iter().zip(&self.regs[e.scratch..]).map(|((_, ty), c)| c.as_wide(*ty));
+            let cell = match leaf {
+                Leaf::Array(a) => a.get(position.clone()),
+                Leaf::Scalar(..) => None,
+            };
+            let Some(cell) = cell else {
+                let at: Vec<i128> = position.collect();
+                let text = format!("{at:?} is outside an array of dimensions {:?}", leaf.shape());
+                return Err(fault(e.site, Error::Eval, &text));
+            };
+            self.regs[to + k] = cell;
+        }
+        Ok(())
+    }
+
+    fn run_loop(&mut self, l: &Loop) -> Run<()> {
+        self.put(l.acc, &l.init)?;
+        match &l.until {
+            Until::Bound(index, bound, ty) => {
+                let bound = self.cell(bound)?.as_wide(*ty);
+                let mut i = 0;
+                while i < bound {
+                    self.regs[*index] = Cell::from_int(*ty, i);
+                    self.step(l.acc, l.next, &l.body)?;
+                    i += 1;
+                }
+            }
+            Until::Not(cond) => {
+                while self.cell(cond)?.is_true() {
+                    self.step(l.acc, l.next, &l.body)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds parameters to row `i`: `leaves` hold the components of all of them in order.
+    #[inline]
+    fn enter(&mut self, params: &[Place], leaves: &[Leaf], i: usize) {
+        let mut rest = leaves;
+        for place in params {
+            let n = match place {
+                Place::Regs { n, .. } | Place::Slot { n, .. } => (*n).min(rest.len()),
+            };
+            let (mine, others) = rest.split_at(n);
+            rest = others;
+            match place {
+                Place::Regs { base, .. } => {
+                    for (k, leaf) in mine.iter().enumerate() {
+                        self.regs[base + k] = match leaf {
+                            Leaf::Scalar(_, c) => *c,
+                            Leaf::Array(a) => a.cell(i),
+                        };
+                    }
+                }
+                Place::Slot { slot, .. } => {
+                    self.slots[*slot] = Value::new(mine.iter().map(|leaf| leaf.row(i)).collect());
+                }
+            }
+        }
+    }
+
+    /// An array's value, which must have `n` rows.
+    fn rows(&mut self, xs: &Values, n: usize, site: Site) -> Run<Value> {
+        let v = self.value(xs)?;
+        match v.outer_len() {
+            Ok(len) if len == n || v.leaves().is_empty() => Ok(v),
+            Ok(len) => Err(broken(site, &format!("{len} elements instead of {n}"))),
+            Err(text) => Err(broken(site, &text)),
+        }
+    }
+
+    fn fold(&mut self, f: &Fold) -> Run<()> {
+        self.fold_with(f, &mut |_| Ok(()))
+    }
+
+    fn fold_with(&mut self, f: &Fold, each: &mut dyn FnMut(&mut Machine) -> Run<()>) -> Run<()> {
+        let xs = self.rows(&f.xs, f.n, f.site)?;
+        self.put(f.op.acc, &f.op.init)?;
+        for i in 0..f.n {
+            self.enter(&[f.op.x], xs.leaves(), i);
+            self.step(f.op.acc, f.op.next, &f.op.body)?;
+            each(self)?;
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, s: &Scan) -> Run<Value> {
+        let mut rows = Rows::new(&s.row, s.fold.n);
+        let (acc, site) = (s.fold.op.acc, s.fold.site);
+        self.fold_with(&s.fold, &mut |m| match acc {
+            Place::Regs { base, n } => {
+                rows.cells(&m.regs[base..base + n]);
+                Ok(())
+            }
+            Place::Slot { slot, .. } => rows.value(&m.slots[slot], site),
+        })?;
+        Ok(rows.finish())
+    }
+
+    fn map(&mut self, map: &Map) -> Run<Value> {
+        let xs = self.rows(&map.xs, map.n, map.site)?;
+        let mut rows = Rows::new(&map.row, map.n);
+        for i in 0..map.n {
+            self.enter(&map.params, xs.leaves(), i);
+            match &map.body {
+                Code::Cells(e) if map.row.len() == 1 => {
+                    let c = self.cell(e)?;
+                    rows.cells(&[c]);
+                }
+                Code::Cells(e) => {
+                    self.cells(e, map.next)?;
+                    rows.cells(&self.regs[map.next..map.next + map.row.len()]);
+                }
+                Code::Value(e) => {
+                    let v = self.value(e)?;
+                    rows.value(&v, map.site)?;
+                }
+            }
+        }
+        Ok(rows.finish())
+    }
+
+    /// The indices that an array of one component holds.
+    fn indices(&mut self, is: &Values, site: Site) -> Run<Vec<i128>> {
+        let v = self.value(is)?;
+        let [Leaf::Array(a)] = v.leaves() else {
+            return Err(broken(site, "indices that are not one array"));
+        };
+        let mut out = Vec::with_capacity(a.count());
+        a.for_each(&mut |c| out.push(c.as_wide(a.ty())));
+        Ok(out)
+    }
+
+    fn gather(&mut self, xs: &Values, is: &Values, site: Site) -> Run<Value> {
+        let xs = self.value(xs)?;
+        let n = xs.outer_len().map_err(|e| broken(site, &e))?;
+        let mut found = vec![];
+        for (j, i) in self.indices(is, site)?.into_iter().enumerate() {
+            let Some(i) = below(i, n) else {
+                let text = format!("index {i} (at {j}) is outside an array of {n} elements");
+                return Err(fault(site, Error::Eval, &text));
+            };
+            found.push(i);
+        }
+        xs.select(found.len(), |j| found[j]).map_err(|e| broken(site, &e))
+    }
+
+    fn scatter(&mut self, dest: &Values, is: &Values, vs: &Values, site: Site) -> Run<Value> {
+        let dest = self.value(dest)?;
+        let n = dest.outer_len().map_err(|e| broken(site, &e))?;
+        let is = self.indices(is, site)?;
+        let vs = self.rows(vs, is.len(), site)?;
+        // Row i of the result is this row of `dest` and `vs` together.
+        let mut from: Vec<usize> = (0..n).collect();
+        for (j, i) in is.into_iter().enumerate() {
+            let Some(i) = below(i, n) else { continue };
+            if from[i] != i {
+                let text = format!("two values go to index {i} (at {} and {j})", from[i] - n);
+                return Err(fault(site, Error::Eval, &text));
+            }
+            from[i] = n + j;
+        }
+        let all = dest.concat(&vs).map_err(|e| broken(site, &e))?;
+        all.select(n, |i| from[i]).map_err(|e| broken(site, &e))
+    }
+
+    fn histogram(&mut self, h: &Histogram) -> Run<Value> {
+        let is = self.indices(&h.is, h.site)?;
+        let vs = self.rows(&h.vs, is.len(), h.site)?;
+        let Operator { acc, next, x, body, init } = &h.op;
+        self.put(*acc, init)?;
+        let targets = is.into_iter().map(|i| below(i, h.m)).enumerate();
+        let mut rows = Rows::new(&h.row, h.m);
+        match *acc {
+            Place::Regs { base, n } => {
+                let mut bins = self.regs[base..base + n].repeat(h.m);
+                for (j, target) in targets {
+                    let Some(i) = target else { continue };
+                    self.regs[base..base + n].copy_from_slice(&bins[i * n..(i + 1) * n]);
+                    self.enter(&[*x], vs.leaves(), j);
+                    self.step(*acc, *next, body)?;
+                    bins[i * n..(i + 1) * n].copy_from_slice(&self.regs[base..base + n]);
+                }
+                for i in 0..h.m {
+                    rows.cells(&bins[i * n..(i + 1) * n]);
+                }
+            }
+            Place::Slot { slot, .. } => {
+                let mut bins = vec![self.slots[slot].clone(); h.m];
+                for (j, target) in targets {
+                    let Some(i) = target else { continue };
+                    self.slots[slot] = std::mem::take(&mut bins[i]);
+                    self.enter(&[*x], vs.leaves(), j);
+                    self.step(*acc, *next, body)?;
+                    bins[i] = self.slots[slot].clone();
+                }
+                for bin in &bins {
+                    rows.value(bin, h.site)?;
+                }
+            }
+        }
+        Ok(rows.finish())
+    }
+
+    fn view(&mut self, view: View, v: &Value) -> Result<Value, String> {
+        match view {
+            View::Split(k, m) => v.split(k, m),
+            View::Join => v.join(),
+            View::Transpose => v.transpose(),
+            View::Reverse => v.reverse(),
+            View::Slice(from, len) => v.slice(from, len),
+            View::Slide(w, s, m) => v.slide(w, s, m),
+            View::Replicate(n) => Ok(v.replicate(n)),
+            View::ReplicateRows(n) => v.replicate_rows(n),
+            View::Stride(s) => v.stride(s),
+            View::Rotate(k) => v.rotate(k),
+            View::Pad(mode, l, m) => v.pad(mode, l, m),
+            View::PadLast(r) => v.pad_last(r),
+            View::Only => match v.outer_len()? {
+                0 if !v.leaves().is_empty() => Err("an empty array has no element".to_owned()),
+                _ => Ok(v.row(0)),
+            },
+        }
+    }
+
+    /// Evaluates anything but scalars.
+    pub fn value(&mut self, e: &Values) -> Run<Value> {
+        Ok(match e {
+            Values::Given(v) => v.clone(),
+            Values::Slot(s) => self.slots[*s].clone(),
+            Values::Part(v, range) => match &**v {
+                Values::Slot(s) => self.slots[*s].part(range.clone()),
+                other => self.value(other)?.part(range.clone()),
+            },
+            Values::Tuple(es) => {
+                let parts: Run<Vec<Value>> = es.iter().map(|e| self.value(e)).collect();
+                Value::tuple(parts?)
+            }
+            Values::Pack(e, at, types) => {
+                self.cells(e, *at)?;
+                let leaves = types.iter().enumerate().map(|(k, ty)| Leaf::Scalar(*ty, self.regs[at + k]));
+                Value::new(leaves.collect())
+            }
+            Values::If(b) => {
+                let branch = if self.cell(&b.0)?.is_true() { &b.1 } else { &b.2 };
+                self.value(branch)?
+            }
+            Values::Let(b) => {
+                self.put(b.0, &b.1)?;
+                self.value(&b.2)?
+            }
+            Values::Loop(l) => {
+                self.run_loop(l)?;
+                self.take(l.acc)
+            }
+            Values::Fold(f) => {
+                self.fold(f)?;
+                self.take(f.op.acc)
+            }
+            Values::View(view, v, site) => {
+                let v = self.value(v)?;
+                self.view(*view, &v).map_err(|e| fault(*site, Error::Eval, &e))?
+            }
+            Values::Concat(b, site) => {
+                let (x, y) = (self.value(&b.0)?, self.value(&b.1)?);
+                x.concat(&y).map_err(|e| fault(*site, Error::Eval, &e))?
+            }
+            Values::PadWith(b, l, m, site) => {
+                let (z, x) = (self.value(&b.0)?, self.value(&b.1)?);
+                x.pad_with(&z, *l, *m).map_err(|e| fault(*site, Error::Eval, &e))?
+            }
+            Values::Row(b, ty, site) => {
+                let (v, i) = (self.value(&b.0)?, self.cell(&b.1)?);
+                let n = v.outer_len().map_err(|e| broken(*site, &e))?;
+                match usize::try_from(i.as_wide(*ty)) {
+                    Ok(i) if i < n => v.row(i),
+                    _ => {
+                        let text = format!("index {} is outside an array of {n} elements", i.show(*ty));
+                        return Err(fault(*site, Error::Eval, &text));
+                    }
+                }
+            }
+            Values::Gather(b, site) => self.gather(&b.0, &b.1, *site)?,
+            Values::Scatter(b, site) => self.scatter(&b.0, &b.1, &b.2, *site)?,
+            Values::Iota(n, ty) => {
+                let numbers = (0i128..).take(*n).map(|i| Cell::from_int(*ty, i));
+                Value::cells(*ty, &[*n], numbers)
+            }
+            Values::Map(m) => self.map(m)?,
+            Values::Scan(s) => self.scan(s)?,
+            Values::Histogram(h) => self.histogram(h)?,
+        })
+    }
+
+    fn take(&mut self, place: Place) -> Value {
+        match place {
+            Place::Slot { slot, .. } => std::mem::take(&mut self.slots[slot]),
+            Place::Regs { .. } => Value::unit(),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Comparing a result with the reference.
+//!
+//! Integers and truth values must be equal. A float may be off by `rtol * magnitude + tiny`, where
+//! `rtol = eps * (ulps + per_root * sqrt(terms))`: rounding errors of a sum in an order of the
+//! device's choosing grow like the root of the number of terms, while a lost element shows as `1/terms`
+//! of the magnitude. `tiny` is the least normal number, since devices may flush what is below. NaN
+//! equals NaN, -0 equals 0, an infinity equals itself and what the type rounds to it.
+
+use super::number::epsilon;
+use super::{Cell, Leaf, Value, decode};
+use crate::lang::types::ScalarType;
+
+/// How far a float may be off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// In units of `eps * magnitude`, whatever the number of terms.
+    pub ulps: f64,
+    /// Further units for each root of a term.
+    pub per_root: f64,
+    /// The longest reduction on the way to an element.
+    pub terms: u64,
+}
+
+impl Tolerance {
+    /// The default for a component of type `ty`: of half precision 4 units and half a root, else 64 units
+    /// and half a root. So a sum of `f32` tells one lost or doubled element of average size up to 40 000 terms,
+    /// a sum of `f16` up to 100.
+    pub fn of(ty: ScalarType, terms: u64) -> Tolerance {
+        let (ulps, per_root) = match ty {
+            ScalarType::F16 => (4.0, 0.5),
+            _ => (64.0, 0.5),
+        };
+        Tolerance {
+            ulps,
+            per_root,
+            terms,
+        }
+    }
+
+    /// The relative error allowed to a float type.
+    #[expect(clippy::cast_precision_loss, reason = "a root needs no exact argument")]
+    pub fn relative(&self, ty: ScalarType) -> f64 {
+        epsilon(ty) * (self.ulps + self.per_root * (self.terms as f64).sqrt())
+    }
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Whether every element is within its tolerance.
+    pub ok: bool,
+    /// The largest `|got - expected| / max(|expected|, eps * magnitude)` of a float; infinite where only one is
+    /// finite. Of integers 1 where one differs.
+    pub max_rel_err: f64,
+    /// Component and row-major index of that element; `None` when all are equal.
+    pub worst: Option<(usize, usize)>,
+    /// How many elements are out of tolerance.
+    pub mismatches: usize,
+    /// The first of them, in words, or what is wrong with the result as a whole.
+    pub first: Option<String>,
+}
+
+impl Comparison {
+    fn clean() -> Comparison {
+        Comparison {
+            ok: true,
+            max_rel_err: 0.0,
+            worst: None,
+            mismatches: 0,
+            first: None,
+        }
+    }
+
+    fn broken(text: String) -> Comparison {
+        Comparison {
+            ok: false,
+            max_rel_err: f64::INFINITY,
+            first: Some(text),
+            ..Comparison::clean()
+        }
+    }
+}
+
+/// Compares a result with device buffers, one for each component, in the default tolerance for
+/// reductions of up to `terms` elements.
+pub fn compare(expected: &Value, got: &[impl AsRef<[u8]>], terms: u64) -> Comparison {
+    if expected.leaves().len() != got.len() {
+        return Comparison::broken(format!(
+            "{} results instead of {}",
+            got.len(),
+            expected.leaves().len()
+        ));
+    }
+    let mut out = Comparison::clean();
+    for (i, (leaf, buffer)) in expected.leaves().iter().zip(got).enumerate() {
+        let (ty, bytes) = (leaf.ty(), buffer.as_ref());
+        if bytes.len() != leaf.count() * ty.bytes() {
+            return Comparison::broken(format!(
+                "result {i} has {} bytes instead of {}",
+                bytes.len(),
+                leaf.count() * ty.bytes()
+            ));
+        }
+        let cells = bytes.chunks_exact(ty.bytes()).map(|e| decode(ty, e));
+        component(&mut out, i, leaf, cells, Tolerance::of(ty, terms));
+    }
+    out
+}
+
+/// Compares two values of the same shape, as [`compare`] does, in the given tolerance.
+pub fn compare_values(
+    expected: &Value,
+    got: &Value,
+    tolerance: impl Fn(ScalarType) -> Tolerance,
+) -> Comparison {
+    let outline =
+        |v: &Value| -> Vec<_> { v.leaves().iter().map(|l| (l.ty(), l.shape())).collect() };
+    if outline(expected) != outline(got) {
+        return Comparison::broken(format!(
+            "{:?} instead of {:?}",
+            outline(got),
+            outline(expected)
+        ));
+    }
+    let mut out = Comparison::clean();
+    for (i, (a, b)) in expected.leaves().iter().zip(got.leaves()).enumerate() {
+        let mut cells = Vec::with_capacity(b.count());
+        b.for_each(&mut |c| cells.push(c));
+        component(&mut out, i, a, cells.into_iter(), tolerance(a.ty()));
+    }
+    out
+}
+
+/// The largest finite and the least positive normal number.
+fn range(ty: ScalarType) -> (f64, f64) {
+    match ty {
+        ScalarType::F16 => (half::f16::MAX.to_f64(), half::f16::MIN_POSITIVE.to_f64()),
+        ScalarType::F32 => (f64::from(f32::MAX), f64::from(f32::MIN_POSITIVE)),
+        _ => (f64::MAX, f64::MIN_POSITIVE),
+    }
+}
+
+fn component(
+    out: &mut Comparison,
+    number: usize,
+    expected: &Leaf,
+    mut got: impl Iterator<Item = Cell>,
+    tolerance: Tolerance,
+) {
+    let ty = expected.ty();
+    let (rtol, eps, (most, tiny)) = (tolerance.relative(ty), epsilon(ty), range(ty));
+    let mut index = 0;
+    expected.for_each(&mut |want| {
+        let have = got.next().unwrap_or_default();
+        let (ok, error) = if !ty.is_float() {
+            (
+                want.bits == have.bits,
+                f64::from(u8::from(want.bits != have.bits)),
+            )
+        } else {
+            let (w, h) = (want.as_float(), have.as_float());
+            if w == h || w.is_nan() && h.is_nan() {
+                (true, 0.0)
+            } else if w.is_finite() && h.is_finite() {
+                let off = (h - w).abs();
+                let scale = w.abs().max(eps * want.mag).max(tiny);
+                (off <= rtol * want.mag + tiny, off / scale)
+            } else if overflow(w, h, rtol * want.mag, most) {
+                (true, 0.0)
+            } else {
+                (false, f64::INFINITY)
+            }
+        };
+        if error > out.max_rel_err {
+            out.max_rel_err = error;
+            out.worst = Some((number, index));
+        }
+        if !ok {
+            out.ok = false;
+            out.mismatches += 1;
+            if out.first.is_none() {
+                out.first = Some(format!(
+                    "result {number}, element {index}{}: {} instead of {}",
+                    position(index, &expected.shape()),
+                    have.show(ty),
+                    want.show(ty)
+                ));
+            }
+        }
+        index += 1;
+    });
+}
+
+/// Whether one is infinite and the other so large that rounding may have made it so.
+fn overflow(want: f64, have: f64, slack: f64, most: f64) -> bool {
+    let near = |x: f64| x.is_infinite() || x.abs() + slack >= most;
+    want.signum() == have.signum() && near(want) && near(have)
+}
+
+/// ` [i, j]` for arrays of two dimensions or more.
+fn position(mut index: usize, shape: &[usize]) -> String {
+    if shape.len() < 2 {
+        return String::new();
+    }
+    let mut at = vec![];
+    for n in shape.iter().rev() {
+        at.push(index % n);
+        index /= n;
+    }
+    at.reverse();
+    format!(" {at:?}")
+}

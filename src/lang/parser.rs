@@ -1,0 +1,675 @@
+//! Tokens to syntax tree: recursive descent, operators by precedence climbing.
+//!
+//! An error ends its declaration; the parser goes on at the next `entry` or `def`, so that one run
+//! reports an error for each faulty declaration. The height of the tree is limited, so that
+//! no later stage has to fear deep recursion. Never resolves names.
+
+use super::ast::{
+    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, TypeExpr, TypeKind, binary_operator,
+};
+use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
+use super::typed::ScalarOp;
+use super::types::ScalarType;
+use crate::diag::{Code, Diagnostic, Limits, Source, Span};
+use std::sync::Arc;
+
+/// The error is already among the diagnostics.
+struct Reported;
+type Parse<T> = Result<T, Reported>;
+
+/// Parses a file; what could be read is given even when there are errors.
+pub fn parse(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
+    let (file, _, diagnostics) = parse_tokens(source);
+    (file, diagnostics)
+}
+
+/// As [`parse`], with the tokens and comments.
+pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
+    let mut lexed = lexer::lex(source);
+    let diagnostics = std::mem::take(&mut lexed.diagnostics);
+    let mut parser = Parser {
+        source,
+        tokens: &lexed.tokens,
+        comments: &lexed.comments,
+        at: 0,
+        nesting: 0,
+        limit: Limits::default().nesting,
+        diagnostics,
+    };
+    let file = parser.file();
+    let mut diagnostics = parser.diagnostics;
+    diagnostics.sort_by_key(|d| d.labels.first().map(|l| l.span));
+    (file, lexed, diagnostics)
+}
+
+struct Parser<'a> {
+    source: &'a Arc<Source>,
+    tokens: &'a [Token],
+    comments: &'a [Comment],
+    at: usize,
+    nesting: usize,
+    limit: usize,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Parser<'_> {
+    fn token_at(&self, at: usize) -> Token {
+        let end = Token { tok: Tok::Eof, span: Span::default() };
+        self.tokens.get(at).or(self.tokens.last()).copied().unwrap_or(end)
+    }
+
+    fn token(&self) -> Token {
+        self.token_at(self.at)
+    }
+
+    fn tok(&self) -> Tok {
+        self.token().tok
+    }
+
+    fn span(&self) -> Span {
+        self.token().span
+    }
+
+    fn last_span(&self) -> Span {
+        self.token_at(self.at.saturating_sub(1)).span
+    }
+
+    fn text(&self, span: Span) -> &str {
+        self.source.text.get(span.range()).unwrap_or("")
+    }
+
+    fn advance(&mut self) -> Token {
+        let token = self.token();
+        if token.tok != Tok::Eof {
+            self.at += 1;
+        }
+        token
+    }
+
+    fn is(&self, symbol: &str) -> bool {
+        matches!(self.tok(), Tok::Sym(s) | Tok::Word(s) if s == symbol)
+    }
+
+    fn eat(&mut self, symbol: &str) -> bool {
+        let found = self.is(symbol);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn found(&self) -> String {
+        match self.tok() {
+            Tok::Eof => "the end of the file".to_owned(),
+            _ => format!("`{}`", self.text(self.span())),
+        }
+    }
+
+    fn unexpected<T>(&mut self, wanted: &str) -> Parse<T> {
+        let d =
+            Diagnostic::error(Code::Parse, format!("expected {wanted}, found {}", self.found()));
+        self.fail(d.at(self.source, self.span(), format!("expected {wanted}")))
+    }
+
+    fn fail<T>(&mut self, d: Diagnostic) -> Parse<T> {
+        self.diagnostics.push(d);
+        Err(Reported)
+    }
+
+    fn expect(&mut self, symbol: &str, context: &str) -> Parse<()> {
+        if self.eat(symbol) { Ok(()) } else { self.unexpected(&format!("`{symbol}` {context}")) }
+    }
+
+    fn too_deep<T>(&mut self, span: Span) -> Parse<T> {
+        let message = format!("nested more than {} levels deep", self.limit);
+        let d = Diagnostic::error(Code::Parse, message).at(self.source, span, "here");
+        self.fail(d.help("name parts of it with `def`"))
+    }
+
+    /// Runs a parser one level further down.
+    fn nested<T>(&mut self, parse: fn(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.nesting >= self.limit {
+            return self.too_deep(self.span());
+        }
+        self.nesting += 1;
+        let result = parse(self);
+        self.nesting -= 1;
+        result
+    }
+
+    /// An expression node over its children; `span` from `start` to the last token.
+    fn node(&mut self, kind: ExprKind, start: Span, depths: &[usize]) -> Parse<Expr> {
+        let depth = 1 + depths.iter().copied().max().unwrap_or(0);
+        let span = start.to(self.last_span());
+        if depth > self.limit {
+            return self.too_deep(span);
+        }
+        Ok(Expr { kind, span, depth })
+    }
+
+    fn file(&mut self) -> File {
+        let mut file = File::default();
+        while self.tok() != Tok::Eof {
+            if self.is("entry") || self.is("def") {
+                self.nesting = 0;
+                match self.decl() {
+                    Ok(decl) => {
+                        file.decls.push(decl);
+                        continue;
+                    }
+                    Err(Reported) => self.skip_to_decl(),
+                }
+            } else {
+                let d = Diagnostic::error(
+                    Code::Parse,
+                    format!("expected `entry` or `def`, found {}", self.found()),
+                )
+                .at(self.source, self.span(), "not the start of a definition");
+                self.diagnostics.push(d);
+                self.skip_to_decl();
+            }
+        }
+        file
+    }
+
+    fn skip_to_decl(&mut self) {
+        while !(self.tok() == Tok::Eof || self.is("entry") || self.is("def")) {
+            self.advance();
+        }
+    }
+
+    /// The comment lines directly above the token at `index`, without dashes.
+    fn doc_above(&self, index: usize) -> String {
+        let newlines = |from: u32, to: u32| {
+            self.text(Span { start: from, end: to }).bytes().filter(|b| *b == b'\n').count()
+        };
+        let mut next = self.token_at(index).span.start;
+        let mut lines = vec![];
+        for comment in self.comments.iter().rev().filter(|c| c.before == index) {
+            if comment.trailing || newlines(comment.span.end, next) > 1 {
+                break;
+            }
+            lines.push(self.text(comment.span).trim_start_matches('-').trim());
+            next = comment.span.start;
+        }
+        lines.reverse();
+        lines.join("\n").trim().to_owned()
+    }
+
+    fn name(&mut self, what: &str) -> Parse<Name> {
+        match self.tok() {
+            Tok::Ident => {
+                let span = self.advance().span;
+                Ok(Name { text: self.text(span).to_owned(), span })
+            }
+            Tok::Word(word) => {
+                let d =
+                    Diagnostic::error(Code::Parse, format!("`{word}` is a keyword, not {what}"));
+                self.fail(d.at(self.source, self.span(), "choose another name"))
+            }
+            _ => self.unexpected(what),
+        }
+    }
+
+    fn decl(&mut self) -> Parse<Decl> {
+        let doc = self.doc_above(self.at);
+        let entry = self.is("entry");
+        self.advance();
+        let name = self.name("the name of the definition")?;
+        let mut binders = vec![];
+        while self.eat("[") {
+            if self.is("]") {
+                return self.unexpected("the name of a size");
+            }
+            binders.push(self.name("the name of a size")?);
+            self.expect("]", "after the name of a size")?;
+        }
+        let params = self.patterns()?;
+        let result = if self.eat(":") { Some(self.ty()?) } else { None };
+        if !self.is("=") {
+            let wanted = if result.is_some() { "`=`" } else { "a parameter, `: type` or `=`" };
+            return self.unexpected(wanted);
+        }
+        self.advance();
+        let body = self.expr()?;
+        if !(self.tok() == Tok::Eof || self.is("entry") || self.is("def")) {
+            return self.after_expression();
+        }
+        Ok(Decl { entry, doc, name, binders, params, result, body })
+    }
+
+    /// Something stands where the expression should have ended.
+    fn after_expression<T>(&mut self) -> Parse<T> {
+        let d = Diagnostic::error(
+            Code::Parse,
+            format!(
+                "expected an operator, an argument or the end of the expression, found {}",
+                self.found()
+            ),
+        )
+        .at(self.source, self.span(), "the expression cannot go on like this");
+        let d = match self.tok() {
+            Tok::Sym("[") => d.help(
+                "an index follows its array without a space, `a[i]`; there are no array literals",
+            ),
+            Tok::Sym("=") => d.help("equality is `==`; a local definition is `let x = ... in ...`"),
+            Tok::Sym(")") => d.help("this parenthesis closes nothing"),
+            Tok::Sym(".") => {
+                d.help("a component of a tuple is `t.0`, without spaces; composition is `f >-> g`")
+            }
+            Tok::Sym(";") => d.help("write `let x = ... in ...`"),
+            _ => d,
+        };
+        self.fail(d)
+    }
+
+    fn starts_pattern(&self) -> bool {
+        matches!(self.tok(), Tok::Ident | Tok::Sym("(" | "_"))
+    }
+
+    fn patterns(&mut self) -> Parse<Vec<Pat>> {
+        let mut patterns = vec![];
+        while self.starts_pattern() {
+            patterns.push(self.nested(Self::pattern)?);
+        }
+        Ok(patterns)
+    }
+
+    fn pattern(&mut self) -> Parse<Pat> {
+        let start = self.span();
+        let kind = match self.tok() {
+            Tok::Ident => PatKind::Name(self.name("a name")?.text),
+            Tok::Sym("_") => {
+                self.advance();
+                PatKind::Wild
+            }
+            Tok::Sym("(") => {
+                self.advance();
+                let mut parts = vec![self.nested(Self::typed_pattern)?];
+                while self.eat(",") {
+                    parts.push(self.nested(Self::typed_pattern)?);
+                }
+                self.expect(")", "to close the pattern")?;
+                match (parts.len(), parts.pop()) {
+                    (1, Some(part)) => PatKind::Paren(Box::new(part)),
+                    (_, last) => {
+                        parts.extend(last);
+                        PatKind::Tuple(parts)
+                    }
+                }
+            }
+            _ => return self.unexpected("a name or a pattern"),
+        };
+        Ok(Pat { kind, span: start.to(self.last_span()) })
+    }
+
+    fn typed_pattern(&mut self) -> Parse<Pat> {
+        let pat = self.pattern()?;
+        if !self.eat(":") {
+            return Ok(pat);
+        }
+        let ty = self.ty()?;
+        let span = pat.span.to(ty.span);
+        Ok(Pat { kind: PatKind::Typed(Box::new(pat), ty), span })
+    }
+
+    fn ty(&mut self) -> Parse<TypeExpr> {
+        self.nested(Self::type_here)
+    }
+
+    fn type_here(&mut self) -> Parse<TypeExpr> {
+        let start = self.span();
+        let kind = match self.tok() {
+            Tok::Ident => {
+                let text = self.text(start).to_owned();
+                let Some(kind) = scalar_or_vector(&text) else {
+                    let names = ScalarType::ALL.map(ScalarType::name).join(", ");
+                    let d =
+                        Diagnostic::error(Code::UnknownName, format!("there is no type `{text}`"));
+                    let d = d.at(self.source, start, "not a type");
+                    return self.fail(d.help(format!("element types are {names}")));
+                };
+                self.advance();
+                kind
+            }
+            Tok::Sym("(") => {
+                self.advance();
+                let mut parts = vec![self.ty()?];
+                while self.eat(",") {
+                    parts.push(self.ty()?);
+                }
+                self.expect(")", "to close the type")?;
+                match (parts.len(), parts.pop()) {
+                    (1, Some(part)) => TypeKind::Paren(Box::new(part)),
+                    (_, last) => {
+                        parts.extend(last);
+                        TypeKind::Tuple(parts)
+                    }
+                }
+            }
+            Tok::Sym("[") => {
+                self.advance();
+                if self.is("]") {
+                    let d = Diagnostic::error(Code::Parse, "an array type without a size").at(
+                        self.source,
+                        start.to(self.span()),
+                        "which length?",
+                    );
+                    return self
+                        .fail(d.help("bind a size, `entry f [n] (xs: [n]f32)`, and write `[n]`"));
+                }
+                let size = self.expr()?;
+                self.expect("]", "after the size")?;
+                TypeKind::Array(Box::new(size), Box::new(self.ty()?))
+            }
+            _ => return self.unexpected("a type"),
+        };
+        Ok(TypeExpr { kind, span: start.to(self.last_span()) })
+    }
+
+    fn expr(&mut self) -> Parse<Expr> {
+        self.nested(Self::ascribed)
+    }
+
+    fn ascribed(&mut self) -> Parse<Expr> {
+        let e = self.operators(0)?;
+        if !self.eat(":") {
+            return Ok(e);
+        }
+        let ty = self.ty()?;
+        let (start, depth) = (e.span, e.depth);
+        self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])
+    }
+
+    /// Operands joined by operators that bind at least as tightly as `least`; all associate to the left.
+    fn operators(&mut self, least: u8) -> Parse<Expr> {
+        let mut left = self.operand()?;
+        while let Tok::Sym(symbol) = self.tok() {
+            let level = match symbol {
+                "|>" => 1,
+                ">->" | "<-<" => 2,
+                _ => match binary_operator(symbol) {
+                    Some((_, level)) => level,
+                    None => break,
+                },
+            };
+            // `(e +)` is a section; the parenthesis takes the operator.
+            if level < least || self.token_at(self.at + 1).tok == Tok::Sym(")") {
+                break;
+            }
+            self.advance();
+            let right = self.operators(level + 1)?;
+            let (start, depths) = (left.span, [left.depth, right.depth]);
+            let (l, r) = (Box::new(left), Box::new(right));
+            let kind = match (symbol, binary_operator(symbol)) {
+                (_, Some((op, _))) => ExprKind::Binary(op, l, r),
+                ("|>", None) => ExprKind::Pipe(l, r),
+                ("<-<", None) => ExprKind::Compose { first: r, second: l },
+                (_, None) => ExprKind::Compose { first: l, second: r },
+            };
+            left = self.node(kind, start, &depths)?;
+        }
+        Ok(left)
+    }
+
+    fn operand(&mut self) -> Parse<Expr> {
+        let start = self.span();
+        match self.tok() {
+            Tok::Sym(symbol @ ("-" | "!")) => {
+                self.advance();
+                let op = if symbol == "-" { ScalarOp::Neg } else { ScalarOp::Not };
+                let e = self.nested(Self::operand)?;
+                let depth = e.depth;
+                self.node(ExprKind::Unary(op, Box::new(e)), start, &[depth])
+            }
+            Tok::Sym("\\") => self.lambda(),
+            Tok::Word("let") => self.let_in(),
+            Tok::Word("if") => self.conditional(),
+            Tok::Word("loop") => self.looping(),
+            _ => self.application(),
+        }
+    }
+
+    fn lambda(&mut self) -> Parse<Expr> {
+        let start = self.advance().span;
+        let params = self.patterns()?;
+        if params.is_empty() {
+            return self.unexpected("a parameter of the function");
+        }
+        self.expect("->", "after the parameters of the function")?;
+        let body = self.expr()?;
+        let depth = body.depth;
+        self.node(ExprKind::Lambda(params, Box::new(body)), start, &[depth])
+    }
+
+    fn let_in(&mut self) -> Parse<Expr> {
+        let start = self.advance().span;
+        let pat = self.nested(Self::pattern)?;
+        let params = self.patterns()?;
+        let ty = if self.eat(":") { Some(self.ty()?) } else { None };
+        self.expect("=", "in the definition")?;
+        let value = self.expr()?;
+        if !self.eat("in") && !self.is("let") {
+            return self.unexpected("`in` (or another `let`) after the definition");
+        }
+        let body = self.expr()?;
+        let depths = [value.depth, body.depth];
+        let (value, body) = (Box::new(value), Box::new(body));
+        self.node(ExprKind::Let { pat, params, ty, value, body }, start, &depths)
+    }
+
+    fn conditional(&mut self) -> Parse<Expr> {
+        let start = self.advance().span;
+        let c = self.expr()?;
+        self.expect("then", "after the condition")?;
+        let a = self.expr()?;
+        self.expect("else", "(an `if` always has both branches)")?;
+        let b = self.expr()?;
+        let depths = [c.depth, a.depth, b.depth];
+        self.node(ExprKind::If(Box::new(c), Box::new(a), Box::new(b)), start, &depths)
+    }
+
+    fn looping(&mut self) -> Parse<Expr> {
+        let start = self.advance().span;
+        // Both `loop (acc = e)` and `loop acc = e`; a tuple pattern also starts with a parenthesis.
+        let whole = self.is("(") && self.accumulator_in_parentheses();
+        if whole {
+            self.advance();
+        }
+        let pat = self.nested(Self::typed_pattern)?;
+        self.expect("=", "and the accumulator's first value")?;
+        let init = self.expr()?;
+        if whole {
+            self.expect(")", "after the accumulator")?;
+        }
+        let form = if self.eat("for") {
+            let name = self.name("the counter of the loop")?;
+            self.expect("<", "and the counter's bound")?;
+            LoopForm::For(name, Box::new(self.expr()?))
+        } else if self.eat("while") {
+            LoopForm::While(Box::new(self.expr()?))
+        } else {
+            return self.unexpected("`for i < n` or `while c`");
+        };
+        self.expect("do", "before the body of the loop")?;
+        let body = self.expr()?;
+        let steering = match &form {
+            LoopForm::For(_, e) | LoopForm::While(e) => e.depth,
+        };
+        let depths = [init.depth, steering, body.depth];
+        let (init, body) = (Box::new(init), Box::new(body));
+        self.node(ExprKind::Loop { pat, init, form, body }, start, &depths)
+    }
+
+    /// At `(`: whether `=` stands directly inside this pair of parentheses.
+    fn accumulator_in_parentheses(&self) -> bool {
+        let mut open = 0usize;
+        for token in self.tokens.iter().skip(self.at) {
+            match token.tok {
+                Tok::Sym("(" | "[") => open += 1,
+                Tok::Sym(")" | "]") => {
+                    open = open.saturating_sub(1);
+                    if open == 0 {
+                        return false;
+                    }
+                }
+                Tok::Sym("=") => return open == 1,
+                Tok::Word(_) | Tok::Eof => return false,
+                Tok::Ident | Tok::Qualified | Tok::Number | Tok::Proj | Tok::Sym(_) => {}
+            }
+        }
+        false
+    }
+
+    fn starts_atom(&self) -> bool {
+        matches!(
+            self.tok(),
+            Tok::Ident | Tok::Qualified | Tok::Number | Tok::Word("true" | "false") | Tok::Sym("(")
+        )
+    }
+
+    fn application(&mut self) -> Parse<Expr> {
+        let function = self.atom()?;
+        let (start, mut depths) = (function.span, vec![function.depth]);
+        let mut args = vec![];
+        while self.starts_atom() {
+            let arg = self.atom()?;
+            depths.push(arg.depth);
+            args.push(arg);
+        }
+        if args.is_empty() {
+            return Ok(function);
+        }
+        self.node(ExprKind::Apply(Box::new(function), args), start, &depths)
+    }
+
+    /// A primary with the indices and projections attached to it.
+    fn atom(&mut self) -> Parse<Expr> {
+        let mut e = self.primary()?;
+        loop {
+            let (start, depth) = (e.span, e.depth);
+            match self.tok() {
+                Tok::Proj => {
+                    let span = self.advance().span;
+                    let Ok(i) = self.text(span).trim_start_matches('.').parse() else {
+                        let d = Diagnostic::error(Code::Parse, "no tuple has that many components");
+                        return self.fail(d.at(self.source, span, ""));
+                    };
+                    e = self.node(ExprKind::Proj(Box::new(e), i), start, &[depth])?;
+                }
+                Tok::Sym("[") if self.span().start == start.end => {
+                    self.advance();
+                    let mut indices = vec![self.expr()?];
+                    while self.eat(",") {
+                        indices.push(self.expr()?);
+                    }
+                    self.expect("]", "after the index")?;
+                    let mut depths: Vec<_> = indices.iter().map(|i| i.depth).collect();
+                    depths.push(depth + indices.len());
+                    e = self.node(ExprKind::Index(Box::new(e), indices), start, &depths)?;
+                }
+                _ => return Ok(e),
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Parse<Expr> {
+        let start = self.span();
+        let kind = match self.tok() {
+            Tok::Ident | Tok::Qualified => {
+                self.advance();
+                ExprKind::Name(self.text(start).to_owned())
+            }
+            Tok::Number => {
+                self.advance();
+                // A malformed number has been reported by the lexer.
+                let (n, suffix) = lexer::number(self.text(start)).unwrap_or((Number::Int(0), None));
+                ExprKind::Number(n, suffix)
+            }
+            Tok::Word(word @ ("true" | "false")) => {
+                self.advance();
+                ExprKind::Bool(word == "true")
+            }
+            Tok::Sym("(") => return self.parenthesis(),
+            Tok::Sym("[") => {
+                let d = Diagnostic::error(Code::Parse, "expected an expression, found `[`").at(
+                    self.source,
+                    start,
+                    "no expression starts like this",
+                );
+                return self.fail(
+                    d.help("there are no array literals; use `replicate`, `iota` or `generate`"),
+                );
+            }
+            _ => return self.unexpected("an expression"),
+        };
+        self.node(kind, start, &[])
+    }
+
+    fn parenthesis(&mut self) -> Parse<Expr> {
+        let start = self.advance().span;
+        if self.is(")") {
+            let d = Diagnostic::error(Code::Parse, "nothing between parentheses").at(
+                self.source,
+                start.to(self.span()),
+                "there is no empty tuple",
+            );
+            return self.fail(d);
+        }
+        if let Tok::Sym(symbol) = self.tok()
+            && let Some((op, _)) = binary_operator(symbol)
+        {
+            let alone = self.token_at(self.at + 1).tok == Tok::Sym(")");
+            if alone {
+                self.advance();
+                self.advance();
+                return self.node(ExprKind::Section(op), start, &[]);
+            }
+            // `(- e)` is a negation.
+            if symbol != "-" {
+                self.advance();
+                let e = self.expr()?;
+                self.expect(")", "to close the section")?;
+                let depth = e.depth;
+                return self.node(ExprKind::SectionRight(op, Box::new(e)), start, &[depth]);
+            }
+        }
+        let first = self.expr()?;
+        let depth = first.depth;
+        if let Tok::Sym(symbol) = self.tok()
+            && let Some((op, _)) = binary_operator(symbol)
+        {
+            self.advance();
+            self.expect(")", "to close the section")?;
+            return self.node(ExprKind::SectionLeft(Box::new(first), op), start, &[depth]);
+        }
+        let mut parts = vec![first];
+        while self.eat(",") {
+            parts.push(self.expr()?);
+        }
+        if !self.is(")") {
+            return self.unexpected("`)` (or an operator, an argument, `,`)");
+        }
+        self.advance();
+        let depths: Vec<_> = parts.iter().map(|e| e.depth).collect();
+        let kind = match (parts.len(), parts.pop()) {
+            (1, Some(part)) => ExprKind::Paren(Box::new(part)),
+            (_, last) => {
+                parts.extend(last);
+                ExprKind::Tuple(parts)
+            }
+        };
+        self.node(kind, start, &depths)
+    }
+}
+
+/// `f32` or `f32x4`.
+fn scalar_or_vector(text: &str) -> Option<TypeKind> {
+    if let Some(scalar) = ScalarType::from_name(text) {
+        return Some(TypeKind::Scalar(scalar));
+    }
+    let (name, width) = text.split_once('x')?;
+    let digits = !width.is_empty() && width.bytes().all(|b| b.is_ascii_digit());
+    let width = width.parse().ok().filter(|w| digits && *w > 0)?;
+    Some(TypeKind::Vector(ScalarType::from_name(name)?, width))
+}
