@@ -51,12 +51,30 @@ fn merge(into: &mut Accesses, from: &Accesses) {
 }
 
 impl Since {
+    /// A barrier for these memories and for everything pending, so that nothing needs a second one.
+    fn fence(&self, mut met: BTreeSet<Mem>) -> Stmt {
+        met.extend(self.writes.keys().chain(self.once_writes.keys()));
+        let global = met.iter().any(|m| matches!(m, Mem::Global(_)));
+        Stmt::Barrier {
+            local: !global || met.iter().any(|m| matches!(m, Mem::Local(_))),
+            global,
+        }
+    }
+
     fn union(&mut self, other: &Since) {
         merge(&mut self.reads, &other.reads);
         merge(&mut self.writes, &other.writes);
         merge(&mut self.once_reads, &other.once_reads);
         merge(&mut self.once_writes, &other.once_writes);
     }
+}
+
+fn barriers(b: &Block) -> usize {
+    let mut n = 0;
+    for s in b {
+        s.visit(&mut |s| n += usize::from(matches!(s, Stmt::Barrier { .. })));
+    }
+    n
 }
 
 /// Shared memories that the statement reads and writes.
@@ -115,13 +133,26 @@ impl Cx {
                 hi,
                 body,
             } => {
-                if *kind == LoopKind::Seq {
+                let body = if *kind == LoopKind::Seq {
                     // What the end of one iteration leaves, the next begins with.
-                    let mut after = since.clone();
-                    self.block(body, &mut after);
-                    since.union(&after);
-                }
-                let body = self.block(body, since);
+                    let mut carried = Since::default();
+                    self.block(body, &mut carried);
+                    let alone = self.block(body, &mut carried.clone());
+                    let mut both = since.clone();
+                    both.union(&carried);
+                    let within = self.block(body, &mut both);
+                    if barriers(&within) == barriers(&alone) {
+                        *since = both;
+                        within
+                    } else {
+                        // What only the first iteration needs is done once, before the loop.
+                        out.push(since.fence(BTreeSet::new()));
+                        *since = carried;
+                        self.block(body, since)
+                    }
+                } else {
+                    self.block(body, since)
+                };
                 out.push(Stmt::Loop {
                     kind: *kind,
                     var: var.clone(),
@@ -174,12 +205,7 @@ impl Cx {
             met.extend(self.meet(&writes, &since.once_writes).filter(local));
         }
         if !met.is_empty() {
-            // Everything pending is fenced, so that nothing needs a second barrier.
-            met.extend(since.writes.keys().chain(since.once_writes.keys()));
-            out.push(Stmt::Barrier {
-                local: met.iter().any(local),
-                global: met.iter().any(|m| matches!(m, Mem::Global(_))),
-            });
+            out.push(since.fence(met));
             *since = Since::default();
         }
         let (r, w) = if once {

@@ -11,8 +11,6 @@ use std::rc::Rc;
 /// An array of destinations as a function of its index.
 #[derive(Clone)]
 pub struct ArrayDest {
-    /// Number of elements.
-    pub len: i64,
     at: Rc<dyn Fn(&Index) -> Step<Dest>>,
 }
 
@@ -39,11 +37,8 @@ pub enum Dest {
 
 impl Dest {
     /// An array.
-    pub fn array(len: i64, at: impl Fn(&Index) -> Step<Dest> + 'static) -> Dest {
-        Dest::Array(ArrayDest {
-            len,
-            at: Rc::new(at),
-        })
+    pub fn array(at: impl Fn(&Index) -> Step<Dest> + 'static) -> Dest {
+        Dest::Array(ArrayDest { at: Rc::new(at) })
     }
 
     fn pair(a: Dest, b: Dest) -> Dest {
@@ -167,9 +162,9 @@ impl Dest {
                 let (x, y) = slots.split_at(a.components().len().min(slots.len()));
                 Dest::pair(Dest::of_slots(a, x)?, Dest::of_slots(b, y)?)
             }
-            Shape::Array(n, t) => {
+            Shape::Array(_, t) => {
                 let (t, slots) = ((**t).clone(), slots.to_vec());
-                Dest::array(*n, move |i| Dest::of_slots(&t, &advance(&t, &slots, i)))
+                Dest::array(move |i| Dest::of_slots(&t, &advance(&t, &slots, i)))
             }
         })
     }
@@ -187,10 +182,10 @@ impl Dest {
                 let (x, y) = regs.split_at(k.min(regs.len()));
                 Dest::pair(Dest::of_regs(a, x)?, Dest::of_regs(b, y)?)
             }
-            Shape::Array(n, t) => {
+            Shape::Array(_, t) => {
                 let (t, regs) = ((**t).clone(), regs.to_vec());
                 let each = usize::try_from(t.elems()).unwrap_or(usize::MAX);
-                Dest::array(*n, move |i| Dest::of_regs(&t, chunk(&regs, each, i)?))
+                Dest::array(move |i| Dest::of_regs(&t, chunk(&regs, each, i)?))
             }
         })
     }
@@ -265,45 +260,44 @@ pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
         ),
         Op::Map(_) => {
             let (views, f) = (views.clone(), t.args()[0].clone());
-            Dest::array(n(0)?, move |i| inverse(&views, &f, &d.at(i)?))
+            Dest::array(move |i| inverse(&views, &f, &d.at(i)?))
         }
         Op::Fst => Dest::pair(d, Dest::Nowhere),
         Op::Snd => Dest::pair(Dest::Nowhere, d),
         Op::Zip => {
-            let (a, b, len) = (d.clone(), d, n(0)?);
+            let (a, b) = (d.clone(), d);
             Dest::pair(
-                Dest::array(len, move |i| a.at(i)?.component(false)),
-                Dest::array(len, move |i| b.at(i)?.component(true)),
+                Dest::array(move |i| a.at(i)?.component(false)),
+                Dest::array(move |i| b.at(i)?.component(true)),
             )
         }
         Op::Unzip => {
             let (a, b) = (d.component(false)?, d.component(true)?);
-            Dest::array(n(0)?, move |i| Ok(Dest::pair(a.at(i)?, b.at(i)?)))
+            Dest::array(move |i| Ok(Dest::pair(a.at(i)?, b.at(i)?)))
         }
         Op::Split => {
             let k = n(0)?;
-            Dest::array(k.saturating_mul(n(1)?), move |i| {
+            Dest::array(move |i| {
                 let (q, r) = i.div_mod(k);
                 d.at(&q)?.at(&r)
             })
         }
         Op::Join => {
             let k = n(0)?;
-            Dest::array(n(1)?, move |i| {
+            Dest::array(move |i| {
                 let (d, start) = (d.clone(), i.times(k));
-                Ok(Dest::array(k, move |j| d.at(&start.add(j))))
+                Ok(Dest::array(move |j| d.at(&start.add(j))))
             })
         }
         Op::Transpose => {
-            let m = n(1)?;
-            Dest::array(n(0)?, move |i| {
+            Dest::array(move |i| {
                 let (d, i) = (d.clone(), i.clone());
-                Ok(Dest::array(m, move |j| d.at(j)?.at(&i)))
+                Ok(Dest::array(move |j| d.at(j)?.at(&i)))
             })
         }
         Op::AsScalar => {
             let w = n(0)?;
-            Dest::array(n(1)?, move |i| {
+            Dest::array(move |i| {
                 let lanes = (0..w)
                     .map(|l| d.at(&i.times(w).plus(l)))
                     .collect::<Step<Vec<_>>>()?;
@@ -312,48 +306,48 @@ pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
         }
         Op::AsVector => {
             let w = n(0)?;
-            Dest::array(w.saturating_mul(n(1)?), move |i| {
+            Dest::array(move |i| {
                 let (q, r) = i.div_mod(w);
                 d.at(&q)?.lane(&r)
             })
         }
         Op::Stride => {
             let (s, m) = (n(0)?, n(1)?);
-            Dest::array(s.saturating_mul(m), move |i| {
+            Dest::array(move |i| {
                 let (q, r) = i.div_mod(s);
                 d.at(&r.times(m).add(&q))
             })
         }
         Op::Take => {
             let k = n(0)?;
-            Dest::array(n(1)?, move |i| {
+            Dest::array(move |i| {
                 Ok(Dest::guarded(Guard::less(i, &k.into()), d.at(i)?))
             })
         }
         Op::Drop => {
             let skip = n(1)? - n(0)?;
-            Dest::array(n(1)?, move |i| {
+            Dest::array(move |i| {
                 let j = i.plus(-skip);
                 Ok(Dest::guarded(Guard::not_negative(&j), d.at(&j)?))
             })
         }
         Op::Concat => {
-            let (first, len, e) = (n(0)?, n(1)?, d.clone());
+            let (first, e) = (n(0)?, d.clone());
             Dest::pair(
-                Dest::array(first, move |i| d.at(i)),
-                Dest::array(len, move |i| e.at(&i.plus(first))),
+                Dest::array(move |i| d.at(i)),
+                Dest::array(move |i| e.at(&i.plus(first))),
             )
         }
         Op::Reverse => {
             let len = n(0)?;
-            Dest::array(len, move |i| d.at(&i.times(-1).plus(len - 1)))
+            Dest::array(move |i| d.at(&i.times(-1).plus(len - 1)))
         }
         Op::Rotate => {
             let len = n(1)?;
             let k = n(0)?.rem_euclid(len.max(1));
-            Dest::array(len, move |i| d.at(&i.plus(len - k).rem(len)))
+            Dest::array(move |i| d.at(&i.plus(len - k).rem(len)))
         }
-        Op::The => Dest::array(1, move |_| Ok(d.clone())),
+        Op::The => Dest::array(move |_| Ok(d.clone())),
         Op::Wrap => d.at(&Index::from(0))?,
         op => return stop(Code::Internal, format!("{op:?} has no inverse")),
     })

@@ -8,7 +8,7 @@ use super::ir::{
 use super::leaf::Emit;
 use super::lower::{Building, Context, Lowerer};
 use super::view::{Shape, Slot, Step, View, Views, stop};
-use super::{Options, barrier, reuse, split};
+use super::{Options, barrier, reuse, split, tidy};
 use crate::calculus::scalar::SExpr;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{MapKind, Op, Term};
@@ -85,6 +85,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     for k in &mut out.kernels {
         split::resolve(k);
         barrier::insert(k);
+        tidy::declarations(k);
     }
     reuse::temporaries(&mut out);
     Ok(out)

@@ -827,9 +827,9 @@ impl Lowerer {
         }
         fn dest(d: Dest, n: &Shape, levels: Vec<(u32, i64)>) -> Dest {
             match (n, levels.split_first()) {
-                (Shape::Array(n, t), Some(((id, count), rest))) => {
+                (Shape::Array(_, t), Some(((id, count), rest))) => {
                     let (id, count, rest, t) = (*id, *count, rest.to_vec(), t.clone());
-                    Dest::array(*n, move |i| {
+                    Dest::array(move |i| {
                         Ok(dest(d.at(&round(i, id, count)?)?, &t, rest.clone()))
                     })
                 }

@@ -15,6 +15,7 @@ mod lower;
 mod nest;
 mod reuse;
 mod split;
+mod tidy;
 mod view;
 
 pub use nest::check_nesting;

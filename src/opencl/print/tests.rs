@@ -216,3 +216,289 @@ fn asum_in_groups() {
     let p = check(&asum_gpu(16, 64, 32), &[("x", floats(&[16 * 64 * 32]))]);
     assert_eq!(p.source.matches("barrier(").count(), 1);
 }
+
+fn up(n: u64, k: u64) -> u64 {
+    n.div_ceil(k) * k
+}
+
+/// `take n . asScalar . mapGlb (a *) . asVector w . padLast`
+fn scal_padded(n: u64, w: u64) -> Term {
+    let r = up(n, w);
+    let body = SExpr::Op(ScalarOp::Mul, F32, vec![SExpr::Input("a".into(), 0, F32), SExpr::Arg]);
+    let f = vectorize(w, &leaf(&f32s(), &f32s(), body));
+    seq(&[
+        term(Op::Take, &[n, r], &[f32s()], &[]),
+        term(Op::AsScalar, &[w, r / w], &[f32s()], &[]),
+        map(MapKind::Glb(0), r / w, &f),
+        term(Op::AsVector, &[w, r / w], &[f32s()], &[]),
+        term(Op::PadLast, &[n, r], &[f32s()], &[]),
+        input("x", &arr(n, &f32s())),
+    ])
+}
+
+/// The sum of `n` over `groups` work-items of vectors of `w`, padded with 0.
+fn asum_padded(n: u64, groups: u64, u: u64, w: u64) -> Term {
+    let r = up(n, groups * u * w);
+    let whole = asum_cpu(groups, r / (groups * u * w), u, w);
+    let mut chain = whole.chain();
+    chain.pop();
+    chain.push(term(Op::PadTo, &[n, r], &[], &[lit(0.0)]));
+    chain.push(input("x", &arr(n, &f32s())));
+    seq(&chain)
+}
+
+#[test]
+fn sizes_that_do_not_divide() {
+    for n in [0, 1, 3, 127, 4096, 1_000_003] {
+        let a = Value::floats(F32, &[], &[3.0]);
+        let p = check(&scal_padded(n, 4), &[("x", floats(&[n])), ("a", a)]);
+        assert!(n != 4096 || !p.source.contains("if ("), "{}", p.source);
+        check(&asum_padded(n, 8, 4, 16), &[("x", floats(&[n]))]);
+    }
+}
+
+#[test]
+fn guards_leave_the_inner_loop() {
+    let p = plan(&asum_padded(1_000_003, 8, 4, 16));
+    let main = p.source.split("for (").nth(1).unwrap().split('}').next().unwrap();
+    assert!(!main.contains('?') && !main.contains("if"), "{}", p.source);
+}
+
+fn pairs(a: &Ty, b: &Ty) -> Ty {
+    Ty::pair(a, b)
+}
+
+/// `acc + x * y` on `(acc, (x, y))`.
+fn multiply_add() -> Term {
+    let (x, y) = (SExpr::Arg.proj(true).proj(false), SExpr::Arg.proj(true).proj(true));
+    let product = SExpr::Op(ScalarOp::Mul, F32, vec![x, y]);
+    let sum = SExpr::Op(ScalarOp::Add, F32, vec![SExpr::Arg.proj(false), product]);
+    leaf(&pairs(&f32s(), &pairs(&f32s(), &f32s())), &f32s(), sum)
+}
+
+/// One work-item for each row: `mapGlb (reduceSeq . zip) . distr` over `(A, x)`.
+fn gemv(n: u64, m: u64) -> Term {
+    let row = arr(m, &f32s());
+    let f = seq(&[
+        reduce_seq(m, &multiply_add(), &lit(0.0)),
+        term(Op::Zip, &[m], &[f32s(), f32s()], &[]),
+    ]);
+    seq(&[
+        map(MapKind::Glb(0), n, &f),
+        term(Op::Distr, &[n], &[row.clone(), row.clone()], &[]),
+        term(Op::Fork, &[], &[], &[input("A", &arr(n, &row)), input("x", &row)]),
+    ])
+}
+
+#[test]
+fn gemv_runs() {
+    check(&gemv(33, 65), &[("A", floats(&[33, 65])), ("x", floats(&[65]))]);
+}
+
+#[test]
+fn transposes() {
+    let t = |n, m| term(Op::Transpose, &[n, m], &[f32s()], &[]);
+    let x = input("x", &arr(12, &arr(20, &f32s())));
+    // A pure view: copied in parallel.
+    check(&seq(&[t(12, 20), x.clone()]), &[("x", floats(&[12, 20]))]);
+    // Through the destination.
+    let abs = op1(ScalarOp::Abs);
+    let rows = map(MapKind::Glb(1), 12, &map(MapKind::Glb(0), 20, &abs));
+    let p = check(&seq(&[t(12, 20), rows, x.clone()]), &[("x", floats(&[12, 20]))]);
+    assert_eq!(p.launches.len(), 1);
+    // Tiled through local memory: rows are read and written along dimension 0.
+    let id = Term::id(&f32s());
+    let copy = |a, b| map(MapKind::Lcl(1), a, &map(MapKind::Lcl(0), b, &id));
+    let tile = seq(&[copy(5, 4), t(4, 5), to(Space::Local, &copy(4, 5))]);
+    let row = arr(20, &f32s());
+    let tiles = seq(&[
+        map(MapKind::Plain, 3, &term(Op::Transpose, &[4, 4], &[arr(5, &f32s())], &[])),
+        map(MapKind::Plain, 3, &map(MapKind::Plain, 4, &term(Op::Split, &[5, 4], &[f32s()], &[]))),
+        term(Op::Split, &[4, 3], &[row], &[]),
+        x,
+    ]);
+    let f = seq(&[map(MapKind::Wrg(1), 3, &map(MapKind::Wrg(0), 4, &tile)), tiles]);
+    let p = check(&f, &[("x", floats(&[12, 20]))]);
+    assert_eq!(p.source.matches("barrier(").count(), 1, "{}", p.source);
+}
+
+/// A matrix product with tiles in local memory and accumulators in private memory.
+fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
+    let s = f32s();
+    let (row, tk) = (arr(t, &s), arr(kt, &s));
+    let id = Term::id(&s);
+    let stage = |a, b| to(Space::Local, &map(MapKind::Lcl(1), a, &map(MapKind::Lcl(0), b, &id)));
+    let dot = seq(&[
+        leaf(
+            &pairs(&s, &pairs(&s, &s)),
+            &s,
+            SExpr::Arg,
+        )
+        .chain()
+        .into_iter()
+        .next()
+        .map_or_else(|| multiply_add(), |_| multiply_add()),
+    ]);
+    // (acc, (arow, bcol)) -> acc + sum
+    let inner = seq(&[
+        op2(ScalarOp::Add),
+        term(
+            Op::Bimap,
+            &[],
+            &[],
+            &[
+                Term::id(&s),
+                seq(&[
+                    reduce_seq(kt, &dot, &lit(0.0)),
+                    term(Op::Zip, &[kt], &[s.clone(), s.clone()], &[]),
+                ]),
+            ],
+        ),
+    ]);
+    let cell = pairs(&tk, &tk);
+    let spread = to(
+        Space::Private,
+        &map(
+            MapKind::Lcl(1),
+            t,
+            &seq(&[
+                map(MapKind::Lcl(0), t, &inner),
+                term(Op::Zip, &[t], &[s.clone(), cell.clone()], &[]),
+            ]),
+        ),
+    );
+    // (acc, (atile [t][kt], btile [kt][t]))
+    let step = seq(&[
+        spread,
+        term(Op::Zip, &[t], &[row.clone(), arr(t, &cell)], &[]),
+        term(
+            Op::Bimap,
+            &[],
+            &[],
+            &[
+                Term::id(&arr(t, &row)),
+                seq(&[
+                    term(Op::Cross, &[t, t], &[tk.clone(), tk.clone()], &[]),
+                    term(
+                        Op::Bimap,
+                        &[],
+                        &[],
+                        &[
+                            stage(t, kt),
+                            seq(&[term(Op::Transpose, &[kt, t], &[s.clone()], &[]), stage(kt, t)]),
+                        ],
+                    ),
+                ]),
+            ],
+        ),
+    ]);
+    let zero = seq(&[
+        term(Op::Replicate, &[t], &[row.clone()], &[]),
+        term(Op::Replicate, &[t], &[s.clone()], &[]),
+        lit(0.0),
+    ]);
+    let (ab, bb) = (arr(t, &tk), arr(kt, &row));
+    let group = seq(&[
+        map(MapKind::Lcl(1), t, &map(MapKind::Lcl(0), t, &id)),
+        reduce_seq(k / kt, &step, &zero),
+        term(Op::Zip, &[k / kt], &[ab.clone(), bb.clone()], &[]),
+    ]);
+    let (arows, bcols) = (arr(k / kt, &ab), arr(k / kt, &bb));
+    // A -> [n/t][k/kt][t][kt]
+    let atiles = seq(&[
+        map(MapKind::Plain, n / t, &term(Op::Transpose, &[t, k / kt], &[tk.clone()], &[])),
+        map(MapKind::Plain, n / t, &map(MapKind::Plain, t, &term(Op::Split, &[kt, k / kt], &[s.clone()], &[]))),
+        term(Op::Split, &[t, n / t], &[arr(k, &s)], &[]),
+        input("A", &arr(n, &arr(k, &s))),
+    ]);
+    // B -> [m/t][k/kt][kt][t]
+    let btiles = seq(&[
+        map(MapKind::Plain, m / t, &term(Op::Split, &[kt, k / kt], &[row.clone()], &[])),
+        term(Op::Transpose, &[k, m / t], &[row.clone()], &[]),
+        map(MapKind::Plain, k, &term(Op::Split, &[t, m / t], &[s.clone()], &[])),
+        input("B", &arr(k, &arr(m, &s))),
+    ]);
+    let out_tile = arr(t, &row);
+    let _ = out_tile;
+    seq(&[
+        term(Op::Join, &[t, n / t], &[arr(m, &s)], &[]),
+        map(
+            MapKind::Plain,
+            n / t,
+            &seq(&[
+                map(MapKind::Plain, t, &term(Op::Join, &[t, m / t], &[s.clone()], &[])),
+                term(Op::Transpose, &[m / t, t], &[row.clone()], &[]),
+            ]),
+        ),
+        map(MapKind::Wrg(1), n / t, &map(MapKind::Wrg(0), m / t, &group)),
+        term(Op::Cross, &[n / t, m / t], &[arows, bcols], &[]),
+        term(Op::Fork, &[], &[], &[atiles, btiles]),
+    ])
+}
+
+#[test]
+fn tiled_matrix_product() {
+    let p = check(&tiled(32, 16, 24, 8, 4), &[("A", floats(&[32, 24])), ("B", floats(&[24, 16]))]);
+    assert_eq!(p.source.matches("barrier(").count(), 2, "{}", p.source);
+    assert_eq!(p.launches[0].local, [8, 8, 1]);
+}
+
+#[test]
+fn stencils_and_pads() {
+    let n = 50;
+    let three = arr(3, &f32s());
+    for mode in [PadMode::Clamp, PadMode::Wrap, PadMode::Mirror, PadMode::Constant] {
+        let args: &[Term] = if mode == PadMode::Constant { &[lit(7.0)] } else { &[] };
+        let tys: &[Ty] = &[f32s()];
+        let f = seq(&[
+            map(
+                MapKind::Glb(0),
+                n,
+                &term(Op::Reduce(ReduceKind::Unroll), &[3], &[], &[op2(ScalarOp::Add), lit(0.0)]),
+            ),
+            term(Op::Slide, &[3, 1, n + 2, n], tys, &[]),
+            term(Op::Pad(mode), &[1, n, n + 2], tys, args),
+            input("x", &arr(n, &f32s())),
+        ]);
+        let _ = &three;
+        check(&f, &[("x", floats(&[n]))]);
+    }
+}
+
+#[test]
+fn several_results_and_permutations() {
+    let n = 60;
+    let abs = map(MapKind::Glb(0), n, &op1(ScalarOp::Abs));
+    let sum = reduce_seq(n, &op2(ScalarOp::Add), &lit(0.0));
+    let f = seq(&[
+        term(
+            Op::Fork,
+            &[],
+            &[],
+            &[
+                seq(&[
+                    term(Op::Rotate, &[7, n], &[f32s()], &[]),
+                    term(Op::Stride, &[4, n / 4], &[f32s()], &[]),
+                    term(Op::Reverse, &[n], &[f32s()], &[]),
+                    abs,
+                ]),
+                seq(&[op1(ScalarOp::Sqrt), op1(ScalarOp::Abs), sum]),
+            ],
+        ),
+        term(Op::Stride, &[6, n / 6], &[f32s()], &[]),
+        input("x", &arr(n, &f32s())),
+    ]);
+    check(&f, &[("x", floats(&[n]))]);
+}
+
+#[test]
+fn scans_run() {
+    let n = 40;
+    let scan = term(Op::Scan(true), &[10], &[], &[op2(ScalarOp::Add), lit(1.0)]);
+    let f = seq(&[
+        map(MapKind::Glb(0), n / 10, &scan),
+        term(Op::Split, &[10, n / 10], &[f32s()], &[]),
+        input("x", &arr(n, &f32s())),
+    ]);
+    check(&f, &[("x", floats(&[n]))]);
+}
