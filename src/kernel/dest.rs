@@ -59,7 +59,10 @@ impl Dest {
             Dest::Nowhere => Ok(Dest::Nowhere),
             Dest::Array(a) => (a.at)(i),
             Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.at(i)?)),
-            _ => stop(Code::Internal, "code generation expected an array to store to"),
+            _ => stop(
+                Code::Internal,
+                "code generation expected an array to store to",
+            ),
         }
     }
 
@@ -69,7 +72,10 @@ impl Dest {
             Dest::Nowhere => Ok(Dest::Nowhere),
             Dest::Pair(a, b) => Ok((**if second { b } else { a }).clone()),
             Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.component(second)?)),
-            _ => stop(Code::Internal, "code generation expected a pair to store to"),
+            _ => stop(
+                Code::Internal,
+                "code generation expected a pair to store to",
+            ),
         }
     }
 
@@ -141,11 +147,7 @@ impl Dest {
                     None => Dest::Either(all, Rc::new(fast), Rc::new(Dest::Lanes(lanes))),
                 });
             }
-            Dest::Nowhere
-            | Dest::Reg(_)
-            | Dest::Array(_)
-            | Dest::Lanes(_)
-            | Dest::Either(..) => {}
+            Dest::Nowhere | Dest::Reg(_) | Dest::Array(_) | Dest::Lanes(_) | Dest::Either(..) => {}
         }
         Ok(Dest::Lanes(lanes))
     }
@@ -289,12 +291,10 @@ pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
                 Ok(Dest::array(move |j| d.at(&start.add(j))))
             })
         }
-        Op::Transpose => {
-            Dest::array(move |i| {
-                let (d, i) = (d.clone(), i.clone());
-                Ok(Dest::array(move |j| d.at(j)?.at(&i)))
-            })
-        }
+        Op::Transpose => Dest::array(move |i| {
+            let (d, i) = (d.clone(), i.clone());
+            Ok(Dest::array(move |j| d.at(j)?.at(&i)))
+        }),
         Op::AsScalar => {
             let w = n(0)?;
             Dest::array(move |i| {
@@ -320,9 +320,7 @@ pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
         }
         Op::Take => {
             let k = n(0)?;
-            Dest::array(move |i| {
-                Ok(Dest::guarded(Guard::less(i, &k.into()), d.at(i)?))
-            })
+            Dest::array(move |i| Ok(Dest::guarded(Guard::less(i, &k.into()), d.at(i)?)))
         }
         Op::Drop => {
             let skip = n(1)? - n(0)?;

@@ -1,9 +1,7 @@
 //! The IR as text, for people and tests.
 
 use super::index::Guard;
-use super::ir::{
-    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Stmt,
-};
+use super::ir::{Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Stmt};
 use std::fmt::{self, Display, Formatter, Write as _};
 
 fn list<T: Display>(f: &mut Formatter<'_>, items: &[T]) -> fmt::Result {

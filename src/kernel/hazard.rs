@@ -1,7 +1,7 @@
 //! Whether an accumulator can be updated in place.
 
 use super::index::Index;
-use super::ir::{Block, Expr, Mem, Reg, Stmt};
+use super::ir::{Block, Expr, LoopKind, Mem, Reg, Stmt};
 use std::collections::BTreeSet;
 
 /// The registers and memories of an accumulator.
@@ -78,9 +78,10 @@ fn registers(block: &Block, owned: &Owned, written: &mut BTreeSet<u32>) -> bool 
                 }
             }
             Stmt::Decl(..) | Stmt::Store(..) | Stmt::Barrier { .. } => {}
-            Stmt::Loop { body, .. } => {
-                // Twice: what one iteration writes, the next may read.
-                if registers(body, owned, written) || registers(body, owned, written) {
+            Stmt::Loop { kind, body, .. } => {
+                // What one iteration writes, the next may read; a work-item runs a parallel loop once.
+                let again = *kind == LoopKind::Seq;
+                if registers(body, owned, written) || again && registers(body, owned, written) {
                     return true;
                 }
             }

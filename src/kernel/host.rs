@@ -51,7 +51,9 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
         let array = MemArray {
             name: unique(&stem, &mut names),
             scalar: t.scalar,
-            len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
+            len: usize::try_from(n)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(t.width),
         };
         slots.push(Slot {
             mem: Mem::Global(buffers.len()),
@@ -109,17 +111,105 @@ fn unique(stem: &str, names: &mut BTreeSet<String>) -> Arc<str> {
 /// Words of OpenCL C, its built-in functions included that the printer uses, and the work-item variables.
 fn is_reserved(name: &str) -> bool {
     const WORDS: &[&str] = &[
-        "auto", "bool", "break", "case", "char", "const", "constant", "continue", "default", "do",
-        "double", "else", "enum", "extern", "float", "for", "global", "goto", "half", "if",
-        "image", "inline", "int", "kernel", "local", "long", "main", "private", "quad",
-        "read_only", "register", "restrict", "return", "short", "signed", "sizeof", "static",
-        "struct", "switch", "true", "false", "typedef", "uchar", "uint", "ulong", "union",
-        "unsigned", "ushort", "void", "volatile", "while", "write_only", "read_write", "complex",
-        "imaginary", "event_t", "sampler_t", "size_t", "ptrdiff_t", "intptr_t", "uintptr_t",
-        "min", "max", "fmin", "fmax", "abs", "fabs", "sqrt", "rsqrt", "exp", "log", "sin", "cos",
-        "tan", "atan", "atan2", "pow", "fmod", "floor", "ceil", "round", "fma", "mad", "sign",
-        "clamp", "select", "barrier", "INFINITY", "NAN", "NULL", "i0", "i1", "i2", "g0", "g1",
-        "g2", "l0", "l1", "l2",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "char",
+        "const",
+        "constant",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "global",
+        "goto",
+        "half",
+        "if",
+        "image",
+        "inline",
+        "int",
+        "kernel",
+        "local",
+        "long",
+        "main",
+        "private",
+        "quad",
+        "read_only",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "true",
+        "false",
+        "typedef",
+        "uchar",
+        "uint",
+        "ulong",
+        "union",
+        "unsigned",
+        "ushort",
+        "void",
+        "volatile",
+        "while",
+        "write_only",
+        "read_write",
+        "complex",
+        "imaginary",
+        "event_t",
+        "sampler_t",
+        "size_t",
+        "ptrdiff_t",
+        "intptr_t",
+        "uintptr_t",
+        "min",
+        "max",
+        "fmin",
+        "fmax",
+        "abs",
+        "fabs",
+        "sqrt",
+        "rsqrt",
+        "exp",
+        "log",
+        "sin",
+        "cos",
+        "tan",
+        "atan",
+        "atan2",
+        "pow",
+        "fmod",
+        "floor",
+        "ceil",
+        "round",
+        "fma",
+        "mad",
+        "sign",
+        "clamp",
+        "select",
+        "barrier",
+        "INFINITY",
+        "NAN",
+        "NULL",
+        "i0",
+        "i1",
+        "i2",
+        "g0",
+        "g1",
+        "g2",
+        "l0",
+        "l1",
+        "l2",
     ];
     WORDS.contains(&name)
         || name.starts_with("__")
@@ -128,9 +218,15 @@ fn is_reserved(name: &str) -> bool {
         || name.starts_with("vload")
         || name.starts_with("vstore")
         || name.starts_with("get_")
-        || ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "double", "half"]
-            .iter()
-            .any(|t| name.strip_prefix(t).is_some_and(|w| w.parse::<u8>().is_ok()))
+        || [
+            "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "double",
+            "half",
+        ]
+        .iter()
+        .any(|t| {
+            name.strip_prefix(t)
+                .is_some_and(|w| w.parse::<u8>().is_ok())
+        })
 }
 
 struct Inputs {
@@ -197,7 +293,9 @@ impl Inputs {
                     let array = MemArray {
                         name: unique(&stem, &mut self.names),
                         scalar: t.scalar,
-                        len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
+                        len: usize::try_from(n)
+                            .unwrap_or(usize::MAX)
+                            .saturating_mul(t.width),
                     };
                     slots.push(Slot {
                         mem: Mem::Global(self.buffers.len()),
@@ -214,7 +312,13 @@ impl Inputs {
         })
     }
 
-    fn argument(&mut self, name: &Arc<str>, component: usize, t: ScalarType, several: bool) -> usize {
+    fn argument(
+        &mut self,
+        name: &Arc<str>,
+        component: usize,
+        t: ScalarType,
+        several: bool,
+    ) -> usize {
         let key = (name.clone(), component);
         if let Some(i) = self.views.scalars.get(&key) {
             return *i;
@@ -262,11 +366,7 @@ impl Lowerer {
     }
 
     /// Runs `body` in a new kernel for the parallel term `f`.
-    pub fn in_kernel(
-        &mut self,
-        f: &Term,
-        body: impl FnOnce(&mut Lowerer) -> Step<()>,
-    ) -> Step<()> {
+    pub fn in_kernel(&mut self, f: &Term, body: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
         let ids = self.fresh_ids();
         self.open_single = None;
         self.kernel = Building {
@@ -301,7 +401,10 @@ impl Lowerer {
         let grid = kernel.grid.map(count);
         let (global, group) = if by_group {
             let group = kernel.group.map(count);
-            (std::array::from_fn(|d| grid[d].saturating_mul(group[d])), group)
+            (
+                std::array::from_fn(|d| grid[d].saturating_mul(group[d])),
+                group,
+            )
         } else {
             let group = [self.options.local_size(grid), 1, 1];
             (
@@ -410,14 +513,12 @@ impl Lowerer {
             Shape::Array(n, t) => {
                 let id = Term::id(&Ty::Unit);
                 self.in_kernel(&id, |me| match &**t {
-                    Shape::Array(m, inner) => {
-                        me.spread(MapKind::Glb(1), *n, true, &mut |me, i| {
-                            let (v, d) = (v.at(i)?, dest.at(i)?);
-                            me.spread(MapKind::Glb(0), *m, false, &mut |me, j| {
-                                me.store(&v.at(j)?, &d.at(j)?, inner)
-                            })
+                    Shape::Array(m, inner) => me.spread(MapKind::Glb(1), *n, true, &mut |me, i| {
+                        let (v, d) = (v.at(i)?, dest.at(i)?);
+                        me.spread(MapKind::Glb(0), *m, false, &mut |me, j| {
+                            me.store(&v.at(j)?, &d.at(j)?, inner)
                         })
-                    }
+                    }),
                     _ => me.spread(MapKind::Glb(0), *n, false, &mut |me, i| {
                         me.store(&v.at(i)?, &dest.at(i)?, t)
                     }),

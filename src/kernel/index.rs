@@ -102,7 +102,12 @@ impl Index {
     #[must_use]
     pub fn part(&self, a: &Atom) -> Index {
         Index {
-            terms: self.terms.get(a).map(|c| (a.clone(), *c)).into_iter().collect(),
+            terms: self
+                .terms
+                .get(a)
+                .map(|c| (a.clone(), *c))
+                .into_iter()
+                .collect(),
             constant: 0,
         }
     }
@@ -179,7 +184,10 @@ impl Index {
         let (mut lo, mut hi) = (i128::from(self.constant), i128::from(self.constant));
         for (a, c) in &self.terms {
             let (l, h) = a.range();
-            let (x, y) = (i128::from(l) * i128::from(*c), i128::from(h) * i128::from(*c));
+            let (x, y) = (
+                i128::from(l) * i128::from(*c),
+                i128::from(h) * i128::from(*c),
+            );
             lo += x.min(y).clamp(-UNBOUNDED, UNBOUNDED);
             hi += x.max(y).clamp(-UNBOUNDED, UNBOUNDED);
         }
@@ -219,7 +227,12 @@ impl Index {
             return (q.plus(m), r.plus(-m.saturating_mul(k)));
         }
         // `g*x + rest` with `rest` in [0, g) and `g | k`: the rest matters to neither quotient nor the upper digits.
-        let mut gs: Vec<i64> = r.terms.values().map(|c| gcd(*c, k)).filter(|g| *g > 1).collect();
+        let mut gs: Vec<i64> = r
+            .terms
+            .values()
+            .map(|c| gcd(*c, k))
+            .filter(|g| *g > 1)
+            .collect();
         gs.sort_unstable_by(|a, b| b.cmp(a));
         gs.dedup();
         for g in gs {
@@ -366,6 +379,27 @@ impl Index {
         out
     }
 
+    /// Replaces computed values.
+    #[must_use]
+    pub fn map_data(&self, f: &dyn Fn(&Expr) -> Expr) -> Index {
+        if !self.has_data() {
+            return self.clone();
+        }
+        let mut out = Index::from(self.constant);
+        for (a, c) in &self.terms {
+            let x = match a {
+                Atom::Var(v) => Index::from(v.clone()),
+                Atom::Div(x, k) => x.map_data(f).div(*k),
+                Atom::Mod(x, k) => x.map_data(f).rem(*k),
+                Atom::Min(x, y) => x.map_data(f).lesser(&y.map_data(f)),
+                Atom::Max(x, y) => x.map_data(f).greater(&y.map_data(f)),
+                Atom::Data(e) => Index::data(f(e)),
+            };
+            out = out.add(&x.times(*c));
+        }
+        out
+    }
+
     /// Its value when every variable has one.
     pub fn eval(&self, f: &dyn Fn(&Var) -> Option<i64>) -> Option<i64> {
         let mut out = self.constant;
@@ -395,11 +429,16 @@ impl Atom {
             Atom::Mod(_, k) => (0, k - 1),
             Atom::Min(x, y) => {
                 let ((a, b), (c, d)) = (x.range(), y.range());
-                (a.min(c), b.min(d))
+                // Neither exceeds their mean.
+                (a.min(c), b.min(d).min(x.add(y).range().1.div_euclid(2)))
             }
             Atom::Max(x, y) => {
                 let ((a, b), (c, d)) = (x.range(), y.range());
-                (a.max(c), b.max(d))
+                let mean = x.add(y).range().0;
+                (
+                    a.max(c).max(mean.div_euclid(2) + mean.rem_euclid(2)),
+                    b.max(d),
+                )
             }
             Atom::Data(_) => (clip(-UNBOUNDED), clip(UNBOUNDED)),
         }
@@ -610,6 +649,112 @@ impl fmt::Display for Index {
             (false, c) if c > 0 && !self.terms.values().all(|c| *c < 0) => write!(f, " + {c}"),
             (false, c) if c < 0 => write!(f, " - {}", c.unsigned_abs()),
             (false, _) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn var(id: u32, n: i64) -> Index {
+        Index::from(Var {
+            id,
+            name: format!("v{id}").into(),
+            lo: 0,
+            hi: n - 1,
+        })
+    }
+
+    #[test]
+    fn compositions_of_views_leave_no_division() {
+        // join . split, with a tile that divides and one that does not.
+        for k in [4, 5, 7] {
+            let i = var(0, 64);
+            let (q, r) = i.div_mod(k);
+            assert_eq!(q.times(k).add(&r), i);
+        }
+        // split after join: (4 * i + j) / 4 and % 4.
+        let x = var(0, 10).times(4).add(&var(1, 4));
+        assert_eq!(x.div_mod(4), (var(0, 10), var(1, 4)));
+        // Three levels.
+        let y = x.times(3).add(&var(2, 3)).plus(120);
+        assert_eq!(y.div(12), var(0, 10).plus(10));
+        assert_eq!(y.rem(12), var(1, 4).times(3).add(&var(2, 3)));
+    }
+
+    #[test]
+    fn nested_quotients_merge() {
+        let i = var(0, 1000);
+        assert_eq!(i.div(3).div(5), i.div(15));
+        assert_eq!(i.plus(-7).div(3).to_string(), "((v0 + 2) / 3) - 3");
+    }
+
+    #[test]
+    fn guards_of_lanes_agree_when_the_width_divides() {
+        let i = var(0, 100);
+        let n = Index::from(8);
+        let g = |l| Guard::less(&i.times(4).plus(l), &n);
+        assert_eq!(g(0), g(3));
+        let n = Index::from(9);
+        let g = |l| Guard::less(&i.times(4).plus(l), &n);
+        assert_ne!(g(0), g(3));
+        assert_eq!(g(0).and(&g(3)), g(3));
+        assert_eq!(g(0).or(&g(3)), Some(g(0)));
+    }
+
+    #[test]
+    fn facts_decide_guards() {
+        let (i, n) = (var(0, 100), var(1, 50));
+        let facts = Facts::default().with(&Guard::less(&i, &n));
+        assert_eq!(facts.decide(&Guard::less(&i, &n.plus(3))), Some(true));
+        assert_eq!(facts.decide(&Guard::less(&n, &i)), Some(false));
+        assert_eq!(facts.decide(&Guard::less(&i, &n.plus(-1))), None);
+    }
+
+    fn form() -> impl Strategy<Value = Index> {
+        let leaf = prop_oneof![
+            (0u32..3).prop_map(|v| var(v, [4, 6, 35][v as usize])),
+            (-20i64..20).prop_map(Index::from),
+        ];
+        leaf.prop_recursive(4, 24, 2, |inner| {
+            prop_oneof![
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| a.add(&b)),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| a.lesser(&b)),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| a.greater(&b)),
+                (inner.clone(), -6i64..7).prop_map(|(a, k)| a.times(k)),
+                (inner.clone(), 1i64..13).prop_map(|(a, k)| a.div(k)),
+                (inner, 1i64..13).prop_map(|(a, k)| a.rem(k)),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn division_and_remainder_are_right(
+            x in form(), k in 1i64..13, a in 0i64..4, b in 0i64..6, c in 0i64..35,
+        ) {
+            let at = |v: &Var| Some([a, b, c][v.id as usize]);
+            let value = x.eval(&at).unwrap();
+            let (lo, hi) = x.range();
+            prop_assert!(lo <= value && value <= hi);
+            let (q, r) = x.div_mod(k);
+            prop_assert_eq!(q.eval(&at).unwrap(), value.div_euclid(k));
+            prop_assert_eq!(r.eval(&at).unwrap(), value.rem_euclid(k));
+        }
+
+        #[test]
+        fn what_is_proved_holds(
+            x in form(), f in form(), a in 0i64..4, b in 0i64..6, c in 0i64..35,
+        ) {
+            let at = |v: &Var| Some([a, b, c][v.id as usize]);
+            let g = Guard::not_negative(&f);
+            let holds = f.eval(&at).unwrap() >= 0;
+            prop_assert_eq!(g.0[0].eval(&at).unwrap() >= 0, holds);
+            if holds && Facts::default().with(&g).prove(&x) {
+                prop_assert!(x.eval(&at).unwrap() >= 0);
+            }
         }
     }
 }

@@ -209,6 +209,14 @@ pub struct Program {
 }
 
 impl Kernel {
+    /// Bytes of local memory of one work-group.
+    pub fn local_bytes(&self) -> usize {
+        self.locals
+            .iter()
+            .map(|a| a.len.saturating_mul(a.scalar.bytes()))
+            .fold(0, usize::saturating_add)
+    }
+
     /// The array behind a memory.
     pub fn array<'a>(&'a self, program: &'a Program, mem: Mem) -> Option<&'a MemArray> {
         match mem {
@@ -246,11 +254,9 @@ impl Expr {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => true,
             Expr::Index(i, _) => !i.has_data() && !i.has_division(),
             Expr::Lane(e, _) | Expr::Splat(e, _) => e.is_trivial(),
-            Expr::Load(..)
-            | Expr::Op(..)
-            | Expr::If(..)
-            | Expr::Guarded(..)
-            | Expr::Vector(_) => false,
+            Expr::Load(..) | Expr::Op(..) | Expr::If(..) | Expr::Guarded(..) | Expr::Vector(_) => {
+                false
+            }
         }
     }
 
@@ -334,11 +340,7 @@ impl Expr {
                     } else {
                         Expr::Vector(lanes)
                     };
-                    return Expr::Guarded(
-                        all,
-                        Arc::new(Expr::vector(inside)),
-                        Arc::new(otherwise),
-                    );
+                    return Expr::Guarded(all, Arc::new(Expr::vector(inside)), Arc::new(otherwise));
                 }
             }
             _ => {}
@@ -377,7 +379,10 @@ impl Stmt {
         let index = |i: &Index, f: &mut dyn FnMut(&Expr)| i.visit_data(&mut |e| f(e));
         match self {
             Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
-            Stmt::Decl(_, Some(e)) | Stmt::Set(_, e) | Stmt::Branch(e, ..) | Stmt::While(_, e, _) => {
+            Stmt::Decl(_, Some(e))
+            | Stmt::Set(_, e)
+            | Stmt::Branch(e, ..)
+            | Stmt::While(_, e, _) => {
                 f(e);
             }
             Stmt::Store(_, i, e) => {

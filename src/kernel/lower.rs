@@ -4,13 +4,13 @@
 //! storing it in the memory of the context when it is not one. Chains of compositions are lists of
 //! factors, outermost first.
 
+use super::Options;
 use super::dest::{Dest, inverse, is_invertible};
+use super::hazard::{self, Owned};
 use super::index::{Index, Var};
 use super::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use super::leaf::{self, Emit};
 use super::view::{Shape, Slot, Step, Stop, View, Views, is_pure, stop};
-use super::Options;
-use super::hazard::{self, Owned};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::diag::Code;
 use std::collections::BTreeSet;
@@ -544,7 +544,10 @@ impl Lowerer {
             return Ok(());
         }
         if self.context == Context::Nest && self.kernel.local_dims.is_empty() {
-            return stop(Code::IllNested, "`mapLcl` between two dimensions of `mapWrg`");
+            return stop(
+                Code::IllNested,
+                "`mapLcl` between two dimensions of `mapWrg`",
+            );
         }
         let slot = usize::from(d.min(2));
         let count = n.min(self.kernel.group[slot]).max(1);
@@ -608,7 +611,9 @@ impl Lowerer {
             ),
             Context::Group => match shape {
                 Shape::Array(n, t) if self.kernel.group[0] > 1 => {
-                    self.local(0, *n, false, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
+                    self.local(0, *n, false, &mut |me, i| {
+                        me.store(&v.at(i)?, &dest.at(i)?, t)
+                    })
                 }
                 _ => self.store(v, dest, shape),
             },
@@ -672,9 +677,10 @@ impl Lowerer {
                 fast.and(slow)?;
                 self.emit(Stmt::If(g.clone(), then, otherwise))
             }
-            Dest::Pair(..) | Dest::Array(_) => {
-                stop(Code::Internal, "an element stored to a compound destination")
-            }
+            Dest::Pair(..) | Dest::Array(_) => stop(
+                Code::Internal,
+                "an element stored to a compound destination",
+            ),
         }
     }
 
@@ -716,7 +722,9 @@ impl Lowerer {
             _ => {
                 let mut slots = vec![];
                 for (t, n) in shape.components() {
-                    let len = usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width);
+                    let len = usize::try_from(n)
+                        .unwrap_or(usize::MAX)
+                        .saturating_mul(t.width);
                     let mem = self.array(space, t, len);
                     slots.push(Slot {
                         mem,
@@ -810,7 +818,7 @@ impl Lowerer {
                 Some((0, rest)) if count == 1 => Ok(rest),
                 _ => stop(
                     Code::BadTerm,
-                    "a work-item reads a private element of another: use toLocal",
+                    format!("a work-item needs the private element `{i}` of another: use toLocal"),
                 ),
             }
         }
@@ -829,9 +837,7 @@ impl Lowerer {
             match (n, levels.split_first()) {
                 (Shape::Array(_, t), Some(((id, count), rest))) => {
                     let (id, count, rest, t) = (*id, *count, rest.to_vec(), t.clone());
-                    Dest::array(move |i| {
-                        Ok(dest(d.at(&round(i, id, count)?)?, &t, rest.clone()))
-                    })
+                    Dest::array(move |i| Ok(dest(d.at(&round(i, id, count)?)?, &t, rest.clone())))
                 }
                 _ => d,
             }
@@ -923,13 +929,7 @@ impl Lowerer {
     }
 
     /// `acc = op(arg)`, in place unless that would read what it has already overwritten.
-    fn update(
-        &mut self,
-        op: &[Term],
-        arg: &View,
-        acc: &Storage,
-        shape: &Shape,
-    ) -> Step<()> {
+    fn update(&mut self, op: &[Term], arg: &View, acc: &Storage, shape: &Shape) -> Step<()> {
         self.begin();
         let done = self.write(op, arg, &acc.dest);
         let block = self.end();

@@ -13,9 +13,11 @@ pub mod ir;
 mod leaf;
 mod lower;
 mod nest;
+pub mod profile;
 mod reuse;
 mod split;
 mod tidy;
+pub mod verify;
 mod view;
 
 pub use nest::check_nesting;
@@ -103,13 +105,19 @@ impl Options {
 /// # Errors
 /// When the term is not low-level ([`Code::BadTerm`], [`Code::IllNested`]), when no kernel is
 /// generated for something yet ([`Code::NotYetCompiled`]), or when it exceeds a limit ([`Code::KernelLimit`]).
-pub fn lower(term: &Term, env: &SizeEnv, options: &Options) -> Result<ir::Program, Box<Diagnostic>> {
+pub fn lower(
+    term: &Term,
+    env: &SizeEnv,
+    options: &Options,
+) -> Result<ir::Program, Box<Diagnostic>> {
     check_nesting(term)?;
-    host::program(term, env, options).map_err(|s| match s {
+    let program = host::program(term, env, options).map_err(|s| match s {
         view::Stop::Error(d) => d,
         view::Stop::Dynamic(i) => Box::new(Diagnostic::error(
             Code::KernelLimit,
             format!("registers are indexed by `{i}`, which is not constant after unrolling"),
         )),
-    })
+    })?;
+    verify::verify(&program, &options.device)?;
+    Ok(program)
 }

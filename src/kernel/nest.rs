@@ -87,3 +87,45 @@ fn take(used: &mut [bool; 3], d: u8, name: &str) -> Result<(), Box<Diagnostic>> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::size::Size;
+    use crate::calculus::ty::Ty;
+    use crate::lang::types::ScalarType;
+
+    fn map(kind: MapKind, f: &Term) -> Term {
+        let n = vec![Size::constant(4)];
+        Term::new(Op::Map(kind), n, vec![], vec![f.clone()]).unwrap()
+    }
+
+    #[test]
+    fn hierarchy() {
+        let id = Term::id(&Ty::Scalar(ScalarType::F32));
+        let lcl = map(MapKind::Lcl(0), &id);
+        let good = [
+            map(MapKind::Wrg(1), &map(MapKind::Wrg(0), &lcl)),
+            map(
+                MapKind::Glb(1),
+                &map(MapKind::Glb(0), &map(MapKind::Seq, &id)),
+            ),
+        ];
+        for t in good {
+            assert!(check_nesting(&t).is_ok());
+        }
+        let local = Term::new(Op::ToMem(Space::Local), vec![], vec![], vec![id.clone()]).unwrap();
+        let bad = [
+            lcl.clone(),
+            map(MapKind::Glb(0), &lcl),
+            map(MapKind::Wrg(0), &map(MapKind::Glb(0), &id)),
+            map(MapKind::Wrg(0), &map(MapKind::Wrg(0), &id)),
+            map(MapKind::Wrg(0), &map(MapKind::Lcl(0), &lcl)),
+            map(MapKind::Glb(3), &id),
+            map(MapKind::Glb(0), &local),
+        ];
+        for t in bad {
+            assert_eq!(check_nesting(&t).unwrap_err().code, Code::IllNested);
+        }
+    }
+}

@@ -28,7 +28,9 @@ fn block(b: &mut Block) {
         }
     }
     for at in (0..b.len()).rev() {
-        let Stmt::Decl(r, None) = &b[at] else { continue };
+        let Stmt::Decl(r, None) = &b[at] else {
+            continue;
+        };
         let r = r.clone();
         let Some(first) = (at + 1..b.len()).find(|k| mentions(&b[*k], &r)) else {
             continue;

@@ -217,7 +217,9 @@ impl View {
             }
             Shape::Array(n, t) => {
                 let (t, regs) = ((**t).clone(), regs.to_vec());
-                View::array(*n, move |i| View::of_regs(&t, chunk(&regs, elem_count(&t), i)?))
+                View::array(*n, move |i| {
+                    View::of_regs(&t, chunk(&regs, elem_count(&t), i)?)
+                })
             }
         })
     }
@@ -232,7 +234,9 @@ pub fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
     let Some(k) = i.as_constant() else {
         return Err(Stop::Dynamic(i.clone()));
     };
-    let start = usize::try_from(k).unwrap_or(usize::MAX).saturating_mul(each);
+    let start = usize::try_from(k)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(each);
     match regs.get(start..start.saturating_add(each)) {
         Some(r) => Ok(r),
         None => ill_formed("an index within its registers"),
@@ -346,7 +350,9 @@ pub struct Views {
 /// Whether a term only rearranges (constants and parameters included): it needs no code of its own.
 pub fn is_pure(t: &Term) -> bool {
     match t.op() {
-        Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => t.args().iter().all(is_pure),
+        Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => {
+            t.args().iter().all(is_pure)
+        }
         Op::Scalar(f) => leaf::rearranges(&f.body) || (f.dom == Ty::Unit && leaf::inlines(&f.body)),
         op => op.is_view() && t.args().iter().all(is_pure),
     }
@@ -383,7 +389,10 @@ impl Views {
             Ty::Pair(a, b) => Shape::Pair(Box::new(self.shape(a)?), Box::new(self.shape(b)?)),
             Ty::Array(n, t) => Shape::Array(self.size(n)?, Box::new(self.shape(t)?)),
             Ty::Meta(m) => {
-                return stop(Code::BadTerm, format!("the type variable `{m}` in a program"));
+                return stop(
+                    Code::BadTerm,
+                    format!("the type variable `{m}` in a program"),
+                );
             }
         })
     }
@@ -471,9 +480,7 @@ impl Views {
                 let (a, b, m) = (x.fst()?, x.snd()?, n(1)?);
                 View::array(n(0)?, move |i| {
                     let (a, b) = (a.at(i)?, b.clone());
-                    Ok(View::array(m, move |j| {
-                        Ok(View::pair(a.clone(), b.at(j)?))
-                    }))
+                    Ok(View::array(m, move |j| Ok(View::pair(a.clone(), b.at(j)?))))
                 })
             }
             Op::Distl => {
@@ -581,11 +588,7 @@ impl Views {
             Op::Concat => {
                 let (len, a, b) = (n(0)?, x.fst()?, x.snd()?);
                 View::array(n(2)?, move |i| {
-                    guarded(
-                        &Guard::less(i, &len.into()),
-                        a.at(i)?,
-                        b.at(&i.plus(-len))?,
-                    )
+                    guarded(&Guard::less(i, &len.into()), a.at(i)?, b.at(&i.plus(-len))?)
                 })
             }
             Op::Reverse => {
@@ -597,7 +600,11 @@ impl Views {
                 let k = n(0)?.rem_euclid(len.max(1));
                 View::array(len, move |i| {
                     let j = i.plus(k);
-                    guarded(&Guard::less(&j, &len.into()), x.at(&j)?, x.at(&j.plus(-len))?)
+                    guarded(
+                        &Guard::less(&j, &len.into()),
+                        x.at(&j)?,
+                        x.at(&j.plus(-len))?,
+                    )
                 })
             }
             Op::The => x.at(&Index::from(0))?,
@@ -616,4 +623,3 @@ impl Views {
         })
     }
 }
-

@@ -170,9 +170,11 @@ fn kernel(
         }
     }
     for d in 0..3 {
-        if p.used.borrow().contains(&lone(d)) && !ids.iter().any(|((k, e), v)| {
-            *k == 1 && usize::from(*e) == d && p.used.borrow().contains(&v.id)
-        }) {
+        if p.used.borrow().contains(&lone(d))
+            && !ids.iter().any(|((k, e), v)| {
+                *k == 1 && usize::from(*e) == d && p.used.borrow().contains(&v.id)
+            })
+        {
             let _ = writeln!(head, "    const {} l{d} = get_local_id({d});", p.int());
         }
     }
@@ -187,7 +189,11 @@ fn kernel(
     }
     for s in p.scalars.borrow().iter() {
         let a = &program.scalars[*s];
-        params.push(format!("{} {}", c_type(stored(ElemTy::scalar(a.scalar))), a.name));
+        params.push(format!(
+            "{} {}",
+            c_type(stored(ElemTy::scalar(a.scalar))),
+            a.name
+        ));
         args.push(Arg::Scalar(*s));
     }
     let [x, y, z] = k.group;
@@ -238,7 +244,10 @@ fn is_wide(program: &Program, k: &Kernel) -> bool {
             });
         });
     }
-    wide || program.buffers.iter().any(|b| i64::try_from(b.array.len).unwrap_or(i64::MAX) > most)
+    wide || program
+        .buffers
+        .iter()
+        .any(|b| i64::try_from(b.array.len).unwrap_or(i64::MAX) > most)
 }
 
 impl Printer<'_> {
@@ -257,7 +266,10 @@ impl Printer<'_> {
 
     fn scalar(&self, k: usize) -> String {
         self.scalars.borrow_mut().insert(k);
-        self.program.scalars.get(k).map_or(String::new(), |s| s.name.to_string())
+        self.program
+            .scalars
+            .get(k)
+            .map_or(String::new(), |s| s.name.to_string())
     }
 
     fn block(&self, b: &Block, depth: usize, out: &mut String) {
@@ -288,7 +300,11 @@ impl Printer<'_> {
         let pad = "    ".repeat(depth);
         match s {
             Stmt::Decl(r, init) => {
-                let fixed = if self.changed.contains(&r.id) { "" } else { "const " };
+                let fixed = if self.changed.contains(&r.id) {
+                    ""
+                } else {
+                    "const "
+                };
                 let c = c_type(r.ty);
                 let _ = match init {
                     Some(e) => writeln!(out, "{pad}{fixed}{c} {} = {};", r.name, self.expr(e).0),
@@ -315,7 +331,13 @@ impl Printer<'_> {
                     ),
                 };
             }
-            Stmt::Loop { kind, var, lo, hi, body } => match kind {
+            Stmt::Loop {
+                kind,
+                var,
+                lo,
+                hi,
+                body,
+            } => match kind {
                 LoopKind::Seq => {
                     let (lo, hi, i, int) =
                         (self.index(lo).0, self.index(hi).0, &var.name, self.int());
@@ -329,7 +351,10 @@ impl Printer<'_> {
                         LoopKind::Wrg(_) => self.kernel.global[d] / self.kernel.group[d].max(1),
                         _ => self.kernel.global[d],
                     };
-                    let n = hi.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                    let n = hi
+                        .as_constant()
+                        .and_then(|n| usize::try_from(n).ok())
+                        .unwrap_or(0);
                     if n < workers {
                         self.used.borrow_mut().insert(var.id);
                         let head = match n {

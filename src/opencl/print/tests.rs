@@ -39,7 +39,9 @@ fn term(op: Op, sizes: &[u64], tys: &[Ty], args: &[Term]) -> Term {
 /// Composition, outermost first.
 fn seq(terms: &[Term]) -> Term {
     let (last, rest) = terms.split_last().unwrap();
-    rest.iter().rev().fold(last.clone(), |g, f| f.after(&g).unwrap())
+    rest.iter()
+        .rev()
+        .fold(last.clone(), |g, f| f.after(&g).unwrap())
 }
 
 fn input(name: &str, t: &Ty) -> Term {
@@ -51,7 +53,11 @@ fn map(kind: MapKind, n: u64, f: &Term) -> Term {
 }
 
 fn leaf(dom: &Ty, cod: &Ty, body: SExpr) -> Term {
-    Term::scalar(ScalarFn { dom: dom.clone(), cod: cod.clone(), body })
+    Term::scalar(ScalarFn {
+        dom: dom.clone(),
+        cod: cod.clone(),
+        body,
+    })
 }
 
 fn op2(op: ScalarOp) -> Term {
@@ -78,7 +84,12 @@ fn vectorize(w: u64, f: &Term) -> Term {
 }
 
 fn reduce_seq(n: u64, op: &Term, z: &Term) -> Term {
-    term(Op::Reduce(ReduceKind::Seq), &[n], &[], &[op.clone(), z.clone()])
+    term(
+        Op::Reduce(ReduceKind::Seq),
+        &[n],
+        &[],
+        &[op.clone(), z.clone()],
+    )
 }
 
 fn to(space: Space, f: &Term) -> Term {
@@ -89,7 +100,9 @@ fn random(n: u64) -> Vec<f64> {
     let mut s = 12345u64;
     (0..n)
         .map(|_| {
-            s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            s = s
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             f64::from((((s >> 40) as f32) / 16_777_216.0) - 0.5)
         })
         .collect()
@@ -101,7 +114,12 @@ fn floats(dims: &[u64]) -> Value {
 }
 
 fn plan(t: &Term) -> HostPlan {
-    let device = DeviceLimits { max_work_group_size: 1024, max_item_sizes: [1024; 3], compute_units: 2, ..DeviceLimits::default() };
+    let device = DeviceLimits {
+        max_work_group_size: 1024,
+        max_item_sizes: [1024; 3],
+        compute_units: 2,
+        ..DeviceLimits::default()
+    };
     let options = Options::new("test", device, &Limits::default());
     print(&lower(t, &SizeEnv::new(), &options).unwrap())
 }
@@ -113,7 +131,10 @@ fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
         eprintln!("{}\n{:?}", plan.source, plan.launches);
     }
     let env = SizeEnv::new();
-    let named = inputs.iter().map(|(n, v)| (Arc::from(*n), v.clone())).collect();
+    let named = inputs
+        .iter()
+        .map(|(n, v)| (Arc::from(*n), v.clone()))
+        .collect();
     let expected = eval::apply(t, &env, &named, &Value::unit()).unwrap();
     let mut given = Inputs::default();
     for (name, v) in inputs {
@@ -199,7 +220,14 @@ fn asum_gpu(groups: u64, items: u64, m: u64) -> Term {
     let plus = op2(ScalarOp::Add);
     let group = seq(&[
         reduce_seq(items, &plus, &lit(0.0)),
-        to(Space::Local, &map(MapKind::Lcl(0), items, &reduce_seq(m, &add_abs(), &lit(0.0)))),
+        to(
+            Space::Local,
+            &map(
+                MapKind::Lcl(0),
+                items,
+                &reduce_seq(m, &add_abs(), &lit(0.0)),
+            ),
+        ),
         term(Op::Transpose, &[m, items], &[f32s()], &[]),
         term(Op::Split, &[items, m], &[f32s()], &[]),
     ]);
@@ -224,7 +252,11 @@ fn up(n: u64, k: u64) -> u64 {
 /// `take n . asScalar . mapGlb (a *) . asVector w . padLast`
 fn scal_padded(n: u64, w: u64) -> Term {
     let r = up(n, w);
-    let body = SExpr::Op(ScalarOp::Mul, F32, vec![SExpr::Input("a".into(), 0, F32), SExpr::Arg]);
+    let body = SExpr::Op(
+        ScalarOp::Mul,
+        F32,
+        vec![SExpr::Input("a".into(), 0, F32), SExpr::Arg],
+    );
     let f = vectorize(w, &leaf(&f32s(), &f32s(), body));
     seq(&[
         term(Op::Take, &[n, r], &[f32s()], &[]),
@@ -260,7 +292,14 @@ fn sizes_that_do_not_divide() {
 #[test]
 fn guards_leave_the_inner_loop() {
     let p = plan(&asum_padded(1_000_003, 8, 4, 16));
-    let main = p.source.split("for (").nth(1).unwrap().split('}').next().unwrap();
+    let main = p
+        .source
+        .split("for (")
+        .nth(1)
+        .unwrap()
+        .split('}')
+        .next()
+        .unwrap();
     assert!(!main.contains('?') && !main.contains("if"), "{}", p.source);
 }
 
@@ -270,7 +309,10 @@ fn pairs(a: &Ty, b: &Ty) -> Ty {
 
 /// `acc + x * y` on `(acc, (x, y))`.
 fn multiply_add() -> Term {
-    let (x, y) = (SExpr::Arg.proj(true).proj(false), SExpr::Arg.proj(true).proj(true));
+    let (x, y) = (
+        SExpr::Arg.proj(true).proj(false),
+        SExpr::Arg.proj(true).proj(true),
+    );
     let product = SExpr::Op(ScalarOp::Mul, F32, vec![x, y]);
     let sum = SExpr::Op(ScalarOp::Add, F32, vec![SExpr::Arg.proj(false), product]);
     leaf(&pairs(&f32s(), &pairs(&f32s(), &f32s())), &f32s(), sum)
@@ -286,13 +328,21 @@ fn gemv(n: u64, m: u64) -> Term {
     seq(&[
         map(MapKind::Glb(0), n, &f),
         term(Op::Distr, &[n], &[row.clone(), row.clone()], &[]),
-        term(Op::Fork, &[], &[], &[input("A", &arr(n, &row)), input("x", &row)]),
+        term(
+            Op::Fork,
+            &[],
+            &[],
+            &[input("A", &arr(n, &row)), input("x", &row)],
+        ),
     ])
 }
 
 #[test]
 fn gemv_runs() {
-    check(&gemv(33, 65), &[("A", floats(&[33, 65])), ("x", floats(&[65]))]);
+    check(
+        &gemv(33, 65),
+        &[("A", floats(&[33, 65])), ("x", floats(&[65]))],
+    );
 }
 
 #[test]
@@ -304,7 +354,10 @@ fn transposes() {
     // Through the destination.
     let abs = op1(ScalarOp::Abs);
     let rows = map(MapKind::Glb(1), 12, &map(MapKind::Glb(0), 20, &abs));
-    let p = check(&seq(&[t(12, 20), rows, x.clone()]), &[("x", floats(&[12, 20]))]);
+    let p = check(
+        &seq(&[t(12, 20), rows, x.clone()]),
+        &[("x", floats(&[12, 20]))],
+    );
     assert_eq!(p.launches.len(), 1);
     // Tiled through local memory: rows are read and written along dimension 0.
     let id = Term::id(&f32s());
@@ -312,12 +365,23 @@ fn transposes() {
     let tile = seq(&[copy(5, 4), t(4, 5), to(Space::Local, &copy(4, 5))]);
     let row = arr(20, &f32s());
     let tiles = seq(&[
-        map(MapKind::Plain, 3, &term(Op::Transpose, &[4, 4], &[arr(5, &f32s())], &[])),
-        map(MapKind::Plain, 3, &map(MapKind::Plain, 4, &term(Op::Split, &[5, 4], &[f32s()], &[]))),
+        map(
+            MapKind::Plain,
+            3,
+            &term(Op::Transpose, &[4, 4], &[arr(5, &f32s())], &[]),
+        ),
+        map(
+            MapKind::Plain,
+            3,
+            &map(MapKind::Plain, 4, &term(Op::Split, &[5, 4], &[f32s()], &[])),
+        ),
         term(Op::Split, &[4, 3], &[row], &[]),
         x,
     ]);
-    let f = seq(&[map(MapKind::Wrg(1), 3, &map(MapKind::Wrg(0), 4, &tile)), tiles]);
+    let f = seq(&[
+        map(MapKind::Wrg(1), 3, &map(MapKind::Wrg(0), 4, &tile)),
+        tiles,
+    ]);
     let p = check(&f, &[("x", floats(&[12, 20]))]);
     assert_eq!(p.source.matches("barrier(").count(), 1, "{}", p.source);
 }
@@ -327,18 +391,17 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
     let s = f32s();
     let (row, tk) = (arr(t, &s), arr(kt, &s));
     let id = Term::id(&s);
-    let stage = |a, b| to(Space::Local, &map(MapKind::Lcl(1), a, &map(MapKind::Lcl(0), b, &id)));
-    let dot = seq(&[
-        leaf(
-            &pairs(&s, &pairs(&s, &s)),
-            &s,
-            SExpr::Arg,
+    let stage = |a, b| {
+        to(
+            Space::Local,
+            &map(MapKind::Lcl(1), a, &map(MapKind::Lcl(0), b, &id)),
         )
+    };
+    let dot = seq(&[leaf(&pairs(&s, &pairs(&s, &s)), &s, SExpr::Arg)
         .chain()
         .into_iter()
         .next()
-        .map_or_else(|| multiply_add(), |_| multiply_add()),
-    ]);
+        .map_or_else(|| multiply_add(), |_| multiply_add())]);
     // (acc, (arow, bcol)) -> acc + sum
     let inner = seq(&[
         op2(ScalarOp::Add),
@@ -385,7 +448,10 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
                         &[],
                         &[
                             stage(t, kt),
-                            seq(&[term(Op::Transpose, &[kt, t], &[s.clone()], &[]), stage(kt, t)]),
+                            seq(&[
+                                term(Op::Transpose, &[kt, t], &[s.clone()], &[]),
+                                stage(kt, t),
+                            ]),
                         ],
                     ),
                 ]),
@@ -406,16 +472,36 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
     let (arows, bcols) = (arr(k / kt, &ab), arr(k / kt, &bb));
     // A -> [n/t][k/kt][t][kt]
     let atiles = seq(&[
-        map(MapKind::Plain, n / t, &term(Op::Transpose, &[t, k / kt], &[tk.clone()], &[])),
-        map(MapKind::Plain, n / t, &map(MapKind::Plain, t, &term(Op::Split, &[kt, k / kt], &[s.clone()], &[]))),
+        map(
+            MapKind::Plain,
+            n / t,
+            &term(Op::Transpose, &[t, k / kt], &[tk.clone()], &[]),
+        ),
+        map(
+            MapKind::Plain,
+            n / t,
+            &map(
+                MapKind::Plain,
+                t,
+                &term(Op::Split, &[kt, k / kt], &[s.clone()], &[]),
+            ),
+        ),
         term(Op::Split, &[t, n / t], &[arr(k, &s)], &[]),
         input("A", &arr(n, &arr(k, &s))),
     ]);
     // B -> [m/t][k/kt][kt][t]
     let btiles = seq(&[
-        map(MapKind::Plain, m / t, &term(Op::Split, &[kt, k / kt], &[row.clone()], &[])),
+        map(
+            MapKind::Plain,
+            m / t,
+            &term(Op::Split, &[kt, k / kt], &[row.clone()], &[]),
+        ),
         term(Op::Transpose, &[k, m / t], &[row.clone()], &[]),
-        map(MapKind::Plain, k, &term(Op::Split, &[t, m / t], &[s.clone()], &[])),
+        map(
+            MapKind::Plain,
+            k,
+            &term(Op::Split, &[t, m / t], &[s.clone()], &[]),
+        ),
         input("B", &arr(k, &arr(m, &s))),
     ]);
     let out_tile = arr(t, &row);
@@ -426,7 +512,11 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
             MapKind::Plain,
             n / t,
             &seq(&[
-                map(MapKind::Plain, t, &term(Op::Join, &[t, m / t], &[s.clone()], &[])),
+                map(
+                    MapKind::Plain,
+                    t,
+                    &term(Op::Join, &[t, m / t], &[s.clone()], &[]),
+                ),
                 term(Op::Transpose, &[m / t, t], &[row.clone()], &[]),
             ]),
         ),
@@ -438,7 +528,10 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
 
 #[test]
 fn tiled_matrix_product() {
-    let p = check(&tiled(32, 16, 24, 8, 4), &[("A", floats(&[32, 24])), ("B", floats(&[24, 16]))]);
+    let p = check(
+        &tiled(32, 16, 24, 8, 4),
+        &[("A", floats(&[32, 24])), ("B", floats(&[24, 16]))],
+    );
     assert_eq!(p.source.matches("barrier(").count(), 2, "{}", p.source);
     assert_eq!(p.launches[0].local, [8, 8, 1]);
 }
@@ -447,14 +540,28 @@ fn tiled_matrix_product() {
 fn stencils_and_pads() {
     let n = 50;
     let three = arr(3, &f32s());
-    for mode in [PadMode::Clamp, PadMode::Wrap, PadMode::Mirror, PadMode::Constant] {
-        let args: &[Term] = if mode == PadMode::Constant { &[lit(7.0)] } else { &[] };
+    for mode in [
+        PadMode::Clamp,
+        PadMode::Wrap,
+        PadMode::Mirror,
+        PadMode::Constant,
+    ] {
+        let args: &[Term] = if mode == PadMode::Constant {
+            &[lit(7.0)]
+        } else {
+            &[]
+        };
         let tys: &[Ty] = &[f32s()];
         let f = seq(&[
             map(
                 MapKind::Glb(0),
                 n,
-                &term(Op::Reduce(ReduceKind::Unroll), &[3], &[], &[op2(ScalarOp::Add), lit(0.0)]),
+                &term(
+                    Op::Reduce(ReduceKind::Unroll),
+                    &[3],
+                    &[],
+                    &[op2(ScalarOp::Add), lit(0.0)],
+                ),
             ),
             term(Op::Slide, &[3, 1, n + 2, n], tys, &[]),
             term(Op::Pad(mode), &[1, n, n + 2], tys, args),
