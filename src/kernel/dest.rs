@@ -8,10 +8,12 @@ use crate::calculus::term::{MapKind, Op, Term};
 use crate::diag::Code;
 use std::rc::Rc;
 
+type At = dyn Fn(&Index) -> Step<Dest>;
+
 /// An array of destinations as a function of its index.
 #[derive(Clone)]
 pub struct ArrayDest {
-    at: Rc<dyn Fn(&Index) -> Step<Dest>>,
+    at: Rc<At>,
 }
 
 /// Where a value goes.

@@ -103,12 +103,14 @@ pub struct Slot {
     pub index: Index,
 }
 
+type At = dyn Fn(&Index) -> Step<View>;
+
 /// An array as a function of its index.
 #[derive(Clone)]
 pub struct ArrayView {
     /// Number of elements.
     pub len: i64,
-    at: Rc<dyn Fn(&Index) -> Step<View>>,
+    at: Rc<At>,
 }
 
 /// A value during lowering.

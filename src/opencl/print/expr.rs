@@ -353,7 +353,8 @@ impl Printer<'_> {
             ScalarOp::Not => Text(format!("~{}", x(0).at(Prec::Unary)), Prec::Unary),
             ScalarOp::Neg if float => Text(format!("-{}", x(0).at(Prec::Primary)), Prec::Unary),
             ScalarOp::Neg => {
-                let zero = primary(literal(crate::calculus::scalar::Lit::int(t.scalar, 0)));
+                let zero = Expr::Lit(crate::calculus::scalar::Lit::int(t.scalar, 0));
+                let zero = self.expr(&zero.widen(t.width));
                 self.arithmetic("-", Prec::Add, t, zero, x(0))
             }
             ScalarOp::Abs if float => self.call("fabs", es),
@@ -385,10 +386,10 @@ impl Printer<'_> {
             }
             ScalarOp::Sign if float => self.call("sign", es),
             ScalarOp::Sign => {
-                let zero = "0";
+                let zero = literal(crate::calculus::scalar::Lit::int(from.scalar, 0));
                 let (below, above) = (
-                    infix("<", Prec::Compare, x(0), primary(zero.to_owned())),
-                    infix(">", Prec::Compare, x(0), primary(zero.to_owned())),
+                    infix("<", Prec::Compare, x(0), primary(zero.clone())),
+                    infix(">", Prec::Compare, x(0), primary(zero.clone())),
                 );
                 // Comparisons give 1 for scalars and -1 for vectors.
                 let difference = if t.width == 1 {

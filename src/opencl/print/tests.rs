@@ -397,11 +397,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
             &map(MapKind::Lcl(1), a, &map(MapKind::Lcl(0), b, &id)),
         )
     };
-    let dot = seq(&[leaf(&pairs(&s, &pairs(&s, &s)), &s, SExpr::Arg)
-        .chain()
-        .into_iter()
-        .next()
-        .map_or_else(|| multiply_add(), |_| multiply_add())]);
+    let dot = multiply_add();
     // (acc, (arow, bcol)) -> acc + sum
     let inner = seq(&[
         op2(ScalarOp::Add),
@@ -504,8 +500,6 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
         ),
         input("B", &arr(k, &arr(m, &s))),
     ]);
-    let out_tile = arr(t, &row);
-    let _ = out_tile;
     seq(&[
         term(Op::Join, &[t, n / t], &[arr(m, &s)], &[]),
         map(
@@ -539,7 +533,6 @@ fn tiled_matrix_product() {
 #[test]
 fn stencils_and_pads() {
     let n = 50;
-    let three = arr(3, &f32s());
     for mode in [
         PadMode::Clamp,
         PadMode::Wrap,
@@ -567,7 +560,6 @@ fn stencils_and_pads() {
             term(Op::Pad(mode), &[1, n, n + 2], tys, args),
             input("x", &arr(n, &f32s())),
         ]);
-        let _ = &three;
         check(&f, &[("x", floats(&[n]))]);
     }
 }
@@ -608,4 +600,188 @@ fn scans_run() {
         input("x", &arr(n, &f32s())),
     ]);
     check(&f, &[("x", floats(&[n]))]);
+}
+
+const I32: ScalarType = ScalarType::I32;
+
+fn sop(op: ScalarOp, t: ScalarType, es: &[SExpr]) -> SExpr {
+    SExpr::Op(op, t, es.to_vec())
+}
+
+fn slit(x: f64) -> SExpr {
+    SExpr::Lit(Lit::float(F32, x))
+}
+
+/// Applies a leaf to every element of `x`, alone and in vectors of 4.
+fn check_leaf(dom: ScalarType, cod: ScalarType, body: &SExpr, x: &Value, n: u64) {
+    let (d, k) = (Ty::Scalar(dom), Ty::Scalar(cod));
+    let f = leaf(&d, &k, body.clone());
+    let xs = input("x", &arr(n, &d));
+    check(&seq(&[map(MapKind::Glb(0), n, &f), xs.clone()]), &[("x", x.clone())]);
+    if !body.has_loop() {
+        let t = seq(&[
+            term(Op::AsScalar, &[4, n / 4], &[k], &[]),
+            map(MapKind::Glb(0), n / 4, &vectorize(4, &f)),
+            term(Op::AsVector, &[4, n / 4], &[d], &[]),
+            xs,
+        ]);
+        check(&t, &[("x", x.clone())]);
+    }
+}
+
+#[test]
+fn float_leaves() {
+    let x = || SExpr::Arg;
+    let b = ScalarType::Bool;
+    let positive = sop(ScalarOp::Gt, b, &[x(), slit(0.1)]);
+    let both = sop(ScalarOp::And, b, &[positive.clone(), sop(ScalarOp::Lt, b, &[x(), slit(0.3)])]);
+    let root = sop(ScalarOp::Sqrt, F32, &[sop(ScalarOp::Abs, F32, &[x()])]);
+    let dear = sop(ScalarOp::Exp, F32, &[sop(ScalarOp::Neg, F32, &[x()])]);
+    let f32t = Ty::Scalar(F32);
+    let bodies = [
+        SExpr::If(Arc::new(positive.clone()), Arc::new(x()), Arc::new(slit(-1.0))),
+        SExpr::If(Arc::new(both.clone()), Arc::new(dear.clone()), Arc::new(root.clone())),
+        sop(ScalarOp::Select, F32, &[both, dear.clone(), root.clone()]),
+        SExpr::Let(
+            Arc::new(root),
+            Arc::new(sop(ScalarOp::Mul, F32, &[SExpr::Var(0, f32t.clone()), SExpr::Var(0, f32t.clone())])),
+        ),
+        sop(ScalarOp::Clamp, F32, &[dear, slit(0.8), slit(1.2)]),
+        sop(ScalarOp::Sign, F32, &[x()]),
+        sop(ScalarOp::Sub, F32, &[x(), sop(ScalarOp::Sub, F32, &[slit(1.0), x()])]),
+        sop(ScalarOp::Max, F32, &[x(), SExpr::Lit(Lit::float(F32, f64::NEG_INFINITY))]),
+        // for i < 5 do acc * 0.5 + x
+        SExpr::For(
+            Arc::new(slit(1.0)),
+            Arc::new(SExpr::Lit(Lit::int(I32, 5))),
+            Arc::new(sop(
+                ScalarOp::Add,
+                F32,
+                &[sop(ScalarOp::Mul, F32, &[SExpr::Var(1, f32t.clone()), slit(0.5)]), x()],
+            )),
+        ),
+        // while acc < 10 do acc * 2
+        SExpr::While(
+            Arc::new(sop(ScalarOp::Add, F32, &[x(), slit(1.0)])),
+            Arc::new(sop(ScalarOp::Lt, b, &[SExpr::Var(0, f32t.clone()), slit(10.0)])),
+            Arc::new(sop(ScalarOp::Mul, F32, &[SExpr::Var(0, f32t), slit(2.0)])),
+        ),
+    ];
+    for body in bodies {
+        check_leaf(F32, F32, &body, &floats(&[64]), 64);
+    }
+    check_leaf(F32, b, &positive, &floats(&[64]), 64);
+    let scaled = sop(ScalarOp::Mul, F32, &[x(), slit(1e9)]);
+    for t in [I32, ScalarType::I8, ScalarType::U64, ScalarType::I64, ScalarType::F64] {
+        let body = sop(ScalarOp::Cast(t), t, std::slice::from_ref(&scaled));
+        check_leaf(F32, t, &body, &floats(&[64]), 64);
+    }
+}
+
+#[test]
+fn integer_leaves() {
+    let x = || SExpr::Arg;
+    for t in ScalarType::ALL.into_iter().filter(|t| t.is_integer()) {
+        let values: Vec<i64> = (0..64).map(|i| (i * 37) % 127).collect();
+        let v = Value::ints(t, &[64], &values);
+        let k = |n| SExpr::Lit(Lit::int(t, n));
+        let bodies = [
+            sop(ScalarOp::Mul, t, &[x(), sop(ScalarOp::Mul, t, &[x(), k(113)])]),
+            sop(ScalarOp::Sub, t, &[k(3), x()]),
+            sop(ScalarOp::Div, t, &[x(), k(7)]),
+            sop(ScalarOp::Rem, t, &[x(), k(7)]),
+            sop(ScalarOp::Pow, t, &[x(), k(3)]),
+            sop(ScalarOp::Abs, t, &[sop(ScalarOp::Sub, t, &[x(), k(60)])]),
+            sop(ScalarOp::Sign, t, &[sop(ScalarOp::Sub, t, &[x(), k(60)])]),
+            sop(ScalarOp::Neg, t, &[x()]),
+            sop(ScalarOp::Min, t, &[x(), k(60)]),
+            sop(ScalarOp::Clamp, t, &[x(), k(20), k(60)]),
+            SExpr::If(
+                Arc::new(sop(ScalarOp::Lt, ScalarType::Bool, &[x(), k(50)])),
+                Arc::new(k(1)),
+                Arc::new(x()),
+            ),
+        ];
+        for body in bodies {
+            check_leaf(t, t, &body, &v, 64);
+        }
+    }
+}
+
+#[test]
+fn gathers_and_iotas() {
+    let n = 40;
+    let ints = Ty::Scalar(I32);
+    let index: Vec<i64> = (0..40).map(|i| (i * 7) % 30).collect();
+    let body = sop(
+        ScalarOp::Add,
+        F32,
+        &[SExpr::Arg.proj(false), sop(ScalarOp::Cast(F32), F32, &[SExpr::Arg.proj(true)])],
+    );
+    let f = seq(&[
+        map(MapKind::Glb(0), n, &leaf(&pairs(&f32s(), &ints), &f32s(), body)),
+        term(Op::Zip, &[n], &[f32s(), ints.clone()], &[]),
+        term(
+            Op::Fork,
+            &[],
+            &[],
+            &[
+                seq(&[
+                    term(Op::Gather, &[30, n], &[f32s(), ints.clone()], &[]),
+                    term(Op::Fork, &[], &[], &[
+                        input("x", &arr(30, &f32s())),
+                        input("is", &arr(n, &ints)),
+                    ]),
+                ]),
+                term(Op::Iota, &[n], &[Ty::Unit, ints.clone()], &[]),
+            ],
+        ),
+    ]);
+    let is = Value::ints(I32, &[40], &index);
+    check(&f, &[("x", floats(&[30])), ("is", is)]);
+}
+
+#[test]
+fn pairs_reduce_in_registers() {
+    // (sum, max) of an array of pairs, and the accumulator read by both components.
+    let p = pairs(&f32s(), &f32s());
+    let (a, x) = (SExpr::Arg.proj(false), SExpr::Arg.proj(true));
+    let first = sop(ScalarOp::Add, F32, &[a.clone().proj(false), x.clone().proj(true)]);
+    let second = sop(ScalarOp::Max, F32, &[a.proj(false), x.proj(false)]);
+    let op = leaf(&pairs(&p, &p), &p, SExpr::pair(first, second));
+    let zero = term(Op::Fork, &[], &[], &[lit(0.0), lit(-1.0)]);
+    let f = seq(&[
+        map(MapKind::Glb(0), 6, &reduce_seq(10, &op, &zero)),
+        term(Op::Split, &[10, 6], &[p.clone()], &[]),
+        input("x", &arr(60, &p)),
+    ]);
+    let v = Value::tuple([floats(&[60]), floats(&[60])]);
+    check(&f, &[("x", v)]);
+}
+
+#[test]
+fn groups_smaller_and_larger_than_their_loops() {
+    // Two `mapLcl`s of different lengths, and one longer than the device's work-groups.
+    let n = 5000;
+    let abs = op1(ScalarOp::Abs);
+    let f = seq(&[
+        map(MapKind::Wrg(0), 2, &seq(&[
+            map(MapKind::Lcl(0), n / 100, &reduce_seq(100, &op2(ScalarOp::Add), &lit(0.0))),
+            term(Op::Split, &[100, n / 100], &[f32s()], &[]),
+            term(Op::Reverse, &[n], &[f32s()], &[]),
+            to(Space::Local, &map(MapKind::Lcl(0), n, &abs)),
+        ])),
+        input("x", &arr(2, &arr(n, &f32s()))),
+    ]);
+    let p = check(&f, &[("x", floats(&[2, n]))]);
+    assert_eq!(p.launches[0].local, [1000, 1, 1].map(|k| if k == 1000 { 1024 } else { k }));
+}
+
+#[test]
+fn temporaries_are_reused() {
+    let n = 64;
+    let stage = map(MapKind::Glb(0), n, &op1(ScalarOp::Abs));
+    let f = seq(&[stage.clone(), stage.clone(), stage.clone(), stage, input("x", &arr(n, &f32s()))]);
+    let p = check(&f, &[("x", floats(&[n]))]);
+    assert_eq!((p.launches.len(), p.buffers.len()), (4, 4));
 }
