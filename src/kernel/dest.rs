@@ -99,6 +99,9 @@ impl Dest {
         let Some(first) = lanes.first() else {
             return Ok(Dest::Nowhere);
         };
+        if lanes.iter().any(|d| matches!(d, Dest::Guarded(..))) {
+            return Dest::guarded_lanes(lanes);
+        }
         match first {
             Dest::Pair(..) => {
                 let side = |second| {
@@ -124,34 +127,46 @@ impl Dest {
                     return Ok(Dest::Mem(*mem, ty, start.clone()));
                 }
             }
-            Dest::Guarded(weakest, _) => {
-                let (mut all, mut any) = (Guard::default(), Some(weakest.clone()));
-                let mut inner = vec![];
-                for d in &lanes {
-                    match d {
-                        Dest::Guarded(g, d) => {
-                            all = all.and(g);
-                            any = any.and_then(|a| a.or(g));
-                            inner.push((**d).clone());
-                        }
-                        // Some lanes are known to lie outside.
-                        _ => return Ok(Dest::Lanes(lanes)),
-                    }
-                }
-                let fast = Dest::of_lanes(inner)?;
-                return Ok(match any {
-                    Some(any) if any == all => Dest::Guarded(all, Rc::new(fast)),
-                    Some(any) => {
-                        let slow = Dest::Lanes(lanes);
-                        let either = Dest::Either(all, Rc::new(fast), Rc::new(slow));
-                        Dest::Guarded(any, Rc::new(either))
-                    }
-                    None => Dest::Either(all, Rc::new(fast), Rc::new(Dest::Lanes(lanes))),
-                });
-            }
-            Dest::Nowhere | Dest::Reg(_) | Dest::Array(_) | Dest::Lanes(_) | Dest::Either(..) => {}
+            Dest::Nowhere
+            | Dest::Reg(_)
+            | Dest::Array(_)
+            | Dest::Guarded(..)
+            | Dest::Lanes(_)
+            | Dest::Either(..) => {}
         }
         Ok(Dest::Lanes(lanes))
+    }
+
+    /// Where every lane's guard holds, one vector; else lane by lane, where any holds.
+    fn guarded_lanes(lanes: Vec<Dest>) -> Step<Dest> {
+        let (mut all, mut any) = (Guard::default(), None::<Option<Guard>>);
+        let mut inside = vec![];
+        for d in &lanes {
+            match d {
+                Dest::Guarded(g, d) => {
+                    all = all.and(g);
+                    any = Some(match any {
+                        None => Some(g.clone()),
+                        Some(weakest) => weakest.and_then(|w| w.or(g)),
+                    });
+                    inside.push((**d).clone());
+                }
+                // Some lane is always stored.
+                d => {
+                    any = Some(None);
+                    inside.push(d.clone());
+                }
+            }
+        }
+        let fast = Rc::new(Dest::of_lanes(inside)?);
+        Ok(match any.flatten() {
+            Some(any) if any == all => Dest::Guarded(all, fast),
+            Some(any) => {
+                let slow = Rc::new(Dest::Lanes(lanes));
+                Dest::Guarded(any, Rc::new(Dest::Either(all, fast, slow)))
+            }
+            None => Dest::Either(all, fast, Rc::new(Dest::Lanes(lanes))),
+        })
     }
 
     /// The memory that starts at these slots.

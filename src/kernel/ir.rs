@@ -301,6 +301,9 @@ impl Expr {
         if lanes.iter().all(|e| *e == first) {
             return Expr::Splat(Arc::new(first), w);
         }
+        if lanes.iter().any(|e| matches!(e, Expr::Guarded(..))) {
+            return Expr::guarded_vector(lanes);
+        }
         match &first {
             Expr::Load(mem, ty, start) => {
                 let consecutive = lanes.iter().zip(0i64..).all(|(e, k)| match e {
@@ -321,31 +324,39 @@ impl Expr {
                     return (**v).clone();
                 }
             }
-            Expr::Guarded(..) => {
-                // Where every lane's guard holds, the vector of the guarded values; else lane by lane.
-                let (mut all, mut inside) = (Guard::default(), vec![]);
-                let (mut outside, mut same) = (vec![], true);
-                for e in &lanes {
-                    let Expr::Guarded(g, a, b) = e else { break };
-                    if let Expr::Guarded(g0, ..) = &first {
-                        same &= g0 == g;
-                    }
+            _ => {}
+        }
+        Expr::Vector(lanes)
+    }
+
+    /// Where every lane's guard holds, the vector of the guarded values; else lane by lane.
+    fn guarded_vector(lanes: Vec<Expr>) -> Expr {
+        let (mut all, mut same) = (Guard::default(), true);
+        let (mut inside, mut outside) = (vec![], vec![]);
+        for e in &lanes {
+            match e {
+                Expr::Guarded(g, a, b) => {
+                    same &= matches!(&lanes[0], Expr::Guarded(g0, ..) if g0 == g);
                     all = all.and(g);
                     inside.push((**a).clone());
                     outside.push((**b).clone());
                 }
-                if inside.len() == w {
-                    let otherwise = if same {
-                        Expr::vector(outside)
-                    } else {
-                        Expr::Vector(lanes)
-                    };
-                    return Expr::Guarded(all, Arc::new(Expr::vector(inside)), Arc::new(otherwise));
+                e => {
+                    same = false;
+                    inside.push(e.clone());
                 }
             }
-            _ => {}
         }
-        Expr::Vector(lanes)
+        let fast = Expr::vector(inside);
+        if matches!(fast, Expr::Vector(_)) && !same {
+            return Expr::Vector(lanes);
+        }
+        let slow = if same {
+            Expr::vector(outside)
+        } else {
+            Expr::Vector(lanes)
+        };
+        Expr::Guarded(all, Arc::new(fast), Arc::new(slow))
     }
 
     /// Calls `f` on this expression and all inside it, those in indices included.

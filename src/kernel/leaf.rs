@@ -359,11 +359,13 @@ impl Leaf<'_> {
                 let init = self.eval(init)?;
                 let acc = variable(&init, self.cx)?;
                 self.cx.begin();
-                let cond = self.scoped(&[acc.clone()], cond).and_then(|v| v.expr());
+                let cond = self
+                    .scoped(std::slice::from_ref(&acc), cond)
+                    .and_then(|v| v.expr());
                 let head = self.cx.end();
                 let cond = cond?;
                 self.cx.begin();
-                let stepped = self.step(&acc, &[acc.clone()], body);
+                let stepped = self.step(&acc, std::slice::from_ref(&acc), body);
                 let block = self.cx.end();
                 stepped?;
                 self.cx.emit(Stmt::While(head, cond, block))?;

@@ -91,8 +91,11 @@ impl Options {
             .min(self.device.max_item_sizes[0])
             .min(grid[0].div_ceil(wanted_groups))
             .max(1);
-        // The largest power of two, or a divisor that is not much smaller and needs no guard.
         let power = 1usize << most.ilog2();
+        if power >= 32 {
+            // Whole warps; the last group is guarded.
+            return power;
+        }
         (power / 2 + 1..=power)
             .rev()
             .find(|d| grid[0].is_multiple_of(*d))

@@ -184,7 +184,7 @@ fn asum_cpu(groups: u64, m: u64, u: u64, w: u64) -> Term {
     let v = Ty::vector(&c(w), &f32s()).unwrap();
     let each = m * u * w;
     let accumulators = seq(&[
-        term(Op::Replicate, &[u], &[v.clone()], &[]),
+        term(Op::Replicate, &[u], std::slice::from_ref(&v), &[]),
         term(Op::Splat, &[w], &[f32s()], &[]),
         lit(0.0),
     ]);
@@ -445,7 +445,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
                         &[
                             stage(t, kt),
                             seq(&[
-                                term(Op::Transpose, &[kt, t], &[s.clone()], &[]),
+                                term(Op::Transpose, &[kt, t], std::slice::from_ref(&s), &[]),
                                 stage(kt, t),
                             ]),
                         ],
@@ -455,8 +455,8 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
         ),
     ]);
     let zero = seq(&[
-        term(Op::Replicate, &[t], &[row.clone()], &[]),
-        term(Op::Replicate, &[t], &[s.clone()], &[]),
+        term(Op::Replicate, &[t], std::slice::from_ref(&row), &[]),
+        term(Op::Replicate, &[t], std::slice::from_ref(&s), &[]),
         lit(0.0),
     ]);
     let (ab, bb) = (arr(t, &tk), arr(kt, &row));
@@ -471,7 +471,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
         map(
             MapKind::Plain,
             n / t,
-            &term(Op::Transpose, &[t, k / kt], &[tk.clone()], &[]),
+            &term(Op::Transpose, &[t, k / kt], std::slice::from_ref(&tk), &[]),
         ),
         map(
             MapKind::Plain,
@@ -479,7 +479,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
             &map(
                 MapKind::Plain,
                 t,
-                &term(Op::Split, &[kt, k / kt], &[s.clone()], &[]),
+                &term(Op::Split, &[kt, k / kt], std::slice::from_ref(&s), &[]),
             ),
         ),
         term(Op::Split, &[t, n / t], &[arr(k, &s)], &[]),
@@ -490,13 +490,13 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
         map(
             MapKind::Plain,
             m / t,
-            &term(Op::Split, &[kt, k / kt], &[row.clone()], &[]),
+            &term(Op::Split, &[kt, k / kt], std::slice::from_ref(&row), &[]),
         ),
-        term(Op::Transpose, &[k, m / t], &[row.clone()], &[]),
+        term(Op::Transpose, &[k, m / t], std::slice::from_ref(&row), &[]),
         map(
             MapKind::Plain,
             k,
-            &term(Op::Split, &[t, m / t], &[s.clone()], &[]),
+            &term(Op::Split, &[t, m / t], std::slice::from_ref(&s), &[]),
         ),
         input("B", &arr(k, &arr(m, &s))),
     ]);
@@ -509,9 +509,9 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
                 map(
                     MapKind::Plain,
                     t,
-                    &term(Op::Join, &[t, m / t], &[s.clone()], &[]),
+                    &term(Op::Join, &[t, m / t], std::slice::from_ref(&s), &[]),
                 ),
-                term(Op::Transpose, &[m / t, t], &[row.clone()], &[]),
+                term(Op::Transpose, &[m / t, t], std::slice::from_ref(&row), &[]),
             ]),
         ),
         map(MapKind::Wrg(1), n / t, &map(MapKind::Wrg(0), m / t, &group)),
@@ -612,15 +612,25 @@ fn slit(x: f64) -> SExpr {
     SExpr::Lit(Lit::float(F32, x))
 }
 
-/// Applies a leaf to every element of `x`, alone and in vectors of 4.
-fn check_leaf(dom: ScalarType, cod: ScalarType, body: &SExpr, x: &Value, n: u64) {
-    let (d, k) = (Ty::Scalar(dom), Ty::Scalar(cod));
-    let f = leaf(&d, &k, body.clone());
+/// Applies leaves to every element of `x`, together, alone and in vectors of 4.
+fn check_leaves(dom: ScalarType, leaves: &[(ScalarType, SExpr)], x: &Value, n: u64) {
+    let d = Ty::Scalar(dom);
+    let ((t, e), rest) = leaves.split_last().unwrap();
+    let (cod, body) = rest
+        .iter()
+        .rev()
+        .fold((Ty::Scalar(*t), e.clone()), |(cod, body), (t, e)| {
+            (pairs(&Ty::Scalar(*t), &cod), SExpr::pair(e.clone(), body))
+        });
+    let f = leaf(&d, &cod, body.clone());
     let xs = input("x", &arr(n, &d));
-    check(&seq(&[map(MapKind::Glb(0), n, &f), xs.clone()]), &[("x", x.clone())]);
+    check(
+        &seq(&[map(MapKind::Glb(0), n, &f), xs.clone()]),
+        &[("x", x.clone())],
+    );
     if !body.has_loop() {
         let t = seq(&[
-            term(Op::AsScalar, &[4, n / 4], &[k], &[]),
+            term(Op::AsScalar, &[4, n / 4], &[cod], &[]),
             map(MapKind::Glb(0), n / 4, &vectorize(4, &f)),
             term(Op::AsVector, &[4, n / 4], &[d], &[]),
             xs,
@@ -634,22 +644,46 @@ fn float_leaves() {
     let x = || SExpr::Arg;
     let b = ScalarType::Bool;
     let positive = sop(ScalarOp::Gt, b, &[x(), slit(0.1)]);
-    let both = sop(ScalarOp::And, b, &[positive.clone(), sop(ScalarOp::Lt, b, &[x(), slit(0.3)])]);
+    let both = sop(
+        ScalarOp::And,
+        b,
+        &[positive.clone(), sop(ScalarOp::Lt, b, &[x(), slit(0.3)])],
+    );
     let root = sop(ScalarOp::Sqrt, F32, &[sop(ScalarOp::Abs, F32, &[x()])]);
     let dear = sop(ScalarOp::Exp, F32, &[sop(ScalarOp::Neg, F32, &[x()])]);
     let f32t = Ty::Scalar(F32);
     let bodies = [
-        SExpr::If(Arc::new(positive.clone()), Arc::new(x()), Arc::new(slit(-1.0))),
-        SExpr::If(Arc::new(both.clone()), Arc::new(dear.clone()), Arc::new(root.clone())),
+        SExpr::If(
+            Arc::new(positive.clone()),
+            Arc::new(x()),
+            Arc::new(slit(-1.0)),
+        ),
+        SExpr::If(
+            Arc::new(both.clone()),
+            Arc::new(dear.clone()),
+            Arc::new(root.clone()),
+        ),
         sop(ScalarOp::Select, F32, &[both, dear.clone(), root.clone()]),
         SExpr::Let(
             Arc::new(root),
-            Arc::new(sop(ScalarOp::Mul, F32, &[SExpr::Var(0, f32t.clone()), SExpr::Var(0, f32t.clone())])),
+            Arc::new(sop(
+                ScalarOp::Mul,
+                F32,
+                &[SExpr::Var(0, f32t.clone()), SExpr::Var(0, f32t.clone())],
+            )),
         ),
         sop(ScalarOp::Clamp, F32, &[dear, slit(0.8), slit(1.2)]),
         sop(ScalarOp::Sign, F32, &[x()]),
-        sop(ScalarOp::Sub, F32, &[x(), sop(ScalarOp::Sub, F32, &[slit(1.0), x()])]),
-        sop(ScalarOp::Max, F32, &[x(), SExpr::Lit(Lit::float(F32, f64::NEG_INFINITY))]),
+        sop(
+            ScalarOp::Sub,
+            F32,
+            &[x(), sop(ScalarOp::Sub, F32, &[slit(1.0), x()])],
+        ),
+        sop(
+            ScalarOp::Max,
+            F32,
+            &[x(), SExpr::Lit(Lit::float(F32, f64::NEG_INFINITY))],
+        ),
         // for i < 5 do acc * 0.5 + x
         SExpr::For(
             Arc::new(slit(1.0)),
@@ -657,25 +691,42 @@ fn float_leaves() {
             Arc::new(sop(
                 ScalarOp::Add,
                 F32,
-                &[sop(ScalarOp::Mul, F32, &[SExpr::Var(1, f32t.clone()), slit(0.5)]), x()],
+                &[
+                    sop(
+                        ScalarOp::Mul,
+                        F32,
+                        &[SExpr::Var(1, f32t.clone()), slit(0.5)],
+                    ),
+                    x(),
+                ],
             )),
         ),
         // while acc < 10 do acc * 2
         SExpr::While(
             Arc::new(sop(ScalarOp::Add, F32, &[x(), slit(1.0)])),
-            Arc::new(sop(ScalarOp::Lt, b, &[SExpr::Var(0, f32t.clone()), slit(10.0)])),
+            Arc::new(sop(
+                ScalarOp::Lt,
+                b,
+                &[SExpr::Var(0, f32t.clone()), slit(10.0)],
+            )),
             Arc::new(sop(ScalarOp::Mul, F32, &[SExpr::Var(0, f32t), slit(2.0)])),
         ),
     ];
-    for body in bodies {
-        check_leaf(F32, F32, &body, &floats(&[64]), 64);
-    }
-    check_leaf(F32, b, &positive, &floats(&[64]), 64);
+    let mut leaves: Vec<_> = bodies.into_iter().map(|e| (F32, e)).collect();
+    leaves.push((b, positive));
+    check_leaves(F32, &leaves, &floats(&[64]), 64);
+    leaves.retain(|(_, e)| !e.has_loop());
+    check_leaves(F32, &leaves, &floats(&[64]), 64);
     let scaled = sop(ScalarOp::Mul, F32, &[x(), slit(1e9)]);
-    for t in [I32, ScalarType::I8, ScalarType::U64, ScalarType::I64, ScalarType::F64] {
-        let body = sop(ScalarOp::Cast(t), t, std::slice::from_ref(&scaled));
-        check_leaf(F32, t, &body, &floats(&[64]), 64);
-    }
+    let kinds = [
+        I32,
+        ScalarType::I8,
+        ScalarType::U64,
+        ScalarType::I64,
+        ScalarType::F64,
+    ];
+    let cast = |t| (t, sop(ScalarOp::Cast(t), t, std::slice::from_ref(&scaled)));
+    check_leaves(F32, &kinds.map(cast), &floats(&[64]), 64);
 }
 
 #[test]
@@ -686,7 +737,11 @@ fn integer_leaves() {
         let v = Value::ints(t, &[64], &values);
         let k = |n| SExpr::Lit(Lit::int(t, n));
         let bodies = [
-            sop(ScalarOp::Mul, t, &[x(), sop(ScalarOp::Mul, t, &[x(), k(113)])]),
+            sop(
+                ScalarOp::Mul,
+                t,
+                &[x(), sop(ScalarOp::Mul, t, &[x(), k(113)])],
+            ),
             sop(ScalarOp::Sub, t, &[k(3), x()]),
             sop(ScalarOp::Div, t, &[x(), k(7)]),
             sop(ScalarOp::Rem, t, &[x(), k(7)]),
@@ -702,9 +757,7 @@ fn integer_leaves() {
                 Arc::new(x()),
             ),
         ];
-        for body in bodies {
-            check_leaf(t, t, &body, &v, 64);
-        }
+        check_leaves(t, &bodies.map(|e| (t, e)), &v, 64);
     }
 }
 
@@ -716,10 +769,17 @@ fn gathers_and_iotas() {
     let body = sop(
         ScalarOp::Add,
         F32,
-        &[SExpr::Arg.proj(false), sop(ScalarOp::Cast(F32), F32, &[SExpr::Arg.proj(true)])],
+        &[
+            SExpr::Arg.proj(false),
+            sop(ScalarOp::Cast(F32), F32, &[SExpr::Arg.proj(true)]),
+        ],
     );
     let f = seq(&[
-        map(MapKind::Glb(0), n, &leaf(&pairs(&f32s(), &ints), &f32s(), body)),
+        map(
+            MapKind::Glb(0),
+            n,
+            &leaf(&pairs(&f32s(), &ints), &f32s(), body),
+        ),
         term(Op::Zip, &[n], &[f32s(), ints.clone()], &[]),
         term(
             Op::Fork,
@@ -728,10 +788,12 @@ fn gathers_and_iotas() {
             &[
                 seq(&[
                     term(Op::Gather, &[30, n], &[f32s(), ints.clone()], &[]),
-                    term(Op::Fork, &[], &[], &[
-                        input("x", &arr(30, &f32s())),
-                        input("is", &arr(n, &ints)),
-                    ]),
+                    term(
+                        Op::Fork,
+                        &[],
+                        &[],
+                        &[input("x", &arr(30, &f32s())), input("is", &arr(n, &ints))],
+                    ),
                 ]),
                 term(Op::Iota, &[n], &[Ty::Unit, ints.clone()], &[]),
             ],
@@ -746,13 +808,17 @@ fn pairs_reduce_in_registers() {
     // (sum, max) of an array of pairs, and the accumulator read by both components.
     let p = pairs(&f32s(), &f32s());
     let (a, x) = (SExpr::Arg.proj(false), SExpr::Arg.proj(true));
-    let first = sop(ScalarOp::Add, F32, &[a.clone().proj(false), x.clone().proj(true)]);
+    let first = sop(
+        ScalarOp::Add,
+        F32,
+        &[a.clone().proj(false), x.clone().proj(true)],
+    );
     let second = sop(ScalarOp::Max, F32, &[a.proj(false), x.proj(false)]);
     let op = leaf(&pairs(&p, &p), &p, SExpr::pair(first, second));
     let zero = term(Op::Fork, &[], &[], &[lit(0.0), lit(-1.0)]);
     let f = seq(&[
         map(MapKind::Glb(0), 6, &reduce_seq(10, &op, &zero)),
-        term(Op::Split, &[10, 6], &[p.clone()], &[]),
+        term(Op::Split, &[10, 6], std::slice::from_ref(&p), &[]),
         input("x", &arr(60, &p)),
     ]);
     let v = Value::tuple([floats(&[60]), floats(&[60])]);
@@ -765,23 +831,40 @@ fn groups_smaller_and_larger_than_their_loops() {
     let n = 5000;
     let abs = op1(ScalarOp::Abs);
     let f = seq(&[
-        map(MapKind::Wrg(0), 2, &seq(&[
-            map(MapKind::Lcl(0), n / 100, &reduce_seq(100, &op2(ScalarOp::Add), &lit(0.0))),
-            term(Op::Split, &[100, n / 100], &[f32s()], &[]),
-            term(Op::Reverse, &[n], &[f32s()], &[]),
-            to(Space::Local, &map(MapKind::Lcl(0), n, &abs)),
-        ])),
+        map(
+            MapKind::Wrg(0),
+            2,
+            &seq(&[
+                map(
+                    MapKind::Lcl(0),
+                    n / 100,
+                    &reduce_seq(100, &op2(ScalarOp::Add), &lit(0.0)),
+                ),
+                term(Op::Split, &[100, n / 100], &[f32s()], &[]),
+                term(Op::Reverse, &[n], &[f32s()], &[]),
+                to(Space::Local, &map(MapKind::Lcl(0), n, &abs)),
+            ]),
+        ),
         input("x", &arr(2, &arr(n, &f32s()))),
     ]);
     let p = check(&f, &[("x", floats(&[2, n]))]);
-    assert_eq!(p.launches[0].local, [1000, 1, 1].map(|k| if k == 1000 { 1024 } else { k }));
+    assert_eq!(
+        p.launches[0].local,
+        [1000, 1, 1].map(|k| if k == 1000 { 1024 } else { k })
+    );
 }
 
 #[test]
 fn temporaries_are_reused() {
     let n = 64;
     let stage = map(MapKind::Glb(0), n, &op1(ScalarOp::Abs));
-    let f = seq(&[stage.clone(), stage.clone(), stage.clone(), stage, input("x", &arr(n, &f32s()))]);
+    let f = seq(&[
+        stage.clone(),
+        stage.clone(),
+        stage.clone(),
+        stage,
+        input("x", &arr(n, &f32s())),
+    ]);
     let p = check(&f, &[("x", floats(&[n]))]);
     assert_eq!((p.launches.len(), p.buffers.len()), (4, 4));
 }
