@@ -6,6 +6,7 @@
 mod barrier;
 mod dest;
 mod display;
+mod estimate;
 mod hazard;
 mod host;
 pub mod index;
@@ -22,6 +23,7 @@ mod tidy;
 pub mod verify;
 mod view;
 
+pub use estimate::{Prediction, estimate};
 pub use nest::check_nesting;
 
 use crate::calculus::size::SizeEnv;
