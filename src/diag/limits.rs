@@ -38,7 +38,7 @@ impl Default for Limits {
             nodes: 200_000,
             saturation_time: Some(Duration::from_secs(60)),
             nesting: 200,
-            skeletons_per_class: 20,
+            skeletons_per_class: 10,
             extraction_rounds: 12,
             assignments: 24,
             skeletons: 64,

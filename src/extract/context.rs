@@ -24,6 +24,8 @@ pub(super) struct Context {
     pub sink: bool,
     /// The caller has chosen the address space.
     placed: bool,
+    /// Inside the operator of a reduction into an array of registers.
+    pub registers: bool,
 }
 
 /// What an operator asks of its arguments' contexts.
@@ -40,7 +42,8 @@ fn bit(base: u16, d: u8) -> u16 {
 
 impl Context {
     /// The context of a whole program.
-    pub const PROGRAM: Context = Context { level: Level::Host, used: 0, sink: true, placed: false };
+    pub const PROGRAM: Context =
+        Context { level: Level::Host, used: 0, sink: true, placed: false, registers: false };
 
     /// The same place, for a value that is read again rather than stored.
     #[must_use]
@@ -58,7 +61,8 @@ impl Context {
     /// be unrolled; `array` whether it gives an array.
     pub fn enter(self, op: &Op, small: bool, array: bool) -> Verdict {
         use Verdict::{Inside, No};
-        let inside = |level, used| Inside(Context { level, used, sink: self.sink, placed: false });
+        let inside =
+            |level, used| Inside(Context { level, used, sink: self.sink, placed: false, ..self });
         match op {
             Op::Map(kind) => match (kind, self.level) {
                 (MapKind::Plain, _) => No,
@@ -73,14 +77,17 @@ impl Context {
                 {
                     inside(Level::Item, self.used | bit(3, *d))
                 }
-                // An intermediate array of a work-item lives in registers.
                 (MapKind::Seq, Level::Item) if self.sink => inside(Level::Item, self.used),
-                (MapKind::Unroll, Level::Item) if small => inside(Level::Item, self.used),
+                // An intermediate array of a work-item lives in registers: the accumulators of a
+                // reduction, and what is added to them. Other maps are fused.
+                (MapKind::Unroll, Level::Item) if small && (self.sink || self.registers) => {
+                    Inside(Context { registers: false, placed: false, ..self })
+                }
                 _ => No,
             },
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => {
                 // The operator's result is the accumulator, never the sink itself.
-                Inside(self.item().intermediate())
+                Inside(Context { registers: array, ..self.item().intermediate() })
             }
             Op::ToMem(Space::Local) if self.level == Level::Group && !self.sink && !self.placed => {
                 Inside(Context { placed: true, ..self })

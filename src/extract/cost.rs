@@ -40,7 +40,8 @@ pub(super) fn share(
             match kind {
                 MapKind::Plain => only(VIEW_NS),
                 MapKind::Seq => Share { own: target.loop_ns * n, times: n },
-                MapKind::Unroll => Share { own: 0.0, times: n },
+                // Its length will be chosen short.
+                MapKind::Unroll => Share { own: 0.0, times: n.min(8.0) },
                 MapKind::Glb(_) => Share {
                     own: target.launch_ns + n * target.item_ns,
                     times: (n / target.items).max(1.0),

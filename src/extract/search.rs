@@ -7,6 +7,7 @@ use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Limits;
+use crate::rules::can_unroll;
 use crate::saturate::{Data, EGraph, Node, Saturated};
 use egg::Id;
 use indexmap::{IndexMap, IndexSet};
@@ -27,6 +28,8 @@ struct Choice {
     /// Hash of the compute operators with their sizes, views left out.
     skeleton: u64,
     outline: Outline,
+    /// Whether a reduction is in it.
+    reduces: bool,
 }
 
 impl Choice {
@@ -38,7 +41,7 @@ impl Choice {
         if node.function() == Some(&Op::Transpose) {
             outline.features |= 32;
         }
-        Choice { node: node.clone(), args, cost, skeleton: 0, outline }
+        Choice { node: node.clone(), args, cost, skeleton: 0, outline, reduces: false }
     }
 }
 
@@ -51,8 +54,6 @@ struct Outline {
     features: u8,
     /// Launches, up to 3.
     kernels: u8,
-    /// Deepest nesting of reductions, up to 3.
-    reductions: u8,
 }
 
 impl Outline {
@@ -61,7 +62,6 @@ impl Outline {
         for c in chosen {
             out.features |= c.outline.features;
             out.kernels = (out.kernels + c.outline.kernels).min(3);
-            out.reductions = out.reductions.max(c.outline.reductions);
         }
         match op {
             Op::Map(MapKind::Glb(_)) => (out.features, out.kernels) = (out.features | 1, 1),
@@ -69,12 +69,7 @@ impl Outline {
             Op::Map(MapKind::Lcl(_)) => out.features |= 4,
             Op::Vectorize => out.features |= 8,
             Op::Map(MapKind::Unroll) => out.features |= 16,
-            Op::Reduce(_) => {
-                out.reductions = (out.reductions + 1).min(3);
-                if at.level == Level::Host {
-                    out.kernels = (out.kernels + 1).min(3);
-                }
-            }
+            Op::Reduce(_) if at.level == Level::Host => out.kernels = (out.kernels + 1).min(3),
             _ => {}
         }
         out
@@ -102,6 +97,9 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
     out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     out
 }
+
+/// Pairs of choices that one e-node with two arguments is given.
+const PAIRS: usize = 256;
 
 type Key = (Id, Context);
 
@@ -281,7 +279,8 @@ impl Search<'_> {
         for node in &egraph[class].nodes {
             self.choices(node, class, at, &mut found);
         }
-        let keep = if key == self.root { self.keep } else { self.beam };
+        // What stands outside kernels decides most and is combined least.
+        let keep = if at.level == Level::Host { self.keep } else { self.beam };
         Rc::new(diverse(found.into_values().collect(), keep))
     }
 
@@ -319,13 +318,14 @@ impl Search<'_> {
                 let lanes = matches!(sizes.first().and_then(Size::as_sym), Some(Sym::Width(_)));
                 match op {
                     Op::Reduce(ReduceKind::Seq) if lanes => return,
-                    Op::Reduce(ReduceKind::Unroll) if !lanes && (self.value)(&sizes[0]) > 16.0 => {
+                    Op::Reduce(ReduceKind::Unroll) if !sizes.first().is_some_and(can_unroll) => {
                         return;
                     }
                     _ => {}
                 }
-                let small = self.sizes(node).first().is_some_and(|n| (self.value)(n) <= 16.0);
-                match at.enter(op, small, matches!(result, Ty::Array(..))) {
+                let small = sizes.first().is_some_and(can_unroll);
+                let array = matches!(result, Ty::Array(..));
+                match at.enter(op, small, array) {
                     Verdict::No => return,
                     Verdict::Inside(inner) => args.iter().map(|a| self.best((*a, inner))).collect(),
                 }
@@ -344,7 +344,15 @@ impl Search<'_> {
             },
             _ => 0.0,
         };
+        let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
+        let staged = matches!(op, Op::Map(MapKind::Lcl(_))) && !at.sink;
         let mut combine = |chosen: Vec<Rc<Choice>>| {
+            let reduces = matches!(op, Op::Reduce(_)) || chosen.iter().any(|c| c.reduces);
+            // Local memory passes partial results on; what is only mapped is fused instead. And
+            // what goes into registers side by side is no further reduction.
+            if (staged && !reduces) || (in_registers && reduces) {
+                return;
+            }
             let mut cost = share.own + share.times * chosen.iter().map(|c| c.cost).sum::<f64>();
             if op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {
                 cost += passed;
@@ -364,7 +372,8 @@ impl Search<'_> {
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
             if found.get(&skeleton).is_none_or(|b| cost < b.cost) {
                 let outline = Outline::of(&op, at, &chosen);
-                let choice = Choice { node: node.clone(), args: chosen, cost, skeleton, outline };
+                let choice =
+                    Choice { node: node.clone(), args: chosen, cost, skeleton, outline, reduces };
                 found.insert(skeleton, Rc::new(choice));
             }
         };
@@ -372,7 +381,9 @@ impl Search<'_> {
             [] => combine(vec![]),
             [a] => a.iter().for_each(|x| combine(vec![x.clone()])),
             [a, b] => {
-                for x in a.iter() {
+                // Two long lists are both cut: few of their pairs could be kept.
+                let most = (PAIRS / b.len()).max(4);
+                for x in a.iter().take(most) {
                     for y in b.iter() {
                         combine(vec![x.clone(), y.clone()]);
                     }

@@ -123,7 +123,8 @@ fn nominal_size(s: &Size, env: &SizeEnv, units: u64, gpu: bool, width: u64) -> f
                 let n = nominal_size(of, env, units, gpu, width);
                 let chunks = units as f64 * if gpu { 8.0 } else { 4.0 };
                 match of.level() {
-                    0 => (n / chunks).max(1.0),
+                    // A chunk for a group where there is enough to share out, else work-items of one.
+                    0 => (n / chunks).max(if gpu { n.min(256.0) } else { 1.0 }),
                     _ if gpu => n.clamp(1.0, 256.0),
                     _ => n.clamp(1.0, 4.0),
                 }

@@ -113,6 +113,21 @@ pub fn can_tile(n: &Size, levels: usize) -> bool {
         && n.as_constant().is_none_or(|c| c > 1)
 }
 
+/// Whether a loop of that length can be short: a vector width, a tile, a size made of inner tiles
+/// alone (their values are chosen so), or a small number.
+pub fn can_unroll(n: &Size) -> bool {
+    match n.as_constant() {
+        Some(c) => c <= 16,
+        None => match n.as_sym() {
+            Some(Sym::Width(_) | Sym::Tile(_)) => true,
+            _ => {
+                n.level() >= 2
+                    && n.factors().all(|(s, _)| !matches!(s, Sym::Dim(_) | Sym::Round(_)))
+            }
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

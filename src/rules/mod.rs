@@ -5,7 +5,7 @@ mod file;
 mod rule;
 mod set;
 
-pub use condition::{Condition, LetSize, SizeMaker, can_tile, round_up};
+pub use condition::{Condition, LetSize, SizeMaker, can_tile, can_unroll, round_up};
 pub use rule::{Law, Rule};
 pub use set::RuleSet;
 

@@ -10,7 +10,7 @@ use super::language::{Node, NodeOp};
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{Op, ReduceKind, Term};
 use crate::calculus::ty::{FnTy, Ty};
-use crate::rules::{Condition, LetSize, Rule, can_tile};
+use crate::rules::{Condition, LetSize, Rule, can_tile, can_unroll};
 use egg::{Applier, ENodeOrVar, Id, Pattern, PatternAst, Rewrite, Subst, Symbol, Var};
 use indexmap::IndexMap;
 use std::str::FromStr;
@@ -349,27 +349,13 @@ impl Action {
             }
             Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
             Condition::Differ(n, m) => b.size(n) != b.size(m),
-            Condition::Small(n) => is_small(&b.size(n)),
+            Condition::Small(n) => can_unroll(&b.size(n)),
             Condition::Commutative(f) => facts(f).commutative,
             Condition::Vectorisable(f) => facts(f).vectorisable,
             Condition::Computes(f) => !facts(f).view,
             Condition::Scalar(a) => ty(a).is_some_and(Ty::is_scalar),
             Condition::Element(a) => ty(a).is_some_and(Ty::is_element),
         }
-    }
-}
-
-/// A vector width, a size made of inner tiles alone (which may be chosen small), or a small number.
-fn is_small(n: &Size) -> bool {
-    match n.as_constant() {
-        Some(c) => c <= 16,
-        None => match n.as_sym() {
-            Some(Sym::Width(_) | Sym::Tile(_)) => true,
-            _ => {
-                n.level() >= 2
-                    && n.factors().all(|(s, _)| !matches!(s, Sym::Dim(_) | Sym::Round(_)))
-            }
-        },
     }
 }
 
