@@ -1,4 +1,8 @@
-//! The facade: one call for each thing a person does.
-
 pub mod generate;
+pub mod inputs;
+mod memory;
 pub mod npy;
+mod program;
+mod rules;
+pub use program::{Program, Sizes};
+pub use rules::{Float, read, rule_set};
