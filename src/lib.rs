@@ -3,6 +3,7 @@ pub mod calculus;
 pub mod device;
 pub mod diag;
 pub mod extract;
+pub mod kernel;
 pub mod lang;
 pub mod opencl;
 pub mod rules;

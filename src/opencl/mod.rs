@@ -2,5 +2,6 @@
 
 pub mod host;
 pub mod plan;
+pub mod print;
 pub mod runtime;
 pub mod yardstick;

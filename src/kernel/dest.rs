@@ -1,0 +1,369 @@
+//! Destinations: where a value goes. The inverse of a view rewrites a destination, so that a stage
+//! stores its result in its final place.
+
+use super::index::{Facts, Guard, Index};
+use super::ir::{ElemTy, Mem, Reg};
+use super::view::{Shape, Slot, Step, Views, advance, chunk, stop};
+use crate::calculus::term::{MapKind, Op, Term};
+use crate::diag::Code;
+use std::rc::Rc;
+
+type At = dyn Fn(&Index) -> Step<Dest>;
+
+/// An array of destinations as a function of its index.
+#[derive(Clone)]
+pub struct ArrayDest {
+    at: Rc<At>,
+}
+
+/// Where a value goes.
+#[derive(Clone)]
+pub enum Dest {
+    /// Nowhere: the value is not wanted.
+    Nowhere,
+    /// Consecutive scalars of a memory.
+    Mem(Mem, ElemTy, Index),
+    /// A register.
+    Reg(Reg),
+    /// Two components.
+    Pair(Rc<Dest>, Rc<Dest>),
+    /// An array.
+    Array(ArrayDest),
+    /// Only where the guard holds.
+    Guarded(Guard, Rc<Dest>),
+    /// A vector, lane by lane.
+    Lanes(Vec<Dest>),
+    /// The first where the guard holds, else the second.
+    Either(Guard, Rc<Dest>, Rc<Dest>),
+}
+
+impl Dest {
+    /// An array.
+    pub fn array(at: impl Fn(&Index) -> Step<Dest> + 'static) -> Dest {
+        Dest::Array(ArrayDest { at: Rc::new(at) })
+    }
+
+    fn pair(a: Dest, b: Dest) -> Dest {
+        Dest::Pair(Rc::new(a), Rc::new(b))
+    }
+
+    fn guarded(g: Guard, d: Dest) -> Dest {
+        match Facts::default().decide(&g) {
+            Some(true) => d,
+            Some(false) => Dest::Nowhere,
+            None => Dest::Guarded(g, Rc::new(d)),
+        }
+    }
+
+    /// Element `i` of an array.
+    pub fn at(&self, i: &Index) -> Step<Dest> {
+        match self {
+            Dest::Nowhere => Ok(Dest::Nowhere),
+            Dest::Array(a) => (a.at)(i),
+            Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.at(i)?)),
+            _ => stop(
+                Code::Internal,
+                "code generation expected an array to store to",
+            ),
+        }
+    }
+
+    /// One component.
+    pub fn component(&self, second: bool) -> Step<Dest> {
+        match self {
+            Dest::Nowhere => Ok(Dest::Nowhere),
+            Dest::Pair(a, b) => Ok((**if second { b } else { a }).clone()),
+            Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.component(second)?)),
+            _ => stop(
+                Code::Internal,
+                "code generation expected a pair to store to",
+            ),
+        }
+    }
+
+    fn lane(&self, k: &Index) -> Step<Dest> {
+        match self {
+            Dest::Nowhere => Ok(Dest::Nowhere),
+            Dest::Mem(m, t, i) => Ok(Dest::Mem(*m, ElemTy::scalar(t.scalar), i.add(k))),
+            Dest::Pair(a, b) => Ok(Dest::pair(a.lane(k)?, b.lane(k)?)),
+            Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.lane(k)?)),
+            Dest::Reg(_) | Dest::Array(_) | Dest::Lanes(_) | Dest::Either(..) => stop(
+                Code::KernelLimit,
+                "single lanes of a vector in registers cannot be stored to",
+            ),
+        }
+    }
+
+    /// A vector whose lanes go to these.
+    fn of_lanes(lanes: Vec<Dest>) -> Step<Dest> {
+        let Some(first) = lanes.first() else {
+            return Ok(Dest::Nowhere);
+        };
+        if lanes.iter().any(|d| matches!(d, Dest::Guarded(..))) {
+            return Dest::guarded_lanes(lanes);
+        }
+        match first {
+            Dest::Pair(..) => {
+                let side = |second| {
+                    Dest::of_lanes(
+                        lanes
+                            .iter()
+                            .map(|d| d.component(second))
+                            .collect::<Step<Vec<_>>>()?,
+                    )
+                };
+                return Ok(Dest::pair(side(false)?, side(true)?));
+            }
+            Dest::Mem(mem, t, start) => {
+                let consecutive = lanes.iter().zip(0i64..).all(|(d, k)| match d {
+                    Dest::Mem(m, _, i) => m == mem && *i == start.plus(k),
+                    _ => false,
+                });
+                if consecutive {
+                    let ty = ElemTy {
+                        width: lanes.len(),
+                        ..*t
+                    };
+                    return Ok(Dest::Mem(*mem, ty, start.clone()));
+                }
+            }
+            Dest::Nowhere
+            | Dest::Reg(_)
+            | Dest::Array(_)
+            | Dest::Guarded(..)
+            | Dest::Lanes(_)
+            | Dest::Either(..) => {}
+        }
+        Ok(Dest::Lanes(lanes))
+    }
+
+    /// Where every lane's guard holds, one vector; else lane by lane, where any holds.
+    fn guarded_lanes(lanes: Vec<Dest>) -> Step<Dest> {
+        let (mut all, mut any) = (Guard::default(), None::<Option<Guard>>);
+        let mut inside = vec![];
+        for d in &lanes {
+            match d {
+                Dest::Guarded(g, d) => {
+                    all = all.and(g);
+                    any = Some(match any {
+                        None => Some(g.clone()),
+                        Some(weakest) => weakest.and_then(|w| w.or(g)),
+                    });
+                    inside.push((**d).clone());
+                }
+                // Some lane is always stored.
+                d => {
+                    any = Some(None);
+                    inside.push(d.clone());
+                }
+            }
+        }
+        let fast = Rc::new(Dest::of_lanes(inside)?);
+        Ok(match any.flatten() {
+            Some(any) if any == all => Dest::Guarded(all, fast),
+            Some(any) => {
+                let slow = Rc::new(Dest::Lanes(lanes));
+                Dest::Guarded(any, Rc::new(Dest::Either(all, fast, slow)))
+            }
+            None => Dest::Either(all, fast, Rc::new(Dest::Lanes(lanes))),
+        })
+    }
+
+    /// The memory that starts at these slots.
+    pub fn of_slots(shape: &Shape, slots: &[Slot]) -> Step<Dest> {
+        Ok(match shape {
+            Shape::Unit => Dest::Nowhere,
+            Shape::Elem(t) => match slots {
+                [s] => Dest::Mem(s.mem, *t, s.index.clone()),
+                _ => return stop(Code::Internal, "a destination without its memory"),
+            },
+            Shape::Pair(a, b) => {
+                let (x, y) = slots.split_at(a.components().len().min(slots.len()));
+                Dest::pair(Dest::of_slots(a, x)?, Dest::of_slots(b, y)?)
+            }
+            Shape::Array(_, t) => {
+                let (t, slots) = ((**t).clone(), slots.to_vec());
+                Dest::array(move |i| Dest::of_slots(&t, &advance(&t, &slots, i)))
+            }
+        })
+    }
+
+    /// These registers, in the order of the scalars of the shape.
+    pub fn of_regs(shape: &Shape, regs: &[Reg]) -> Step<Dest> {
+        Ok(match shape {
+            Shape::Unit => Dest::Nowhere,
+            Shape::Elem(_) => match regs {
+                [r] => Dest::Reg(r.clone()),
+                _ => return stop(Code::Internal, "a destination without its register"),
+            },
+            Shape::Pair(a, b) => {
+                let k = usize::try_from(a.elems()).unwrap_or(0);
+                let (x, y) = regs.split_at(k.min(regs.len()));
+                Dest::pair(Dest::of_regs(a, x)?, Dest::of_regs(b, y)?)
+            }
+            Shape::Array(_, t) => {
+                let (t, regs) = ((**t).clone(), regs.to_vec());
+                let each = usize::try_from(t.elems()).unwrap_or(usize::MAX);
+                Dest::array(move |i| Dest::of_regs(&t, chunk(&regs, each, i)?))
+            }
+        })
+    }
+}
+
+/// Whether [`inverse`] knows the term.
+pub fn is_invertible(t: &Term) -> bool {
+    match t.op() {
+        Op::Id
+        | Op::Fst
+        | Op::Snd
+        | Op::Zip
+        | Op::Unzip
+        | Op::Split
+        | Op::Join
+        | Op::Transpose
+        | Op::AsVector
+        | Op::AsScalar
+        | Op::Stride
+        | Op::Reorder
+        | Op::Take
+        | Op::Drop
+        | Op::Concat
+        | Op::Reverse
+        | Op::Rotate
+        | Op::The
+        | Op::Wrap => true,
+        Op::Compose | Op::Bimap | Op::Map(MapKind::Plain) => t.args().iter().all(is_invertible),
+        Op::Fork
+        | Op::Bang
+        | Op::Input(_)
+        | Op::Lit(_)
+        | Op::SizeValue(_)
+        | Op::Scalar(_)
+        | Op::Cond
+        | Op::Map(_)
+        | Op::Reduce(_)
+        | Op::ReducePart
+        | Op::Scan(_)
+        | Op::Cross
+        | Op::Distl
+        | Op::Distr
+        | Op::Vectorize
+        | Op::Splat
+        | Op::ToMem(_)
+        | Op::PadTo
+        | Op::PadLast
+        | Op::Slide
+        | Op::Pad(_)
+        | Op::Gather
+        | Op::Scatter
+        | Op::Histogram
+        | Op::Iota
+        | Op::Replicate
+        | Op::Index => false,
+    }
+}
+
+/// Where the argument of an invertible view goes, given where its result goes.
+pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
+    let n = |k: usize| match t.sizes().get(k) {
+        Some(s) => views.size(s),
+        None => stop(Code::Internal, "a view without its size"),
+    };
+    let d = d.clone();
+    Ok(match t.op() {
+        Op::Id | Op::Reorder => d,
+        Op::Compose => inverse(views, &t.args()[1], &inverse(views, &t.args()[0], &d)?)?,
+        Op::Bimap => Dest::pair(
+            inverse(views, &t.args()[0], &d.component(false)?)?,
+            inverse(views, &t.args()[1], &d.component(true)?)?,
+        ),
+        Op::Map(_) => {
+            let (views, f) = (views.clone(), t.args()[0].clone());
+            Dest::array(move |i| inverse(&views, &f, &d.at(i)?))
+        }
+        Op::Fst => Dest::pair(d, Dest::Nowhere),
+        Op::Snd => Dest::pair(Dest::Nowhere, d),
+        Op::Zip => {
+            let (a, b) = (d.clone(), d);
+            Dest::pair(
+                Dest::array(move |i| a.at(i)?.component(false)),
+                Dest::array(move |i| b.at(i)?.component(true)),
+            )
+        }
+        Op::Unzip => {
+            let (a, b) = (d.component(false)?, d.component(true)?);
+            Dest::array(move |i| Ok(Dest::pair(a.at(i)?, b.at(i)?)))
+        }
+        Op::Split => {
+            let k = n(0)?;
+            Dest::array(move |i| {
+                let (q, r) = i.div_mod(k);
+                d.at(&q)?.at(&r)
+            })
+        }
+        Op::Join => {
+            let k = n(0)?;
+            Dest::array(move |i| {
+                let (d, start) = (d.clone(), i.times(k));
+                Ok(Dest::array(move |j| d.at(&start.add(j))))
+            })
+        }
+        Op::Transpose => Dest::array(move |i| {
+            let (d, i) = (d.clone(), i.clone());
+            Ok(Dest::array(move |j| d.at(j)?.at(&i)))
+        }),
+        Op::AsScalar => {
+            let w = n(0)?;
+            Dest::array(move |i| {
+                let lanes = (0..w)
+                    .map(|l| d.at(&i.times(w).plus(l)))
+                    .collect::<Step<Vec<_>>>()?;
+                Dest::of_lanes(lanes)
+            })
+        }
+        Op::AsVector => {
+            let w = n(0)?;
+            Dest::array(move |i| {
+                let (q, r) = i.div_mod(w);
+                d.at(&q)?.lane(&r)
+            })
+        }
+        Op::Stride => {
+            let (s, m) = (n(0)?, n(1)?);
+            Dest::array(move |i| {
+                let (q, r) = i.div_mod(s);
+                d.at(&r.times(m).add(&q))
+            })
+        }
+        Op::Take => {
+            let k = n(0)?;
+            Dest::array(move |i| Ok(Dest::guarded(Guard::less(i, &k.into()), d.at(i)?)))
+        }
+        Op::Drop => {
+            let skip = n(1)? - n(0)?;
+            Dest::array(move |i| {
+                let j = i.plus(-skip);
+                Ok(Dest::guarded(Guard::not_negative(&j), d.at(&j)?))
+            })
+        }
+        Op::Concat => {
+            let (first, e) = (n(0)?, d.clone());
+            Dest::pair(
+                Dest::array(move |i| d.at(i)),
+                Dest::array(move |i| e.at(&i.plus(first))),
+            )
+        }
+        Op::Reverse => {
+            let len = n(0)?;
+            Dest::array(move |i| d.at(&i.times(-1).plus(len - 1)))
+        }
+        Op::Rotate => {
+            let len = n(1)?;
+            let k = n(0)?.rem_euclid(len.max(1));
+            Dest::array(move |i| d.at(&i.plus(len - k).rem(len)))
+        }
+        Op::The => Dest::array(move |_| Ok(d.clone())),
+        Op::Wrap => d.at(&Index::from(0))?,
+        op => return stop(Code::Internal, format!("{op:?} has no inverse")),
+    })
+}

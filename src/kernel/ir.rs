@@ -1,0 +1,427 @@
+//! The kernel IR: structured control flow over registers, buffers and index expressions.
+//!
+//! Parallel loops stay loops here ([`LoopKind`]); how work-items are numbered is decided when the
+//! code is printed. All sizes are numbers.
+
+use super::index::{Guard, Index, Var};
+use crate::calculus::scalar::Lit;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use std::sync::Arc;
+
+/// What one register or one memory access holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ElemTy {
+    /// Of each lane.
+    pub scalar: ScalarType,
+    /// Lanes; 1 for a scalar.
+    pub width: usize,
+}
+
+impl ElemTy {
+    /// One lane.
+    pub fn scalar(scalar: ScalarType) -> ElemTy {
+        ElemTy { scalar, width: 1 }
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(self) -> usize {
+        self.scalar.bytes() * self.width
+    }
+}
+
+/// A memory: an index into the program's buffers or the kernel's arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Mem {
+    /// [`Program::buffers`].
+    Global(usize),
+    /// [`Kernel::locals`].
+    Local(usize),
+    /// [`Kernel::privates`].
+    Private(usize),
+}
+
+/// A private variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reg {
+    /// Unique within a program.
+    pub id: u32,
+    /// How it is printed.
+    pub name: Arc<str>,
+    /// What it holds.
+    pub ty: ElemTy,
+}
+
+/// A value. Without side effects; loads see memory as it is when the statement runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Expr {
+    /// A constant.
+    Lit(Lit),
+    /// A scalar argument: index into [`Program::scalars`].
+    Arg(usize, ScalarType),
+    /// A private variable.
+    Reg(Reg),
+    /// An index as a value.
+    Index(Index, ScalarType),
+    /// So many consecutive elements; the index counts scalars.
+    Load(Mem, ElemTy, Index),
+    /// An operation with its result type; operands have one width.
+    Op(ScalarOp, ElemTy, Vec<Expr>),
+    /// Condition, then, else; either side may be evaluated in vain.
+    If(Arc<Expr>, Arc<Expr>, Arc<Expr>),
+    /// The first where the guard holds, else the second; lazy.
+    Guarded(Guard, Arc<Expr>, Arc<Expr>),
+    /// A scalar in every lane.
+    Splat(Arc<Expr>, usize),
+    /// A vector of these lanes.
+    Vector(Vec<Expr>),
+    /// One lane of a vector.
+    Lane(Arc<Expr>, usize),
+}
+
+/// How a loop runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LoopKind {
+    /// In one work-item.
+    Seq,
+    /// One iteration for each work-item.
+    Glb(u8),
+    /// One iteration for each work-group.
+    Wrg(u8),
+    /// One iteration for each work-item of the group.
+    Lcl(u8),
+}
+
+/// Statements in order.
+pub type Block = Vec<Stmt>;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stmt {
+    /// Declares a register, with its first value.
+    Decl(Reg, Option<Expr>),
+    /// Gives a register a new value.
+    Set(Reg, Expr),
+    /// Stores as many consecutive elements as the value has lanes; the index counts scalars.
+    Store(Mem, Index, Expr),
+    /// A counted loop from the first index to the second, excluded.
+    Loop {
+        /// How it runs.
+        kind: LoopKind,
+        /// The counter; its range covers the loop's.
+        var: Var,
+        /// First value.
+        lo: Index,
+        /// Excluded bound.
+        hi: Index,
+        /// What is repeated.
+        body: Block,
+    },
+    /// A condition on indices.
+    If(Guard, Block, Block),
+    /// A condition on data.
+    Branch(Expr, Block, Block),
+    /// Runs `head`, then `body` while the condition holds, and again.
+    While(Block, Expr, Block),
+    /// In work-group context: by one work-item alone.
+    Once(Block),
+    /// All work-items of the group meet.
+    Barrier {
+        /// Orders local memory.
+        local: bool,
+        /// Orders global memory.
+        global: bool,
+    },
+}
+
+/// A statically sized array of scalars.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemArray {
+    /// How it is printed.
+    pub name: Arc<str>,
+    /// Element type.
+    pub scalar: ScalarType,
+    /// Number of scalars.
+    pub len: usize,
+}
+
+/// One kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Function name.
+    pub name: String,
+    /// Work-items in each dimension; a multiple of `group`.
+    pub global: [usize; 3],
+    /// Work-group size.
+    pub group: [usize; 3],
+    /// Arrays of the work-group.
+    pub locals: Vec<MemArray>,
+    /// Arrays of each work-item that did not become registers.
+    pub privates: Vec<MemArray>,
+    /// The code.
+    pub body: Block,
+}
+
+/// Where a global buffer's contents come from or go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BufferRole {
+    /// Component `.1` of the entry's parameter `.0` (tuples flattened).
+    Input(Arc<str>, usize),
+    /// Between kernels.
+    Temp,
+    /// Component of the result (tuples flattened).
+    Output(usize),
+}
+
+/// A global buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Name, element type, number of scalars.
+    pub array: MemArray,
+    /// What it is for.
+    pub role: BufferRole,
+}
+
+/// A scalar argument: a component of a parameter (tuples flattened).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalarArg {
+    /// The entry's parameter.
+    pub param: Arc<str>,
+    /// Which component.
+    pub component: usize,
+    /// How it is printed.
+    pub name: Arc<str>,
+    /// Its type.
+    pub scalar: ScalarType,
+}
+
+/// Kernels in the order in which they run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Global buffers.
+    pub buffers: Vec<Buffer>,
+    /// Scalar arguments.
+    pub scalars: Vec<ScalarArg>,
+    /// The kernels.
+    pub kernels: Vec<Kernel>,
+    /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
+    pub relaxed: bool,
+}
+
+impl Kernel {
+    /// Bytes of local memory of one work-group.
+    pub fn local_bytes(&self) -> usize {
+        self.locals
+            .iter()
+            .map(|a| a.len.saturating_mul(a.scalar.bytes()))
+            .fold(0, usize::saturating_add)
+    }
+
+    /// The array behind a memory.
+    pub fn array<'a>(&'a self, program: &'a Program, mem: Mem) -> Option<&'a MemArray> {
+        match mem {
+            Mem::Global(i) => program.buffers.get(i).map(|b| &b.array),
+            Mem::Local(i) => self.locals.get(i),
+            Mem::Private(i) => self.privates.get(i),
+        }
+    }
+}
+
+impl Expr {
+    /// Its type.
+    pub fn ty(&self) -> ElemTy {
+        match self {
+            Expr::Lit(l) => ElemTy::scalar(l.ty),
+            Expr::Arg(_, t) | Expr::Index(_, t) => ElemTy::scalar(*t),
+            Expr::Reg(r) => r.ty,
+            Expr::Load(_, t, _) | Expr::Op(_, t, _) => *t,
+            Expr::If(_, a, _) | Expr::Guarded(_, a, _) => a.ty(),
+            Expr::Splat(e, w) => ElemTy {
+                width: *w,
+                ..e.ty()
+            },
+            Expr::Vector(es) => ElemTy {
+                width: es.len(),
+                scalar: es.first().map_or(ScalarType::F32, |e| e.ty().scalar),
+            },
+            Expr::Lane(e, _) => ElemTy::scalar(e.ty().scalar),
+        }
+    }
+
+    /// Whether evaluating it twice costs nothing: a constant, argument or register.
+    pub fn is_trivial(&self) -> bool {
+        match self {
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => true,
+            Expr::Index(i, _) => !i.has_data() && !i.has_division(),
+            Expr::Lane(e, _) | Expr::Splat(e, _) => e.is_trivial(),
+            Expr::Load(..) | Expr::Op(..) | Expr::If(..) | Expr::Guarded(..) | Expr::Vector(_) => {
+                false
+            }
+        }
+    }
+
+    /// The expression in `w` lanes.
+    #[must_use]
+    pub fn widen(self, w: usize) -> Expr {
+        if self.ty().width == w {
+            self
+        } else {
+            Expr::Splat(Arc::new(self), w)
+        }
+    }
+
+    /// Lane `k`, simplified.
+    #[must_use]
+    pub fn lane(&self, k: usize) -> Expr {
+        match self {
+            Expr::Load(m, t, i) => Expr::Load(
+                *m,
+                ElemTy::scalar(t.scalar),
+                i.plus(i64::try_from(k).unwrap_or(0)),
+            ),
+            Expr::Splat(e, _) => (**e).clone(),
+            Expr::Vector(es) => es.get(k).cloned().unwrap_or_else(|| self.clone()),
+            Expr::Guarded(g, a, b) => {
+                Expr::Guarded(g.clone(), Arc::new(a.lane(k)), Arc::new(b.lane(k)))
+            }
+            e if e.ty().width == 1 => e.clone(),
+            e => Expr::Lane(Arc::new(e.clone()), k),
+        }
+    }
+
+    /// The vector of these lanes: one load, a splat, the vector they are taken from, or a construction.
+    pub fn vector(lanes: Vec<Expr>) -> Expr {
+        let w = lanes.len();
+        let Some(first) = lanes.first().cloned() else {
+            return Expr::Vector(lanes);
+        };
+        if w == 1 {
+            return first;
+        }
+        if lanes.iter().all(|e| *e == first) {
+            return Expr::Splat(Arc::new(first), w);
+        }
+        if lanes.iter().any(|e| matches!(e, Expr::Guarded(..))) {
+            return Expr::guarded_vector(lanes);
+        }
+        match &first {
+            Expr::Load(mem, ty, start) => {
+                let consecutive = lanes.iter().zip(0i64..).all(|(e, k)| match e {
+                    Expr::Load(m, _, i) => m == mem && *i == start.plus(k),
+                    _ => false,
+                });
+                if consecutive {
+                    let ty = ElemTy { width: w, ..*ty };
+                    return Expr::Load(*mem, ty, start.clone());
+                }
+            }
+            Expr::Lane(v, 0) if v.ty().width == w => {
+                let whole = lanes.iter().enumerate().all(|(k, e)| match e {
+                    Expr::Lane(u, j) => u == v && *j == k,
+                    _ => false,
+                });
+                if whole {
+                    return (**v).clone();
+                }
+            }
+            _ => {}
+        }
+        Expr::Vector(lanes)
+    }
+
+    /// Where every lane's guard holds, the vector of the guarded values; else lane by lane.
+    fn guarded_vector(lanes: Vec<Expr>) -> Expr {
+        let (mut all, mut same) = (Guard::default(), true);
+        let (mut inside, mut outside) = (vec![], vec![]);
+        for e in &lanes {
+            match e {
+                Expr::Guarded(g, a, b) => {
+                    same &= matches!(&lanes[0], Expr::Guarded(g0, ..) if g0 == g);
+                    all = all.and(g);
+                    inside.push((**a).clone());
+                    outside.push((**b).clone());
+                }
+                e => {
+                    same = false;
+                    inside.push(e.clone());
+                }
+            }
+        }
+        let fast = Expr::vector(inside);
+        if matches!(fast, Expr::Vector(_)) && !same {
+            return Expr::Vector(lanes);
+        }
+        let slow = if same {
+            Expr::vector(outside)
+        } else {
+            Expr::Vector(lanes)
+        };
+        Expr::Guarded(all, Arc::new(fast), Arc::new(slow))
+    }
+
+    /// Calls `f` on this expression and all inside it, those in indices included.
+    pub fn visit(&self, f: &mut dyn FnMut(&Expr)) {
+        f(self);
+        match self {
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
+            Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| e.visit(f)),
+            Expr::Op(_, _, es) | Expr::Vector(es) => es.iter().for_each(|e| e.visit(f)),
+            Expr::If(c, a, b) => {
+                c.visit(f);
+                a.visit(f);
+                b.visit(f);
+            }
+            Expr::Guarded(g, a, b) => {
+                for i in &g.0 {
+                    i.visit_data(&mut |e| e.visit(f));
+                }
+                a.visit(f);
+                b.visit(f);
+            }
+            Expr::Splat(e, _) | Expr::Lane(e, _) => e.visit(f),
+        }
+    }
+}
+
+impl Stmt {
+    /// Calls `f` on the expressions of this statement itself, not on those of nested blocks;
+    /// values computed inside its indices included.
+    pub fn exprs(&self, f: &mut dyn FnMut(&Expr)) {
+        let index = |i: &Index, f: &mut dyn FnMut(&Expr)| i.visit_data(&mut |e| f(e));
+        match self {
+            Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
+            Stmt::Decl(_, Some(e))
+            | Stmt::Set(_, e)
+            | Stmt::Branch(e, ..)
+            | Stmt::While(_, e, _) => {
+                f(e);
+            }
+            Stmt::Store(_, i, e) => {
+                index(i, f);
+                f(e);
+            }
+            Stmt::Loop { lo, hi, .. } => {
+                index(lo, f);
+                index(hi, f);
+            }
+            Stmt::If(g, ..) => g.0.iter().for_each(|i| index(i, f)),
+        }
+    }
+
+    /// The blocks inside this statement.
+    pub fn blocks(&self) -> Vec<&Block> {
+        match self {
+            Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
+            Stmt::Loop { body, .. } | Stmt::Once(body) => vec![body],
+            Stmt::If(_, a, b) | Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => vec![a, b],
+        }
+    }
+
+    /// Calls `f` on this statement and all inside it.
+    pub fn visit(&self, f: &mut dyn FnMut(&Stmt)) {
+        f(self);
+        for b in self.blocks() {
+            b.iter().for_each(|s| s.visit(f));
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Scalar leaves to expressions and, for loops and shared values, statements.
+
+use super::ir::{Block, ElemTy, Expr, Reg, Stmt};
+use super::view::{Step, View, Views, stop};
+use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
+use crate::diag::Code;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Expressions with more operations than this are not evaluated in vain by a `?:`.
+const CHEAP: usize = 4;
+
+/// Where the statements of a leaf go.
+pub trait Emit {
+    /// Sizes and parameters.
+    fn views(&self) -> Rc<Views>;
+    /// A new register, declared with this first value.
+    fn declare(&mut self, ty: ElemTy, init: Option<Expr>) -> Step<Reg>;
+    /// Appends a statement.
+    fn emit(&mut self, s: Stmt) -> Step<()>;
+    /// Begins a nested block.
+    fn begin(&mut self);
+    /// Ends it.
+    fn end(&mut self) -> Block;
+    /// Whether leaves are evaluated on vectors.
+    fn in_vector(&self) -> bool;
+}
+
+/// Any place for statements.
+pub type Sink = dyn Emit;
+
+/// Whether the body only picks, pairs and names constants.
+pub fn rearranges(e: &SExpr) -> bool {
+    match e {
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) => true,
+        SExpr::Proj(e, _) => rearranges(e),
+        SExpr::Pair(a, b) => rearranges(a) && rearranges(b),
+        SExpr::Op(..)
+        | SExpr::If(..)
+        | SExpr::Let(..)
+        | SExpr::Var(..)
+        | SExpr::For(..)
+        | SExpr::While(..) => false,
+    }
+}
+
+/// Whether the body can be written as expressions alone.
+pub fn inlines(e: &SExpr) -> bool {
+    match e {
+        SExpr::Op(_, _, es) => es.iter().all(inlines),
+        SExpr::Pair(a, b) => inlines(a) && inlines(b),
+        e => rearranges(e),
+    }
+}
+
+/// The result of a leaf that [`inlines`].
+pub fn inline(f: &ScalarFn, arg: &View, views: &Rc<Views>) -> Step<View> {
+    /// Nothing may be emitted from inside a view.
+    struct Nowhere(Rc<Views>);
+    impl Emit for Nowhere {
+        fn views(&self) -> Rc<Views> {
+            self.0.clone()
+        }
+        fn declare(&mut self, _: ElemTy, _: Option<Expr>) -> Step<Reg> {
+            stop(Code::Internal, "a register inside a view")
+        }
+        fn emit(&mut self, _: Stmt) -> Step<()> {
+            stop(Code::Internal, "a statement inside a view")
+        }
+        fn begin(&mut self) {}
+        fn end(&mut self) -> Block {
+            vec![]
+        }
+        fn in_vector(&self) -> bool {
+            false
+        }
+    }
+    Leaf {
+        cx: &mut Nowhere(views.clone()),
+        arg: arg.clone(),
+        vars: vec![],
+    }
+    .eval(&f.body)
+}
+
+/// The result of a leaf; what it uses twice is bound once.
+pub fn lower(f: &ScalarFn, arg: &View, cx: &mut Sink) -> Step<View> {
+    let arg = share(&f.body, &[], arg, cx)?;
+    Leaf {
+        cx,
+        arg,
+        vars: vec![],
+    }
+    .eval(&f.body)
+}
+
+/// Every component that is not trivial in a register.
+pub fn bind<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
+    Ok(match v {
+        View::Elem(e) if !e.is_trivial() => {
+            View::Elem(Expr::Reg(cx.declare(e.ty(), Some(e.clone()))?))
+        }
+        View::Unit | View::Elem(_) | View::Array(_) => v.clone(),
+        View::Pair(a, b) => View::pair(bind(a, cx)?, bind(b, cx)?),
+    })
+}
+
+/// Binds the components of the argument at `path` that the body uses more than once.
+fn share(body: &SExpr, path: &[bool], arg: &View, cx: &mut Sink) -> Step<View> {
+    Ok(match arg {
+        View::Pair(a, b) => View::pair(
+            share(body, &[path, &[false]].concat(), a, cx)?,
+            share(body, &[path, &[true]].concat(), b, cx)?,
+        ),
+        View::Elem(e) if !e.is_trivial() && uses(body, path) > 1 => bind(arg, cx)?,
+        View::Unit | View::Elem(_) | View::Array(_) => arg.clone(),
+    })
+}
+
+/// How often the component of the argument at `path` is used (whole-argument uses count; a use in a loop is many).
+fn uses(e: &SExpr, path: &[bool]) -> usize {
+    if let Some(p) = arg_path(e) {
+        return usize::from(path.starts_with(&p));
+    }
+    match e {
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 0,
+        SExpr::Proj(e, _) => uses(e, path),
+        SExpr::Op(ScalarOp::Sign | ScalarOp::Pow, _, es) => {
+            es.iter().map(|e| uses(e, path)).sum::<usize>() * 2
+        }
+        SExpr::Op(_, _, es) => es.iter().map(|e| uses(e, path)).sum(),
+        SExpr::If(a, b, c) => uses(a, path) + uses(b, path) + uses(c, path),
+        SExpr::Pair(a, b) | SExpr::Let(a, b) => uses(a, path) + uses(b, path),
+        SExpr::For(a, b, c) => uses(a, path) + uses(b, path) + 2 * uses(c, path),
+        SExpr::While(a, b, c) => uses(a, path) + 2 * (uses(b, path) + uses(c, path)),
+    }
+}
+
+fn arg_path(e: &SExpr) -> Option<Vec<bool>> {
+    match e {
+        SExpr::Arg => Some(vec![]),
+        SExpr::Proj(e, second) => {
+            let mut p = arg_path(e)?;
+            p.push(*second);
+            Some(p)
+        }
+        _ => None,
+    }
+}
+
+fn cost(v: &View) -> usize {
+    match v {
+        View::Unit | View::Array(_) => 0,
+        View::Pair(a, b) => cost(a) + cost(b),
+        View::Elem(e) => {
+            let mut n = 0;
+            e.visit(&mut |e| {
+                n += match e {
+                    Expr::Load(..) | Expr::Guarded(..) => CHEAP,
+                    Expr::Op(op, ..) if is_dear(*op) => CHEAP + 1,
+                    Expr::Op(..) | Expr::If(..) => 1,
+                    _ => 0,
+                }
+            });
+            n
+        }
+    }
+}
+
+/// Operations that take many cycles.
+pub fn is_dear(op: ScalarOp) -> bool {
+    matches!(
+        op,
+        ScalarOp::Div
+            | ScalarOp::Rem
+            | ScalarOp::Pow
+            | ScalarOp::Sqrt
+            | ScalarOp::Rsqrt
+            | ScalarOp::Exp
+            | ScalarOp::Log
+            | ScalarOp::Sin
+            | ScalarOp::Cos
+            | ScalarOp::Tan
+            | ScalarOp::Atan
+            | ScalarOp::Atan2
+    )
+}
+
+/// One of two values of one type by a condition, both already computed.
+pub fn choose(c: &Expr, a: &View, b: &View) -> Step<View> {
+    Ok(match (a, b) {
+        (View::Elem(a), View::Elem(b)) => {
+            let w = c.ty().width.max(a.ty().width).max(b.ty().width);
+            let (a, b) = (a.clone().widen(w), b.clone().widen(w));
+            View::Elem(if w == 1 {
+                Expr::If(Arc::new(c.clone()), Arc::new(a), Arc::new(b))
+            } else {
+                let ty = a.ty();
+                Expr::Op(ScalarOp::Select, ty, vec![c.clone().widen(w), a, b])
+            })
+        }
+        (View::Pair(a1, a2), View::Pair(b1, b2)) => {
+            View::pair(choose(c, a1, b1)?, choose(c, a2, b2)?)
+        }
+        (View::Unit, View::Unit) => View::Unit,
+        _ => return stop(Code::Internal, "branches of two types"),
+    })
+}
+
+/// Registers for a value like this one, without first values.
+fn blank<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
+    Ok(match v {
+        View::Elem(e) => View::Elem(Expr::Reg(cx.declare(e.ty(), None)?)),
+        View::Pair(a, b) => View::pair(blank(a, cx)?, blank(b, cx)?),
+        View::Unit | View::Array(_) => v.clone(),
+    })
+}
+
+/// Registers with these first values.
+fn variable<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
+    Ok(match v {
+        View::Elem(e) => View::Elem(Expr::Reg(cx.declare(e.ty(), Some(e.clone()))?)),
+        View::Pair(a, b) => View::pair(variable(a, cx)?, variable(b, cx)?),
+        View::Unit | View::Array(_) => v.clone(),
+    })
+}
+
+fn assign<C: Emit + ?Sized>(to: &View, from: &View, cx: &mut C) -> Step<()> {
+    match (to, from) {
+        (View::Elem(Expr::Reg(r)), View::Elem(e)) => {
+            cx.emit(Stmt::Set(r.clone(), e.clone().widen(r.ty.width)))
+        }
+        (View::Pair(a, b), View::Pair(x, y)) => {
+            assign(a, x, cx)?;
+            assign(b, y, cx)
+        }
+        (View::Unit, View::Unit) => Ok(()),
+        _ => stop(Code::Internal, "an assignment between two types"),
+    }
+}
+
+/// A conditional: an expression where both sides are cheap, else a statement.
+pub fn conditional<C: Emit + ?Sized>(
+    c: &Expr,
+    then: &mut dyn FnMut(&mut C) -> Step<View>,
+    otherwise: &mut dyn FnMut(&mut C) -> Step<View>,
+    cx: &mut C,
+) -> Step<View> {
+    if c.ty().width > 1 || cx.in_vector() {
+        let (a, b) = (then(cx)?, otherwise(cx)?);
+        return choose(c, &a, &b);
+    }
+    cx.begin();
+    let a = then(cx);
+    let mut left = cx.end();
+    let a = a?;
+    cx.begin();
+    let b = otherwise(cx);
+    let mut right = cx.end();
+    let b = b?;
+    if left.is_empty() && right.is_empty() && cost(&a) + cost(&b) <= CHEAP {
+        return choose(c, &a, &b);
+    }
+    let out = blank(&a, cx)?;
+    let fill = |block: &mut Block, v: &View, cx: &mut C| -> Step<()> {
+        cx.begin();
+        let done = assign(&out, v, cx);
+        block.extend(cx.end());
+        done
+    };
+    fill(&mut left, &a, cx)?;
+    fill(&mut right, &b, cx)?;
+    cx.emit(Stmt::Branch(c.clone(), left, right))?;
+    Ok(out)
+}
+
+fn branch(e: &SExpr, arg: &View, vars: &[View], cx: &mut Sink) -> Step<View> {
+    Leaf {
+        cx,
+        arg: arg.clone(),
+        vars: vars.to_vec(),
+    }
+    .eval(e)
+}
+
+struct Leaf<'a> {
+    cx: &'a mut Sink,
+    arg: View,
+    vars: Vec<View>,
+}
+
+impl Leaf<'_> {
+    fn eval(&mut self, e: &SExpr) -> Step<View> {
+        Ok(match e {
+            SExpr::Arg => self.arg.clone(),
+            SExpr::Proj(e, second) => {
+                let v = self.eval(e)?;
+                if *second { v.snd()? } else { v.fst()? }
+            }
+            SExpr::Lit(l) => View::Elem(Expr::Lit(*l)),
+            SExpr::Input(name, k, t) => View::Elem(self.cx.views().scalar_input(name, *k, *t)?),
+            SExpr::Size(s, t) => View::Elem(self.cx.views().size_lit(s, *t)?),
+            SExpr::Op(op, t, es) => {
+                let es = es
+                    .iter()
+                    .map(|e| self.eval(e)?.expr())
+                    .collect::<Step<Vec<_>>>()?;
+                View::Elem(self.operation(*op, *t, es)?)
+            }
+            SExpr::If(c, a, b) => {
+                let c = self.eval(c)?.expr()?;
+                let (arg, vars) = (self.arg.clone(), self.vars.clone());
+                conditional(
+                    &c,
+                    &mut |cx: &mut Sink| branch(a, &arg, &vars, cx),
+                    &mut |cx: &mut Sink| branch(b, &arg, &vars, cx),
+                    self.cx,
+                )?
+            }
+            SExpr::Pair(a, b) => View::pair(self.eval(a)?, self.eval(b)?),
+            SExpr::Let(v, body) => {
+                let v = self.eval(v)?;
+                let v = bind(&v, self.cx)?;
+                self.scoped(&[v], body)?
+            }
+            SExpr::Var(level, _) => match self.vars.get(*level as usize) {
+                Some(v) => v.clone(),
+                None => return stop(Code::BadTerm, "an unbound variable in a scalar function"),
+            },
+            SExpr::For(init, bound, body) => {
+                self.no_vector()?;
+                let init = self.eval(init)?;
+                let bound = self.eval(bound)?;
+                let bound = bind(&bound, self.cx)?.expr()?;
+                let acc = variable(&init, self.cx)?;
+                let ty = bound.ty();
+                let zero = Expr::Lit(Lit::int(ty.scalar, 0));
+                let counter = self.cx.declare(ty, Some(zero))?;
+                let i = Expr::Reg(counter.clone());
+                let cond = Expr::Op(
+                    ScalarOp::Lt,
+                    ElemTy::scalar(ScalarType::Bool),
+                    vec![i.clone(), bound],
+                );
+                self.cx.begin();
+                let stepped = self.step(&acc, &[View::Elem(i.clone()), acc.clone()], body);
+                let one = Expr::Lit(Lit::int(ty.scalar, 1));
+                let next = Expr::Op(ScalarOp::Add, ty, vec![i, one]);
+                let counted = self.cx.emit(Stmt::Set(counter, next));
+                let block = self.cx.end();
+                stepped.and(counted)?;
+                self.cx.emit(Stmt::While(vec![], cond, block))?;
+                acc
+            }
+            SExpr::While(init, cond, body) => {
+                self.no_vector()?;
+                let init = self.eval(init)?;
+                let acc = variable(&init, self.cx)?;
+                self.cx.begin();
+                let cond = self
+                    .scoped(std::slice::from_ref(&acc), cond)
+                    .and_then(|v| v.expr());
+                let head = self.cx.end();
+                let cond = cond?;
+                self.cx.begin();
+                let stepped = self.step(&acc, std::slice::from_ref(&acc), body);
+                let block = self.cx.end();
+                stepped?;
+                self.cx.emit(Stmt::While(head, cond, block))?;
+                acc
+            }
+        })
+    }
+
+    /// The body with these variables bound.
+    fn scoped(&mut self, vars: &[View], body: &SExpr) -> Step<View> {
+        let depth = self.vars.len();
+        self.vars.extend_from_slice(vars);
+        let v = self.eval(body);
+        self.vars.truncate(depth);
+        v
+    }
+
+    /// One iteration: the accumulator's components change together.
+    fn step(&mut self, acc: &View, vars: &[View], body: &SExpr) -> Step<()> {
+        let next = self.scoped(vars, body)?;
+        let next = match next {
+            View::Pair(..) => variable(&next, self.cx)?,
+            v => v,
+        };
+        assign(acc, &next, self.cx)
+    }
+
+    fn no_vector(&self) -> Step<()> {
+        if self.cx.in_vector() {
+            return stop(
+                Code::KernelLimit,
+                "a scalar function with a loop has no vector form",
+            );
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self, op: ScalarOp, t: ScalarType, es: Vec<Expr>) -> Step<Expr> {
+        let width = es.iter().map(|e| e.ty().width).max().unwrap_or(1);
+        let es = es.into_iter().map(|e| e.widen(width)).collect();
+        Ok(Expr::Op(op, ElemTy { scalar: t, width }, es))
+    }
+}

@@ -1,0 +1,675 @@
+//! From terms to the IR, inside a kernel and between kernels.
+//!
+//! [`Lowerer::write`] stores a term's result at a destination, [`Lowerer::read`] gives it as a view,
+//! storing it in the memory of the context when it is not one. Chains of compositions are lists of
+//! factors, outermost first.
+
+use super::Options;
+use super::dest::{Dest, inverse, is_invertible};
+use super::index::{Index, Var};
+use super::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
+use super::leaf::{self, Emit};
+use super::view::{Shape, Step, Stop, View, Views, is_pure, stop};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
+use crate::diag::Code;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Where in the device hierarchy code is being generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Between kernels.
+    Host,
+    /// Between the dimensions of a parallel nest: only views may stand here.
+    Nest,
+    /// Uniformly in a work-group.
+    Group,
+    /// In one work-item.
+    Item,
+}
+
+/// The kernel under construction.
+#[derive(Default)]
+pub struct Building {
+    /// Arrays of the work-group.
+    pub locals: Vec<MemArray>,
+    /// Arrays of the work-item.
+    pub privates: Vec<MemArray>,
+    /// Work-items or groups asked for in each dimension.
+    pub grid: [i64; 3],
+    /// Work-group size, when the term decides it.
+    pub group: [i64; 3],
+    /// One work-item: its large intermediates may lie in global memory.
+    pub single: bool,
+    /// Dimensions of the enclosing `mapLcl`s.
+    pub local_dims: Vec<u8>,
+    /// Numbers of the kernel's work-item and work-group variables.
+    pub ids: [u32; 6],
+}
+
+/// The state of lowering.
+pub struct Lowerer {
+    /// Sizes and parameters.
+    pub views: Rc<Views>,
+    /// What the caller asked for.
+    pub options: Options,
+    /// What is finished.
+    pub program: Program,
+    /// Where we are.
+    pub context: Context,
+    /// The kernel we are in.
+    pub kernel: Building,
+    /// Open blocks, innermost last.
+    pub blocks: Vec<Block>,
+    /// Whether the last kernel has one work-item and can be continued.
+    pub open_single: Option<Building>,
+    /// Whether leaves are evaluated on vectors.
+    pub vector: bool,
+    /// The next unused number.
+    pub next: u32,
+    /// Names of parameters and buffers, which no variable may take.
+    pub reserved: BTreeSet<String>,
+}
+
+impl Emit for Lowerer {
+    fn views(&self) -> Rc<Views> {
+        self.views.clone()
+    }
+
+    fn declare(&mut self, ty: ElemTy, init: Option<Expr>) -> Step<Reg> {
+        let (id, name) = self.fresh("t");
+        let r = Reg { id, name, ty };
+        self.emit(Stmt::Decl(r.clone(), init))?;
+        Ok(r)
+    }
+
+    fn emit(&mut self, s: Stmt) -> Step<()> {
+        match self.blocks.last_mut() {
+            Some(b) => {
+                b.push(s);
+                Ok(())
+            }
+            None => stop(Code::Internal, "a statement outside any kernel"),
+        }
+    }
+
+    fn begin(&mut self) {
+        self.blocks.push(vec![]);
+    }
+
+    fn end(&mut self) -> Block {
+        self.blocks.pop().unwrap_or_default()
+    }
+
+    fn in_vector(&self) -> bool {
+        self.vector
+    }
+}
+
+/// What the body of a loop does with its index.
+pub type Body<'a> = &'a mut dyn FnMut(&mut Lowerer, &Index) -> Step<()>;
+
+/// Whether work-items or groups are spread anywhere in the term.
+pub fn is_parallel(t: &Term) -> bool {
+    let here = match t.op() {
+        Op::Map(k) => match k {
+            MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane => {
+                true
+            }
+            MapKind::Plain | MapKind::Seq | MapKind::Unroll => false,
+        },
+        _ => false,
+    };
+    here || t.args().iter().any(is_parallel)
+}
+
+fn spreads(t: &Term, kind: fn(&MapKind) -> bool) -> bool {
+    matches!(t.op(), Op::Map(k) if kind(k)) || t.args().iter().any(|a| spreads(a, kind))
+}
+
+/// The error for what no kernel is generated for.
+pub fn unlowered<T>(t: &Term) -> Step<T> {
+    let what = match t.op() {
+        Op::Map(MapKind::Plain) => "map",
+        Op::Map(MapKind::Warp) => "mapWarp",
+        Op::Map(MapKind::Lane) => "mapLane",
+        Op::Map(_) => "this nest of parallel maps",
+        Op::Reduce(_) => "reduce",
+        Op::ReducePart => "reducePart",
+        Op::Scan(_) => "scan",
+        Op::Scatter => "scatter",
+        Op::Histogram => "histogram",
+        _ => "this pattern",
+    };
+    let undecided = matches!(
+        t.op(),
+        Op::Map(MapKind::Plain) | Op::Reduce(_) | Op::ReducePart
+    );
+    let code = if undecided {
+        Code::BadTerm
+    } else {
+        Code::NotYetCompiled
+    };
+    stop(
+        code,
+        if undecided {
+            format!("`{what}` does not say how it runs; only low-level patterns become kernels")
+        } else {
+            format!("no kernel is generated for `{what}` here yet")
+        },
+    )
+}
+
+impl Lowerer {
+    /// A new number and name.
+    pub fn fresh(&mut self, prefix: &str) -> (u32, Arc<str>) {
+        loop {
+            let id = self.next;
+            self.next += 1;
+            let name = format!("{prefix}{id}");
+            if !self.reserved.contains(&name) {
+                return (id, name.into());
+            }
+        }
+    }
+
+    /// Stores the result of the factors on `x` at `dest`.
+    pub fn write(&mut self, factors: &[Term], x: &View, dest: &Dest) -> Step<()> {
+        match dest {
+            Dest::Nowhere => return Ok(()),
+            Dest::Guarded(g, d) if self.context != Context::Host => {
+                self.begin();
+                let done = self.write(factors, x, d);
+                let block = self.end();
+                done?;
+                if !block.is_empty() {
+                    self.emit(Stmt::If(g.clone(), block, vec![]))?;
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some((f, rest)) = factors.split_first() else {
+            return stop(Code::Internal, "an empty chain");
+        };
+        if *f.op() == Op::Compose {
+            return self.write(&[&f.chain()[..], rest].concat(), x, dest);
+        }
+        if factors.iter().all(is_pure) {
+            let v = self.apply(factors, x)?;
+            return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
+        if is_invertible(f) {
+            let d = inverse(&self.views, f, dest)?;
+            return self.write(rest, x, &d);
+        }
+        if self.context == Context::Host && !is_parallel(f) {
+            let k = factors
+                .iter()
+                .position(is_parallel)
+                .unwrap_or(factors.len());
+            let (ours, before) = factors.split_at(k);
+            let mid = self.read_or(before, x)?;
+            if ours.iter().all(is_pure) {
+                let v = self.apply(ours, &mid)?;
+                return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+            }
+            return self.single(|me| me.write(ours, &mid, dest));
+        }
+        if self.context == Context::Nest && !is_parallel(f) {
+            return stop(
+                Code::IllNested,
+                "computation between the dimensions of a parallel nest",
+            );
+        }
+        let mid = self.read_or(rest, x)?;
+        if is_pure(f) {
+            let v = self.views.apply(f, &mid)?;
+            return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
+        self.write_node(f, &mid, dest)
+    }
+
+    fn read_or(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        if factors.is_empty() {
+            Ok(x.clone())
+        } else {
+            self.read(factors, x)
+        }
+    }
+
+    pub fn apply(&self, factors: &[Term], x: &View) -> Step<View> {
+        factors
+            .iter()
+            .rev()
+            .try_fold(x.clone(), |v, f| self.views.apply(f, &v))
+    }
+
+    /// The result of the factors on `x`.
+    pub fn read(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        let Some(q) = factors.iter().position(|f| !is_pure(f)) else {
+            return self.apply(factors, x);
+        };
+        let (prefix, rest) = factors.split_at(q);
+        let (f, before) = (&rest[0], &rest[1..]);
+        let v = match f.op() {
+            Op::Compose => self.read(&[&f.chain()[..], before].concat(), x)?,
+            Op::Fork | Op::Bimap => {
+                let mid = self.read_or(before, x)?;
+                self.value(f, &mid)?
+            }
+            _ if self.context == Context::Host => {
+                let shape = self.views.shape(&f.ty().cod)?;
+                let out = self.allocate(&shape, Some(Space::Global))?;
+                self.write(rest, x, &out.dest)?;
+                out.view
+            }
+            _ if self.context == Context::Nest => {
+                return stop(
+                    Code::IllNested,
+                    "computation between the dimensions of a parallel nest",
+                );
+            }
+            _ => {
+                let mid = self.read_or(before, x)?;
+                self.value(f, &mid)?
+            }
+        };
+        self.apply(prefix, &v)
+    }
+
+    /// Stores the result of one factor.
+    fn write_node(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let args = f.args();
+        match f.op() {
+            Op::Fork => {
+                let x = self.shared(x)?;
+                self.write(&[args[0].clone()], &x, &dest.component(false)?)?;
+                self.write(&[args[1].clone()], &x, &dest.component(true)?)
+            }
+            Op::Bimap => {
+                self.write(&[args[0].clone()], &x.fst()?, &dest.component(false)?)?;
+                self.write(&[args[1].clone()], &x.snd()?, &dest.component(true)?)
+            }
+            Op::Map(kind) => self.map(*kind, f, x, dest),
+            Op::ToMem(_) => self.write(&[args[0].clone()], x, dest),
+            Op::Scan(true) => self.scan(f, x, dest),
+            Op::Cond if !self.views.shape(&f.ty().cod)?.is_element() => {
+                let c = self.read(&[args[0].clone()], x)?.expr()?;
+                self.begin();
+                let a = self.write(&[args[1].clone()], x, dest);
+                let then = self.end();
+                self.begin();
+                let b = self.write(&[args[2].clone()], x, dest);
+                let otherwise = self.end();
+                a.and(b)?;
+                self.emit(Stmt::Branch(c, then, otherwise))
+            }
+            Op::Scalar(_) | Op::Cond | Op::Vectorize | Op::Reduce(_) => {
+                let v = self.value(f, x)?;
+                self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
+            }
+            _ => unlowered(f),
+        }
+    }
+
+    /// The result of one factor, in registers or in the memory of the context.
+    fn value(&mut self, f: &Term, x: &View) -> Step<View> {
+        let args = f.args();
+        let shape = self.views.shape(&f.ty().cod)?;
+        match f.op() {
+            Op::Fork => {
+                let x = self.shared(x)?;
+                Ok(View::pair(
+                    self.read(&[args[0].clone()], &x)?,
+                    self.read(&[args[1].clone()], &x)?,
+                ))
+            }
+            Op::Bimap => Ok(View::pair(
+                self.read(&[args[0].clone()], &x.fst()?)?,
+                self.read(&[args[1].clone()], &x.snd()?)?,
+            )),
+            Op::Scalar(leaf) => leaf::lower(leaf, x, self),
+            Op::Vectorize => {
+                let w = usize::try_from(self.views.size(&f.sizes()[0])?).unwrap_or(0);
+                let was = std::mem::replace(&mut self.vector, true);
+                let v = self.read(&[args[0].clone()], x);
+                self.vector = was;
+                v?.widen(w)
+            }
+            Op::Cond if shape.is_element() => {
+                let x = self.shared(x)?;
+                let c = self.read(&[args[0].clone()], &x)?.expr()?;
+                leaf::conditional(
+                    &c,
+                    &mut |me: &mut Lowerer| me.read(&[args[1].clone()], &x),
+                    &mut |me: &mut Lowerer| me.read(&[args[2].clone()], &x),
+                    self,
+                )
+            }
+            Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => self.reduce(f, x, &shape),
+            Op::ToMem(space) => {
+                if shape.is_element() && *space == Space::Private {
+                    return self.read(&[args[0].clone()], x);
+                }
+                let out = match (space, self.context) {
+                    (Space::Private, Context::Group) if is_parallel(f) => {
+                        self.distributed(&args[0], &shape)?
+                    }
+                    _ => self.allocate(&shape, Some(*space))?,
+                };
+                self.write(&[args[0].clone()], x, &out.dest)?;
+                Ok(out.view)
+            }
+            _ => {
+                let out = self.allocate(&shape, None)?;
+                self.write_node(f, x, &out.dest)?;
+                Ok(out.view)
+            }
+        }
+    }
+
+    /// What two readers share is computed once; between kernels and for views there is nothing to share.
+    fn shared(&mut self, x: &View) -> Step<View> {
+        match self.context {
+            Context::Host | Context::Nest => Ok(x.clone()),
+            Context::Group | Context::Item => leaf::bind(x, self),
+        }
+    }
+
+    fn map(&mut self, kind: MapKind, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let n = self.views.size(&f.sizes()[0])?;
+        let body = f.args()[0].chain();
+        let nested = match kind {
+            MapKind::Glb(_) => spreads(&f.args()[0], |k| matches!(k, MapKind::Glb(_))),
+            MapKind::Wrg(_) => spreads(&f.args()[0], |k| matches!(k, MapKind::Wrg(_))),
+            _ => spreads(&f.args()[0], |k| matches!(k, MapKind::Lcl(_))),
+        };
+        let mut each = |me: &mut Lowerer, i: &Index| me.write(&body, &x.at(i)?, &dest.at(i)?);
+        match (kind, self.context) {
+            (MapKind::Seq, Context::Group | Context::Item) => self.repeat(n, false, &mut each),
+            (MapKind::Unroll, Context::Group | Context::Item) => self.repeat(n, true, &mut each),
+            (MapKind::Glb(_) | MapKind::Wrg(_), Context::Host) => {
+                let f = f.clone();
+                self.in_kernel(&f, |me| me.spread(kind, n, nested, &mut each))
+            }
+            (MapKind::Glb(_) | MapKind::Wrg(_), Context::Nest) => {
+                self.spread(kind, n, nested, &mut each)
+            }
+            (MapKind::Lcl(d), Context::Group | Context::Nest) => {
+                self.local(d, n, nested, &mut each)
+            }
+            (MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_), _) => stop(
+                Code::IllNested,
+                "a parallel map where the device hierarchy does not allow it",
+            ),
+            _ => unlowered(f),
+        }
+    }
+
+    /// A loop in one work-item. Rolled, unless the body needs constant indices.
+    pub fn repeat(&mut self, n: i64, unroll: bool, body: Body) -> Step<()> {
+        if n <= 0 {
+            return Ok(());
+        }
+        if n == 1 {
+            return body(self, &Index::from(0));
+        }
+        let most = i64::try_from(self.options.unroll).unwrap_or(i64::MAX);
+        if unroll {
+            if n > most {
+                return stop(
+                    Code::KernelLimit,
+                    format!("a loop of {n} iterations is to be unrolled; the limit is {most}"),
+                );
+            }
+            return (0..n).try_for_each(|i| body(self, &Index::from(i)));
+        }
+        let (id, name) = self.fresh("i");
+        let var = Var {
+            id,
+            name,
+            lo: 0,
+            hi: n - 1,
+        };
+        let (depth, context, vector) = (self.blocks.len(), self.context, self.vector);
+        let (locals, privates) = (self.kernel.locals.len(), self.kernel.privates.len());
+        let dims = self.kernel.local_dims.clone();
+        self.begin();
+        match body(self, &Index::from(var.clone())) {
+            Ok(()) => {
+                let body = self.end();
+                if body.is_empty() {
+                    return Ok(());
+                }
+                self.emit(Stmt::Loop {
+                    kind: LoopKind::Seq,
+                    var,
+                    lo: Index::from(0),
+                    hi: Index::from(n),
+                    body,
+                })
+            }
+            Err(Stop::Dynamic(i)) if i.mentions(id) => {
+                // Registers were indexed by this loop's variable: take everything back and unroll.
+                self.blocks.truncate(depth);
+                self.context = context;
+                self.vector = vector;
+                self.kernel.locals.truncate(locals);
+                self.kernel.privates.truncate(privates);
+                self.kernel.local_dims = dims;
+                self.repeat(n, true, body)
+            }
+            Err(e) => {
+                self.blocks.truncate(depth);
+                Err(e)
+            }
+        }
+    }
+
+    /// One dimension of work-items or work-groups.
+    pub fn spread(&mut self, kind: MapKind, n: i64, nested: bool, body: Body) -> Step<()> {
+        if n <= 0 {
+            return Ok(());
+        }
+        let (kind, d, inside) = match kind {
+            MapKind::Glb(d) => (LoopKind::Glb(d), d, Context::Item),
+            MapKind::Wrg(d) => (LoopKind::Wrg(d), d, Context::Group),
+            _ => return stop(Code::Internal, "not a parallel map"),
+        };
+        let slot = usize::from(d.min(2));
+        // Devices bound the number of groups, in the upper dimensions to 65535.
+        let most = if slot == 0 { 1 << 30 } else { 65_535 };
+        let count = n.min(most);
+        self.kernel.grid[slot] = self.kernel.grid[slot].max(count);
+        let var = Var {
+            id: self.kernel.ids[slot],
+            name: format!("{}{slot}", if inside == Context::Item { "i" } else { "g" }).into(),
+            lo: 0,
+            hi: count - 1,
+        };
+        let was = self.context;
+        self.context = if nested { Context::Nest } else { inside };
+        self.begin();
+        let done = self.strided(&var, n, count, body);
+        self.context = was;
+        let block = self.end();
+        done?;
+        if block.is_empty() {
+            return Ok(());
+        }
+        self.emit(Stmt::Loop {
+            kind,
+            var,
+            lo: Index::from(0),
+            hi: Index::from(count),
+            body: block,
+        })
+    }
+
+    /// The work of one of `count` workers: elements `worker`, `worker + count`, ... below `n`.
+    fn strided(&mut self, worker: &Var, n: i64, count: i64, body: Body) -> Step<()> {
+        let rounds = n / count + i64::from(n % count != 0);
+        let first = Index::from(worker.clone());
+        self.repeat(rounds, false, &mut |me, t| {
+            let i = first.add(&t.times(count));
+            let guard = super::index::Guard::less(&i, &Index::from(n));
+            let always = super::index::Facts::default().decide(&guard) == Some(true);
+            if always {
+                return body(me, &i);
+            }
+            me.begin();
+            let done = body(me, &i);
+            let block = me.end();
+            done?;
+            me.emit(Stmt::If(guard, block, vec![]))
+        })
+    }
+
+    /// One dimension of the work-items of a group.
+    pub fn local(&mut self, d: u8, n: i64, nested: bool, body: Body) -> Step<()> {
+        if n <= 0 {
+            return Ok(());
+        }
+        if self.context == Context::Nest && self.kernel.local_dims.is_empty() {
+            return stop(
+                Code::IllNested,
+                "`mapLcl` between two dimensions of `mapWrg`",
+            );
+        }
+        let slot = usize::from(d.min(2));
+        let count = n.min(self.kernel.group[slot]).max(1);
+        let var = Var {
+            id: self.kernel.ids[3 + slot],
+            name: format!("l{slot}").into(),
+            lo: 0,
+            hi: count - 1,
+        };
+        let was = self.context;
+        self.kernel.local_dims.push(d);
+        self.context = if nested { Context::Nest } else { Context::Item };
+        self.begin();
+        let done = self.strided(&var, n, count, body);
+        let block = self.end();
+        let dims = self.kernel.local_dims.clone();
+        self.kernel.local_dims.pop();
+        self.context = was;
+        done?;
+        if block.is_empty() {
+            return Ok(());
+        }
+        let mut block = vec![Stmt::Loop {
+            kind: LoopKind::Lcl(d),
+            var,
+            lo: Index::from(0),
+            hi: Index::from(count),
+            body: block,
+        }];
+        if was == Context::Group && !nested {
+            // Work-items that differ only in the other dimensions must not all do it.
+            for other in (0..3u8).filter(|o| !dims.contains(o)) {
+                let slot = usize::from(other);
+                if self.kernel.group[slot] > 1 {
+                    let var = Var {
+                        id: self.kernel.ids[3 + slot],
+                        name: format!("l{slot}").into(),
+                        lo: 0,
+                        hi: 0,
+                    };
+                    block = vec![Stmt::Loop {
+                        kind: LoopKind::Lcl(other),
+                        var,
+                        lo: Index::from(0),
+                        hi: Index::from(1),
+                        body: block,
+                    }];
+                }
+            }
+        }
+        block.into_iter().try_for_each(|s| self.emit(s))
+    }
+
+    /// Copies a view.
+    pub fn copy(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        match self.context {
+            Context::Host => self.copy_on_host(v, dest, shape),
+            Context::Nest => stop(
+                Code::IllNested,
+                "computation between the dimensions of a parallel nest",
+            ),
+            Context::Group => match shape {
+                Shape::Array(n, t) if self.kernel.group[0] > 1 => {
+                    self.local(0, *n, false, &mut |me, i| {
+                        me.store(&v.at(i)?, &dest.at(i)?, t)
+                    })
+                }
+                _ => self.store(v, dest, shape),
+            },
+            Context::Item => self.store(v, dest, shape),
+        }
+    }
+
+    /// Stores a view element by element in this work-item (in work-group context: in the first).
+    pub fn store(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        match (shape, dest) {
+            (_, Dest::Nowhere) | (Shape::Unit, _) => Ok(()),
+            (_, Dest::Guarded(g, d)) => {
+                self.begin();
+                let done = self.store(v, d, shape);
+                let block = self.end();
+                done?;
+                self.emit(Stmt::If(g.clone(), block, vec![]))
+            }
+            (Shape::Elem(_), _) => self.store_element(v.expr()?, dest),
+            (Shape::Pair(a, b), _) => {
+                self.store(&v.fst()?, &dest.component(false)?, a)?;
+                self.store(&v.snd()?, &dest.component(true)?, b)
+            }
+            (Shape::Array(n, t), _) => {
+                self.repeat(*n, false, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
+            }
+        }
+    }
+
+    fn store_element(&mut self, e: Expr, dest: &Dest) -> Step<()> {
+        match dest {
+            Dest::Nowhere => Ok(()),
+            Dest::Mem(m, t, i) => {
+                let s = Stmt::Store(*m, i.clone(), e.widen(t.width));
+                let once = self.context == Context::Group && !matches!(m, Mem::Private(_));
+                self.emit(if once { Stmt::Once(vec![s]) } else { s })
+            }
+            Dest::Reg(r) => self.emit(Stmt::Set(r.clone(), e.widen(r.ty.width))),
+            Dest::Guarded(g, d) => {
+                self.begin();
+                let done = self.store_element(e, d);
+                let block = self.end();
+                done?;
+                self.emit(Stmt::If(g.clone(), block, vec![]))
+            }
+            Dest::Lanes(lanes) => {
+                let e = leaf::bind(&View::Elem(e), self)?.expr()?;
+                for (k, d) in lanes.iter().enumerate() {
+                    self.store_element(e.lane(k), d)?;
+                }
+                Ok(())
+            }
+            Dest::Either(g, a, b) => {
+                let e = leaf::bind(&View::Elem(e), self)?.expr()?;
+                self.begin();
+                let fast = self.store_element(e.clone(), a);
+                let then = self.end();
+                self.begin();
+                let slow = self.store_element(e, b);
+                let otherwise = self.end();
+                fast.and(slow)?;
+                self.emit(Stmt::If(g.clone(), then, otherwise))
+            }
+            Dest::Pair(..) | Dest::Array(_) => stop(
+                Code::Internal,
+                "an element stored to a compound destination",
+            ),
+        }
+    }
+}

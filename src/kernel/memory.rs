@@ -1,0 +1,217 @@
+//! Memory for intermediate results: registers, arrays of a work-item or group, global temporaries,
+//! and private memory spread over the work-items of a group.
+
+use super::dest::Dest;
+use super::hazard::Owned;
+use super::index::Index;
+use super::ir::{Buffer, BufferRole, ElemTy, Mem, MemArray, Reg};
+use super::leaf::Emit;
+use super::lower::{Context, Lowerer};
+use super::view::{Shape, Slot, Step, View, stop};
+use crate::calculus::term::{MapKind, Op, Space, Term};
+use crate::diag::Code;
+
+/// Memory of an intermediate result.
+pub struct Storage {
+    /// To read it.
+    pub view: View,
+    /// To write it.
+    pub dest: Dest,
+    /// What it is made of.
+    pub owned: Owned,
+}
+
+impl Lowerer {
+    /// Memory for an intermediate result.
+    pub fn allocate(&mut self, shape: &Shape, space: Option<Space>) -> Step<Storage> {
+        let default = match self.context {
+            Context::Host => Space::Global,
+            _ if shape.is_element() => Space::Private,
+            Context::Group => Space::Local,
+            Context::Item | Context::Nest => Space::Private,
+        };
+        let small = shape.elems() <= i64::try_from(self.options.private_elements).unwrap_or(0)
+            && shape.longest() <= i64::try_from(self.options.unroll).unwrap_or(0);
+        let mut space = space.unwrap_or(default);
+        if space == Space::Private && !small && self.kernel.single {
+            space = Space::Global;
+        }
+        match (space, self.context) {
+            (Space::Private, Context::Item | Context::Group) if small => {
+                let mut regs = vec![];
+                self.declare_all(shape, &mut regs)?;
+                Ok(Storage {
+                    view: View::of_regs(shape, &regs)?,
+                    dest: Dest::of_regs(shape, &regs)?,
+                    owned: Owned::regs(&regs),
+                })
+            }
+            (Space::Local, Context::Item) if self.kernel.single => {
+                self.allocate(shape, Some(Space::Private))
+            }
+            (Space::Local, Context::Item) => stop(
+                Code::IllNested,
+                "`toLocal` inside a single work-item: local memory belongs to a work-group",
+            ),
+            (Space::Global, Context::Item | Context::Group) if !self.kernel.single => stop(
+                Code::NotYetCompiled,
+                "an intermediate result in global memory inside a kernel",
+            ),
+            _ => {
+                let mut slots = vec![];
+                for (t, n) in shape.components() {
+                    let len = usize::try_from(n)
+                        .unwrap_or(usize::MAX)
+                        .saturating_mul(t.width);
+                    let mem = self.array(space, t, len);
+                    slots.push(Slot {
+                        mem,
+                        index: Index::from(0),
+                    });
+                }
+                Ok(Storage {
+                    view: View::of_slots(shape, &slots)?,
+                    dest: Dest::of_slots(shape, &slots)?,
+                    owned: Owned::mems(slots.iter().map(|s| s.mem)),
+                })
+            }
+        }
+    }
+
+    fn array(&mut self, space: Space, t: ElemTy, len: usize) -> Mem {
+        let (_, name) = self.fresh(match space {
+            Space::Global => "temp",
+            Space::Local => "tile",
+            Space::Private => "own",
+        });
+        let a = MemArray {
+            name,
+            scalar: t.scalar,
+            len,
+        };
+        match space {
+            Space::Global => {
+                self.program.buffers.push(Buffer {
+                    array: a,
+                    role: BufferRole::Temp,
+                });
+                Mem::Global(self.program.buffers.len() - 1)
+            }
+            Space::Local => {
+                self.kernel.locals.push(a);
+                Mem::Local(self.kernel.locals.len() - 1)
+            }
+            Space::Private => {
+                self.kernel.privates.push(a);
+                Mem::Private(self.kernel.privates.len() - 1)
+            }
+        }
+    }
+
+    /// A register for each scalar or vector of the shape.
+    fn declare_all(&mut self, shape: &Shape, regs: &mut Vec<Reg>) -> Step<()> {
+        match shape {
+            Shape::Unit => Ok(()),
+            Shape::Elem(t) => {
+                regs.push(self.declare(*t, None)?);
+                Ok(())
+            }
+            Shape::Pair(a, b) => {
+                self.declare_all(a, regs)?;
+                self.declare_all(b, regs)
+            }
+            Shape::Array(n, t) => (0..*n).try_for_each(|_| self.declare_all(t, regs)),
+        }
+    }
+
+    /// The dimensions over which nested `mapLcl`s spread the levels of an array.
+    pub fn levels(t: &Term) -> Vec<u8> {
+        match t.op() {
+            Op::ToMem(_) => Lowerer::levels(&t.args()[0]),
+            Op::Compose => t.chain().first().map_or(vec![], Lowerer::levels),
+            Op::Map(MapKind::Lcl(d)) => {
+                let mut out = vec![*d];
+                out.extend(Lowerer::levels(&t.args()[0]));
+                out
+            }
+            _ => vec![],
+        }
+    }
+
+    /// Private memory of a work-group: each work-item holds the elements that it computes.
+    pub fn distributed(&mut self, t: &Term, shape: &Shape) -> Step<Storage> {
+        fn own(shape: &Shape, levels: &[(u32, i64)]) -> Shape {
+            match (shape, levels.split_first()) {
+                (Shape::Array(n, t), Some(((_, count), rest))) => {
+                    let each = n / count + i64::from(n % count != 0);
+                    Shape::Array(each, Box::new(own(t, rest)))
+                }
+                _ => shape.clone(),
+            }
+        }
+        /// The round in which the work-item meets index `i`, if it is the one that holds it.
+        fn round(i: &Index, id: u32, count: i64) -> Step<Index> {
+            match i.linear_in(id) {
+                Some((1, rest)) if rest.is_multiple_of(count) => Ok(rest.div(count)),
+                Some((0, rest)) if count == 1 => Ok(rest),
+                _ => stop(
+                    Code::BadTerm,
+                    format!("a work-item needs the private element `{i}` of another: use toLocal"),
+                ),
+            }
+        }
+        fn view(v: View, n: &Shape, levels: Vec<(u32, i64)>) -> View {
+            match (n, levels.split_first()) {
+                (Shape::Array(n, t), Some(((id, count), rest))) => {
+                    let (id, count, rest, t) = (*id, *count, rest.to_vec(), t.clone());
+                    View::array(*n, move |i| {
+                        Ok(view(v.at(&round(i, id, count)?)?, &t, rest.clone()))
+                    })
+                }
+                _ => v,
+            }
+        }
+        fn dest(d: Dest, n: &Shape, levels: Vec<(u32, i64)>) -> Dest {
+            match (n, levels.split_first()) {
+                (Shape::Array(_, t), Some(((id, count), rest))) => {
+                    let (id, count, rest, t) = (*id, *count, rest.to_vec(), t.clone());
+                    Dest::array(move |i| Ok(dest(d.at(&round(i, id, count)?)?, &t, rest.clone())))
+                }
+                _ => d,
+            }
+        }
+        let dims = Lowerer::levels(t);
+        if dims.is_empty() {
+            return stop(
+                Code::NotYetCompiled,
+                "private memory for work-items that are not spread by an outermost `mapLcl`",
+            );
+        }
+        let mut levels = vec![];
+        let mut s = shape;
+        for d in dims {
+            let slot = usize::from(d.min(2));
+            let Shape::Array(n, inner) = s else { break };
+            levels.push((
+                self.kernel.ids[3 + slot],
+                (*n).min(self.kernel.group[slot]).max(1),
+            ));
+            s = inner;
+        }
+        let mine = own(shape, &levels);
+        if mine.elems() > i64::try_from(self.options.private_elements).unwrap_or(0) {
+            return stop(
+                Code::KernelLimit,
+                format!("each work-item would hold {} registers", mine.elems()),
+            );
+        }
+        let mut regs = vec![];
+        self.declare_all(&mine, &mut regs)?;
+        let (v, d) = (View::of_regs(&mine, &regs)?, Dest::of_regs(&mine, &regs)?);
+        Ok(Storage {
+            view: view(v, shape, levels.clone()),
+            dest: dest(d, shape, levels),
+            owned: Owned::regs(&regs),
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Kernels: from low-level terms to structured code over buffers, registers and indices.
+//!
+//! [`lower`] gives a [`ir::Program`], checked by [`verify::verify`]; [`check_nesting`] tells early
+//! whether a term respects the device hierarchy. Nothing here prints OpenCL or talks to a driver.
+
+mod barrier;
+mod dest;
+mod display;
+mod hazard;
+mod host;
+pub mod index;
+pub mod ir;
+mod leaf;
+mod lower;
+mod memory;
+mod nest;
+pub mod profile;
+mod reduce;
+mod reuse;
+mod split;
+mod tidy;
+pub mod verify;
+mod view;
+
+pub use nest::check_nesting;
+
+use crate::calculus::size::SizeEnv;
+use crate::calculus::term::Term;
+use crate::diag::{Code, Diagnostic, Limits};
+
+/// What kernels may use on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceLimits {
+    /// Most work-items in a work-group.
+    pub max_work_group_size: usize,
+    /// Most work-items of a work-group in each dimension.
+    pub max_item_sizes: [usize; 3],
+    /// Local memory of a work-group.
+    pub local_mem_bytes: usize,
+    /// Compute units: work that is not grouped by the term is spread over at least so many groups.
+    pub compute_units: usize,
+}
+
+impl Default for DeviceLimits {
+    /// What nearly every device has.
+    fn default() -> Self {
+        DeviceLimits {
+            max_work_group_size: 256,
+            max_item_sizes: [256, 256, 64],
+            local_mem_bytes: 32 << 10,
+            compute_units: 8,
+        }
+    }
+}
+
+/// What decides the code besides the term and its sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Kernels are called `NAME_0`, `NAME_1`, ...
+    pub name: String,
+    /// The device's limits.
+    pub device: DeviceLimits,
+    /// Most elements of an array kept in registers.
+    pub private_elements: usize,
+    /// Most iterations of an unrolled loop.
+    pub unroll: usize,
+    /// Wanted work-group size of `mapGlb` kernels.
+    pub global_group: usize,
+    /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
+    pub relaxed: bool,
+}
+
+impl Options {
+    /// Options for an entry of this name, with the budgets of `limits`.
+    pub fn new(name: &str, device: DeviceLimits, limits: &Limits) -> Options {
+        Options {
+            name: name.to_owned(),
+            device,
+            private_elements: limits.private_elements,
+            unroll: limits.unroll,
+            global_group: 64,
+            relaxed: false,
+        }
+    }
+
+    /// Work-group size of a `mapGlb` kernel: as wanted, but enough groups for every compute unit.
+    fn local_size(&self, grid: [usize; 3]) -> usize {
+        let others = grid[1].saturating_mul(grid[2]).max(1);
+        let wanted_groups = (4 * self.device.compute_units).div_ceil(others).max(1);
+        let most = self
+            .global_group
+            .min(self.device.max_work_group_size)
+            .min(self.device.max_item_sizes[0])
+            .min(grid[0].div_ceil(wanted_groups))
+            .max(1);
+        let power = 1usize << most.ilog2();
+        if power >= 32 {
+            // Whole warps; the last group is guarded.
+            return power;
+        }
+        (power / 2 + 1..=power)
+            .rev()
+            .find(|d| grid[0].is_multiple_of(*d))
+            .unwrap_or(power)
+    }
+}
+
+/// The kernels of a low-level term `() -> T`, given a value for every size symbol in it.
+///
+/// # Errors
+/// When the term is not low-level ([`Code::BadTerm`], [`Code::IllNested`]), when no kernel is
+/// generated for something yet ([`Code::NotYetCompiled`]), or when it exceeds a limit ([`Code::KernelLimit`]).
+pub fn lower(
+    term: &Term,
+    env: &SizeEnv,
+    options: &Options,
+) -> Result<ir::Program, Box<Diagnostic>> {
+    check_nesting(term)?;
+    let program = host::program(term, env, options).map_err(|s| match s {
+        view::Stop::Error(d) => d,
+        view::Stop::Dynamic(i) => Box::new(Diagnostic::error(
+            Code::KernelLimit,
+            format!("registers are indexed by `{i}`, which is not constant after unrolling"),
+        )),
+    })?;
+    verify::verify(&program, &options.device)?;
+    Ok(program)
+}

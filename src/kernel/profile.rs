@@ -1,0 +1,309 @@
+//! Static features of kernels: what a cost model is a function of. Counts, no times.
+//!
+//! Counts are over all work-items of one launch. Where a bound depends on the work-item, the middle of
+//! its range stands for it; of a guard, the guarded side counts, of a branch on data, half of each.
+
+use super::index::Index;
+use super::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Stmt};
+use super::leaf::is_dear;
+use crate::lang::typed::ScalarOp;
+use std::collections::BTreeMap;
+
+/// What an operation costs, roughly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OpKind {
+    /// Sum, difference, negation, minimum, maximum, absolute value, of floats.
+    Add,
+    /// Product of floats.
+    Mul,
+    /// Fused product and sum.
+    Fma,
+    /// Quotient, remainder, root.
+    Div,
+    /// Exponential, logarithm, power, trigonometry.
+    Special,
+    /// Integers, comparisons, selections, conversions.
+    Other,
+}
+
+/// One place of the code that loads or stores.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// The memory.
+    pub mem: Mem,
+    /// Whether it stores.
+    pub store: bool,
+    /// Bytes of a scalar.
+    pub elem_bytes: usize,
+    /// Scalars in one access.
+    pub width: usize,
+    /// How often, over all work-items.
+    pub count: f64,
+    /// Distinct bytes that it touches.
+    pub footprint: f64,
+    /// Distance in scalars between neighbouring work-items of dimension 0; `None` if not constant.
+    pub item_stride: Option<i64>,
+    /// Distance in scalars between iterations of the innermost loop around it; `None` if not
+    /// constant, 0 outside loops.
+    pub loop_stride: Option<i64>,
+}
+
+/// One kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelProfile {
+    /// Its name.
+    pub name: String,
+    /// Work-groups.
+    pub groups: f64,
+    /// Work-items in one.
+    pub group_size: usize,
+    /// Barriers that one work-item passes.
+    pub barriers: f64,
+    /// Local memory of one group.
+    pub local_bytes: usize,
+    /// Bytes of registers of one work-item, all declared registers taken together.
+    pub register_bytes: usize,
+    /// Memory accesses in order of the code.
+    pub accesses: Vec<Access>,
+    /// Operations over all work-items, by kind and vector width.
+    pub ops: BTreeMap<(OpKind, usize), f64>,
+    /// Loop iterations over all work-items.
+    pub iterations: f64,
+}
+
+/// A whole program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// Its kernels in order.
+    pub kernels: Vec<KernelProfile>,
+    /// Bytes of inputs read once and results written once.
+    pub bytes: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "estimates need no last digits")]
+fn real(n: usize) -> f64 {
+    n as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "estimates need no last digits")]
+fn signed(n: i64) -> f64 {
+    n as f64
+}
+
+/// The features of a program.
+pub fn profile(program: &Program) -> Profile {
+    let bytes = program
+        .buffers
+        .iter()
+        .filter(|b| b.role != BufferRole::Temp)
+        .map(|b| real(b.array.len) * real(b.array.scalar.bytes()))
+        .sum();
+    Profile {
+        kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(),
+        bytes,
+    }
+}
+
+fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
+    let group_size: usize = k.group.iter().product();
+    let groups = k
+        .global
+        .iter()
+        .zip(k.group)
+        .map(|(n, g)| real(*n) / real(g.max(1)))
+        .product::<f64>();
+    let mut w = Walk {
+        program,
+        kernel: k,
+        out: KernelProfile {
+            name: k.name.clone(),
+            groups,
+            group_size,
+            local_bytes: k.local_bytes(),
+            ..KernelProfile::default()
+        },
+        loops: vec![],
+    };
+    // Code outside loops over work-items is run by all of them.
+    w.block(&k.body, 1.0, true);
+    w.out
+}
+
+struct Walk<'a> {
+    program: &'a Program,
+    kernel: &'a Kernel,
+    out: KernelProfile,
+    /// Enclosing loops: kind, variable, iterations.
+    loops: Vec<(LoopKind, u32, f64)>,
+}
+
+impl Walk<'_> {
+    /// `count` is over groups and work-items outside a group's uniform code; `uniform` says that each
+    /// work-item of a group still repeats it.
+    fn block(&mut self, b: &Block, count: f64, uniform: bool) {
+        for s in b {
+            self.stmt(s, count, uniform);
+        }
+    }
+
+    fn stmt(&mut self, s: &Stmt, count: f64, uniform: bool) {
+        let grouped = self
+            .loops
+            .iter()
+            .any(|(k, ..)| matches!(k, LoopKind::Wrg(_)));
+        let each = if uniform && grouped {
+            count * real(self.out.group_size)
+        } else {
+            count
+        };
+        s.exprs(&mut |e| self.expr(e, each));
+        match s {
+            Stmt::Decl(r, _) => self.out.register_bytes += r.ty.bytes(),
+            Stmt::Set(..) => {}
+            Stmt::Store(m, i, e) => {
+                self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, each);
+            }
+            Stmt::Loop {
+                kind,
+                var,
+                lo,
+                hi,
+                body,
+            } => {
+                let (a, b) = hi.sub(lo).range();
+                let trips = (signed(a.max(0)) + signed(b.max(0))) / 2.0;
+                let kept = match kind {
+                    LoopKind::Seq => {
+                        self.out.iterations += each * trips;
+                        uniform
+                    }
+                    LoopKind::Wrg(_) => uniform,
+                    LoopKind::Glb(_) | LoopKind::Lcl(_) => false,
+                };
+                self.loops.push((*kind, var.id, trips));
+                self.block(body, count * trips, kept);
+                self.loops.pop();
+            }
+            Stmt::If(_, a, b) => {
+                self.block(a, count, uniform);
+                if a.is_empty() {
+                    self.block(b, count, uniform);
+                }
+            }
+            Stmt::Branch(_, a, b) => {
+                self.block(a, count / 2.0, uniform);
+                self.block(b, count / 2.0, uniform);
+            }
+            Stmt::While(head, _, body) => {
+                self.block(head, count, uniform);
+                self.block(body, count, uniform);
+            }
+            Stmt::Once(b) => self.block(b, count, false),
+            Stmt::Barrier { .. } => {
+                let groups: f64 = self
+                    .loops
+                    .iter()
+                    .filter(|(k, ..)| matches!(k, LoopKind::Wrg(_)))
+                    .map(|l| l.2)
+                    .product();
+                self.out.barriers += count / groups.max(1.0);
+            }
+        }
+    }
+
+    fn expr(&mut self, e: &Expr, count: f64) {
+        match e {
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
+            Expr::Index(i, _) => self.data(i, count),
+            Expr::Load(m, t, i) => {
+                self.data(i, count);
+                self.access(*m, false, t.scalar.bytes(), t.width, i, count);
+            }
+            Expr::Op(op, t, es) => {
+                let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width);
+                *self
+                    .out
+                    .ops
+                    .entry((kind(*op, t.scalar.is_float()), width))
+                    .or_insert(0.0) += count;
+                es.iter().for_each(|e| self.expr(e, count));
+            }
+            Expr::If(c, a, b) => {
+                self.expr(c, count);
+                self.expr(a, count);
+                self.expr(b, count);
+            }
+            // The guarded side is the rule, the other the exception.
+            Expr::Guarded(_, a, _) => self.expr(a, count),
+            Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
+            Expr::Vector(es) => es.iter().for_each(|e| self.expr(e, count)),
+        }
+    }
+
+    fn data(&mut self, i: &Index, count: f64) {
+        let mut inner = vec![];
+        i.visit_data(&mut |e| inner.push(e.clone()));
+        inner.iter().for_each(|e| self.expr(e, count));
+    }
+
+    fn access(&mut self, mem: Mem, store: bool, bytes: usize, width: usize, i: &Index, count: f64) {
+        let stride = |id: Option<u32>| match id {
+            None => Some(0),
+            Some(_) if i.has_data() => None,
+            Some(id) => i.linear_in(id).map(|(c, _)| c),
+        };
+        let item = self
+            .loops
+            .iter()
+            .find(|(k, ..)| matches!(k, LoopKind::Glb(0) | LoopKind::Lcl(0)));
+        let innermost = self.loops.iter().rev().find(|(k, ..)| *k == LoopKind::Seq);
+        let len = self
+            .kernel
+            .array(self.program, mem)
+            .map_or(0.0, |a| real(a.len));
+        // Different indices: at most one for each combination of the loops it depends on.
+        let combinations: f64 = self
+            .loops
+            .iter()
+            .filter(|(_, id, _)| i.has_data() || i.mentions(*id))
+            .map(|l| l.2)
+            .product();
+        let (lo, hi) = i.range();
+        let span = if i.has_data() {
+            len
+        } else {
+            signed(hi) - signed(lo) + real(width)
+        };
+        let touched = (combinations * real(width)).min(span).min(len);
+        self.out.accesses.push(Access {
+            mem,
+            store,
+            elem_bytes: bytes,
+            width,
+            count,
+            footprint: touched * real(bytes),
+            item_stride: stride(item.map(|l| l.1)),
+            loop_stride: stride(innermost.map(|l| l.1)),
+        });
+    }
+}
+
+fn kind(op: ScalarOp, float: bool) -> OpKind {
+    match op {
+        ScalarOp::Div | ScalarOp::Rem | ScalarOp::Sqrt | ScalarOp::Rsqrt => OpKind::Div,
+        op if is_dear(op) => OpKind::Special,
+        _ if !float => OpKind::Other,
+        ScalarOp::Add
+        | ScalarOp::Sub
+        | ScalarOp::Neg
+        | ScalarOp::Abs
+        | ScalarOp::Min
+        | ScalarOp::Max
+        | ScalarOp::Floor
+        | ScalarOp::Ceil
+        | ScalarOp::Round => OpKind::Add,
+        ScalarOp::Mul => OpKind::Mul,
+        ScalarOp::Fma => OpKind::Fma,
+        _ => OpKind::Other,
+    }
+}

@@ -1,0 +1,281 @@
+//! Checks of the IR before it is printed: bounds, barriers, races within one phase, limits of the device.
+//!
+//! What it finds is either a limit that the term exceeds or a bug of the code generator; it never
+//! changes the program. Indices that the program computes (gather) are not checked: outside they
+//! have no meaning in the language either.
+
+use super::DeviceLimits;
+use super::index::{Facts, Guard, Index};
+use super::ir::{Block, Expr, Kernel, LoopKind, Mem, Program, Stmt};
+use super::lower::Context;
+use crate::diag::{Code, Diagnostic};
+use std::collections::BTreeSet;
+
+type Checked = Result<(), Box<Diagnostic>>;
+
+/// Checks every kernel.
+///
+/// # Errors
+/// [`Code::KernelLimit`] for what the device does not offer, [`Code::Internal`] for the rest.
+pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
+    for k in &program.kernels {
+        limits(k, device)?;
+        let cx = Cx {
+            program,
+            kernel: k,
+            facts: Facts::default(),
+            context: if k.group.iter().product::<usize>() > 1 && is_grouped(&k.body) {
+                Context::Group
+            } else {
+                Context::Item
+            },
+            workers: BTreeSet::new(),
+            divergent: false,
+        };
+        cx.block(&k.body)?;
+    }
+    Ok(())
+}
+
+fn is_grouped(b: &Block) -> bool {
+    let mut found = false;
+    for s in b {
+        s.visit(&mut |s| {
+            found |= matches!(
+                s,
+                Stmt::Loop {
+                    kind: LoopKind::Wrg(_) | LoopKind::Lcl(_),
+                    ..
+                }
+            );
+        });
+    }
+    found
+}
+
+fn limits(k: &Kernel, device: &DeviceLimits) -> Checked {
+    let fail = |text: String| Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
+    let items: usize = k.group.iter().product();
+    if items > device.max_work_group_size
+        || k.group
+            .iter()
+            .zip(device.max_item_sizes)
+            .any(|(n, most)| *n > most)
+    {
+        return fail(format!(
+            "`{}` needs work-groups of {:?}; the device has at most {} work-items, {:?} in each dimension",
+            k.name, k.group, device.max_work_group_size, device.max_item_sizes
+        ));
+    }
+    let local = k.local_bytes();
+    if local > device.local_mem_bytes {
+        return fail(format!(
+            "`{}` needs {local} bytes of local memory; the device has {}",
+            k.name, device.local_mem_bytes
+        ));
+    }
+    Ok(())
+}
+
+#[derive(Clone)]
+struct Cx<'a> {
+    program: &'a Program,
+    kernel: &'a Kernel,
+    facts: Facts,
+    context: Context,
+    /// Variables of enclosing parallel loops with more than one iteration.
+    workers: BTreeSet<u32>,
+    /// Under control that work-items of a group do not share.
+    divergent: bool,
+}
+
+impl Cx<'_> {
+    fn fail(&self, text: &str) -> Checked {
+        let text = format!("generated kernel `{}`: {text}", self.kernel.name);
+        Err(Box::new(Diagnostic::error(Code::Internal, text)))
+    }
+
+    fn block(&self, b: &Block) -> Checked {
+        b.iter().try_for_each(|s| self.stmt(s))
+    }
+
+    fn inside(&self, g: &Guard, holds: bool) -> Self {
+        let facts = if holds {
+            self.facts.with(g)
+        } else {
+            self.facts.without(g)
+        };
+        let mut varies = false;
+        for i in &g.0 {
+            varies |= i.has_data();
+            i.visit_vars(&mut |v| {
+                varies |= v.name.starts_with('l') && self.workers.contains(&v.id)
+            });
+        }
+        Cx {
+            facts,
+            divergent: self.divergent || varies,
+            ..self.clone()
+        }
+    }
+
+    fn access(&self, m: Mem, width: usize, i: &Index) -> Checked {
+        let Some(a) = self.kernel.array(self.program, m) else {
+            return self.fail("a memory that is not there");
+        };
+        if i.has_data() {
+            return Ok(());
+        }
+        let room = i64::try_from(a.len).unwrap_or(i64::MAX) - i64::try_from(width).unwrap_or(0);
+        if self.facts.prove(i) && self.facts.prove(&Index::from(room).sub(i)) {
+            return Ok(());
+        }
+        self.fail(&format!(
+            "`{}[{i}]` may lie outside its {} elements",
+            a.name, a.len
+        ))
+    }
+
+    fn expr(&self, e: &Expr) -> Checked {
+        match e {
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => Ok(()),
+            Expr::Index(i, _) => self.data(i),
+            Expr::Load(m, t, i) => {
+                self.data(i)?;
+                self.access(*m, t.width, i)
+            }
+            Expr::Op(_, _, es) | Expr::Vector(es) => es.iter().try_for_each(|e| self.expr(e)),
+            Expr::If(c, a, b) => {
+                self.expr(c)?;
+                self.expr(a)?;
+                self.expr(b)
+            }
+            Expr::Guarded(g, a, b) => {
+                self.inside(g, true).expr(a)?;
+                self.inside(g, false).expr(b)
+            }
+            Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e),
+        }
+    }
+
+    fn data(&self, i: &Index) -> Checked {
+        let mut done = Ok(());
+        i.visit_data(&mut |e| {
+            if done.is_ok() {
+                done = self.expr(e);
+            }
+        });
+        done
+    }
+
+    fn stmt(&self, s: &Stmt) -> Checked {
+        let mut done = Ok(());
+        s.exprs(&mut |e| {
+            if done.is_ok() {
+                done = self.expr(e);
+            }
+        });
+        done?;
+        match s {
+            Stmt::Decl(..) | Stmt::Set(..) => Ok(()),
+            Stmt::Store(m, i, e) => {
+                self.access(*m, e.ty().width, i)?;
+                self.race(*m, i)
+            }
+            Stmt::Loop {
+                kind,
+                var,
+                lo,
+                hi,
+                body,
+            } => {
+                let mut inner = Cx {
+                    facts: self.facts.with_loop(var, lo, hi),
+                    ..self.clone()
+                };
+                match kind {
+                    LoopKind::Seq => {}
+                    LoopKind::Glb(_) | LoopKind::Wrg(_) => {
+                        if var.hi > var.lo {
+                            inner.workers.insert(var.id);
+                        }
+                    }
+                    LoopKind::Lcl(_) => {
+                        if var.hi > var.lo {
+                            inner.workers.insert(var.id);
+                        }
+                        inner.context = Context::Item;
+                        inner.divergent = true;
+                    }
+                }
+                if *kind == LoopKind::Seq {
+                    // Bounds that differ between work-items make the loop divergent.
+                    let g = Guard(vec![lo.clone(), hi.clone()]);
+                    inner.divergent |= self.inside(&g, true).divergent;
+                }
+                inner.block(body)
+            }
+            Stmt::If(g, a, b) => {
+                self.inside(g, true).block(a)?;
+                self.inside(g, false).block(b)
+            }
+            Stmt::Branch(_, a, b) => {
+                self.block(a)?;
+                self.block(b)
+            }
+            Stmt::While(head, _, body) => {
+                self.block(head)?;
+                self.block(body)
+            }
+            Stmt::Once(b) => Cx {
+                context: Context::Item,
+                divergent: true,
+                // One work-item stores, whatever the index: only groups can still meet.
+                ..self.clone()
+            }
+            .block(b),
+            Stmt::Barrier { .. } if self.divergent => {
+                self.fail("a barrier that some work-items may not reach")
+            }
+            Stmt::Barrier { .. } => Ok(()),
+        }
+    }
+
+    /// Whether two work-items may store to one element in one phase.
+    fn race(&self, m: Mem, i: &Index) -> Checked {
+        if matches!(m, Mem::Private(_)) || i.has_data() {
+            return Ok(());
+        }
+        if self.context == Context::Group {
+            return self.fail("every work-item of a group stores the same element");
+        }
+        for v in &self.workers {
+            // Groups do not share local memory.
+            let shared = match m {
+                Mem::Local(_) => self.is_local(*v),
+                Mem::Global(_) | Mem::Private(_) => true,
+            };
+            if shared && !i.mentions(*v) {
+                return self.fail(&format!("work-items store to one element: `{m}[{i}]`"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_local(&self, id: u32) -> bool {
+        let mut found = false;
+        for s in &self.kernel.body {
+            s.visit(&mut |s| {
+                if let Stmt::Loop {
+                    kind: LoopKind::Lcl(_),
+                    var,
+                    ..
+                } = s
+                {
+                    found |= var.id == id;
+                }
+            });
+        }
+        found
+    }
+}

@@ -1,0 +1,627 @@
+//! Views: values during lowering. A structural pattern changes how its result is indexed and emits nothing.
+
+use super::index::{Facts, Guard, Index};
+use super::ir::{ElemTy, Expr, Mem, Reg};
+use super::leaf;
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::{Size, SizeEnv};
+use crate::calculus::term::{MapKind, Op, Term};
+use crate::calculus::ty::Ty;
+use crate::diag::{Code, Diagnostic};
+use crate::lang::typed::PadMode;
+use indexmap::IndexMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Why lowering cannot go on from here.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// Registers were indexed by this, which is not a constant: a loop over one of its variables
+    /// must be unrolled.
+    Dynamic(Index),
+    /// For the person.
+    Error(Box<Diagnostic>),
+}
+
+/// What lowering steps give.
+pub type Step<T> = Result<T, Stop>;
+
+impl From<Diagnostic> for Stop {
+    fn from(d: Diagnostic) -> Self {
+        Stop::Error(Box::new(d))
+    }
+}
+
+/// An error of the given code.
+pub fn stop<T>(code: Code, message: impl Into<String>) -> Step<T> {
+    Err(Diagnostic::error(code, message).into())
+}
+
+/// A type with numbers for sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Nothing.
+    Unit,
+    /// One scalar or vector.
+    Elem(ElemTy),
+    /// Two components.
+    Pair(Box<Shape>, Box<Shape>),
+    /// So many.
+    Array(i64, Box<Shape>),
+}
+
+impl Shape {
+    /// Number of scalars and vectors in it.
+    pub fn elems(&self) -> i64 {
+        match self {
+            Shape::Unit => 0,
+            Shape::Elem(_) => 1,
+            Shape::Pair(a, b) => a.elems().saturating_add(b.elems()),
+            Shape::Array(n, t) => n.saturating_mul(t.elems()),
+        }
+    }
+
+    /// The longest array in it.
+    pub fn longest(&self) -> i64 {
+        match self {
+            Shape::Unit | Shape::Elem(_) => 1,
+            Shape::Pair(a, b) => a.longest().max(b.longest()),
+            Shape::Array(n, t) => t.longest().max(*n),
+        }
+    }
+
+    /// Each component's element type and number of elements.
+    pub fn components(&self) -> Vec<(ElemTy, i64)> {
+        match self {
+            Shape::Unit => vec![],
+            Shape::Elem(t) => vec![(*t, 1)],
+            Shape::Pair(a, b) => [a.components(), b.components()].concat(),
+            Shape::Array(n, t) => t
+                .components()
+                .into_iter()
+                .map(|(e, m)| (e, m.saturating_mul(*n)))
+                .collect(),
+        }
+    }
+
+    /// Whether it has no arrays.
+    pub fn is_element(&self) -> bool {
+        match self {
+            Shape::Unit | Shape::Elem(_) => true,
+            Shape::Pair(a, b) => a.is_element() && b.is_element(),
+            Shape::Array(..) => false,
+        }
+    }
+}
+
+/// Where one component of a value lies: its memory and the index of its first scalar.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// The memory.
+    pub mem: Mem,
+    /// The first scalar.
+    pub index: Index,
+}
+
+type At = dyn Fn(&Index) -> Step<View>;
+
+/// An array as a function of its index.
+#[derive(Clone)]
+pub struct ArrayView {
+    /// Number of elements.
+    pub len: i64,
+    at: Rc<At>,
+}
+
+/// A value during lowering.
+#[derive(Clone)]
+pub enum View {
+    /// Nothing.
+    Unit,
+    /// A scalar or vector.
+    Elem(Expr),
+    /// Two components.
+    Pair(Rc<View>, Rc<View>),
+    /// An array.
+    Array(ArrayView),
+}
+
+fn ill_formed<T>(what: &str) -> Step<T> {
+    stop(Code::Internal, format!("code generation expected {what}"))
+}
+
+impl View {
+    /// An array.
+    pub fn array(len: i64, at: impl Fn(&Index) -> Step<View> + 'static) -> View {
+        View::Array(ArrayView {
+            len,
+            at: Rc::new(at),
+        })
+    }
+
+    /// A pair.
+    pub fn pair(a: View, b: View) -> View {
+        View::Pair(Rc::new(a), Rc::new(b))
+    }
+
+    /// Element `i` of an array.
+    pub fn at(&self, i: &Index) -> Step<View> {
+        match self {
+            View::Array(a) => (a.at)(i),
+            _ => ill_formed("an array"),
+        }
+    }
+
+    /// First component.
+    pub fn fst(&self) -> Step<View> {
+        match self {
+            View::Pair(a, _) => Ok((**a).clone()),
+            _ => ill_formed("a pair"),
+        }
+    }
+
+    /// Second component.
+    pub fn snd(&self) -> Step<View> {
+        match self {
+            View::Pair(_, b) => Ok((**b).clone()),
+            _ => ill_formed("a pair"),
+        }
+    }
+
+    /// The scalar or vector it is.
+    pub fn expr(&self) -> Step<Expr> {
+        match self {
+            View::Elem(e) => Ok(e.clone()),
+            _ => ill_formed("an element"),
+        }
+    }
+
+    /// Every component in `w` lanes.
+    pub fn widen(&self, w: usize) -> Step<View> {
+        Ok(match self {
+            View::Unit => View::Unit,
+            View::Elem(e) => View::Elem(e.clone().widen(w)),
+            View::Pair(a, b) => View::pair(a.widen(w)?, b.widen(w)?),
+            View::Array(_) => return ill_formed("an element"),
+        })
+    }
+
+    /// The value in memory, one slot for each component.
+    pub fn of_slots(shape: &Shape, slots: &[Slot]) -> Step<View> {
+        Ok(match shape {
+            Shape::Unit => View::Unit,
+            Shape::Elem(t) => match slots {
+                [s] => View::Elem(Expr::Load(s.mem, *t, s.index.clone())),
+                _ => return ill_formed("one slot"),
+            },
+            Shape::Pair(a, b) => {
+                let (x, y) = slots.split_at(a.components().len().min(slots.len()));
+                View::pair(View::of_slots(a, x)?, View::of_slots(b, y)?)
+            }
+            Shape::Array(n, t) => {
+                let (t, slots) = ((**t).clone(), slots.to_vec());
+                View::array(*n, move |i| View::of_slots(&t, &advance(&t, &slots, i)))
+            }
+        })
+    }
+
+    /// The value in registers, in the order of the scalars of the shape.
+    pub fn of_regs(shape: &Shape, regs: &[Reg]) -> Step<View> {
+        Ok(match shape {
+            Shape::Unit => View::Unit,
+            Shape::Elem(_) => match regs {
+                [r] => View::Elem(Expr::Reg(r.clone())),
+                _ => return ill_formed("one register"),
+            },
+            Shape::Pair(a, b) => {
+                let (x, y) = regs.split_at(elem_count(a).min(regs.len()));
+                View::pair(View::of_regs(a, x)?, View::of_regs(b, y)?)
+            }
+            Shape::Array(n, t) => {
+                let (t, regs) = ((**t).clone(), regs.to_vec());
+                View::array(*n, move |i| {
+                    View::of_regs(&t, chunk(&regs, elem_count(&t), i)?)
+                })
+            }
+        })
+    }
+}
+
+fn elem_count(s: &Shape) -> usize {
+    usize::try_from(s.elems()).unwrap_or(usize::MAX)
+}
+
+/// The `i`-th chunk of registers; `i` must be a constant.
+pub fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
+    let Some(k) = i.as_constant() else {
+        return Err(Stop::Dynamic(i.clone()));
+    };
+    let start = usize::try_from(k)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(each);
+    match regs.get(start..start.saturating_add(each)) {
+        Some(r) => Ok(r),
+        None => ill_formed("an index within its registers"),
+    }
+}
+
+/// The slots of element `i` of an array of `t` that starts at `slots`.
+pub fn advance(t: &Shape, slots: &[Slot], i: &Index) -> Vec<Slot> {
+    t.components()
+        .iter()
+        .zip(slots)
+        .map(|((e, m), s)| Slot {
+            mem: s.mem,
+            index: s
+                .index
+                .add(&i.times(m.saturating_mul(i64::try_from(e.width).unwrap_or(1)))),
+        })
+        .collect()
+}
+
+/// `a` where the guard holds, else `b`.
+pub fn guarded(g: &Guard, a: View, b: View) -> Step<View> {
+    match Facts::default().decide(g) {
+        Some(true) => return Ok(a),
+        Some(false) => return Ok(b),
+        None => {}
+    }
+    Ok(match (a, b) {
+        (View::Unit, View::Unit) => View::Unit,
+        (View::Elem(a), View::Elem(b)) => {
+            if a == b {
+                View::Elem(a)
+            } else {
+                View::Elem(Expr::Guarded(g.clone(), Arc::new(a), Arc::new(b)))
+            }
+        }
+        (View::Pair(a1, a2), View::Pair(b1, b2)) => View::pair(
+            guarded(g, (*a1).clone(), (*b1).clone())?,
+            guarded(g, (*a2).clone(), (*b2).clone())?,
+        ),
+        (View::Array(a), View::Array(b)) => {
+            let g = g.clone();
+            View::array(a.len, move |i| guarded(&g, (a.at)(i)?, (b.at)(i)?))
+        }
+        _ => return ill_formed("two values of one type"),
+    })
+}
+
+/// The vector of these lanes, component by component.
+fn gather_lanes(lanes: &[View]) -> Step<View> {
+    match lanes.first() {
+        Some(View::Elem(_)) => {
+            let es = lanes.iter().map(View::expr).collect::<Step<Vec<_>>>()?;
+            Ok(View::Elem(Expr::vector(es)))
+        }
+        Some(View::Pair(..)) => {
+            let xs = lanes.iter().map(View::fst).collect::<Step<Vec<_>>>()?;
+            let ys = lanes.iter().map(View::snd).collect::<Step<Vec<_>>>()?;
+            Ok(View::pair(gather_lanes(&xs)?, gather_lanes(&ys)?))
+        }
+        _ => ill_formed("scalars to make a vector of"),
+    }
+}
+
+/// Lane `k` of a vector, component by component. Memory takes any lane, registers only a constant one.
+fn lane(v: &View, k: &Index) -> Step<View> {
+    fn of(e: &Expr, k: &Index) -> Step<Expr> {
+        if let Some(k) = k.as_constant() {
+            return Ok(e.lane(usize::try_from(k).unwrap_or(0)));
+        }
+        match e {
+            Expr::Load(m, t, i) => Ok(Expr::Load(*m, ElemTy::scalar(t.scalar), i.add(k))),
+            Expr::Splat(e, _) => Ok((**e).clone()),
+            Expr::Guarded(g, a, b) => Ok(Expr::Guarded(
+                g.clone(),
+                Arc::new(of(a, k)?),
+                Arc::new(of(b, k)?),
+            )),
+            _ => Err(Stop::Dynamic(k.clone())),
+        }
+    }
+    match v {
+        View::Elem(e) => Ok(View::Elem(of(e, k)?)),
+        View::Pair(a, b) => Ok(View::pair(lane(a, k)?, lane(b, k)?)),
+        View::Unit | View::Array(_) => ill_formed("a vector"),
+    }
+}
+
+/// A computed integer as an index.
+fn index_of(v: &View) -> Step<Index> {
+    Ok(match v.expr()? {
+        Expr::Index(i, _) => i,
+        Expr::Lit(l) => match l.as_int().and_then(|x| i64::try_from(x).ok()) {
+            Some(x) => Index::from(x),
+            None => return ill_formed("an integer index"),
+        },
+        e => Index::data(e),
+    })
+}
+
+/// Applies purely rearranging terms. Shared by the closures of views.
+pub struct Views {
+    /// Values of all symbols.
+    pub env: SizeEnv,
+    /// The entry's parameters.
+    pub inputs: IndexMap<Arc<str>, View>,
+    /// Scalar components of parameters: position among the kernel's scalar arguments.
+    pub scalars: IndexMap<(Arc<str>, usize), usize>,
+}
+
+/// Whether a term only rearranges (constants and parameters included): it needs no code of its own.
+pub fn is_pure(t: &Term) -> bool {
+    match t.op() {
+        Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => {
+            t.args().iter().all(is_pure)
+        }
+        Op::Scalar(f) => leaf::rearranges(&f.body) || (f.dom == Ty::Unit && leaf::inlines(&f.body)),
+        op => op.is_view() && t.args().iter().all(is_pure),
+    }
+}
+
+impl Views {
+    /// The value of a size.
+    pub fn size(&self, s: &Size) -> Step<i64> {
+        match s.eval(&self.env) {
+            Ok(n) => i64::try_from(n)
+                .or_else(|_| stop(Code::SizeRange, format!("the size `{s}` is too large"))),
+            Err(e) => stop(Code::SizeUnknown, e.to_string()),
+        }
+    }
+
+    /// The concrete form of a type.
+    pub fn shape(&self, t: &Ty) -> Step<Shape> {
+        Ok(match t {
+            Ty::Unit => Shape::Unit,
+            Ty::Scalar(s) => Shape::Elem(ElemTy::scalar(*s)),
+            Ty::Vector(w, s) => match **s {
+                Ty::Scalar(scalar) => {
+                    let width = usize::try_from(self.size(w)?).unwrap_or(0);
+                    if !matches!(width, 1 | 2 | 3 | 4 | 8 | 16) {
+                        return stop(
+                            Code::KernelLimit,
+                            format!("OpenCL has no vectors of {width} elements"),
+                        );
+                    }
+                    Shape::Elem(ElemTy { scalar, width })
+                }
+                _ => return ill_formed("a vector of scalars"),
+            },
+            Ty::Pair(a, b) => Shape::Pair(Box::new(self.shape(a)?), Box::new(self.shape(b)?)),
+            Ty::Array(n, t) => Shape::Array(self.size(n)?, Box::new(self.shape(t)?)),
+            Ty::Meta(m) => {
+                return stop(
+                    Code::BadTerm,
+                    format!("the type variable `{m}` in a program"),
+                );
+            }
+        })
+    }
+
+    /// A size as a literal.
+    pub fn size_lit(&self, s: &Size, t: crate::lang::types::ScalarType) -> Step<Expr> {
+        Ok(Expr::Lit(Lit::int(t, i128::from(self.size(s)?))))
+    }
+
+    /// A scalar component of a parameter.
+    pub fn scalar_input(
+        &self,
+        name: &Arc<str>,
+        component: usize,
+        t: crate::lang::types::ScalarType,
+    ) -> Step<Expr> {
+        match self.scalars.get(&(name.clone(), component)) {
+            Some(i) => Ok(Expr::Arg(*i, t)),
+            None => ill_formed("a known parameter"),
+        }
+    }
+
+    /// The result of a pure term ([`is_pure`]) on `x`.
+    pub fn apply(self: &Rc<Self>, t: &Term, x: &View) -> Step<View> {
+        let n = |k: usize| match t.sizes().get(k) {
+            Some(s) => self.size(s),
+            None => ill_formed("a size argument"),
+        };
+        let arg = |k: usize| &t.args()[k];
+        Ok(match t.op() {
+            Op::Id | Op::Reorder => x.clone(),
+            Op::Compose => self.apply(arg(0), &self.apply(arg(1), x)?)?,
+            Op::Fst => x.fst()?,
+            Op::Snd => x.snd()?,
+            Op::Fork => View::pair(self.apply(arg(0), x)?, self.apply(arg(1), x)?),
+            Op::Bimap => View::pair(
+                self.apply(arg(0), &x.fst()?)?,
+                self.apply(arg(1), &x.snd()?)?,
+            ),
+            Op::Bang => View::Unit,
+            Op::Input(name) => match self.inputs.get(name) {
+                Some(v) => v.clone(),
+                None => return ill_formed("a known parameter"),
+            },
+            Op::Lit(l) => View::Elem(Expr::Lit(*l)),
+            Op::SizeValue(s) => View::Elem(self.size_lit(&t.sizes()[0], *s)?),
+            Op::Scalar(f) => leaf::inline(f, x, self)?,
+            Op::Map(_) => {
+                let (me, f, x) = (self.clone(), arg(0).clone(), x.clone());
+                View::array(n(0)?, move |i| me.apply(&f, &x.at(i)?))
+            }
+            Op::Zip => {
+                let (a, b) = (x.fst()?, x.snd()?);
+                View::array(n(0)?, move |i| Ok(View::pair(a.at(i)?, b.at(i)?)))
+            }
+            Op::Unzip => {
+                let (a, b) = (x.clone(), x.clone());
+                View::pair(
+                    View::array(n(0)?, move |i| a.at(i)?.fst()),
+                    View::array(n(0)?, move |i| b.at(i)?.snd()),
+                )
+            }
+            Op::Split => {
+                let (k, x) = (n(0)?, x.clone());
+                View::array(n(1)?, move |i| {
+                    let (x, start) = (x.clone(), i.times(k));
+                    Ok(View::array(k, move |j| x.at(&start.add(j))))
+                })
+            }
+            Op::Join => {
+                let (k, x) = (n(0)?, x.clone());
+                View::array(k.saturating_mul(n(1)?), move |i| {
+                    let (q, r) = i.div_mod(k);
+                    x.at(&q)?.at(&r)
+                })
+            }
+            Op::Transpose => {
+                let (rows, x) = (n(0)?, x.clone());
+                View::array(n(1)?, move |j| {
+                    let (x, j) = (x.clone(), j.clone());
+                    Ok(View::array(rows, move |i| x.at(i)?.at(&j)))
+                })
+            }
+            Op::Cross => {
+                let (a, b, m) = (x.fst()?, x.snd()?, n(1)?);
+                View::array(n(0)?, move |i| {
+                    let (a, b) = (a.at(i)?, b.clone());
+                    Ok(View::array(m, move |j| Ok(View::pair(a.clone(), b.at(j)?))))
+                })
+            }
+            Op::Distl => {
+                let (a, b) = (x.fst()?, x.snd()?);
+                View::array(n(0)?, move |i| Ok(View::pair(a.clone(), b.at(i)?)))
+            }
+            Op::Distr => {
+                let (a, b) = (x.fst()?, x.snd()?);
+                View::array(n(0)?, move |i| Ok(View::pair(a.at(i)?, b.clone())))
+            }
+            Op::AsVector => {
+                let (w, x) = (n(0)?, x.clone());
+                View::array(n(1)?, move |i| {
+                    let start = i.times(w);
+                    let lanes = (0..w)
+                        .map(|l| x.at(&start.plus(l)))
+                        .collect::<Step<Vec<_>>>()?;
+                    gather_lanes(&lanes)
+                })
+            }
+            Op::AsScalar => {
+                let (w, x) = (n(0)?, x.clone());
+                View::array(w.saturating_mul(n(1)?), move |i| {
+                    let (q, r) = i.div_mod(w);
+                    lane(&x.at(&q)?, &r)
+                })
+            }
+            Op::Splat => x.widen(usize::try_from(n(0)?).unwrap_or(0))?,
+            Op::Stride => {
+                let (s, m, x) = (n(0)?, n(1)?, x.clone());
+                View::array(s.saturating_mul(m), move |j| {
+                    let (q, r) = j.div_mod(m);
+                    x.at(&q.add(&r.times(s)))
+                })
+            }
+            Op::PadTo => {
+                let (len, x) = (n(0)?, x.clone());
+                let z = self.apply(arg(0), &View::Unit)?;
+                View::array(n(1)?, move |i| {
+                    guarded(&Guard::less(i, &len.into()), x.at(i)?, z.clone())
+                })
+            }
+            Op::PadLast => {
+                let (len, x) = (n(0)?, x.clone());
+                View::array(n(1)?, move |i| {
+                    let last = x.at(&Index::from(len - 1))?;
+                    guarded(&Guard::less(i, &len.into()), x.at(i)?, last)
+                })
+            }
+            Op::Take => {
+                let x = x.clone();
+                View::array(n(0)?, move |i| x.at(i))
+            }
+            Op::Drop => {
+                let (skip, x) = (n(1)? - n(0)?, x.clone());
+                View::array(n(0)?, move |i| x.at(&i.plus(skip)))
+            }
+            Op::Slide => {
+                let (w, s, x) = (n(0)?, n(1)?, x.clone());
+                View::array(n(3)?, move |i| {
+                    let (x, start) = (x.clone(), i.times(s));
+                    Ok(View::array(w, move |j| x.at(&start.add(j))))
+                })
+            }
+            Op::Pad(mode) => {
+                let (l, len, x, mode) = (n(0)?, n(1)?, x.clone(), *mode);
+                let z = match mode {
+                    PadMode::Constant => Some(self.apply(arg(0), &View::Unit)?),
+                    PadMode::Clamp | PadMode::Wrap | PadMode::Mirror => None,
+                };
+                View::array(n(2)?, move |i| {
+                    let j = i.plus(-l);
+                    let inside = Guard::not_negative(&j).and(&Guard::less(&j, &len.into()));
+                    let outside = match (mode, &z) {
+                        (PadMode::Constant, Some(z)) => z.clone(),
+                        (PadMode::Constant | PadMode::Clamp, _) => {
+                            x.at(&j.lesser(&Index::from(len - 1)).greater(&Index::from(0)))?
+                        }
+                        (PadMode::Wrap, _) => x.at(&j.rem(len.max(1)))?,
+                        (PadMode::Mirror, _) => {
+                            // The pattern x0 .. xl xl .. x0 repeats every 2 * len.
+                            let r = j.rem(len.max(1).saturating_mul(2));
+                            let back = r.times(-1).plus(len.saturating_mul(2) - 1);
+                            x.at(&r.lesser(&back))?
+                        }
+                    };
+                    guarded(&inside, x.at(&j)?, outside)
+                })
+            }
+            Op::Gather => {
+                let (a, is) = (x.fst()?, x.snd()?);
+                View::array(n(1)?, move |i| a.at(&index_of(&is.at(i)?)?))
+            }
+            Op::Index => x.fst()?.at(&index_of(&x.snd()?)?)?,
+            Op::Iota => {
+                let Some(Ty::Scalar(s)) = t.tys().get(1).cloned() else {
+                    return ill_formed("an integer type");
+                };
+                View::array(n(0)?, move |i| Ok(View::Elem(Expr::Index(i.clone(), s))))
+            }
+            Op::Replicate => {
+                let x = x.clone();
+                View::array(n(0)?, move |_| Ok(x.clone()))
+            }
+            Op::Concat => {
+                let (len, a, b) = (n(0)?, x.fst()?, x.snd()?);
+                View::array(n(2)?, move |i| {
+                    guarded(&Guard::less(i, &len.into()), a.at(i)?, b.at(&i.plus(-len))?)
+                })
+            }
+            Op::Reverse => {
+                let (len, x) = (n(0)?, x.clone());
+                View::array(len, move |i| x.at(&i.times(-1).plus(len - 1)))
+            }
+            Op::Rotate => {
+                let (len, x) = (n(1)?, x.clone());
+                let k = n(0)?.rem_euclid(len.max(1));
+                View::array(len, move |i| {
+                    let j = i.plus(k);
+                    guarded(
+                        &Guard::less(&j, &len.into()),
+                        x.at(&j)?,
+                        x.at(&j.plus(-len))?,
+                    )
+                })
+            }
+            Op::The => x.at(&Index::from(0))?,
+            Op::Wrap => {
+                let x = x.clone();
+                View::array(1, move |_| Ok(x.clone()))
+            }
+            Op::Cond
+            | Op::Reduce(_)
+            | Op::ReducePart
+            | Op::Scan(_)
+            | Op::Vectorize
+            | Op::ToMem(_)
+            | Op::Scatter
+            | Op::Histogram => return ill_formed("a pattern that only rearranges"),
+        })
+    }
+}

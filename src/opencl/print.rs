@@ -1,0 +1,410 @@
+//! The kernel IR as OpenCL C 1.2, and the host plan that runs it.
+//!
+//! Deterministic: equal programs give equal text. Decides nothing about the code beyond its spelling
+//! and how work-items number themselves.
+
+mod expr;
+mod types;
+
+use super::plan::{Arg, Buffer, HostPlan, Launch, Role, Scalar};
+use crate::kernel::index::{Index, Var};
+use crate::kernel::ir::{
+    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Stmt,
+};
+use crate::lang::types::ScalarType;
+use expr::stored;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use types::c_type;
+
+/// The host plan of a program.
+pub fn print(program: &Program) -> HostPlan {
+    let powers = RefCell::new(BTreeSet::new());
+    let mut kernels = String::new();
+    let mut launches = vec![];
+    for k in &program.kernels {
+        let (text, launch) = kernel(program, k, &powers);
+        kernels.push('\n');
+        kernels.push_str(&text);
+        launches.push(launch);
+    }
+    let mut source = String::new();
+    let uses = |t: ScalarType| {
+        let c = c_type(ElemTy::scalar(t));
+        kernels.contains(c.as_str())
+    };
+    if uses(ScalarType::F16) {
+        source.push_str("#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n");
+    }
+    if uses(ScalarType::F64) {
+        source.push_str("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n");
+    }
+    if !program.relaxed {
+        source.push_str("#pragma OPENCL FP_CONTRACT OFF\n");
+    }
+    for t in powers.into_inner() {
+        source.push_str(&power(t));
+    }
+    source.push_str(&kernels);
+    HostPlan {
+        source,
+        options: if program.relaxed {
+            "-cl-std=CL1.2 -cl-mad-enable -cl-no-signed-zeros".to_owned()
+        } else {
+            "-cl-std=CL1.2".to_owned()
+        },
+        buffers: program
+            .buffers
+            .iter()
+            .map(|b| Buffer {
+                name: b.array.name.to_string(),
+                elem: b.array.scalar,
+                len: b.array.len,
+                role: match &b.role {
+                    BufferRole::Input(p, c) => Role::Input(p.to_string(), *c),
+                    BufferRole::Temp => Role::Temp,
+                    BufferRole::Output(c) => Role::Output(*c),
+                },
+            })
+            .collect(),
+        scalars: program
+            .scalars
+            .iter()
+            .map(|s| Scalar {
+                param: s.param.to_string(),
+                component: s.component,
+                ty: s.scalar,
+            })
+            .collect(),
+        launches,
+    }
+}
+
+/// Integer power by squaring; wraps.
+fn power(t: ScalarType) -> String {
+    let c = c_type(ElemTy::scalar(t));
+    let wide = if t.bytes() == 8 { "ulong" } else { "uint" };
+    format!(
+        "\n{c} pow_{t}({c} base, {c} exponent) {{\n    {wide} x = ({wide})base, r = 1;\n    \
+         for (; exponent > 0; exponent /= 2) {{\n        if (exponent % 2 != 0) r *= x;\n        \
+         x *= x;\n    }}\n    return ({c})r;\n}}\n"
+    )
+}
+
+/// Prints one kernel.
+struct Printer<'a> {
+    program: &'a Program,
+    kernel: &'a Kernel,
+    /// Indices need 64 bits.
+    wide: bool,
+    /// Registers that change after their declaration.
+    changed: BTreeSet<u32>,
+    /// Variables that the text mentions.
+    used: RefCell<BTreeSet<u32>>,
+    buffers: RefCell<BTreeSet<usize>>,
+    scalars: RefCell<BTreeSet<usize>>,
+    powers: &'a RefCell<BTreeSet<ScalarType>>,
+}
+
+fn kernel(
+    program: &Program,
+    k: &Kernel,
+    powers: &RefCell<BTreeSet<ScalarType>>,
+) -> (String, Launch) {
+    let mut changed = BTreeSet::new();
+    let mut written = BTreeSet::new();
+    let mut ids: BTreeMap<(u8, u8), Var> = BTreeMap::new();
+    for s in &k.body {
+        s.visit(&mut |s| match s {
+            Stmt::Set(r, _) => {
+                changed.insert(r.id);
+            }
+            Stmt::Store(Mem::Global(b), ..) => {
+                written.insert(*b);
+            }
+            Stmt::Loop { kind, var, .. } => {
+                let key = match kind {
+                    LoopKind::Seq => return,
+                    LoopKind::Wrg(d) => (0, *d),
+                    LoopKind::Lcl(d) => (1, *d),
+                    LoopKind::Glb(d) => (2, *d),
+                };
+                ids.insert(key, var.clone());
+            }
+            _ => {}
+        });
+    }
+    let p = Printer {
+        program,
+        kernel: k,
+        wide: is_wide(program, k),
+        changed,
+        used: RefCell::default(),
+        buffers: RefCell::default(),
+        scalars: RefCell::default(),
+        powers,
+    };
+    let mut body = String::new();
+    p.block(&k.body, 1, &mut body);
+    let mut head = String::new();
+    for (a, space) in k
+        .locals
+        .iter()
+        .map(|a| (a, "local "))
+        .chain(k.privates.iter().map(|a| (a, "")))
+    {
+        let c = c_type(stored(ElemTy::scalar(a.scalar)));
+        // Vector accesses need the alignment of the widest vector.
+        let _ = writeln!(
+            head,
+            "    {space}{c} {}[{}] __attribute__((aligned(64)));",
+            a.name,
+            a.len.max(1)
+        );
+    }
+    for ((kind, d), var) in &ids {
+        if p.used.borrow().contains(&var.id) {
+            let f = ["get_group_id", "get_local_id", "get_global_id"][usize::from(*kind)];
+            let _ = writeln!(head, "    const {} {} = {f}({d});", p.int(), var.name);
+        }
+    }
+    for d in 0..3 {
+        if p.used.borrow().contains(&lone(d))
+            && !ids.iter().any(|((k, e), v)| {
+                *k == 1 && usize::from(*e) == d && p.used.borrow().contains(&v.id)
+            })
+        {
+            let _ = writeln!(head, "    const {} l{d} = get_local_id({d});", p.int());
+        }
+    }
+    let mut params = vec![];
+    let mut args = vec![];
+    for b in p.buffers.borrow().iter() {
+        let a = &program.buffers[*b].array;
+        let c = c_type(stored(ElemTy::scalar(a.scalar)));
+        let constant = if written.contains(b) { "" } else { "const " };
+        params.push(format!("global {constant}{c}* restrict {}", a.name));
+        args.push(Arg::Buffer(*b));
+    }
+    for s in p.scalars.borrow().iter() {
+        let a = &program.scalars[*s];
+        params.push(format!(
+            "{} {}",
+            c_type(stored(ElemTy::scalar(a.scalar))),
+            a.name
+        ));
+        args.push(Arg::Scalar(*s));
+    }
+    let [x, y, z] = k.group;
+    let text = format!(
+        "kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {}({}) {{\n{head}{body}}}\n",
+        k.name,
+        params.join(", ")
+    );
+    let launch = Launch {
+        kernel: k.name.clone(),
+        args,
+        global: k.global,
+        local: k.group,
+    };
+    (text, launch)
+}
+
+/// Stands for the local id of a dimension in [`Printer::used`] where no loop has it.
+fn lone(d: usize) -> u32 {
+    u32::MAX - u32::try_from(d).unwrap_or(0)
+}
+
+/// Whether some index may leave 32 bits.
+fn is_wide(program: &Program, k: &Kernel) -> bool {
+    let most = i64::from(i32::MAX);
+    let mut wide = false;
+    let mut check = |i: &Index| {
+        let (lo, hi) = i.range();
+        wide |= !i.has_data() && (lo < -most || hi > most);
+    };
+    for s in &k.body {
+        s.visit(&mut |s| {
+            match s {
+                Stmt::Store(_, i, _) => check(i),
+                Stmt::Loop { lo, hi, .. } => {
+                    check(lo);
+                    check(hi);
+                }
+                Stmt::If(g, ..) => g.0.iter().for_each(&mut check),
+                _ => {}
+            }
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| match e {
+                    Expr::Load(_, _, i) | Expr::Index(i, _) => check(i),
+                    Expr::Guarded(g, ..) => g.0.iter().for_each(&mut check),
+                    _ => {}
+                });
+            });
+        });
+    }
+    wide || program
+        .buffers
+        .iter()
+        .any(|b| i64::try_from(b.array.len).unwrap_or(i64::MAX) > most)
+}
+
+impl Printer<'_> {
+    fn int(&self) -> &'static str {
+        if self.wide { "long" } else { "int" }
+    }
+
+    /// The array behind a memory; notes that the kernel takes it.
+    fn memory(&self, m: Mem) -> String {
+        if let Mem::Global(b) = m {
+            self.buffers.borrow_mut().insert(b);
+        }
+        let array: Option<&MemArray> = self.kernel.array(self.program, m);
+        array.map_or(String::new(), |a| a.name.to_string())
+    }
+
+    fn scalar(&self, k: usize) -> String {
+        self.scalars.borrow_mut().insert(k);
+        self.program
+            .scalars
+            .get(k)
+            .map_or(String::new(), |s| s.name.to_string())
+    }
+
+    fn block(&self, b: &Block, depth: usize, out: &mut String) {
+        for s in b {
+            self.stmt(s, depth, out);
+        }
+    }
+
+    fn nested(&self, head: &str, b: &Block, depth: usize, out: &mut String) {
+        let pad = "    ".repeat(depth);
+        let _ = writeln!(out, "{pad}{head} {{");
+        self.block(b, depth + 1, out);
+        let _ = writeln!(out, "{pad}}}");
+    }
+
+    fn branches(&self, c: &str, a: &Block, b: &Block, depth: usize, out: &mut String) {
+        let pad = "    ".repeat(depth);
+        let _ = writeln!(out, "{pad}if ({c}) {{");
+        self.block(a, depth + 1, out);
+        if !b.is_empty() {
+            let _ = writeln!(out, "{pad}}} else {{");
+            self.block(b, depth + 1, out);
+        }
+        let _ = writeln!(out, "{pad}}}");
+    }
+
+    fn stmt(&self, s: &Stmt, depth: usize, out: &mut String) {
+        let pad = "    ".repeat(depth);
+        match s {
+            Stmt::Decl(r, init) => {
+                let fixed = if self.changed.contains(&r.id) {
+                    ""
+                } else {
+                    "const "
+                };
+                let c = c_type(r.ty);
+                let _ = match init {
+                    Some(e) => writeln!(out, "{pad}{fixed}{c} {} = {};", r.name, self.expr(e).0),
+                    None => writeln!(out, "{pad}{c} {};", r.name),
+                };
+            }
+            Stmt::Set(r, e) => {
+                let _ = writeln!(out, "{pad}{} = {};", r.name, self.expr(e).0);
+            }
+            Stmt::Store(m, i, e) => {
+                let t = e.ty();
+                let mut v = self.expr(e).0;
+                if t.scalar == ScalarType::Bool && t.width > 1 {
+                    v = format!("convert_uchar{}(({v}) & 1)", t.width);
+                }
+                let _ = match self.place(*m, t, i, false) {
+                    Some(p) => writeln!(out, "{pad}{p} = {v};"),
+                    None => writeln!(
+                        out,
+                        "{pad}vstore{}({v}, 0, {} + {});",
+                        t.width,
+                        self.memory(*m),
+                        self.index(i).0
+                    ),
+                };
+            }
+            Stmt::Loop {
+                kind,
+                var,
+                lo,
+                hi,
+                body,
+            } => match kind {
+                LoopKind::Seq => {
+                    let (lo, hi, i, int) =
+                        (self.index(lo).0, self.index(hi).0, &var.name, self.int());
+                    let head = format!("for ({int} {i} = {lo}; {i} < {hi}; ++{i})");
+                    self.nested(&head, body, depth, out);
+                }
+                LoopKind::Glb(d) | LoopKind::Wrg(d) | LoopKind::Lcl(d) => {
+                    let d = usize::from(*d).min(2);
+                    let workers = match kind {
+                        LoopKind::Lcl(_) => self.kernel.group[d],
+                        LoopKind::Wrg(_) => self.kernel.global[d] / self.kernel.group[d].max(1),
+                        _ => self.kernel.global[d],
+                    };
+                    let n = hi
+                        .as_constant()
+                        .and_then(|n| usize::try_from(n).ok())
+                        .unwrap_or(0);
+                    if n < workers {
+                        self.used.borrow_mut().insert(var.id);
+                        let head = match n {
+                            1 => format!("if ({} == 0)", var.name),
+                            n => format!("if ({} < {n})", var.name),
+                        };
+                        self.nested(&head, body, depth, out);
+                    } else {
+                        self.block(body, depth, out);
+                    }
+                }
+            },
+            Stmt::If(g, a, b) => self.branches(&self.guard(g).0, a, b, depth, out),
+            Stmt::Branch(c, a, b) => self.branches(&self.expr(c).0, a, b, depth, out),
+            Stmt::While(head, c, body) => {
+                if head.is_empty() {
+                    self.nested(&format!("while ({})", self.expr(c).0), body, depth, out);
+                } else {
+                    let _ = writeln!(out, "{pad}for (;;) {{");
+                    self.block(head, depth + 1, out);
+                    let _ = writeln!(out, "{pad}    if (!({})) break;", self.expr(c).0);
+                    self.block(body, depth + 1, out);
+                    let _ = writeln!(out, "{pad}}}");
+                }
+            }
+            Stmt::Once(b) => {
+                let mut first = vec![];
+                for (d, n) in self.kernel.group.iter().enumerate() {
+                    if *n > 1 {
+                        self.used.borrow_mut().insert(lone(d));
+                        first.push(format!("l{d} == 0"));
+                    }
+                }
+                if first.is_empty() {
+                    self.block(b, depth, out);
+                } else {
+                    self.nested(&format!("if ({})", first.join(" && ")), b, depth, out);
+                }
+            }
+            Stmt::Barrier { local, global } => {
+                let flags = match (local, global) {
+                    (true, true) => "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE",
+                    (_, true) => "CLK_GLOBAL_MEM_FENCE",
+                    _ => "CLK_LOCAL_MEM_FENCE",
+                };
+                let _ = writeln!(out, "{pad}barrier({flags});");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

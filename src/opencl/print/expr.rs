@@ -1,0 +1,543 @@
+//! Expressions and indices in OpenCL C.
+
+use super::Printer;
+use super::types::{c_type, literal, vector_suffix};
+use crate::kernel::index::{Atom, Guard, Index};
+use crate::kernel::ir::{ElemTy, Expr, Mem};
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+
+/// Binding strength of C's operators, weakest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Prec {
+    Ternary,
+    Or,
+    And,
+    BitOr,
+    BitAnd,
+    Equal,
+    Compare,
+    Add,
+    Mul,
+    Unary,
+    Primary,
+}
+
+/// C text with its binding strength.
+pub(super) struct Text(pub(super) String, Prec);
+
+impl Text {
+    fn at(self, least: Prec) -> String {
+        if self.1 >= least {
+            self.0
+        } else {
+            format!("({})", self.0)
+        }
+    }
+}
+
+fn primary(s: String) -> Text {
+    Text(s, Prec::Primary)
+}
+
+fn infix(op: &str, p: Prec, a: Text, b: Text) -> Text {
+    // The right operand is parenthesised at equal strength: float operations do not associate.
+    let tighter = match p {
+        Prec::Add => Prec::Mul,
+        Prec::Mul => Prec::Unary,
+        Prec::Compare | Prec::Equal => Prec::Add,
+        _ => Prec::Unary,
+    };
+    let left = if matches!(p, Prec::Add | Prec::Mul) {
+        p
+    } else {
+        tighter
+    };
+    Text(format!("{} {op} {}", a.at(left), b.at(tighter)), p)
+}
+
+impl Printer<'_> {
+    /// An index.
+    pub(super) fn index(&self, i: &Index) -> Text {
+        let mut out = String::new();
+        let mut count = 0;
+        let mut add = |negative: bool, s: String| {
+            out.push_str(match (count, negative) {
+                (0, true) => "-",
+                (0, false) => "",
+                (_, true) => " - ",
+                (_, false) => " + ",
+            });
+            out.push_str(&s);
+            count += 1;
+        };
+        let positive = i.terms().filter(|(_, c)| *c > 0);
+        let negative = i.terms().filter(|(_, c)| *c < 0);
+        // `9 - i`, not `-i + 9`.
+        let first = i.constant() > 0 && i.terms().all(|(_, c)| c < 0);
+        if first {
+            add(false, self.number(i.constant()));
+        }
+        let mut last = Prec::Primary;
+        for (a, c) in positive.chain(negative) {
+            let t = self.atom(a);
+            let (s, p) = match c.unsigned_abs() {
+                1 => (t.at(Prec::Mul), Prec::Mul),
+                k => {
+                    let k = i64::try_from(k).unwrap_or(i64::MAX);
+                    (
+                        format!("{} * {}", self.number(k), t.at(Prec::Unary)),
+                        Prec::Mul,
+                    )
+                }
+            };
+            last = if c == 1 { self.atom(a).1 } else { p };
+            add(c < 0, s);
+        }
+        if !first && (i.constant() != 0 || i.terms().next().is_none()) {
+            let c = i.constant();
+            add(c < 0, self.number(c.saturating_abs()));
+        }
+        let p = match count {
+            1 if out.starts_with('-') => Prec::Unary,
+            1 => last,
+            _ => Prec::Add,
+        };
+        Text(out, p)
+    }
+
+    fn number(&self, n: i64) -> String {
+        if self.wide {
+            format!("{n}L")
+        } else {
+            n.to_string()
+        }
+    }
+
+    fn atom(&self, a: &Atom) -> Text {
+        match a {
+            Atom::Var(v) => {
+                self.used.borrow_mut().insert(v.id);
+                primary(v.name.to_string())
+            }
+            Atom::Div(x, k) => infix("/", Prec::Mul, self.index(x), primary(self.number(*k))),
+            Atom::Mod(x, k) => infix("%", Prec::Mul, self.index(x), primary(self.number(*k))),
+            Atom::Min(x, y) => primary(format!("min({}, {})", self.index(x).0, self.index(y).0)),
+            Atom::Max(x, y) => primary(format!("max({}, {})", self.index(x).0, self.index(y).0)),
+            Atom::Data(e) => {
+                let t = if self.wide { "long" } else { "int" };
+                Text(
+                    format!("({t}){}", self.expr(e).at(Prec::Unary)),
+                    Prec::Unary,
+                )
+            }
+        }
+    }
+
+    /// A condition on indices, negative terms moved to the left: `i < n`.
+    pub(super) fn guard(&self, g: &Guard) -> Text {
+        let one = |x: &Index| {
+            let mut small = Index::default();
+            let mut great = Index::from(x.constant());
+            for (a, c) in x.terms() {
+                if c < 0 {
+                    small = small.sub(&x.part(a));
+                } else {
+                    great = great.add(&x.part(a));
+                }
+            }
+            if small == Index::default() {
+                // great >= 0
+                let c = great.constant();
+                let great = great.plus(-c);
+                return infix(
+                    ">=",
+                    Prec::Compare,
+                    self.index(&great),
+                    self.index(&Index::from(-c)),
+                );
+            }
+            infix(
+                "<",
+                Prec::Compare,
+                self.index(&small),
+                self.index(&great.plus(1)),
+            )
+        };
+        match g.0.as_slice() {
+            [] => primary("true".to_owned()),
+            [x] => one(x),
+            xs => Text(
+                xs.iter()
+                    .map(|x| one(x).at(Prec::Equal))
+                    .collect::<Vec<_>>()
+                    .join(" && "),
+                Prec::And,
+            ),
+        }
+    }
+
+    /// A memory access of this type, for loads and plain stores; `None` where OpenCL needs a function.
+    pub(super) fn place(&self, m: Mem, t: ElemTy, i: &Index, constant: bool) -> Option<String> {
+        let name = self.memory(m);
+        if t.width == 1 {
+            return Some(format!("{name}[{}]", self.index(i).0));
+        }
+        let w = i64::try_from(t.width).unwrap_or(i64::MAX);
+        // A vector of three is as long as one of four: no array of them has our layout.
+        if t.width == 3 || !i.is_multiple_of(w) {
+            return None;
+        }
+        let space = match m {
+            Mem::Global(_) if constant => "global const ",
+            Mem::Global(_) => "global ",
+            Mem::Local(_) => "local ",
+            Mem::Private(_) => "private ",
+        };
+        let c = c_type(stored(t));
+        Some(format!(
+            "(({space}{c}*){name})[{}]",
+            self.index(&i.div(w)).0
+        ))
+    }
+
+    fn load(&self, m: Mem, t: ElemTy, i: &Index) -> Text {
+        let raw = self.place(m, t, i, true).unwrap_or_else(|| {
+            format!(
+                "vload{}(0, {} + {})",
+                t.width,
+                self.memory(m),
+                self.index(i).at(Prec::Mul)
+            )
+        });
+        match (t.scalar, t.width) {
+            (ScalarType::Bool, 1) => Text(format!("{raw} != 0"), Prec::Equal),
+            (ScalarType::Bool, w) => Text(format!("convert_int{w}({raw}) != 0"), Prec::Equal),
+            _ => primary(raw),
+        }
+    }
+
+    /// An expression.
+    pub(super) fn expr(&self, e: &Expr) -> Text {
+        match e {
+            Expr::Lit(l) => {
+                let s = literal(*l);
+                let p = if s.starts_with('-') || (s.starts_with('(') && !s.ends_with(')')) {
+                    Prec::Unary
+                } else {
+                    Prec::Primary
+                };
+                Text(s, p)
+            }
+            Expr::Arg(k, t) => {
+                let name = self.scalar(*k);
+                if *t == ScalarType::Bool {
+                    Text(format!("{name} != 0"), Prec::Equal)
+                } else {
+                    primary(name)
+                }
+            }
+            Expr::Reg(r) => primary(r.name.to_string()),
+            Expr::Index(i, t) => {
+                let plain = if self.wide {
+                    ScalarType::I64
+                } else {
+                    ScalarType::I32
+                };
+                let text = self.index(i);
+                if *t == plain {
+                    text
+                } else {
+                    let s = format!("({}){}", c_type(ElemTy::scalar(*t)), text.at(Prec::Unary));
+                    Text(s, Prec::Unary)
+                }
+            }
+            Expr::Load(m, t, i) => self.load(*m, *t, i),
+            Expr::Op(op, t, es) => self.operation(*op, *t, es),
+            Expr::If(c, a, b) => self.ternary(self.expr(c), a, b),
+            Expr::Guarded(g, a, b) => self.ternary(self.guard(g), a, b),
+            Expr::Splat(e, w) => {
+                let t = ElemTy {
+                    width: *w,
+                    ..e.ty()
+                };
+                let x = self.lane_value(e);
+                primary(format!("(({})({x}))", c_type(t)))
+            }
+            Expr::Vector(es) => {
+                let lanes: Vec<String> = es.iter().map(|e| self.lane_value(e)).collect();
+                primary(format!("(({})({}))", c_type(e.ty()), lanes.join(", ")))
+            }
+            Expr::Lane(v, k) => {
+                let s = format!("{}.s{k:x}", self.expr(v).at(Prec::Primary));
+                if v.ty().scalar == ScalarType::Bool {
+                    Text(format!("{s} != 0"), Prec::Equal)
+                } else {
+                    primary(s)
+                }
+            }
+        }
+    }
+
+    /// A scalar as a lane: truth values become masks.
+    fn lane_value(&self, e: &Expr) -> String {
+        if e.ty().scalar == ScalarType::Bool {
+            format!("{} ? -1 : 0", self.expr(e).at(Prec::Or))
+        } else {
+            self.expr(e).0
+        }
+    }
+
+    fn ternary(&self, c: Text, a: &Expr, b: &Expr) -> Text {
+        let s = format!(
+            "{} ? {} : {}",
+            c.at(Prec::Or),
+            self.expr(a).at(Prec::Or),
+            self.expr(b).at(Prec::Or)
+        );
+        Text(s, Prec::Ternary)
+    }
+
+    fn call(&self, name: &str, es: &[Expr]) -> Text {
+        let args: Vec<String> = es.iter().map(|e| self.expr(e).0).collect();
+        primary(format!("{name}({})", args.join(", ")))
+    }
+
+    fn operation(&self, op: ScalarOp, t: ElemTy, es: &[Expr]) -> Text {
+        let from = es.first().map_or(t, Expr::ty);
+        let x = |k: usize| es.get(k).map_or(primary(String::new()), |e| self.expr(e));
+        let float = from.scalar.is_float();
+        match op {
+            ScalarOp::Add => self.arithmetic("+", Prec::Add, t, x(0), x(1)),
+            ScalarOp::Sub => self.arithmetic("-", Prec::Add, t, x(0), x(1)),
+            ScalarOp::Mul => self.arithmetic("*", Prec::Mul, t, x(0), x(1)),
+            ScalarOp::Div if float => infix("/", Prec::Mul, x(0), x(1)),
+            ScalarOp::Div => narrowed(t, infix("/", Prec::Mul, x(0), x(1))),
+            ScalarOp::Rem if float => self.call("fmod", es),
+            ScalarOp::Rem => narrowed(t, infix("%", Prec::Mul, x(0), x(1))),
+            ScalarOp::Pow if float => self.call("pow", es),
+            ScalarOp::Pow => {
+                self.powers.borrow_mut().insert(t.scalar);
+                let name = format!("pow_{}", t.scalar);
+                if t.width == 1 {
+                    self.call(&name, es)
+                } else {
+                    let lanes: Vec<String> = (0..t.width)
+                        .map(|k| {
+                            self.call(&name, &es.iter().map(|e| e.lane(k)).collect::<Vec<_>>())
+                                .0
+                        })
+                        .collect();
+                    primary(format!("(({})({}))", c_type(t), lanes.join(", ")))
+                }
+            }
+            ScalarOp::Eq => comparison(from, infix("==", Prec::Equal, x(0), x(1))),
+            ScalarOp::Ne => comparison(from, infix("!=", Prec::Equal, x(0), x(1))),
+            ScalarOp::Lt => comparison(from, infix("<", Prec::Compare, x(0), x(1))),
+            ScalarOp::Le => comparison(from, infix("<=", Prec::Compare, x(0), x(1))),
+            ScalarOp::Gt => comparison(from, infix(">", Prec::Compare, x(0), x(1))),
+            ScalarOp::Ge => comparison(from, infix(">=", Prec::Compare, x(0), x(1))),
+            ScalarOp::And if t.width == 1 => Text(
+                format!("{} && {}", x(0).at(Prec::Equal), x(1).at(Prec::Equal)),
+                Prec::And,
+            ),
+            ScalarOp::Or if t.width == 1 => Text(
+                format!("{} || {}", x(0).at(Prec::Equal), x(1).at(Prec::Equal)),
+                Prec::Or,
+            ),
+            ScalarOp::Not if t.width == 1 => {
+                Text(format!("!{}", x(0).at(Prec::Unary)), Prec::Unary)
+            }
+            ScalarOp::And => infix("&", Prec::BitAnd, x(0), x(1)),
+            ScalarOp::Or => infix("|", Prec::BitOr, x(0), x(1)),
+            ScalarOp::Not => Text(format!("~{}", x(0).at(Prec::Unary)), Prec::Unary),
+            ScalarOp::Neg if float => Text(format!("-{}", x(0).at(Prec::Primary)), Prec::Unary),
+            ScalarOp::Neg => {
+                let zero = Expr::Lit(crate::calculus::scalar::Lit::int(t.scalar, 0));
+                let zero = self.expr(&zero.widen(t.width));
+                self.arithmetic("-", Prec::Add, t, zero, x(0))
+            }
+            ScalarOp::Abs if float => self.call("fabs", es),
+            ScalarOp::Abs if t.scalar.is_signed() => reinterpret(t, self.call("abs", es)),
+            ScalarOp::Abs => x(0),
+            ScalarOp::Min if float => self.call("fmin", es),
+            ScalarOp::Max if float => self.call("fmax", es),
+            // `min` and `max` have no form for truth values.
+            ScalarOp::Min if t.scalar == ScalarType::Bool => infix("&", Prec::BitAnd, x(0), x(1)),
+            ScalarOp::Max if t.scalar == ScalarType::Bool => infix("|", Prec::BitOr, x(0), x(1)),
+            ScalarOp::Min => self.call("min", es),
+            ScalarOp::Max => self.call("max", es),
+            ScalarOp::Sqrt => self.call("sqrt", es),
+            ScalarOp::Rsqrt => self.call("rsqrt", es),
+            ScalarOp::Exp => self.call("exp", es),
+            ScalarOp::Log => self.call("log", es),
+            ScalarOp::Sin => self.call("sin", es),
+            ScalarOp::Cos => self.call("cos", es),
+            ScalarOp::Tan => self.call("tan", es),
+            ScalarOp::Atan => self.call("atan", es),
+            ScalarOp::Atan2 => self.call("atan2", es),
+            ScalarOp::Floor => self.call("floor", es),
+            ScalarOp::Ceil => self.call("ceil", es),
+            ScalarOp::Round => self.call("round", es),
+            ScalarOp::Fma if float => self.call("fma", es),
+            ScalarOp::Fma => {
+                let product = self.arithmetic("*", Prec::Mul, t, x(0), x(1));
+                self.arithmetic("+", Prec::Add, t, product, x(2))
+            }
+            ScalarOp::Sign if float => self.call("sign", es),
+            ScalarOp::Sign => {
+                let zero = literal(crate::calculus::scalar::Lit::int(from.scalar, 0));
+                let (below, above) = (
+                    infix("<", Prec::Compare, x(0), primary(zero.clone())),
+                    infix(">", Prec::Compare, x(0), primary(zero.clone())),
+                );
+                // Comparisons give 1 for scalars and -1 for vectors.
+                let difference = if t.width == 1 {
+                    infix("-", Prec::Add, above, below)
+                } else {
+                    infix("-", Prec::Add, below, above)
+                };
+                if t.width == 1 {
+                    narrowed(t, difference)
+                } else {
+                    reinterpret(t, difference)
+                }
+            }
+            ScalarOp::Clamp if float => {
+                let args = [x(0).0, x(1).0, x(2).0];
+                primary(format!("fmin(fmax({}, {}), {})", args[0], args[1], args[2]))
+            }
+            ScalarOp::Clamp => self.call("clamp", es),
+            ScalarOp::Select if t.width == 1 => match es {
+                [_, a, b] => self.ternary(x(0), a, b),
+                _ => primary(String::new()),
+            },
+            ScalarOp::Select => {
+                let w = t.width;
+                let mask = match t.scalar.bytes() {
+                    // Truth values in registers are masks of four bytes.
+                    _ if t.scalar == ScalarType::Bool => x(0).0,
+                    4 => x(0).0,
+                    1 => format!("convert_char{w}({})", x(0).0),
+                    2 => format!("convert_short{w}({})", x(0).0),
+                    _ => format!("convert_long{w}({})", x(0).0),
+                };
+                primary(format!("select({}, {}, {mask})", x(2).0, x(1).0))
+            }
+            ScalarOp::Cast(_) => cast(from, t, x(0)),
+        }
+    }
+
+    /// Integers wrap: signed operations are done in the unsigned type.
+    fn arithmetic(&self, op: &str, p: Prec, t: ElemTy, a: Text, b: Text) -> Text {
+        if t.scalar.is_float() {
+            return infix(op, p, a, b);
+        }
+        let unsigned = ElemTy {
+            scalar: unsigned(t.scalar),
+            ..t
+        };
+        if t.width > 1 {
+            if t.scalar == unsigned.scalar {
+                return infix(op, p, a, b);
+            }
+            let u = c_type(unsigned);
+            let (a, b) = (
+                primary(format!("as_{u}({})", a.0)),
+                primary(format!("as_{u}({})", b.0)),
+            );
+            return primary(format!("as_{}({})", c_type(t), infix(op, p, a, b).0));
+        }
+        match t.scalar {
+            ScalarType::U32 | ScalarType::U64 => infix(op, p, a, b),
+            _ => {
+                // Narrow types are promoted to `int`, where a product of `ushort`s may overflow.
+                let wide = if t.scalar == ScalarType::I64 {
+                    "ulong"
+                } else {
+                    "uint"
+                };
+                let up = |x: Text| Text(format!("({wide}){}", x.at(Prec::Unary)), Prec::Unary);
+                let s = infix(op, p, up(a), up(b)).0;
+                Text(format!("({})({s})", c_type(t)), Prec::Unary)
+            }
+        }
+    }
+}
+
+/// The type as stored: truth values are bytes.
+pub(super) fn stored(t: ElemTy) -> ElemTy {
+    match t.scalar {
+        ScalarType::Bool => ElemTy {
+            scalar: ScalarType::U8,
+            ..t
+        },
+        _ => t,
+    }
+}
+
+fn unsigned(t: ScalarType) -> ScalarType {
+    match t {
+        ScalarType::I8 => ScalarType::U8,
+        ScalarType::I16 => ScalarType::U16,
+        ScalarType::I32 => ScalarType::U32,
+        ScalarType::I64 => ScalarType::U64,
+        other => other,
+    }
+}
+
+/// A result that C computed as `int`, in its own type again.
+fn narrowed(t: ElemTy, x: Text) -> Text {
+    if t.width == 1 && t.scalar.bytes() < 4 {
+        Text(format!("({}){}", c_type(t), x.at(Prec::Unary)), Prec::Unary)
+    } else {
+        x
+    }
+}
+
+fn reinterpret(t: ElemTy, x: Text) -> Text {
+    if t.width == 1 {
+        Text(format!("({}){}", c_type(t), x.at(Prec::Unary)), Prec::Unary)
+    } else {
+        primary(format!("as_{}({})", c_type(t), x.0))
+    }
+}
+
+/// Vector comparisons give masks as wide as the operands; ours are always `int`.
+fn comparison(from: ElemTy, x: Text) -> Text {
+    if from.width == 1 || from.scalar.bytes() == 4 || from.scalar == ScalarType::Bool {
+        x
+    } else {
+        primary(format!("convert_int{}({})", from.width, x.0))
+    }
+}
+
+fn cast(from: ElemTy, to: ElemTy, x: Text) -> Text {
+    let w = vector_suffix(to.width);
+    match (from.scalar, to.scalar) {
+        (a, b) if a == b => x,
+        (_, ScalarType::Bool) if to.width == 1 => {
+            infix("!=", Prec::Equal, x, primary("0".to_owned()))
+        }
+        (_, ScalarType::Bool) => {
+            let zero = primary(format!("(({})(0))", c_type(from)));
+            comparison(from, infix("!=", Prec::Equal, x, zero))
+        }
+        (ScalarType::Bool, _) if to.width > 1 => {
+            let one = primary("1".to_owned());
+            let bits = infix("&", Prec::BitAnd, x, one).0;
+            primary(format!("convert_{}({bits})", c_type(to)))
+        }
+        // Out of range: the nearest value, as the reference has it.
+        (a, b) if a.is_float() && b.is_integer() => primary(format!(
+            "convert_{}{w}_sat({})",
+            c_type(ElemTy::scalar(b)),
+            x.0
+        )),
+        _ if to.width > 1 => primary(format!("convert_{}({})", c_type(to), x.0)),
+        _ => Text(
+            format!("({}){}", c_type(to), x.at(Prec::Unary)),
+            Prec::Unary,
+        ),
+    }
+}
