@@ -43,11 +43,7 @@ pub fn i32() -> Type {
 
 /// An expression without a place.
 pub fn expr(kind: ExprKind, ty: Type) -> Expr {
-    Expr {
-        kind,
-        ty,
-        span: Span::default(),
-    }
+    Expr { kind, ty, span: Span::default() }
 }
 
 fn element(t: &Type) -> (Size, Type) {
@@ -123,43 +119,21 @@ pub fn cond(c: Expr, a: Expr, b: Expr) -> Expr {
 
 /// A pattern with its result type.
 pub fn prim(prim: Prim, funs: Vec<Fun>, sizes: Vec<Size>, args: Vec<Expr>, ty: Type) -> Expr {
-    expr(
-        ExprKind::Prim {
-            prim,
-            funs,
-            sizes,
-            args,
-        },
-        ty,
-    )
+    expr(ExprKind::Prim { prim, funs, sizes, args }, ty)
 }
 
 /// `zip xs ys ...`.
 pub fn zip(arrays: Vec<Expr>) -> Expr {
-    let n = arrays
-        .first()
-        .map_or_else(|| Size::constant(0), |a| element(&a.ty).0);
+    let n = arrays.first().map_or_else(|| Size::constant(0), |a| element(&a.ty).0);
     let ts = arrays.iter().map(|a| element(&a.ty).1).collect();
-    prim(
-        Prim::Zip,
-        vec![],
-        vec![],
-        arrays,
-        array(&n, &Type::Tuple(ts)),
-    )
+    prim(Prim::Zip, vec![], vec![], arrays, array(&n, &Type::Tuple(ts)))
 }
 
 /// `transpose xss`.
 pub fn transpose(xss: Expr) -> Expr {
     let (n, row) = element(&xss.ty);
     let (m, t) = element(&row);
-    prim(
-        Prim::Transpose,
-        vec![],
-        vec![],
-        vec![xss],
-        array(&m, &array(&n, &t)),
-    )
+    prim(Prim::Transpose, vec![], vec![], vec![xss], array(&m, &array(&n, &t)))
 }
 
 /// `split k xs`, for a length `k * m`.
@@ -203,12 +177,7 @@ impl Build {
     /// A parameter of the entry.
     pub fn input(&mut self, name: &str, ty: Type) -> Expr {
         let var = self.var(name);
-        let param = Param {
-            name: name.to_owned(),
-            var,
-            ty: ty.clone(),
-            span: Span::default(),
-        };
+        let param = Param { name: name.to_owned(), var, ty: ty.clone(), span: Span::default() };
         self.params.push(param);
         expr(ExprKind::Var(var), ty)
     }
@@ -216,14 +185,8 @@ impl Build {
     /// A function of parameters of these types.
     pub fn fun(&mut self, types: &[Type], body: impl FnOnce(&mut Build, &[Expr]) -> Expr) -> Fun {
         let params: Vec<_> = types.iter().map(|t| (self.var("x"), t.clone())).collect();
-        let args: Vec<_> = params
-            .iter()
-            .map(|(v, t)| expr(ExprKind::Var(*v), t.clone()))
-            .collect();
-        Fun {
-            params,
-            body: Box::new(body(self, &args)),
-        }
+        let args: Vec<_> = params.iter().map(|(v, t)| expr(ExprKind::Var(*v), t.clone())).collect();
+        Fun { params, body: Box::new(body(self, &args)) }
     }
 
     /// A map-like pattern over arrays.
@@ -234,9 +197,7 @@ impl Build {
         body: impl FnOnce(&mut Build, &[Expr]) -> Expr,
     ) -> Expr {
         let types: Vec<_> = arrays.iter().map(|a| element(&a.ty).1).collect();
-        let n = arrays
-            .first()
-            .map_or_else(|| Size::constant(0), |a| element(&a.ty).0);
+        let n = arrays.first().map_or_else(|| Size::constant(0), |a| element(&a.ty).0);
         let f = self.fun(&types, body);
         let ty = array(&n, &f.body.ty);
         prim(kind, vec![f], vec![], arrays, ty)

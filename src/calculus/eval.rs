@@ -10,6 +10,7 @@ use super::interp::machine::{Run, fault};
 use super::scalar::{SExpr, ScalarFn};
 use super::size::{Size, SizeEnv};
 use super::term::{Op, Term};
+use super::text::op_name;
 use super::ty::Ty;
 use super::value::{Cell, Shape, Value};
 use crate::diag::{Code as Error, Result};
@@ -44,9 +45,7 @@ fn plain(name: &'static str) -> Site {
 }
 
 fn length(size: &Size, env: &SizeEnv, site: Site) -> Run<usize> {
-    let n = size
-        .eval(env)
-        .map_err(|e| fault(site, Error::SizeUnknown, &e.to_string()))?;
+    let n = size.eval(env).map_err(|e| fault(site, Error::SizeUnknown, &e.to_string()))?;
     usize::try_from(n).map_err(|_| fault(site, Error::SizeRange, "a length beyond this machine"))
 }
 
@@ -64,11 +63,7 @@ fn shape_of(ty: &Ty, env: &SizeEnv, site: Site) -> Run<Shape> {
         Ty::Pair(a, b) => Shape::Tuple(vec![shape_of(a, env, site)?, shape_of(b, env, site)?]),
         Ty::Array(n, t) => Shape::array(length(n, env, site)?, shape_of(t, env, site)?),
         Ty::Meta(m) => {
-            return Err(fault(
-                site,
-                Error::BadTerm,
-                &format!("the type variable `{m}`"),
-            ));
+            return Err(fault(site, Error::BadTerm, &format!("the type variable `{m}`")));
         }
     })
 }
@@ -85,8 +80,7 @@ impl Compiler<'_> {
     fn apply(&self, term: &Term, arg: &Value) -> Run<Value> {
         let site = plain("argument");
         let dom = self.shape(&term.ty().dom, site)?;
-        arg.conforms(&dom)
-            .map_err(|e| fault(site, Error::InputShape, &e))?;
+        arg.conforms(&dom).map_err(|e| fault(site, Error::InputShape, &e))?;
         let mut b = Builder::default();
         let code = self.term(&mut b, term, Typed::given(arg, dom), false)?;
         b.run(code)
@@ -98,28 +92,19 @@ impl Compiler<'_> {
 
     fn input(&self, name: &str) -> Run<&Value> {
         self.inputs.get(name).ok_or_else(|| {
-            fault(
-                plain("input"),
-                Error::InputMissing,
-                &format!("no value for `{name}`"),
-            )
+            fault(plain("input"), Error::InputMissing, &format!("no value for `{name}`"))
         })
     }
 
     /// The code of `term` applied to `arg`; `exact` keeps floats unrounded, as inside a reduction.
     fn term(&self, b: &mut Builder, term: &Term, arg: Typed, exact: bool) -> Run<Typed> {
         let site = plain(name(term.op()));
-        let sizes: Vec<usize> = term
-            .sizes()
-            .iter()
-            .map(|s| length(s, self.env, site))
-            .collect::<Run<_>>()?;
+        let sizes: Vec<usize> =
+            term.sizes().iter().map(|s| length(s, self.env, site)).collect::<Run<_>>()?;
         let size = |i: usize| sizes.get(i).copied().unwrap_or(0);
         let cod = || self.shape(&term.ty().cod, site);
         let f = |i: usize| {
-            term.args()
-                .get(i)
-                .ok_or_else(|| fault(site, Error::BadTerm, "too few arguments"))
+            term.args().get(i).ok_or_else(|| fault(site, Error::BadTerm, "too few arguments"))
         };
         // A view that takes its one array to the result's type.
         let view = |b: &mut Builder, v: View, arg: Typed| Ok(b.view(v, arg, cod()?, site));
@@ -140,10 +125,8 @@ impl Compiler<'_> {
             Op::Fork => {
                 let (f, g) = (f(0)?, f(1)?);
                 b.bind(arg, |b, x| {
-                    let parts = vec![
-                        self.term(b, f, x.clone(), exact)?,
-                        self.term(b, g, x, exact)?,
-                    ];
+                    let parts =
+                        vec![self.term(b, f, x.clone(), exact)?, self.term(b, g, x, exact)?];
                     Ok(b.tuple(parts))
                 })
             }
@@ -223,13 +206,7 @@ impl Compiler<'_> {
             Op::Transpose => view(b, View::Transpose, arg),
             Op::Cross => {
                 let (n, m) = (size(0), size(1));
-                self.spread(
-                    b,
-                    arg,
-                    &cod()?,
-                    (View::ReplicateRows(m), View::Replicate(n)),
-                    site,
-                )
+                self.spread(b, arg, &cod()?, (View::ReplicateRows(m), View::Replicate(n)), site)
             }
             Op::Distl => self.spread_one(b, arg, 0, size(0), &cod()?, site),
             Op::Distr => self.spread_one(b, arg, 1, size(0), &cod()?, site),
@@ -240,29 +217,43 @@ impl Compiler<'_> {
             Op::PadTo => {
                 let z = self.term(b, f(0)?, Typed::unit(), exact)?;
                 let both = (b.values(z), b.values(arg));
-                Ok(Typed::value(
-                    Values::PadWith(Box::new(both), 0, size(1), site),
-                    cod()?,
-                ))
+                Ok(Typed::value(Values::PadWith(Box::new(both), 0, size(1), site), cod()?))
             }
             Op::PadLast => view(b, View::PadLast(size(1)), arg),
+            Op::Mask => {
+                let (n, r) = (size(0), size(1));
+                let cod = cod()?;
+                let Shape::Array(_, pair) = &cod else {
+                    return Err(fault(site, Error::BadTerm, "a mask that is no array"));
+                };
+                let Shape::Tuple(parts) = &**pair else {
+                    return Err(fault(site, Error::BadTerm, "a mask without flags"));
+                };
+                let flag =
+                    |v| Typed::constant(ScalarType::Bool, Cell::from_int(ScalarType::Bool, v));
+                let real =
+                    b.view(View::Replicate(n), flag(1), Shape::array(n, parts[0].clone()), site);
+                let both = (b.values(flag(0)), b.values(real));
+                let flags = Values::PadWith(Box::new(both), 0, r, site);
+                let padded = b.view(View::PadLast(r), arg, Shape::array(r, parts[1].clone()), site);
+                let padded = b.values(padded);
+                Ok(Typed::value(Values::Tuple(vec![flags, padded]), cod))
+            }
+            Op::Chunked | Op::Packed => {
+                let long = term.expand().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
+                self.term(b, &long, arg, exact)
+            }
+            Op::Meta(_) => Err(fault(site, Error::BadTerm, "a rule's variable has no value")),
             Op::Take => view(b, View::Slice(0, size(0)), arg),
             Op::Drop => match size(1).checked_sub(size(0)) {
                 Some(from) => view(b, View::Slice(from, size(0)), arg),
-                None => Err(fault(
-                    site,
-                    Error::SizeRange,
-                    "more elements than there are",
-                )),
+                None => Err(fault(site, Error::SizeRange, "more elements than there are")),
             },
             Op::Slide => view(b, View::Slide(size(0), size(1), size(3)), arg),
             Op::Pad(PadMode::Constant) => {
                 let z = self.term(b, f(0)?, Typed::unit(), exact)?;
                 let both = (b.values(z), b.values(arg));
-                Ok(Typed::value(
-                    Values::PadWith(Box::new(both), size(0), size(2), site),
-                    cod()?,
-                ))
+                Ok(Typed::value(Values::PadWith(Box::new(both), size(0), size(2), site), cod()?))
             }
             Op::Pad(mode) => view(b, View::Pad(*mode, size(0), size(2)), arg),
             Op::Gather => b.bind(arg, |b, arg| {
@@ -298,11 +289,9 @@ impl Compiler<'_> {
     fn second(&self, op: &Term, site: Site) -> Run<Shape> {
         match &op.ty().dom {
             Ty::Pair(_, x) => self.shape(x, site),
-            other => Err(fault(
-                site,
-                Error::BadTerm,
-                &format!("an operator on `{other}`, not a pair"),
-            )),
+            other => {
+                Err(fault(site, Error::BadTerm, &format!("an operator on `{other}`, not a pair")))
+            }
         }
     }
 
@@ -410,9 +399,7 @@ impl Compiler<'_> {
             SExpr::For(init, bound, body) => {
                 let init = self.scalar(b, init, arg, levels, exact)?;
                 let bound = self.scalar(b, bound, arg, levels, exact)?;
-                b.count(init, bound, &mut |b, vars| {
-                    self.under(b, vars, body, arg, levels, exact)
-                })
+                b.count(init, bound, &mut |b, vars| self.under(b, vars, body, arg, levels, exact))
             }
             SExpr::While(init, cond, body) => {
                 let init = self.scalar(b, init, arg, levels, exact)?;
@@ -443,10 +430,7 @@ impl Compiler<'_> {
 
 /// A length as a number.
 fn size_value(n: usize, ty: ScalarType) -> Typed {
-    Typed::constant(
-        ty,
-        Cell::from_int(ty, i128::try_from(n).unwrap_or(i128::MAX)),
-    )
+    Typed::constant(ty, Cell::from_int(ty, i128::try_from(n).unwrap_or(i128::MAX)))
 }
 
 /// The sign an operation is written with, for what can fail.
@@ -461,56 +445,12 @@ pub(super) fn operator_name(op: ScalarOp) -> &'static str {
 
 /// For faults: the pattern's name as a term prints it.
 fn name(op: &Op) -> &'static str {
-    match op {
-        Op::Id => "id",
-        Op::Compose => ".",
-        Op::Fst => "fst",
-        Op::Snd => "snd",
-        Op::Fork => "fork",
-        Op::Bimap => "bimap",
-        Op::Bang => "bang",
+    op_name(op).unwrap_or(match op {
         Op::Input(_) => "input",
-        Op::Lit(_) => "literal",
-        Op::SizeValue(_) => "size",
-        Op::Scalar(_) => "scalar function",
-        Op::Cond => "cond",
-        Op::Map(_) => "map",
-        Op::Reduce(_) => "reduce",
-        Op::ReducePart => "reducePart",
-        Op::Scan(_) => "scan",
-        Op::Zip => "zip",
-        Op::Unzip => "unzip",
-        Op::Split => "split",
-        Op::Join => "join",
-        Op::Transpose => "transpose",
-        Op::Cross => "cross",
-        Op::Distl => "distl",
-        Op::Distr => "distr",
-        Op::AsVector => "asVector",
-        Op::AsScalar => "asScalar",
-        Op::Vectorize => "vectorize",
-        Op::Splat => "splat",
-        Op::ToMem(_) => "toMem",
-        Op::Stride => "stride",
-        Op::Reorder => "reorder",
-        Op::PadTo => "padTo",
-        Op::PadLast => "padLast",
-        Op::Take => "take",
-        Op::Drop => "drop",
-        Op::Slide => "slide",
-        Op::Pad(_) => "pad",
-        Op::Gather => "gather",
-        Op::Scatter => "scatter",
-        Op::Histogram => "histogram",
         Op::Iota => "iota",
-        Op::Replicate => "replicate",
-        Op::Concat => "concat",
-        Op::Reverse => "reverse",
-        Op::Rotate => "rotate",
-        Op::Index => "index",
-        Op::The => "the",
-        Op::Wrap => "wrap",
-    }
+        Op::Compose => "composition",
+        _ => "scalar function",
+    })
 }
 
 #[cfg(test)]

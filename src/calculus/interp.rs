@@ -42,12 +42,8 @@ pub fn run(entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> Result<Value> {
         }
     }
     if inputs.len() != entry.params.len() {
-        let text = format!(
-            "`{}` takes {} inputs, not {}",
-            entry.name,
-            entry.params.len(),
-            inputs.len()
-        );
+        let text =
+            format!("`{}` takes {} inputs, not {}", entry.name, entry.params.len(), inputs.len());
         return Err(at(Error::InputMissing, entry.span, text).into());
     }
     let mut lower = Lower::new(sizes);
@@ -121,11 +117,7 @@ fn reduces(prim: Prim) -> bool {
 
 fn at(code: Error, span: Span, text: String) -> Diagnostic {
     let mut d = Diagnostic::error(code, text);
-    d.labels.push(Label {
-        span,
-        text: String::new(),
-        primary: true,
-    });
+    d.labels.push(Label { span, text: String::new(), primary: true });
     d
 }
 
@@ -141,12 +133,12 @@ fn visit(e: &Expr, f: &mut dyn FnMut(&Expr)) {
         }
         ExprKind::Tuple(es) | ExprKind::Scalar(_, es) => es.iter().for_each(|e| visit(e, f)),
         ExprKind::If(a, b, c) => [a, b, c].into_iter().for_each(|e| visit(e, f)),
-        ExprKind::LoopFor {
-            init, bound, body, ..
-        } => [init, bound, body].into_iter().for_each(|e| visit(e, f)),
-        ExprKind::LoopWhile {
-            init, cond, body, ..
-        } => [init, cond, body].into_iter().for_each(|e| visit(e, f)),
+        ExprKind::LoopFor { init, bound, body, .. } => {
+            [init, bound, body].into_iter().for_each(|e| visit(e, f))
+        }
+        ExprKind::LoopWhile { init, cond, body, .. } => {
+            [init, cond, body].into_iter().for_each(|e| visit(e, f))
+        }
         ExprKind::Prim { funs, args, .. } => {
             funs.iter().for_each(|g| visit(&g.body, f));
             args.iter().for_each(|e| visit(e, f));

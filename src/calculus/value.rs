@@ -175,10 +175,7 @@ fn decode(ty: ScalarType, element: &[u8]) -> Cell {
     let mut word = [0; 8];
     word[..element.len()].copy_from_slice(element);
     let raw = u64::from_le_bytes(word);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the bytes above the type's width are 0"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the bytes above the type's width are 0")]
     match ty {
         ScalarType::F16 => Cell::float(half::f16::from_bits(raw as u16).to_f64()),
         ScalarType::F32 => Cell::float(f64::from(f32::from_bits(raw as u32))),
@@ -217,20 +214,12 @@ impl Value {
 
     /// Floats of type `ty` in row-major order, rounded; `shape` says how many.
     pub fn floats(ty: ScalarType, shape: &[usize], xs: &[f64]) -> Value {
-        Value::cells(
-            ty,
-            shape,
-            xs.iter().map(|x| Cell::float(number::round(ty, *x))),
-        )
+        Value::cells(ty, shape, xs.iter().map(|x| Cell::float(number::round(ty, *x))))
     }
 
     /// Integers of type `ty` in row-major order, wrapped; `shape` says how many.
     pub fn ints(ty: ScalarType, shape: &[usize], xs: &[i64]) -> Value {
-        Value::cells(
-            ty,
-            shape,
-            xs.iter().map(|x| Cell::from_int(ty, i128::from(*x))),
-        )
+        Value::cells(ty, shape, xs.iter().map(|x| Cell::from_int(ty, i128::from(*x))))
     }
 
     /// One component from its elements in row-major order. Missing elements are 0, further ones ignored.
@@ -238,10 +227,7 @@ impl Value {
         let count = shape.iter().product();
         let zeros = std::iter::repeat(Cell::default());
         let mut column = Column::new(ty, count);
-        xs.into_iter()
-            .chain(zeros)
-            .take(count)
-            .for_each(|c| column.push(c));
+        xs.into_iter().chain(zeros).take(count).for_each(|c| column.push(c));
         Value::new(vec![Leaf::from_column(ty, column, shape)])
     }
 
@@ -252,21 +238,13 @@ impl Value {
     pub fn from_bytes(shape: &Shape, buffers: &[impl AsRef<[u8]>]) -> Result<Value, String> {
         let specs = shape.components();
         if specs.len() != buffers.len() {
-            return Err(format!(
-                "{} buffers for the {} of `{shape}`",
-                buffers.len(),
-                specs.len()
-            ));
+            return Err(format!("{} buffers for the {} of `{shape}`", buffers.len(), specs.len()));
         }
-        let leaves = specs
-            .iter()
-            .zip(buffers)
-            .enumerate()
-            .map(|(i, ((ty, dims), buffer))| {
-                let bytes = buffer.as_ref();
-                Leaf::from_bytes(*ty, dims, bytes)
-                    .ok_or_else(|| format!("component {i} of `{shape}` has {} bytes", bytes.len()))
-            });
+        let leaves = specs.iter().zip(buffers).enumerate().map(|(i, ((ty, dims), buffer))| {
+            let bytes = buffer.as_ref();
+            Leaf::from_bytes(*ty, dims, bytes)
+                .ok_or_else(|| format!("component {i} of `{shape}` has {} bytes", bytes.len()))
+        });
         leaves.collect::<Result<_, _>>().map(Value::new)
     }
 
@@ -317,20 +295,13 @@ impl Value {
     }
 
     /// Every element as `f64` in row-major order, components one after another.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "for looking at, not for computing"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "for looking at, not for computing")]
     pub fn to_floats(&self) -> Vec<f64> {
         let mut out = vec![];
         for leaf in &self.leaves {
             let ty = leaf.ty();
             leaf.for_each(&mut |c| {
-                out.push(if ty.is_float() {
-                    c.as_float()
-                } else {
-                    c.as_wide(ty) as f64
-                });
+                out.push(if ty.is_float() { c.as_float() } else { c.as_wide(ty) as f64 });
             });
         }
         out

@@ -3,7 +3,7 @@
 use super::context::{Context, Level, Verdict, invertible};
 use super::cost;
 use super::tunables::Target;
-use crate::calculus::size::Size;
+use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Limits;
@@ -26,6 +26,81 @@ struct Choice {
     cost: f64,
     /// Hash of the compute operators with their sizes, views left out.
     skeleton: u64,
+    outline: Outline,
+}
+
+impl Choice {
+    /// A view, or a constant: it costs next to nothing and is no part of the skeleton.
+    fn view(node: &Node, args: Vec<Rc<Choice>>) -> Choice {
+        let cost = cost::VIEW_NS + args.iter().map(|a| a.cost).sum::<f64>();
+        let mut outline = Outline::default();
+        args.iter().for_each(|a| outline.features |= a.outline.features);
+        if node.function() == Some(&Op::Transpose) {
+            outline.features |= 32;
+        }
+        Choice { node: node.clone(), args, cost, skeleton: 0, outline }
+    }
+}
+
+/// A skeleton from afar. Every outline keeps a few choices, however dear it looks: the additive
+/// cost cannot tell what reuse, coalescing or latency will make of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Outline {
+    /// Which mappings occur: work-items, groups, local items, vectors, register arrays; and whether
+    /// anything is read across rows.
+    features: u8,
+    /// Launches, up to 3.
+    kernels: u8,
+    /// Deepest nesting of reductions, up to 3.
+    reductions: u8,
+}
+
+impl Outline {
+    fn of(op: &Op, at: Context, chosen: &[Rc<Choice>]) -> Outline {
+        let mut out = Outline::default();
+        for c in chosen {
+            out.features |= c.outline.features;
+            out.kernels = (out.kernels + c.outline.kernels).min(3);
+            out.reductions = out.reductions.max(c.outline.reductions);
+        }
+        match op {
+            Op::Map(MapKind::Glb(_)) => (out.features, out.kernels) = (out.features | 1, 1),
+            Op::Map(MapKind::Wrg(_)) => (out.features, out.kernels) = (out.features | 2, 1),
+            Op::Map(MapKind::Lcl(_)) => out.features |= 4,
+            Op::Vectorize => out.features |= 8,
+            Op::Map(MapKind::Unroll) => out.features |= 16,
+            Op::Reduce(_) => {
+                out.reductions = (out.reductions + 1).min(3);
+                if at.level == Level::Host {
+                    out.kernels = (out.kernels + 1).min(3);
+                }
+            }
+            _ => {}
+        }
+        out
+    }
+}
+
+/// The best of every outline first, then the second best of every outline, and so on.
+fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
+    all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    if all.len() <= keep {
+        return all;
+    }
+    let mut rank: IndexMap<Outline, usize> = IndexMap::new();
+    let mut ranked: Vec<(usize, Rc<Choice>)> = all
+        .into_iter()
+        .map(|c| {
+            let r = rank.entry(c.outline).or_insert(0);
+            *r += 1;
+            (*r, c)
+        })
+        .collect();
+    ranked.sort_by_key(|(r, _)| *r);
+    ranked.truncate(keep);
+    let mut out: Vec<Rc<Choice>> = ranked.into_iter().map(|(_, c)| c).collect();
+    out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    out
 }
 
 type Key = (Id, Context);
@@ -99,9 +174,8 @@ fn cheapest_views(egraph: &EGraph) -> IndexMap<Id, Rc<Choice>> {
                     })
                     .collect();
                 let Some(args) = args else { continue };
-                let cost = cost::VIEW_NS + args.iter().map(|a| a.cost).sum::<f64>();
-                if best.get(&class.id).is_none_or(|b| cost < b.cost) {
-                    let choice = Choice { node: node.clone(), args, cost, skeleton: 0 };
+                let choice = Choice::view(node, args);
+                if best.get(&class.id).is_none_or(|b| choice.cost < b.cost) {
                     best.insert(class.id, Rc::new(choice));
                     changed = true;
                 }
@@ -116,12 +190,7 @@ fn cheapest_views(egraph: &EGraph) -> IndexMap<Id, Rc<Choice>> {
 /// A padding value: a scalar leaf, or a splat of one.
 fn constant(egraph: &EGraph, id: Id) -> Option<Rc<Choice>> {
     egraph[id].nodes.iter().find_map(|node| match node.function()? {
-        Op::Scalar(_) => Some(Rc::new(Choice {
-            node: node.clone(),
-            args: vec![],
-            cost: cost::VIEW_NS,
-            skeleton: 0,
-        })),
+        Op::Scalar(_) => Some(Rc::new(Choice::view(node, vec![]))),
         Op::Compose => {
             let args = node
                 .args()
@@ -131,24 +200,10 @@ fn constant(egraph: &EGraph, id: Id) -> Option<Rc<Choice>> {
                     let splat = egraph[a].nodes.iter().find(|n| {
                         matches!(n.function(), Some(Op::Splat | Op::Bang | Op::Replicate))
                     });
-                    splat
-                        .map(|n| {
-                            Rc::new(Choice {
-                                node: n.clone(),
-                                args: vec![],
-                                cost: 1.0,
-                                skeleton: 0,
-                            })
-                        })
-                        .or_else(|| constant(egraph, a))
+                    splat.map(|n| Rc::new(Choice::view(n, vec![]))).or_else(|| constant(egraph, a))
                 })
                 .collect::<Option<Vec<_>>>()?;
-            Some(Rc::new(Choice {
-                node: node.clone(),
-                args,
-                cost: 3.0 * cost::VIEW_NS,
-                skeleton: 0,
-            }))
+            Some(Rc::new(Choice::view(node, args)))
         }
         _ => None,
     })
@@ -201,10 +256,8 @@ impl Search<'_> {
         for node in &egraph[class].nodes {
             self.choices(node, class, at, &mut found);
         }
-        let mut all: Vec<Rc<Choice>> = found.into_values().collect();
-        all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-        all.truncate(if key == self.root { self.keep } else { self.beam });
-        Rc::new(all)
+        let keep = if key == self.root { self.keep } else { self.beam };
+        Rc::new(diverse(found.into_values().collect(), keep))
     }
 
     fn sizes(&self, node: &Node) -> Vec<Size> {
@@ -236,6 +289,16 @@ impl Search<'_> {
             }
             Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at))).collect(),
             op => {
+                let sizes = self.sizes(node);
+                // One form of a short reduction is enough: lanes are unrolled, long runs are loops.
+                let lanes = matches!(sizes.first().and_then(Size::as_sym), Some(Sym::Width(_)));
+                match op {
+                    Op::Reduce(ReduceKind::Seq) if lanes => return,
+                    Op::Reduce(ReduceKind::Unroll) if !lanes && (self.value)(&sizes[0]) > 16.0 => {
+                        return;
+                    }
+                    _ => {}
+                }
                 let small = self.sizes(node).first().is_some_and(|n| (self.value)(n) <= 16.0);
                 match at.enter(op, small, matches!(result, Ty::Array(..))) {
                     Verdict::No => return,
@@ -275,7 +338,8 @@ impl Search<'_> {
             let skeleton =
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
             if found.get(&skeleton).is_none_or(|b| cost < b.cost) {
-                let choice = Choice { node: node.clone(), args: chosen, cost, skeleton };
+                let outline = Outline::of(&op, at, &chosen);
+                let choice = Choice { node: node.clone(), args: chosen, cost, skeleton, outline };
                 found.insert(skeleton, Rc::new(choice));
             }
         };

@@ -11,6 +11,8 @@ pub enum Condition {
     Whole(Size),
     /// `dimension n`: `n` is a dimension of the program or a tile of one.
     Dimension(Size),
+    /// `tile n`: `n` is a tile.
+    Tile(Size),
     /// `differ n m`: the sizes are not the same.
     Differ(Size, Size),
     /// `small n`: `n` is a vector width or an innermost tile, so that a loop over it can be unrolled.
@@ -34,6 +36,7 @@ impl Condition {
             Condition::Tileable(..) => "tileable",
             Condition::Whole(_) => "whole",
             Condition::Dimension(_) => "dimension",
+            Condition::Tile(_) => "tile",
             Condition::Differ(..) => "differ",
             Condition::Small(_) => "small",
             Condition::Commutative(_) => "commutative",
@@ -52,6 +55,7 @@ impl Condition {
         ),
         ("whole n", "n measures the data, not a number of partial results"),
         ("dimension n", "n is a dimension of the program or a tile of one"),
+        ("tile n", "n is a tile"),
         ("differ n m", "the sizes n and m are not the same"),
         ("small n", "n is a vector width or an innermost tile, so a loop over it can be unrolled"),
         ("commutative f", "f is known to be commutative"),

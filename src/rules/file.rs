@@ -270,6 +270,12 @@ fn sides(
         .help("an `on` clause can say more of the argument's type")
         .into());
     }
+    if matches!(lhs.op(), Op::Meta(_)) {
+        return Err(Diagnostic::error(Code::RuleLint, "the left side matches every term")
+            .at(source, left.span, "a variable alone")
+            .help("start from an operator; what introduces identities belongs in a named set of its own")
+            .into());
+    }
     // Every size and type of the right side comes from the left side or a `let`.
     let known = variables_of(&lhs);
     let made: IndexSet<&str> = lets.iter().map(|l| l.name.as_str()).collect();
@@ -376,6 +382,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause) -> Result<Vec<Condition>> {
             ["tileable", n, k] => k.parse().ok().map(|k| Condition::Tileable(size(n), k)),
             ["whole", n] => Some(Condition::Whole(size(n))),
             ["dimension", n] => Some(Condition::Dimension(size(n))),
+            ["tile", n] => Some(Condition::Tile(size(n))),
             ["differ", n, m] => Some(Condition::Differ(size(n), size(m))),
             ["small", n] => Some(Condition::Small(size(n))),
             ["commutative", f] => Some(Condition::Commutative((*f).to_owned())),

@@ -46,6 +46,7 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
             Condition::Tileable(n, _)
             | Condition::Whole(n)
             | Condition::Dimension(n)
+            | Condition::Tile(n)
             | Condition::Small(n) => size_bound(n, &known)?,
             Condition::Scalar(a) | Condition::Element(a) => {
                 if !known.contains(a) {

@@ -329,6 +329,7 @@ impl Compiled {
             Condition::Dimension(n) => {
                 matches!(b.size(n).as_sym(), Some(Sym::Dim(_) | Sym::Tile(_)))
             }
+            Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
             Condition::Differ(n, m) => b.size(n) != b.size(m),
             Condition::Small(n) => is_small(&b.size(n)),
             Condition::Commutative(f) => facts(f).commutative,
@@ -345,7 +346,7 @@ fn is_small(n: &Size) -> bool {
     match n.as_constant() {
         Some(c) => c <= 16,
         None => match n.as_sym() {
-            Some(Sym::Width(_)) => true,
+            Some(Sym::Width(_) | Sym::Tile(_)) => true,
             _ => {
                 n.level() >= 2
                     && n.factors().all(|(s, _)| !matches!(s, Sym::Dim(_) | Sym::Round(_)))

@@ -1,8 +1,8 @@
 //! Random well-typed programs, and inputs for any program. Nothing made here fails when it runs.
 
 use super::{
-    Build, array, cond, f32, float, i32, index, int, op, prim, proj, same, split, transpose,
-    tuple, zip,
+    Build, array, cond, f32, float, i32, index, int, op, prim, proj, same, split, transpose, tuple,
+    zip,
 };
 use crate::calculus::eval::Inputs;
 use crate::calculus::value::Value;
@@ -27,17 +27,10 @@ pub struct Sample {
 pub fn random(seed: u64) -> Sample {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut build = Build::new();
-    let sizes: IndexMap<String, u64> = ["n", "m", "k"]
-        .iter()
-        .map(|s| ((*s).to_owned(), rng.random_range(1..6)))
-        .collect();
+    let sizes: IndexMap<String, u64> =
+        ["n", "m", "k"].iter().map(|s| ((*s).to_owned(), rng.random_range(1..6))).collect();
     let dims: Vec<Size> = sizes.keys().map(|s| build.size(s)).collect();
-    let mut g = Generator {
-        rng,
-        dims,
-        scope: vec![],
-        fuel: 24,
-    };
+    let mut g = Generator { rng, dims, scope: vec![], fuel: 24 };
     let count = g.below(4) + 1;
     for i in 0..count {
         let ty = g.input_type();
@@ -46,10 +39,7 @@ pub fn random(seed: u64) -> Sample {
     }
     let goal = g.goal(2);
     let body = g.make(&mut build, &goal, 5);
-    Sample {
-        entry: build.entry("random", body),
-        sizes,
-    }
+    Sample { entry: build.entry("random", body), sizes }
 }
 
 struct Generator {
@@ -69,10 +59,7 @@ impl Generator {
 
     fn dim(&mut self) -> Size {
         let i = self.below(self.dims.len() + 1);
-        self.dims
-            .get(i)
-            .cloned()
-            .unwrap_or_else(|| Size::constant(2))
+        self.dims.get(i).cloned().unwrap_or_else(|| Size::constant(2))
     }
 
     fn element(&mut self) -> Type {
@@ -125,11 +112,7 @@ impl Generator {
         }
         let i = self.below(fitting.len());
         // Prefer what was bound last: captures and uses of parameters.
-        let i = if self.below(2) == 0 {
-            fitting.len().saturating_sub(1)
-        } else {
-            i
-        };
+        let i = if self.below(2) == 0 { fitting.len().saturating_sub(1) } else { i };
         fitting.into_iter().nth(i)
     }
 
@@ -146,13 +129,7 @@ impl Generator {
             }
             Type::Array(n, t) => {
                 let x = self.simple(t);
-                prim(
-                    Prim::Replicate,
-                    vec![],
-                    vec![n.clone()],
-                    vec![x],
-                    goal.clone(),
-                )
+                prim(Prim::Replicate, vec![], vec![n.clone()], vec![x], goal.clone())
             }
         }
     }
@@ -257,10 +234,7 @@ impl Generator {
                 split(k, xs)
             }
             (0..3, Type::Tuple(ts)) => {
-                let arrays = ts
-                    .iter()
-                    .map(|t| self.make(b, &array(n, t), depth))
-                    .collect();
+                let arrays = ts.iter().map(|t| self.make(b, &array(n, t), depth)).collect();
                 zip(arrays)
             }
             (3, _) => {
@@ -275,9 +249,7 @@ impl Generator {
             }
             (5, Type::Scalar(ScalarType::F32)) => {
                 let xs = self.make(b, &goal, depth);
-                b.reduce_as(Prim::Scan, float(0.0), xs, |_, x| {
-                    op(ScalarOp::Add, x.to_vec())
-                })
+                b.reduce_as(Prim::Scan, float(0.0), xs, |_, x| op(ScalarOp::Add, x.to_vec()))
             }
             _ => {
                 // A map, over arrays in scope where there are some of the length.
@@ -315,14 +287,10 @@ pub fn inputs(entry: &Entry, sizes: &IndexMap<String, u64>, seed: u64) -> Inputs
         columns_of(&p.ty, sizes, &mut vec![], &mut columns);
         let parts = columns.into_iter().map(|(dims, s)| {
             let count = dims.iter().product();
-            let xs = (0..count)
-                .map(|_| rng.random_range(-4..5))
-                .collect::<Vec<i64>>();
+            let xs = (0..count).map(|_| rng.random_range(-4..5)).collect::<Vec<i64>>();
             if s.is_float() {
-                let xs: Vec<f64> = xs
-                    .iter()
-                    .map(|x| f64::from(i32::try_from(*x).unwrap_or(0)))
-                    .collect();
+                let xs: Vec<f64> =
+                    xs.iter().map(|x| f64::from(i32::try_from(*x).unwrap_or(0))).collect();
                 Value::floats(s, &dims, &xs)
             } else {
                 Value::ints(s, &dims, &xs)
@@ -338,10 +306,7 @@ type Columns = Vec<(Vec<usize>, ScalarType)>;
 fn columns_of(t: &Type, sizes: &IndexMap<String, u64>, dims: &mut Vec<usize>, out: &mut Columns) {
     let value = |n: &Size| {
         let look = |s: &str| sizes.get(s).and_then(|v| i64::try_from(*v).ok());
-        n.eval(&look)
-            .ok()
-            .and_then(|v| usize::try_from(v).ok())
-            .unwrap_or(0)
+        n.eval(&look).ok().and_then(|v| usize::try_from(v).ok()).unwrap_or(0)
     };
     match t {
         Type::Scalar(s) => out.push((dims.clone(), *s)),

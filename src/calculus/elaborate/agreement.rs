@@ -29,12 +29,7 @@ struct Plain<'a> {
 
 impl Plain<'_> {
     fn size(&self, n: &Size) -> usize {
-        let look = |s: &str| {
-            self.sample
-                .sizes
-                .get(s)
-                .map(|v| i64::try_from(*v).expect("small"))
-        };
+        let look = |s: &str| self.sample.sizes.get(s).map(|v| i64::try_from(*v).expect("small"));
         usize::try_from(n.eval(&look).expect("has a value")).expect("small")
     }
 
@@ -64,9 +59,7 @@ impl Plain<'_> {
                 other => panic!("{other:?} is no tuple"),
             },
             ExprKind::Index(a, i) => {
-                let V::I(i) = self.eval(i) else {
-                    panic!("an index")
-                };
+                let V::I(i) = self.eval(i) else { panic!("an index") };
                 self.array(a)[usize::try_from(i).expect("inside")].clone()
             }
             ExprKind::If(c, t, f) => match self.eval(c) {
@@ -82,9 +75,7 @@ impl Plain<'_> {
                 let es: Vec<V> = es.iter().map(|x| self.eval(x)).collect();
                 scalar(*op, &es)
             }
-            ExprKind::Prim {
-                prim, funs, args, ..
-            } => self.prim(*prim, funs, args, &e.ty),
+            ExprKind::Prim { prim, funs, args, .. } => self.prim(*prim, funs, args, &e.ty),
             other => panic!("{other:?} is not generated"),
         }
     }
@@ -109,9 +100,7 @@ impl Plain<'_> {
             }
             Prim::Reduce => {
                 let (z, xs) = (self.eval(&args[0]), self.array(&args[1]));
-                return xs
-                    .into_iter()
-                    .fold(z, |acc, x| self.call(&funs[0], vec![acc, x]));
+                return xs.into_iter().fold(z, |acc, x| self.call(&funs[0], vec![acc, x]));
             }
             Prim::Scan => {
                 let (mut acc, xs) = (self.eval(&args[0]), self.array(&args[1]));
@@ -129,9 +118,7 @@ impl Plain<'_> {
                     V::A(xs) => xs[j].clone(),
                     other => panic!("{other:?} is no row"),
                 };
-                (0..n)
-                    .map(|j| V::A(rows.iter().map(|r| at(r, j)).collect()))
-                    .collect()
+                (0..n).map(|j| V::A(rows.iter().map(|r| at(r, j)).collect())).collect()
             }
             Prim::Split => {
                 let m = length(ty);
@@ -144,9 +131,7 @@ impl Plain<'_> {
                 xs.rotate_left(1);
                 xs
             }
-            Prim::Iota => (0..length(ty))
-                .map(|i| V::I(i32::try_from(i).expect("small")))
-                .collect(),
+            Prim::Iota => (0..length(ty)).map(|i| V::I(i32::try_from(i).expect("small"))).collect(),
             Prim::Replicate => {
                 let n = length(ty);
                 vec![self.eval(&args[0]); n]
@@ -222,11 +207,7 @@ fn structured(plain: &Plain, ty: &Type, value: &Value) -> V {
             Type::Scalar(s) => {
                 let x = columns[*next].next().expect("an element");
                 *next += 1;
-                if *s == ScalarType::I32 {
-                    V::I(x as i32)
-                } else {
-                    V::F(x as f32)
-                }
+                if *s == ScalarType::I32 { V::I(x as i32) } else { V::F(x as f32) }
             }
             Type::Tuple(ts) => V::T(ts.iter().map(|t| build(plain, t, columns, next)).collect()),
             Type::Array(n, t) => {
@@ -254,11 +235,7 @@ fn agrees(seed: u64, seen: &mut HashMap<String, usize>) -> bool {
     let program: Program = match elaborate(&sample.entry, &sample.sizes) {
         Ok(p) => p,
         Err(e) => {
-            assert_eq!(
-                e.0[0].code,
-                crate::diag::Code::NotYetCompiled,
-                "seed {seed}: {e}"
-            );
+            assert_eq!(e.0[0].code, crate::diag::Code::NotYetCompiled, "seed {seed}: {e}");
             return false;
         }
     };
@@ -268,19 +245,14 @@ fn agrees(seed: u64, seen: &mut HashMap<String, usize>) -> bool {
         *seen.entry(name).or_insert(0) += 1;
     });
     let inputs = inputs(&sample.entry, &sample.sizes, seed);
-    let mut plain = Plain {
-        sample: &sample,
-        vars: HashMap::new(),
-    };
+    let mut plain = Plain { sample: &sample, vars: HashMap::new() };
     for p in &sample.entry.params {
         let v = structured(&plain, &p.ty, &inputs[p.name.as_str()]);
         plain.vars.insert(p.var, v);
     }
     let expected = flat(&[plain.eval(&sample.entry.body)]);
     let found = eval::apply(&program.term, &program.env, &inputs, &Value::unit());
-    let found = found
-        .unwrap_or_else(|e| panic!("seed {seed}: {e}"))
-        .to_floats();
+    let found = found.unwrap_or_else(|e| panic!("seed {seed}: {e}")).to_floats();
     let same = |a: &f64, b: &f64| a == b || a.is_nan() && b.is_nan();
     assert!(
         expected.len() == found.len() && expected.iter().zip(&found).all(|(a, b)| same(a, b)),
@@ -296,9 +268,7 @@ fn random_programs_mean_the_same() {
     let mut seen = HashMap::new();
     let compared = (0..4000).filter(|seed| agrees(*seed, &mut seen)).count();
     assert!(compared > 3500, "only {compared} programs were compared");
-    for op in [
-        "Cross", "Distl", "Cond", "Scan", "Reduce", "Index", "Zip", "Bimap", "Fork",
-    ] {
+    for op in ["Cross", "Distl", "Cond", "Scan", "Reduce", "Index", "Zip", "Bimap", "Fork"] {
         let count = seen.get(op).copied().unwrap_or(0);
         assert!(count > 100, "`{op}` occurred {count} times only: {seen:?}");
     }

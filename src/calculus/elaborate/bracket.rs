@@ -49,11 +49,7 @@ pub(super) fn not_yet(text: &str, span: Span) -> Failure {
 impl Bracket {
     /// The expression as a function from the environment.
     pub(super) fn term(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
-        if e.ty.is_scalar() {
-            self.scalar(e, env)
-        } else {
-            self.node(e, env)
-        }
+        if e.ty.is_scalar() { self.scalar(e, env) } else { self.node(e, env) }
     }
 
     /// A scalar expression: one leaf after what it needs.
@@ -91,11 +87,7 @@ impl Bracket {
         let mut items: Vec<(usize, Layout, Term)> = vec![];
         for (v, hole) in &found {
             let term = self.node(hole, env)?;
-            items.push((
-                place(env, &hole.free()),
-                Layout::Var(*v, hole.ty.clone()),
-                term,
-            ));
+            items.push((place(env, &hole.free()), Layout::Var(*v, hole.ty.clone()), term));
         }
         if !used.is_empty() {
             let projected = project(env, &used).map_err(&built)?;
@@ -154,11 +146,8 @@ impl Bracket {
             Kind::If(c, t, f) => {
                 let used = e.free();
                 let inner = env.restrict(&used);
-                let (c, t, f) = (
-                    self.term(c, &inner)?,
-                    self.term(t, &inner)?,
-                    self.term(f, &inner)?,
-                );
+                let (c, t, f) =
+                    (self.term(c, &inner)?, self.term(t, &inner)?, self.term(f, &inner)?);
                 let cond = Term::new(Op::Cond, vec![], vec![], vec![c, t, f]).map_err(&built)?;
                 compose(&cond, &project(env, &used).map_err(&built)?).map_err(built)
             }
@@ -190,15 +179,10 @@ impl Bracket {
         let kind = map_kind(prim).ok_or_else(|| inner_problem("not a map", e.span))?;
         let (n, _) = elements(&e.ty).map_err(&built)?;
         let captured = f.captures();
-        let terms = arrays
-            .iter()
-            .map(|a| self.term(a, env))
-            .collect::<Result<Vec<_>>>()?;
+        let terms = arrays.iter().map(|a| self.term(a, env)).collect::<Result<Vec<_>>>()?;
         let zipped = |ts: Vec<Term>| {
-            nest(ts.into_iter().map(Ok).collect(), |a: Built, b: Built| {
-                zip_after(&fork(&a?, &b?)?)
-            })
-            .unwrap_or_else(|| Err(TypeError("a map over nothing".to_owned())))
+            nest(ts.into_iter().map(Ok).collect(), |a: Built, b: Built| zip_after(&fork(&a?, &b?)?))
+                .unwrap_or_else(|| Err(TypeError("a map over nothing".to_owned())))
         };
         let layouts = |ls: Vec<Layout>| {
             nest(ls, |a, b| Layout::Pair(Box::new(a), Box::new(b))).unwrap_or(Layout::Unit)
@@ -248,9 +232,7 @@ impl Bracket {
     ) -> Result<Term> {
         let count = match &bound.kind {
             Kind::Size(n) => Some(n.clone()),
-            Kind::Lit(l) => l
-                .as_int()
-                .map(|n| Size::constant(u64::try_from(n).unwrap_or(0))),
+            Kind::Lit(l) => l.as_int().map(|n| Size::constant(u64::try_from(n).unwrap_or(0))),
             _ => None,
         };
         let Some(n) = count.filter(|_| init.ty.is_scalar()) else {
@@ -261,10 +243,8 @@ impl Bracket {
         };
         let ty = Ty::array(&n, &bound.ty);
         let counter = Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n], vec![]), ty, e.span);
-        let step = Lambda {
-            params: vec![acc.clone(), index.clone()],
-            body: Box::new(body.clone()),
-        };
+        let step =
+            Lambda { params: vec![acc.clone(), index.clone()], body: Box::new(body.clone()) };
         let args = [init.clone(), counter];
         self.prim(Prim::ReduceSeq, &[step], &[], &args, e, env)
     }
@@ -302,15 +282,10 @@ impl Bracket {
         let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
         let params = nest(f.params.clone(), pair).unwrap_or(Layout::Unit);
         let body = self.term(&f.body, &Layout::pair(env.restrict(&captured), params))?;
-        let terms = args
-            .iter()
-            .map(|a| self.term(a, env))
-            .collect::<Result<Vec<_>>>()?;
-        let all = nest(terms.into_iter().map(Ok).collect(), |a: Built, b: Built| {
-            fork(&a?, &b?)
-        })
-        .unwrap_or_else(|| bang(&env.ty()))
-        .map_err(&built)?;
+        let terms = args.iter().map(|a| self.term(a, env)).collect::<Result<Vec<_>>>()?;
+        let all = nest(terms.into_iter().map(Ok).collect(), |a: Built, b: Built| fork(&a?, &b?))
+            .unwrap_or_else(|| bang(&env.ty()))
+            .map_err(&built)?;
         let argument = with(env, &captured, &all).map_err(built)?;
         Ok((body, argument))
     }
@@ -330,11 +305,7 @@ impl Bracket {
             self.next += 1;
             let term = self.term(x, env)?;
             let vector = Ty::vector(w, &element).ok_or_else(|| not_scalar(x.span))?;
-            terms.push(if x.ty == vector {
-                Ok(term)
-            } else {
-                splat(&term, &vector)
-            });
+            terms.push(if x.ty == vector { Ok(term) } else { splat(&term, &vector) });
             params.push(Layout::Var(v, element.clone()));
             scalars.push(Ex::new(Kind::Var(v), element, x.span));
         }
@@ -399,19 +370,12 @@ pub(super) fn project(env: &Layout, used: &Vars) -> Built {
 
 /// `fork` of what is used of the environment and a value; the value alone when nothing is.
 pub(super) fn with(env: &Layout, used: &Vars, value: &Term) -> Built {
-    if env.meets(used) {
-        fork(&project(env, used)?, value)
-    } else {
-        Ok(value.clone())
-    }
+    if env.meets(used) { fork(&project(env, used)?, value) } else { Ok(value.clone()) }
 }
 
 /// The position of the first variable of `used`; after all of them when there is none.
 fn place(env: &Layout, used: &Vars) -> usize {
-    env.vars()
-        .iter()
-        .position(|(v, _)| used.contains(v))
-        .unwrap_or(usize::MAX)
+    env.vars().iter().position(|(v, _)| used.contains(v)).unwrap_or(usize::MAX)
 }
 
 /// The operator after a term.
@@ -424,13 +388,7 @@ pub(super) fn splat(scalar: &Term, vector: &Ty) -> Built {
     let Some(w) = width(vector) else {
         return Err(TypeError(format!("`{vector}` is not a vector")));
     };
-    apply(
-        Op::Splat,
-        vec![w],
-        vec![scalar.ty().cod.clone()],
-        vec![],
-        scalar,
-    )
+    apply(Op::Splat, vec![w], vec![scalar.ty().cod.clone()], vec![], scalar)
 }
 
 pub(super) fn width(t: &Ty) -> Option<Size> {

@@ -99,11 +99,7 @@ pub(super) fn redomain(t: &Term, dom: &Ty) -> Built {
 /// A scalar constant: a leaf when the domain is scalar, otherwise a leaf from unit after `bang`.
 pub(super) fn scalar_const(cod: &Ty, body: &SExpr, dom: &Ty) -> Built {
     let leaf = |dom: &Ty| {
-        Term::scalar(ScalarFn {
-            dom: dom.clone(),
-            cod: cod.clone(),
-            body: body.clone(),
-        })
+        Term::scalar(ScalarFn { dom: dom.clone(), cod: cod.clone(), body: body.clone() })
     };
     if dom.is_scalar() {
         return Ok(leaf(dom));

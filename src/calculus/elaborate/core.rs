@@ -227,11 +227,7 @@ impl Ex {
         for (bound, part) in self.parts() {
             let inside = part.uses(v);
             let repeated = !bound.is_empty() && !matches!(self.kind, Kind::Let(..));
-            n = n.saturating_add(if repeated && inside > 0 {
-                usize::MAX
-            } else {
-                inside
-            });
+            n = n.saturating_add(if repeated && inside > 0 { usize::MAX } else { inside });
         }
         n
     }

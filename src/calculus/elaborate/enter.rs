@@ -31,11 +31,7 @@ pub(super) struct Enter<'s, 'a> {
 impl<'s, 'a> Enter<'s, 'a> {
     /// With no variable in scope.
     pub(super) fn new(sizes: &'s mut Sizes<'a>) -> Self {
-        Enter {
-            sizes,
-            vars: HashMap::new(),
-            next: 0,
-        }
+        Enter { sizes, vars: HashMap::new(), next: 0 }
     }
 
     /// The number of variables used so far.
@@ -108,10 +104,7 @@ impl<'s, 'a> Enter<'s, 'a> {
                 made(Kind::Size(self.sizes.size(s, span)?), ty)
             }
             ExprKind::Tuple(es) => {
-                let es = es
-                    .iter()
-                    .map(|x| self.expr(x))
-                    .collect::<Result<Vec<_>>>()?;
+                let es = es.iter().map(|x| self.expr(x)).collect::<Result<Vec<_>>>()?;
                 nest(es, Ex::pair).ok_or_else(|| inner_problem("an empty tuple", span))
             }
             ExprKind::Proj(t, i) => {
@@ -151,64 +144,31 @@ impl<'s, 'a> Enter<'s, 'a> {
                 let body = self.expr(body)?;
                 Ok(close(lets, body))
             }
-            ExprKind::LoopFor {
-                acc,
-                init,
-                index,
-                bound,
-                body,
-            } => {
+            ExprKind::LoopFor { acc, init, index, bound, body } => {
                 let (init, bound) = (self.expr(init)?, self.expr(bound)?);
                 let index = self.declare(*index, &bound.ty, span);
                 let acc = self.declare(*acc, &init.ty, span);
                 let (body, ty) = (self.expr(body)?, init.ty.clone());
-                made(
-                    Kind::For(Box::new(init), Box::new(bound), index, acc, Box::new(body)),
-                    ty,
-                )
+                made(Kind::For(Box::new(init), Box::new(bound), index, acc, Box::new(body)), ty)
             }
-            ExprKind::LoopWhile {
-                acc,
-                init,
-                cond,
-                body,
-            } => {
+            ExprKind::LoopWhile { acc, init, cond, body } => {
                 let init = self.expr(init)?;
                 let acc = self.declare(*acc, &init.ty, span);
                 let (cond, body, ty) = (self.expr(cond)?, self.expr(body)?, init.ty.clone());
-                made(
-                    Kind::While(Box::new(init), acc, Box::new(cond), Box::new(body)),
-                    ty,
-                )
+                made(Kind::While(Box::new(init), acc, Box::new(cond), Box::new(body)), ty)
             }
-            ExprKind::Prim {
-                prim: Prim::Iterate | Prim::IterateSeq,
-                funs,
-                sizes,
-                args,
-            } => match (funs.as_slice(), sizes.as_slice(), args.as_slice()) {
-                ([f], [k], [x]) => self.iterate(f, k, x, span),
-                _ => Err(inner_problem("an iterate with other arguments", span)),
-            },
-            ExprKind::Prim {
-                prim,
-                funs,
-                sizes,
-                args,
-            } => {
+            ExprKind::Prim { prim: Prim::Iterate | Prim::IterateSeq, funs, sizes, args } => {
+                match (funs.as_slice(), sizes.as_slice(), args.as_slice()) {
+                    ([f], [k], [x]) => self.iterate(f, k, x, span),
+                    _ => Err(inner_problem("an iterate with other arguments", span)),
+                }
+            }
+            ExprKind::Prim { prim, funs, sizes, args } => {
                 let ty = self.sizes.ty(&e.ty, span)?;
-                let args = args
-                    .iter()
-                    .map(|x| self.expr(x))
-                    .collect::<Result<Vec<_>>>()?;
-                let funs = funs
-                    .iter()
-                    .map(|f| self.lambda(f, span))
-                    .collect::<Result<Vec<_>>>()?;
-                let sizes = sizes
-                    .iter()
-                    .map(|s| self.sizes.size(s, span))
-                    .collect::<Result<Vec<_>>>()?;
+                let args = args.iter().map(|x| self.expr(x)).collect::<Result<Vec<_>>>()?;
+                let funs = funs.iter().map(|f| self.lambda(f, span)).collect::<Result<Vec<_>>>()?;
+                let sizes =
+                    sizes.iter().map(|s| self.sizes.size(s, span)).collect::<Result<Vec<_>>>()?;
                 self.prim(*prim, funs, sizes, args, ty, span)
             }
         }
@@ -235,19 +195,11 @@ impl<'s, 'a> Enter<'s, 'a> {
                         return Err(inner_problem("a generate without its arguments", span));
                     };
                     let ty = Ty::array(&n, &index);
-                    vec![Ex::new(
-                        Kind::Prim(Prim::Iota, vec![], vec![n], vec![]),
-                        ty,
-                        span,
-                    )]
+                    vec![Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n], vec![]), ty, span)]
                 }
                 _ => args,
             };
-            let prim = if prim == Prim::Generate {
-                Prim::Map
-            } else {
-                prim
-            };
+            let prim = if prim == Prim::Generate { Prim::Map } else { prim };
             if f.params.len() != args.len() {
                 return Err(inner_problem("a map with too few arrays", span));
             }
@@ -338,9 +290,7 @@ impl<'s, 'a> Enter<'s, 'a> {
         };
         let mut lets = vec![];
         for _ in 0..steps {
-            let before = name
-                .as_ref()
-                .map(|n| (n, self.sizes.step(n, length.clone())));
+            let before = name.as_ref().map(|n| (n, self.sizes.step(n, length.clone())));
             let known = self.keep(value, &mut lets);
             self.vars.insert(*param, known);
             value = self.expr(&f.body)?;
@@ -402,25 +352,14 @@ fn spread(prim: Prim, f: Lambda, args: Vec<Ex>) -> Kind {
         pairs.truncate(1);
     }
     let (params, args) = pairs.into_iter().unzip();
-    Kind::Map(
-        prim,
-        Lambda {
-            params,
-            body: f.body,
-        },
-        args,
-    )
+    Kind::Map(prim, Lambda { params, body: f.body }, args)
 }
 
 fn unzip(param: Layout, arg: Ex, out: &mut Vec<(Layout, Ex)>) {
     match (param, arg) {
-        (
-            Layout::Pair(p, q),
-            Ex {
-                kind: Kind::Prim(Prim::Zip, _, _, mut args),
-                ..
-            },
-        ) if args.len() == 2 => {
+        (Layout::Pair(p, q), Ex { kind: Kind::Prim(Prim::Zip, _, _, mut args), .. })
+            if args.len() == 2 =>
+        {
             let second = args.pop();
             let first = args.pop();
             if let (Some(a), Some(b)) = (first, second) {

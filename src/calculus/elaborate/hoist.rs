@@ -23,10 +23,7 @@ pub(super) fn hoist(body: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
 
 fn walk(e: &mut Ex, inside: bool, moved: &mut Vec<(Var, Ex)>, fresh: &mut dyn FnMut() -> Var) {
     if inside && reduces(&e.kind) && e.free().is_empty() {
-        let known = moved
-            .iter()
-            .find(|(_, m)| m.kind == e.kind)
-            .map(|(v, _)| *v);
+        let known = moved.iter().find(|(_, m)| m.kind == e.kind).map(|(v, _)| *v);
         let v = known.unwrap_or_else(|| {
             let v = fresh();
             moved.push((v, e.clone()));

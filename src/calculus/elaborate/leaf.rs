@@ -22,10 +22,7 @@ pub(super) struct Holes<'a> {
 impl<'a> Holes<'a> {
     /// None yet; `fresh` names them.
     pub(super) fn new(fresh: &'a mut dyn FnMut() -> Var) -> Self {
-        Holes {
-            found: vec![],
-            fresh,
-        }
+        Holes { found: vec![], fresh }
     }
 
     fn hole(&mut self, e: &Ex) -> Ex {
@@ -39,11 +36,7 @@ impl<'a> Holes<'a> {
 
     /// Whether holes found since `mark` mention what `layouts` bind.
     fn caught(&self, mark: usize, layouts: &[&Layout]) -> bool {
-        let bound: Vars = layouts
-            .iter()
-            .flat_map(|l| l.vars())
-            .map(|(v, _)| v)
-            .collect();
+        let bound: Vars = layouts.iter().flat_map(|l| l.vars()).map(|(v, _)| v).collect();
         let new = self.found.get(mark..).unwrap_or_default();
         new.iter().any(|(_, h)| !h.free().is_disjoint(&bound))
     }
@@ -95,13 +88,7 @@ pub(super) fn take_out(e: &Ex, holes: &mut Holes) -> Ex {
                 holes.found.truncate(mark);
                 return holes.hole(e);
             }
-            Kind::For(
-                boxed(init),
-                boxed(bound),
-                index.clone(),
-                acc.clone(),
-                boxed(body),
-            )
+            Kind::For(boxed(init), boxed(bound), index.clone(), acc.clone(), boxed(body))
         }
         Kind::While(init, acc, cond, body) => {
             let init = take_out(init, holes);
@@ -129,10 +116,7 @@ pub(super) fn take_out(e: &Ex, holes: &mut Holes) -> Ex {
 }
 
 fn truth(x: bool) -> Lit {
-    Lit {
-        ty: ScalarType::Bool,
-        bits: u64::from(x),
-    }
+    Lit { ty: ScalarType::Bool, bits: u64::from(x) }
 }
 
 /// Only variables, pairs and projections: no work, only arrangement.

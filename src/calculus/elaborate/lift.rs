@@ -22,25 +22,11 @@ pub(super) fn map_over(n: &Size, body: &Term, array: &Term) -> Built {
                 [] => Term::id(&distl.ty().dom),
                 rest => recompose(rest)?,
             };
-            (
-                Source {
-                    n: n.clone(),
-                    dom: distl.ty().dom.clone(),
-                    distl: Some(distl.clone()),
-                },
-                feed,
-            )
+            (Source { n: n.clone(), dom: distl.ty().dom.clone(), distl: Some(distl.clone()) }, feed)
         }
         None => {
             let dom = array.ty().cod.clone();
-            (
-                Source {
-                    n: n.clone(),
-                    dom,
-                    distl: None,
-                },
-                array.clone(),
-            )
+            (Source { n: n.clone(), dom, distl: None }, array.clone())
         }
     };
     match split(body, &source)? {
@@ -74,10 +60,9 @@ impl Source {
             return map(MapKind::Plain, &self.n, f);
         };
         match factor(f, true)? {
-            Some(inner) if !is_const(f) => compose(
-                &map(MapKind::Plain, &self.n, &inner)?,
-                &proj(&self.dom, true)?,
-            ),
+            Some(inner) if !is_const(f) => {
+                compose(&map(MapKind::Plain, &self.n, &inner)?, &proj(&self.dom, true)?)
+            }
             _ => compose(&map(MapKind::Plain, &self.n, f)?, distl),
         }
     }

@@ -80,10 +80,7 @@ pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progra
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let term = bracket::Bracket { next }.term(&body, &core::Layout::Unit)?;
     if term.ty().cod != result_ty {
-        let text = format!(
-            "the term gives `{}`, the program `{result_ty}`",
-            term.ty().cod
-        );
+        let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
         return Err(inner_problem(&text, entry.body.span));
     }
     Ok(Program {
@@ -99,11 +96,7 @@ pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progra
 /// An error at a place.
 fn problem(code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
     let mut out = Diagnostic::error(code, message);
-    out.labels.push(Label {
-        span,
-        text: String::new(),
-        primary: true,
-    });
+    out.labels.push(Label { span, text: String::new(), primary: true });
     out
 }
 

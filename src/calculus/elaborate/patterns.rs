@@ -79,11 +79,7 @@ impl Bracket {
             }
             Prim::Split | Prim::Join | Prim::Transpose => {
                 let xs = self.term(arg(0)?, env)?;
-                let nested = if prim == Prim::Split {
-                    &e.ty
-                } else {
-                    &xs.ty().cod
-                };
+                let nested = if prim == Prim::Split { &e.ty } else { &xs.ty().cod };
                 let (outer, row) = array(nested)?;
                 let (inner, t) = array(&row)?;
                 let (op, sizes) = match prim {
@@ -96,11 +92,7 @@ impl Bracket {
             Prim::Reorder | Prim::Reverse => {
                 let xs = self.term(arg(0)?, env)?;
                 let (n, t) = array(&e.ty)?;
-                let op = if prim == Prim::Reorder {
-                    Op::Reorder
-                } else {
-                    Op::Reverse
-                };
+                let op = if prim == Prim::Reorder { Op::Reorder } else { Op::Reverse };
                 apply(op, vec![n], vec![t], vec![], &xs).map_err(built)
             }
             Prim::Slide => {
@@ -128,9 +120,7 @@ impl Bracket {
                 let (dest, is) = (self.term(arg(0)?, env)?, self.term(arg(1)?, env)?);
                 let vs = self.term(arg(2)?, env)?;
                 let ((n, t), (m, i)) = (array(&dest.ty().cod)?, array(&is.ty().cod)?);
-                let all = fork(&is, &vs)
-                    .and_then(|u| fork(&dest, &u))
-                    .map_err(&built)?;
+                let all = fork(&is, &vs).and_then(|u| fork(&dest, &u)).map_err(&built)?;
                 apply(Op::Scatter, vec![n, m], vec![t, i], vec![], &all).map_err(built)
             }
             Prim::Histogram => {
@@ -160,11 +150,7 @@ impl Bracket {
             Prim::Take | Prim::Drop => {
                 let xs = self.term(arg(0)?, env)?;
                 let ((n, t), (r, _)) = (array(&xs.ty().cod)?, array(&e.ty)?);
-                let op = if prim == Prim::Take {
-                    Op::Take
-                } else {
-                    Op::Drop
-                };
+                let op = if prim == Prim::Take { Op::Take } else { Op::Drop };
                 apply(op, vec![r, n], vec![t], vec![], &xs).map_err(built)
             }
             Prim::Rotate => {
@@ -241,11 +227,7 @@ impl Bracket {
             let Some(vector) = Ty::vector(w, &l.ty()) else {
                 return Err(not_yet("a vectorized function of what is not scalar", span));
             };
-            vectors.push(if t.ty().cod == vector {
-                Ok(t)
-            } else {
-                splat(&t, &vector)
-            });
+            vectors.push(if t.ty().cod == vector { Ok(t) } else { splat(&t, &vector) });
         }
         let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
         let layout = nest(layouts, pair).unwrap_or(Layout::Unit);
@@ -253,14 +235,7 @@ impl Bracket {
         let argument = nest(vectors, |a: Built, b: Built| fork(&a?, &b?))
             .unwrap_or_else(|| bang(&env.ty()))
             .map_err(&built)?;
-        apply(
-            Op::Vectorize,
-            vec![w.clone()],
-            vec![],
-            vec![body],
-            &argument,
-        )
-        .map_err(built)
+        apply(Op::Vectorize, vec![w.clone()], vec![], vec![body], &argument).map_err(built)
     }
 }
 

@@ -26,12 +26,7 @@ pub(super) struct Sizes<'a> {
 impl<'a> Sizes<'a> {
     /// Over the values of the size parameters.
     pub(super) fn new(values: &'a IndexMap<String, u64>) -> Self {
-        Sizes {
-            values,
-            steps: HashMap::new(),
-            known: HashMap::new(),
-            env: SizeEnv::default(),
-        }
+        Sizes { values, steps: HashMap::new(), known: HashMap::new(), env: SizeEnv::default() }
     }
 
     /// The values of every dimension met.
@@ -57,20 +52,16 @@ impl<'a> Sizes<'a> {
         let closed = self.closed(size);
         let lookup = |name: &str| self.values.get(name).and_then(|v| i64::try_from(*v).ok());
         let value = closed.eval(&lookup).map_err(|e| match e {
-            SizeError::Unbound(name) if self.values.contains_key(&name) => problem(
-                Code::SizeRange,
-                format!("`{name}` is larger than 63 bits hold"),
-                span,
-            ),
+            SizeError::Unbound(name) if self.values.contains_key(&name) => {
+                problem(Code::SizeRange, format!("`{name}` is larger than 63 bits hold"), span)
+            }
             SizeError::Unbound(name) => {
                 problem(Code::SizeUnknown, format!("`{name}` has no value"), span)
                     .help(format!("give it one with `--size {name}=...`"))
             }
-            SizeError::Overflow => problem(
-                Code::SizeRange,
-                format!("`{closed}` is larger than 64 bits hold"),
-                span,
-            ),
+            SizeError::Overflow => {
+                problem(Code::SizeRange, format!("`{closed}` is larger than 64 bits hold"), span)
+            }
             SizeError::Negative(x) => problem(Code::SizeRange, format!("`{closed}` is {x}"), span),
             SizeError::NotExact(a, b) => problem(
                 Code::NotDivisible,
@@ -155,10 +146,8 @@ impl<'a> Sizes<'a> {
                 Ty::Vector(w, std::sync::Arc::new(Ty::Scalar(*s)))
             }
             Type::Tuple(ts) => {
-                let tys = ts
-                    .iter()
-                    .map(|t| self.translated(t, span))
-                    .collect::<Result<Vec<_>>>()?;
+                let tys =
+                    ts.iter().map(|t| self.translated(t, span)).collect::<Result<Vec<_>>>()?;
                 nest(tys, |a, b| Ty::pair(&a, &b)).unwrap_or(Ty::Unit)
             }
             Type::Array(n, t) => {
@@ -181,10 +170,7 @@ impl<'a> Sizes<'a> {
 
 /// `[a, b, c]` as `pair(a, pair(b, c))`; `None` of nothing.
 pub(super) fn nest<T>(items: Vec<T>, pair: impl Fn(T, T) -> T) -> Option<T> {
-    items
-        .into_iter()
-        .rev()
-        .reduce(|tail, head| pair(head, tail))
+    items.into_iter().rev().reduce(|tail, head| pair(head, tail))
 }
 
 /// Numerator and denominator, neither with quotients.
@@ -207,10 +193,8 @@ fn common_factor(poly: &Poly) -> Option<(Monomial, i64)> {
     let (mut common, mut content) = (first.clone(), c.unsigned_abs());
     for (m, c) in terms {
         content = gcd(content, c.unsigned_abs());
-        common = common
-            .into_iter()
-            .filter_map(|(a, e)| m.get(&a).map(|f| (a, e.min(*f))))
-            .collect();
+        common =
+            common.into_iter().filter_map(|(a, e)| m.get(&a).map(|f| (a, e.min(*f)))).collect();
     }
     Some((common, i64::try_from(content).unwrap_or(1).max(1)))
 }
@@ -222,12 +206,7 @@ fn divided(poly: &Poly, common: &Monomial, content: i64) -> Poly {
             .filter(|(_, e)| *e > 0)
             .collect()
     };
-    Poly(
-        poly.0
-            .iter()
-            .map(|(m, c)| (strip(m), c / content))
-            .collect(),
-    )
+    Poly(poly.0.iter().map(|(m, c)| (strip(m), c / content)).collect())
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

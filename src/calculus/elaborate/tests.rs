@@ -27,20 +27,16 @@ pub(super) fn show(t: &Term) -> String {
 fn wrap(t: &Term) -> String {
     let text = show(t);
     let braced = text.starts_with('{') && !text.contains(" . ");
-    if text.contains(' ') && !braced {
-        format!("({text})")
-    } else {
-        text
-    }
+    if text.contains(' ') && !braced { format!("({text})") } else { text }
 }
 
 fn leaf(e: &SExpr) -> String {
     match e {
         SExpr::Arg => "_".to_owned(),
         SExpr::Proj(a, second) => format!("{}{}", leaf(a), if *second { "2" } else { "1" }),
-        SExpr::Lit(l) => l
-            .as_float()
-            .map_or_else(|| l.as_int().unwrap_or(0).to_string(), |x| x.to_string()),
+        SExpr::Lit(l) => {
+            l.as_float().map_or_else(|| l.as_int().unwrap_or(0).to_string(), |x| x.to_string())
+        }
         SExpr::Input(n, i, _) => format!("{n}.{i}"),
         SExpr::Size(s, _) => s.to_string(),
         SExpr::Op(o, _, es) => {
@@ -57,10 +53,7 @@ fn leaf(e: &SExpr) -> String {
 }
 
 fn program(b: Build, body: Expr) -> Program {
-    let values = ["n", "m", "k", "l"]
-        .iter()
-        .map(|s| ((*s).to_owned(), 8))
-        .collect();
+    let values = ["n", "m", "k", "l"].iter().map(|s| ((*s).to_owned(), 8)).collect();
     elaborate(&b.entry("test", body), &values).expect("elaborates")
 }
 
@@ -80,10 +73,7 @@ fn vectors() {
     let xs = b.input("xs", array(&n, &f32()));
     let abs = b.map(vec![xs], |_, x| op(ScalarOp::Abs, vec![x[0].clone()]));
     let sum = b.reduce(ScalarOp::Add, float(0.0), abs);
-    assert_eq!(
-        shown(b, sum),
-        "reduce {Add(_1, _2)} {0} . map {Abs(_)} . xs"
-    );
+    assert_eq!(shown(b, sum), "reduce {Add(_1, _2)} {0} . map {Abs(_)} . xs");
 
     let mut b = Build::new();
     let n = b.size("n");
@@ -97,10 +87,7 @@ fn vectors() {
     let xs = b.input("xs", array(&n, &f32()));
     let ys = b.input("ys", array(&n, &f32()));
     let d = dot(&mut b, xs, ys);
-    assert_eq!(
-        shown(b, d),
-        "reduce {Add(_1, _2)} {0} . map {Mul(_1, _2)} . zip . fork xs ys"
-    );
+    assert_eq!(shown(b, d), "reduce {Add(_1, _2)} {0} . map {Mul(_1, _2)} . zip . fork xs ys");
 }
 
 #[test]
@@ -130,9 +117,7 @@ fn matrix_product() {
     let x = b.input("A", array(&n, &array(&k, &f32())));
     let y = b.input("B", array(&k, &array(&m, &f32())));
     let body = b.map(vec![x], |b, row| {
-        b.map(vec![transpose(y)], |b, col| {
-            dot(b, row[0].clone(), col[0].clone())
-        })
+        b.map(vec![transpose(y)], |b, col| dot(b, row[0].clone(), col[0].clone()))
     });
     assert_eq!(
         shown(b, body),
@@ -214,9 +199,7 @@ fn captures() {
     let z = b.input("C", array(&k, &f32()));
     let body = b.map(vec![x], |b, p| {
         b.map(vec![y], |b, q| {
-            b.map(vec![z], |_, r| {
-                add(mul(p[0].clone(), q[0].clone()), r[0].clone())
-            })
+            b.map(vec![z], |_, r| add(mul(p[0].clone(), q[0].clone()), r[0].clone()))
         })
     });
     assert_eq!(
@@ -229,13 +212,9 @@ fn captures() {
     let (n, m) = (b.size("n"), b.size("m"));
     let a = b.input("A", array(&n, &array(&m, &f32())));
     let w = b.input("w", array(&n, &f32()));
-    let body = b.map(vec![a, w], |b, p| {
-        b.map(vec![p[0].clone()], |_, x| mul(p[1].clone(), x[0].clone()))
-    });
-    assert_eq!(
-        shown(b, body),
-        "map (map {Mul(_1, _2)} . distl . fork snd fst) . zip . fork A w"
-    );
+    let body =
+        b.map(vec![a, w], |b, p| b.map(vec![p[0].clone()], |_, x| mul(p[1].clone(), x[0].clone())));
+    assert_eq!(shown(b, body), "map (map {Mul(_1, _2)} . distl . fork snd fst) . zip . fork A w");
 }
 
 #[test]
@@ -267,12 +246,7 @@ fn wide_tuples_are_fast() {
             })
         });
         let sum = b.reduce(ScalarOp::Add, float(0.0), terms);
-        tuple(
-            (0..24)
-                .map(|i| add(sum.clone(), proj(p[0].clone(), i)))
-                .rev()
-                .collect(),
-        )
+        tuple((0..24).map(|i| add(sum.clone(), proj(p[0].clone(), i))).rev().collect())
     });
     let started = std::time::Instant::now();
     program(b, body);
@@ -285,9 +259,7 @@ fn projections_and_unused() {
     let n = b.size("n");
     let xs = b.input("xs", array(&n, &f32()));
     let ys = b.input("ys", array(&n, &f32()));
-    let body = b.map(vec![xs.clone(), ys], |_, p| {
-        op(ScalarOp::Sqrt, vec![p[0].clone()])
-    });
+    let body = b.map(vec![xs.clone(), ys], |_, p| op(ScalarOp::Sqrt, vec![p[0].clone()]));
     assert_eq!(shown(b, body), "map {Sqrt(_)} . xs");
 
     let mut b = Build::new();
@@ -307,17 +279,10 @@ fn scalar_lets_stay_shared() {
     let xs = b.input("xs", array(&n, &f32()));
     let body = b.map(vec![xs], |b, x| {
         b.bind(op(ScalarOp::Exp, vec![x[0].clone()]), |_, e| {
-            cond(
-                op(ScalarOp::Lt, vec![e.clone(), float(1.0)]),
-                e.clone(),
-                mul(e.clone(), e),
-            )
+            cond(op(ScalarOp::Lt, vec![e.clone(), float(1.0)]), e.clone(), mul(e.clone(), e))
         })
     });
-    assert_eq!(
-        shown(b, body),
-        "map {let Exp(_) in if Lt(v0, 1) then v0 else Mul(v0, v0)} . xs"
-    );
+    assert_eq!(shown(b, body), "map {let Exp(_) in if Lt(v0, 1) then v0 else Mul(v0, v0)} . xs");
 }
 
 #[test]
@@ -330,10 +295,7 @@ fn lazy_branches_with_arrays() {
         let small = op(ScalarOp::Lt, vec![i[0].clone(), int(3)]);
         add(cond(small, index(xs, i[0].clone()), float(0.0)), float(1.0))
     });
-    assert_eq!(
-        shown(b, body),
-        "map ({Add(_, 1)} . cond {Lt(_, 3)} (index . fork xs id) {0}) . is"
-    );
+    assert_eq!(shown(b, body), "map ({Add(_, 1)} . cond {Lt(_, 3)} (index . fork xs id) {0}) . is");
 }
 
 #[test]
@@ -356,11 +318,7 @@ fn sizes_are_checked() {
         let xs = b.input("xs", array(&n.sub(&Size::constant(over)), &f32()));
         let values = [("n".to_owned(), 8)].into_iter().collect();
         let entry = b.entry("test", split(&Size::constant(3), xs));
-        elaborate(&entry, &values)
-            .expect_err("fails")
-            .0
-            .remove(0)
-            .code
+        elaborate(&entry, &values).expect_err("fails").0.remove(0).code
     };
     assert_eq!(failing(1), Code::NotDivisible);
     assert_eq!(failing(9), Code::SizeRange);
@@ -384,13 +342,7 @@ fn iterates_unroll() {
         })
     });
     let ty = array(&n.div(&Size::constant(4)), &f32());
-    let body = prim(
-        Prim::Iterate,
-        vec![f],
-        vec![Size::constant(2)],
-        vec![xs],
-        ty,
-    );
+    let body = prim(Prim::Iterate, vec![f], vec![Size::constant(2)], vec![xs], ty);
     let p = program(b, body);
     assert_eq!(p.result_ty.to_string(), "[n/4]f32");
     assert_eq!(
@@ -405,9 +357,7 @@ fn low_level_patterns_stay() {
     let (n, m) = (b.size("n"), b.size("m"));
     let a = b.input("A", array(&n, &array(&m, &f32())));
     let body = b.map_as(Prim::MapWrg(0), vec![a], |b, row| {
-        b.map_as(Prim::MapLcl(0), vec![row[0].clone()], |_, x| {
-            mul(x[0].clone(), float(2.0))
-        })
+        b.map_as(Prim::MapLcl(0), vec![row[0].clone()], |_, x| mul(x[0].clone(), float(2.0)))
     });
     assert_eq!(shown(b, body), "map(wrg(0)) (map(lcl(0)) {Mul(_, 2)}) . A");
 }
@@ -423,11 +373,7 @@ fn loops_are_leaves_or_folds_or_refused() {
         let body = b.map(vec![xs], |_, x| {
             let now = expr(ExprKind::Var(acc), f32());
             let at = expr(ExprKind::Var(i), i32());
-            let step = if read {
-                mul(index(ys, at), x[0].clone())
-            } else {
-                x[0].clone()
-            };
+            let step = if read { mul(index(ys, at), x[0].clone()) } else { x[0].clone() };
             let init = if from_zero { float(0.0) } else { x[0].clone() };
             let kind = ExprKind::LoopFor {
                 acc,

@@ -8,25 +8,15 @@ use crate::lang::check_entry;
 fn term(text: &str) -> String {
     let entry = check_entry(&Source::new("test.pat", text), None).unwrap_or_else(|e| panic!("{e}"));
     let sizes = entry.sizes.iter().map(|s| (s.clone(), 12)).collect();
-    show(
-        &elaborate(&entry, &sizes)
-            .unwrap_or_else(|e| panic!("{e}"))
-            .term,
-    )
+    show(&elaborate(&entry, &sizes).unwrap_or_else(|e| panic!("{e}")).term)
 }
 
 #[test]
 fn shipped_programs() {
     let sum = "reduce {Add(_1, _2)} {0}";
     let cases = [
-        (
-            include_str!("../../../programs/scal.pat"),
-            "map {Mul(_, alpha.0)} . xs".to_owned(),
-        ),
-        (
-            include_str!("../../../programs/asum.pat"),
-            format!("{sum} . map {{Abs(_)}} . xs"),
-        ),
+        (include_str!("../../../programs/scal.pat"), "map {Mul(_, alpha.0)} . xs".to_owned()),
+        (include_str!("../../../programs/asum.pat"), format!("{sum} . map {{Abs(_)}} . xs")),
         (
             include_str!("../../../programs/dot.pat"),
             format!("{sum} . map {{Mul(_1, _2)}} . zip . fork xs ys"),
@@ -46,10 +36,7 @@ fn shipped_programs() {
             include_str!("../../../programs/axpy.pat"),
             "map {Add(Mul(alpha.0, _1), _2)} . zip . fork xs ys".to_owned(),
         ),
-        (
-            include_str!("../../../programs/sumsq.pat"),
-            format!("{sum} . map {{Mul(_, _)}} . xs"),
-        ),
+        (include_str!("../../../programs/sumsq.pat"), format!("{sum} . map {{Mul(_, _)}} . xs")),
         (
             include_str!("../../../programs/chain.pat"),
             "map {Sub(Mul(_, _), _)} . map {Sqrt(_)} . map {Add(_, 1)} . map {Mul(_, 2)} . xs"

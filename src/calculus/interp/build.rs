@@ -41,10 +41,7 @@ impl Typed {
     }
 
     fn cells(e: Cells, shape: Shape) -> Typed {
-        Typed {
-            code: Code::Cells(e),
-            shape,
-        }
+        Typed { code: Code::Cells(e), shape }
     }
 
     /// The unit value.
@@ -137,16 +134,10 @@ impl Builder {
     fn place(&mut self, shape: &Shape) -> Place {
         let n = shape.width();
         if shape.is_scalar() {
-            Place::Regs {
-                base: self.regs(n),
-                n,
-            }
+            Place::Regs { base: self.regs(n), n }
         } else {
             self.slots += 1;
-            Place::Slot {
-                slot: self.slots - 1,
-                n,
-            }
+            Place::Slot { slot: self.slots - 1, n }
         }
     }
 
@@ -238,10 +229,7 @@ impl Builder {
             Code::Cells(e) => Code::Cells(Cells::Let(Box::new((place, t.code, e)))),
             Code::Value(e) => Code::Value(Values::Let(Box::new((place, t.code, e)))),
         };
-        Ok(Typed {
-            code,
-            shape: body.shape,
-        })
+        Ok(Typed { code, shape: body.shape })
     }
 
     /// A scalar operation; `exact` keeps floats unrounded.
@@ -253,27 +241,13 @@ impl Builder {
         args: Vec<Typed>,
         site: Site,
     ) -> Typed {
-        let of = if op == ScalarOp::Select {
-            args.get(1)
-        } else {
-            args.first()
-        };
+        let of = if op == ScalarOp::Select { args.get(1) } else { args.first() };
         let from = match of.map(|a| &a.shape) {
             Some(Shape::Scalar(s)) => *s,
             _ => to,
         };
         let args = args.into_iter().map(Typed::into_cells).collect();
-        Typed::cells(
-            Cells::Op(Box::new(Op {
-                op,
-                from,
-                to,
-                exact,
-                args,
-                site,
-            })),
-            Shape::Scalar(to),
-        )
+        Typed::cells(Cells::Op(Box::new(Op { op, from, to, exact, args, site })), Shape::Scalar(to))
     }
 
     /// `if c then a else b`, lazy.
@@ -309,17 +283,7 @@ impl Builder {
         let body = body(self, vec![counter, var])?.code;
         let until = Until::Bound(index, bound.into_cells(), ty);
         let next = self.regs(shape.width());
-        Ok(Builder::looped(
-            acc,
-            Loop {
-                acc,
-                next,
-                init: init.code,
-                until,
-                body,
-            },
-            shape,
-        ))
+        Ok(Builder::looped(acc, Loop { acc, next, init: init.code, until, body }, shape))
     }
 
     /// `loop (acc = init) while cond(acc) do body(acc)`; `parts` builds the condition (`false`)
@@ -330,17 +294,7 @@ impl Builder {
         let until = Until::Not(parts(self, vec![var.clone()], false)?.into_cells());
         let body = parts(self, vec![var], true)?.code;
         let next = self.regs(shape.width());
-        Ok(Builder::looped(
-            acc,
-            Loop {
-                acc,
-                next,
-                init: init.code,
-                until,
-                body,
-            },
-            shape,
-        ))
+        Ok(Builder::looped(acc, Loop { acc, next, init: init.code, until, body }, shape))
     }
 
     /// A rearrangement, giving an array of that shape.
@@ -364,15 +318,7 @@ impl Builder {
         let next = self.regs(row.len());
         let shape = Shape::array(n, body.shape);
         let xs = Values::Tuple(xs.into_iter().map(|x| self.values(x)).collect());
-        let map = Map {
-            params: places,
-            body: body.code,
-            next,
-            xs,
-            n,
-            row,
-            site,
-        };
+        let map = Map { params: places, body: body.code, next, xs, n, row, site };
         Ok(Typed::value(Values::Map(Box::new(map)), shape))
     }
 
@@ -382,16 +328,7 @@ impl Builder {
         let (x, b) = self.var(x);
         let body = f(self, vec![a, b])?.code;
         let next = self.regs(shape.width());
-        Ok((
-            Operator {
-                acc,
-                next,
-                x,
-                body,
-                init: init.code,
-            },
-            shape,
-        ))
+        Ok((Operator { acc, next, x, body, init: init.code }, shape))
     }
 
     fn fold_code(
@@ -437,10 +374,7 @@ impl Builder {
     ) -> Run<Typed> {
         let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;
         let row = shape.components();
-        Ok(Typed::value(
-            Values::Scan(Box::new(Scan { fold, row })),
-            Shape::array(n, shape),
-        ))
+        Ok(Typed::value(Values::Scan(Box::new(Scan { fold, row })), Shape::array(n, shape)))
     }
 
     /// Into `m` accumulators: each row of `vs`, of shape `x`, into that at its index.
@@ -458,18 +392,8 @@ impl Builder {
         let (op, shape) = self.operator(init, x, f)?;
         let (is, vs) = (self.values(is), self.values(vs));
         let row = shape.components();
-        let code = Histogram {
-            op,
-            m,
-            is,
-            vs,
-            row,
-            site,
-        };
-        Ok(Typed::value(
-            Values::Histogram(Box::new(code)),
-            Shape::array(m, shape),
-        ))
+        let code = Histogram { op, m, is, vs, row, site };
+        Ok(Typed::value(Values::Histogram(Box::new(code)), Shape::array(m, shape)))
     }
 
     /// `a[i, ...]`: as many indices as it takes to reach an element of the given shape.
@@ -489,12 +413,7 @@ impl Builder {
                 .collect();
             let scratch = self.regs(at.len() + shape.width());
             return Typed::cells(
-                Cells::Index(Box::new(Index {
-                    array: v,
-                    at,
-                    scratch,
-                    site,
-                })),
+                Cells::Index(Box::new(Index { array: v, at, scratch, site })),
                 shape,
             );
         }
@@ -516,10 +435,7 @@ impl Builder {
     /// When the program has no value.
     pub fn run(&mut self, t: Typed) -> Run<Value> {
         let code = self.values(t);
-        let site = Site {
-            name: "result",
-            span: None,
-        };
+        let site = Site { name: "result", span: None };
         let result = self.machine().value(&code)?;
         for leaf in result.leaves() {
             room(&leaf.shape()).map_err(|e| fault(site, Error::SizeRange, &e))?;

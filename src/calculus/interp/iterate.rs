@@ -16,8 +16,7 @@ impl Lower {
         for step in 0..k {
             for name in &own {
                 if let Some(n) = size_in(name, &param.1, &x.shape) {
-                    self.sizes
-                        .insert(name.clone(), n.try_into().unwrap_or(u64::MAX));
+                    self.sizes.insert(name.clone(), n.try_into().unwrap_or(u64::MAX));
                 }
             }
             let next = self.shape(&f.body.ty, c.site())?;
@@ -25,9 +24,7 @@ impl Lower {
                 let times = i128::try_from(k - step).unwrap_or(i128::MAX);
                 let times =
                     Typed::constant(ScalarType::I64, Cell::from_int(ScalarType::I64, times));
-                x = b.count(x, times, &mut |b, mut vars| {
-                    self.body(b, f, vars.split_off(1))
-                })?;
+                x = b.count(x, times, &mut |b, mut vars| self.body(b, f, vars.split_off(1)))?;
                 break;
             }
             x = self.call(b, f, vec![x], vec![])?;

@@ -55,11 +55,7 @@ pub struct Lower {
 impl Lower {
     /// Without variables.
     pub fn new(sizes: &Sizes) -> Lower {
-        Lower {
-            sizes: sizes.clone(),
-            vars: HashMap::new(),
-            exact: false,
-        }
+        Lower { sizes: sizes.clone(), vars: HashMap::new(), exact: false }
     }
 
     /// Binds a parameter to its value, which has that shape.
@@ -87,10 +83,7 @@ impl Lower {
     }
 
     fn expr(&mut self, b: &mut Builder, e: &Expr) -> Run<Typed> {
-        let site = |name| Site {
-            name,
-            span: Some(e.span),
-        };
+        let site = |name| Site { name, span: Some(e.span) };
         match &e.kind {
             ExprKind::Lit(l) => {
                 let ty = scalar_type(&e.ty);
@@ -147,44 +140,22 @@ impl Lower {
                     self.expr(b, body)
                 })
             }
-            ExprKind::LoopFor {
-                acc,
-                init,
-                index,
-                bound,
-                body,
-            } => {
+            ExprKind::LoopFor { acc, init, index, bound, body } => {
                 let (init, bound) = (self.expr(b, init)?, self.expr(b, bound)?);
                 b.count(init, bound, &mut |b, vars| {
                     self.vars.extend([*index, *acc].into_iter().zip(vars));
                     self.expr(b, body)
                 })
             }
-            ExprKind::LoopWhile {
-                acc,
-                init,
-                cond,
-                body,
-            } => {
+            ExprKind::LoopWhile { acc, init, cond, body } => {
                 let init = self.expr(b, init)?;
                 b.repeat(init, &mut |b, vars, part| {
                     self.vars.extend([*acc].into_iter().zip(vars));
                     self.expr(b, if part { body } else { cond })
                 })
             }
-            ExprKind::Prim {
-                prim,
-                funs,
-                sizes,
-                args,
-            } => {
-                let call = Call {
-                    e,
-                    prim: *prim,
-                    funs,
-                    sizes,
-                    args,
-                };
+            ExprKind::Prim { prim, funs, sizes, args } => {
+                let call = Call { e, prim: *prim, funs, sizes, args };
                 self.prim(b, &call)
             }
         }
@@ -202,10 +173,7 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     pub(super) fn site(&self) -> Site {
-        Site {
-            name: name(self.prim),
-            span: Some(self.e.span),
-        }
+        Site { name: name(self.prim), span: Some(self.e.span) }
     }
 
     pub(super) fn missing(&self) -> Box<crate::diag::Diagnostic> {
@@ -233,11 +201,7 @@ impl Lower {
         let t = self.arg(b, c, i)?;
         match element(&t.shape) {
             Some((n, _)) => Ok((t, n)),
-            None => Err(fault(
-                c.site(),
-                Error::Internal,
-                "a scalar where an array belongs",
-            )),
+            None => Err(fault(c.site(), Error::Internal, "a scalar where an array belongs")),
         }
     }
 
@@ -261,11 +225,7 @@ impl Lower {
         let mut n = None;
         for x in &xs {
             let Some((m, _)) = element(&x.shape) else {
-                return Err(fault(
-                    site,
-                    Error::Internal,
-                    "a scalar where an array belongs",
-                ));
+                return Err(fault(site, Error::Internal, "a scalar where an array belongs"));
             };
             if *n.get_or_insert(m) != m {
                 let text = format!("arrays of {} and {m} elements", n.unwrap_or(0));
@@ -273,13 +233,7 @@ impl Lower {
             }
         }
         let params: Run<Vec<Shape>> = f.params.iter().map(|p| self.shape(&p.1, site)).collect();
-        b.map(
-            n.unwrap_or(0),
-            xs,
-            &params?,
-            &mut |b, xs| self.body(b, f, xs),
-            site,
-        )
+        b.map(n.unwrap_or(0), xs, &params?, &mut |b, xs| self.body(b, f, xs), site)
     }
 
     /// The shape of the operator's second parameter.
@@ -314,19 +268,14 @@ impl Lower {
             }
             Prim::Generate => {
                 let f = c.fun()?;
-                let ty = f
-                    .params
-                    .first()
-                    .map_or(ScalarType::I32, |p| scalar_type(&p.1));
+                let ty = f.params.first().map_or(ScalarType::I32, |p| scalar_type(&p.1));
                 let numbers = b.iota(self.size(c, 0)?, ty);
                 self.map(b, c, vec![numbers])
             }
             Prim::Zip => {
                 let parts = self.exprs(b, c.args)?;
-                let lengths: Vec<usize> = parts
-                    .iter()
-                    .filter_map(|p| Some(element(&p.shape)?.0))
-                    .collect();
+                let lengths: Vec<usize> =
+                    parts.iter().filter_map(|p| Some(element(&p.shape)?.0)).collect();
                 if let Some(pair) = lengths.windows(2).find(|p| p[0] != p[1]) {
                     let text = format!("arrays of {} and {} elements", pair[0], pair[1]);
                     return Err(fault(site, Error::SizeMismatch, &text));
@@ -380,39 +329,26 @@ impl Lower {
             Prim::Drop => {
                 let (k, (x, n)) = (self.size(c, 0)?, self.array(b, c, 0)?);
                 let rest = n.checked_sub(k).ok_or_else(|| {
-                    fault(
-                        site,
-                        Error::SizeRange,
-                        &format!("{k} of an array of {n} elements"),
-                    )
+                    fault(site, Error::SizeRange, &format!("{k} of an array of {n} elements"))
                 })?;
                 Ok(b.view(View::Slice(k, rest), x, self.shape(&c.e.ty, site)?, site))
             }
             Prim::Slide => {
                 let (w, s, (x, n)) = (self.size(c, 0)?, self.size(c, 1)?, self.array(b, c, 0)?);
                 let rest = n.checked_sub(w).ok_or_else(|| {
-                    fault(
-                        site,
-                        Error::SizeRange,
-                        &format!("a window of {w} over {n} elements"),
-                    )
+                    fault(site, Error::SizeRange, &format!("a window of {w} over {n} elements"))
                 })?;
                 let m = chunks(rest, s, site)? + 1;
                 Ok(b.view(View::Slide(w, s, m), x, self.shape(&c.e.ty, site)?, site))
             }
             Prim::Pad(mode) => {
                 let (l, r, (x, n)) = (self.size(c, 0)?, self.size(c, 1)?, self.array(b, c, 0)?);
-                let (m, shape) = (
-                    l.saturating_add(n).saturating_add(r),
-                    self.shape(&c.e.ty, site)?,
-                );
+                let (m, shape) =
+                    (l.saturating_add(n).saturating_add(r), self.shape(&c.e.ty, site)?);
                 if mode == PadMode::Constant {
                     let z = self.arg(b, c, 1)?;
                     let both = (b.values(z), b.values(x));
-                    Ok(Typed::value(
-                        Values::PadWith(Box::new(both), l, m, site),
-                        shape,
-                    ))
+                    Ok(Typed::value(Values::PadWith(Box::new(both), l, m, site), shape))
                 } else {
                     Ok(b.view(View::Pad(mode, l, m), x, shape, site))
                 }
@@ -420,18 +356,12 @@ impl Lower {
             Prim::Gather => {
                 let (x, is) = (self.arg(b, c, 0)?, self.arg(b, c, 1)?);
                 let both = (b.values(x), b.values(is));
-                Ok(Typed::value(
-                    Values::Gather(Box::new(both), site),
-                    self.shape(&c.e.ty, site)?,
-                ))
+                Ok(Typed::value(Values::Gather(Box::new(both), site), self.shape(&c.e.ty, site)?))
             }
             Prim::Scatter => {
                 let (x, is, vs) = (self.arg(b, c, 0)?, self.arg(b, c, 1)?, self.arg(b, c, 2)?);
                 let all = (b.values(x), b.values(is), b.values(vs));
-                Ok(Typed::value(
-                    Values::Scatter(Box::new(all), site),
-                    self.shape(&c.e.ty, site)?,
-                ))
+                Ok(Typed::value(Values::Scatter(Box::new(all), site), self.shape(&c.e.ty, site)?))
             }
             Prim::Iota => {
                 let ty = match &c.e.ty {
@@ -447,10 +377,7 @@ impl Lower {
             Prim::Concat => {
                 let (x, y) = (self.arg(b, c, 0)?, self.arg(b, c, 1)?);
                 let both = (b.values(x), b.values(y));
-                Ok(Typed::value(
-                    Values::Concat(Box::new(both), site),
-                    self.shape(&c.e.ty, site)?,
-                ))
+                Ok(Typed::value(Values::Concat(Box::new(both), site), self.shape(&c.e.ty, site)?))
             }
             Prim::Iterate | Prim::IterateSeq => self.iterate(b, c),
             Prim::ToGlobal | Prim::ToLocal | Prim::ToPrivate => {
@@ -487,14 +414,7 @@ impl Lower {
         b.bind(z, |b, z| {
             let part = &mut |b: &mut Builder, mut xs: Vec<Typed>| {
                 let xs = xs.pop().unwrap_or_else(Typed::unit);
-                b.fold(
-                    k,
-                    z.clone(),
-                    xs,
-                    &x,
-                    &mut |b, xs| self.operator(b, f, xs),
-                    site,
-                )
+                b.fold(k, z.clone(), xs, &x, &mut |b, xs| self.operator(b, f, xs), site)
             };
             b.map(m, vec![xs], &[chunk], part, site)
         })
@@ -507,11 +427,7 @@ fn chunks(n: usize, k: usize, site: Site) -> Run<usize> {
         return Ok(0);
     }
     if k == 0 || !n.is_multiple_of(k) {
-        return Err(fault(
-            site,
-            Error::NotDivisible,
-            &format!("{k} does not divide {n}"),
-        ));
+        return Err(fault(site, Error::NotDivisible, &format!("{k} does not divide {n}")));
     }
     Ok(n / k)
 }
@@ -540,13 +456,7 @@ fn vector_op(
             arg
         });
     }
-    let out = b.map(
-        w,
-        rows,
-        &params,
-        &mut |b, xs| Ok(b.op(op, to, exact, xs, site)),
-        site,
-    )?;
+    let out = b.map(w, rows, &params, &mut |b, xs| Ok(b.op(op, to, exact, xs, site)), site)?;
     Ok(Typed::value(b.values(out), lanes.clone()))
 }
 

@@ -17,11 +17,7 @@ pub type Run<T> = std::result::Result<T, Box<Diagnostic>>;
 /// The program has no value: a diagnostic at `site`. The source is for the caller to fill in.
 pub fn fault(site: Site, code: Error, text: &str) -> Box<Diagnostic> {
     let mut d = Diagnostic::error(code, format!("`{}`: {text}", site.name));
-    d.labels.extend(site.span.map(|span| Label {
-        span,
-        text: text.to_owned(),
-        primary: true,
-    }));
+    d.labels.extend(site.span.map(|span| Label { span, text: text.to_owned(), primary: true }));
     Box::new(d)
 }
 
@@ -58,12 +54,7 @@ impl<'a> Rows<'a> {
             columns.push(Column::new(*ty, count));
             sizes.push(dims.iter().fold(1, |n: usize, d| n.saturating_mul(*d)));
         }
-        Ok(Rows {
-            row,
-            columns,
-            sizes,
-            n,
-        })
+        Ok(Rows { row, columns, sizes, n })
     }
 
     fn cells(&mut self, cells: &[Cell]) {
@@ -73,11 +64,7 @@ impl<'a> Rows<'a> {
     }
 
     fn value(&mut self, v: &Value, site: Site) -> Run<()> {
-        let fits = v
-            .leaves()
-            .iter()
-            .map(Leaf::count)
-            .eq(self.sizes.iter().copied());
+        let fits = v.leaves().iter().map(Leaf::count).eq(self.sizes.iter().copied());
         if !fits {
             return Err(broken(site, "a row of another shape than its type"));
         }
@@ -91,13 +78,9 @@ impl<'a> Rows<'a> {
     }
 
     fn finish(self) -> Value {
-        let leaves = self
-            .columns
-            .into_iter()
-            .zip(self.row)
-            .map(|(column, (_, dims))| {
-                Leaf::Array(column.finish(&[&[self.n], &dims[..]].concat()))
-            });
+        let leaves = self.columns.into_iter().zip(self.row).map(|(column, (_, dims))| {
+            Leaf::Array(column.finish(&[&[self.n], &dims[..]].concat()))
+        });
         Value::new(leaves.collect())
     }
 }
@@ -105,10 +88,7 @@ impl<'a> Rows<'a> {
 impl Machine {
     /// A machine with so many registers and slots.
     pub fn new(regs: usize, slots: usize) -> Machine {
-        Machine {
-            regs: vec![Cell::default(); regs],
-            slots: vec![Value::unit(); slots],
-        }
+        Machine { regs: vec![Cell::default(); regs], slots: vec![Value::unit(); slots] }
     }
 
     /// Evaluates a scalar of one component.
@@ -176,11 +156,7 @@ impl Machine {
                 }
             }
             Cells::If(b) => {
-                let branch = if self.cell(&b.0)?.is_true() {
-                    &b.1
-                } else {
-                    &b.2
-                };
+                let branch = if self.cell(&b.0)?.is_true() { &b.1 } else { &b.2 };
                 self.cells(branch, to)?;
             }
             Cells::Let(b) => {
@@ -220,10 +196,7 @@ impl Machine {
                 Ok(())
             }
             (Place::Regs { .. }, Code::Value(_)) | (Place::Slot { .. }, Code::Cells(_)) => {
-                let site = Site {
-                    name: "let",
-                    span: None,
-                };
+                let site = Site { name: "let", span: None };
                 Err(broken(site, "a place of another kind than its value"))
             }
         }
@@ -280,19 +253,14 @@ impl Machine {
         };
         for (k, leaf) in array.leaves().iter().enumerate() {
             let position =
-                e.at.iter()
-                    .zip(&self.regs[e.scratch..])
-                    .map(|((_, ty), c)| c.as_wide(*ty));
+                e.at.iter().zip(&self.regs[e.scratch..]).map(|((_, ty), c)| c.as_wide(*ty));
             let cell = match leaf {
                 Leaf::Array(a) => a.get(position.clone()),
                 Leaf::Scalar(..) => None,
             };
             let Some(cell) = cell else {
                 let at: Vec<i128> = position.collect();
-                let text = format!(
-                    "{at:?} is outside an array of dimensions {:?}",
-                    leaf.shape()
-                );
+                let text = format!("{at:?} is outside an array of dimensions {:?}", leaf.shape());
                 return Err(fault(e.site, Error::Eval, &text));
             };
             self.regs[to + k] = cell;
@@ -430,8 +398,7 @@ impl Machine {
             };
             found.push(i);
         }
-        xs.select(found.len(), |j| found[j])
-            .map_err(|e| broken(site, &e))
+        xs.select(found.len(), |j| found[j]).map_err(|e| broken(site, &e))
     }
 
     fn scatter(&mut self, dest: &Values, is: &Values, vs: &Values, site: Site) -> Run<Value> {
@@ -456,13 +423,7 @@ impl Machine {
     fn histogram(&mut self, h: &Histogram) -> Run<Value> {
         let is = self.indices(&h.is, h.site)?;
         let vs = self.rows(&h.vs, is.len(), h.site)?;
-        let Operator {
-            acc,
-            next,
-            x,
-            body,
-            init,
-        } = &h.op;
+        let Operator { acc, next, x, body, init } = &h.op;
         self.put(*acc, init)?;
         let targets = is.into_iter().map(|i| below(i, h.m)).enumerate();
         let mut rows = Rows::new(&h.row, h.m, h.site)?;
@@ -533,18 +494,12 @@ impl Machine {
             }
             Values::Pack(e, at, types) => {
                 self.cells(e, *at)?;
-                let leaves = types
-                    .iter()
-                    .enumerate()
-                    .map(|(k, ty)| Leaf::Scalar(*ty, self.regs[at + k]));
+                let leaves =
+                    types.iter().enumerate().map(|(k, ty)| Leaf::Scalar(*ty, self.regs[at + k]));
                 Value::new(leaves.collect())
             }
             Values::If(b) => {
-                let branch = if self.cell(&b.0)?.is_true() {
-                    &b.1
-                } else {
-                    &b.2
-                };
+                let branch = if self.cell(&b.0)?.is_true() { &b.1 } else { &b.2 };
                 self.value(branch)?
             }
             Values::Let(b) => {
@@ -561,8 +516,7 @@ impl Machine {
             }
             Values::View(view, v, site) => {
                 let v = self.value(v)?;
-                self.view(*view, &v)
-                    .map_err(|e| fault(*site, Error::Eval, &e))?
+                self.view(*view, &v).map_err(|e| fault(*site, Error::Eval, &e))?
             }
             Values::Concat(b, site) => {
                 let (x, y) = (self.value(&b.0)?, self.value(&b.1)?);
@@ -570,8 +524,7 @@ impl Machine {
             }
             Values::PadWith(b, l, m, site) => {
                 let (z, x) = (self.value(&b.0)?, self.value(&b.1)?);
-                x.pad_with(&z, *l, *m)
-                    .map_err(|e| fault(*site, Error::Eval, &e))?
+                x.pad_with(&z, *l, *m).map_err(|e| fault(*site, Error::Eval, &e))?
             }
             Values::Row(b, ty, site) => {
                 let (v, i) = (self.value(&b.0)?, self.cell(&b.1)?);
@@ -588,10 +541,7 @@ impl Machine {
             Values::Gather(b, site) => self.gather(&b.0, &b.1, *site)?,
             Values::Scatter(b, site) => self.scatter(&b.0, &b.1, &b.2, *site)?,
             Values::Iota(n, ty) => {
-                let site = Site {
-                    name: "iota",
-                    span: None,
-                };
+                let site = Site { name: "iota", span: None };
                 room(&[*n]).map_err(|e| fault(site, Error::SizeRange, &e))?;
                 let numbers = (0i128..).take(*n).map(|i| Cell::from_int(*ty, i));
                 Value::cells(*ty, &[*n], numbers)

@@ -41,10 +41,12 @@ impl Inferred {
     pub fn open(&self, source: &Arc<Source>, unifier: &Unifier) -> Result<Term> {
         let args = self.args.iter().map(|a| a.open(source, unifier)).collect::<Result<Vec<_>>>()?;
         if self.op == Op::Compose {
+            // As written, identities included: a rule may be about them.
             let mut args = args.into_iter().rev();
             let first = args.next().ok_or_else(|| bad(source, self.span, "empty chain"))?;
             return args.try_fold(first, |inner, outer| {
-                outer.after(&inner).map_err(|e| bad(source, self.span, &e.0).into())
+                Term::new(Op::Compose, vec![], vec![], vec![outer, inner])
+                    .map_err(|e| bad(source, self.span, &e.0).into())
             });
         }
         let sizes = self.sizes.iter().map(|s| unifier.size(s)).collect();

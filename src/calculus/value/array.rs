@@ -38,9 +38,7 @@ const MOST: usize = 1 << 32;
 /// The product of lengths, if so many elements can be held.
 pub(crate) fn room(lengths: &[usize]) -> Result<usize, String> {
     let zero = lengths.contains(&0);
-    let count = lengths
-        .iter()
-        .try_fold(1usize, |n, k| n.checked_mul(*k).filter(|n| *n <= MOST));
+    let count = lengths.iter().try_fold(1usize, |n, k| n.checked_mul(*k).filter(|n| *n <= MOST));
     if zero {
         Ok(0)
     } else {
@@ -147,12 +145,7 @@ impl Array {
     }
 
     fn with(&self, offset: isize, dims: Vec<Dim>) -> Array {
-        Array {
-            ty: self.ty,
-            dims,
-            offset,
-            buffer: self.buffer.clone(),
-        }
+        Array { ty: self.ty, dims, offset, buffer: self.buffer.clone() }
     }
 
     /// The outermost dimension replaced by `new`.
@@ -160,9 +153,7 @@ impl Array {
         let (first, rest) = self
             .dims
             .split_first()
-            .map_or((Dim { len: 1, stride: 0 }, &self.dims[..]), |(d, rest)| {
-                (*d, rest)
-            });
+            .map_or((Dim { len: 1, stride: 0 }, &self.dims[..]), |(d, rest)| (*d, rest));
         let offset = self.offset + signed(skip) * first.stride;
         self.with(offset, [new, rest].concat())
     }
@@ -187,10 +178,7 @@ impl Array {
         room(&self.shape())?;
         match self.dims.as_slice() {
             [a, b, rest @ ..] => {
-                let merged = Dim {
-                    len: a.len * b.len,
-                    stride: b.stride,
-                };
+                let merged = Dim { len: a.len * b.len, stride: b.stride };
                 if a.stride == b.stride * signed(b.len) || a.len <= 1 {
                     Ok(self.with(self.offset, [&[merged], rest].concat()))
                 } else {
@@ -264,11 +252,7 @@ pub struct Column {
 impl Column {
     /// An empty column with room for `count` elements.
     pub fn new(ty: ScalarType, count: usize) -> Column {
-        Column {
-            ty,
-            bits: Vec::with_capacity(count),
-            mags: None,
-        }
+        Column { ty, bits: Vec::with_capacity(count), mags: None }
     }
 
     /// Appends.
@@ -312,10 +296,7 @@ impl Column {
             ty: self.ty,
             dims,
             offset: 0,
-            buffer: Arc::new(Buffer {
-                bits: self.bits,
-                mags: self.mags,
-            }),
+            buffer: Arc::new(Buffer { bits: self.bits, mags: self.mags }),
         }
     }
 }

@@ -30,11 +30,7 @@ impl Tolerance {
             ScalarType::F16 => (4.0, 0.5),
             _ => (64.0, 0.5),
         };
-        Tolerance {
-            ulps,
-            per_root,
-            terms,
-        }
+        Tolerance { ulps, per_root, terms }
     }
 
     /// The relative error allowed to a float type.
@@ -62,13 +58,7 @@ pub struct Comparison {
 
 impl Comparison {
     fn clean() -> Comparison {
-        Comparison {
-            ok: true,
-            max_rel_err: 0.0,
-            worst: None,
-            mismatches: 0,
-            first: None,
-        }
+        Comparison { ok: true, max_rel_err: 0.0, worst: None, mismatches: 0, first: None }
     }
 
     fn broken(text: String) -> Comparison {
@@ -153,10 +143,7 @@ fn component(
     expected.for_each(&mut |want| {
         let have = got.next().unwrap_or_default();
         let (ok, error) = if !ty.is_float() {
-            (
-                want.bits == have.bits,
-                f64::from(u8::from(want.bits != have.bits)),
-            )
+            (want.bits == have.bits, f64::from(u8::from(want.bits != have.bits)))
         } else {
             let (w, h) = (want.as_float(), have.as_float());
             if w == h || w.is_nan() && h.is_nan() {

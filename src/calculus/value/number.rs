@@ -38,26 +38,17 @@ pub enum Fault {
 impl Cell {
     /// A float with magnitude `|x|`, not rounded.
     pub fn float(x: f64) -> Cell {
-        Cell {
-            bits: x.to_bits(),
-            mag: x.abs(),
-        }
+        Cell { bits: x.to_bits(), mag: x.abs() }
     }
 
     /// An integer that fits its type.
     pub fn int(x: i64) -> Cell {
-        Cell {
-            bits: x.cast_unsigned(),
-            mag: 0.0,
-        }
+        Cell { bits: x.cast_unsigned(), mag: 0.0 }
     }
 
     /// A truth value.
     pub fn bool(b: bool) -> Cell {
-        Cell {
-            bits: u64::from(b),
-            mag: 0.0,
-        }
+        Cell { bits: u64::from(b), mag: 0.0 }
     }
 
     /// The number `x` wrapped or rounded to `ty`.
@@ -71,11 +62,7 @@ impl Cell {
 
     /// The stored element with these bits: its magnitude is `|x|`.
     pub fn stored(ty: ScalarType, bits: u64) -> Cell {
-        let mag = if ty.is_float() {
-            f64::from_bits(bits).abs()
-        } else {
-            0.0
-        };
+        let mag = if ty.is_float() { f64::from_bits(bits).abs() } else { 0.0 };
         Cell { bits, mag }
     }
 
@@ -96,21 +83,14 @@ impl Cell {
 
     /// The value of an integer or truth value of type `ty`.
     pub fn as_wide(self, ty: ScalarType) -> i128 {
-        if ty == ScalarType::U64 {
-            i128::from(self.bits)
-        } else {
-            i128::from(self.as_int())
-        }
+        if ty == ScalarType::U64 { i128::from(self.bits) } else { i128::from(self.as_int()) }
     }
 
     /// A constant of the calculus.
     pub fn lit(lit: Lit) -> Cell {
         match lit.as_float() {
             Some(x) => Cell::float(x),
-            None => Cell {
-                bits: lit.bits,
-                mag: 0.0,
-            },
+            None => Cell { bits: lit.bits, mag: 0.0 },
         }
     }
 
@@ -136,10 +116,7 @@ impl Cell {
 }
 
 /// `x` rounded to the float type `ty` (other types: as it is).
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounding to f32 is what is asked for"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is what is asked for")]
 pub fn round(ty: ScalarType, x: f64) -> f64 {
     match ty {
         ScalarType::F16 => half::f16::from_f64(x).to_f64(),
@@ -170,10 +147,7 @@ fn wrap(ty: ScalarType, x: i64) -> Cell {
 }
 
 /// Converts an integer, given as its value and as its low 64 bits.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "rounding to the float type is what is asked for"
-)]
+#[expect(clippy::cast_precision_loss, reason = "rounding to the float type is what is asked for")]
 fn int_to(ty: ScalarType, wide: i128, low: i64) -> Cell {
     match ty {
         ScalarType::F16 => Cell::float(round(ty, wide as f64)),
@@ -211,10 +185,7 @@ fn float_to(ty: ScalarType, a: Cell) -> Cell {
 
 fn finish(ty: ScalarType, exact: bool, x: f64, m: f64) -> Cell {
     if exact || ty == ScalarType::F64 {
-        return Cell {
-            bits: x.to_bits(),
-            mag: m,
-        };
+        return Cell { bits: x.to_bits(), mag: m };
     }
     let rounded = round(ty, m);
     Cell {
@@ -310,10 +281,7 @@ fn float(op: ScalarOp, ty: ScalarType, exact: bool, a: Cell, b: Cell, c: Cell) -
         O::Atan => smooth(x.atan(), (1.0 + x * x).recip()),
         O::Atan2 => {
             let (v, r2) = (x.atan2(y), x * x + y * y);
-            done(
-                v,
-                v.abs() + times(y.abs() / r2, a.mag) + times(x.abs() / r2, b.mag),
-            )
+            done(v, v.abs() + times(y.abs() / r2, a.mag) + times(x.abs() / r2, b.mag))
         }
         O::Floor => done(x.floor(), a.mag.max(x.floor().abs())),
         O::Ceil => done(x.ceil(), a.mag.max(x.ceil().abs())),
@@ -364,21 +332,13 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
     let signed = ty.is_signed();
     let (x, y) = (a.as_int(), b.as_int());
     let less = |p: Cell, q: Cell| {
-        if signed {
-            p.as_int() < q.as_int()
-        } else {
-            p.bits < q.bits
-        }
+        if signed { p.as_int() < q.as_int() } else { p.bits < q.bits }
     };
     let min = |p: Cell, q: Cell| if less(q, p) { q } else { p };
     let max = |p: Cell, q: Cell| if less(p, q) { q } else { p };
     let w = |v: i64| wrap(ty, v);
     let nonzero = |d: i64| {
-        if d == 0 {
-            Err(Fault::DivisionByZero)
-        } else {
-            Ok(())
-        }
+        if d == 0 { Err(Fault::DivisionByZero) } else { Ok(()) }
     };
     Ok(match op {
         O::Add => w(x.wrapping_add(y)),
@@ -386,19 +346,11 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
         O::Mul => w(x.wrapping_mul(y)),
         O::Div => {
             nonzero(y)?;
-            w(if signed {
-                x.wrapping_div(y)
-            } else {
-                (a.bits / b.bits).cast_signed()
-            })
+            w(if signed { x.wrapping_div(y) } else { (a.bits / b.bits).cast_signed() })
         }
         O::Rem => {
             nonzero(y)?;
-            w(if signed {
-                x.wrapping_rem(y)
-            } else {
-                (a.bits % b.bits).cast_signed()
-            })
+            w(if signed { x.wrapping_rem(y) } else { (a.bits % b.bits).cast_signed() })
         }
         O::Pow => {
             if signed && y < 0 {
@@ -449,11 +401,7 @@ mod tests {
     use ScalarType::{F32, I8, I32, U8, U64};
 
     fn ints(op: ScalarOp, ty: ScalarType, a: i128, b: i128) -> Result<i128, Fault> {
-        let cells = [
-            Cell::from_int(ty, a),
-            Cell::from_int(ty, b),
-            Cell::default(),
-        ];
+        let cells = [Cell::from_int(ty, a), Cell::from_int(ty, b), Cell::default()];
         apply(op, ty, ty, false, cells).map(|c| c.as_wide(ty))
     }
 
@@ -473,10 +421,7 @@ mod tests {
         assert_eq!(ints(ScalarOp::Pow, I32, 3, 4), Ok(81));
         assert_eq!(ints(ScalarOp::Div, I32, 1, 0), Err(Fault::DivisionByZero));
         assert_eq!(ints(ScalarOp::Rem, U8, 1, 0), Err(Fault::DivisionByZero));
-        assert_eq!(
-            ints(ScalarOp::Pow, I32, 1, -1),
-            Err(Fault::NegativeExponent)
-        );
+        assert_eq!(ints(ScalarOp::Pow, I32, 1, -1), Err(Fault::NegativeExponent));
         assert_eq!(ints(ScalarOp::Max, U64, -1, 1), Ok(i128::from(u64::MAX)));
     }
 
@@ -498,10 +443,7 @@ mod tests {
         assert_eq!(cast(F32, I32, Cell::float(-3.7)).as_int(), -3);
         assert_eq!(cast(F32, U8, Cell::float(f64::NAN)).as_int(), 0);
         assert_eq!(cast(I32, U8, Cell::int(-1)).as_int(), 255);
-        assert_eq!(
-            cast(I32, F32, Cell::int(16_777_217)).as_float(),
-            16_777_216.0
-        );
+        assert_eq!(cast(I32, F32, Cell::int(16_777_217)).as_float(), 16_777_216.0);
         assert_eq!(cast(U64, F32, Cell::int(-1)).as_float(), 2f64.powi(64));
     }
 }

@@ -3,43 +3,24 @@ use crate::lang::typed::PadMode;
 use ScalarType::{Bool, F16, F32, I32, U8};
 
 fn iota(n: i64) -> Value {
-    Value::ints(
-        I32,
-        &[usize::try_from(n).unwrap()],
-        &(0..n).collect::<Vec<_>>(),
-    )
+    Value::ints(I32, &[usize::try_from(n).unwrap()], &(0..n).collect::<Vec<_>>())
 }
 
 #[test]
 fn views() {
     let x = iota(6);
     assert_eq!(x.split(2, 3).unwrap().join().unwrap(), x);
-    assert_eq!(
-        x.split(2, 3).unwrap().transpose().unwrap().to_ints(),
-        [0, 2, 4, 1, 3, 5]
-    );
+    assert_eq!(x.split(2, 3).unwrap().transpose().unwrap().to_ints(), [0, 2, 4, 1, 3, 5]);
     let m = x.split(3, 2).unwrap();
     assert_eq!(m.transpose().unwrap().transpose().unwrap(), m);
-    assert_eq!(
-        m.transpose().unwrap().join().unwrap().to_ints(),
-        [0, 3, 1, 4, 2, 5]
-    );
+    assert_eq!(m.transpose().unwrap().join().unwrap().to_ints(), [0, 3, 1, 4, 2, 5]);
     assert_eq!(x.reverse().unwrap().to_ints(), [5, 4, 3, 2, 1, 0]);
-    assert_eq!(
-        x.slice(1, 3).unwrap().reverse().unwrap().to_ints(),
-        [3, 2, 1]
-    );
+    assert_eq!(x.slice(1, 3).unwrap().reverse().unwrap().to_ints(), [3, 2, 1]);
     assert_eq!(x.slide(3, 2, 2).unwrap().to_ints(), [0, 1, 2, 2, 3, 4]);
     assert_eq!(x.row(4).replicate(3).to_ints(), [4, 4, 4]);
-    assert_eq!(
-        x.slice(0, 2).unwrap().replicate_rows(2).unwrap().to_ints(),
-        [0, 0, 1, 1]
-    );
+    assert_eq!(x.slice(0, 2).unwrap().replicate_rows(2).unwrap().to_ints(), [0, 0, 1, 1]);
     assert_eq!(x.rotate(8).unwrap().to_ints(), [2, 3, 4, 5, 0, 1]);
-    assert_eq!(
-        iota(8).stride(4).unwrap().to_ints(),
-        [0, 4, 1, 5, 2, 6, 3, 7]
-    );
+    assert_eq!(iota(8).stride(4).unwrap().to_ints(), [0, 4, 1, 5, 2, 6, 3, 7]);
     assert_eq!(iota(2).concat(&iota(1)).unwrap().to_ints(), [0, 1, 0]);
     assert!(x.split(4, 1).is_err() && x.slice(4, 3).is_err() && x.slide(3, 2, 3).is_err());
     assert!(x.transpose().is_err() && x.stride(4).is_err());
@@ -48,14 +29,8 @@ fn views() {
 #[test]
 fn empty_arrays() {
     let x = iota(0);
-    for y in [
-        x.reverse(),
-        x.rotate(3),
-        x.stride(4),
-        x.pad_last(0),
-        x.slide(3, 1, 0),
-        x.split(4, 0),
-    ] {
+    for y in [x.reverse(), x.rotate(3), x.stride(4), x.pad_last(0), x.slide(3, 1, 0), x.split(4, 0)]
+    {
         assert_eq!(y.unwrap().to_ints(), Vec::<i128>::new());
     }
     assert!(x.pad_last(2).is_err());
@@ -64,18 +39,9 @@ fn empty_arrays() {
 #[test]
 fn padding() {
     let x = iota(3);
-    assert_eq!(
-        x.pad(PadMode::Clamp, 2, 6).unwrap().to_ints(),
-        [0, 0, 0, 1, 2, 2]
-    );
-    assert_eq!(
-        x.pad(PadMode::Wrap, 4, 9).unwrap().to_ints(),
-        [2, 0, 1, 2, 0, 1, 2, 0, 1]
-    );
-    assert_eq!(
-        x.pad(PadMode::Mirror, 4, 9).unwrap().to_ints(),
-        [2, 2, 1, 0, 0, 1, 2, 2, 1]
-    );
+    assert_eq!(x.pad(PadMode::Clamp, 2, 6).unwrap().to_ints(), [0, 0, 0, 1, 2, 2]);
+    assert_eq!(x.pad(PadMode::Wrap, 4, 9).unwrap().to_ints(), [2, 0, 1, 2, 0, 1, 2, 0, 1]);
+    assert_eq!(x.pad(PadMode::Mirror, 4, 9).unwrap().to_ints(), [2, 2, 1, 0, 0, 1, 2, 2, 1]);
     let z = Value::scalar(I32, Cell::int(7));
     assert_eq!(x.pad_with(&z, 1, 5).unwrap().to_ints(), [7, 0, 1, 2, 7]);
     assert_eq!(x.pad_last(5).unwrap().to_ints(), [0, 1, 2, 2, 2]);
@@ -85,17 +51,10 @@ fn padding() {
 fn buffers_round_trip() {
     let shape = Shape::array(
         2,
-        Shape::Tuple(vec![
-            Shape::Scalar(F32),
-            Shape::Scalar(U8),
-            Shape::Scalar(Bool),
-        ]),
+        Shape::Tuple(vec![Shape::Scalar(F32), Shape::Scalar(U8), Shape::Scalar(Bool)]),
     );
-    let buffers = vec![
-        [1.5f32.to_le_bytes(), (-2f32).to_le_bytes()].concat(),
-        vec![255, 3],
-        vec![1, 0],
-    ];
+    let buffers =
+        vec![[1.5f32.to_le_bytes(), (-2f32).to_le_bytes()].concat(), vec![255, 3], vec![1, 0]];
     let value = Value::from_bytes(&shape, &buffers).unwrap();
     value.conforms(&shape).unwrap();
     assert_eq!(value.to_floats(), [1.5, -2.0, 255.0, 3.0, 1.0, 0.0]);
@@ -103,31 +62,17 @@ fn buffers_round_trip() {
     assert_eq!(back, buffers);
     assert!(Value::from_bytes(&shape, &buffers[..2]).is_err());
     let half = Value::floats(F16, &[1], &[0.1]);
-    assert_eq!(
-        half.components()[0].1,
-        half::f16::from_f64(0.1).to_le_bytes()
-    );
+    assert_eq!(half.components()[0].1, half::f16::from_f64(0.1).to_le_bytes());
 }
 
 #[test]
 fn comparisons() {
-    let sum = |x: f64, mag: f64| {
-        Value::scalar(
-            F32,
-            Cell {
-                bits: x.to_bits(),
-                mag,
-            },
-        )
-    };
+    let sum = |x: f64, mag: f64| Value::scalar(F32, Cell { bits: x.to_bits(), mag });
     let bytes = |x: f32| [x.to_le_bytes()];
     assert!(compare(&sum(1000.0, 1000.0), &bytes(1000.001), 1000).ok);
     let lost = compare(&sum(1000.0, 1000.0), &bytes(999.0), 1000);
     assert!(!lost.ok && lost.worst == Some((0, 0)));
-    assert_eq!(
-        lost.first.as_deref(),
-        Some("result 0, element 0: 999.0 instead of 1000.0")
-    );
+    assert_eq!(lost.first.as_deref(), Some("result 0, element 0: 999.0 instead of 1000.0"));
     assert!(!compare(&sum(40_000.0, 40_000.0), &bytes(40_001.0), 40_000).ok);
     // What cancelled may be off by its terms' rounding, and no more.
     assert!(compare(&sum(0.0, 1000.0), &bytes(0.001), 1000).ok);
@@ -138,12 +83,8 @@ fn comparisons() {
     assert!(compare(&sum(0.0, 0.0), &bytes(-0.0), 1).ok);
     assert!(!compare(&sum(1.0, 1.0), &bytes(f32::NAN), 1).ok);
     let ints = Value::ints(I32, &[2, 2], &[1, 2, 3, 4]);
-    let off = compare_values(&ints, &Value::ints(I32, &[2, 2], &[1, 2, 4, 4]), |t| {
-        Tolerance::of(t, 1)
-    });
-    assert_eq!(
-        off.first.as_deref(),
-        Some("result 0, element 2 [1, 0]: 4 instead of 3")
-    );
+    let off =
+        compare_values(&ints, &Value::ints(I32, &[2, 2], &[1, 2, 4, 4]), |t| Tolerance::of(t, 1));
+    assert_eq!(off.first.as_deref(), Some("result 0, element 2 [1, 0]: 4 instead of 3"));
     assert!(!compare(&ints, &[[0u8; 4]], 1).ok);
 }

@@ -83,26 +83,18 @@ impl Value {
     pub fn slice(&self, from: usize, len: usize) -> Viewed {
         self.each(|a| match from.checked_add(len) {
             Some(end) if end <= a.len() => Ok(a.slice(from, len)),
-            _ => Err(format!(
-                "elements {from}..{from}+{len} of an array of {}",
-                a.len()
-            )),
+            _ => Err(format!("elements {from}..{from}+{len} of an array of {}", a.len())),
         })
     }
 
     /// `m` windows of `w`, `s` apart.
     pub fn slide(&self, w: usize, s: usize, m: usize) -> Viewed {
         self.each(|a| {
-            let end = m
-                .checked_sub(1)
-                .map_or(Some(0), |last| last.checked_mul(s)?.checked_add(w));
+            let end = m.checked_sub(1).map_or(Some(0), |last| last.checked_mul(s)?.checked_add(w));
             if end.is_some_and(|e| e <= a.len()) {
                 Ok(a.slide(w, s, m))
             } else {
-                Err(format!(
-                    "{m} windows of {w}, {s} apart, do not fit into {} elements",
-                    a.len()
-                ))
+                Err(format!("{m} windows of {w}, {s} apart, do not fit into {} elements", a.len()))
             }
         })
     }
@@ -241,9 +233,5 @@ impl Leaf {
 }
 
 fn rank2(a: &Array) -> Result<&Array, String> {
-    if a.rank() >= 2 {
-        Ok(a)
-    } else {
-        Err("one dimension where two belong".to_owned())
-    }
+    if a.rank() >= 2 { Ok(a) } else { Err("one dimension where two belong".to_owned()) }
 }

@@ -16,11 +16,7 @@ fn list(ty: ScalarType, xs: &[f64]) -> Value {
     if ty.is_float() {
         Value::floats(ty, &[xs.len()], xs)
     } else {
-        Value::ints(
-            ty,
-            &[xs.len()],
-            &xs.iter().map(|x| *x as i64).collect::<Vec<_>>(),
-        )
+        Value::ints(ty, &[xs.len()], &xs.iter().map(|x| *x as i64).collect::<Vec<_>>())
     }
 }
 
@@ -31,10 +27,7 @@ fn gives(text: &str, sizes: &[(&str, u64)], inputs: &[Value], want: &[f64]) {
 
 #[test]
 fn linear_algebra() {
-    let (x, y) = (
-        list(F32, &[1.0, -2.0, 3.0, -4.0]),
-        list(F32, &[1.0, 1.0, 2.0, 2.0]),
-    );
+    let (x, y) = (list(F32, &[1.0, -2.0, 3.0, -4.0]), list(F32, &[1.0, 1.0, 2.0, 2.0]));
     let n = &[("n", 4)][..];
     let asum = "entry asum [n] (xs: [n]f32) : f32 = xs |> map abs |> reduce (+) 0";
     gives(asum, n, std::slice::from_ref(&x), &[10.0]);
@@ -56,12 +49,7 @@ entry gemv [n][m] (A: [n][m]f32) (x: [m]f32) (y: [n]f32) (alpha: f32) (beta: f32
   map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
     let a = Value::floats(F32, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
     let b = Value::floats(F32, &[2, 2], &[5.0, 6.0, 7.0, 8.0]);
-    gives(
-        product,
-        &[("n", 2), ("m", 2), ("k", 2)],
-        &[a, b],
-        &[19.0, 22.0, 43.0, 50.0],
-    );
+    gives(product, &[("n", 2), ("m", 2), ("k", 2)], &[a, b], &[19.0, 22.0, 43.0, 50.0]);
 }
 
 #[test]
@@ -74,34 +62,16 @@ fn patterns() {
     each("scan (+) 0 xs", &[3.0, 4.0, 6.0, 11.0]);
     each("reducePart max 0 2 xs", &[3.0, 5.0]);
     each("join (map reverse (split 2 xs))", &[1.0, 3.0, 5.0, 2.0]);
-    each(
-        "xs |> pad 1 1 clamp |> slide 3 1 |> map (reduce (+) 0)",
-        &[7.0, 6.0, 8.0, 12.0],
-    );
-    each(
-        "gather xs (map (\\i -> 3 - i) (iota n))",
-        &[5.0, 2.0, 1.0, 3.0],
-    );
+    each("xs |> pad 1 1 clamp |> slide 3 1 |> map (reduce (+) 0)", &[7.0, 6.0, 8.0, 12.0]);
+    each("gather xs (map (\\i -> 3 - i) (iota n))", &[5.0, 2.0, 1.0, 3.0]);
     each("histogram (+) 0 2 (map (% 2) xs) xs", &[2.0, 9.0]);
-    each(
-        "map (\\(a, b) -> a * b) (zip xs (rotate 1 xs))",
-        &[3.0, 2.0, 10.0, 15.0],
-    );
-    each(
-        "iterate 2 (\\ys -> map (reduce (+) 0) (split 2 ys)) xs",
-        &[11.0],
-    );
+    each("map (\\(a, b) -> a * b) (zip xs (rotate 1 xs))", &[3.0, 2.0, 10.0, 15.0]);
+    each("iterate 2 (\\ys -> map (reduce (+) 0) (split 2 ys)) xs", &[11.0]);
     each("iterate 3 (map (+ 1)) xs", &[6.0, 4.0, 5.0, 8.0]);
     each("reorderStride 2 xs", &[3.0, 2.0, 1.0, 5.0]);
     each("loop (s = 0) for i < n do s + xs[i] * i", &[20.0]);
-    each(
-        "asScalar (map (vectorize 2 (\\v -> v + 1)) (asVector 2 xs))",
-        &[4.0, 2.0, 3.0, 6.0],
-    );
-    each(
-        "map (\\x -> if x > 2 then f32.i32 x else 0.5) xs",
-        &[3.0, 0.5, 0.5, 5.0],
-    );
+    each("asScalar (map (vectorize 2 (\\v -> v + 1)) (asVector 2 xs))", &[4.0, 2.0, 3.0, 6.0]);
+    each("map (\\x -> if x > 2 then f32.i32 x else 0.5) xs", &[3.0, 0.5, 0.5, 5.0]);
     each("concat (take 1 xs) (drop 3 xs)", &[3.0, 5.0]);
     each(
         "reduce (\\(a, i) (b, j) -> if a >= b then (a, i) else (b, j)) (0, 0) (zip xs (iota n))",
