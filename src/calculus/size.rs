@@ -118,8 +118,9 @@ impl Size {
         let (bn, bd) = if sign > 0 { (b.num, b.den) } else { (b.den, b.num) };
         // Reduce crosswise first so that the products stay small.
         let (g, h) = (gcd(a.num, bd), gcd(bn, a.den));
-        let (an, bd) = if g == 0 { (a.num, bd) } else { (a.num / g, bd / g) };
-        let (bn, ad) = if h == 0 { (bn, a.den) } else { (bn / h, a.den / h) };
+        // A common divisor is 0 only when both are.
+        let (g, h) = (g.max(1), h.max(1));
+        let (an, bd, bn, ad) = (a.num / g, bd / g, bn / h, a.den / h);
         Size::make(an.saturating_mul(bn), ad.saturating_mul(bd), factors)
     }
 

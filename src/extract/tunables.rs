@@ -321,7 +321,7 @@ impl Uses {
         for s in &self.sizes {
             fits(s)?;
         }
-        let lanes = self.lanes.iter().map(|s| fits(s)).collect::<Option<Vec<_>>>()?;
+        let lanes = self.lanes.iter().map(fits).collect::<Option<Vec<_>>>()?;
         if lanes.iter().any(|n| *n > target.max_group) {
             return None;
         }

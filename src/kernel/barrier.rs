@@ -55,10 +55,7 @@ impl Since {
     fn fence(&self, mut met: BTreeSet<Mem>) -> Stmt {
         met.extend(self.writes.keys().chain(self.once_writes.keys()));
         let global = met.iter().any(|m| matches!(m, Mem::Global(_)));
-        Stmt::Barrier {
-            local: !global || met.iter().any(|m| matches!(m, Mem::Local(_))),
-            global,
-        }
+        Stmt::Barrier { local: !global || met.iter().any(|m| matches!(m, Mem::Local(_))), global }
     }
 
     fn union(&mut self, other: &Since) {
@@ -174,10 +171,7 @@ impl Cx {
                 since.union(&other);
                 out.push(Stmt::Branch(c.clone(), a, b));
             }
-            Stmt::Loop {
-                kind: LoopKind::Lcl(_),
-                ..
-            }
+            Stmt::Loop { kind: LoopKind::Lcl(_), .. }
             | Stmt::Decl(..)
             | Stmt::Set(..)
             | Stmt::Store(..)

@@ -61,10 +61,7 @@ impl Dest {
             Dest::Nowhere => Ok(Dest::Nowhere),
             Dest::Array(a) => (a.at)(i),
             Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.at(i)?)),
-            _ => stop(
-                Code::Internal,
-                "code generation expected an array to store to",
-            ),
+            _ => stop(Code::Internal, "code generation expected an array to store to"),
         }
     }
 
@@ -74,10 +71,7 @@ impl Dest {
             Dest::Nowhere => Ok(Dest::Nowhere),
             Dest::Pair(a, b) => Ok((**if second { b } else { a }).clone()),
             Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.component(second)?)),
-            _ => stop(
-                Code::Internal,
-                "code generation expected a pair to store to",
-            ),
+            _ => stop(Code::Internal, "code generation expected a pair to store to"),
         }
     }
 
@@ -87,10 +81,9 @@ impl Dest {
             Dest::Mem(m, t, i) => Ok(Dest::Mem(*m, ElemTy::scalar(t.scalar), i.add(k))),
             Dest::Pair(a, b) => Ok(Dest::pair(a.lane(k)?, b.lane(k)?)),
             Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.lane(k)?)),
-            Dest::Reg(_) | Dest::Array(_) | Dest::Lanes(_) | Dest::Either(..) => stop(
-                Code::KernelLimit,
-                "single lanes of a vector in registers cannot be stored to",
-            ),
+            Dest::Reg(_) | Dest::Array(_) | Dest::Lanes(_) | Dest::Either(..) => {
+                stop(Code::KernelLimit, "single lanes of a vector in registers cannot be stored to")
+            }
         }
     }
 
@@ -106,10 +99,7 @@ impl Dest {
             Dest::Pair(..) => {
                 let side = |second| {
                     Dest::of_lanes(
-                        lanes
-                            .iter()
-                            .map(|d| d.component(second))
-                            .collect::<Step<Vec<_>>>()?,
+                        lanes.iter().map(|d| d.component(second)).collect::<Step<Vec<_>>>()?,
                     )
                 };
                 return Ok(Dest::pair(side(false)?, side(true)?));
@@ -120,10 +110,7 @@ impl Dest {
                     _ => false,
                 });
                 if consecutive {
-                    let ty = ElemTy {
-                        width: lanes.len(),
-                        ..*t
-                    };
+                    let ty = ElemTy { width: lanes.len(), ..*t };
                     return Ok(Dest::Mem(*mem, ty, start.clone()));
                 }
             }
@@ -252,6 +239,10 @@ pub fn is_invertible(t: &Term) -> bool {
         | Op::ToMem(_)
         | Op::PadTo
         | Op::PadLast
+        | Op::Mask
+        | Op::Chunked
+        | Op::Packed
+        | Op::Meta(_)
         | Op::Slide
         | Op::Pad(_)
         | Op::Gather
@@ -315,9 +306,7 @@ pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
         Op::AsScalar => {
             let w = n(0)?;
             Dest::array(move |i| {
-                let lanes = (0..w)
-                    .map(|l| d.at(&i.times(w).plus(l)))
-                    .collect::<Step<Vec<_>>>()?;
+                let lanes = (0..w).map(|l| d.at(&i.times(w).plus(l))).collect::<Step<Vec<_>>>()?;
                 Dest::of_lanes(lanes)
             })
         }
@@ -348,10 +337,7 @@ pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
         }
         Op::Concat => {
             let (first, e) = (n(0)?, d.clone());
-            Dest::pair(
-                Dest::array(move |i| d.at(i)),
-                Dest::array(move |i| e.at(&i.plus(first))),
-            )
+            Dest::pair(Dest::array(move |i| d.at(i)), Dest::array(move |i| e.at(&i.plus(first))))
         }
         Op::Reverse => {
             let len = n(0)?;

@@ -88,13 +88,7 @@ fn stmt(f: &mut Formatter<'_>, s: &Stmt, depth: usize) -> fmt::Result {
         Stmt::Set(r, e) => writeln!(f, "{pad}{} = {e}", r.name),
         Stmt::Store(m, i, e) if e.ty().width == 1 => writeln!(f, "{pad}{m}[{i}] = {e}"),
         Stmt::Store(m, i, e) => writeln!(f, "{pad}{m}[{i} .. +{}] = {e}", e.ty().width),
-        Stmt::Loop {
-            kind,
-            var,
-            lo,
-            hi,
-            body,
-        } => {
+        Stmt::Loop { kind, var, lo, hi, body } => {
             writeln!(f, "{pad}{kind} {} in {lo} .. {hi} {{", var.name)?;
             block(f, body, depth + 1)?;
             writeln!(f, "{pad}}}")
@@ -152,11 +146,7 @@ impl Display for MemArray {
 
 impl Display for Kernel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "kernel {} global {:?} group {:?} {{",
-            self.name, self.global, self.group
-        )?;
+        writeln!(f, "kernel {} global {:?} group {:?} {{", self.name, self.global, self.group)?;
         for (i, a) in self.locals.iter().enumerate() {
             writeln!(f, "  local{i} = {a}")?;
         }

@@ -14,18 +14,12 @@ pub struct Owned {
 impl Owned {
     /// These registers.
     pub fn regs(regs: &[Reg]) -> Owned {
-        Owned {
-            regs: regs.iter().map(|r| r.id).collect(),
-            mems: BTreeSet::new(),
-        }
+        Owned { regs: regs.iter().map(|r| r.id).collect(), mems: BTreeSet::new() }
     }
 
     /// These memories.
     pub fn mems(mems: impl Iterator<Item = Mem>) -> Owned {
-        Owned {
-            regs: BTreeSet::new(),
-            mems: mems.collect(),
-        }
+        Owned { regs: BTreeSet::new(), mems: mems.collect() }
     }
 }
 

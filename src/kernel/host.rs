@@ -23,56 +23,31 @@ use std::sync::Arc;
 /// Lowers a whole program.
 pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     let mut builder = Inputs {
-        views: Views {
-            env: env.clone(),
-            inputs: IndexMap::new(),
-            scalars: IndexMap::new(),
-        },
+        views: Views { env: env.clone(), inputs: IndexMap::new(), scalars: IndexMap::new() },
         buffers: vec![],
         args: vec![],
         names: BTreeSet::new(),
     };
     builder.collect(term)?;
-    let Inputs {
-        views,
-        mut buffers,
-        args,
-        mut names,
-    } = builder;
+    let Inputs { views, mut buffers, args, mut names } = builder;
     let views = Rc::new(views);
     let shape = views.shape(&term.ty().cod)?;
     let mut slots = vec![];
     for (k, (t, n)) in shape.components().into_iter().enumerate() {
-        let stem = if shape.components().len() == 1 {
-            "out".to_owned()
-        } else {
-            format!("out_{k}")
-        };
+        let stem =
+            if shape.components().len() == 1 { "out".to_owned() } else { format!("out_{k}") };
         let array = MemArray {
             name: unique(&stem, &mut names),
             scalar: t.scalar,
-            len: usize::try_from(n)
-                .unwrap_or(usize::MAX)
-                .saturating_mul(t.width),
+            len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
         };
-        slots.push(Slot {
-            mem: Mem::Global(buffers.len()),
-            index: Index::from(0),
-        });
-        buffers.push(Buffer {
-            array,
-            role: BufferRole::Output(k),
-        });
+        slots.push(Slot { mem: Mem::Global(buffers.len()), index: Index::from(0) });
+        buffers.push(Buffer { array, role: BufferRole::Output(k) });
     }
     let mut lowerer = Lowerer {
         views,
         options: options.clone(),
-        program: Program {
-            buffers,
-            scalars: args,
-            kernels: vec![],
-            relaxed: options.relaxed,
-        },
+        program: Program { buffers, scalars: args, kernels: vec![], relaxed: options.relaxed },
         context: Context::Host,
         kernel: Building::default(),
         blocks: vec![],
@@ -95,10 +70,8 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
 
 /// A name that is a C identifier, no keyword, and not taken.
 fn unique(stem: &str, names: &mut BTreeSet<String>) -> Arc<str> {
-    let mut name: String = stem
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .collect();
+    let mut name: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if name.starts_with(|c: char| c.is_ascii_digit()) || is_reserved(&name) {
         name.push('_');
     }
@@ -223,10 +196,7 @@ fn is_reserved(name: &str) -> bool {
             "half",
         ]
         .iter()
-        .any(|t| {
-            name.strip_prefix(t)
-                .is_some_and(|w| w.parse::<u8>().is_ok())
-        })
+        .any(|t| name.strip_prefix(t).is_some_and(|w| w.parse::<u8>().is_ok()))
 }
 
 struct Inputs {
@@ -285,26 +255,17 @@ impl Inputs {
             Shape::Array(..) => {
                 let mut slots = vec![];
                 for (t, n) in shape.components() {
-                    let stem = if several {
-                        format!("{name}_{component}")
-                    } else {
-                        name.to_string()
-                    };
+                    let stem =
+                        if several { format!("{name}_{component}") } else { name.to_string() };
                     let array = MemArray {
                         name: unique(&stem, &mut self.names),
                         scalar: t.scalar,
-                        len: usize::try_from(n)
-                            .unwrap_or(usize::MAX)
-                            .saturating_mul(t.width),
+                        len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
                     };
-                    slots.push(Slot {
-                        mem: Mem::Global(self.buffers.len()),
-                        index: Index::from(0),
-                    });
-                    self.buffers.push(Buffer {
-                        array,
-                        role: BufferRole::Input(name.clone(), *component),
-                    });
+                    slots
+                        .push(Slot { mem: Mem::Global(self.buffers.len()), index: Index::from(0) });
+                    self.buffers
+                        .push(Buffer { array, role: BufferRole::Input(name.clone(), *component) });
                     *component += 1;
                 }
                 View::of_slots(shape, &slots)?
@@ -323,11 +284,7 @@ impl Inputs {
         if let Some(i) = self.views.scalars.get(&key) {
             return *i;
         }
-        let stem = if several {
-            format!("{name}_{component}")
-        } else {
-            name.to_string()
-        };
+        let stem = if several { format!("{name}_{component}") } else { name.to_string() };
         let i = self.args.len();
         self.args.push(ScalarArg {
             param: name.clone(),
@@ -369,12 +326,8 @@ impl Lowerer {
     pub fn in_kernel(&mut self, f: &Term, body: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
         let ids = self.fresh_ids();
         self.open_single = None;
-        self.kernel = Building {
-            grid: [1; 3],
-            group: self.group_size(f)?,
-            ids,
-            ..Building::default()
-        };
+        self.kernel =
+            Building { grid: [1; 3], group: self.group_size(f)?, ids, ..Building::default() };
         self.begin();
         let done = body(self);
         self.context = Context::Host;
@@ -387,13 +340,8 @@ impl Lowerer {
         let mut by_group = false;
         for s in &block {
             s.visit(&mut |s| {
-                by_group |= matches!(
-                    s,
-                    Stmt::Loop {
-                        kind: LoopKind::Wrg(_) | LoopKind::Lcl(_),
-                        ..
-                    }
-                );
+                by_group |=
+                    matches!(s, Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Lcl(_), .. });
             });
         }
         by_group |= matches!(f.op(), Op::Map(MapKind::Wrg(_)));
@@ -401,16 +349,10 @@ impl Lowerer {
         let grid = kernel.grid.map(count);
         let (global, group) = if by_group {
             let group = kernel.group.map(count);
-            (
-                std::array::from_fn(|d| grid[d].saturating_mul(group[d])),
-                group,
-            )
+            (std::array::from_fn(|d| grid[d].saturating_mul(group[d])), group)
         } else {
             let group = [self.options.local_size(grid), 1, 1];
-            (
-                std::array::from_fn(|d| grid[d].div_ceil(group[d]).saturating_mul(group[d])),
-                group,
-            )
+            (std::array::from_fn(|d| grid[d].div_ceil(group[d]).saturating_mul(group[d])), group)
         };
         self.finish(kernel, block, global, group);
         Ok(())
@@ -490,12 +432,7 @@ impl Lowerer {
             single: true,
             ..Building::default()
         };
-        let open = Building {
-            grid: kernel.grid,
-            group: kernel.group,
-            ids: kernel.ids,
-            ..open
-        };
+        let open = Building { grid: kernel.grid, group: kernel.group, ids: kernel.ids, ..open };
         self.finish(kernel, block, [1; 3], [1; 3]);
         self.open_single = Some(open);
         Ok(())

@@ -59,10 +59,7 @@ fn clip(x: i128) -> i64 {
 
 impl From<i64> for Index {
     fn from(constant: i64) -> Self {
-        Index {
-            terms: BTreeMap::new(),
-            constant,
-        }
+        Index { terms: BTreeMap::new(), constant }
     }
 }
 
@@ -77,10 +74,7 @@ impl From<Var> for Index {
 
 impl Index {
     fn atom(a: Atom) -> Index {
-        Index {
-            terms: BTreeMap::from([(a, 1)]),
-            constant: 0,
-        }
+        Index { terms: BTreeMap::from([(a, 1)]), constant: 0 }
     }
 
     /// A value computed by the program.
@@ -102,12 +96,7 @@ impl Index {
     #[must_use]
     pub fn part(&self, a: &Atom) -> Index {
         Index {
-            terms: self
-                .terms
-                .get(a)
-                .map(|c| (a.clone(), *c))
-                .into_iter()
-                .collect(),
+            terms: self.terms.get(a).map(|c| (a.clone(), *c)).into_iter().collect(),
             constant: 0,
         }
     }
@@ -164,11 +153,7 @@ impl Index {
             return Index::default();
         }
         Index {
-            terms: self
-                .terms
-                .iter()
-                .map(|(a, c)| (a.clone(), c.saturating_mul(k)))
-                .collect(),
+            terms: self.terms.iter().map(|(a, c)| (a.clone(), c.saturating_mul(k))).collect(),
             constant: self.constant.saturating_mul(k),
         }
     }
@@ -184,10 +169,7 @@ impl Index {
         let (mut lo, mut hi) = (i128::from(self.constant), i128::from(self.constant));
         for (a, c) in &self.terms {
             let (l, h) = a.range();
-            let (x, y) = (
-                i128::from(l) * i128::from(*c),
-                i128::from(h) * i128::from(*c),
-            );
+            let (x, y) = (i128::from(l) * i128::from(*c), i128::from(h) * i128::from(*c));
             lo += x.min(y).clamp(-UNBOUNDED, UNBOUNDED);
             hi += x.max(y).clamp(-UNBOUNDED, UNBOUNDED);
         }
@@ -201,10 +183,8 @@ impl Index {
 
     /// Splits into what `g` divides (already divided) and the rest, whose constant is in `[0, g)`.
     fn split_by(&self, g: i64) -> (Index, Index) {
-        let (mut q, mut r) = (
-            Index::from(self.constant.div_euclid(g)),
-            Index::from(self.constant.rem_euclid(g)),
-        );
+        let (mut q, mut r) =
+            (Index::from(self.constant.div_euclid(g)), Index::from(self.constant.rem_euclid(g)));
         for (a, c) in &self.terms {
             if c % g == 0 {
                 q.terms.insert(a.clone(), c / g);
@@ -227,12 +207,7 @@ impl Index {
             return (q.plus(m), r.plus(-m.saturating_mul(k)));
         }
         // `g*x + rest` with `rest` in [0, g) and `g | k`: the rest matters to neither quotient nor the upper digits.
-        let mut gs: Vec<i64> = r
-            .terms
-            .values()
-            .map(|c| gcd(*c, k))
-            .filter(|g| *g > 1)
-            .collect();
+        let mut gs: Vec<i64> = r.terms.values().map(|c| gcd(*c, k)).filter(|g| *g > 1).collect();
         gs.sort_unstable_by(|a, b| b.cmp(a));
         gs.dedup();
         for g in gs {
@@ -435,10 +410,7 @@ impl Atom {
             Atom::Max(x, y) => {
                 let ((a, b), (c, d)) = (x.range(), y.range());
                 let mean = x.add(y).range().0;
-                (
-                    a.max(c).max(mean.div_euclid(2) + mean.rem_euclid(2)),
-                    b.max(d),
-                )
+                (a.max(c).max(mean.div_euclid(2) + mean.rem_euclid(2)), b.max(d))
             }
             Atom::Data(_) => (clip(-UNBOUNDED), clip(UNBOUNDED)),
         }
@@ -659,12 +631,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn var(id: u32, n: i64) -> Index {
-        Index::from(Var {
-            id,
-            name: format!("v{id}").into(),
-            lo: 0,
-            hi: n - 1,
-        })
+        Index::from(Var { id, name: format!("v{id}").into(), lo: 0, hi: n - 1 })
     }
 
     #[test]

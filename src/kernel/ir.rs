@@ -236,10 +236,7 @@ impl Expr {
             Expr::Reg(r) => r.ty,
             Expr::Load(_, t, _) | Expr::Op(_, t, _) => *t,
             Expr::If(_, a, _) | Expr::Guarded(_, a, _) => a.ty(),
-            Expr::Splat(e, w) => ElemTy {
-                width: *w,
-                ..e.ty()
-            },
+            Expr::Splat(e, w) => ElemTy { width: *w, ..e.ty() },
             Expr::Vector(es) => ElemTy {
                 width: es.len(),
                 scalar: es.first().map_or(ScalarType::F32, |e| e.ty().scalar),
@@ -248,9 +245,47 @@ impl Expr {
         }
     }
 
-    /// Whether evaluating it twice costs nothing: a constant, argument or register.
+    /// A truth value that depends on indices alone: guards between constants.
+    pub fn is_decision(&self) -> bool {
+        match self {
+            Expr::Lit(l) => l.ty == ScalarType::Bool,
+            Expr::Splat(e, _) => e.is_decision(),
+            Expr::Vector(es) => es.iter().all(Expr::is_decision),
+            Expr::Guarded(_, a, b) => a.is_decision() && b.is_decision(),
+            Expr::Arg(..)
+            | Expr::Reg(_)
+            | Expr::Index(..)
+            | Expr::Load(..)
+            | Expr::Op(..)
+            | Expr::If(..)
+            | Expr::Lane(..) => false,
+        }
+    }
+
+    /// The constant true, in any width.
+    pub fn is_true(&self) -> bool {
+        self.is_truth(1)
+    }
+
+    /// The constant false, in any width.
+    pub fn is_false(&self) -> bool {
+        self.is_truth(0)
+    }
+
+    fn is_truth(&self, bits: u64) -> bool {
+        match self {
+            Expr::Lit(l) => l.ty == ScalarType::Bool && l.bits == bits,
+            Expr::Splat(e, _) => e.is_truth(bits),
+            Expr::Vector(es) => es.iter().all(|e| e.is_truth(bits)),
+            _ => false,
+        }
+    }
+
+    /// Whether evaluating it twice costs nothing: a constant, argument or register. Decisions are
+    /// kept as they are too, so that loops can be split where they change.
     pub fn is_trivial(&self) -> bool {
         match self {
+            e if e.is_decision() => true,
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => true,
             Expr::Index(i, _) => !i.has_data() && !i.has_division(),
             Expr::Lane(e, _) | Expr::Splat(e, _) => e.is_trivial(),
@@ -263,22 +298,16 @@ impl Expr {
     /// The expression in `w` lanes.
     #[must_use]
     pub fn widen(self, w: usize) -> Expr {
-        if self.ty().width == w {
-            self
-        } else {
-            Expr::Splat(Arc::new(self), w)
-        }
+        if self.ty().width == w { self } else { Expr::Splat(Arc::new(self), w) }
     }
 
     /// Lane `k`, simplified.
     #[must_use]
     pub fn lane(&self, k: usize) -> Expr {
         match self {
-            Expr::Load(m, t, i) => Expr::Load(
-                *m,
-                ElemTy::scalar(t.scalar),
-                i.plus(i64::try_from(k).unwrap_or(0)),
-            ),
+            Expr::Load(m, t, i) => {
+                Expr::Load(*m, ElemTy::scalar(t.scalar), i.plus(i64::try_from(k).unwrap_or(0)))
+            }
             Expr::Splat(e, _) => (**e).clone(),
             Expr::Vector(es) => es.get(k).cloned().unwrap_or_else(|| self.clone()),
             Expr::Guarded(g, a, b) => {
@@ -351,11 +380,7 @@ impl Expr {
         if matches!(fast, Expr::Vector(_)) && !same {
             return Expr::Vector(lanes);
         }
-        let slow = if same {
-            Expr::vector(outside)
-        } else {
-            Expr::Vector(lanes)
-        };
+        let slow = if same { Expr::vector(outside) } else { Expr::Vector(lanes) };
         Expr::Guarded(all, Arc::new(fast), Arc::new(slow))
     }
 

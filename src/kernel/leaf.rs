@@ -77,23 +77,13 @@ pub fn inline(f: &ScalarFn, arg: &View, views: &Rc<Views>) -> Step<View> {
             false
         }
     }
-    Leaf {
-        cx: &mut Nowhere(views.clone()),
-        arg: arg.clone(),
-        vars: vec![],
-    }
-    .eval(&f.body)
+    Leaf { cx: &mut Nowhere(views.clone()), arg: arg.clone(), vars: vec![] }.eval(&f.body)
 }
 
 /// The result of a leaf; what it uses twice is bound once.
 pub fn lower(f: &ScalarFn, arg: &View, cx: &mut Sink) -> Step<View> {
     let arg = share(&f.body, &[], arg, cx)?;
-    Leaf {
-        cx,
-        arg,
-        vars: vec![],
-    }
-    .eval(&f.body)
+    Leaf { cx, arg, vars: vec![] }.eval(&f.body)
 }
 
 /// Every component that is not trivial in a register.
@@ -249,8 +239,11 @@ pub fn conditional<C: Emit + ?Sized>(
     cx: &mut C,
 ) -> Step<View> {
     if c.ty().width > 1 || cx.in_vector() {
-        let (a, b) = (then(cx)?, otherwise(cx)?);
-        return choose(c, &a, &b);
+        // Both sides are needed; where the condition differs by lane, each is used once a lane.
+        let a = then(cx)?;
+        let a = if c.is_decision() { bind(&a, cx)? } else { a };
+        let b = otherwise(cx)?;
+        return pick(c, &a, &b);
     }
     cx.begin();
     let a = then(cx);
@@ -260,8 +253,8 @@ pub fn conditional<C: Emit + ?Sized>(
     let b = otherwise(cx);
     let mut right = cx.end();
     let b = b?;
-    if left.is_empty() && right.is_empty() && cost(&a) + cost(&b) <= CHEAP {
-        return choose(c, &a, &b);
+    if left.is_empty() && right.is_empty() && (c.is_decision() || cost(&a) + cost(&b) <= CHEAP) {
+        return pick(c, &a, &b);
     }
     let out = blank(&a, cx)?;
     let fill = |block: &mut Block, v: &View, cx: &mut C| -> Step<()> {
@@ -272,17 +265,45 @@ pub fn conditional<C: Emit + ?Sized>(
     };
     fill(&mut left, &a, cx)?;
     fill(&mut right, &b, cx)?;
-    cx.emit(Stmt::Branch(c.clone(), left, right))?;
+    cx.emit(match c {
+        // A condition on indices alone: the loops around it can be split where it changes.
+        Expr::Guarded(g, t, f) if t.is_true() && f.is_false() => Stmt::If(g.clone(), left, right),
+        _ => Stmt::Branch(c.clone(), left, right),
+    })?;
     Ok(out)
 }
 
-fn branch(e: &SExpr, arg: &View, vars: &[View], cx: &mut Sink) -> Step<View> {
-    Leaf {
-        cx,
-        arg: arg.clone(),
-        vars: vars.to_vec(),
+/// The choice between two values, guards kept as guards.
+fn pick(c: &Expr, a: &View, b: &View) -> Step<View> {
+    fn expr(c: &Expr, a: &Expr, b: &Expr) -> Expr {
+        match c {
+            c if c.is_true() => a.clone(),
+            c if c.is_false() => b.clone(),
+            Expr::Guarded(g, t, f) => {
+                Expr::Guarded(g.clone(), Arc::new(expr(t, a, b)), Arc::new(expr(f, a, b)))
+            }
+            Expr::Splat(c, _) if c.is_decision() => expr(c, a, b),
+            Expr::Vector(lanes) if c.is_decision() => Expr::vector(
+                lanes.iter().enumerate().map(|(k, c)| expr(c, &a.lane(k), &b.lane(k))).collect(),
+            ),
+            c => Expr::If(Arc::new(c.clone()), Arc::new(a.clone()), Arc::new(b.clone())),
+        }
     }
-    .eval(e)
+    if !c.is_decision() {
+        return choose(c, a, b);
+    }
+    Ok(match (a, b) {
+        (View::Pair(a1, a2), View::Pair(b1, b2)) => View::pair(pick(c, a1, b1)?, pick(c, a2, b2)?),
+        (View::Elem(a), View::Elem(b)) => {
+            let w = c.ty().width.max(a.ty().width).max(b.ty().width);
+            View::Elem(expr(c, &a.clone().widen(w), &b.clone().widen(w)))
+        }
+        _ => return choose(c, a, b),
+    })
+}
+
+fn branch(e: &SExpr, arg: &View, vars: &[View], cx: &mut Sink) -> Step<View> {
+    Leaf { cx, arg: arg.clone(), vars: vars.to_vec() }.eval(e)
 }
 
 struct Leaf<'a> {
@@ -303,10 +324,7 @@ impl Leaf<'_> {
             SExpr::Input(name, k, t) => View::Elem(self.cx.views().scalar_input(name, *k, *t)?),
             SExpr::Size(s, t) => View::Elem(self.cx.views().size_lit(s, *t)?),
             SExpr::Op(op, t, es) => {
-                let es = es
-                    .iter()
-                    .map(|e| self.eval(e)?.expr())
-                    .collect::<Step<Vec<_>>>()?;
+                let es = es.iter().map(|e| self.eval(e)?.expr()).collect::<Step<Vec<_>>>()?;
                 View::Elem(self.operation(*op, *t, es)?)
             }
             SExpr::If(c, a, b) => {
@@ -359,9 +377,7 @@ impl Leaf<'_> {
                 let init = self.eval(init)?;
                 let acc = variable(&init, self.cx)?;
                 self.cx.begin();
-                let cond = self
-                    .scoped(std::slice::from_ref(&acc), cond)
-                    .and_then(|v| v.expr());
+                let cond = self.scoped(std::slice::from_ref(&acc), cond).and_then(|v| v.expr());
                 let head = self.cx.end();
                 let cond = cond?;
                 self.cx.begin();
@@ -395,10 +411,7 @@ impl Leaf<'_> {
 
     fn no_vector(&self) -> Step<()> {
         if self.cx.in_vector() {
-            return stop(
-                Code::KernelLimit,
-                "a scalar function with a loop has no vector form",
-            );
+            return stop(Code::KernelLimit, "a scalar function with a loop has no vector form");
         }
         Ok(())
     }

@@ -142,15 +142,8 @@ pub fn unlowered<T>(t: &Term) -> Step<T> {
         Op::Histogram => "histogram",
         _ => "this pattern",
     };
-    let undecided = matches!(
-        t.op(),
-        Op::Map(MapKind::Plain) | Op::Reduce(_) | Op::ReducePart
-    );
-    let code = if undecided {
-        Code::BadTerm
-    } else {
-        Code::NotYetCompiled
-    };
+    let undecided = matches!(t.op(), Op::Map(MapKind::Plain) | Op::Reduce(_) | Op::ReducePart);
+    let code = if undecided { Code::BadTerm } else { Code::NotYetCompiled };
     stop(
         code,
         if undecided {
@@ -205,10 +198,7 @@ impl Lowerer {
             return self.write(rest, x, &d);
         }
         if self.context == Context::Host && !is_parallel(f) {
-            let k = factors
-                .iter()
-                .position(is_parallel)
-                .unwrap_or(factors.len());
+            let k = factors.iter().position(is_parallel).unwrap_or(factors.len());
             let (ours, before) = factors.split_at(k);
             let mid = self.read_or(before, x)?;
             if ours.iter().all(is_pure) {
@@ -218,10 +208,7 @@ impl Lowerer {
             return self.single(|me| me.write(ours, &mid, dest));
         }
         if self.context == Context::Nest && !is_parallel(f) {
-            return stop(
-                Code::IllNested,
-                "computation between the dimensions of a parallel nest",
-            );
+            return stop(Code::IllNested, "computation between the dimensions of a parallel nest");
         }
         let mid = self.read_or(rest, x)?;
         if is_pure(f) {
@@ -232,18 +219,11 @@ impl Lowerer {
     }
 
     fn read_or(&mut self, factors: &[Term], x: &View) -> Step<View> {
-        if factors.is_empty() {
-            Ok(x.clone())
-        } else {
-            self.read(factors, x)
-        }
+        if factors.is_empty() { Ok(x.clone()) } else { self.read(factors, x) }
     }
 
     pub fn apply(&self, factors: &[Term], x: &View) -> Step<View> {
-        factors
-            .iter()
-            .rev()
-            .try_fold(x.clone(), |v, f| self.views.apply(f, &v))
+        factors.iter().rev().try_fold(x.clone(), |v, f| self.views.apply(f, &v))
     }
 
     /// The result of the factors on `x`.
@@ -400,10 +380,9 @@ impl Lowerer {
             (MapKind::Lcl(d), Context::Group | Context::Nest) => {
                 self.local(d, n, nested, &mut each)
             }
-            (MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_), _) => stop(
-                Code::IllNested,
-                "a parallel map where the device hierarchy does not allow it",
-            ),
+            (MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_), _) => {
+                stop(Code::IllNested, "a parallel map where the device hierarchy does not allow it")
+            }
             _ => unlowered(f),
         }
     }
@@ -427,12 +406,7 @@ impl Lowerer {
             return (0..n).try_for_each(|i| body(self, &Index::from(i)));
         }
         let (id, name) = self.fresh("i");
-        let var = Var {
-            id,
-            name,
-            lo: 0,
-            hi: n - 1,
-        };
+        let var = Var { id, name, lo: 0, hi: n - 1 };
         let (depth, context, vector) = (self.blocks.len(), self.context, self.vector);
         let (locals, privates) = (self.kernel.locals.len(), self.kernel.privates.len());
         let dims = self.kernel.local_dims.clone();
@@ -499,13 +473,7 @@ impl Lowerer {
         if block.is_empty() {
             return Ok(());
         }
-        self.emit(Stmt::Loop {
-            kind,
-            var,
-            lo: Index::from(0),
-            hi: Index::from(count),
-            body: block,
-        })
+        self.emit(Stmt::Loop { kind, var, lo: Index::from(0), hi: Index::from(count), body: block })
     }
 
     /// The work of one of `count` workers: elements `worker`, `worker + count`, ... below `n`.
@@ -533,10 +501,7 @@ impl Lowerer {
             return Ok(());
         }
         if self.context == Context::Nest && self.kernel.local_dims.is_empty() {
-            return stop(
-                Code::IllNested,
-                "`mapLcl` between two dimensions of `mapWrg`",
-            );
+            return stop(Code::IllNested, "`mapLcl` between two dimensions of `mapWrg`");
         }
         let slot = usize::from(d.min(2));
         let count = n.min(self.kernel.group[slot]).max(1);
@@ -594,15 +559,12 @@ impl Lowerer {
     pub fn copy(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         match self.context {
             Context::Host => self.copy_on_host(v, dest, shape),
-            Context::Nest => stop(
-                Code::IllNested,
-                "computation between the dimensions of a parallel nest",
-            ),
+            Context::Nest => {
+                stop(Code::IllNested, "computation between the dimensions of a parallel nest")
+            }
             Context::Group => match shape {
                 Shape::Array(n, t) if self.kernel.group[0] > 1 => {
-                    self.local(0, *n, false, &mut |me, i| {
-                        me.store(&v.at(i)?, &dest.at(i)?, t)
-                    })
+                    self.local(0, *n, false, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
                 }
                 _ => self.store(v, dest, shape),
             },
@@ -666,10 +628,9 @@ impl Lowerer {
                 fast.and(slow)?;
                 self.emit(Stmt::If(g.clone(), then, otherwise))
             }
-            Dest::Pair(..) | Dest::Array(_) => stop(
-                Code::Internal,
-                "an element stored to a compound destination",
-            ),
+            Dest::Pair(..) | Dest::Array(_) => {
+                stop(Code::Internal, "an element stored to a compound destination")
+            }
         }
     }
 }

@@ -60,14 +60,9 @@ impl Lowerer {
             _ => {
                 let mut slots = vec![];
                 for (t, n) in shape.components() {
-                    let len = usize::try_from(n)
-                        .unwrap_or(usize::MAX)
-                        .saturating_mul(t.width);
+                    let len = usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width);
                     let mem = self.array(space, t, len);
-                    slots.push(Slot {
-                        mem,
-                        index: Index::from(0),
-                    });
+                    slots.push(Slot { mem, index: Index::from(0) });
                 }
                 Ok(Storage {
                     view: View::of_slots(shape, &slots)?,
@@ -84,17 +79,10 @@ impl Lowerer {
             Space::Local => "tile",
             Space::Private => "own",
         });
-        let a = MemArray {
-            name,
-            scalar: t.scalar,
-            len,
-        };
+        let a = MemArray { name, scalar: t.scalar, len };
         match space {
             Space::Global => {
-                self.program.buffers.push(Buffer {
-                    array: a,
-                    role: BufferRole::Temp,
-                });
+                self.program.buffers.push(Buffer { array: a, role: BufferRole::Temp });
                 Mem::Global(self.program.buffers.len() - 1)
             }
             Space::Local => {
@@ -192,10 +180,7 @@ impl Lowerer {
         for d in dims {
             let slot = usize::from(d.min(2));
             let Shape::Array(n, inner) = s else { break };
-            levels.push((
-                self.kernel.ids[3 + slot],
-                (*n).min(self.kernel.group[slot]).max(1),
-            ));
+            levels.push((self.kernel.ids[3 + slot], (*n).min(self.kernel.group[slot]).max(1)));
             s = inner;
         }
         let mine = own(shape, &levels);

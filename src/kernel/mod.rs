@@ -6,6 +6,7 @@
 mod barrier;
 mod dest;
 mod display;
+mod estimate;
 mod hazard;
 mod host;
 pub mod index;
@@ -22,10 +23,12 @@ mod tidy;
 pub mod verify;
 mod view;
 
+pub use estimate::{Prediction, estimate};
 pub use nest::check_nesting;
 
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
+use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Limits};
 
 /// What kernels may use on a device.
@@ -39,6 +42,18 @@ pub struct DeviceLimits {
     pub local_mem_bytes: usize,
     /// Compute units: work that is not grouped by the term is spread over at least so many groups.
     pub compute_units: usize,
+}
+
+impl DeviceLimits {
+    /// The limits of a described device.
+    pub fn of(device: &DeviceInfo) -> DeviceLimits {
+        DeviceLimits {
+            max_work_group_size: device.max_work_group_size,
+            max_item_sizes: device.max_work_item_sizes,
+            local_mem_bytes: usize::try_from(device.local_mem_bytes).unwrap_or(usize::MAX),
+            compute_units: device.compute_units as usize,
+        }
+    }
 }
 
 impl Default for DeviceLimits {
@@ -98,10 +113,7 @@ impl Options {
             // Whole warps; the last group is guarded.
             return power;
         }
-        (power / 2 + 1..=power)
-            .rev()
-            .find(|d| grid[0].is_multiple_of(*d))
-            .unwrap_or(power)
+        (power / 2 + 1..=power).rev().find(|d| grid[0].is_multiple_of(*d)).unwrap_or(power)
     }
 }
 

@@ -106,10 +106,7 @@ mod tests {
         let lcl = map(MapKind::Lcl(0), &id);
         let good = [
             map(MapKind::Wrg(1), &map(MapKind::Wrg(0), &lcl)),
-            map(
-                MapKind::Glb(1),
-                &map(MapKind::Glb(0), &map(MapKind::Seq, &id)),
-            ),
+            map(MapKind::Glb(1), &map(MapKind::Glb(0), &map(MapKind::Seq, &id))),
         ];
         for t in good {
             assert!(check_nesting(&t).is_ok());

@@ -98,20 +98,13 @@ pub fn profile(program: &Program) -> Profile {
         .filter(|b| b.role != BufferRole::Temp)
         .map(|b| real(b.array.len) * real(b.array.scalar.bytes()))
         .sum();
-    Profile {
-        kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(),
-        bytes,
-    }
+    Profile { kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(), bytes }
 }
 
 fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     let group_size: usize = k.group.iter().product();
-    let groups = k
-        .global
-        .iter()
-        .zip(k.group)
-        .map(|(n, g)| real(*n) / real(g.max(1)))
-        .product::<f64>();
+    let groups =
+        k.global.iter().zip(k.group).map(|(n, g)| real(*n) / real(g.max(1))).product::<f64>();
     let mut w = Walk {
         program,
         kernel: k,
@@ -147,15 +140,8 @@ impl Walk<'_> {
     }
 
     fn stmt(&mut self, s: &Stmt, count: f64, uniform: bool) {
-        let grouped = self
-            .loops
-            .iter()
-            .any(|(k, ..)| matches!(k, LoopKind::Wrg(_)));
-        let each = if uniform && grouped {
-            count * real(self.out.group_size)
-        } else {
-            count
-        };
+        let grouped = self.loops.iter().any(|(k, ..)| matches!(k, LoopKind::Wrg(_)));
+        let each = if uniform && grouped { count * real(self.out.group_size) } else { count };
         s.exprs(&mut |e| self.expr(e, each));
         match s {
             Stmt::Decl(r, _) => self.out.register_bytes += r.ty.bytes(),
@@ -163,13 +149,7 @@ impl Walk<'_> {
             Stmt::Store(m, i, e) => {
                 self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, each);
             }
-            Stmt::Loop {
-                kind,
-                var,
-                lo,
-                hi,
-                body,
-            } => {
+            Stmt::Loop { kind, var, lo, hi, body } => {
                 let (a, b) = hi.sub(lo).range();
                 let trips = (signed(a.max(0)) + signed(b.max(0))) / 2.0;
                 let kept = match kind {
@@ -221,11 +201,8 @@ impl Walk<'_> {
             }
             Expr::Op(op, t, es) => {
                 let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width);
-                *self
-                    .out
-                    .ops
-                    .entry((kind(*op, t.scalar.is_float()), width))
-                    .or_insert(0.0) += count;
+                *self.out.ops.entry((kind(*op, t.scalar.is_float()), width)).or_insert(0.0) +=
+                    count;
                 es.iter().for_each(|e| self.expr(e, count));
             }
             Expr::If(c, a, b) => {
@@ -252,15 +229,10 @@ impl Walk<'_> {
             Some(_) if i.has_data() => None,
             Some(id) => i.linear_in(id).map(|(c, _)| c),
         };
-        let item = self
-            .loops
-            .iter()
-            .find(|(k, ..)| matches!(k, LoopKind::Glb(0) | LoopKind::Lcl(0)));
+        let item =
+            self.loops.iter().find(|(k, ..)| matches!(k, LoopKind::Glb(0) | LoopKind::Lcl(0)));
         let innermost = self.loops.iter().rev().find(|(k, ..)| *k == LoopKind::Seq);
-        let len = self
-            .kernel
-            .array(self.program, mem)
-            .map_or(0.0, |a| real(a.len));
+        let len = self.kernel.array(self.program, mem).map_or(0.0, |a| real(a.len));
         // Different indices: at most one for each combination of the loops it depends on.
         let combinations: f64 = self
             .loops
@@ -269,11 +241,7 @@ impl Walk<'_> {
             .map(|l| l.2)
             .product();
         let (lo, hi) = i.range();
-        let span = if i.has_data() {
-            len
-        } else {
-            signed(hi) - signed(lo) + real(width)
-        };
+        let span = if i.has_data() { len } else { signed(hi) - signed(lo) + real(width) };
         let touched = (combinations * real(width)).min(span).min(len);
         self.out.accesses.push(Access {
             mem,

@@ -68,10 +68,8 @@ pub fn temporaries(p: &mut Program) {
         }
     }
     p.buffers = kept;
-    let moved: BTreeMap<usize, usize> = home
-        .iter()
-        .filter_map(|(b, t)| Some((*b, *position.get(t)?)))
-        .collect();
+    let moved: BTreeMap<usize, usize> =
+        home.iter().filter_map(|(b, t)| Some((*b, *position.get(t)?))).collect();
     if moved.iter().all(|(b, t)| b == t) {
         return;
     }
@@ -99,13 +97,7 @@ fn stmt(s: &Stmt, to: &Moved) -> Stmt {
         Stmt::Decl(r, e) => Stmt::Decl(r.clone(), e.as_ref().map(|e| expr(e, to))),
         Stmt::Set(r, e) => Stmt::Set(r.clone(), expr(e, to)),
         Stmt::Store(m, i, e) => Stmt::Store(mem(*m, to), index(i), expr(e, to)),
-        Stmt::Loop {
-            kind,
-            var,
-            lo,
-            hi,
-            body,
-        } => Stmt::Loop {
+        Stmt::Loop { kind, var, lo, hi, body } => Stmt::Loop {
             kind: *kind,
             var: var.clone(),
             lo: index(lo),

@@ -11,11 +11,7 @@ use std::sync::Arc;
 
 /// Resolves the guards of a kernel.
 pub fn resolve(k: &mut Kernel) {
-    let cx = Cx {
-        facts: Facts::default(),
-        scope: BTreeSet::new(),
-        remainder: false,
-    };
+    let cx = Cx { facts: Facts::default(), scope: BTreeSet::new(), remainder: false };
     k.body = cx.block(&k.body);
 }
 
@@ -31,17 +27,11 @@ struct Cx {
 
 impl Cx {
     fn knowing(&self, g: &Guard) -> Cx {
-        Cx {
-            facts: self.facts.with(g),
-            ..self.clone()
-        }
+        Cx { facts: self.facts.with(g), ..self.clone() }
     }
 
     fn denying(&self, g: &Guard) -> Cx {
-        Cx {
-            facts: self.facts.without(g),
-            ..self.clone()
-        }
+        Cx { facts: self.facts.without(g), ..self.clone() }
     }
 
     fn block(&self, b: &Block) -> Block {
@@ -75,18 +65,8 @@ impl Cx {
                     }
                 }
             },
-            Stmt::Loop {
-                kind,
-                var,
-                lo,
-                hi,
-                body,
-            } => {
-                let l = Loop {
-                    kind: *kind,
-                    var,
-                    body,
-                };
+            Stmt::Loop { kind, var, lo, hi, body } => {
+                let l = Loop { kind: *kind, var, body };
                 if *kind == LoopKind::Seq {
                     self.sequential(&l, lo, hi, out);
                 } else {
@@ -126,10 +106,8 @@ impl Cx {
         {
             return None;
         }
-        let mut inside = Cx {
-            facts: self.facts.with_loop(l.var, lo, hi).with(known),
-            ..self.clone()
-        };
+        let mut inside =
+            Cx { facts: self.facts.with_loop(l.var, lo, hi).with(known), ..self.clone() };
         inside.scope.insert(l.var.id);
         let body = inside.block(l.body);
         (!body.is_empty()).then(|| Stmt::Loop {
@@ -200,10 +178,7 @@ impl Cx {
         }
         let first = first.lesser(hi);
         let last = last.greater(&first);
-        let rest = Cx {
-            remainder: true,
-            ..self.clone()
-        };
+        let rest = Cx { remainder: true, ..self.clone() };
         if first != *lo {
             out.extend(rest.part(l, lo, &first, &Guard::default()));
         }

@@ -41,13 +41,7 @@ fn is_grouped(b: &Block) -> bool {
     let mut found = false;
     for s in b {
         s.visit(&mut |s| {
-            found |= matches!(
-                s,
-                Stmt::Loop {
-                    kind: LoopKind::Wrg(_) | LoopKind::Lcl(_),
-                    ..
-                }
-            );
+            found |= matches!(s, Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Lcl(_), .. });
         });
     }
     found
@@ -57,10 +51,7 @@ fn limits(k: &Kernel, device: &DeviceLimits) -> Checked {
     let fail = |text: String| Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
     let items: usize = k.group.iter().product();
     if items > device.max_work_group_size
-        || k.group
-            .iter()
-            .zip(device.max_item_sizes)
-            .any(|(n, most)| *n > most)
+        || k.group.iter().zip(device.max_item_sizes).any(|(n, most)| *n > most)
     {
         return fail(format!(
             "`{}` needs work-groups of {:?}; the device has at most {} work-items, {:?} in each dimension",
@@ -100,11 +91,7 @@ impl Cx<'_> {
     }
 
     fn inside(&self, g: &Guard, holds: bool) -> Self {
-        let facts = if holds {
-            self.facts.with(g)
-        } else {
-            self.facts.without(g)
-        };
+        let facts = if holds { self.facts.with(g) } else { self.facts.without(g) };
         let mut varies = false;
         for i in &g.0 {
             varies |= i.has_data();
@@ -112,11 +99,7 @@ impl Cx<'_> {
                 varies |= v.name.starts_with('l') && self.workers.contains(&v.id)
             });
         }
-        Cx {
-            facts,
-            divergent: self.divergent || varies,
-            ..self.clone()
-        }
+        Cx { facts, divergent: self.divergent || varies, ..self.clone() }
     }
 
     fn access(&self, m: Mem, width: usize, i: &Index) -> Checked {
@@ -130,10 +113,7 @@ impl Cx<'_> {
         if self.facts.prove(i) && self.facts.prove(&Index::from(room).sub(i)) {
             return Ok(());
         }
-        self.fail(&format!(
-            "`{}[{i}]` may lie outside its {} elements",
-            a.name, a.len
-        ))
+        self.fail(&format!("`{}[{i}]` may lie outside its {} elements", a.name, a.len))
     }
 
     fn expr(&self, e: &Expr) -> Checked {
@@ -182,17 +162,8 @@ impl Cx<'_> {
                 self.access(*m, e.ty().width, i)?;
                 self.race(*m, i)
             }
-            Stmt::Loop {
-                kind,
-                var,
-                lo,
-                hi,
-                body,
-            } => {
-                let mut inner = Cx {
-                    facts: self.facts.with_loop(var, lo, hi),
-                    ..self.clone()
-                };
+            Stmt::Loop { kind, var, lo, hi, body } => {
+                let mut inner = Cx { facts: self.facts.with_loop(var, lo, hi), ..self.clone() };
                 match kind {
                     LoopKind::Seq => {}
                     LoopKind::Glb(_) | LoopKind::Wrg(_) => {
@@ -266,12 +237,7 @@ impl Cx<'_> {
         let mut found = false;
         for s in &self.kernel.body {
             s.visit(&mut |s| {
-                if let Stmt::Loop {
-                    kind: LoopKind::Lcl(_),
-                    var,
-                    ..
-                } = s
-                {
+                if let Stmt::Loop { kind: LoopKind::Lcl(_), var, .. } = s {
                     found |= var.id == id;
                 }
             });

@@ -9,6 +9,7 @@ use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic};
 use crate::lang::typed::PadMode;
+use crate::lang::types::ScalarType;
 use indexmap::IndexMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -76,11 +77,9 @@ impl Shape {
             Shape::Unit => vec![],
             Shape::Elem(t) => vec![(*t, 1)],
             Shape::Pair(a, b) => [a.components(), b.components()].concat(),
-            Shape::Array(n, t) => t
-                .components()
-                .into_iter()
-                .map(|(e, m)| (e, m.saturating_mul(*n)))
-                .collect(),
+            Shape::Array(n, t) => {
+                t.components().into_iter().map(|(e, m)| (e, m.saturating_mul(*n))).collect()
+            }
         }
     }
 
@@ -133,10 +132,7 @@ fn ill_formed<T>(what: &str) -> Step<T> {
 impl View {
     /// An array.
     pub fn array(len: i64, at: impl Fn(&Index) -> Step<View> + 'static) -> View {
-        View::Array(ArrayView {
-            len,
-            at: Rc::new(at),
-        })
+        View::Array(ArrayView { len, at: Rc::new(at) })
     }
 
     /// A pair.
@@ -219,9 +215,7 @@ impl View {
             }
             Shape::Array(n, t) => {
                 let (t, regs) = ((**t).clone(), regs.to_vec());
-                View::array(*n, move |i| {
-                    View::of_regs(&t, chunk(&regs, elem_count(&t), i)?)
-                })
+                View::array(*n, move |i| View::of_regs(&t, chunk(&regs, elem_count(&t), i)?))
             }
         })
     }
@@ -236,9 +230,7 @@ pub fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
     let Some(k) = i.as_constant() else {
         return Err(Stop::Dynamic(i.clone()));
     };
-    let start = usize::try_from(k)
-        .unwrap_or(usize::MAX)
-        .saturating_mul(each);
+    let start = usize::try_from(k).unwrap_or(usize::MAX).saturating_mul(each);
     match regs.get(start..start.saturating_add(each)) {
         Some(r) => Ok(r),
         None => ill_formed("an index within its registers"),
@@ -252,9 +244,7 @@ pub fn advance(t: &Shape, slots: &[Slot], i: &Index) -> Vec<Slot> {
         .zip(slots)
         .map(|((e, m), s)| Slot {
             mem: s.mem,
-            index: s
-                .index
-                .add(&i.times(m.saturating_mul(i64::try_from(e.width).unwrap_or(1)))),
+            index: s.index.add(&i.times(m.saturating_mul(i64::try_from(e.width).unwrap_or(1)))),
         })
         .collect()
 }
@@ -312,11 +302,9 @@ fn lane(v: &View, k: &Index) -> Step<View> {
         match e {
             Expr::Load(m, t, i) => Ok(Expr::Load(*m, ElemTy::scalar(t.scalar), i.add(k))),
             Expr::Splat(e, _) => Ok((**e).clone()),
-            Expr::Guarded(g, a, b) => Ok(Expr::Guarded(
-                g.clone(),
-                Arc::new(of(a, k)?),
-                Arc::new(of(b, k)?),
-            )),
+            Expr::Guarded(g, a, b) => {
+                Ok(Expr::Guarded(g.clone(), Arc::new(of(a, k)?), Arc::new(of(b, k)?)))
+            }
             _ => Err(Stop::Dynamic(k.clone())),
         }
     }
@@ -391,26 +379,18 @@ impl Views {
             Ty::Pair(a, b) => Shape::Pair(Box::new(self.shape(a)?), Box::new(self.shape(b)?)),
             Ty::Array(n, t) => Shape::Array(self.size(n)?, Box::new(self.shape(t)?)),
             Ty::Meta(m) => {
-                return stop(
-                    Code::BadTerm,
-                    format!("the type variable `{m}` in a program"),
-                );
+                return stop(Code::BadTerm, format!("the type variable `{m}` in a program"));
             }
         })
     }
 
     /// A size as a literal.
-    pub fn size_lit(&self, s: &Size, t: crate::lang::types::ScalarType) -> Step<Expr> {
+    pub fn size_lit(&self, s: &Size, t: ScalarType) -> Step<Expr> {
         Ok(Expr::Lit(Lit::int(t, i128::from(self.size(s)?))))
     }
 
     /// A scalar component of a parameter.
-    pub fn scalar_input(
-        &self,
-        name: &Arc<str>,
-        component: usize,
-        t: crate::lang::types::ScalarType,
-    ) -> Step<Expr> {
+    pub fn scalar_input(&self, name: &Arc<str>, component: usize, t: ScalarType) -> Step<Expr> {
         match self.scalars.get(&(name.clone(), component)) {
             Some(i) => Ok(Expr::Arg(*i, t)),
             None => ill_formed("a known parameter"),
@@ -430,10 +410,7 @@ impl Views {
             Op::Fst => x.fst()?,
             Op::Snd => x.snd()?,
             Op::Fork => View::pair(self.apply(arg(0), x)?, self.apply(arg(1), x)?),
-            Op::Bimap => View::pair(
-                self.apply(arg(0), &x.fst()?)?,
-                self.apply(arg(1), &x.snd()?)?,
-            ),
+            Op::Bimap => View::pair(self.apply(arg(0), &x.fst()?)?, self.apply(arg(1), &x.snd()?)?),
             Op::Bang => View::Unit,
             Op::Input(name) => match self.inputs.get(name) {
                 Some(v) => v.clone(),
@@ -497,9 +474,7 @@ impl Views {
                 let (w, x) = (n(0)?, x.clone());
                 View::array(n(1)?, move |i| {
                     let start = i.times(w);
-                    let lanes = (0..w)
-                        .map(|l| x.at(&start.plus(l)))
-                        .collect::<Step<Vec<_>>>()?;
+                    let lanes = (0..w).map(|l| x.at(&start.plus(l))).collect::<Step<Vec<_>>>()?;
                     gather_lanes(&lanes)
                 })
             }
@@ -530,6 +505,16 @@ impl Views {
                 View::array(n(1)?, move |i| {
                     let last = x.at(&Index::from(len - 1))?;
                     guarded(&Guard::less(i, &len.into()), x.at(i)?, last)
+                })
+            }
+            Op::Mask => {
+                let (len, x) = (n(0)?, x.clone());
+                View::array(n(1)?, move |i| {
+                    let real = Guard::less(i, &len.into());
+                    let truth = |b| View::Elem(Expr::Lit(Lit::int(ScalarType::Bool, b)));
+                    let flag = guarded(&real, truth(1), truth(0))?;
+                    let last = x.at(&Index::from(len - 1))?;
+                    Ok(View::pair(flag, guarded(&real, x.at(i)?, last)?))
                 })
             }
             Op::Take => {
@@ -602,11 +587,7 @@ impl Views {
                 let k = n(0)?.rem_euclid(len.max(1));
                 View::array(len, move |i| {
                     let j = i.plus(k);
-                    guarded(
-                        &Guard::less(&j, &len.into()),
-                        x.at(&j)?,
-                        x.at(&j.plus(-len))?,
-                    )
+                    guarded(&Guard::less(&j, &len.into()), x.at(&j)?, x.at(&j.plus(-len))?)
                 })
             }
             Op::The => x.at(&Index::from(0))?,
@@ -621,7 +602,10 @@ impl Views {
             | Op::Vectorize
             | Op::ToMem(_)
             | Op::Scatter
-            | Op::Histogram => return ill_formed("a pattern that only rearranges"),
+            | Op::Histogram
+            | Op::Chunked
+            | Op::Packed
+            | Op::Meta(_) => return ill_formed("a pattern that only rearranges"),
         })
     }
 }

@@ -71,11 +71,7 @@ pub fn print(program: &Program) -> HostPlan {
         scalars: program
             .scalars
             .iter()
-            .map(|s| Scalar {
-                param: s.param.to_string(),
-                component: s.component,
-                ty: s.scalar,
-            })
+            .map(|s| Scalar { param: s.param.to_string(), component: s.component, ty: s.scalar })
             .collect(),
         launches,
     }
@@ -148,11 +144,8 @@ fn kernel(
     let mut body = String::new();
     p.block(&k.body, 1, &mut body);
     let mut head = String::new();
-    for (a, space) in k
-        .locals
-        .iter()
-        .map(|a| (a, "local "))
-        .chain(k.privates.iter().map(|a| (a, "")))
+    for (a, space) in
+        k.locals.iter().map(|a| (a, "local ")).chain(k.privates.iter().map(|a| (a, "")))
     {
         let c = c_type(stored(ElemTy::scalar(a.scalar)));
         // Vector accesses need the alignment of the widest vector.
@@ -189,11 +182,7 @@ fn kernel(
     }
     for s in p.scalars.borrow().iter() {
         let a = &program.scalars[*s];
-        params.push(format!(
-            "{} {}",
-            c_type(stored(ElemTy::scalar(a.scalar))),
-            a.name
-        ));
+        params.push(format!("{} {}", c_type(stored(ElemTy::scalar(a.scalar))), a.name));
         args.push(Arg::Scalar(*s));
     }
     let [x, y, z] = k.group;
@@ -202,12 +191,7 @@ fn kernel(
         k.name,
         params.join(", ")
     );
-    let launch = Launch {
-        kernel: k.name.clone(),
-        args,
-        global: k.global,
-        local: k.group,
-    };
+    let launch = Launch { kernel: k.name.clone(), args, global: k.global, local: k.group };
     (text, launch)
 }
 
@@ -244,10 +228,7 @@ fn is_wide(program: &Program, k: &Kernel) -> bool {
             });
         });
     }
-    wide || program
-        .buffers
-        .iter()
-        .any(|b| i64::try_from(b.array.len).unwrap_or(i64::MAX) > most)
+    wide || program.buffers.iter().any(|b| i64::try_from(b.array.len).unwrap_or(i64::MAX) > most)
 }
 
 impl Printer<'_> {
@@ -266,10 +247,7 @@ impl Printer<'_> {
 
     fn scalar(&self, k: usize) -> String {
         self.scalars.borrow_mut().insert(k);
-        self.program
-            .scalars
-            .get(k)
-            .map_or(String::new(), |s| s.name.to_string())
+        self.program.scalars.get(k).map_or(String::new(), |s| s.name.to_string())
     }
 
     fn block(&self, b: &Block, depth: usize, out: &mut String) {
@@ -300,11 +278,7 @@ impl Printer<'_> {
         let pad = "    ".repeat(depth);
         match s {
             Stmt::Decl(r, init) => {
-                let fixed = if self.changed.contains(&r.id) {
-                    ""
-                } else {
-                    "const "
-                };
+                let fixed = if self.changed.contains(&r.id) { "" } else { "const " };
                 let c = c_type(r.ty);
                 let _ = match init {
                     Some(e) => writeln!(out, "{pad}{fixed}{c} {} = {};", r.name, self.expr(e).0),
@@ -331,13 +305,7 @@ impl Printer<'_> {
                     ),
                 };
             }
-            Stmt::Loop {
-                kind,
-                var,
-                lo,
-                hi,
-                body,
-            } => match kind {
+            Stmt::Loop { kind, var, lo, hi, body } => match kind {
                 LoopKind::Seq => {
                     let (lo, hi, i, int) =
                         (self.index(lo).0, self.index(hi).0, &var.name, self.int());
@@ -351,10 +319,7 @@ impl Printer<'_> {
                         LoopKind::Wrg(_) => self.kernel.global[d] / self.kernel.group[d].max(1),
                         _ => self.kernel.global[d],
                     };
-                    let n = hi
-                        .as_constant()
-                        .and_then(|n| usize::try_from(n).ok())
-                        .unwrap_or(0);
+                    let n = hi.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                     if n < workers {
                         self.used.borrow_mut().insert(var.id);
                         let head = match n {

@@ -28,11 +28,7 @@ pub(super) struct Text(pub(super) String, Prec);
 
 impl Text {
     fn at(self, least: Prec) -> String {
-        if self.1 >= least {
-            self.0
-        } else {
-            format!("({})", self.0)
-        }
+        if self.1 >= least { self.0 } else { format!("({})", self.0) }
     }
 }
 
@@ -48,11 +44,7 @@ fn infix(op: &str, p: Prec, a: Text, b: Text) -> Text {
         Prec::Compare | Prec::Equal => Prec::Add,
         _ => Prec::Unary,
     };
-    let left = if matches!(p, Prec::Add | Prec::Mul) {
-        p
-    } else {
-        tighter
-    };
+    let left = if matches!(p, Prec::Add | Prec::Mul) { p } else { tighter };
     Text(format!("{} {op} {}", a.at(left), b.at(tighter)), p)
 }
 
@@ -85,10 +77,7 @@ impl Printer<'_> {
                 1 => (t.at(Prec::Mul), Prec::Mul),
                 k => {
                     let k = i64::try_from(k).unwrap_or(i64::MAX);
-                    (
-                        format!("{} * {}", self.number(k), t.at(Prec::Unary)),
-                        Prec::Mul,
-                    )
+                    (format!("{} * {}", self.number(k), t.at(Prec::Unary)), Prec::Mul)
                 }
             };
             last = if c == 1 { self.atom(a).1 } else { p };
@@ -107,11 +96,7 @@ impl Printer<'_> {
     }
 
     fn number(&self, n: i64) -> String {
-        if self.wide {
-            format!("{n}L")
-        } else {
-            n.to_string()
-        }
+        if self.wide { format!("{n}L") } else { n.to_string() }
     }
 
     fn atom(&self, a: &Atom) -> Text {
@@ -126,10 +111,7 @@ impl Printer<'_> {
             Atom::Max(x, y) => primary(format!("max({}, {})", self.index(x).0, self.index(y).0)),
             Atom::Data(e) => {
                 let t = if self.wide { "long" } else { "int" };
-                Text(
-                    format!("({t}){}", self.expr(e).at(Prec::Unary)),
-                    Prec::Unary,
-                )
+                Text(format!("({t}){}", self.expr(e).at(Prec::Unary)), Prec::Unary)
             }
         }
     }
@@ -157,21 +139,13 @@ impl Printer<'_> {
                     self.index(&Index::from(-c)),
                 );
             }
-            infix(
-                "<",
-                Prec::Compare,
-                self.index(&small),
-                self.index(&great.plus(1)),
-            )
+            infix("<", Prec::Compare, self.index(&small), self.index(&great.plus(1)))
         };
         match g.0.as_slice() {
             [] => primary("true".to_owned()),
             [x] => one(x),
             xs => Text(
-                xs.iter()
-                    .map(|x| one(x).at(Prec::Equal))
-                    .collect::<Vec<_>>()
-                    .join(" && "),
+                xs.iter().map(|x| one(x).at(Prec::Equal)).collect::<Vec<_>>().join(" && "),
                 Prec::And,
             ),
         }
@@ -195,20 +169,12 @@ impl Printer<'_> {
             Mem::Private(_) => "private ",
         };
         let c = c_type(stored(t));
-        Some(format!(
-            "(({space}{c}*){name})[{}]",
-            self.index(&i.div(w)).0
-        ))
+        Some(format!("(({space}{c}*){name})[{}]", self.index(&i.div(w)).0))
     }
 
     fn load(&self, m: Mem, t: ElemTy, i: &Index) -> Text {
         let raw = self.place(m, t, i, true).unwrap_or_else(|| {
-            format!(
-                "vload{}(0, {} + {})",
-                t.width,
-                self.memory(m),
-                self.index(i).at(Prec::Mul)
-            )
+            format!("vload{}(0, {} + {})", t.width, self.memory(m), self.index(i).at(Prec::Mul))
         });
         match (t.scalar, t.width) {
             (ScalarType::Bool, 1) => Text(format!("{raw} != 0"), Prec::Equal),
@@ -239,11 +205,7 @@ impl Printer<'_> {
             }
             Expr::Reg(r) => primary(r.name.to_string()),
             Expr::Index(i, t) => {
-                let plain = if self.wide {
-                    ScalarType::I64
-                } else {
-                    ScalarType::I32
-                };
+                let plain = if self.wide { ScalarType::I64 } else { ScalarType::I32 };
                 let text = self.index(i);
                 if *t == plain {
                     text
@@ -257,10 +219,7 @@ impl Printer<'_> {
             Expr::If(c, a, b) => self.ternary(self.expr(c), a, b),
             Expr::Guarded(g, a, b) => self.ternary(self.guard(g), a, b),
             Expr::Splat(e, w) => {
-                let t = ElemTy {
-                    width: *w,
-                    ..e.ty()
-                };
+                let t = ElemTy { width: *w, ..e.ty() };
                 let x = self.lane_value(e);
                 primary(format!("(({})({x}))", c_type(t)))
             }
@@ -324,8 +283,7 @@ impl Printer<'_> {
                 } else {
                     let lanes: Vec<String> = (0..t.width)
                         .map(|k| {
-                            self.call(&name, &es.iter().map(|e| e.lane(k)).collect::<Vec<_>>())
-                                .0
+                            self.call(&name, &es.iter().map(|e| e.lane(k)).collect::<Vec<_>>()).0
                         })
                         .collect();
                     primary(format!("(({})({}))", c_type(t), lanes.join(", ")))
@@ -337,14 +295,12 @@ impl Printer<'_> {
             ScalarOp::Le => comparison(from, infix("<=", Prec::Compare, x(0), x(1))),
             ScalarOp::Gt => comparison(from, infix(">", Prec::Compare, x(0), x(1))),
             ScalarOp::Ge => comparison(from, infix(">=", Prec::Compare, x(0), x(1))),
-            ScalarOp::And if t.width == 1 => Text(
-                format!("{} && {}", x(0).at(Prec::Equal), x(1).at(Prec::Equal)),
-                Prec::And,
-            ),
-            ScalarOp::Or if t.width == 1 => Text(
-                format!("{} || {}", x(0).at(Prec::Equal), x(1).at(Prec::Equal)),
-                Prec::Or,
-            ),
+            ScalarOp::And if t.width == 1 => {
+                Text(format!("{} && {}", x(0).at(Prec::Equal), x(1).at(Prec::Equal)), Prec::And)
+            }
+            ScalarOp::Or if t.width == 1 => {
+                Text(format!("{} || {}", x(0).at(Prec::Equal), x(1).at(Prec::Equal)), Prec::Or)
+            }
             ScalarOp::Not if t.width == 1 => {
                 Text(format!("!{}", x(0).at(Prec::Unary)), Prec::Unary)
             }
@@ -397,11 +353,7 @@ impl Printer<'_> {
                 } else {
                     infix("-", Prec::Add, below, above)
                 };
-                if t.width == 1 {
-                    narrowed(t, difference)
-                } else {
-                    reinterpret(t, difference)
-                }
+                if t.width == 1 { narrowed(t, difference) } else { reinterpret(t, difference) }
             }
             ScalarOp::Clamp if float => {
                 let args = [x(0).0, x(1).0, x(2).0];
@@ -433,30 +385,20 @@ impl Printer<'_> {
         if t.scalar.is_float() {
             return infix(op, p, a, b);
         }
-        let unsigned = ElemTy {
-            scalar: unsigned(t.scalar),
-            ..t
-        };
+        let unsigned = ElemTy { scalar: unsigned(t.scalar), ..t };
         if t.width > 1 {
             if t.scalar == unsigned.scalar {
                 return infix(op, p, a, b);
             }
             let u = c_type(unsigned);
-            let (a, b) = (
-                primary(format!("as_{u}({})", a.0)),
-                primary(format!("as_{u}({})", b.0)),
-            );
+            let (a, b) = (primary(format!("as_{u}({})", a.0)), primary(format!("as_{u}({})", b.0)));
             return primary(format!("as_{}({})", c_type(t), infix(op, p, a, b).0));
         }
         match t.scalar {
             ScalarType::U32 | ScalarType::U64 => infix(op, p, a, b),
             _ => {
                 // Narrow types are promoted to `int`, where a product of `ushort`s may overflow.
-                let wide = if t.scalar == ScalarType::I64 {
-                    "ulong"
-                } else {
-                    "uint"
-                };
+                let wide = if t.scalar == ScalarType::I64 { "ulong" } else { "uint" };
                 let up = |x: Text| Text(format!("({wide}){}", x.at(Prec::Unary)), Prec::Unary);
                 let s = infix(op, p, up(a), up(b)).0;
                 Text(format!("({})({s})", c_type(t)), Prec::Unary)
@@ -468,10 +410,7 @@ impl Printer<'_> {
 /// The type as stored: truth values are bytes.
 pub(super) fn stored(t: ElemTy) -> ElemTy {
     match t.scalar {
-        ScalarType::Bool => ElemTy {
-            scalar: ScalarType::U8,
-            ..t
-        },
+        ScalarType::Bool => ElemTy { scalar: ScalarType::U8, ..t },
         _ => t,
     }
 }
@@ -529,15 +468,10 @@ fn cast(from: ElemTy, to: ElemTy, x: Text) -> Text {
             primary(format!("convert_{}({bits})", c_type(to)))
         }
         // Out of range: the nearest value, as the reference has it.
-        (a, b) if a.is_float() && b.is_integer() => primary(format!(
-            "convert_{}{w}_sat({})",
-            c_type(ElemTy::scalar(b)),
-            x.0
-        )),
+        (a, b) if a.is_float() && b.is_integer() => {
+            primary(format!("convert_{}{w}_sat({})", c_type(ElemTy::scalar(b)), x.0))
+        }
         _ if to.width > 1 => primary(format!("convert_{}({})", c_type(to), x.0)),
-        _ => Text(
-            format!("({}){}", c_type(to), x.at(Prec::Unary)),
-            Prec::Unary,
-        ),
+        _ => Text(format!("({}){}", c_type(to), x.at(Prec::Unary)), Prec::Unary),
     }
 }

@@ -39,9 +39,7 @@ fn term(op: Op, sizes: &[u64], tys: &[Ty], args: &[Term]) -> Term {
 /// Composition, outermost first.
 fn seq(terms: &[Term]) -> Term {
     let (last, rest) = terms.split_last().unwrap();
-    rest.iter()
-        .rev()
-        .fold(last.clone(), |g, f| f.after(&g).unwrap())
+    rest.iter().rev().fold(last.clone(), |g, f| f.after(&g).unwrap())
 }
 
 fn input(name: &str, t: &Ty) -> Term {
@@ -53,11 +51,7 @@ fn map(kind: MapKind, n: u64, f: &Term) -> Term {
 }
 
 fn leaf(dom: &Ty, cod: &Ty, body: SExpr) -> Term {
-    Term::scalar(ScalarFn {
-        dom: dom.clone(),
-        cod: cod.clone(),
-        body,
-    })
+    Term::scalar(ScalarFn { dom: dom.clone(), cod: cod.clone(), body })
 }
 
 fn op2(op: ScalarOp) -> Term {
@@ -84,12 +78,7 @@ fn vectorize(w: u64, f: &Term) -> Term {
 }
 
 fn reduce_seq(n: u64, op: &Term, z: &Term) -> Term {
-    term(
-        Op::Reduce(ReduceKind::Seq),
-        &[n],
-        &[],
-        &[op.clone(), z.clone()],
-    )
+    term(Op::Reduce(ReduceKind::Seq), &[n], &[], &[op.clone(), z.clone()])
 }
 
 fn to(space: Space, f: &Term) -> Term {
@@ -100,9 +89,7 @@ fn random(n: u64) -> Vec<f64> {
     let mut s = 12345u64;
     (0..n)
         .map(|_| {
-            s = s
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             f64::from((((s >> 40) as f32) / 16_777_216.0) - 0.5)
         })
         .collect()
@@ -131,10 +118,7 @@ fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
         eprintln!("{}\n{:?}", plan.source, plan.launches);
     }
     let env = SizeEnv::new();
-    let named = inputs
-        .iter()
-        .map(|(n, v)| (Arc::from(*n), v.clone()))
-        .collect();
+    let named = inputs.iter().map(|(n, v)| (Arc::from(*n), v.clone())).collect();
     let expected = eval::apply(t, &env, &named, &Value::unit()).unwrap();
     let mut given = Inputs::default();
     for (name, v) in inputs {
@@ -157,11 +141,7 @@ fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
 
 /// `map (\x -> 3 * x)` over vectors of `w`, `n` a multiple of it.
 fn scal(n: u64, w: u64) -> Term {
-    let body = SExpr::Op(
-        ScalarOp::Mul,
-        F32,
-        vec![SExpr::Input("a".into(), 0, F32), SExpr::Arg],
-    );
+    let body = SExpr::Op(ScalarOp::Mul, F32, vec![SExpr::Input("a".into(), 0, F32), SExpr::Arg]);
     let f = vectorize(w, &leaf(&f32s(), &f32s(), body));
     seq(&[
         term(Op::AsScalar, &[w, n / w], &[f32s()], &[]),
@@ -220,14 +200,7 @@ fn asum_gpu(groups: u64, items: u64, m: u64) -> Term {
     let plus = op2(ScalarOp::Add);
     let group = seq(&[
         reduce_seq(items, &plus, &lit(0.0)),
-        to(
-            Space::Local,
-            &map(
-                MapKind::Lcl(0),
-                items,
-                &reduce_seq(m, &add_abs(), &lit(0.0)),
-            ),
-        ),
+        to(Space::Local, &map(MapKind::Lcl(0), items, &reduce_seq(m, &add_abs(), &lit(0.0)))),
         term(Op::Transpose, &[m, items], &[f32s()], &[]),
         term(Op::Split, &[items, m], &[f32s()], &[]),
     ]);
@@ -252,11 +225,7 @@ fn up(n: u64, k: u64) -> u64 {
 /// `take n . asScalar . mapGlb (a *) . asVector w . padLast`
 fn scal_padded(n: u64, w: u64) -> Term {
     let r = up(n, w);
-    let body = SExpr::Op(
-        ScalarOp::Mul,
-        F32,
-        vec![SExpr::Input("a".into(), 0, F32), SExpr::Arg],
-    );
+    let body = SExpr::Op(ScalarOp::Mul, F32, vec![SExpr::Input("a".into(), 0, F32), SExpr::Arg]);
     let f = vectorize(w, &leaf(&f32s(), &f32s(), body));
     seq(&[
         term(Op::Take, &[n, r], &[f32s()], &[]),
@@ -292,14 +261,7 @@ fn sizes_that_do_not_divide() {
 #[test]
 fn guards_leave_the_inner_loop() {
     let p = plan(&asum_padded(1_000_003, 8, 4, 16));
-    let main = p
-        .source
-        .split("for (")
-        .nth(1)
-        .unwrap()
-        .split('}')
-        .next()
-        .unwrap();
+    let main = p.source.split("for (").nth(1).unwrap().split('}').next().unwrap();
     assert!(!main.contains('?') && !main.contains("if"), "{}", p.source);
 }
 
@@ -309,10 +271,7 @@ fn pairs(a: &Ty, b: &Ty) -> Ty {
 
 /// `acc + x * y` on `(acc, (x, y))`.
 fn multiply_add() -> Term {
-    let (x, y) = (
-        SExpr::Arg.proj(true).proj(false),
-        SExpr::Arg.proj(true).proj(true),
-    );
+    let (x, y) = (SExpr::Arg.proj(true).proj(false), SExpr::Arg.proj(true).proj(true));
     let product = SExpr::Op(ScalarOp::Mul, F32, vec![x, y]);
     let sum = SExpr::Op(ScalarOp::Add, F32, vec![SExpr::Arg.proj(false), product]);
     leaf(&pairs(&f32s(), &pairs(&f32s(), &f32s())), &f32s(), sum)
@@ -328,21 +287,13 @@ fn gemv(n: u64, m: u64) -> Term {
     seq(&[
         map(MapKind::Glb(0), n, &f),
         term(Op::Distr, &[n], &[row.clone(), row.clone()], &[]),
-        term(
-            Op::Fork,
-            &[],
-            &[],
-            &[input("A", &arr(n, &row)), input("x", &row)],
-        ),
+        term(Op::Fork, &[], &[], &[input("A", &arr(n, &row)), input("x", &row)]),
     ])
 }
 
 #[test]
 fn gemv_runs() {
-    check(
-        &gemv(33, 65),
-        &[("A", floats(&[33, 65])), ("x", floats(&[65]))],
-    );
+    check(&gemv(33, 65), &[("A", floats(&[33, 65])), ("x", floats(&[65]))]);
 }
 
 #[test]
@@ -354,10 +305,7 @@ fn transposes() {
     // Through the destination.
     let abs = op1(ScalarOp::Abs);
     let rows = map(MapKind::Glb(1), 12, &map(MapKind::Glb(0), 20, &abs));
-    let p = check(
-        &seq(&[t(12, 20), rows, x.clone()]),
-        &[("x", floats(&[12, 20]))],
-    );
+    let p = check(&seq(&[t(12, 20), rows, x.clone()]), &[("x", floats(&[12, 20]))]);
     assert_eq!(p.launches.len(), 1);
     // Tiled through local memory: rows are read and written along dimension 0.
     let id = Term::id(&f32s());
@@ -365,23 +313,12 @@ fn transposes() {
     let tile = seq(&[copy(5, 4), t(4, 5), to(Space::Local, &copy(4, 5))]);
     let row = arr(20, &f32s());
     let tiles = seq(&[
-        map(
-            MapKind::Plain,
-            3,
-            &term(Op::Transpose, &[4, 4], &[arr(5, &f32s())], &[]),
-        ),
-        map(
-            MapKind::Plain,
-            3,
-            &map(MapKind::Plain, 4, &term(Op::Split, &[5, 4], &[f32s()], &[])),
-        ),
+        map(MapKind::Plain, 3, &term(Op::Transpose, &[4, 4], &[arr(5, &f32s())], &[])),
+        map(MapKind::Plain, 3, &map(MapKind::Plain, 4, &term(Op::Split, &[5, 4], &[f32s()], &[]))),
         term(Op::Split, &[4, 3], &[row], &[]),
         x,
     ]);
-    let f = seq(&[
-        map(MapKind::Wrg(1), 3, &map(MapKind::Wrg(0), 4, &tile)),
-        tiles,
-    ]);
+    let f = seq(&[map(MapKind::Wrg(1), 3, &map(MapKind::Wrg(0), 4, &tile)), tiles]);
     let p = check(&f, &[("x", floats(&[12, 20]))]);
     assert_eq!(p.source.matches("barrier(").count(), 1, "{}", p.source);
 }
@@ -391,12 +328,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
     let s = f32s();
     let (row, tk) = (arr(t, &s), arr(kt, &s));
     let id = Term::id(&s);
-    let stage = |a, b| {
-        to(
-            Space::Local,
-            &map(MapKind::Lcl(1), a, &map(MapKind::Lcl(0), b, &id)),
-        )
-    };
+    let stage = |a, b| to(Space::Local, &map(MapKind::Lcl(1), a, &map(MapKind::Lcl(0), b, &id)));
     let dot = multiply_add();
     // (acc, (arow, bcol)) -> acc + sum
     let inner = seq(&[
@@ -476,11 +408,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
         map(
             MapKind::Plain,
             n / t,
-            &map(
-                MapKind::Plain,
-                t,
-                &term(Op::Split, &[kt, k / kt], std::slice::from_ref(&s), &[]),
-            ),
+            &map(MapKind::Plain, t, &term(Op::Split, &[kt, k / kt], std::slice::from_ref(&s), &[])),
         ),
         term(Op::Split, &[t, n / t], &[arr(k, &s)], &[]),
         input("A", &arr(n, &arr(k, &s))),
@@ -493,11 +421,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
             &term(Op::Split, &[kt, k / kt], std::slice::from_ref(&row), &[]),
         ),
         term(Op::Transpose, &[k, m / t], std::slice::from_ref(&row), &[]),
-        map(
-            MapKind::Plain,
-            k,
-            &term(Op::Split, &[t, m / t], std::slice::from_ref(&s), &[]),
-        ),
+        map(MapKind::Plain, k, &term(Op::Split, &[t, m / t], std::slice::from_ref(&s), &[])),
         input("B", &arr(k, &arr(m, &s))),
     ]);
     seq(&[
@@ -506,11 +430,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
             MapKind::Plain,
             n / t,
             &seq(&[
-                map(
-                    MapKind::Plain,
-                    t,
-                    &term(Op::Join, &[t, m / t], std::slice::from_ref(&s), &[]),
-                ),
+                map(MapKind::Plain, t, &term(Op::Join, &[t, m / t], std::slice::from_ref(&s), &[])),
                 term(Op::Transpose, &[m / t, t], std::slice::from_ref(&row), &[]),
             ]),
         ),
@@ -522,10 +442,7 @@ fn tiled(n: u64, m: u64, k: u64, t: u64, kt: u64) -> Term {
 
 #[test]
 fn tiled_matrix_product() {
-    let p = check(
-        &tiled(32, 16, 24, 8, 4),
-        &[("A", floats(&[32, 24])), ("B", floats(&[24, 16]))],
-    );
+    let p = check(&tiled(32, 16, 24, 8, 4), &[("A", floats(&[32, 24])), ("B", floats(&[24, 16]))]);
     assert_eq!(p.source.matches("barrier(").count(), 2, "{}", p.source);
     assert_eq!(p.launches[0].local, [8, 8, 1]);
 }
@@ -533,28 +450,14 @@ fn tiled_matrix_product() {
 #[test]
 fn stencils_and_pads() {
     let n = 50;
-    for mode in [
-        PadMode::Clamp,
-        PadMode::Wrap,
-        PadMode::Mirror,
-        PadMode::Constant,
-    ] {
-        let args: &[Term] = if mode == PadMode::Constant {
-            &[lit(7.0)]
-        } else {
-            &[]
-        };
+    for mode in [PadMode::Clamp, PadMode::Wrap, PadMode::Mirror, PadMode::Constant] {
+        let args: &[Term] = if mode == PadMode::Constant { &[lit(7.0)] } else { &[] };
         let tys: &[Ty] = &[f32s()];
         let f = seq(&[
             map(
                 MapKind::Glb(0),
                 n,
-                &term(
-                    Op::Reduce(ReduceKind::Unroll),
-                    &[3],
-                    &[],
-                    &[op2(ScalarOp::Add), lit(0.0)],
-                ),
+                &term(Op::Reduce(ReduceKind::Unroll), &[3], &[], &[op2(ScalarOp::Add), lit(0.0)]),
             ),
             term(Op::Slide, &[3, 1, n + 2, n], tys, &[]),
             term(Op::Pad(mode), &[1, n, n + 2], tys, args),
@@ -616,18 +519,12 @@ fn slit(x: f64) -> SExpr {
 fn check_leaves(dom: ScalarType, leaves: &[(ScalarType, SExpr)], x: &Value, n: u64) {
     let d = Ty::Scalar(dom);
     let ((t, e), rest) = leaves.split_last().unwrap();
-    let (cod, body) = rest
-        .iter()
-        .rev()
-        .fold((Ty::Scalar(*t), e.clone()), |(cod, body), (t, e)| {
-            (pairs(&Ty::Scalar(*t), &cod), SExpr::pair(e.clone(), body))
-        });
+    let (cod, body) = rest.iter().rev().fold((Ty::Scalar(*t), e.clone()), |(cod, body), (t, e)| {
+        (pairs(&Ty::Scalar(*t), &cod), SExpr::pair(e.clone(), body))
+    });
     let f = leaf(&d, &cod, body.clone());
     let xs = input("x", &arr(n, &d));
-    check(
-        &seq(&[map(MapKind::Glb(0), n, &f), xs.clone()]),
-        &[("x", x.clone())],
-    );
+    check(&seq(&[map(MapKind::Glb(0), n, &f), xs.clone()]), &[("x", x.clone())]);
     if !body.has_loop() {
         let t = seq(&[
             term(Op::AsScalar, &[4, n / 4], &[cod], &[]),
@@ -644,25 +541,13 @@ fn float_leaves() {
     let x = || SExpr::Arg;
     let b = ScalarType::Bool;
     let positive = sop(ScalarOp::Gt, b, &[x(), slit(0.1)]);
-    let both = sop(
-        ScalarOp::And,
-        b,
-        &[positive.clone(), sop(ScalarOp::Lt, b, &[x(), slit(0.3)])],
-    );
+    let both = sop(ScalarOp::And, b, &[positive.clone(), sop(ScalarOp::Lt, b, &[x(), slit(0.3)])]);
     let root = sop(ScalarOp::Sqrt, F32, &[sop(ScalarOp::Abs, F32, &[x()])]);
     let dear = sop(ScalarOp::Exp, F32, &[sop(ScalarOp::Neg, F32, &[x()])]);
     let f32t = Ty::Scalar(F32);
     let bodies = [
-        SExpr::If(
-            Arc::new(positive.clone()),
-            Arc::new(x()),
-            Arc::new(slit(-1.0)),
-        ),
-        SExpr::If(
-            Arc::new(both.clone()),
-            Arc::new(dear.clone()),
-            Arc::new(root.clone()),
-        ),
+        SExpr::If(Arc::new(positive.clone()), Arc::new(x()), Arc::new(slit(-1.0))),
+        SExpr::If(Arc::new(both.clone()), Arc::new(dear.clone()), Arc::new(root.clone())),
         sop(ScalarOp::Select, F32, &[both, dear.clone(), root.clone()]),
         SExpr::Let(
             Arc::new(root),
@@ -674,16 +559,8 @@ fn float_leaves() {
         ),
         sop(ScalarOp::Clamp, F32, &[dear, slit(0.8), slit(1.2)]),
         sop(ScalarOp::Sign, F32, &[x()]),
-        sop(
-            ScalarOp::Sub,
-            F32,
-            &[x(), sop(ScalarOp::Sub, F32, &[slit(1.0), x()])],
-        ),
-        sop(
-            ScalarOp::Max,
-            F32,
-            &[x(), SExpr::Lit(Lit::float(F32, f64::NEG_INFINITY))],
-        ),
+        sop(ScalarOp::Sub, F32, &[x(), sop(ScalarOp::Sub, F32, &[slit(1.0), x()])]),
+        sop(ScalarOp::Max, F32, &[x(), SExpr::Lit(Lit::float(F32, f64::NEG_INFINITY))]),
         // for i < 5 do acc * 0.5 + x
         SExpr::For(
             Arc::new(slit(1.0)),
@@ -691,24 +568,13 @@ fn float_leaves() {
             Arc::new(sop(
                 ScalarOp::Add,
                 F32,
-                &[
-                    sop(
-                        ScalarOp::Mul,
-                        F32,
-                        &[SExpr::Var(1, f32t.clone()), slit(0.5)],
-                    ),
-                    x(),
-                ],
+                &[sop(ScalarOp::Mul, F32, &[SExpr::Var(1, f32t.clone()), slit(0.5)]), x()],
             )),
         ),
         // while acc < 10 do acc * 2
         SExpr::While(
             Arc::new(sop(ScalarOp::Add, F32, &[x(), slit(1.0)])),
-            Arc::new(sop(
-                ScalarOp::Lt,
-                b,
-                &[SExpr::Var(0, f32t.clone()), slit(10.0)],
-            )),
+            Arc::new(sop(ScalarOp::Lt, b, &[SExpr::Var(0, f32t.clone()), slit(10.0)])),
             Arc::new(sop(ScalarOp::Mul, F32, &[SExpr::Var(0, f32t), slit(2.0)])),
         ),
     ];
@@ -718,13 +584,7 @@ fn float_leaves() {
     leaves.retain(|(_, e)| !e.has_loop());
     check_leaves(F32, &leaves, &floats(&[64]), 64);
     let scaled = sop(ScalarOp::Mul, F32, &[x(), slit(1e9)]);
-    let kinds = [
-        I32,
-        ScalarType::I8,
-        ScalarType::U64,
-        ScalarType::I64,
-        ScalarType::F64,
-    ];
+    let kinds = [I32, ScalarType::I8, ScalarType::U64, ScalarType::I64, ScalarType::F64];
     let cast = |t| (t, sop(ScalarOp::Cast(t), t, std::slice::from_ref(&scaled)));
     check_leaves(F32, &kinds.map(cast), &floats(&[64]), 64);
 }
@@ -737,11 +597,7 @@ fn integer_leaves() {
         let v = Value::ints(t, &[64], &values);
         let k = |n| SExpr::Lit(Lit::int(t, n));
         let bodies = [
-            sop(
-                ScalarOp::Mul,
-                t,
-                &[x(), sop(ScalarOp::Mul, t, &[x(), k(113)])],
-            ),
+            sop(ScalarOp::Mul, t, &[x(), sop(ScalarOp::Mul, t, &[x(), k(113)])]),
             sop(ScalarOp::Sub, t, &[k(3), x()]),
             sop(ScalarOp::Div, t, &[x(), k(7)]),
             sop(ScalarOp::Rem, t, &[x(), k(7)]),
@@ -769,17 +625,10 @@ fn gathers_and_iotas() {
     let body = sop(
         ScalarOp::Add,
         F32,
-        &[
-            SExpr::Arg.proj(false),
-            sop(ScalarOp::Cast(F32), F32, &[SExpr::Arg.proj(true)]),
-        ],
+        &[SExpr::Arg.proj(false), sop(ScalarOp::Cast(F32), F32, &[SExpr::Arg.proj(true)])],
     );
     let f = seq(&[
-        map(
-            MapKind::Glb(0),
-            n,
-            &leaf(&pairs(&f32s(), &ints), &f32s(), body),
-        ),
+        map(MapKind::Glb(0), n, &leaf(&pairs(&f32s(), &ints), &f32s(), body)),
         term(Op::Zip, &[n], &[f32s(), ints.clone()], &[]),
         term(
             Op::Fork,
@@ -808,11 +657,7 @@ fn pairs_reduce_in_registers() {
     // (sum, max) of an array of pairs, and the accumulator read by both components.
     let p = pairs(&f32s(), &f32s());
     let (a, x) = (SExpr::Arg.proj(false), SExpr::Arg.proj(true));
-    let first = sop(
-        ScalarOp::Add,
-        F32,
-        &[a.clone().proj(false), x.clone().proj(true)],
-    );
+    let first = sop(ScalarOp::Add, F32, &[a.clone().proj(false), x.clone().proj(true)]);
     let second = sop(ScalarOp::Max, F32, &[a.proj(false), x.proj(false)]);
     let op = leaf(&pairs(&p, &p), &p, SExpr::pair(first, second));
     let zero = term(Op::Fork, &[], &[], &[lit(0.0), lit(-1.0)]);
@@ -835,11 +680,7 @@ fn groups_smaller_and_larger_than_their_loops() {
             MapKind::Wrg(0),
             2,
             &seq(&[
-                map(
-                    MapKind::Lcl(0),
-                    n / 100,
-                    &reduce_seq(100, &op2(ScalarOp::Add), &lit(0.0)),
-                ),
+                map(MapKind::Lcl(0), n / 100, &reduce_seq(100, &op2(ScalarOp::Add), &lit(0.0))),
                 term(Op::Split, &[100, n / 100], &[f32s()], &[]),
                 term(Op::Reverse, &[n], &[f32s()], &[]),
                 to(Space::Local, &map(MapKind::Lcl(0), n, &abs)),
@@ -848,23 +689,15 @@ fn groups_smaller_and_larger_than_their_loops() {
         input("x", &arr(2, &arr(n, &f32s()))),
     ]);
     let p = check(&f, &[("x", floats(&[2, n]))]);
-    assert_eq!(
-        p.launches[0].local,
-        [1000, 1, 1].map(|k| if k == 1000 { 1024 } else { k })
-    );
+    assert_eq!(p.launches[0].local, [1000, 1, 1].map(|k| if k == 1000 { 1024 } else { k }));
 }
 
 #[test]
 fn temporaries_are_reused() {
     let n = 64;
     let stage = map(MapKind::Glb(0), n, &op1(ScalarOp::Abs));
-    let f = seq(&[
-        stage.clone(),
-        stage.clone(),
-        stage.clone(),
-        stage,
-        input("x", &arr(n, &f32s())),
-    ]);
+    let f =
+        seq(&[stage.clone(), stage.clone(), stage.clone(), stage, input("x", &arr(n, &f32s()))]);
     let p = check(&f, &[("x", floats(&[n]))]);
     assert_eq!((p.launches.len(), p.buffers.len()), (4, 4));
 }

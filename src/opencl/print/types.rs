@@ -6,11 +6,7 @@ use crate::lang::types::ScalarType;
 
 /// The number after a vector type's name.
 pub(super) fn vector_suffix(width: usize) -> String {
-    if width == 1 {
-        String::new()
-    } else {
-        width.to_string()
-    }
+    if width == 1 { String::new() } else { width.to_string() }
 }
 
 /// The type of a register. Truth values are `bool`, and masks of `int` in vectors.
@@ -44,10 +40,7 @@ pub(super) fn literal(l: Lit) -> String {
         // Shortest text that reads back as the same value of the type.
         let digits = match l.ty {
             ScalarType::F64 => format!("{x:?}"),
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "the value is an f32 or f16"
-            )]
+            #[expect(clippy::cast_possible_truncation, reason = "the value is an f32 or f16")]
             _ => format!("{:?}", x as f32),
         };
         return match (x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
