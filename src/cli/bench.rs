@@ -72,7 +72,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
 fn report(b: &Bench, out: &mut Out) -> Done {
     out.line(&format!("{} {} on {}", b.entry, sizes(&b.sizes), b.device.label()))?;
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_header(["kernel", "median", "spread", "GB/s", "of copy", "of read", "patsat is"]);
     let limit = |row: &Option<BenchRow>| row.as_ref().and_then(|r| r.gb_per_s);
     let (copy, read) = (limit(&b.copy), limit(&b.read));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 pub fn main(out: &mut Out) -> Done {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_header(["", "device", "platform", "kind", "units", "memory", "driver", "cost model"]);
     for d in runtime::devices()? {
         let choice = CostModel::choose(&d)?;

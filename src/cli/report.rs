@@ -157,7 +157,7 @@ fn candidates(o: &Optimized, out: &mut Out) -> Done {
 
 fn ranking(ranking: &[Best], top: usize) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_header(["", "measured", "spread", "predicted", "where", "skeleton"]);
     for (i, b) in ranking.iter().take(top).enumerate() {
         let time = |f: fn(&crate::tune::statistics::Summary) -> f64| {

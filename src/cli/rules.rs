@@ -38,7 +38,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         Verb::List { set } => {
             let set = rule_set(&set.rules, Float::Relaxed)?;
             let mut table = Table::new();
-            table.load_preset(presets::NOTHING);
+            table.load_style(presets::NOTHING);
             table.set_header(["rule", "theme", "law", "says"]);
             for r in set.iter() {
                 out.event("rule", json(r))?;

@@ -56,7 +56,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         Verb::List { at } => {
             let store = open_store(at.store.as_ref())?;
             let mut table = Table::new();
-            table.load_preset(presets::NOTHING);
+            table.load_style(presets::NOTHING);
             table.set_header(["entry", "sizes", "device", "float", "candidates", "timed", "best"]);
             let entries = store.list()?;
             for e in &entries {
