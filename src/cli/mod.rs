@@ -10,6 +10,7 @@ mod completions;
 mod devices;
 mod eval;
 mod fmt;
+mod generate;
 mod interrupt;
 mod optimize;
 mod out;
@@ -72,6 +73,8 @@ enum Verb {
     Run(run::Args),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
     Bench(bench::Args),
+    /// Make up an array, seeded, and write it to a file.
+    Gen(generate::Args),
     /// List the OpenCL devices.
     Devices,
     /// The rewrite rules.
@@ -141,6 +144,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Optimize(args) => optimize::main(&args, out),
         Verb::Run(args) => run::main(&args, out),
         Verb::Bench(args) => bench::main(&args, out),
+        Verb::Gen(args) => generate::main(&args, out),
         Verb::Devices => devices::main(out),
         Verb::Rules(verb) => rules::main(&verb, out),
         Verb::Store(verb) => store::main(&verb, out),

@@ -181,6 +181,14 @@ pub fn format(source: &Arc<Source>) -> Result<String> {
     lang::format(source)
 }
 
+/// Checks that an array of so many bytes fits in this machine's memory, before it is made.
+///
+/// # Errors
+/// [`Code::SizeRange`] when it does not.
+pub fn check_memory(bytes: u64) -> Result<()> {
+    memory::check(bytes, "the arrays")
+}
+
 /// What the interpreter gave.
 #[derive(Clone, Debug)]
 pub struct Evaluated {

@@ -68,6 +68,13 @@ impl Variant {
     }
 }
 
+/// Why there is no kernel, without the names and indices that differ from candidate to candidate.
+fn reason(d: &Diagnostic) -> String {
+    let parts = d.message.split('`').enumerate();
+    let text: String = parts.map(|(i, part)| if i % 2 == 0 { part } else { "..." }).collect();
+    format!("{}: {text}", d.code)
+}
+
 /// The symbols of an environment that a search chooses.
 pub fn tunables(env: &SizeEnv) -> BTreeMap<String, u64> {
     env.iter()
@@ -89,7 +96,7 @@ pub struct Pool<'a> {
     seen: HashSet<usize>,
     /// Hashes of the plans there are.
     plans: HashSet<String>,
-    /// Different plans with the same hash of the source alone have different launches; they stay.
+    /// Candidates whose plan another had already.
     duplicates: usize,
     rejected: BTreeMap<String, usize>,
 }
@@ -147,7 +154,7 @@ impl<'a> Pool<'a> {
             match Variant::new(&c.term, &c.env, &c.skeleton, self.options, self.model) {
                 Ok(v) if self.plans.insert(v.hash.clone()) => drawn.push(v),
                 Ok(_) => self.duplicates += 1,
-                Err(d) => *self.rejected.entry(d.to_string()).or_default() += 1,
+                Err(d) => *self.rejected.entry(reason(&d)).or_default() += 1,
             }
         }
         // Stable: candidates with equal predictions stay in the order of the additive estimate.
