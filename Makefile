@@ -32,7 +32,6 @@ test: tools
 	cargo fmt --all -- --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo test --locked
-	cargo bench --locked --no-run
 
 # PoCL to run kernels, oclgrind to find what they do wrong.
 tools:

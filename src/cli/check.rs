@@ -43,8 +43,11 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             continue;
         }
         for e in &entries {
-            let params: Vec<_> =
-                e.params.iter().map(|p| json!({"name": p.name, "type": p.ty.to_string()})).collect();
+            let params: Vec<_> = e
+                .params
+                .iter()
+                .map(|p| json!({"name": p.name, "type": p.ty.to_string()}))
+                .collect();
             out.event(
                 "entry",
                 json!({

@@ -103,7 +103,8 @@ impl Out {
 
     /// Tells of diagnostics: rendered on the standard error, or as JSON lines.
     pub fn diagnostics(&mut self, diagnostics: &[Diagnostic]) -> Done {
-        self.stdout.flush()?;
+        // What is told may be that this very stream cannot be written.
+        let _ = self.stdout.flush();
         for d in diagnostics {
             if self.json {
                 self.event("diagnostic", render::json(d))?;

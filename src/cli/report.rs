@@ -31,7 +31,10 @@ fn tunables(v: &Variant) -> String {
 
 /// Indents every line.
 fn indented(text: &str) -> String {
-    text.trim_end().lines().map(|l| if l.is_empty() { "\n".into() } else { format!("  {l}\n") }).collect()
+    text.trim_end()
+        .lines()
+        .map(|l| if l.is_empty() { "\n".into() } else { format!("  {l}\n") })
+        .collect()
 }
 
 /// The report of `optimize`.
@@ -86,7 +89,14 @@ fn launches(plan: &HostPlan) -> String {
     };
     plan.launches
         .iter()
-        .map(|l| format!("  {}: {} work-items in groups of {}\n", l.kernel, dims(l.global), dims(l.local)))
+        .map(|l| {
+            format!(
+                "  {}: {} work-items in groups of {}\n",
+                l.kernel,
+                dims(l.global),
+                dims(l.local)
+            )
+        })
         .collect()
 }
 

@@ -142,11 +142,8 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
             .help(format!("give one with `--size {first}=1048576`, or an array with `--input`"))
             .into());
     }
-    let all: Sizes = entry
-        .sizes
-        .iter()
-        .filter_map(|n| Some((n.clone(), known.get(n.as_str())?.0)))
-        .collect();
+    let all: Sizes =
+        entry.sizes.iter().filter_map(|n| Some((n.clone(), known.get(n.as_str())?.0))).collect();
     for (slot, array, name) in arrays() {
         for (dim, &length) in slot.dims.iter().zip(&array.shape) {
             let expected = value(dim, &all)?;
@@ -169,8 +166,7 @@ pub fn bind(program: &Program, request: &Request) -> Result<Bound> {
     let sizes = sizes_of(program, request, &slots)?;
     let bytes = input_bytes(program, &sizes)?;
     super::memory::check(bytes, "the inputs")?;
-    let mut bound =
-        Bound { sizes, inputs: Inputs::default(), values: vec![], warnings: vec![] };
+    let mut bound = Bound { sizes, inputs: Inputs::default(), values: vec![], warnings: vec![] };
     for (stream, slot) in slots.into_iter().enumerate() {
         let array = fill(program, &slot, &bound.sizes, request.seed, stream as u64)?;
         if let Given::Array(..) | Given::Text(_) = slot.given
@@ -260,11 +256,15 @@ fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
 
 fn missing(program: &Program, param: &Param, count: usize, component: usize) -> Diagnostic {
     let name = &param.name;
-    let d = Diagnostic::error(Code::InputMissing, format!("`{name}` has no value"))
-        .at(&program.source, param.span, format!("of type `{}`", param.ty));
+    let d = Diagnostic::error(Code::InputMissing, format!("`{name}` has no value")).at(
+        &program.source,
+        param.span,
+        format!("of type `{}`", param.ty),
+    );
     if count > 1 {
-        d.note(format!("its {count} components are separate arrays"))
-            .help(format!("give it with `--input {name}.{component}=FILE.npy`, or `--gen {name}=normal`"))
+        d.note(format!("its {count} components are separate arrays")).help(format!(
+            "give it with `--input {name}.{component}=FILE.npy`, or `--gen {name}=normal`"
+        ))
     } else if components(&param.ty).iter().all(|(_, dims)| dims.is_empty()) {
         d.help(format!("give it with `--arg {name}=1.5`"))
     } else {

@@ -169,19 +169,22 @@ impl Session {
         }
         observer.event(&Event::Phase(Phase::Extract));
         let begun = Instant::now();
-        let candidates = extract::candidates(
-            &saturated,
-            &elaborated.env,
-            &device,
-            &model.model,
-            &self.limits,
-        )?;
+        let candidates =
+            extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)?;
         let timings = Timings {
             saturate_ms: saturated.report.ms,
             extract_ms: ms(begun),
             ..Timings::default()
         };
-        Ok(Rewritten { device, model, program: elaborated, saturated, candidates, timings, warnings })
+        Ok(Rewritten {
+            device,
+            model,
+            program: elaborated,
+            saturated,
+            candidates,
+            timings,
+            warnings,
+        })
     }
 
     /// The key under which a program's measurements are kept.
@@ -220,7 +223,9 @@ impl Session {
             .map(|v| Best { variant: Arc::new(v), summary: None, max_rel_err: None })
             .collect();
         let interrupted = observer.stop();
-        self.done(program, sizes, rewritten, ranking, counts, begun, |o| o.interrupted = interrupted)
+        self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
+            o.interrupted = interrupted
+        })
     }
 
     /// Lets the clock decide.

@@ -43,9 +43,8 @@ pub fn peers(
         let span = Span::new(offset, offset + line.trim_end().len());
         offset += line.len();
         let Some(comment) = line.trim().strip_prefix("//").map(str::trim) else { continue };
-        let fail = |text: String| {
-            Diagnostic::error(Code::Usage, text).at(source, span, "in this line")
-        };
+        let fail =
+            |text: String| Diagnostic::error(Code::Usage, text).at(source, span, "in this line");
         let value = |text: &str| {
             let known = |name: &str| match name {
                 "units" => Some(u64::from(compute_units.max(1))),
@@ -77,12 +76,8 @@ pub fn peers(
             let Some(kernel) = words.next() else {
                 return Err(fail("a launch needs a kernel's name".into()).into());
             };
-            let mut launch = Launch {
-                kernel: kernel.to_owned(),
-                args: vec![],
-                global: [1; 3],
-                local: [1; 3],
-            };
+            let mut launch =
+                Launch { kernel: kernel.to_owned(), args: vec![], global: [1; 3], local: [1; 3] };
             for word in words {
                 match word.split_once('=') {
                     Some(("global", text)) => launch.global[0] = index(value(text)?),
@@ -129,9 +124,9 @@ fn empty(source: &Arc<Source>, program: &Program, sizes: &Sizes) -> Result<HostP
         for (scalar, dims) in components(ty) {
             let mut len = if dims.is_empty() { None } else { Some(1usize) };
             for dim in dims {
-                let n = dim.eval(&value).map_err(|e| {
-                    Diagnostic::error(Code::SizeRange, format!("`{dim}`: {e}"))
-                })?;
+                let n = dim
+                    .eval(&value)
+                    .map_err(|e| Diagnostic::error(Code::SizeRange, format!("`{dim}`: {e}")))?;
                 len = len.map(|l| l.saturating_mul(index(n.unsigned_abs())));
             }
             out.push((scalar, len));

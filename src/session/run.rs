@@ -135,13 +135,10 @@ impl Session {
                 observer.event(&Event::Warning(warning));
             }
         }
-        let reference = execute
-            .verify
-            .then(|| Reference::start(&program.entry, &sizes, &bound.values));
+        let reference =
+            execute.verify.then(|| Reference::start(&program.entry, &sizes, &bound.values));
         let mut worker = self.start_worker(&device, bound.inputs);
-        let checked = worker
-            .prepare(variant.plan.clone())
-            .and_then(|(id, _)| worker.check(id));
+        let checked = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
         let (times, arrays) = match checked {
             Ok(answer) => answer,
             Err(WorkerError::Worker(failure)) => return Err(failure),
@@ -153,7 +150,8 @@ impl Session {
         };
         let mut comparison = None;
         if let Some(mut reference) = reference {
-            let waited = program.placed(reference.wait(|| !observer.stop()).map(|v| v.is_some()))?;
+            let waited =
+                program.placed(reference.wait(|| !observer.stop()).map(|v| v.is_some()))?;
             if waited {
                 comparison = reference.compare(arrays.clone());
             }

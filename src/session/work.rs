@@ -29,9 +29,7 @@ pub(super) fn work(program: &Program, sizes: &Sizes, term: &Term, env: &SizeEnv)
 
 /// Operations on floats of one application.
 fn flops(t: &Term, env: &SizeEnv) -> f64 {
-    let size = |i: usize| {
-        t.sizes().get(i).and_then(|s| s.eval(env).ok()).map_or(0.0, |n| n as f64)
-    };
+    let size = |i: usize| t.sizes().get(i).and_then(|s| s.eval(env).ok()).map_or(0.0, |n| n as f64);
     let inner: f64 = t.args().iter().map(|a| flops(a, env)).sum();
     let times = match t.op() {
         Op::Map(_) | Op::Scan(_) => size(0),
@@ -48,11 +46,7 @@ fn flops(t: &Term, env: &SizeEnv) -> f64 {
 
 fn scalar(e: &SExpr) -> f64 {
     match e {
-        SExpr::Arg
-        | SExpr::Lit(_)
-        | SExpr::Input(..)
-        | SExpr::Size(..)
-        | SExpr::Var(..) => 0.0,
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 0.0,
         SExpr::Proj(a, _) => scalar(a),
         SExpr::Pair(a, b) | SExpr::Let(a, b) => scalar(a) + scalar(b),
         SExpr::Op(op, ty, args) => operation(*op, *ty) + args.iter().map(scalar).sum::<f64>(),

@@ -158,12 +158,8 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
     let left = budget.saturating_sub(state.done);
     if left > 0 && !state.stopped() {
         let observer = &*state.search.observer;
-        let more = pool.draw(
-            4 * left,
-            usize::MAX,
-            |c| leaders.contains(&c.skeleton),
-            || !observer.stop(),
-        );
+        let more =
+            pool.draw(4 * left, usize::MAX, |c| leaders.contains(&c.skeleton), || !observer.stop());
         state.counts.lowered += more.len();
         rest.extend(more);
         rest.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
@@ -268,7 +264,11 @@ impl State<'_, '_> {
                     build_ms: record.build_ms.unwrap_or(0.0),
                     resumed: true,
                 });
-                if finished { self.counts.timed += 1 } else { self.counts.slow += 1 }
+                if finished {
+                    self.counts.timed += 1
+                } else {
+                    self.counts.slow += 1
+                }
                 self.counts.built += 1;
             }
             (Fate::Failed(class), _) => self.count_failure(class, record.log.as_deref()),
@@ -451,7 +451,11 @@ impl State<'_, '_> {
             self.fresh += 1;
             self.found.fresh = true;
             let fate = if finished { Fate::Timed } else { Fate::Slow };
-            if finished { self.counts.timed += 1 } else { self.counts.slow += 1 }
+            if finished {
+                self.counts.timed += 1
+            } else {
+                self.counts.slow += 1
+            }
             self.record(&variant, fate, None, Some(build_ms), Some(summary), Some(max_rel_err))?;
             self.keep(&variant, summary, finished, max_rel_err, build_ms);
             self.alive.insert(variant.hash.clone(), id);
@@ -485,8 +489,7 @@ impl State<'_, '_> {
         ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
         let keep: Vec<String> =
             ranked.into_iter().take(FINALISTS).map(|(h, _)| h.to_owned()).collect();
-        let gone: Vec<String> =
-            self.alive.keys().filter(|h| !keep.contains(h)).cloned().collect();
+        let gone: Vec<String> = self.alive.keys().filter(|h| !keep.contains(h)).cloned().collect();
         for hash in gone {
             if let Some(id) = self.alive.remove(&hash) {
                 self.search.worker.forget(id);

@@ -103,7 +103,11 @@ pub struct Pool<'a> {
 
 impl<'a> Pool<'a> {
     /// A pool of candidates, best first.
-    pub fn new(candidates: &'a [Candidate], options: &'a Options, model: &'a CostModel) -> Pool<'a> {
+    pub fn new(
+        candidates: &'a [Candidate],
+        options: &'a Options,
+        model: &'a CostModel,
+    ) -> Pool<'a> {
         Pool {
             candidates,
             options,
