@@ -9,7 +9,7 @@ use crate::calculus::ty::Ty;
 use crate::diag::Limits;
 use crate::saturate::{Data, EGraph, Node, Saturated};
 use egg::Id;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
@@ -105,6 +105,14 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
 
 type Key = (Id, Context);
 
+/// What is known of a key.
+#[derive(Default)]
+struct Known {
+    choices: Rc<Vec<Rc<Choice>>>,
+    /// Keys whose choices were made from these.
+    users: IndexSet<Key>,
+}
+
 struct Search<'a> {
     egraph: &'a EGraph,
     target: &'a Target,
@@ -115,7 +123,9 @@ struct Search<'a> {
     /// Choices kept for the root.
     keep: usize,
     root: Key,
-    known: IndexMap<Key, Rc<Vec<Rc<Choice>>>>,
+    known: IndexMap<Key, Known>,
+    /// The key that is being computed.
+    current: Option<Key>,
 }
 
 /// The best terms of the program, at most [`Limits::skeletons`], each of another skeleton.
@@ -135,6 +145,7 @@ pub(super) fn terms(
         keep: limits.skeletons,
         root: (egraph.find(saturated.root), Context::PROGRAM),
         known: IndexMap::new(),
+        current: None,
     };
     search.best(search.root);
     search.settle(limits.extraction_rounds);
@@ -212,40 +223,54 @@ fn constant(egraph: &EGraph, id: Id) -> Option<Rc<Choice>> {
 impl Search<'_> {
     /// What is known of a key so far; a new key is computed with what is known below it.
     fn best(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
+        if let Some(entry) = self.known.get(&key) {
+            let (choices, user) = (entry.choices.clone(), self.current);
+            if let Some(user) = user {
+                self.known[&key].users.insert(user);
+            }
+            return choices;
         }
-        self.known.insert(key, Rc::new(vec![]));
-        let all = self.compute(key);
-        self.known.insert(key, all.clone());
-        all
+        self.known.insert(key, Known::default());
+        let choices = self.compute(key);
+        let entry = &mut self.known[&key];
+        entry.choices = choices.clone();
+        entry.users.extend(self.current);
+        choices
     }
 
     /// Repeats until nothing changes: classes are cyclic, so one pass from the root may have used
-    /// a key before all of its choices were known.
+    /// a key before all of its choices were known. Only what a changed key is used by is redone.
     fn settle(&mut self, rounds: usize) {
+        let mut stale: IndexSet<Key> = self.known.keys().rev().copied().collect();
         for _ in 0..rounds {
-            let keys: Vec<Key> = self.known.keys().rev().copied().collect();
-            let mut changed = false;
-            for key in keys {
+            let mut next: IndexSet<Key> = IndexSet::new();
+            for key in std::mem::take(&mut stale) {
                 let new = self.compute(key);
-                let old = &self.known[&key];
-                let same = old.len() == new.len()
-                    && old.iter().zip(new.iter()).all(|(a, b)| {
+                let entry = &mut self.known[&key];
+                let same = entry.choices.len() == new.len()
+                    && entry.choices.iter().zip(new.iter()).all(|(a, b)| {
                         a.skeleton == b.skeleton && a.cost.to_bits() == b.cost.to_bits()
                     });
                 if !same {
-                    changed = true;
-                    self.known.insert(key, new);
+                    entry.choices = new;
+                    next.extend(entry.users.iter().copied());
                 }
             }
-            if !changed {
+            if next.is_empty() {
                 return;
             }
+            stale = next;
         }
     }
 
     fn compute(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
+        let outer = self.current.replace(key);
+        let all = self.compute_choices(key);
+        self.current = outer;
+        all
+    }
+
+    fn compute_choices(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
         let (class, at) = key;
         // A view costs nothing: take it alone.
         if let Some(view) = self.views.get(&class) {

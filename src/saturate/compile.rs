@@ -100,7 +100,7 @@ impl Bindings {
 }
 
 /// One compiled direction of a rule.
-struct Compiled {
+struct Action {
     name: String,
     /// Pattern variables that stand for sizes and types, with the rule's expressions for them.
     sizes: Vec<(Var, Size)>,
@@ -189,8 +189,14 @@ impl Builder {
     }
 }
 
+/// A rewrite, and the operators without which its left side cannot match.
+pub(super) struct Compiled {
+    pub rewrite: Rewrite<Node, Typed>,
+    pub needs: Vec<NodeOp>,
+}
+
 /// Every egg rewrite of a rule.
-pub(super) fn compile(rule: &Rule) -> Vec<Rewrite<Node, Typed>> {
+pub(super) fn compile(rule: &Rule) -> Vec<Compiled> {
     let mut forms = vec![(rule.name.clone(), rule.clone())];
     let commutative = for_commutative(rule);
     if commutative.lhs != rule.lhs {
@@ -224,7 +230,7 @@ fn for_commutative(rule: &Rule) -> Rule {
     out
 }
 
-fn one(name: &str, rule: &Rule, tail: bool) -> Rewrite<Node, Typed> {
+fn one(name: &str, rule: &Rule, tail: bool) -> Compiled {
     let mut left = Builder { prefix: "l", ..Builder::default() };
     let mut right = Builder { prefix: "r", ..Builder::default() };
     if tail {
@@ -234,7 +240,7 @@ fn one(name: &str, rule: &Rule, tail: bool) -> Rewrite<Node, Typed> {
         left.term(&rule.lhs);
         right.term(&rule.rhs);
     }
-    let applier = Compiled {
+    let applier = Action {
         name: name.to_owned(),
         sizes: left.sizes,
         types: left.types,
@@ -245,12 +251,25 @@ fn one(name: &str, rule: &Rule, tail: bool) -> Rewrite<Node, Typed> {
         made_sizes: right.sizes,
         made_types: right.types,
     };
-    Rewrite::new(name, Pattern::new(left.ast), applier)
-        .expect("invariant: variables of the right side are bound, as the rule's reader checked")
+    compiled(Rewrite::new(name, Pattern::new(left.ast), applier))
+}
+
+fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>) -> Compiled {
+    let rewrite =
+        rewrite.expect("invariant: variables of the right side are bound, as the reader checked");
+    let mut needs = vec![];
+    for n in rewrite.searcher.get_pattern_ast().into_iter().flat_map(|ast| ast.iter()) {
+        if let ENodeOrVar::ENode(n) = n
+            && !needs.contains(&n.op)
+        {
+            needs.push(n.op.clone());
+        }
+    }
+    Compiled { rewrite, needs }
 }
 
 /// `(f . g) . h = f . (g . h)`, to the right only: chains have one shape.
-pub(super) fn associate() -> Rewrite<Node, Typed> {
+pub(super) fn associate() -> Compiled {
     let chain = |left: bool| {
         let mut ast = PatternAst::default();
         let mut v = |n: &str| ast.add(ENodeOrVar::Var(var(n)));
@@ -267,11 +286,10 @@ pub(super) fn associate() -> Rewrite<Node, Typed> {
         }
         Pattern::new(ast)
     };
-    Rewrite::new("associate", chain(true), chain(false))
-        .expect("invariant: both sides have the same variables")
+    compiled(Rewrite::new("associate", chain(true), chain(false)))
 }
 
-impl Compiled {
+impl Action {
     fn bind(&self, egraph: &EGraph, subst: &Subst) -> Option<Bindings> {
         let mut b = Bindings::default();
         let mut later = vec![];
@@ -355,7 +373,7 @@ fn is_small(n: &Size) -> bool {
     }
 }
 
-impl Applier<Node, Typed> for Compiled {
+impl Applier<Node, Typed> for Action {
     fn apply_one(
         &self,
         egraph: &mut EGraph,

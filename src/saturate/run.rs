@@ -3,11 +3,11 @@
 use super::EGraph;
 use super::analysis::Typed;
 use super::compile;
-use super::language::{Node, add_term};
+use super::language::{Node, NodeOp, add_term};
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::rules::RuleSet;
-use egg::{Id, RecExpr, Rewrite, RewriteScheduler, Runner, SearchMatches};
+use egg::{Id, RecExpr, Rewrite, RewriteScheduler, Runner, SearchMatches, Symbol};
 use indexmap::IndexMap;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -90,7 +90,11 @@ pub struct Saturated {
 }
 
 /// Every match of every rule in every iteration, timed for each rule.
-struct Timed(Rc<RefCell<IndexMap<String, RuleStat>>>);
+struct Timed {
+    stats: Rc<RefCell<IndexMap<String, RuleStat>>>,
+    /// Operators that a rewrite's left side mentions: without one of them there is nothing to search.
+    needs: IndexMap<Symbol, Vec<NodeOp>>,
+}
 
 /// The rule a rewrite was compiled from.
 fn rule_of(rewrite: &str) -> &str {
@@ -109,8 +113,12 @@ impl RewriteScheduler<Node, Typed> for Timed {
         rewrite: &'a Rewrite<Node, Typed>,
     ) -> Vec<SearchMatches<'a, Node>> {
         let start = Instant::now();
-        let found = rewrite.search(egraph);
-        let mut stats = self.0.borrow_mut();
+        let absent = |op| egraph.classes_for_op(op).is_none_or(|c| c.len() == 0);
+        let found = match self.needs.get(&rewrite.name) {
+            Some(needs) if needs.iter().any(absent) => vec![],
+            _ => rewrite.search(egraph),
+        };
+        let mut stats = self.stats.borrow_mut();
         let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
         stat.search_ms += ms(start.elapsed());
         stat.matches += found.iter().map(|m| m.substs.len()).sum::<usize>();
@@ -126,7 +134,7 @@ impl RewriteScheduler<Node, Typed> for Timed {
     ) -> usize {
         let start = Instant::now();
         let applied = rewrite.apply(egraph, &matches).len();
-        let mut stats = self.0.borrow_mut();
+        let mut stats = self.stats.borrow_mut();
         let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
         stat.apply_ms += ms(start.elapsed());
         stat.applied += applied;
@@ -139,9 +147,11 @@ impl RewriteScheduler<Node, Typed> for Timed {
 /// # Errors
 /// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types.
 pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
-    let rewrites: Vec<_> = std::iter::once(compile::associate())
-        .chain(rules.iter().flat_map(compile::compile))
-        .collect();
+    let (mut rewrites, mut needs) = (vec![], IndexMap::new());
+    for c in std::iter::once(compile::associate()).chain(rules.iter().flat_map(compile::compile)) {
+        needs.insert(c.rewrite.name, c.needs);
+        rewrites.push(c.rewrite);
+    }
     let mut expr = RecExpr::default();
     add_term(&mut expr, term);
     let stats = Rc::new(RefCell::new(IndexMap::new()));
@@ -152,7 +162,7 @@ pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturat
         .with_iter_limit(limits.iterations)
         .with_node_limit(limits.nodes)
         .with_time_limit(limits.saturation_time.unwrap_or(Duration::from_secs(u64::from(u32::MAX))))
-        .with_scheduler(Timed(stats.clone()))
+        .with_scheduler(Timed { stats: stats.clone(), needs })
         .with_hook(move |r| {
             seen.borrow_mut().push(Iteration {
                 nodes: r.egraph.total_size(),
