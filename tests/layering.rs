@@ -25,7 +25,11 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 /// A file without comments, and without its tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("a source");
-    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let tests = text
+        .match_indices("#[cfg(test)]\n")
+        .map(|(at, _)| at)
+        .find(|at| text[*at..].lines().nth(1).is_some_and(|line| line.ends_with("mod tests {")));
+    let code = &text[..tests.unwrap_or(text.len())];
     code.lines().map(|l| l.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 

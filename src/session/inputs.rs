@@ -199,7 +199,7 @@ pub fn input_bytes(program: &Program, sizes: &Sizes) -> Result<u64> {
             let d = Diagnostic::error(Code::SizeRange, text);
             Failure::from(d.at(&program.source, p.span, ""))
         };
-        Ok(sum.checked_add(bytes_of(&p.ty, sizes)?.ok_or_else(too_large)?).ok_or_else(too_large)?)
+        sum.checked_add(bytes_of(&p.ty, sizes)?.ok_or_else(too_large)?).ok_or_else(too_large)
     })
 }
 

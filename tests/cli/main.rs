@@ -18,6 +18,7 @@ pub struct Place {
 }
 
 impl Place {
+    #[expect(clippy::new_without_default, reason = "every place is another")]
     pub fn new() -> Place {
         Place { folder: tempfile::TempDir::new().expect("a temporary folder") }
     }
