@@ -20,7 +20,7 @@
 //! // The best kernel by the cost model of a generic CPU: no device is needed for that.
 //! let session = Session::new()?;
 //! let optimized = session.optimize(&program, &request, &mut ())?;
-//! assert!(optimized.best.variant.plan.source.contains("kernel void"));
+//! assert!(optimized.best.variant.plan.source.contains("kernel "));
 //! # Ok::<(), patsat::diag::Failure>(())
 //! ```
 

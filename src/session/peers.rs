@@ -54,7 +54,7 @@ pub fn peers(
         };
         if let Some(rest) = comment.strip_prefix("peer:") {
             finish(&mut out, current.take());
-            let Some((name, entry)) = rest.split_once(" for ") else {
+            let Some((name, entry)) = rest.rsplit_once(" for ") else {
                 return Err(fail("a peer needs `NAME for ENTRY`".into()).into());
             };
             if entry.trim() == program.entry.name {
