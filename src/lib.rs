@@ -1,5 +1,9 @@
-//! patsat
+//! patsat compiles small functional pattern programs to fast OpenCL kernels, by equality saturation.
+//!
+//! [`session`] is the place to start: one call for each thing a person does.
 pub mod calculus;
+#[doc(hidden)]
+pub mod cli;
 pub mod device;
 pub mod diag;
 pub mod extract;

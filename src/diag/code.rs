@@ -78,6 +78,7 @@ codes! {
     InputFormat "E0502" Data "A file that is not a readable .npy array.";
     InputShape "E0503" Data "An input with another shape than its parameter.";
     InputType "E0504" Data "An input with another element type than its parameter.";
+    NotFinite "W0506" Data "Input data that hold NaN or infinity; they are used as they are.";
     Eval "E0505" Data "The program has no value on these inputs.";
     NoOpenCl "E0601" NoDevice "No OpenCL loader or platform is installed.";
     UnknownDevice "E0602" NoDevice "No device of that name or number.";

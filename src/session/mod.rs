@@ -1,4 +1,255 @@
-//! The facade: one call for each thing a person does.
+//! The facade: one call for each thing a person does with a program.
+//!
+//! A [`Program`] is an entry of a file. A [`Session`] says under which rules, limits and device programs are
+//! optimised; [`Request`] says what a program's parameters and sizes are. Every call returns
+//! values or diagnostics; nothing here prints, and who wants to see progress passes an [`Observer`].
+//!
+//! ```
+//! use patsat::diag::Source;
+//! use patsat::session::{Program, Request, Session, generate::Generator};
+//!
+//! let text = "entry asum [n] (xs: [n]f32) : f32 = xs |> map abs |> reduce (+) 0";
+//! let program = Program::check(&Source::new("asum.pat", text), None)?;
+//!
+//! // The reference interpreter, on 0, 1, 2, ..., 99.
+//! let mut request = Request { default: Some(Generator::Iota), ..Request::default() };
+//! request.sizes.insert("n".to_owned(), 100);
+//! let result = patsat::session::eval(&program, &request)?;
+//! assert_eq!(result.value.to_floats(), [4950.0]);
+//!
+//! // The best kernel by the cost model of a generic CPU: no device is needed for that.
+//! let session = Session::new()?;
+//! let optimized = session.optimize(&program, &request, &mut ())?;
+//! assert!(optimized.best.variant.plan.source.contains("kernel "));
+//! # Ok::<(), patsat::diag::Failure>(())
+//! ```
 
+mod bench;
 pub mod generate;
+pub mod inputs;
+mod memory;
 pub mod npy;
+mod optimize;
+mod peers;
+mod program;
+mod race;
+mod rules;
+mod run;
+mod work;
+
+pub use crate::tune::event::{Event, Observer, Phase};
+pub use bench::{Bench, BenchRow};
+pub use inputs::{Bound, Given, Request};
+pub use optimize::{Best, Optimized, Shares, Timings};
+pub use peers::{Peer, peers};
+pub use program::{Program, Sizes};
+pub use rules::{Float, read, rule_set};
+pub use run::{Execute, Execution, How};
+
+use crate::calculus::interp;
+use crate::calculus::value::{Leaf, Value};
+use crate::device::cost_model::{Choice, CostModel};
+use crate::device::{Capabilities, DeviceInfo, DeviceKind};
+use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::kernel::{DeviceLimits, Options};
+use crate::lang;
+use crate::opencl::host::HostArray;
+use crate::opencl::runtime;
+use crate::rules::RuleSet;
+use npy::NpyArray;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+/// Where programs run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// Nowhere: candidates are ranked by the cost model, and nothing is measured.
+    #[default]
+    None,
+    /// On the device that a selector means: `#k`, a part of a name, or the first (a GPU if there is one).
+    Selected(Option<String>),
+}
+
+/// Starts a process that serves [`crate::tune::worker::serve`].
+pub type WorkerCommand = Arc<dyn Fn() -> Command + Send + Sync>;
+
+/// How programs are optimised. Without further ado: the shipped rules, default limits, no device and
+/// no tuning store.
+#[derive(Clone)]
+pub struct Session {
+    /// The rewrite rules.
+    pub rules: RuleSet,
+    /// Every budget but the one of candidates.
+    pub limits: Limits,
+    /// Which arithmetic may change.
+    pub float: Float,
+    /// Where programs run.
+    pub device: Device,
+    /// How fast the device is; chosen by device when not given.
+    pub cost_model: Option<CostModel>,
+    /// How many candidates are measured; 0 ranks by the model alone.
+    pub budget: usize,
+    /// Where measurements are kept and looked up; nowhere when not given.
+    pub store: Option<PathBuf>,
+    /// How the process is started in which candidates run: the `patsat` on the search path when not given.
+    pub worker: Option<WorkerCommand>,
+    /// Whether the best kernel is compared with the device's bandwidth, measured in the same run.
+    pub shares: bool,
+}
+
+impl Session {
+    /// Candidates measured unless a person says otherwise.
+    pub const BUDGET: usize = 40;
+
+    /// The default session.
+    ///
+    /// # Errors
+    /// Never for a tested build: the shipped rules are checked by a test.
+    pub fn new() -> Result<Session> {
+        Ok(Session {
+            rules: rule_set(&[], Float::Exact)?,
+            limits: Limits::default(),
+            float: Float::Exact,
+            device: Device::None,
+            cost_model: None,
+            budget: Session::BUDGET,
+            store: None,
+            worker: None,
+            shares: true,
+        })
+    }
+
+    /// The device's description and the cost model for it.
+    ///
+    /// # Errors
+    /// When there is no such device.
+    pub fn target(&self) -> Result<(DeviceInfo, Choice)> {
+        let info = match &self.device {
+            Device::None => offline(self.cost_model.as_ref().and_then(|m| m.matches.kind)),
+            Device::Selected(selector) => {
+                let all = runtime::devices()?;
+                crate::device::select(&all, selector.as_deref())?.clone()
+            }
+        };
+        let choice = match &self.cost_model {
+            Some(model) => Choice {
+                model: model.clone(),
+                why: format!("the cost model `{}`, as asked for", model.name),
+                fallback: false,
+            },
+            None => CostModel::choose(&info)?,
+        };
+        Ok((info, choice))
+    }
+
+    /// What decides kernels besides terms.
+    fn options(&self, name: &str, device: &DeviceInfo) -> Options {
+        let limits = DeviceLimits {
+            max_work_group_size: device.max_work_group_size,
+            max_item_sizes: device.max_work_item_sizes,
+            local_mem_bytes: usize::try_from(device.local_mem_bytes).unwrap_or(usize::MAX),
+            compute_units: device.compute_units as usize,
+        };
+        let mut options = Options::new(name, limits, &self.limits);
+        options.relaxed = self.float == Float::Relaxed;
+        options
+    }
+
+    /// How the worker is started.
+    fn worker_command(&self) -> WorkerCommand {
+        self.worker.clone().unwrap_or_else(|| {
+            Arc::new(|| {
+                let mut command = Command::new("patsat");
+                command.arg("worker");
+                command
+            })
+        })
+    }
+}
+
+/// Checks a whole file: its entries, and everything that is wrong with it.
+pub fn check(source: &Arc<Source>) -> (Vec<lang::typed::Entry>, Vec<Diagnostic>) {
+    lang::check(source)
+}
+
+/// A file in the standard form.
+///
+/// # Errors
+/// When it does not parse.
+pub fn format(source: &Arc<Source>) -> Result<String> {
+    lang::format(source)
+}
+
+/// Checks that an array of so many bytes fits in this machine's memory, before it is made.
+///
+/// # Errors
+/// [`Code::SizeRange`] when it does not.
+pub fn check_memory(bytes: u64) -> Result<()> {
+    memory::check(bytes, "the arrays")
+}
+
+/// What the interpreter gave.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// The result.
+    pub value: Value,
+    /// The values of the sizes.
+    pub sizes: Sizes,
+    /// What to tell a person about the inputs.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Evaluated {
+    /// The result's components as arrays, tuples flattened left to right.
+    ///
+    /// # Errors
+    /// Never: a component has as many elements as its shape says.
+    pub fn arrays(&self) -> Result<Vec<NpyArray>> {
+        self.value.leaves().iter().map(array).collect()
+    }
+}
+
+fn array(leaf: &Leaf) -> Result<NpyArray> {
+    let broken = || Diagnostic::error(Code::Internal, "a component has half an element");
+    let data = HostArray::from_bytes(leaf.ty(), leaf.bytes()).ok_or_else(broken)?;
+    Ok(NpyArray { shape: leaf.shape(), data })
+}
+
+/// Runs a program in the reference interpreter. Needs no device.
+///
+/// # Errors
+/// When inputs are missing or do not fit, or the program has no value on them.
+pub fn eval(program: &Program, request: &Request) -> Result<Evaluated> {
+    let bound = inputs::bind(program, request)?;
+    let value = program.placed(interp::run(&program.entry, &bound.sizes, &bound.values))?;
+    Ok(Evaluated { value, sizes: bound.sizes, warnings: bound.warnings })
+}
+
+/// A device that is not there: what nearly every CPU (or GPU) with OpenCL offers.
+fn offline(kind: Option<DeviceKind>) -> DeviceInfo {
+    let kind = kind.unwrap_or(DeviceKind::Cpu);
+    let gpu = kind == DeviceKind::Gpu;
+    DeviceInfo {
+        index: 0,
+        platform: "no device".into(),
+        name: format!("generic {kind}"),
+        vendor: String::new(),
+        driver: String::new(),
+        opencl_version: "OpenCL 1.2".into(),
+        kind,
+        compute_units: if gpu { 64 } else { 8 },
+        max_work_group_size: 256,
+        max_work_item_sizes: [256, 256, 64],
+        local_mem_bytes: 32 << 10,
+        local_mem_dedicated: gpu,
+        global_mem_bytes: 8 << 30,
+        max_alloc_bytes: 2 << 30,
+        cache_bytes: 0,
+        vector_width_f32: if gpu { 1 } else { 8 },
+        fp64: true,
+        fp16: false,
+        extensions: vec![],
+        capabilities: Capabilities::default(),
+    }
+}

@@ -1,8 +1,12 @@
-//! Finding the best candidate: the worker process, measurement, statistics and the tuning store.
+//! Finding the best candidate: the search, the worker process, measurement, statistics and the store.
 //!
 //! Nothing here generates candidates or prints.
 
+pub mod event;
 pub mod measure;
+pub mod reference;
+pub mod search;
 pub mod statistics;
 pub mod store;
+pub mod variant;
 pub mod worker;

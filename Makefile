@@ -1,0 +1,44 @@
+# Two commands: `make run` and `make test`. Both install what is missing (Debian or Ubuntu, with Rust).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.PHONY: run test device tools clean
+
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+PATSAT := target/release/patsat
+DATA := target/asum-16Mi.npy
+
+# Optimises and runs programs/asum.pat on 16 Mi floats, on the CPU.
+run: device $(DATA)
+	$(PATSAT) optimize programs/asum.pat --input xs=$(DATA) --device portable
+	$(PATSAT) run programs/asum.pat --input xs=$(DATA) --device portable --verify
+
+$(PATSAT): $(shell find src rules cost-models programs -type f) Cargo.toml Cargo.lock
+	cargo build --release --locked
+	@touch $(PATSAT)
+
+$(DATA): | $(PATSAT)
+	$(PATSAT) gen $(DATA) --shape 16777216 --type f32 --how normal --seed 1
+
+# An OpenCL device: PoCL, when there is no CPU device.
+device: $(PATSAT)
+	@$(PATSAT) devices 2>/dev/null | grep -qi portable || { \
+	  $(SUDO) apt-get update; \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+	    pocl-opencl-icd ocl-icd-libopencl1; }
+
+# Everything: formatting, lints, and every test.
+test: tools
+	cargo fmt --all -- --check
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo test --locked
+
+# PoCL to run kernels, oclgrind to find what they do wrong.
+tools:
+	@dpkg -s pocl-opencl-icd ocl-icd-libopencl1 oclgrind >/dev/null 2>&1 || { \
+	  $(SUDO) apt-get update; \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+	    pocl-opencl-icd ocl-icd-libopencl1 oclgrind; }
+
+clean:
+	cargo clean

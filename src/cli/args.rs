@@ -1,0 +1,207 @@
+//! Arguments that several verbs share, and what they mean.
+
+use super::out::Stop;
+use crate::device::cost_model::CostModel;
+use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::session::generate::Generator;
+use crate::session::{Device, Float, Given, Program, Request, Session, npy, read, rule_set};
+use crate::tune::store::{Store, default_path};
+use crate::tune::worker::Worker;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// `NAME=VALUE`.
+fn pair(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("this wants NAME=VALUE".into()),
+    }
+}
+
+/// `NAME=N`, in decimal, with `_` between digits if one likes.
+fn size(text: &str) -> std::result::Result<(String, u64), String> {
+    let (name, value) = pair(text)?;
+    let n = value.replace('_', "").parse().map_err(|_| format!("`{value}` is no size"))?;
+    Ok((name, n))
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let s: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    Duration::try_from_secs_f64(s).map_err(|e| e.to_string())
+}
+
+/// Values of sizes and parameters.
+#[derive(Args, Clone, Debug)]
+pub struct DataArgs {
+    /// The value of a size parameter; sizes also follow from the arrays given.
+    #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
+    pub sizes: Vec<(String, u64)>,
+    /// An array (or a scalar: an array of no dimensions) from a file; `NAME.K=FILE` for component K of
+    /// a parameter that holds tuples.
+    #[arg(long = "input", value_name = "NAME=FILE.npy", value_parser = pair)]
+    pub inputs: Vec<(String, String)>,
+    /// A scalar parameter's value.
+    #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair, allow_hyphen_values = true)]
+    pub args: Vec<(String, String)>,
+    /// Made-up data: `normal`, `uniform`, `iota` or `const:V`.
+    #[arg(long = "gen", value_name = "NAME=HOW", value_parser = pair)]
+    pub gens: Vec<(String, String)>,
+    /// Seed of made-up data.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+}
+
+impl DataArgs {
+    /// Reads the files. `default` is how to make up what is not given.
+    pub fn request(&self, default: Option<Generator>) -> Result<Request> {
+        let mut request = Request { default, seed: self.seed, ..Request::default() };
+        let twice = |name: &str| -> Diagnostic {
+            Diagnostic::error(Code::Usage, format!("`{name}` is given twice"))
+        };
+        for (name, n) in &self.sizes {
+            if request.sizes.insert(name.clone(), *n).is_some_and(|old| old != *n) {
+                return Err(twice(name).into());
+            }
+        }
+        let mut add = |name: &String, given: Given| match request.values.insert(name.clone(), given)
+        {
+            Some(_) => Err(twice(name)),
+            None => Ok(()),
+        };
+        for (name, how) in &self.gens {
+            add(name, Given::Made(how.parse()?))?;
+        }
+        for (name, text) in &self.args {
+            add(name, Given::Text(text.clone()))?;
+        }
+        for (name, file) in &self.inputs {
+            add(name, Given::Array(npy::read(Path::new(file))?, file.clone()))?;
+        }
+        Ok(request)
+    }
+}
+
+/// Under which rules, on which device.
+#[derive(Args, Clone, Debug)]
+pub struct SessionArgs {
+    /// The device: `#k`, a part of its or its platform's name, or `none` (the cost model decides alone).
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// A cost model instead of the one chosen by device: a file, or a shipped model's name.
+    #[arg(long, value_name = "FILE|NAME")]
+    pub cost_model: Option<String>,
+    /// Rules: a file extends the shipped set, a folder of `*.rules` replaces it.
+    #[arg(long, value_name = "FILE|DIR")]
+    pub rules: Vec<PathBuf>,
+    /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
+    #[arg(long, value_enum, default_value = "exact")]
+    pub float: FloatArg,
+    /// How many candidates are measured; 0 lets the cost model decide.
+    #[arg(long, default_value_t = Session::BUDGET, value_name = "N")]
+    pub budget: usize,
+    /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// Neither look into the tuning store nor write to it.
+    #[arg(long, conflicts_with = "store")]
+    pub no_store: bool,
+    /// Longest time a candidate may take to build, in seconds.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub build_timeout: Option<Duration>,
+    /// Longest time a candidate may take to run once, in seconds.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub run_timeout: Option<Duration>,
+}
+
+/// A float mode on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FloatArg {
+    /// Only `reduce` may be reassociated.
+    Exact,
+    /// Also contraction to fma, reciprocals and the like.
+    Relaxed,
+}
+
+impl SessionArgs {
+    /// What these arguments mean.
+    pub fn session(&self) -> Result<Session> {
+        let float = match self.float {
+            FloatArg::Exact => Float::Exact,
+            FloatArg::Relaxed => Float::Relaxed,
+        };
+        let mut limits = Limits::default();
+        limits.build_time = self.build_timeout.unwrap_or(limits.build_time);
+        limits.run_time = self.run_timeout.unwrap_or(limits.run_time);
+        let store = store_path(self.store.as_ref());
+        let worker = Worker::own_executable()?;
+        Ok(Session {
+            rules: rule_set(&self.rules, float)?,
+            limits,
+            float,
+            device: match self.device.as_deref() {
+                Some("none") => Device::None,
+                selector => Device::Selected(selector.map(str::to_owned)),
+            },
+            cost_model: self.cost_model.as_deref().map(cost_model).transpose()?,
+            budget: self.budget,
+            store: if self.no_store { None } else { store },
+            worker: Some(Arc::new(worker)),
+            shares: true,
+        })
+    }
+}
+
+/// Where the tuning store lies.
+pub fn store_path(given: Option<&PathBuf>) -> Option<PathBuf> {
+    given.cloned().or_else(default_path)
+}
+
+/// The tuning store, for the verbs that are about it.
+pub fn open_store(given: Option<&PathBuf>) -> std::result::Result<Store, Stop> {
+    let nowhere = || {
+        Diagnostic::error(Code::StoreFailed, "there is no place for a tuning store")
+            .help("set `PATSAT_STORE`, or give one with `--store FILE`")
+    };
+    Ok(Store::open(&store_path(given).ok_or_else(nowhere)?)?)
+}
+
+fn cost_model(name: &str) -> Result<CostModel> {
+    let shipped = CostModel::shipped()?;
+    if let Some(model) = shipped.iter().find(|m| m.name == name) {
+        return Ok(model.clone());
+    }
+    CostModel::load(Path::new(name)).map_err(|mut failure| {
+        let names: Vec<&str> = shipped.iter().map(|m| m.name.as_str()).collect();
+        for d in failure.0.iter_mut().filter(|d| d.code == Code::Io) {
+            d.help.push(format!("the shipped cost models are {}", names.join(", ")));
+        }
+        failure
+    })
+}
+
+/// Splits `FILE[:ENTRY]`. A file that has a colon in its name is taken as it is.
+pub fn file_entry(text: &str) -> (PathBuf, Option<&str>) {
+    if !Path::new(text).exists()
+        && let Some((file, entry)) = text.rsplit_once(':')
+        && !entry.is_empty()
+        && entry.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '\'')
+    {
+        return (file.into(), Some(entry));
+    }
+    (text.into(), None)
+}
+
+/// Reads and checks `FILE[:ENTRY]`.
+pub fn program(text: &str) -> Result<Program> {
+    let (file, entry) = file_entry(text);
+    Program::load(&file, entry)
+}
+
+/// Reads a file that may be a program.
+pub fn source(path: &Path) -> Result<Arc<Source>> {
+    read(path)
+}

@@ -1,0 +1,73 @@
+//! `patsat check`
+
+use super::args::{file_entry, source};
+use super::out::{Done, Out, Stop};
+use crate::diag::{Code, Failure, Severity};
+use crate::lang::typed::Entry;
+use crate::session;
+use serde_json::json;
+
+/// What to check.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Programs; `-` is the standard input.
+    #[arg(required = true, value_name = "FILE[:ENTRY]")]
+    files: Vec<String>,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let mut worst: Option<Failure> = None;
+    for file in &args.files {
+        let (path, name) = file_entry(file);
+        let source = match source(&path) {
+            Ok(source) => source,
+            Err(failure) => {
+                out.failure(&failure)?;
+                worst = worst.or(Some(failure));
+                continue;
+            }
+        };
+        let (mut entries, mut diagnostics) = session::check(&source);
+        if let Some(name) = name {
+            match session::Program::check(&source, Some(name)) {
+                Ok(_) => entries.retain(|e| e.name == name),
+                Err(failure) => {
+                    let unknown = failure.0.iter().filter(|d| d.code == Code::NoEntry);
+                    diagnostics.extend(unknown.cloned());
+                }
+            }
+        }
+        out.diagnostics(&diagnostics)?;
+        if diagnostics.iter().any(|d| d.severity == Severity::Error) {
+            worst = worst.or(Some(Failure(diagnostics)));
+            continue;
+        }
+        for e in &entries {
+            let params: Vec<_> = e
+                .params
+                .iter()
+                .map(|p| json!({"name": p.name, "type": p.ty.to_string()}))
+                .collect();
+            out.event(
+                "entry",
+                json!({
+                    "file": source.name, "entry": e.name, "doc": e.doc, "sizes": e.sizes,
+                    "params": params, "result": e.body.ty.to_string(),
+                }),
+            )?;
+            out.line(&format!("{}: {}", source.name, signature(e)))?;
+        }
+    }
+    match worst {
+        // Already told.
+        Some(failure) => Err(Stop::Exit(failure.exit())),
+        None => Ok(()),
+    }
+}
+
+/// An entry's first line.
+fn signature(e: &Entry) -> String {
+    let sizes: String = e.sizes.iter().map(|n| format!(" [{n}]")).collect();
+    let params: String = e.params.iter().map(|p| format!(" ({}: {})", p.name, p.ty)).collect();
+    format!("entry {}{sizes}{params} : {}", e.name, e.body.ty)
+}

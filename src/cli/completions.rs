@@ -1,0 +1,19 @@
+//! `patsat completions`
+
+use super::Cli;
+use super::out::{Done, Out};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+/// For which shell.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The shell.
+    shell: Shell,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let mut script = vec![];
+    clap_complete::generate(args.shell, &mut Cli::command(), "patsat", &mut script);
+    out.raw(&script)
+}

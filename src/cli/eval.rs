@@ -1,0 +1,37 @@
+//! `patsat eval`
+
+use super::args::{DataArgs, program};
+use super::out::{Done, Out};
+use super::value;
+use crate::session;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// What to evaluate.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The program.
+    #[arg(value_name = "FILE[:ENTRY]")]
+    program: String,
+    #[command(flatten)]
+    data: DataArgs,
+    /// Where the result goes; a tuple's components go to `NAME.0.npy`, `NAME.1.npy`, ...
+    #[arg(long, value_name = "FILE.npy")]
+    output: Option<PathBuf>,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let program = program(&args.program)?;
+    let evaluated = session::eval(&program, &args.data.request(None)?)?;
+    out.diagnostics(&evaluated.warnings)?;
+    let arrays = evaluated.arrays()?;
+    let written = value::write(args.output.as_deref(), &arrays)?;
+    out.event(
+        "result",
+        json!({
+            "program": program.source.name, "entry": program.entry.name, "sizes": evaluated.sizes,
+            "result": value::json(&arrays), "output": written,
+        }),
+    )?;
+    if written.is_empty() { out.text(&value::text(&arrays)) } else { Ok(()) }
+}

@@ -1,0 +1,58 @@
+//! `patsat fmt`
+
+use super::args::source;
+use super::out::{Done, Out, Stop};
+use crate::diag::{Code, Diagnostic, Exit};
+use crate::session;
+use serde_json::json;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What to format.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Programs, rewritten in place; `-` formats the standard input to the standard output.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Change nothing; fail when a file is not in the standard form.
+    #[arg(long)]
+    check: bool,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let mut unformatted = vec![];
+    for path in &args.files {
+        let source = source(path)?;
+        let text = session::format(&source)?;
+        let changed = text != source.text;
+        out.event("formatted", json!({"file": source.name, "changed": changed}))?;
+        if args.check {
+            if changed {
+                let text = format!("{} is not in the standard form", source.name);
+                let d = Diagnostic::error(Code::Unformatted, text);
+                unformatted.push(d.help(format!("run `patsat fmt {}`", source.name)));
+            }
+        } else if path.as_os_str() == "-" {
+            out.raw(text.as_bytes())?;
+        } else if changed {
+            write(path, &text)?;
+        }
+    }
+    out.diagnostics(&unformatted)?;
+    if unformatted.is_empty() { Ok(()) } else { Err(Stop::Exit(Exit::Check)) }
+}
+
+/// Replaces a file whole, or not at all.
+fn write(path: &Path, text: &str) -> Done {
+    let failed = |e: std::io::Error| {
+        Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", path.display()))
+    };
+    let path = &path.canonicalize().map_err(failed)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    let permissions = std::fs::metadata(path).map_err(failed)?.permissions();
+    file.as_file().set_permissions(permissions).map_err(failed)?;
+    file.persist(path).map_err(|e| failed(e.error))?;
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! The command line: one file for each verb, and the only part of patsat that prints.
+//!
+//! Results go to the standard output, everything else to the standard error. With `--json` the standard output
+//! is JSON lines alone, each an object with `v` (the version of this layout) and `type`.
+
+mod args;
+mod bench;
+mod check;
+mod completions;
+mod devices;
+mod eval;
+mod fmt;
+mod generate;
+mod interrupt;
+mod optimize;
+mod out;
+mod progress;
+mod render;
+mod report;
+mod rules;
+mod run;
+mod store;
+mod value;
+mod worker;
+
+use crate::diag::{Code, Diagnostic, Exit, Failure};
+use clap::{Parser, Subcommand};
+use out::{Out, Stop};
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+/// Functional pattern programs to fast OpenCL kernels, by equality saturation.
+#[derive(Parser)]
+#[command(name = "patsat", version, about, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit status: 0 done; 1 a check came out negative; 2 usage; 3 the program (or a rule) \
+is wrong; 4 the input data are wrong; 5 no such device; 6 the device failed; 7 a limitation; 8 the tuning \
+store; 9 a file; 70 a bug in patsat; 130 interrupted."
+)]
+struct Cli {
+    /// JSON lines on the standard output, and no progress.
+    #[arg(long, global = true)]
+    json: bool,
+    /// When diagnostics are coloured.
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    color: Color,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// When diagnostics are coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Check programs: syntax, names, types and sizes.
+    Check(check::Args),
+    /// Bring programs into the standard form.
+    Fmt(fmt::Args),
+    /// Run a program in the reference interpreter; needs no device.
+    Eval(eval::Args),
+    /// Find the best kernels for a program.
+    Optimize(optimize::Args),
+    /// Run a program on a device, with the best known kernels.
+    Run(run::Args),
+    /// Time programs beside the device's memory bandwidth and hand-written kernels.
+    Bench(bench::Args),
+    /// Make up an array, seeded, and write it to a file.
+    Gen(generate::Args),
+    /// List the OpenCL devices.
+    Devices,
+    /// The rewrite rules.
+    #[command(subcommand)]
+    Rules(rules::Verb),
+    /// The tuning store.
+    #[command(subcommand)]
+    Store(store::Verb),
+    /// Print a completion script for a shell.
+    Completions(completions::Args),
+    /// Build and run candidates for a parent process.
+    #[command(hide = true)]
+    Worker,
+}
+
+/// Parses the command line and does what it says.
+pub fn main() -> ExitCode {
+    // The worker talks a protocol on its streams and has no use for anything else here.
+    if std::env::args_os().nth(1).is_some_and(|a| a == "worker") {
+        return worker::main();
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            let code = e.exit_code();
+            // Without anywhere to print to, the status has to do.
+            let _ = e.print();
+            return ExitCode::from(u8::try_from(code).unwrap_or(Exit::Usage as u8));
+        }
+    };
+    let mut out = Out::new(cli.json, cli.color);
+    let (hook, seen) = (panic::take_hook(), std::sync::Arc::new(Mutex::new(None)));
+    let place = seen.clone();
+    panic::set_hook(Box::new(move |info| {
+        if let Ok(mut place) = place.lock() {
+            *place = info.location().map(ToString::to_string);
+        }
+    }));
+    let done = panic::catch_unwind(AssertUnwindSafe(|| dispatch(cli.verb, &mut out)));
+    panic::set_hook(hook);
+    let done = done.unwrap_or_else(|payload| {
+        let place = seen.lock().ok().and_then(|p| p.clone());
+        Err(Stop::Failure(panicked(payload.as_ref(), place)))
+    });
+    ExitCode::from(finish(done, &mut out))
+}
+
+/// What a command came to, as an exit status.
+fn finish(done: out::Done, out: &mut Out) -> u8 {
+    match done.and_then(|()| out.flush()) {
+        // Who closes the pipe has seen enough.
+        Ok(()) | Err(Stop::Closed) => 0,
+        Err(Stop::Exit(exit)) => exit as u8,
+        Err(Stop::Failure(failure)) => {
+            // When not even that can be written, the status still says it.
+            let _ = out.failure(&failure).and_then(|()| out.flush());
+            failure.exit() as u8
+        }
+    }
+}
+
+fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
+    match verb {
+        Verb::Check(args) => check::main(&args, out),
+        Verb::Fmt(args) => fmt::main(&args, out),
+        Verb::Eval(args) => eval::main(&args, out),
+        Verb::Optimize(args) => optimize::main(&args, out),
+        Verb::Run(args) => run::main(&args, out),
+        Verb::Bench(args) => bench::main(&args, out),
+        Verb::Gen(args) => generate::main(&args, out),
+        Verb::Devices => devices::main(out),
+        Verb::Rules(verb) => rules::main(&verb, out),
+        Verb::Store(verb) => store::main(&verb, out),
+        Verb::Completions(args) => completions::main(&args, out),
+        // Dealt with before the command line was parsed.
+        Verb::Worker => Ok(()),
+    }
+}
+
+/// A panic as a report.
+fn panicked(payload: &(dyn Any + Send), place: Option<String>) -> Failure {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".into());
+    let mut d = Diagnostic::error(Code::Internal, format!("a bug in patsat: {text}"));
+    if let Some(place) = place {
+        d = d.note(format!("at {place}"));
+    }
+    d.note(format!("version {}", env!("CARGO_PKG_VERSION")))
+        .note(format!("command: {}", std::env::args().collect::<Vec<_>>().join(" ")))
+        .help("please report this with the program that caused it")
+        .into()
+}

@@ -1,0 +1,105 @@
+//! `patsat optimize`
+
+use super::args::{DataArgs, SessionArgs, program};
+use super::interrupt::Interrupt;
+use super::out::{Done, Out, Stop};
+use super::progress::Progress;
+use super::report;
+use crate::diag::{Code, Diagnostic};
+use crate::saturate::export;
+use crate::session::generate::Generator;
+use crate::session::{Optimized, Program};
+use serde_json::json;
+
+/// What to optimise.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The program.
+    #[arg(value_name = "FILE[:ENTRY]")]
+    program: String,
+    #[command(flatten)]
+    data: DataArgs,
+    #[command(flatten)]
+    session: SessionArgs,
+    /// Print this instead of the report.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    emit: Vec<Emit>,
+    /// Also show so many of the best candidates.
+    #[arg(long, default_value_t = 1, value_name = "K")]
+    top: usize,
+}
+
+/// A stage's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Emit {
+    /// The program and its best low-level term.
+    Term,
+    /// The best kernels, in OpenCL C.
+    Kernel,
+    /// The host plan, as JSON: buffers, launches, options.
+    Host,
+    /// The e-graph, as JSON.
+    Egraph,
+    /// The e-graph, for graphviz.
+    Dot,
+    /// How saturation went, by iteration and rule, as JSON.
+    Stats,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let session = args.session.session()?;
+    let program = program(&args.program)?;
+    // Data decide nothing but the check: what is not given is made up.
+    let request = args.data.request(Some(Generator::Normal))?;
+    out.event("start", start(&program, &args.session))?;
+    let interrupt = Interrupt::listen()?;
+    let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
+    let optimized = session.optimize(&program, &request, &mut progress);
+    progress.finish();
+    let optimized = optimized?;
+    if args.emit.is_empty() {
+        report::optimized(&optimized, args.top, out)?;
+    } else {
+        for what in &args.emit {
+            let text = emit(*what, &optimized)?;
+            out.event("emit", json!({"what": format!("{what:?}").to_lowercase(), "text": text}))?;
+            out.text(&text)?;
+        }
+    }
+    out.event("result", report::result(&optimized, args.top))?;
+    if optimized.interrupted {
+        let text = "interrupted; this is the best so far";
+        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        return Err(Stop::Exit(Code::Interrupted.exit()));
+    }
+    Ok(())
+}
+
+/// What a run starts with.
+pub fn start(program: &Program, session: &SessionArgs) -> serde_json::Value {
+    json!({
+        "tool": env!("CARGO_PKG_VERSION"), "program": program.source.name,
+        "entry": program.entry.name, "budget": session.budget, "device": session.device,
+    })
+}
+
+fn emit(what: Emit, o: &Optimized) -> Result<String, Stop> {
+    let pretty = |v: &serde_json::Value| {
+        let text = serde_json::to_string_pretty(v).map_err(|e| {
+            Diagnostic::error(Code::Internal, format!("a value cannot be written: {e}"))
+        })?;
+        Ok::<String, Stop>(text + "\n")
+    };
+    let plan = &o.best.variant.plan;
+    match what {
+        Emit::Term => Ok(format!("{}\n{}\n", o.term, o.best.variant.term)),
+        Emit::Kernel => Ok(plan.source.trim_end().to_owned() + "\n"),
+        Emit::Host => pretty(&json!({
+            "options": plan.options, "buffers": plan.buffers, "scalars": plan.scalars,
+            "launches": plan.launches,
+        })),
+        Emit::Egraph => pretty(&export::json(&o.saturated)),
+        Emit::Dot => Ok(export::dot(&o.saturated)),
+        Emit::Stats => pretty(&json!(o.report)),
+    }
+}

@@ -1,0 +1,129 @@
+//! Where a command writes: text or JSON lines on the standard output, diagnostics and progress elsewhere.
+
+use super::{Color, render};
+use crate::diag::{Code, Diagnostic, Exit, Failure};
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal, Write};
+
+/// Version of the JSON lines' layout.
+pub const VERSION: u32 = 1;
+
+/// Why a command ends early.
+pub enum Stop {
+    /// Something is wrong.
+    Failure(Failure),
+    /// The reader of the standard output has gone.
+    Closed,
+    /// All is said; only the status is left.
+    Exit(Exit),
+}
+
+impl From<Failure> for Stop {
+    fn from(f: Failure) -> Stop {
+        Stop::Failure(f)
+    }
+}
+
+impl From<Diagnostic> for Stop {
+    fn from(d: Diagnostic) -> Stop {
+        Stop::Failure(d.into())
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(e: io::Error) -> Stop {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe => Stop::Closed,
+            _ => Diagnostic::error(Code::Io, format!("the output cannot be written: {e}")).into(),
+        }
+    }
+}
+
+/// What a command comes to.
+pub type Done = Result<(), Stop>;
+
+/// The streams of a command.
+pub struct Out {
+    stdout: io::BufWriter<io::Stdout>,
+    json: bool,
+    styled: bool,
+}
+
+impl Out {
+    /// The process's own streams.
+    pub fn new(json: bool, color: Color) -> Out {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let styled = match color {
+            Color::Auto => !plain && io::stderr().is_terminal(),
+            Color::Always => true,
+            Color::Never => false,
+        };
+        Out { stdout: io::BufWriter::new(io::stdout()), json, styled }
+    }
+
+    /// Whether the standard output is for programs.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Writes text for people; nothing with `--json`.
+    pub fn text(&mut self, text: &str) -> Done {
+        if !self.json {
+            self.stdout.write_all(text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a line for people; nothing with `--json`.
+    pub fn line(&mut self, text: &str) -> Done {
+        self.text(text)?;
+        self.text("\n")
+    }
+
+    /// Writes what was asked for as it is, whatever the mode.
+    pub fn raw(&mut self, bytes: &[u8]) -> Done {
+        Ok(self.stdout.write_all(bytes)?)
+    }
+
+    /// Writes a JSON line; nothing without `--json`.
+    pub fn event(&mut self, kind: &str, fields: Value) -> Done {
+        if !self.json {
+            return Ok(());
+        }
+        let mut object = serde_json::Map::new();
+        object.insert("v".into(), json!(VERSION));
+        object.insert("type".into(), json!(kind));
+        if let Value::Object(fields) = fields {
+            object.extend(fields);
+        }
+        serde_json::to_writer(&mut self.stdout, &Value::Object(object)).map_err(io::Error::from)?;
+        self.stdout.write_all(b"\n")?;
+        Ok(self.stdout.flush()?)
+    }
+
+    /// Tells of diagnostics: rendered on the standard error, or as JSON lines.
+    pub fn diagnostics(&mut self, diagnostics: &[Diagnostic]) -> Done {
+        // What is told may be that this very stream cannot be written.
+        let _ = self.stdout.flush();
+        for d in diagnostics {
+            if self.json {
+                self.event("diagnostic", render::json(d))?;
+            } else {
+                let text = render::text(d, self.styled);
+                // Diagnostics that cannot be shown stop nothing.
+                let _ = writeln!(io::stderr(), "{text}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells why the command failed.
+    pub fn failure(&mut self, failure: &Failure) -> Done {
+        self.diagnostics(&failure.0)
+    }
+
+    /// Writes what is still held back.
+    pub fn flush(&mut self) -> Done {
+        Ok(self.stdout.flush()?)
+    }
+}

@@ -1,0 +1,203 @@
+//! How a search goes: a bar on a terminal, plain lines elsewhere, JSON lines with `--json`.
+
+use super::interrupt::Interrupt;
+use super::out::{Out, VERSION};
+use super::render;
+use crate::tune::event::{Event, Observer, Phase};
+use crate::tune::search::Counts;
+use crate::tune::store::Fate;
+use crate::tune::worker::FailureClass;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Plain lines are no closer together than this.
+const PLAIN: Duration = Duration::from_secs(2);
+
+/// Watches a search for a person or a program.
+pub struct Progress {
+    mode: Mode,
+    interrupt: Interrupt,
+    subject: String,
+    last: Option<Instant>,
+    phase: Option<Phase>,
+    styled: bool,
+}
+
+enum Mode {
+    Json,
+    Bar(ProgressBar),
+    Plain,
+}
+
+impl Progress {
+    /// For the program that `subject` names.
+    pub fn new(out: &Out, interrupt: Interrupt, subject: String) -> Progress {
+        let mode = if out.is_json() {
+            Mode::Json
+        } else if io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{spinner} {prefix} {wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_prefix(subject.clone());
+            bar.enable_steady_tick(Duration::from_millis(120));
+            Mode::Bar(bar)
+        } else {
+            Mode::Plain
+        };
+        let styled = matches!(mode, Mode::Bar(_));
+        Progress { mode, interrupt, subject, last: None, phase: None, styled }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Mode::Bar(bar) = &self.mode {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        match &self.mode {
+            Mode::Json => {}
+            Mode::Bar(bar) => bar.set_message(text.to_owned()),
+            // Progress that cannot be shown stops nothing.
+            Mode::Plain => drop(writeln!(io::stderr(), "{}: {text}", self.subject)),
+        }
+    }
+
+    /// A line that stays.
+    fn tell(&self, text: &str) {
+        match &self.mode {
+            Mode::Json => {}
+            Mode::Bar(bar) => bar.suspend(|| drop(writeln!(io::stderr(), "{text}"))),
+            Mode::Plain => drop(writeln!(io::stderr(), "{text}")),
+        }
+    }
+
+    fn json(kind: &str, fields: Value) {
+        let mut object = serde_json::Map::new();
+        object.insert("v".into(), json!(VERSION));
+        object.insert("type".into(), json!(kind));
+        if let Value::Object(fields) = fields {
+            object.extend(fields);
+        }
+        // A reader that has gone is noticed when the result is written.
+        drop(writeln!(io::stdout(), "{}", Value::Object(object)));
+    }
+}
+
+impl Observer for Progress {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Phase(phase) => {
+                if let Mode::Json = self.mode {
+                    Self::json("phase", json!({"phase": phase.name()}));
+                }
+                if self.phase != Some(*phase) {
+                    self.phase = Some(*phase);
+                    let text = match phase {
+                        Phase::Saturate => "rewriting",
+                        Phase::Extract => "drawing candidates",
+                        Phase::Generate => "generating kernels",
+                        Phase::Reference => "waiting for the interpreter",
+                        Phase::Measure => "measuring",
+                        Phase::Compare => "comparing the best",
+                    };
+                    self.say(text);
+                }
+            }
+            Event::Saturated(report) => {
+                if let Mode::Json = self.mode {
+                    Self::json("saturated", json!(report));
+                }
+            }
+            Event::Warning(d) => {
+                if let Mode::Json = self.mode {
+                    Self::json("diagnostic", render::json(d));
+                } else {
+                    self.tell(&render::text(d, self.styled));
+                }
+            }
+            Event::Candidate { .. } => self.candidate(event),
+        }
+    }
+
+    fn stop(&self) -> bool {
+        self.interrupt.pressed()
+    }
+}
+
+impl Progress {
+    fn candidate(&mut self, event: &Event) {
+        let Event::Candidate {
+            done,
+            of,
+            variant,
+            fate,
+            median_us,
+            log,
+            resumed,
+            best_us,
+            counts,
+            left,
+        } = event
+        else {
+            return;
+        };
+        if let Mode::Json = self.mode {
+            Self::json(
+                "candidate",
+                json!({
+                    "done": done, "of": of, "outcome": fate.name(), "median_us": median_us,
+                    "best_us": best_us, "predicted_us": variant.predicted_us,
+                    "term": variant.term.to_string(), "tunables": variant.tunables(),
+                    "skeleton": variant.skeleton, "plan": variant.hash, "resumed": resumed,
+                    "log": log,
+                }),
+            );
+            return;
+        }
+        if *fate == Fate::Failed(FailureClass::Wrong) {
+            // A wrong kernel is a bug in patsat or in the driver, and never just one failure among others.
+            self.tell(&format!(
+                "warning[E0609]: a candidate's result was wrong, and is not used\n  = term: {}\n  = {}",
+                variant.term,
+                log.unwrap_or_default()
+            ));
+        }
+        let due = done == of || self.last.is_none_or(|t| t.elapsed() >= PLAIN);
+        if matches!(self.mode, Mode::Plain) && !due {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let mut text = format!("{done}/{of} candidates");
+        if let Some(best) = best_us {
+            text.push_str(&format!(", best {}", micros(*best)));
+        }
+        if let Some(failures) = failures(counts) {
+            text.push_str(&format!(", failed: {failures}"));
+        }
+        if let Some(left) = left.filter(|_| done < of) {
+            text.push_str(&format!(", about {:.0} s left", left.as_secs_f64().ceil()));
+        }
+        self.say(&text);
+    }
+}
+
+/// `2 build, 1 timeout`; nothing when none failed.
+pub fn failures(counts: &Counts) -> Option<String> {
+    let parts: Vec<String> = counts.failed.iter().map(|(c, n)| format!("{n} {c}")).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// A time for people.
+pub fn micros(us: f64) -> String {
+    if us >= 1e6 {
+        format!("{:.3} s", us / 1e6)
+    } else if us >= 1e3 {
+        format!("{:.3} ms", us / 1e3)
+    } else {
+        format!("{us:.2} µs")
+    }
+}

@@ -1,0 +1,101 @@
+//! Diagnostics as people and programs read them.
+
+use crate::diag::{Diagnostic, Severity};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use serde_json::{Value, json};
+
+/// With the lines of the source that it is about.
+pub fn text(d: &Diagnostic, styled: bool) -> String {
+    let level = match d.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(d.message.as_str()).id(d.code.as_str());
+    let mut group = Group::with_title(title);
+    if let Some(source) = &d.source {
+        let mut snippet = Snippet::source(source.text.as_str()).path(source.name.as_str());
+        for label in &d.labels {
+            let kind =
+                if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
+            let range = clip(&source.text, label.span.range());
+            let text = (!label.text.is_empty()).then_some(label.text.as_str());
+            snippet = snippet.annotation(kind.span(range).label(text));
+        }
+        if !d.labels.is_empty() {
+            group = group.element(snippet);
+        }
+    }
+    for note in &d.notes {
+        group = group.element(Level::NOTE.message(note.as_str()));
+    }
+    for help in &d.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
+    renderer.render(&[group]).to_string()
+}
+
+/// A range within a text, on the boundaries of characters.
+fn clip(text: &str, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let start = text.floor_char_boundary(range.start.min(text.len()));
+    let end = text.ceil_char_boundary(range.end.min(text.len()));
+    start..end.max(start)
+}
+
+/// As an object: places in bytes, lines and columns from 1.
+pub fn json(d: &Diagnostic) -> Value {
+    let severity = match d.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let text = d.source.as_ref().map_or("", |s| s.text.as_str());
+    let place = |at: usize| {
+        let before = &text[..text.floor_char_boundary(at.min(text.len()))];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+        (line, column)
+    };
+    let labels: Vec<Value> = d
+        .labels
+        .iter()
+        .map(|l| {
+            let (line, column) = place(l.span.start as usize);
+            json!({
+                "start": l.span.start, "end": l.span.end, "line": line, "column": column,
+                "text": l.text, "primary": l.primary,
+            })
+        })
+        .collect();
+    json!({
+        "code": d.code.as_str(),
+        "severity": severity,
+        "message": d.message,
+        "file": d.source.as_ref().map(|s| s.name.clone()),
+        "labels": labels,
+        "notes": d.notes,
+        "help": d.help,
+        "exit": d.code.exit() as u8,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::{Code, Source, Span};
+
+    #[test]
+    fn shows_the_place() {
+        let source = Source::new("a.pat", "entry f = é\n");
+        let d = Diagnostic::error(Code::UnknownName, "nothing is named `é`")
+            .at(&source, Span::new(10, 11), "here")
+            .help("name something");
+        let shown = text(&d, false);
+        assert!(shown.contains("error[E0201]: nothing is named"), "{shown}");
+        assert!(shown.contains("a.pat:1:11") && shown.contains("help: name something"), "{shown}");
+        assert_eq!(json(&d)["labels"][0]["column"], 11);
+        // A place beyond the text must not panic.
+        let beyond = Diagnostic::error(Code::Parse, "m").at(&source, Span::new(90, 99), "");
+        text(&beyond, true);
+        json(&beyond);
+    }
+}

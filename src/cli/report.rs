@@ -1,0 +1,255 @@
+//! What `optimize`, `run` and `bench` tell: for people, and as JSON.
+
+use super::out::{Done, Out};
+use super::progress::{failures, micros};
+use crate::opencl::plan::HostPlan;
+use crate::session::{Best, Optimized, Sizes};
+use crate::tune::variant::Variant;
+use comfy_table::{Table, presets};
+use serde_json::{Value, json};
+
+/// GB/s of bytes in a time.
+pub fn gb_per_s(bytes: u64, us: f64) -> f64 {
+    bytes as f64 * 1e-3 / us.max(1e-3)
+}
+
+/// GFLOP/s.
+pub fn gflops(flops: f64, us: f64) -> f64 {
+    flops * 1e-3 / us.max(1e-3)
+}
+
+/// `n=16 m=4`.
+pub fn sizes(sizes: &Sizes) -> String {
+    let parts: Vec<String> = sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    parts.join(" ")
+}
+
+fn tunables(v: &Variant) -> String {
+    let parts: Vec<String> = v.tunables().iter().map(|(n, v)| format!("{n}={v}")).collect();
+    parts.join(" ")
+}
+
+/// Indents every line.
+fn indented(text: &str) -> String {
+    text.trim_end()
+        .lines()
+        .map(|l| if l.is_empty() { "\n".into() } else { format!("  {l}\n") })
+        .collect()
+}
+
+/// The report of `optimize`.
+pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
+    let v = &o.best.variant;
+    out.line(&format!("{} {} ({})", o.entry, sizes(&o.sizes), o.file))?;
+    out.line(&format!("device     {}, driver {}", o.device.label(), none(&o.device.driver)))?;
+    out.line(&format!("cost model {}: {}", o.model.model.name, o.model.why))?;
+    out.line(&format!("rules      {}, float {}", o.rules, o.float.name()))?;
+    out.line(&format!(
+        "e-graph    {} nodes in {} classes after {} iterations, {} in {:.0} ms",
+        o.report.nodes,
+        o.report.classes,
+        o.report.iterations.len(),
+        o.report.stop_reason,
+        o.timings.saturate_ms
+    ))?;
+    out.line("\nprogram")?;
+    out.text(&indented(&o.term.to_string()))?;
+    out.line("\nbest term")?;
+    out.text(&indented(&v.term.to_string()))?;
+    if !v.tunables().is_empty() {
+        out.line(&format!("  where {}", tunables(v)))?;
+    }
+    out.line(&format!("\nkernel{}", if v.plan.launches.len() == 1 { "" } else { "s" }))?;
+    out.text(&indented(&v.plan.source))?;
+    out.text(&launches(&v.plan))?;
+    out.line("")?;
+    let bound = format!("{} by the cost model, bound by {}", micros(v.predicted_us), v.bound);
+    out.line(&format!("predicted  {bound}"))?;
+    match &o.best.summary {
+        Some(s) => measured(o, s.median_us, s.spread_us, out)?,
+        None => out.line("measured   nothing: ranked by the cost model alone")?,
+    }
+    candidates(o, out)?;
+    if top > 1 {
+        out.line("")?;
+        out.line(&ranking(&o.ranking, top))?;
+    }
+    Ok(())
+}
+
+fn none(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
+}
+
+/// How each kernel is launched.
+fn launches(plan: &HostPlan) -> String {
+    let dims = |n: [usize; 3]| {
+        let used = n.iter().rposition(|&d| d > 1).map_or(1, |i| i + 1);
+        n[..used].iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ")
+    };
+    plan.launches
+        .iter()
+        .map(|l| {
+            format!(
+                "  {}: {} work-items in groups of {}\n",
+                l.kernel,
+                dims(l.global),
+                dims(l.local)
+            )
+        })
+        .collect()
+}
+
+fn measured(o: &Optimized, us: f64, spread: f64, out: &mut Out) -> Done {
+    out.line(&format!(
+        "measured   {} (spread {}), largest relative error {:.2e}",
+        micros(us),
+        micros(spread),
+        o.best.max_rel_err.unwrap_or(0.0)
+    ))?;
+    let mut rate = format!("rate       {:.2} GB/s", gb_per_s(o.work.bytes, us));
+    if o.work.flops > 0.0 {
+        rate.push_str(&format!(", {:.2} GFLOP/s", gflops(o.work.flops, us)));
+    }
+    out.line(&rate)?;
+    if let Some(s) = &o.shares {
+        let own = gb_per_s(o.work.bytes, s.median_us);
+        let mut parts = vec![];
+        for (what, limit) in [("copy", s.copy_gb_per_s), ("read", s.read_gb_per_s)] {
+            if let Some(limit) = limit {
+                let share = 100.0 * own / limit;
+                parts.push(format!("{share:.0}% of {what} bandwidth ({limit:.2} GB/s)"));
+            }
+        }
+        if !parts.is_empty() {
+            let text = parts.join(", ");
+            out.line(&format!("share      {own:.2} GB/s timed beside it: {text}"))?;
+        }
+    }
+    if o.ties > 1 {
+        out.line(&format!("ties       the first {} cannot be told apart", o.ties))?;
+    }
+    Ok(())
+}
+
+fn candidates(o: &Optimized, out: &mut Out) -> Done {
+    let c = &o.counts;
+    let mut text = format!(
+        "candidates {} generated in {} skeletons, {} kernels",
+        c.generated, c.skeletons, c.lowered
+    );
+    if c.built + c.failed.len() > 0 {
+        text.push_str(&format!(", {} built, {} timed, {} slow", c.built, c.timed, c.slow));
+    }
+    if let Some(failures) = failures(c) {
+        text.push_str(&format!(", failed: {failures}"));
+    }
+    if c.resumed > 0 {
+        text.push_str(&format!(", {} from the tuning store", c.resumed));
+    }
+    out.line(&text)?;
+    if c.duplicates > 0 {
+        out.line(&format!("           {} had the same kernels as another", c.duplicates))?;
+    }
+    for (reason, count) in &c.rejected {
+        out.line(&format!("           {count} without kernels: {reason}"))?;
+    }
+    let t = &o.timings;
+    out.line(&format!(
+        "time       {:.2} s: saturating {:.2}, extracting {:.2}, compiling {:.2}, checking and timing {:.2}",
+        t.total_ms / 1e3,
+        t.saturate_ms / 1e3,
+        t.extract_ms / 1e3,
+        t.compile_ms / 1e3,
+        t.measure_ms / 1e3
+    ))
+}
+
+fn ranking(ranking: &[Best], top: usize) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["", "measured", "spread", "predicted", "where", "skeleton"]);
+    for (i, b) in ranking.iter().take(top).enumerate() {
+        let time = |f: fn(&crate::tune::statistics::Summary) -> f64| {
+            b.summary.as_ref().map_or_else(|| "-".into(), |s| micros(f(s)))
+        };
+        table.add_row([
+            (i + 1).to_string(),
+            time(|s| s.median_us),
+            time(|s| s.spread_us),
+            micros(b.variant.predicted_us),
+            tunables(&b.variant),
+            b.variant.skeleton.clone(),
+        ]);
+    }
+    table.to_string()
+}
+
+/// The final line of `optimize --json`.
+pub fn result(o: &Optimized, top: usize) -> Value {
+    let v = &o.best.variant;
+    let s = o.best.summary.as_ref();
+    let us = s.map(|s| s.median_us);
+    let share = |limit: Option<f64>| {
+        let shares = o.shares.as_ref()?;
+        Some(gb_per_s(o.work.bytes, shares.median_us) / limit?)
+    };
+    let copy = o.shares.as_ref().and_then(|s| s.copy_gb_per_s);
+    let read = o.shares.as_ref().and_then(|s| s.read_gb_per_s);
+    let best: Vec<Value> = o
+        .ranking
+        .iter()
+        .take(top)
+        .map(|b| {
+            json!({
+                "term": b.variant.term.to_string(), "tunables": b.variant.tunables(),
+                "skeleton": b.variant.skeleton, "predicted_us": b.variant.predicted_us,
+                "median_us": b.summary.map(|s| s.median_us),
+                "spread_us": b.summary.map(|s| s.spread_us), "plan": b.variant.hash,
+            })
+        })
+        .collect();
+    json!({
+        "program": o.file,
+        "entry": o.entry,
+        "sizes": o.sizes,
+        "device": o.device.label(),
+        "driver": o.device.driver,
+        "cost_model": o.model.model.name,
+        "rules": o.rules,
+        "float": o.float.name(),
+        "stop_reason": o.report.stop_reason,
+        "egraph_nodes": o.report.nodes,
+        "egraph_classes": o.report.classes,
+        "iterations": o.report.iterations.len(),
+        "saturate_ms": o.timings.saturate_ms,
+        "extract_ms": o.timings.extract_ms,
+        "compile_ms": o.timings.compile_ms,
+        "measure_ms": o.timings.measure_ms,
+        "total_ms": o.timings.total_ms,
+        "candidates": o.counts,
+        "median_us": us,
+        "spread_us": s.map(|s| s.spread_us),
+        "runs": s.map(|s| s.runs),
+        "ties": o.ties,
+        "predicted_us": v.predicted_us,
+        "bound": v.bound,
+        "bytes": o.work.bytes,
+        "flops": o.work.flops,
+        "gbytes_per_s": us.map(|us| gb_per_s(o.work.bytes, us)),
+        "gflops": us.map(|us| gflops(o.work.flops, us)),
+        "copy_gbytes_per_s": copy,
+        "read_gbytes_per_s": read,
+        "share_of_copy": share(copy),
+        "share_of_read": share(read),
+        "max_rel_err": o.best.max_rel_err,
+        "high_level": o.term.to_string(),
+        "term": v.term.to_string(),
+        "tunables": v.tunables(),
+        "skeleton": v.skeleton,
+        "kernels": v.plan.source,
+        "launches": v.plan.launches,
+        "top": best,
+        "interrupted": o.interrupted,
+    })
+}

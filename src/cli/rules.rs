@@ -1,0 +1,89 @@
+//! `patsat rules`
+
+use super::out::{Done, Out};
+use crate::diag::{Code, Diagnostic};
+use crate::rules::Rule;
+use crate::session::{Float, rule_set};
+use comfy_table::{Table, presets};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// What to do with rules.
+#[derive(clap::Subcommand)]
+pub enum Verb {
+    /// List the rules.
+    List {
+        #[command(flatten)]
+        set: SetArgs,
+    },
+    /// Show a rule: what it says, where it comes from, when it applies.
+    Show {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        set: SetArgs,
+    },
+}
+
+/// Which rules.
+#[derive(clap::Args)]
+pub struct SetArgs {
+    /// Rules: a file extends the shipped set, a folder of `*.rules` replaces it.
+    #[arg(long, value_name = "FILE|DIR")]
+    rules: Vec<PathBuf>,
+}
+
+pub fn main(verb: &Verb, out: &mut Out) -> Done {
+    match verb {
+        Verb::List { set } => {
+            let set = rule_set(&set.rules, Float::Relaxed)?;
+            let mut table = Table::new();
+            table.load_style(presets::NOTHING);
+            table.set_header(["rule", "theme", "law", "says"]);
+            for r in set.iter() {
+                out.event("rule", json(r))?;
+                table.add_row([&r.name, &r.theme, &r.law.to_string(), &r.says]);
+            }
+            out.line(&table.to_string())?;
+            out.event("rules", json!({"count": set.len(), "hash": set.hash()}))?;
+            out.line(&format!("{} rules, hash {}", set.len(), set.hash()))
+        }
+        Verb::Show { name, set } => {
+            let set = rule_set(&set.rules, Float::Relaxed)?;
+            let unknown = || {
+                let near: Vec<&str> =
+                    set.iter().map(|r| r.name.as_str()).filter(|n| n.contains(&**name)).collect();
+                let d = Diagnostic::error(Code::UnknownName, format!("no rule is named `{name}`"));
+                if near.is_empty() {
+                    d.help("`patsat rules list` lists them")
+                } else {
+                    d.help(format!("there are {}", near.join(", ")))
+                }
+            };
+            let r = set.get(name).ok_or_else(unknown)?;
+            out.event("rule", json(r))?;
+            out.line(&format!("{} ({}, {})", r.name, r.theme, r.law))?;
+            out.line(&format!("  {}", r.says))?;
+            out.line(&format!("  from: {}", r.from))?;
+            for line in r.statement.trim().lines() {
+                out.line(&format!("    {}", line.trim()))?;
+            }
+            out.line(&format!("  type: {}", r.lhs.ty()))?;
+            for c in &r.when {
+                out.line(&format!("  when: {}", c.name()))?;
+            }
+            match &r.example {
+                Some(e) => out.line(&format!("  example: {e}")),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn json(r: &Rule) -> Value {
+    json!({
+        "name": r.name, "theme": r.theme, "law": r.law.to_string(), "says": r.says, "from": r.from,
+        "statement": r.statement, "lhs": r.lhs.to_string(), "rhs": r.rhs.to_string(),
+        "when": r.when.iter().map(|c| c.name()).collect::<Vec<_>>(), "example": r.example,
+    })
+}

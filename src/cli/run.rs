@@ -1,0 +1,100 @@
+//! `patsat run`
+
+use super::args::{DataArgs, SessionArgs, program};
+use super::interrupt::Interrupt;
+use super::out::{Done, Out, Stop};
+use super::progress::{Progress, micros};
+use super::report::{gb_per_s, gflops, sizes};
+use super::{optimize, value};
+use crate::diag::{Code, Diagnostic};
+use crate::session::Execute;
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// What to run.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The program.
+    #[arg(value_name = "FILE[:ENTRY]")]
+    program: String,
+    #[command(flatten)]
+    data: DataArgs,
+    #[command(flatten)]
+    session: SessionArgs,
+    /// Where the result goes; a tuple's components go to `NAME.0.npy`, `NAME.1.npy`, ...
+    #[arg(long, value_name = "FILE.npy")]
+    output: Option<PathBuf>,
+    /// Compile the program as it stands: it is written in low-level patterns.
+    #[arg(long)]
+    no_rewrite: bool,
+    /// Compare the result with the interpreter's.
+    #[arg(long)]
+    verify: bool,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let session = args.session.session()?;
+    let program = program(&args.program)?;
+    let request = args.data.request(None)?;
+    out.event("start", optimize::start(&program, &args.session))?;
+    let interrupt = Interrupt::listen()?;
+    let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
+    let execute = Execute { as_written: args.no_rewrite, verify: args.verify };
+    let ran = session.run(&program, &request, execute, &mut progress);
+    progress.finish();
+    let ran = ran?;
+    let written = value::write(args.output.as_deref(), &ran.outputs)?;
+    let wrong = ran.comparison.as_ref().filter(|c| !c.ok);
+    out.event(
+        "result",
+        json!({
+            "program": program.source.name, "entry": program.entry.name, "sizes": ran.sizes,
+            "device": ran.device.label(), "driver": ran.device.driver,
+            "rules": session.rules.hash(), "float": session.float.name(),
+            "kernels_from": ran.how.name(), "device_us": ran.device_us, "wall_us": ran.wall_us,
+            "bytes": ran.work.bytes, "flops": ran.work.flops,
+            "gbytes_per_s": gb_per_s(ran.work.bytes, ran.device_us),
+            "gflops": gflops(ran.work.flops, ran.device_us),
+            "verified": ran.comparison.as_ref().map(|c| c.ok),
+            "max_rel_err": ran.comparison.as_ref().map(|c| c.max_rel_err),
+            "term": ran.variant.term.to_string(), "tunables": ran.variant.tunables(),
+            "kernels": ran.variant.plan.source, "result": value::json(&ran.outputs),
+            "output": written,
+        }),
+    )?;
+    if !out.is_json() {
+        // The result alone is on the standard output.
+        let verified = match &ran.comparison {
+            Some(c) => format!(", largest relative error {:.2e}", c.max_rel_err),
+            None => String::new(),
+        };
+        drop(writeln!(
+            std::io::stderr(),
+            "{} {}: {} on {} ({:.2} GB/s, this one run), kernels {}{verified}",
+            program.entry.name,
+            sizes(&ran.sizes),
+            micros(ran.device_us),
+            ran.device.label(),
+            gb_per_s(ran.work.bytes, ran.device_us),
+            ran.how.name(),
+        ));
+    }
+    if written.is_empty() {
+        out.text(&value::text(&ran.outputs))?;
+    }
+    if let Some(c) = wrong {
+        let d = Diagnostic::error(Code::WrongResult, "the result differs from the interpreter's");
+        let d = d.note(format!("{} elements are out of tolerance", c.mismatches));
+        return Err(match &c.first {
+            Some(first) => d.note(first.clone()).into(),
+            None => d.into(),
+        });
+    }
+    if ran.interrupted {
+        let text = "interrupted while looking for kernels; the best so far ran";
+        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        return Err(Stop::Exit(Code::Interrupted.exit()));
+    }
+    Ok(())
+}

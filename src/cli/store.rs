@@ -1,0 +1,116 @@
+//! `patsat store`
+
+use super::args::open_store;
+use super::out::{Done, Out};
+use super::progress::micros;
+use crate::tune::store::{Entry, Keep};
+use comfy_table::{Table, presets};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to do with the tuning store.
+#[derive(clap::Subcommand)]
+pub enum Verb {
+    /// List what was measured.
+    List {
+        #[command(flatten)]
+        at: StoreArgs,
+    },
+    /// Show the best kernel of each program, size and device.
+    Best {
+        /// Only of this entry.
+        entry: Option<String>,
+        #[command(flatten)]
+        at: StoreArgs,
+        /// Also print the kernels.
+        #[arg(long)]
+        source: bool,
+    },
+    /// Remove measurements.
+    Gc {
+        #[command(flatten)]
+        at: StoreArgs,
+        /// Keep the best so many of each program, size and device; failures go.
+        #[arg(long, value_name = "K")]
+        keep: Option<usize>,
+        /// Keep what was recorded in the last so many days.
+        #[arg(long, value_name = "DAYS")]
+        within: Option<u64>,
+        /// Keep what this version of patsat recorded.
+        #[arg(long)]
+        this_version: bool,
+    },
+}
+
+/// Which store.
+#[derive(clap::Args)]
+pub struct StoreArgs {
+    /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+pub fn main(verb: &Verb, out: &mut Out) -> Done {
+    match verb {
+        Verb::List { at } => {
+            let store = open_store(at.store.as_ref())?;
+            let mut table = Table::new();
+            table.load_style(presets::NOTHING);
+            table.set_header(["entry", "sizes", "device", "float", "candidates", "timed", "best"]);
+            let entries = store.list()?;
+            for e in &entries {
+                out.event("entry", json!(e))?;
+                table.add_row([
+                    e.key.entry.clone(),
+                    sizes(e),
+                    e.key.device.clone(),
+                    e.key.float.clone(),
+                    e.candidates.to_string(),
+                    e.timed.to_string(),
+                    e.best_us.map_or_else(|| "-".into(), micros),
+                ]);
+            }
+            if !entries.is_empty() {
+                out.line(&table.to_string())?;
+            }
+            let what = if entries.is_empty() { "nothing is stored in" } else { "in" };
+            out.line(&format!("{what} {}", store.path().display()))
+        }
+        Verb::Best { entry, at, source } => {
+            let store = open_store(at.store.as_ref())?;
+            let wanted = |e: &&Entry| entry.as_ref().is_none_or(|name| e.key.entry == *name);
+            for e in store.list()?.iter().filter(wanted) {
+                let Some(best) = store.best(&e.key)? else { continue };
+                out.event("best", json!({"key": e.key, "record": best}))?;
+                let time = best.median_us.map_or_else(|| "-".into(), micros);
+                out.line(&format!("{} {} on {}: {time}", e.key.entry, sizes(e), e.key.device))?;
+                out.line(&format!("  {}", best.term))?;
+                let tunables: Vec<String> =
+                    best.tunables.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                if !tunables.is_empty() {
+                    out.line(&format!("  {}", tunables.join(" ")))?;
+                }
+                if *source {
+                    out.line(best.source.trim_end())?;
+                }
+            }
+            Ok(())
+        }
+        Verb::Gc { at, keep, within, this_version } => {
+            let mut store = open_store(at.store.as_ref())?;
+            let gone = store.gc(&Keep {
+                best: *keep,
+                within: within.map(|days| Duration::from_secs(days.saturating_mul(86_400))),
+                tool: this_version.then(|| env!("CARGO_PKG_VERSION").to_owned()),
+            })?;
+            out.event("removed", json!({"candidates": gone}))?;
+            out.line(&format!("{gone} measurements removed"))
+        }
+    }
+}
+
+fn sizes(e: &Entry) -> String {
+    let sizes: Vec<String> = e.key.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    sizes.join(" ")
+}

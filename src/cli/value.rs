@@ -1,0 +1,102 @@
+//! Result arrays: shown, and written to files.
+
+use crate::diag::Result;
+use crate::lang::types::ScalarType;
+use crate::opencl::host::HostArray;
+use crate::session::npy::{self, NpyArray};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Elements shown of a long array, from its start and from its end.
+const SHOWN: usize = 6;
+
+/// One line for each component.
+pub fn text(arrays: &[NpyArray]) -> String {
+    let mut out = String::new();
+    for (k, a) in arrays.iter().enumerate() {
+        if arrays.len() > 1 {
+            out.push_str(&format!("{k}: "));
+        }
+        if a.shape.is_empty() {
+            out.push_str(&element(&a.data, 0));
+        } else {
+            let dims: String = a.shape.iter().map(|n| format!("[{n}]")).collect();
+            let len = a.data.len();
+            let part = |r: std::ops::Range<usize>| -> Vec<String> {
+                r.map(|i| element(&a.data, i)).collect()
+            };
+            let elements = if len <= 2 * SHOWN {
+                part(0..len).join(", ")
+            } else {
+                let (first, last) = (part(0..SHOWN), part(len - SHOWN..len));
+                format!("{}, ..., {}", first.join(", "), last.join(", "))
+            };
+            out.push_str(&format!("{dims}{} [{elements}]", a.data.ty()));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// An element, exactly.
+fn element(data: &HostArray, i: usize) -> String {
+    let width = data.ty().bytes();
+    let bytes = data.bytes().get(i * width..(i + 1) * width).unwrap_or_default().to_vec();
+    let one = HostArray::from_bytes(data.ty(), bytes);
+    let Some(one) = one.filter(|a| a.len() == 1) else { return String::new() };
+    macro_rules! show {
+        ($($ty:ident $t:ty,)*) => {
+            match one.ty() { $(ScalarType::$ty => {
+                one.to_vec::<$t>().and_then(|v| v.first().map(|x| format!("{x:?}")))
+            })* }
+        };
+    }
+    let shown = show! {
+        F16 half::f16, F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32,
+        U64 u64, Bool bool,
+    };
+    shown.unwrap_or_default()
+}
+
+/// Type, shape and (of a scalar) the value.
+pub fn json(arrays: &[NpyArray]) -> Value {
+    let describe = |a: &NpyArray| {
+        let value = a.shape.is_empty().then(|| element(&a.data, 0));
+        json!({"type": a.data.ty().name(), "shape": a.shape, "value": value})
+    };
+    json!(arrays.iter().map(describe).collect::<Vec<_>>())
+}
+
+/// Writes a result; says which files.
+pub fn write(path: Option<&Path>, arrays: &[NpyArray]) -> Result<Vec<String>> {
+    let Some(path) = path else { return Ok(vec![]) };
+    let mut written = vec![];
+    for (k, array) in arrays.iter().enumerate() {
+        let path = if arrays.len() == 1 { path.to_path_buf() } else { numbered(path, k) };
+        npy::write(&path, array)?;
+        written.push(path.display().to_string());
+    }
+    Ok(written)
+}
+
+/// `y.npy` to `y.0.npy`.
+fn numbered(path: &Path, k: usize) -> PathBuf {
+    let extension = path.extension().map_or_else(|| "npy".into(), |e| e.to_string_lossy());
+    path.with_extension(format!("{k}.{extension}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_are_numbered() {
+        assert_eq!(numbered(Path::new("a/y.npy"), 1), Path::new("a/y.1.npy"));
+        let xs = HostArray::from_slice(&(0..20).map(|i| i as f32).collect::<Vec<_>>());
+        let array = NpyArray { shape: vec![20], data: xs };
+        let shown = text(std::slice::from_ref(&array));
+        assert!(shown.starts_with("[20]f32 [0.0, 1.0") && shown.ends_with("19.0]\n"), "{shown}");
+        let scalar = NpyArray { shape: vec![], data: HostArray::from_slice(&[7i32]) };
+        assert_eq!(text(&[scalar.clone(), scalar]), "0: 7\n1: 7\n");
+    }
+}

@@ -1,0 +1,367 @@
+//! The values of a program's parameters and sizes: from files, from the command line, or made up.
+//!
+//! Sizes are found first, from what is given and from the shapes of arrays, so that everything
+//! that does not fit is reported before anything large is allocated.
+
+use super::generate::{Generator, generate};
+use super::npy::NpyArray;
+use super::program::{Program, Sizes, components};
+use crate::calculus::interp;
+use crate::calculus::value::Value;
+use crate::diag::{Code, Diagnostic, Failure, Result};
+use crate::lang::size::Size;
+use crate::lang::typed::Param;
+use crate::lang::types::ScalarType;
+use crate::opencl::host::{HostArray, Inputs};
+use indexmap::IndexMap;
+use std::collections::BTreeMap;
+
+/// Where a parameter's value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// An array (of no dimensions, for a scalar parameter); the name is for messages.
+    Array(NpyArray, String),
+    /// A number or truth value, for a scalar parameter.
+    Text(String),
+    /// Made up.
+    Made(Generator),
+}
+
+/// What a person gives a program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// Values of size parameters. The rest comes from the arrays' shapes.
+    pub sizes: Sizes,
+    /// By parameter, or `PARAMETER.K` for component `K` of one that holds tuples.
+    pub values: IndexMap<String, Given>,
+    /// How to make up what is not given; without it, that is an error.
+    pub default: Option<Generator>,
+    /// Seed of everything made up.
+    pub seed: u64,
+}
+
+/// A program's parameters and sizes, all with values that fit.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// Every size parameter.
+    pub sizes: Sizes,
+    /// As devices take them.
+    pub inputs: Inputs,
+    /// As the interpreter takes them, one for each parameter.
+    pub values: Vec<Value>,
+    /// What to tell a person: NaN in the data, inputs made up.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// One component of one parameter.
+struct Slot<'a> {
+    param: &'a Param,
+    component: usize,
+    ty: ScalarType,
+    dims: Vec<Size>,
+    given: Given,
+}
+
+impl Slot<'_> {
+    /// The name messages use.
+    fn name(&self) -> &str {
+        &self.param.name
+    }
+}
+
+/// Every size of a program: those given, and those that the given arrays' shapes say.
+///
+/// # Errors
+/// When a name is unknown, two arrays disagree, or a size has no value.
+pub fn sizes(program: &Program, request: &Request) -> Result<Sizes> {
+    sizes_of(program, request, &slots(program, request)?)
+}
+
+fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Sizes> {
+    let entry = &program.entry;
+    // Who said so, for messages.
+    let mut known: BTreeMap<&str, (u64, String)> = BTreeMap::new();
+    for (name, &value) in &request.sizes {
+        let Some(name) = entry.sizes.iter().find(|n| *n == name) else {
+            let text = format!("`{}` has no size `{name}`", entry.name);
+            let d = Diagnostic::error(Code::UnknownName, text);
+            return Err(d.note(format!("its sizes: {}", list(&entry.sizes))).into());
+        };
+        if i64::try_from(value).is_err() {
+            let text = format!("the size `{name}` is {value}, more than any array can have");
+            return Err(Diagnostic::error(Code::SizeRange, text).into());
+        }
+        known.insert(name, (value, format!("`--size {name}={value}`")));
+    }
+    let arrays = || {
+        slots.iter().filter_map(|s| match &s.given {
+            Given::Array(array, name) => Some((s, array, name)),
+            Given::Text(_) | Given::Made(_) => None,
+        })
+    };
+    for (slot, array, name) in arrays() {
+        if array.shape.len() != slot.dims.len() {
+            let (have, want) = (array.shape.len(), slot.dims.len());
+            let text = format!(
+                "{name} has {have} dimension{}, `{}` has {want}",
+                plural(have),
+                slot.name()
+            );
+            return Err(mismatch(program, slot, text).into());
+        }
+        for (dim, &length) in slot.dims.iter().zip(&array.shape) {
+            let Some(var) = dim.as_var() else { continue };
+            let from = format!("the shape {:?} of {name}", array.shape);
+            match known.get(var) {
+                Some((value, _)) if *value == length as u64 => {}
+                Some((value, source)) => {
+                    let text = format!("`{var}` would be both {value} and {length}");
+                    let d = mismatch(program, slot, text);
+                    return Err(d
+                        .note(format!("{value} from {source}"))
+                        .note(format!("{length} from {from}"))
+                        .into());
+                }
+                None => {
+                    if let Some(var) = entry.sizes.iter().find(|n| *n == var) {
+                        known.insert(var, (length as u64, from));
+                    }
+                }
+            }
+        }
+    }
+    let missing: Vec<&String> =
+        entry.sizes.iter().filter(|n| !known.contains_key(n.as_str())).collect();
+    if let Some(first) = missing.first() {
+        let text = format!("the size{} {} no value", plural(missing.len()), {
+            let have = if missing.len() == 1 { "has" } else { "have" };
+            format!("{} {have}", list(&missing))
+        });
+        return Err(Diagnostic::error(Code::SizeUnknown, text)
+            .at(&program.source, entry.span, "")
+            .help(format!("give one with `--size {first}=1048576`, or an array with `--input`"))
+            .into());
+    }
+    let all: Sizes =
+        entry.sizes.iter().filter_map(|n| Some((n.clone(), known.get(n.as_str())?.0))).collect();
+    for (slot, array, name) in arrays() {
+        for (dim, &length) in slot.dims.iter().zip(&array.shape) {
+            let expected = value(dim, &all)?;
+            if expected != length as u64 {
+                let text =
+                    format!("{name} has shape {:?}, where `{dim}` is {expected}", array.shape);
+                return Err(mismatch(program, slot, text).into());
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Gives every parameter and size its value.
+///
+/// # Errors
+/// When something is missing or does not fit, or takes more memory than there is.
+pub fn bind(program: &Program, request: &Request) -> Result<Bound> {
+    let slots = slots(program, request)?;
+    let sizes = sizes_of(program, request, &slots)?;
+    let bytes = input_bytes(program, &sizes)?;
+    super::memory::check(bytes, "the inputs")?;
+    let mut bound = Bound { sizes, inputs: Inputs::default(), values: vec![], warnings: vec![] };
+    for (stream, slot) in slots.into_iter().enumerate() {
+        let array = fill(program, &slot, &bound.sizes, request.seed, stream as u64)?;
+        if let Given::Array(..) | Given::Text(_) = slot.given
+            && let Some(what) = not_finite(&array)
+        {
+            let text = format!("`{}` holds {what}", slot.name());
+            bound.warnings.push(Diagnostic::warning(Code::NotFinite, text));
+        }
+        bound.inputs.insert(slot.name(), slot.component, array);
+    }
+    for param in &program.entry.params {
+        let shape = program.placed(interp::shape(&param.ty, &bound.sizes))?;
+        let buffers: Vec<&[u8]> = (0..components(&param.ty).len())
+            .filter_map(|k| Some(bound.inputs.get(&param.name, k)?.bytes()))
+            .collect();
+        let broken = |text| Diagnostic::error(Code::Internal, format!("`{}`: {text}", param.name));
+        bound.values.push(Value::from_bytes(&shape, &buffers).map_err(broken)?);
+    }
+    Ok(bound)
+}
+
+/// Bytes of all parameters together.
+///
+/// # Errors
+/// When that is more than 64 bits hold.
+pub fn input_bytes(program: &Program, sizes: &Sizes) -> Result<u64> {
+    program.entry.params.iter().try_fold(0u64, |sum, p| {
+        let too_large = || {
+            let text = format!("`{}` would be larger than any memory", p.name);
+            let d = Diagnostic::error(Code::SizeRange, text);
+            Failure::from(d.at(&program.source, p.span, ""))
+        };
+        sum.checked_add(bytes_of(&p.ty, sizes)?.ok_or_else(too_large)?).ok_or_else(too_large)
+    })
+}
+
+/// Bytes of a value of this type; `None` when more than 63 bits hold.
+pub(super) fn bytes_of(ty: &crate::lang::types::Type, sizes: &Sizes) -> Result<Option<u64>> {
+    let mut sum = Some(0u64);
+    for (scalar, dims) in components(ty) {
+        let mut bytes = Some(scalar.bytes() as u64);
+        for dim in &dims {
+            let n = value(dim, sizes)?;
+            bytes = bytes.and_then(|b| b.checked_mul(n)).filter(|b| i64::try_from(*b).is_ok());
+        }
+        sum = sum.zip(bytes).and_then(|(a, b)| a.checked_add(b));
+    }
+    Ok(sum)
+}
+
+/// Pairs every component of every parameter with what is given for it.
+fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
+    let entry = &program.entry;
+    let mut used: Vec<&str> = vec![];
+    let mut slots = vec![];
+    for param in &entry.params {
+        let parts = components(&param.ty);
+        let count = parts.len();
+        for (component, (ty, dims)) in parts.into_iter().enumerate() {
+            let named = request
+                .values
+                .get_key_value(&format!("{}.{component}", param.name))
+                .or_else(|| {
+                    let whole = request.values.get_key_value(&param.name)?;
+                    // One array is one component; a generator fills them all.
+                    (count == 1 || matches!(whole.1, Given::Made(_))).then_some(whole)
+                });
+            let given = match (named, request.default) {
+                (Some((name, given)), _) => {
+                    used.push(name);
+                    given.clone()
+                }
+                (None, Some(default)) => Given::Made(default),
+                (None, None) => return Err(missing(program, param, count, component).into()),
+            };
+            slots.push(Slot { param, component, ty, dims, given });
+        }
+    }
+    if let Some(name) = request.values.keys().find(|n| !used.contains(&n.as_str())) {
+        let names: Vec<&String> = entry.params.iter().map(|p| &p.name).collect();
+        let text = format!("`{}` has no parameter `{name}`", entry.name);
+        let d = Diagnostic::error(Code::UnknownName, text);
+        return Err(d.note(format!("its parameters: {}", list(&names))).into());
+    }
+    Ok(slots)
+}
+
+fn missing(program: &Program, param: &Param, count: usize, component: usize) -> Diagnostic {
+    let name = &param.name;
+    let d = Diagnostic::error(Code::InputMissing, format!("`{name}` has no value")).at(
+        &program.source,
+        param.span,
+        format!("of type `{}`", param.ty),
+    );
+    if count > 1 {
+        d.note(format!("its {count} components are separate arrays")).help(format!(
+            "give it with `--input {name}.{component}=FILE.npy`, or `--gen {name}=normal`"
+        ))
+    } else if components(&param.ty).iter().all(|(_, dims)| dims.is_empty()) {
+        d.help(format!("give it with `--arg {name}=1.5`"))
+    } else {
+        d.help(format!("give it with `--input {name}=FILE.npy`, or `--gen {name}=normal`"))
+    }
+}
+
+fn mismatch(program: &Program, slot: &Slot, text: String) -> Diagnostic {
+    Diagnostic::error(Code::InputShape, text).at(
+        &program.source,
+        slot.param.span,
+        format!("of type `{}`", slot.param.ty),
+    )
+}
+
+fn value(size: &Size, sizes: &Sizes) -> Result<u64> {
+    let n = size.eval(&|n| sizes.get(n).and_then(|&v| i64::try_from(v).ok()));
+    n.map(i64::unsigned_abs)
+        .map_err(|e| Diagnostic::error(Code::SizeRange, format!("`{size}`: {e}")).into())
+}
+
+fn fill(
+    program: &Program,
+    slot: &Slot,
+    sizes: &Sizes,
+    seed: u64,
+    stream: u64,
+) -> Result<HostArray> {
+    let mut length = 1u64;
+    for dim in &slot.dims {
+        length = length.saturating_mul(value(dim, sizes)?);
+    }
+    let length = usize::try_from(length)
+        .map_err(|_| Diagnostic::error(Code::SizeRange, "an array larger than any memory"))?;
+    match &slot.given {
+        Given::Made(generator) => generate(*generator, slot.ty, length, seed, stream),
+        Given::Array(array, _) if array.data.ty() == slot.ty => Ok(array.data.clone()),
+        Given::Array(array, name) => {
+            let text = format!("{name} holds {}, `{}` {}", array.data.ty(), slot.name(), slot.ty);
+            Err(Diagnostic::error(Code::InputType, text)
+                .at(&program.source, slot.param.span, format!("of type `{}`", slot.param.ty))
+                .help(format!("convert it, in NumPy with `a.astype(\"{}\")`", numpy(slot.ty)))
+                .into())
+        }
+        Given::Text(text) => {
+            if !slot.dims.is_empty() {
+                let message = format!("`{}` is an array, not a number", slot.name());
+                return Err(mismatch(program, slot, message)
+                    .help(format!("fill it with `--gen {}=const:{text}`", slot.name()))
+                    .into());
+            }
+            let no_value = || {
+                let message = format!("`{text}` is no value of type {}", slot.ty);
+                Diagnostic::error(Code::InputType, message)
+            };
+            let generator: Generator = format!("const:{text}").parse().map_err(|_| no_value())?;
+            generate(generator, slot.ty, 1, 0, 0).map_err(|_| no_value().into())
+        }
+    }
+}
+
+/// What in an array of floats is no number, in words.
+fn not_finite(array: &HostArray) -> Option<&'static str> {
+    let (mut nan, mut infinite) = (false, false);
+    let mut see = |x: f64| {
+        nan |= x.is_nan();
+        infinite |= x.is_infinite();
+    };
+    match array.ty() {
+        ScalarType::F32 => array.to_vec::<f32>()?.into_iter().for_each(|x| see(f64::from(x))),
+        ScalarType::F64 => array.to_vec::<f64>()?.into_iter().for_each(&mut see),
+        ScalarType::F16 => array.to_vec::<half::f16>()?.into_iter().for_each(|x| see(x.to_f64())),
+        _ => {}
+    }
+    match (nan, infinite) {
+        (true, true) => Some("NaN and infinity"),
+        (true, false) => Some("NaN"),
+        (false, true) => Some("infinity"),
+        (false, false) => None,
+    }
+}
+
+fn numpy(ty: ScalarType) -> String {
+    match ty {
+        ScalarType::F16 => "float16".into(),
+        ScalarType::F32 => "float32".into(),
+        ScalarType::F64 => "float64".into(),
+        ScalarType::Bool => "bool".into(),
+        other => other.name().replace('i', "int").replace('u', "uint"),
+    }
+}
+
+fn list<T: AsRef<str>>(names: &[T]) -> String {
+    let names: Vec<String> = names.iter().map(|n| format!("`{}`", n.as_ref())).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}

@@ -1,0 +1,444 @@
+//! From a program to its best kernels: saturate, draw candidates, and let the model or the clock decide.
+
+use super::inputs::{Bound, Request, bind, sizes};
+use super::program::{Program, Sizes};
+use super::race::{Racer, add_yardstick, best, field, race};
+use super::work::{Work, work};
+use super::{Device, Session, memory};
+use crate::calculus::elaborate;
+use crate::calculus::term::Term;
+use crate::device::DeviceInfo;
+use crate::device::cost_model::Choice;
+use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
+use crate::extract;
+use crate::opencl::yardstick::Traffic;
+use crate::saturate::{self, Report, Saturated, StopReason};
+use crate::tune::event::{Event, Observer, Phase};
+use crate::tune::reference::Reference;
+use crate::tune::search::{Counts, Found, Search, counts_of, search};
+use crate::tune::statistics::Summary;
+use crate::tune::store::{Key, Store};
+use crate::tune::variant::{Pool, Variant};
+use crate::tune::worker::{FailureClass, Worker};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Candidates whose kernels are generated when nothing is measured.
+const UNMEASURED: usize = 128;
+
+/// Time spent on the way, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timings {
+    /// Elaborating and rewriting.
+    pub saturate_ms: f64,
+    /// Drawing candidates.
+    pub extract_ms: f64,
+    /// The driver's compiler.
+    pub compile_ms: f64,
+    /// Checking and timing.
+    pub measure_ms: f64,
+    /// Everything.
+    pub total_ms: f64,
+}
+
+/// How the best kernel compares with the device, timed in the same run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shares {
+    /// The kernel itself, in microseconds, timed with the yardsticks.
+    pub median_us: f64,
+    /// The device's copy bandwidth over as many bytes as the program reads, in GB/s.
+    pub copy_gb_per_s: Option<f64>,
+    /// Its read bandwidth, in GB/s.
+    pub read_gb_per_s: Option<f64>,
+}
+
+/// A candidate in the ranking.
+#[derive(Clone, Debug)]
+pub struct Best {
+    /// Which.
+    pub variant: Arc<Variant>,
+    /// Its times, when it was measured.
+    pub summary: Option<Summary>,
+    /// Largest relative error against the reference, when it was measured.
+    pub max_rel_err: Option<f64>,
+}
+
+/// What came of optimising a program.
+pub struct Optimized {
+    /// The entry.
+    pub entry: String,
+    /// The file.
+    pub file: String,
+    /// Value of each size parameter.
+    pub sizes: Sizes,
+    /// Where it runs, or would.
+    pub device: DeviceInfo,
+    /// The cost model, and why it was taken.
+    pub model: Choice,
+    /// Hash of the rule set.
+    pub rules: String,
+    /// Which arithmetic may change.
+    pub float: super::Float,
+    /// The program as a term.
+    pub term: Term,
+    /// How saturation went.
+    pub report: Report,
+    /// The e-graph.
+    pub saturated: Saturated,
+    /// The best candidate: the first of the ranking.
+    pub best: Best,
+    /// The best few, best first: measured ones, or by prediction when nothing was measured.
+    pub ranking: Vec<Best>,
+    /// How many of the first are as fast as each other, as far as the clock can tell.
+    pub ties: usize,
+    /// What became of the candidates.
+    pub counts: Counts,
+    /// Bytes and operations the program needs at least.
+    pub work: Work,
+    /// How it compares with the device.
+    pub shares: Option<Shares>,
+    /// Time spent.
+    pub timings: Timings,
+    /// Stopped by [`Observer::stop`].
+    pub interrupted: bool,
+    /// What to tell a person.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A program rewritten for a device: what both ranking and measuring start from.
+pub(super) struct Rewritten {
+    pub device: DeviceInfo,
+    pub model: Choice,
+    pub program: elaborate::Program,
+    pub saturated: Saturated,
+    pub candidates: Vec<extract::Candidate>,
+    pub timings: Timings,
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Session {
+    /// Finds the best kernels for a program.
+    ///
+    /// Without a device, the cost model decides. With one, `budget` candidates are built, checked
+    /// against the interpreter and timed; inputs that `request` does not give are then made up
+    /// only if it says how.
+    ///
+    /// # Errors
+    /// When the program or its inputs are wrong, no candidate survives, or there is no such device.
+    pub fn optimize(
+        &self,
+        program: &Program,
+        request: &Request,
+        observer: &mut dyn Observer,
+    ) -> Result<Optimized> {
+        let begun = Instant::now();
+        if self.device == Device::None || self.budget == 0 {
+            let sizes = sizes(program, request)?;
+            let rewritten = self.rewrite(program, &sizes, observer)?;
+            return self.ranked(program, sizes, rewritten, begun, observer);
+        }
+        let sizes = sizes(program, request)?;
+        let (device, _) = self.target()?;
+        memory::check_device(program, &sizes, &device)?;
+        let bound = bind(program, request)?;
+        self.measured(program, bound, begun, observer)
+    }
+
+    /// Rewrites a program and draws candidates.
+    pub(super) fn rewrite(
+        &self,
+        program: &Program,
+        sizes: &Sizes,
+        observer: &mut dyn Observer,
+    ) -> Result<Rewritten> {
+        let (device, model) = self.target()?;
+        let mut warnings = vec![];
+        if model.fallback && self.device != Device::None {
+            let text = format!("no cost model for {}", device.label());
+            warnings.push(Diagnostic::warning(Code::CostModel, text).note(model.why.clone()));
+        }
+        observer.event(&Event::Phase(Phase::Saturate));
+        let elaborated = program.elaborate(sizes)?;
+        let saturated = saturate::saturate(&elaborated.term, &self.rules, &self.limits)?;
+        if saturated.report.stop_reason != StopReason::Saturated {
+            warnings.push(not_saturated(&saturated.report, &self.limits));
+        }
+        observer.event(&Event::Saturated(&saturated.report));
+        for warning in &warnings {
+            observer.event(&Event::Warning(warning));
+        }
+        observer.event(&Event::Phase(Phase::Extract));
+        let begun = Instant::now();
+        let candidates =
+            extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)?;
+        let timings = Timings {
+            saturate_ms: saturated.report.ms,
+            extract_ms: ms(begun),
+            ..Timings::default()
+        };
+        Ok(Rewritten {
+            device,
+            model,
+            program: elaborated,
+            saturated,
+            candidates,
+            timings,
+            warnings,
+        })
+    }
+
+    /// The key under which a program's measurements are kept.
+    pub(super) fn key(&self, program: &Program, sizes: &Sizes, device: &DeviceInfo) -> Key {
+        Key {
+            program: program.hash(),
+            entry: program.entry.name.clone(),
+            sizes: sizes.iter().map(|(n, v)| (n.clone(), *v)).collect(),
+            rules: self.rules.hash(),
+            device: device.label(),
+            driver: device.driver.clone(),
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            float: self.float.name().to_owned(),
+        }
+    }
+
+    /// Lets the model decide.
+    fn ranked(
+        &self,
+        program: &Program,
+        sizes: Sizes,
+        rewritten: Rewritten,
+        begun: Instant,
+        observer: &mut dyn Observer,
+    ) -> Result<Optimized> {
+        let options = self.options(&program.entry.name, &rewritten.device);
+        let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
+        let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
+        counts.skeletons = skeletons(&rewritten.candidates);
+        observer.event(&Event::Phase(Phase::Generate));
+        let drawn = pool.draw(UNMEASURED, 1, |_| true, || !observer.stop());
+        counts.lowered = drawn.len();
+        counts_of(&pool, &mut counts);
+        let ranking: Vec<Best> = drawn
+            .into_iter()
+            .map(|v| Best { variant: Arc::new(v), summary: None, max_rel_err: None })
+            .collect();
+        let interrupted = observer.stop();
+        self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
+            o.interrupted = interrupted
+        })
+    }
+
+    /// Lets the clock decide.
+    fn measured(
+        &self,
+        program: &Program,
+        bound: Bound,
+        begun: Instant,
+        observer: &mut dyn Observer,
+    ) -> Result<Optimized> {
+        let Bound { sizes, mut inputs, values, warnings: about_inputs } = bound;
+        for warning in &about_inputs {
+            observer.event(&Event::Warning(warning));
+        }
+        // The oracle takes seconds for large inputs: it runs while candidates are drawn and built.
+        let mut reference = Reference::start(&program.entry, &sizes, &values);
+        drop(values);
+        let mut store = match &self.store {
+            Some(path) => Some(Store::open(path)?),
+            None => None,
+        };
+        let mut rewritten = self.rewrite(program, &sizes, observer)?;
+        rewritten.warnings.extend(about_inputs);
+        let work = work(program, &sizes, &rewritten.program.term, &rewritten.program.env)?;
+        let device = rewritten.device.clone();
+        let len = match self.shares {
+            true => add_yardstick(&mut inputs, work.read_bytes, &device),
+            false => 0,
+        };
+        let options = self.options(&program.entry.name, &device);
+        let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
+        let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
+        counts.skeletons = skeletons(&rewritten.candidates);
+        let mut worker = self.start_worker(&device, inputs);
+        // With what the device's compiler was seen to accept.
+        let device = worker.device()?;
+        let key = self.key(program, &sizes, &device);
+        let found = program.placed(search(
+            Search {
+                worker: &mut worker,
+                reference: &mut reference,
+                store: store.as_mut().map(|s| (s, &key)),
+                observer,
+                budget: self.budget,
+            },
+            &mut pool,
+            &mut counts,
+        ))?;
+        if found.ranking.is_empty() {
+            return Err(nothing(&found, &counts));
+        }
+        let ranking: Vec<Best> = found
+            .ranking
+            .iter()
+            .map(|m| Best {
+                variant: m.variant.clone(),
+                summary: Some(m.summary),
+                max_rel_err: Some(m.max_rel_err),
+            })
+            .collect();
+        let shares = if len > 0 && !observer.stop() {
+            observer.event(&Event::Phase(Phase::Compare));
+            shares(&mut worker, &device, len, &ranking[0], work, observer)?
+        } else {
+            None
+        };
+        self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
+            o.device = device;
+            o.shares = shares;
+            o.ties = found.ties;
+            o.timings.compile_ms = found.compile_ms;
+            o.timings.measure_ms = found.measure_ms;
+            o.interrupted = found.interrupted || observer.stop();
+        })
+    }
+
+    /// A worker on a device.
+    pub(super) fn start_worker(
+        &self,
+        device: &DeviceInfo,
+        inputs: crate::opencl::host::Inputs,
+    ) -> Worker {
+        let command = self.worker_command();
+        let selector = Some(format!("#{}", device.index));
+        Worker::new(move || command(), selector, Arc::new(inputs), &self.limits)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one result")]
+    fn done(
+        &self,
+        program: &Program,
+        sizes: Sizes,
+        rewritten: Rewritten,
+        ranking: Vec<Best>,
+        counts: Counts,
+        begun: Instant,
+        finish: impl FnOnce(&mut Optimized),
+    ) -> Result<Optimized> {
+        let Rewritten { device, model, program: elaborated, saturated, timings, warnings, .. } =
+            rewritten;
+        let Some(best) = ranking.first().cloned() else {
+            return Err(nothing(&Found::default(), &counts));
+        };
+        let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
+        let mut out = Optimized {
+            entry: program.entry.name.clone(),
+            file: program.source.name.clone(),
+            sizes,
+            device,
+            model,
+            rules: self.rules.hash(),
+            float: self.float,
+            term: elaborated.term,
+            report: saturated.report.clone(),
+            saturated,
+            best,
+            ranking,
+            ties: 1,
+            counts,
+            work,
+            shares: None,
+            timings,
+            interrupted: false,
+            warnings,
+        };
+        finish(&mut out);
+        out.timings.total_ms = ms(begun);
+        Ok(out)
+    }
+}
+
+/// Times the best kernel with the yardsticks.
+fn shares(
+    worker: &mut Worker,
+    device: &DeviceInfo,
+    len: usize,
+    first: &Best,
+    work: Work,
+    observer: &dyn Observer,
+) -> Result<Option<Shares>> {
+    let mut racers = field(worker, device, len, observer)?;
+    racers.push(Racer {
+        name: String::new(),
+        plan: first.variant.plan.clone(),
+        bytes: work.bytes,
+        traffic: None,
+    });
+    let finishes = race(worker, &racers, 9, observer)?;
+    let own = finishes.iter().find(|f| f.traffic.is_none());
+    let Some(Ok(summary)) = own.map(|f| &f.outcome) else { return Ok(None) };
+    let of = |traffic: &[Traffic]| best(&finishes, traffic).and_then(|f| f.gb_per_s());
+    Ok(Some(Shares {
+        median_us: summary.median_us,
+        copy_gb_per_s: of(&[Traffic::Copy, Traffic::CopyNontemporal]),
+        read_gb_per_s: of(&[Traffic::Read]),
+    }))
+}
+
+fn skeletons(candidates: &[extract::Candidate]) -> usize {
+    let mut names: Vec<&str> = candidates.iter().map(|c| c.skeleton.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.len()
+}
+
+fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {
+    let text = format!("saturation stopped early: {}", report.stop_reason);
+    Diagnostic::warning(Code::NotSaturated, text)
+        .note(format!(
+            "after {} iterations, with {} nodes in {} classes",
+            report.iterations.len(),
+            report.nodes,
+            report.classes
+        ))
+        .note(format!("the limits: {} iterations, {} nodes", limits.iterations, limits.nodes))
+        .help("the best term may not be in the graph; leave out rules that feed themselves")
+}
+
+/// Why no candidate is left.
+fn nothing(found: &Found, counts: &Counts) -> Failure {
+    if found.interrupted {
+        let text = "interrupted before a candidate was measured";
+        return Diagnostic::error(Code::Interrupted, text).into();
+    }
+    // Where every candidate failed in the same way, that is what a person must know.
+    let only = match counts.failed.keys().collect::<Vec<_>>()[..] {
+        [class] => FailureClass::from_name(class),
+        _ => None,
+    };
+    let tried = counts.lowered;
+    let (code, text) = match only {
+        Some(class) => (class.code(), format!("every candidate failed: {class}")),
+        None if tried == 0 => {
+            (Code::NoTerm, "no kernel could be generated for any candidate".to_owned())
+        }
+        None => (Code::NoCandidate, "no candidate survived".to_owned()),
+    };
+    let mut d = Diagnostic::error(code, text).note(format!(
+        "{} candidates, {tried} kernels generated, {} built",
+        counts.generated, counts.built
+    ));
+    for (class, count) in &counts.failed {
+        d = d.note(format!("{count} failed: {class}"));
+    }
+    for (reason, count) in counts.rejected.iter().take(5) {
+        d = d.note(format!("{count} without kernels: {reason}"));
+    }
+    for (class, log) in &found.logs {
+        d = d.note(format!("the first that failed ({class}) said:\n{log}"));
+    }
+    d.into()
+}
+
+fn ms(begun: Instant) -> f64 {
+    begun.elapsed().as_secs_f64() * 1e3
+}

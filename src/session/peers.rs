@@ -1,0 +1,214 @@
+//! Hand-written kernels for a program, timed beside its generated ones.
+//!
+//! A peer file is OpenCL C with comments that say how each kernel is launched:
+//!
+//! ```text
+//! // peer: NAME for ENTRY
+//! // launch: KERNEL global=SIZE local=SIZE args=xs,out
+//! ```
+//!
+//! Sizes are products of numbers, the entry's size parameters, `units` (compute units), and quotients of these;
+//! arguments are parameters of the entry, `out` (its result), or `tmp:TYPE:SIZE` (an array between kernels).
+//! Several `launch` lines run one after the other. `// define: NAME=SIZE` gives the preprocessor a value.
+
+use super::program::{Program, Sizes, components};
+use crate::diag::{Code, Diagnostic, Result, Source, Span};
+use crate::lang::types::{ScalarType, Type};
+use crate::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role, Scalar};
+use std::sync::Arc;
+
+/// One hand-written program.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its name.
+    pub name: String,
+    /// How it runs.
+    pub plan: Arc<HostPlan>,
+}
+
+/// The peers of a file that are for a program's entry, at the given sizes.
+///
+/// # Errors
+/// When a comment cannot be read, with its place.
+pub fn peers(
+    source: &Arc<Source>,
+    program: &Program,
+    sizes: &Sizes,
+    compute_units: u32,
+) -> Result<Vec<Peer>> {
+    let mut out: Vec<Peer> = vec![];
+    let mut current: Option<(String, HostPlan)> = None;
+    let mut offset = 0;
+    for line in source.text.split_inclusive('\n') {
+        let span = Span::new(offset, offset + line.trim_end().len());
+        offset += line.len();
+        let Some(comment) = line.trim().strip_prefix("//").map(str::trim) else { continue };
+        let fail =
+            |text: String| Diagnostic::error(Code::Usage, text).at(source, span, "in this line");
+        let value = |text: &str| {
+            let known = |name: &str| match name {
+                "units" => Some(u64::from(compute_units.max(1))),
+                _ => sizes.get(name).copied(),
+            };
+            size(text, &known).ok_or_else(|| fail(format!("`{text}` is no size here")))
+        };
+        if let Some(rest) = comment.strip_prefix("peer:") {
+            finish(&mut out, current.take());
+            let Some((name, entry)) = rest.rsplit_once(" for ") else {
+                return Err(fail("a peer needs `NAME for ENTRY`".into()).into());
+            };
+            if entry.trim() == program.entry.name {
+                current = Some((name.trim().to_owned(), empty(source, program, sizes)?));
+            }
+        } else if let (Some(rest), Some((_, plan))) =
+            (comment.strip_prefix("define:"), &mut current)
+        {
+            for word in rest.split_whitespace() {
+                let Some((name, text)) = word.split_once('=') else {
+                    return Err(fail(format!("`{word}` is no `NAME=SIZE`")).into());
+                };
+                plan.options.push_str(&format!(" -D {name}={}", value(text)?));
+            }
+        } else if let (Some(rest), Some((_, plan))) =
+            (comment.strip_prefix("launch:"), &mut current)
+        {
+            let mut words = rest.split_whitespace();
+            let Some(kernel) = words.next() else {
+                return Err(fail("a launch needs a kernel's name".into()).into());
+            };
+            let mut launch =
+                Launch { kernel: kernel.to_owned(), args: vec![], global: [1; 3], local: [1; 3] };
+            for word in words {
+                match word.split_once('=') {
+                    Some(("global", text)) => launch.global[0] = index(value(text)?),
+                    Some(("local", text)) => launch.local[0] = index(value(text)?),
+                    Some(("args", list)) => {
+                        for name in list.split(',') {
+                            let arg = argument(plan, name, &value)?;
+                            let unknown = || fail(format!("`{name}` is no argument here"));
+                            launch.args.push(arg.ok_or_else(unknown)?);
+                        }
+                    }
+                    _ => return Err(fail(format!("`{word}` is not understood")).into()),
+                }
+            }
+            plan.launches.push(launch);
+        }
+    }
+    finish(&mut out, current);
+    Ok(out)
+}
+
+fn finish(out: &mut Vec<Peer>, current: Option<(String, HostPlan)>) {
+    if let Some((name, plan)) = current.filter(|(_, plan)| !plan.launches.is_empty()) {
+        out.push(Peer { name, plan: Arc::new(plan) });
+    }
+}
+
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// A plan with the entry's parameters and result, and no launches.
+fn empty(source: &Arc<Source>, program: &Program, sizes: &Sizes) -> Result<HostPlan> {
+    let mut plan = HostPlan {
+        source: source.text.clone(),
+        options: String::new(),
+        buffers: vec![],
+        scalars: vec![],
+        launches: vec![],
+    };
+    let length = |ty: &Type| -> Result<Vec<(ScalarType, Option<usize>)>> {
+        let value = |n: &str| sizes.get(n).and_then(|&v| i64::try_from(v).ok());
+        let mut out = vec![];
+        for (scalar, dims) in components(ty) {
+            let mut len = if dims.is_empty() { None } else { Some(1usize) };
+            for dim in dims {
+                let n = dim
+                    .eval(&value)
+                    .map_err(|e| Diagnostic::error(Code::SizeRange, format!("`{dim}`: {e}")))?;
+                len = len.map(|l| l.saturating_mul(index(n.unsigned_abs())));
+            }
+            out.push((scalar, len));
+        }
+        Ok(out)
+    };
+    for p in &program.entry.params {
+        for (component, (elem, len)) in length(&p.ty)?.into_iter().enumerate() {
+            match len {
+                None => plan.scalars.push(Scalar { param: p.name.clone(), component, ty: elem }),
+                Some(len) => plan.buffers.push(Buffer {
+                    name: p.name.clone(),
+                    elem,
+                    len,
+                    role: Role::Input(p.name.clone(), component),
+                }),
+            }
+        }
+    }
+    for (k, (elem, len)) in length(&program.entry.body.ty)?.into_iter().enumerate() {
+        let name = "out".to_owned();
+        plan.buffers.push(Buffer { name, elem, len: len.unwrap_or(1), role: Role::Output(k) });
+    }
+    Ok(plan)
+}
+
+/// An argument by name; `tmp:TYPE:SIZE` is made when it is new.
+fn argument(
+    plan: &mut HostPlan,
+    name: &str,
+    value: &impl Fn(&str) -> std::result::Result<u64, Diagnostic>,
+) -> Result<Option<Arg>> {
+    if let Some(i) = plan.scalars.iter().position(|s| s.param == name) {
+        return Ok(Some(Arg::Scalar(i)));
+    }
+    if let Some(i) = plan.buffers.iter().position(|b| b.name == name) {
+        return Ok(Some(Arg::Buffer(i)));
+    }
+    let Some((ty, text)) = name.strip_prefix("tmp:").and_then(|r| r.split_once(':')) else {
+        return Ok(None);
+    };
+    let Some(elem) = ScalarType::from_name(ty) else { return Ok(None) };
+    let len = index(value(text)?);
+    plan.buffers.push(Buffer { name: name.to_owned(), elem, len, role: Role::Temp });
+    Ok(Some(Arg::Buffer(plan.buffers.len() - 1)))
+}
+
+/// A product and quotient of numbers and names, from left to right.
+fn size(text: &str, known: &impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    let mut value: u64 = 1;
+    let mut divide = false;
+    let mut rest = text;
+    loop {
+        let end = rest.find(['*', '/']).unwrap_or(rest.len());
+        let factor = rest[..end].parse().ok().or_else(|| known(&rest[..end]))?;
+        value = if divide { value.checked_div(factor)? } else { value.checked_mul(factor)? };
+        match rest.as_bytes().get(end) {
+            Some(c) => divide = *c == b'/',
+            None => return Some(value),
+        }
+        rest = &rest[end + 1..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_say_how_to_launch() {
+        let program = Source::new("p", "entry f [n] (c: f32) (xs: [n]f32) : [n]f32 = map (* c) xs");
+        let program = Program::check(&program, None).unwrap();
+        let sizes = Sizes::from([("n".to_owned(), 64)]);
+        let text = "// peer: plain for f\n// define: N=n\n// launch: k global=n/2*units local=16 args=c,xs,out,tmp:f64:n/4\n\
+                    kernel void k() {}\n// peer: other for g\n// launch: k global=1\n";
+        let found = peers(&Source::new("k.cl", text), &program, &sizes, 2).unwrap();
+        assert_eq!(found.len(), 1);
+        let plan = &found[0].plan;
+        assert_eq!((plan.launches[0].global[0], plan.launches[0].local[0]), (64, 16));
+        assert_eq!(plan.options, " -D N=64");
+        assert_eq!((plan.buffers.len(), plan.buffers[2].len), (3, 16));
+        let bad = Source::new("k.cl", "// peer: a for f\n// launch: k global=m\n");
+        assert_eq!(peers(&bad, &program, &sizes, 2).unwrap_err().0[0].code, Code::Usage);
+    }
+}

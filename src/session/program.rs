@@ -1,0 +1,119 @@
+//! A program file, read and checked: where every command starts.
+
+use super::rules::read;
+use crate::calculus::elaborate::{self, elaborate};
+use crate::diag::{Code, Diagnostic, Failure, Result, Source};
+use crate::lang::size::Size;
+use crate::lang::typed::Entry;
+use crate::lang::{self, types::Type};
+use indexmap::IndexMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Values of an entry's size parameters, by name, in order of declaration.
+pub type Sizes = IndexMap<String, u64>;
+
+/// One entry of a file, checked.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The file.
+    pub source: Arc<Source>,
+    /// The entry with the sizes that the file declares.
+    pub entry: Entry,
+    /// The entry with sizes as general as its body allows: two axes that merely happen to be equally
+    /// long are different dimensions to the optimiser.
+    general: Entry,
+    /// Every size of `general`, and the declared size it equals.
+    fresh: Vec<(String, Size)>,
+}
+
+impl Program {
+    /// Reads and checks one entry of a file. The name may be left out when the file has one entry.
+    ///
+    /// # Errors
+    /// When the file cannot be read (E0901), is no program, or has no such entry.
+    pub fn load(path: &Path, entry: Option<&str>) -> Result<Program> {
+        Program::check(&read(path)?, entry)
+    }
+
+    /// Checks one entry of a source.
+    ///
+    /// # Errors
+    /// When the source is no program, or has no such entry.
+    pub fn check(source: &Arc<Source>, entry: Option<&str>) -> Result<Program> {
+        let declared = lang::check_entry(source, entry)?;
+        let (general, fresh) = lang::check_entry_general(source, Some(&declared.name))?;
+        Ok(Program {
+            source: source.clone(),
+            entry: declared,
+            general,
+            fresh: fresh.into_iter().collect(),
+        })
+    }
+
+    /// The program as a closed term, at the given sizes.
+    ///
+    /// # Errors
+    /// When a size has no value or an impossible one, or the program has no closed form yet.
+    pub fn elaborate(&self, sizes: &Sizes) -> Result<elaborate::Program> {
+        let value = |n: &str| sizes.get(n).and_then(|&v| i64::try_from(v).ok());
+        let values: Result<IndexMap<String, u64>> = self
+            .fresh
+            .iter()
+            .map(|(name, size)| {
+                let n = size.eval(&value).map_err(|e| {
+                    Diagnostic::error(Code::SizeRange, format!("the size `{name}`: {e}"))
+                })?;
+                Ok((name.clone(), n.unsigned_abs()))
+            })
+            .collect();
+        self.placed(elaborate(&self.general, &values?))
+    }
+
+    /// Gives diagnostics that have spans but no source this program's.
+    ///
+    /// # Errors
+    /// Those of `result`.
+    pub fn placed<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|Failure(mut ds)| {
+            for d in &mut ds {
+                if d.source.is_none() && !d.labels.is_empty() {
+                    d.source = Some(self.source.clone());
+                }
+            }
+            Failure(ds)
+        })
+    }
+
+    /// A short hash of what the entry means, for the tuning store: comments, layout and other entries
+    /// do not count.
+    pub fn hash(&self) -> String {
+        // Spans are places in the file, not meaning: the formatted term at symbolic sizes would do, but
+        // it needs values; the typed core without its spans does not.
+        let text = format!("{:?}", self.general);
+        let mut hasher = blake3::Hasher::new();
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find("Span {") {
+            hasher.update(&rest.as_bytes()[..at]);
+            rest = rest[at..].find('}').map_or("", |end| &rest[at + end + 1..]);
+        }
+        hasher.update(rest.as_bytes());
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+}
+
+/// Element types and dimensions of a type's components, tuples flattened left to right.
+pub(super) fn components(ty: &Type) -> Vec<(crate::lang::types::ScalarType, Vec<Size>)> {
+    match ty {
+        Type::Scalar(s) => vec![(*s, vec![])],
+        Type::Vector(w, s) => vec![(*s, vec![w.clone()])],
+        Type::Tuple(ts) => ts.iter().flat_map(components).collect(),
+        Type::Array(n, t) => {
+            let mut inner = components(t);
+            for (_, dims) in &mut inner {
+                dims.insert(0, n.clone());
+            }
+            inner
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Kernels timed against each other and against the device's memory bandwidth, in one worker and one run.
+
+use crate::device::DeviceInfo;
+use crate::diag::Result;
+use crate::lang::types::ScalarType;
+use crate::opencl::host::{HostArray, Inputs};
+use crate::opencl::plan::{HostPlan, Role};
+use crate::opencl::yardstick::{INPUT, Traffic, yardsticks};
+use crate::tune::event::Observer;
+use crate::tune::measure::{Outcome, Schedule, measure};
+use crate::tune::statistics::Summary;
+use crate::tune::worker::{CandidateId, Worker, WorkerError};
+use std::sync::Arc;
+
+/// The name under which the worker knows the array that yardsticks read; no program's parameter has it.
+const SLOT: &str = "%bandwidth";
+
+/// Least bytes of which a bandwidth is worth measuring.
+const LEAST: u64 = 1 << 20;
+
+/// Hand-written kernels of each kind of traffic that go into the final race.
+const FINALISTS: usize = 2;
+
+/// Adds the array that yardsticks read, as large as the program's inputs; says how many elements.
+pub(super) fn add_yardstick(inputs: &mut Inputs, bytes: u64, device: &DeviceInfo) -> usize {
+    let bytes = bytes.min(device.max_alloc_bytes);
+    if bytes < LEAST || bytes.saturating_mul(4) > device.global_mem_bytes {
+        return 0;
+    }
+    let len = usize::try_from(bytes / 4).unwrap_or(0);
+    // Pages of equal contents may be shared or compressed on their way; these are all different.
+    let xs: Vec<f32> = (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761) as f32).collect();
+    inputs.insert(SLOT, 0, HostArray::from_slice(&xs));
+    len
+}
+
+/// A kernel in a race.
+pub(super) struct Racer {
+    /// Its name in the result.
+    pub name: String,
+    /// How it runs.
+    pub plan: Arc<HostPlan>,
+    /// Bytes that its time is divided into.
+    pub bytes: u64,
+    /// What it measures; of a program or a peer, nothing.
+    pub traffic: Option<Traffic>,
+}
+
+/// How a racer did.
+#[derive(Clone, Debug)]
+pub(super) struct Finish {
+    pub name: String,
+    pub traffic: Option<Traffic>,
+    pub bytes: u64,
+    pub outcome: std::result::Result<Summary, String>,
+}
+
+impl Finish {
+    /// GB/s, of bytes over median time.
+    pub fn gb_per_s(&self) -> Option<f64> {
+        let summary = self.outcome.as_ref().ok()?;
+        Some(self.bytes as f64 * 1e-3 / summary.median_us.max(1e-3))
+    }
+}
+
+/// The best yardsticks of each kind of traffic on a device, found by a short race.
+pub(super) fn field(
+    worker: &mut Worker,
+    device: &DeviceInfo,
+    len: usize,
+    observer: &dyn Observer,
+) -> Result<Vec<Racer>> {
+    let all: Vec<Racer> = yardsticks(device, len).into_iter().map(racer).collect();
+    let schedule = Schedule { rounds: 3, ..Schedule::default() };
+    let mut ranked = vec![];
+    for traffic in [Traffic::Copy, Traffic::CopyNontemporal, Traffic::Read] {
+        let of: Vec<&Racer> = all.iter().filter(|r| r.traffic == Some(traffic)).collect();
+        let mut times = vec![];
+        for finish in race_of(worker, &of, &schedule, observer)? {
+            times.push(finish.outcome.map_or(f64::INFINITY, |s| s.median_us / finish.bytes as f64));
+        }
+        let mut order: Vec<usize> = (0..of.len()).filter(|&i| times[i].is_finite()).collect();
+        order.sort_by(|&a, &b| times[a].total_cmp(&times[b]));
+        ranked.extend(order.into_iter().take(FINALISTS).map(|i| of[i].name.clone()));
+    }
+    Ok(all.into_iter().filter(|r| ranked.contains(&r.name)).collect())
+}
+
+/// A yardstick that reads its own array.
+fn racer(y: crate::opencl::yardstick::Yardstick) -> Racer {
+    let mut plan = HostPlan::clone(&y.plan);
+    for buffer in &mut plan.buffers {
+        debug_assert_eq!(buffer.elem, ScalarType::F32, "yardsticks move floats");
+        if buffer.role == Role::Input(INPUT.into(), 0) {
+            buffer.role = Role::Input(SLOT.into(), 0);
+        }
+    }
+    let what = match y.traffic {
+        Traffic::Copy | Traffic::CopyNontemporal => "copy",
+        Traffic::Read => "read",
+    };
+    let name = format!("{what}: {}", y.name);
+    Racer { name, plan: Arc::new(plan), bytes: y.bytes, traffic: Some(y.traffic) }
+}
+
+/// Times racers interleaved, none given up as slow.
+pub(super) fn race(
+    worker: &mut Worker,
+    racers: &[Racer],
+    rounds: usize,
+    observer: &dyn Observer,
+) -> Result<Vec<Finish>> {
+    let forever = f64::INFINITY;
+    let schedule =
+        Schedule { rounds, slow_factor: forever, trial_factor: forever, ..Schedule::default() };
+    race_of(worker, &racers.iter().collect::<Vec<_>>(), &schedule, observer)
+}
+
+fn race_of(
+    worker: &mut Worker,
+    racers: &[&Racer],
+    schedule: &Schedule,
+    observer: &dyn Observer,
+) -> Result<Vec<Finish>> {
+    let mut finishes: Vec<Finish> = racers
+        .iter()
+        .map(|r| Finish {
+            name: r.name.clone(),
+            traffic: r.traffic,
+            bytes: r.bytes,
+            outcome: Err("stopped".into()),
+        })
+        .collect();
+    let mut ids: Vec<(usize, CandidateId)> = vec![];
+    for (i, r) in racers.iter().enumerate() {
+        if observer.stop() {
+            return Ok(finishes);
+        }
+        match worker.prepare(r.plan.clone()) {
+            Ok((id, _)) => ids.push((i, id)),
+            Err(WorkerError::Candidate(failure)) => {
+                finishes[i].outcome = Err(format!("{}: {}", failure.class, failure.log));
+            }
+            Err(WorkerError::Worker(failure)) => return Err(failure),
+        }
+    }
+    let only: Vec<CandidateId> = ids.iter().map(|(_, id)| *id).collect();
+    let outcomes = measure(worker, &only, schedule, || !observer.stop())?;
+    for ((i, id), (_, outcome)) in ids.into_iter().zip(outcomes) {
+        finishes[i].outcome = match outcome {
+            Outcome::Timed(s) | Outcome::Slow(s) | Outcome::Stopped(Some(s)) => Ok(s),
+            Outcome::Failed(failure) => Err(format!("{}: {}", failure.class, failure.log)),
+            Outcome::Stopped(None) => Err("stopped".into()),
+        };
+        worker.forget(id);
+    }
+    Ok(finishes)
+}
+
+/// The best of a kind of traffic.
+pub(super) fn best<'a>(finishes: &'a [Finish], of: &[Traffic]) -> Option<&'a Finish> {
+    finishes
+        .iter()
+        .filter(|f| f.traffic.is_some_and(|t| of.contains(&t)) && f.gb_per_s().is_some())
+        .max_by(|a, b| a.gb_per_s().unwrap_or(0.0).total_cmp(&b.gb_per_s().unwrap_or(0.0)))
+}

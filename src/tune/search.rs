@@ -1,0 +1,581 @@
+//! The search: which candidates are built and timed, and which of them is best.
+//!
+//! The `default` strategy, with a budget of N candidates: a first round takes the variants with the
+//! best predictions, a few of each skeleton; a second spends the rest on other tunable values of the
+//! skeletons that lead; at last the best few are timed against each other once more, which tells them
+//! apart or calls a tie. Every candidate is checked against the reference before its time counts, is timed
+//! interleaved with the best so far, and goes into the store as soon as it is measured.
+
+use super::event::{Event, Observer, Phase};
+use super::measure::{Outcome, Schedule, measure};
+use super::reference::Reference;
+use super::statistics::Summary;
+use super::store::{Fate, Key, Record, Store};
+use super::variant::{Pool, Variant};
+use super::worker::{CandidateFailure, CandidateId, FailureClass, Worker, WorkerError};
+use crate::diag::{Code, Diagnostic, Result};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Candidates for which kernels are generated before any is measured.
+const MODELLED: usize = 256;
+/// Variants of one skeleton that the first round takes.
+const OF_SKELETON: usize = 2;
+/// Share of the budget that the first round spends.
+const FIRST_SHARE: f64 = 0.6;
+/// Skeletons whose tunables the second round varies.
+const LEADERS: usize = 3;
+/// Candidates that are timed together, besides the best so far.
+const BATCH: usize = 6;
+/// Candidates that are timed against each other at the end.
+const FINALISTS: usize = 4;
+/// Who takes more than so many times the best's time is no finalist.
+const FINAL_FACTOR: f64 = 1.15;
+
+/// What became of the candidates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Drawn from the e-graph.
+    pub generated: usize,
+    /// Skeletons among them.
+    pub skeletons: usize,
+    /// Kernels generated, all different.
+    pub lowered: usize,
+    /// Whose kernels were the same as another's.
+    pub duplicates: usize,
+    /// Without kernels, by reason.
+    pub rejected: BTreeMap<String, usize>,
+    /// Built by the driver.
+    pub built: usize,
+    /// Checked and timed.
+    pub timed: usize,
+    /// Checked, and given up as slow.
+    pub slow: usize,
+    /// Failed, by class.
+    pub failed: BTreeMap<String, usize>,
+    /// Of all these, known from the tuning store.
+    pub resumed: usize,
+}
+
+/// A variant with its time.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Which.
+    pub variant: Arc<Variant>,
+    /// Its times.
+    pub summary: Summary,
+    /// Whether it was timed to the end (and not given up as slow).
+    pub finished: bool,
+    /// Largest relative error against the reference.
+    pub max_rel_err: f64,
+    /// Time its build took, in milliseconds.
+    pub build_ms: f64,
+    /// Known from the tuning store.
+    pub resumed: bool,
+}
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Everything that ran and was right, best first.
+    pub ranking: Vec<Measured>,
+    /// How many of the first are as fast as each other, as far as the clock can tell.
+    pub ties: usize,
+    /// Time spent building, in milliseconds.
+    pub compile_ms: f64,
+    /// Time spent checking and timing, in milliseconds.
+    pub measure_ms: f64,
+    /// Ended early.
+    pub interrupted: bool,
+    /// What the first failure of each class had to say.
+    pub logs: BTreeMap<String, String>,
+    /// Whether anything was measured now (and not only found in the store).
+    pub fresh: bool,
+}
+
+/// Everything a search works with.
+pub struct Search<'a> {
+    /// Where candidates run.
+    pub worker: &'a mut Worker,
+    /// What they must compute.
+    pub reference: &'a mut Reference,
+    /// Where measurements are kept.
+    pub store: Option<(&'a mut Store, &'a Key)>,
+    /// Who watches.
+    pub observer: &'a mut dyn Observer,
+    /// Candidates to measure, those known from the store included.
+    pub budget: usize,
+}
+
+/// A search under way.
+struct State<'a, 'b> {
+    search: Search<'a>,
+    known: HashMap<String, Record>,
+    counts: &'b mut Counts,
+    found: Found,
+    done: usize,
+    of: usize,
+    started: Instant,
+    /// Candidates measured now: what the time left is estimated by.
+    fresh: usize,
+    /// In the worker, kept for the finals.
+    alive: HashMap<String, CandidateId>,
+}
+
+/// Looks for the best candidate of a pool.
+///
+/// # Errors
+/// When no candidate can run at all: no device, no value on these inputs, a store that cannot be written.
+pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Found> {
+    let known = match &search.store {
+        Some((store, key)) => store.measured(key)?,
+        None => vec![],
+    };
+    search.observer.event(&Event::Phase(Phase::Generate));
+    let observer = &*search.observer;
+    let first = pool.draw(MODELLED, OF_SKELETON, |_| true, || !observer.stop());
+    counts.lowered = first.len();
+    let budget = search.budget;
+    let mut state = State {
+        search,
+        known: known.into_iter().map(|r| (r.plan.clone(), r)).collect(),
+        counts,
+        found: Found::default(),
+        done: 0,
+        of: budget.min(first.len()),
+        started: Instant::now(),
+        fresh: 0,
+        alive: HashMap::new(),
+    };
+    let quota = ((budget as f64 * FIRST_SHARE).ceil() as usize).min(budget);
+    let (chosen, mut rest) = spread(first, quota, OF_SKELETON);
+    state.search.observer.event(&Event::Phase(Phase::Measure));
+    state.round(chosen)?;
+    // The second round: the leaders' other tunables, drawn from candidates not yet looked at as well.
+    let leaders = state.leaders();
+    let left = budget.saturating_sub(state.done);
+    if left > 0 && !state.stopped() {
+        let observer = &*state.search.observer;
+        let more =
+            pool.draw(4 * left, usize::MAX, |c| leaders.contains(&c.skeleton), || !observer.stop());
+        state.counts.lowered += more.len();
+        rest.extend(more);
+        rest.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
+        let (near, far): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|v| leaders.contains(&v.skeleton));
+        let (near, others) = spread(near, left, left.div_ceil(leaders.len().max(1)));
+        let short = left - near.len();
+        let near = near.into_iter().chain(others.into_iter().chain(far).take(short)).collect();
+        state.round(near)?;
+    }
+    counts_of(pool, state.counts);
+    state.finals()?;
+    Ok(state.finish())
+}
+
+/// Copies what a pool knows into the counts.
+pub fn counts_of(pool: &Pool, counts: &mut Counts) {
+    counts.duplicates = pool.duplicates();
+    counts.rejected = pool.rejected().clone();
+}
+
+/// The best `count` variants, but no more than `each` of one skeleton while others are left; and the rest.
+pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>, Vec<Variant>) {
+    let mut of_skeleton: HashMap<String, usize> = HashMap::new();
+    let (mut chosen, mut rest) = (vec![], vec![]);
+    for v in ranked {
+        let taken = of_skeleton.entry(v.skeleton.clone()).or_default();
+        if *taken < each && chosen.len() < count {
+            *taken += 1;
+            chosen.push(v);
+        } else {
+            rest.push(v);
+        }
+    }
+    let short = count.saturating_sub(chosen.len()).min(rest.len());
+    chosen.extend(rest.drain(..short));
+    (chosen, rest)
+}
+
+impl State<'_, '_> {
+    fn stopped(&self) -> bool {
+        self.search.observer.stop()
+    }
+
+    fn best(&self) -> Option<&Measured> {
+        let done = self.found.ranking.iter().filter(|m| m.finished);
+        done.min_by(|a, b| a.summary.median_us.total_cmp(&b.summary.median_us))
+    }
+
+    /// The skeletons of the best candidates.
+    fn leaders(&self) -> Vec<String> {
+        let mut ranked: Vec<&Measured> = self.found.ranking.iter().collect();
+        ranked.sort_by(|a, b| a.summary.median_us.total_cmp(&b.summary.median_us));
+        let mut leaders: Vec<String> = vec![];
+        for m in ranked {
+            if leaders.len() < LEADERS && !leaders.contains(&m.variant.skeleton) {
+                leaders.push(m.variant.skeleton.clone());
+            }
+        }
+        leaders
+    }
+
+    /// Measures variants, batch by batch.
+    fn round(&mut self, variants: Vec<Variant>) -> Result<()> {
+        self.of = self.of.max(self.done + variants.len());
+        let mut queue: VecDeque<Arc<Variant>> = variants.into_iter().map(Arc::new).collect();
+        let mut batch = vec![];
+        while let Some(variant) = queue.pop_front() {
+            if self.stopped() {
+                self.found.interrupted = true;
+                break;
+            }
+            if let Some(record) = self.known.get(&variant.hash).cloned() {
+                self.resume(&variant, record);
+            } else if let Some(ready) = self.prepare(&variant)? {
+                batch.push(ready);
+            }
+            if batch.len() >= BATCH || (queue.is_empty() && !batch.is_empty()) {
+                self.batch(std::mem::take(&mut batch))?;
+            }
+        }
+        if self.found.interrupted && !batch.is_empty() {
+            self.batch(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a candidate's outcome from the store.
+    fn resume(&mut self, variant: &Arc<Variant>, record: Record) {
+        self.counts.resumed += 1;
+        self.done += 1;
+        match (record.fate, record.median_us) {
+            (Fate::Timed | Fate::Slow, Some(median_us)) => {
+                let finished = record.fate == Fate::Timed;
+                let spread_us = record.spread_us.unwrap_or(0.0);
+                let summary = Summary { median_us, spread_us, min_us: median_us, runs: 0 };
+                self.found.ranking.push(Measured {
+                    variant: variant.clone(),
+                    summary,
+                    finished,
+                    max_rel_err: record.max_rel_err.unwrap_or(0.0),
+                    build_ms: record.build_ms.unwrap_or(0.0),
+                    resumed: true,
+                });
+                if finished {
+                    self.counts.timed += 1
+                } else {
+                    self.counts.slow += 1
+                }
+                self.counts.built += 1;
+            }
+            (Fate::Failed(class), _) => self.count_failure(class, record.log.as_deref()),
+            (Fate::Timed | Fate::Slow, None) => {}
+        }
+        self.tell(variant, record.fate, record.median_us, record.log.as_deref(), true);
+    }
+
+    fn count_failure(&mut self, class: FailureClass, log: Option<&str>) {
+        *self.counts.failed.entry(class.name().to_owned()).or_default() += 1;
+        if let Some(log) = log {
+            self.found.logs.entry(class.name().to_owned()).or_insert_with(|| log.to_owned());
+        }
+    }
+
+    fn tell(
+        &mut self,
+        variant: &Variant,
+        fate: Fate,
+        median_us: Option<f64>,
+        log: Option<&str>,
+        resumed: bool,
+    ) {
+        let left = (self.fresh > 0).then(|| {
+            let each = self.started.elapsed().as_secs_f64() / self.fresh as f64;
+            Duration::from_secs_f64(each * self.of.saturating_sub(self.done) as f64)
+        });
+        let best_us = self.best().map(|m| m.summary.median_us);
+        let event = Event::Candidate {
+            done: self.done,
+            of: self.of,
+            variant,
+            fate,
+            median_us,
+            log,
+            resumed,
+            best_us,
+            counts: self.counts,
+            left,
+        };
+        self.search.observer.event(&event);
+    }
+
+    /// Builds a candidate and checks its result; `None` when it is out.
+    fn prepare(&mut self, variant: &Arc<Variant>) -> Result<Option<Ready>> {
+        let begun = Instant::now();
+        let prepared = self.search.worker.prepare(variant.plan.clone());
+        let mut build_ms = begun.elapsed().as_secs_f64() * 1e3;
+        let (id, _) = match prepared {
+            Ok(prepared) => prepared,
+            Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Candidate(failure)) => {
+                self.found.compile_ms += build_ms;
+                self.failed(variant, failure, None, None)?;
+                return Ok(None);
+            }
+        };
+        self.counts.built += 1;
+        let begun = Instant::now();
+        let checked = self.search.worker.check(id);
+        let outputs = match checked {
+            Ok((times, outputs)) => {
+                // Some drivers finish compiling at the first run.
+                build_ms += (times.wall_us - times.device_us).max(0.0) / 1e3;
+                outputs
+            }
+            Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Candidate(failure)) => {
+                self.found.compile_ms += build_ms;
+                self.failed(variant, failure, Some(build_ms), None)?;
+                return Ok(None);
+            }
+        };
+        self.found.compile_ms += build_ms;
+        if !self.search.reference.is_ready() {
+            self.search.observer.event(&Event::Phase(Phase::Reference));
+            let observer = &*self.search.observer;
+            if self.search.reference.wait(|| !observer.stop())?.is_none() {
+                self.found.interrupted = true;
+                return Ok(None);
+            }
+            self.search.observer.event(&Event::Phase(Phase::Measure));
+        }
+        let missing = || Diagnostic::error(Code::Internal, "the reference is not there");
+        let comparison = self.search.reference.compare(outputs).ok_or_else(missing)?;
+        self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
+        if !comparison.ok {
+            let log = format!(
+                "{} elements are wrong; {}",
+                comparison.mismatches,
+                comparison.first.unwrap_or_default()
+            );
+            let failure = CandidateFailure { class: FailureClass::Wrong, log };
+            self.search.worker.condemn(id, failure.clone());
+            self.search.worker.forget(id);
+            self.failed(variant, failure, Some(build_ms), Some(comparison.max_rel_err))?;
+            return Ok(None);
+        }
+        let max_rel_err = comparison.max_rel_err;
+        Ok(Some(Ready { variant: variant.clone(), id, build_ms, max_rel_err }))
+    }
+
+    /// Records that a candidate is out.
+    fn failed(
+        &mut self,
+        variant: &Arc<Variant>,
+        failure: CandidateFailure,
+        build_ms: Option<f64>,
+        max_rel_err: Option<f64>,
+    ) -> Result<()> {
+        self.done += 1;
+        self.fresh += 1;
+        self.count_failure(failure.class, Some(&failure.log));
+        let fate = Fate::Failed(failure.class);
+        self.record(variant, fate, Some(failure.log.clone()), build_ms, None, max_rel_err)?;
+        self.tell(variant, fate, None, Some(&failure.log), false);
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        variant: &Variant,
+        fate: Fate,
+        log: Option<String>,
+        build_ms: Option<f64>,
+        summary: Option<Summary>,
+        max_rel_err: Option<f64>,
+    ) -> Result<()> {
+        let Some((store, key)) = &mut self.search.store else { return Ok(()) };
+        let record = Record {
+            term: variant.term.to_string(),
+            tunables: variant.tunables(),
+            plan: variant.hash.clone(),
+            source: variant.plan.source.clone(),
+            fate,
+            log,
+            build_ms,
+            median_us: summary.map(|s| s.median_us),
+            spread_us: summary.map(|s| s.spread_us),
+            predicted_us: Some(variant.predicted_us),
+            max_rel_err,
+            when: 0,
+        };
+        store.record(key, &record)
+    }
+
+    /// Times candidates together with the best so far.
+    fn batch(&mut self, batch: Vec<Ready>) -> Result<()> {
+        let begun = Instant::now();
+        let mut ids: Vec<CandidateId> = batch.iter().map(|r| r.id).collect();
+        let incumbent = self.best().map(|m| m.variant.hash.clone());
+        if let Some(id) = incumbent.and_then(|h| self.alive.get(&h)) {
+            ids.push(*id);
+        }
+        let observer = &*self.search.observer;
+        let schedule = Schedule::default();
+        let outcomes = measure(self.search.worker, &ids, &schedule, || !observer.stop())?;
+        let outcomes: HashMap<CandidateId, Outcome> = outcomes.into_iter().collect();
+        self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
+        for ready in batch {
+            let Ready { variant, id, build_ms, max_rel_err } = ready;
+            let (summary, finished) = match outcomes.get(&id) {
+                Some(Outcome::Timed(s)) => (*s, true),
+                Some(Outcome::Slow(s)) => (*s, false),
+                Some(Outcome::Failed(f)) => {
+                    self.failed(&variant, f.clone(), Some(build_ms), None)?;
+                    continue;
+                }
+                // A few runs are enough to rank by, but not to keep.
+                Some(Outcome::Stopped(s)) => {
+                    self.found.interrupted = true;
+                    if let Some(summary) = *s {
+                        self.keep(&variant, summary, true, max_rel_err, build_ms);
+                    }
+                    continue;
+                }
+                None => continue,
+            };
+            self.done += 1;
+            self.fresh += 1;
+            self.found.fresh = true;
+            let fate = if finished { Fate::Timed } else { Fate::Slow };
+            if finished {
+                self.counts.timed += 1
+            } else {
+                self.counts.slow += 1
+            }
+            self.record(&variant, fate, None, Some(build_ms), Some(summary), Some(max_rel_err))?;
+            self.keep(&variant, summary, finished, max_rel_err, build_ms);
+            self.alive.insert(variant.hash.clone(), id);
+            self.tell(&variant, fate, Some(summary.median_us), None, false);
+        }
+        self.thin();
+        Ok(())
+    }
+
+    fn keep(
+        &mut self,
+        variant: &Arc<Variant>,
+        summary: Summary,
+        finished: bool,
+        max_rel_err: f64,
+        build_ms: f64,
+    ) {
+        let variant = variant.clone();
+        let m = Measured { variant, summary, finished, max_rel_err, build_ms, resumed: false };
+        self.found.ranking.push(m);
+    }
+
+    /// Frees what slower candidates hold on the device.
+    fn thin(&mut self) {
+        let mut ranked: Vec<(&str, f64)> = self
+            .found
+            .ranking
+            .iter()
+            .map(|m| (m.variant.hash.as_str(), m.summary.median_us))
+            .collect();
+        ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let keep: Vec<String> =
+            ranked.into_iter().take(FINALISTS).map(|(h, _)| h.to_owned()).collect();
+        let gone: Vec<String> = self.alive.keys().filter(|h| !keep.contains(h)).cloned().collect();
+        for hash in gone {
+            if let Some(id) = self.alive.remove(&hash) {
+                self.search.worker.forget(id);
+            }
+        }
+    }
+
+    /// Times the best few against each other.
+    fn finals(&mut self) -> Result<()> {
+        self.rank();
+        if !self.found.fresh || self.stopped() {
+            return Ok(());
+        }
+        let Some(limit) = self.best().map(|m| m.summary.median_us * FINAL_FACTOR) else {
+            return Ok(());
+        };
+        let finalists: Vec<Arc<Variant>> = self
+            .found
+            .ranking
+            .iter()
+            .filter(|m| m.finished && m.summary.median_us <= limit)
+            .take(FINALISTS)
+            .map(|m| m.variant.clone())
+            .collect();
+        if finalists.len() < 2 {
+            return Ok(());
+        }
+        self.search.observer.event(&Event::Phase(Phase::Compare));
+        let begun = Instant::now();
+        let mut ids = vec![];
+        for variant in &finalists {
+            let id = match self.alive.get(&variant.hash) {
+                Some(id) => *id,
+                None => match self.search.worker.prepare(variant.plan.clone()) {
+                    Ok((id, _)) => id,
+                    Err(WorkerError::Candidate(_)) => continue,
+                    Err(WorkerError::Worker(failure)) => return Err(failure),
+                },
+            };
+            ids.push((id, variant.clone()));
+        }
+        let schedule = Schedule { rounds: 15, trial_factor: FINAL_FACTOR, ..Schedule::default() };
+        let only: Vec<CandidateId> = ids.iter().map(|(id, _)| *id).collect();
+        let observer = &*self.search.observer;
+        let outcomes = measure(self.search.worker, &only, &schedule, || !observer.stop())?;
+        for ((_, outcome), (_, variant)) in outcomes.into_iter().zip(ids) {
+            let Outcome::Timed(summary) = outcome else { continue };
+            let mut build_ms = None;
+            let mut max_rel_err = None;
+            let known = self.found.ranking.iter_mut().find(|m| m.variant.hash == variant.hash);
+            if let Some(m) = known {
+                m.summary = summary;
+                build_ms = Some(m.build_ms);
+                max_rel_err = Some(m.max_rel_err);
+            }
+            self.record(&variant, Fate::Timed, None, build_ms, Some(summary), max_rel_err)?;
+        }
+        self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
+        self.rank();
+        Ok(())
+    }
+
+    fn rank(&mut self) {
+        self.found.ranking.sort_by(|a, b| {
+            let order = (!a.finished).cmp(&!b.finished);
+            order.then(a.summary.median_us.total_cmp(&b.summary.median_us))
+        });
+    }
+
+    fn finish(mut self) -> Found {
+        self.found.interrupted |= self.stopped();
+        if let Some(best) = self.found.ranking.first() {
+            let ties = |m: &&Measured| m.finished && m.summary.ties(&best.summary);
+            self.found.ties = self.found.ranking.iter().take_while(ties).count();
+        }
+        for (_, id) in self.alive {
+            self.search.worker.forget(id);
+        }
+        self.found
+    }
+}
+
+/// A candidate that is built and right.
+struct Ready {
+    variant: Arc<Variant>,
+    id: CandidateId,
+    build_ms: f64,
+    max_rel_err: f64,
+}

@@ -1,0 +1,90 @@
+//! Programs that are wrong.
+
+use super::Place;
+
+#[track_caller]
+fn check(text: &str, code: &str) {
+    let p = Place::new();
+    let f = p.file("a.pat", text);
+    let ran = p.run(&format!("check {f}")).fails(code, 3);
+    assert!(ran.stderr().contains("a.pat:"), "no place in:\n{}", ran.stderr());
+    let ran = p.run(&format!("--json check {f}"));
+    assert_eq!(ran.last("diagnostic")["code"], code);
+}
+
+#[test]
+fn unparsable() {
+    check("entry f [n] (xs: [n]f32 : f32 = 0", "E0102");
+    check("entry f (x: f32) : f32 = x $ 1", "E0101");
+}
+
+#[test]
+fn unknown_names() {
+    check("entry f (x: f32) : f32 = y", "E0201");
+}
+
+#[test]
+fn types_and_sizes_that_differ() {
+    check("entry f (x: f32) : i32 = x", "E0301");
+    check("entry f [n][m] (xs: [n]f32) (ys: [m]f32) : [n]f32 = map2 (+) xs ys", "E0302");
+}
+
+#[test]
+fn splits_that_do_not_divide() {
+    let p = Place::new();
+    let f = p.file(
+        "a.pat",
+        "entry f [n] (xs: [n]f32) : f32 = split 4 xs |> map (reduce (+) 0) |> reduce (+) 0\n",
+    );
+    p.run(&format!("check {f}")).ok();
+    p.run(&format!("eval {f} --size n=10 --gen xs=iota")).fails("E0303", 3);
+    p.run(&format!("optimize {f} --size n=10 --device none")).fails("E0303", 3);
+}
+
+#[test]
+fn no_such_file_or_entry() {
+    let p = Place::new();
+    p.run("check /no/such.pat").fails("E0901", 9);
+    p.run("eval programs/asum.pat:nothing --size n=1 --gen xs=iota").fails("E0204", 3);
+    let binary = p.file("b.pat", [0xff, 0xfe, 0x00]);
+    p.run(&format!("check {binary}")).fails("E0901", 9);
+}
+
+#[test]
+fn low_level_patterns_where_they_cannot_be() {
+    let p = Place::new();
+    for text in [
+        "entry f [n] (xs: [n]f32) : [n]f32 = mapLcl 0 (+ 1) xs\n",
+        "entry f [n][m] (xs: [n][m]f32) : [n][m]f32 = mapGlb 0 (mapGlb 0 (+ 1)) xs\n",
+    ] {
+        let f = p.file("a.pat", text);
+        p.run(&format!(
+            "run {f} --no-rewrite --size n=4 --size m=4 --gen xs=iota --device portable"
+        ))
+        .fails_either(&["E0306", "E0201"], 3);
+    }
+    // A pattern that says nothing of how it runs.
+    p.run("run programs/asum.pat --no-rewrite --size n=4 --gen xs=iota --device portable")
+        .fails("E0307", 3);
+}
+
+#[test]
+fn what_is_not_yet_compiled_says_so() {
+    let p = Place::new();
+    let f = p.file("s.pat", "entry f [n] (xs: [n]f32) : [n]f32 = scan (+) 0 xs\n");
+    assert_eq!(
+        p.run(&format!("eval {f} --size n=3 --gen xs=iota")).ok().stdout(),
+        "[3]f32 [0.0, 1.0, 3.0]\n"
+    );
+    p.run(&format!("optimize {f} --size n=3 --device none")).fails("E07", 7);
+}
+
+impl super::Ran {
+    /// One of several codes.
+    #[track_caller]
+    fn fails_either(self, codes: &[&str], status: i32) -> super::Ran {
+        let said = self.stderr();
+        let code = codes.iter().find(|c| said.contains(**c));
+        self.fails(code.copied().unwrap_or(codes[0]), status)
+    }
+}

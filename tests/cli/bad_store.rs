@@ -1,0 +1,46 @@
+//! Tuning stores that cannot be used.
+
+use super::Place;
+use rusqlite::Connection;
+
+const OPTIMIZE: &str = "optimize programs/scal.pat --size n=100 --budget 1 --device portable";
+
+#[test]
+fn damaged_stores_are_left_alone() {
+    let p = Place::new();
+    p.file(
+        "store.sqlite",
+        "this is no database, and long enough to be looked at as one\n".repeat(20),
+    );
+    p.run("store list").fails("E0802", 8);
+    p.run(OPTIMIZE).fails("E0802", 8);
+    // Nothing that is not ours is overwritten.
+    assert!(std::fs::read_to_string(p.path("store.sqlite")).unwrap().starts_with("this is"));
+}
+
+#[test]
+fn newer_stores_are_left_alone() {
+    let p = Place::new();
+    p.run("store list").ok();
+    let newer = Connection::open(p.path("store.sqlite")).unwrap();
+    newer.pragma_update(None, "user_version", 1_000_000).unwrap();
+    drop(newer);
+    p.run("store list").fails("E0803", 8);
+    p.run(OPTIMIZE).fails("E0803", 8);
+}
+
+#[test]
+fn locked_stores_are_waited_for_and_told_of() {
+    let p = Place::new();
+    p.run("store list").ok();
+    let other = Connection::open(p.path("store.sqlite")).unwrap();
+    other.execute_batch("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
+    p.run("store gc --keep 1").fails("E0801", 8);
+}
+
+#[test]
+fn places_that_cannot_be_written_are_told_of() {
+    let p = Place::new();
+    p.run("store list --store /dev/null/store.sqlite").fails("E0804", 8);
+    p.run(&format!("{OPTIMIZE} --store /proc/no/such.sqlite")).fails("E0804", 8);
+}

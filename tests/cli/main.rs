@@ -1,0 +1,122 @@
+//! The command line as a person meets it: every verb, and everything that can be wrong.
+
+mod bad_data;
+mod bad_device;
+mod bad_program;
+mod bad_store;
+mod verbs;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// A folder of its own, with a tuning store in it.
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    #[expect(clippy::new_without_default, reason = "every place is another")]
+    pub fn new() -> Place {
+        Place { folder: tempfile::TempDir::new().expect("a temporary folder") }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file and gives its path as text.
+    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        fs::write(self.path(name), contents).expect("a file is written");
+        self.path(name).display().to_string()
+    }
+
+    /// `patsat` with arguments separated by blanks.
+    pub fn command(&self, args: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_patsat"));
+        command.args(args.split_whitespace());
+        command.current_dir(env!("CARGO_MANIFEST_DIR"));
+        command.env("PATSAT_STORE", self.path("store.sqlite")).env("NO_COLOR", "1");
+        command
+    }
+
+    /// Runs it.
+    pub fn run(&self, args: &str) -> Ran {
+        Ran(self.command(args).output().expect("patsat runs"))
+    }
+}
+
+/// What a command did.
+pub struct Ran(pub Output);
+
+impl Ran {
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+
+    /// It went well.
+    #[track_caller]
+    pub fn ok(self) -> Ran {
+        assert_eq!(self.0.status.code(), Some(0), "{}\n{}", self.stdout(), self.stderr());
+        self
+    }
+
+    /// It failed with this code and status, and said so without panicking.
+    #[track_caller]
+    pub fn fails(self, code: &str, status: i32) -> Ran {
+        let said = self.stderr();
+        assert_eq!(self.0.status.code(), Some(status), "{}\n{said}", self.stdout());
+        assert!(said.contains(code), "no {code} in:\n{said}");
+        assert!(!said.contains("panicked") && !said.contains("error[E0999]"), "{said}");
+        self
+    }
+
+    /// The JSON lines on its standard output.
+    #[track_caller]
+    pub fn json(&self) -> Vec<Value> {
+        let line = |l: &str| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"));
+        let lines: Vec<Value> = self.stdout().lines().map(line).collect();
+        assert!(lines.iter().all(|l| l["v"] == 1 && l["type"].is_string()));
+        lines
+    }
+
+    /// The last JSON line of a type.
+    #[track_caller]
+    pub fn last(&self, kind: &str) -> Value {
+        let found = self.json().into_iter().rfind(|l| l["type"] == kind);
+        found.unwrap_or_else(|| panic!("no `{kind}` in {}", self.stdout()))
+    }
+}
+
+/// An `.npy` file of floats.
+pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+    let fortran = if fortran { "True" } else { "False" };
+    let mut text =
+        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
+    while !(10 + text.len() + 1).is_multiple_of(64) {
+        text.push(' ');
+    }
+    text.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((text.len() as u16).to_le_bytes());
+    bytes.extend(text.bytes());
+    bytes.extend(data);
+    bytes
+}
+
+/// Little-endian floats.
+pub fn floats(xs: &[f32]) -> Vec<u8> {
+    xs.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// The floats of a file that patsat wrote.
+pub fn read_floats(path: &Path) -> Vec<f32> {
+    let array = patsat::session::npy::read(path).expect("an array");
+    array.data.to_vec::<f32>().expect("floats")
+}

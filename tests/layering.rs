@@ -1,0 +1,152 @@
+//! The layering: what a module may use stands above it in the list, and nothing below. Read from the
+//! source, so that a new import that breaks it fails here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From the bottom to the top.
+const LAYERS: [&str; 12] = [
+    "diag", "lang", "calculus", "rules", "device", "saturate", "extract", "kernel", "opencl",
+    "tune", "session", "cli",
+];
+
+/// Every Rust file below a folder.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// A file without comments, and without its tests.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).expect("a source");
+    let tests = text
+        .match_indices("#[cfg(test)]\n")
+        .map(|(at, _)| at)
+        .find(|at| text[*at..].lines().nth(1).is_some_and(|line| line.ends_with("mod tests {")));
+    let code = &text[..tests.unwrap_or(text.len())];
+    code.lines().map(|l| l.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The layers that a text names after `crate::`, also in a nested `use crate::{a::b, c}`.
+fn uses(code: &str) -> Vec<String> {
+    let mut found = vec![];
+    for rest in code.split("crate::").skip(1) {
+        let name = |s: &str| -> String {
+            s.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+        };
+        match rest.strip_prefix('{') {
+            None => found.push(name(rest)),
+            Some(list) => {
+                let mut depth = 0;
+                let mut item = String::new();
+                for c in list.chars() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => found.push(name(&std::mem::take(&mut item))),
+                        _ => {}
+                    }
+                    if c != ',' || depth > 0 {
+                        item.push(c);
+                    }
+                }
+                found.push(name(&item));
+            }
+        }
+    }
+    found
+}
+
+/// Of every source: its path below `src/`, its layer, its code.
+fn sources() -> Vec<(String, String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = vec![];
+    files(&root, &mut found);
+    found
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(&root).expect("below src").display().to_string();
+            let layer = name.split(['/', '.']).next().unwrap_or_default().to_owned();
+            (name, layer, code(&path))
+        })
+        .collect()
+}
+
+#[test]
+fn modules_use_only_what_stands_above_them() {
+    let place = |layer: &str| LAYERS.iter().position(|l| *l == layer);
+    let mut wrong = vec![];
+    for (name, layer, code) in sources() {
+        if layer == "main" || layer == "lib" {
+            continue;
+        }
+        // Test modules in files of their own may look around.
+        if name.contains("/tests") || name.contains("agreement") {
+            continue;
+        }
+        let own = place(&layer).unwrap_or_else(|| panic!("src/{name} is in no layer"));
+        for used in uses(&code) {
+            if place(&used).is_some_and(|p| p > own) {
+                wrong.push(format!("src/{name} uses {used}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn libraries_stay_where_they_belong() {
+    let mut wrong = vec![];
+    for (name, layer, code) in sources() {
+        let mentions = |word: &str| {
+            code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|w| w == word)
+        };
+        let allowed = |what: &str| match what {
+            "egg" => layer == "saturate" || layer == "extract",
+            "opencl3" => name.starts_with("opencl/runtime"),
+            "clap" | "indicatif" | "comfy_table" | "annotate_snippets" | "ctrlc" => layer == "cli",
+            "rusqlite" => name.starts_with("tune/store"),
+            _ => false,
+        };
+        for what in [
+            "egg",
+            "opencl3",
+            "clap",
+            "indicatif",
+            "comfy_table",
+            "annotate_snippets",
+            "ctrlc",
+            "rusqlite",
+        ] {
+            let used = code.contains(&format!("{what}::")) && mentions(what);
+            if used && !allowed(what) {
+                wrong.push(format!("src/{name} uses {what}"));
+            }
+        }
+        for macro_name in ["println!", "print!", "eprintln!", "eprint!", "dbg!"] {
+            let printed = code
+                .match_indices(macro_name)
+                .any(|(at, _)| at == 0 || !code.as_bytes()[at - 1].is_ascii_alphanumeric());
+            if printed && layer != "cli" && layer != "main" && !name.contains("tests") {
+                wrong.push(format!("src/{name} prints"));
+            }
+        }
+        if code.contains("unsafe ") && !name.starts_with("opencl/runtime") {
+            wrong.push(format!("src/{name} has unsafe code"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn imports_are_understood() {
+    let code = "use crate::diag::{Code, Result};\nuse crate::{lang, calculus::{term, ty}, rules};";
+    assert_eq!(uses(code), ["diag", "lang", "calculus", "rules"]);
+}
