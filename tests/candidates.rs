@@ -14,8 +14,9 @@ use patsat::session::generate::{Generator, generate};
 use patsat::{extract, opencl, saturate};
 use std::sync::Arc;
 
-/// Checks every `step`th candidate of the program at these sizes; gives how many were run.
-fn check(program: &str, sizes: &[(&str, u64)], step: usize) -> usize {
+/// Lowers every candidate of the program at these sizes, builds and runs every `step`th; gives how
+/// many were found and how many were run.
+fn check(program: &str, sizes: &[(&str, u64)], step: usize) -> (usize, usize) {
     let path = format!("{}/programs/{program}.pat", env!("CARGO_MANIFEST_DIR"));
     let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
     let (entry, equal) = lang::check_entry_general(&source, None).expect("well-typed");
@@ -55,54 +56,82 @@ fn check(program: &str, sizes: &[(&str, u64)], step: usize) -> usize {
     let expected = interp::run(&entry, &all, &values).expect("a result");
     let terms = interp::terms(&entry, &all);
     let uploaded = rt.upload(&inputs).expect("uploaded");
-    let mut run = 0;
-    for c in found.iter().step_by(step) {
-        let device = DeviceLimits::of(&info);
-        let options = Options::new(program, device, &limits);
-        let at = || {
+    let options = Options::new(program, DeviceLimits::of(&info), &limits);
+    let (mut run, mut failures) = (0, vec![]);
+    for (k, c) in found.iter().enumerate() {
+        let mut fail = |text: String| {
             let env: Vec<String> = c.env.iter().map(|(s, v)| format!("{s}={v}")).collect();
-            format!("{program} {sizes:?}\n{}\n{}\n{}", c.skeleton, c.term, env.join(" "))
+            let env = env.join(" ");
+            failures.push(format!("{program} {env}\n{}\n{}\n{text}\n", c.skeleton, c.term));
         };
         let lowered = match kernel::lower(&c.term, &c.env, &options) {
             Ok(p) => p,
-            Err(d) => panic!("{d}\n{:?}\n{}", d.notes, at()),
+            Err(d) => {
+                fail(format!("{d}\n{:?}", d.notes));
+                continue;
+            }
         };
         let plan = Arc::new(opencl::print::print(&lowered));
-        let built = rt.build(&plan).unwrap_or_else(|e| panic!("{e}\n{}\n{}", at(), plan.source));
-        let prepared = rt.prepare(built, &uploaded).expect("prepared");
-        let (_, out) = prepared.check(&rt).expect("ran");
+        if k % step > 0 {
+            continue;
+        }
+        let out = rt.build(&plan).and_then(|b| rt.prepare(b, &uploaded)?.check(&rt));
+        let (_, out) = match out {
+            Ok(x) => x,
+            Err(e) => {
+                fail(format!("{e}\n{}", plan.source));
+                continue;
+            }
+        };
         let bytes: Vec<&[u8]> = out.iter().map(HostArray::bytes).collect();
         let comparison = value::compare(&expected, &bytes, terms);
-        assert!(comparison.ok, "{:?}\n{}\n{}\n{:?}", comparison, at(), plan.source, plan.launches);
+        if !comparison.ok {
+            fail(format!("{comparison:?}\n{}\n{:?}", plan.source, plan.launches));
+        }
         run += 1;
     }
-    run
+    let total = failures.len();
+    assert!(failures.is_empty(), "{total} failures\n{}", failures.join("\n"));
+    (found.len(), run)
+}
+
+fn all(program: &str, sizes: &[&[(&str, u64)]], step: usize) {
+    for s in sizes {
+        let start = std::time::Instant::now();
+        let (found, run) = check(program, s, step);
+        eprintln!("{program} {s:?}: {run} of {found} run in {:.1?}", start.elapsed());
+    }
 }
 
 #[test]
 fn asum() {
-    for n in [0, 1, 2, 3, 127, 1_000_003] {
-        eprintln!("asum {n}: {}", check("asum", &[("n", n)], 97));
-    }
+    all("asum", &[0, 1, 2, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]), 97);
 }
 
 #[test]
 fn dot() {
-    for n in [0, 1, 3, 127, 1_000_003] {
-        eprintln!("dot {n}: {}", check("dot", &[("n", n)], 101));
-    }
+    all("dot", &[0, 1, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]), 101);
 }
 
 #[test]
 fn scal() {
-    for n in [0, 1, 2, 3, 127, 1_000_003] {
-        eprintln!("scal {n}: {}", check("scal", &[("n", n)], 11));
-    }
+    all("scal", &[0, 1, 2, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]), 11);
 }
 
 #[test]
 fn gemv() {
-    for (n, m) in [(0, 3), (3, 0), (1, 1), (7, 127), (127, 7), (100, 1000)] {
-        eprintln!("gemv {n} {m}: {}", check("gemv", &[("n", n), ("m", m)], 97));
+    let sizes = [(0, 3), (3, 0), (1, 1), (7, 127), (127, 7), (100, 1000)];
+    all("gemv", &sizes.map(|(n, m)| [("n", n), ("m", m)]).each_ref().map(|s| &s[..]), 97);
+}
+
+/// Takes many minutes; after changes of the code generator or of extraction.
+#[test]
+#[ignore = "slow"]
+fn everything() {
+    let sizes = [127, 1000].map(|n| [("n", n)]);
+    for program in ["scal", "asum", "dot"] {
+        all(program, &sizes.each_ref().map(|s| &s[..]), 1);
     }
+    let sizes = [(7, 127), (127, 7), (100, 130)].map(|(n, m)| [("n", n), ("m", m)]);
+    all("gemv", &sizes.each_ref().map(|s| &s[..]), 1);
 }

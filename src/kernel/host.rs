@@ -62,7 +62,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     for k in &mut out.kernels {
         split::resolve(k);
         barrier::insert(k);
-        tidy::declarations(k);
+        tidy::registers(k);
     }
     reuse::temporaries(&mut out);
     Ok(out)

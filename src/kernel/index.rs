@@ -479,7 +479,7 @@ impl Facts {
     #[must_use]
     pub fn with(&self, g: &Guard) -> Facts {
         let mut out = self.clone();
-        out.0.extend(g.0.iter().cloned());
+        g.0.iter().for_each(|c| out.learn(c.clone()));
         out
     }
 
@@ -488,43 +488,45 @@ impl Facts {
     pub fn without(&self, g: &Guard) -> Facts {
         let mut out = self.clone();
         if let [c] = g.0.as_slice() {
-            out.0.push(c.times(-1).plus(-1));
+            out.learn(c.times(-1).plus(-1));
         }
         out
     }
 
-    /// With `lo <= v < hi`, minima and maxima taken apart.
+    /// With `lo <= v < hi`.
     #[must_use]
     pub fn with_loop(&self, v: &Var, lo: &Index, hi: &Index) -> Facts {
-        let mut out = self.clone();
         let x = Index::from(v.clone());
-        let mut uppers = vec![hi.clone()];
-        while let Some(u) = uppers.pop() {
-            match u.single_atom() {
-                Some(Atom::Min(a, b)) => uppers.extend([(**a).clone(), (**b).clone()]),
-                _ => out.0.push(u.sub(&x).plus(-1)),
-            }
-        }
-        let mut lowers = vec![lo.clone()];
-        while let Some(l) = lowers.pop() {
-            match l.single_atom() {
-                Some(Atom::Max(a, b)) => lowers.extend([(**a).clone(), (**b).clone()]),
-                _ => out.0.push(x.sub(&l)),
-            }
-        }
-        // `d * (a / d) <= a`: what the bounds of a split loop are made of.
-        let mut more = vec![];
-        for f in &out.0 {
+        let mut out = self.clone();
+        out.learn(x.sub(lo));
+        out.learn(hi.sub(&x).plus(-1));
+        out
+    }
+
+    /// Adds a fact and what follows from it without minima, maxima and quotients.
+    fn learn(&mut self, fact: Index) {
+        let mut open = vec![fact];
+        while let Some(f) = open.pop() {
             for (a, c) in f.terms() {
-                if let (Atom::Div(y, d), true) = (a, c > 0) {
-                    let mut g = f.clone();
-                    g.put(a.clone(), -c);
-                    more.push(g.times(*d).add(&y.times(c)));
+                let mut rest = f.clone();
+                rest.put(a.clone(), -c);
+                match a {
+                    // `min(x, y)` is at most both, `max(x, y)` at least.
+                    Atom::Min(x, y) if c > 0 => {
+                        open.extend([rest.add(&x.times(c)), rest.add(&y.times(c))]);
+                    }
+                    Atom::Max(x, y) if c < 0 => {
+                        open.extend([rest.add(&x.times(c)), rest.add(&y.times(c))]);
+                    }
+                    // `d * (x / d) <= x`: what the bounds of a split loop are made of.
+                    Atom::Div(x, d) if c > 0 => open.push(rest.times(*d).add(&x.times(c))),
+                    _ => {}
                 }
             }
+            if !self.0.contains(&f) {
+                self.0.push(f);
+            }
         }
-        out.0.extend(more);
-        out
     }
 
     /// Whether `x >= 0` follows from ranges and at most two facts.
@@ -565,15 +567,6 @@ impl Facts {
             Some(false)
         } else {
             None
-        }
-    }
-}
-
-impl Index {
-    fn single_atom(&self) -> Option<&Atom> {
-        match (self.terms.iter().next(), self.terms.len(), self.constant) {
-            (Some((a, 1)), 1, 0) => Some(a),
-            _ => None,
         }
     }
 }

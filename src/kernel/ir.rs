@@ -358,30 +358,59 @@ impl Expr {
         Expr::Vector(lanes)
     }
 
-    /// Where every lane's guard holds, the vector of the guarded values; else lane by lane.
+    /// Where every lane's guard holds, the vector of the guarded values; else the lanes whose guard
+    /// is the strongest have their other values. With many guards, lane by lane.
     fn guarded_vector(lanes: Vec<Expr>) -> Expr {
-        let (mut all, mut same) = (Guard::default(), true);
-        let (mut inside, mut outside) = (vec![], vec![]);
+        let mut guards: Vec<&Guard> = vec![];
         for e in &lanes {
-            match e {
-                Expr::Guarded(g, a, b) => {
-                    same &= matches!(&lanes[0], Expr::Guarded(g0, ..) if g0 == g);
-                    all = all.and(g);
-                    inside.push((**a).clone());
-                    outside.push((**b).clone());
-                }
-                e => {
-                    same = false;
-                    inside.push(e.clone());
-                }
+            if let Expr::Guarded(g, ..) = e
+                && !guards.contains(&g)
+            {
+                guards.push(g);
             }
         }
-        let fast = Expr::vector(inside);
-        if matches!(fast, Expr::Vector(_)) && !same {
+        let all = guards.iter().fold(Guard::default(), |all, g| all.and(g));
+        let inside = |e: &Expr| match e {
+            Expr::Guarded(_, a, _) => (**a).clone(),
+            e => e.clone(),
+        };
+        let outside = |e: &Expr| match e {
+            Expr::Guarded(g, _, b) if *g == all => (**b).clone(),
+            e => e.clone(),
+        };
+        let few = guards.len() <= 2 && guards.contains(&&all);
+        let fast = Expr::vector(lanes.iter().map(inside).collect());
+        if matches!(fast, Expr::Vector(_)) && !few {
             return Expr::Vector(lanes);
         }
-        let slow = if same { Expr::vector(outside) } else { Expr::Vector(lanes) };
+        let slow = if few {
+            Expr::vector(lanes.iter().map(outside).collect())
+        } else {
+            Expr::Vector(lanes)
+        };
         Expr::Guarded(all, Arc::new(fast), Arc::new(slow))
+    }
+
+    /// Replaces registers, those in indices included.
+    #[must_use]
+    pub fn map_regs(&self, f: &dyn Fn(&Reg) -> Reg) -> Expr {
+        let one = |e: &Arc<Expr>| Arc::new(e.map_regs(f));
+        let each = |es: &[Expr]| es.iter().map(|e| e.map_regs(f)).collect::<Vec<_>>();
+        let index = |i: &Index| i.map_data(&|e| e.map_regs(f));
+        match self {
+            Expr::Lit(_) | Expr::Arg(..) => self.clone(),
+            Expr::Reg(r) => Expr::Reg(f(r)),
+            Expr::Index(i, t) => Expr::Index(index(i), *t),
+            Expr::Load(m, t, i) => Expr::Load(*m, *t, index(i)),
+            Expr::Op(op, t, es) => Expr::Op(*op, *t, each(es)),
+            Expr::Vector(es) => Expr::Vector(each(es)),
+            Expr::If(c, a, b) => Expr::If(one(c), one(a), one(b)),
+            Expr::Guarded(g, a, b) => {
+                Expr::Guarded(Guard(g.0.iter().map(index).collect()), one(a), one(b))
+            }
+            Expr::Splat(e, w) => Expr::Splat(one(e), *w),
+            Expr::Lane(e, k) => Expr::Lane(one(e), *k),
+        }
     }
 
     /// Calls `f` on this expression and all inside it, those in indices included.
@@ -435,6 +464,36 @@ impl Stmt {
 
     /// The blocks inside this statement.
     pub fn blocks(&self) -> Vec<&Block> {
+        match self {
+            Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
+            Stmt::Loop { body, .. } | Stmt::Once(body) => vec![body],
+            Stmt::If(_, a, b) | Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => vec![a, b],
+        }
+    }
+
+    /// Replaces the expressions and indices of this statement itself, not those of nested blocks.
+    pub fn map_regs(&mut self, f: &dyn Fn(&Reg) -> Reg) {
+        let index = |i: &mut Index| *i = i.map_data(&|e| e.map_regs(f));
+        match self {
+            Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
+            Stmt::Decl(_, Some(e))
+            | Stmt::Set(_, e)
+            | Stmt::Branch(e, ..)
+            | Stmt::While(_, e, _) => *e = e.map_regs(f),
+            Stmt::Store(_, i, e) => {
+                index(i);
+                *e = e.map_regs(f);
+            }
+            Stmt::Loop { lo, hi, .. } => {
+                index(lo);
+                index(hi);
+            }
+            Stmt::If(g, ..) => g.0.iter_mut().for_each(index),
+        }
+    }
+
+    /// The blocks inside this statement, to change them.
+    pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
         match self {
             Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
             Stmt::Loop { body, .. } | Stmt::Once(body) => vec![body],

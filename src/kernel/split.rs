@@ -177,12 +177,13 @@ impl Cx {
             }
         }
         let first = first.lesser(hi);
-        let last = last.greater(&first);
         let rest = Cx { remainder: true, ..self.clone() };
         if first != *lo {
             out.extend(rest.part(l, lo, &first, &Guard::default()));
         }
         out.extend(self.part(l, &first, &last, &moving));
+        // A loop whose end is before its start does nothing; what is left starts after both.
+        let last = last.greater(&first);
         if last != *hi {
             // Past the only bound, and not past a pessimistic one, the condition fails.
             let fails = match moving.0.as_slice() {

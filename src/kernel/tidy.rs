@@ -1,10 +1,21 @@
-//! Declarations move to the first assignment of their register in the same block.
+//! Declarations move to the first assignment of their register in the same block; copies of
+//! registers that never change are those registers.
 
 use super::ir::{Block, Expr, Kernel, Reg, Stmt};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tidies a kernel.
-pub fn declarations(k: &mut Kernel) {
-    block(&mut k.body);
+pub fn registers(k: &mut Kernel) {
+    declarations(&mut k.body);
+    let mut changed = BTreeSet::new();
+    for s in &k.body {
+        s.visit(&mut |s| {
+            if let Stmt::Set(r, _) = s {
+                changed.insert(r.id);
+            }
+        });
+    }
+    copies(&mut k.body, &changed, &mut BTreeMap::new());
 }
 
 fn mentions(s: &Stmt, r: &Reg) -> bool {
@@ -16,17 +27,8 @@ fn mentions(s: &Stmt, r: &Reg) -> bool {
     found
 }
 
-fn block(b: &mut Block) {
-    for s in b.iter_mut() {
-        match s {
-            Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => {}
-            Stmt::Loop { body, .. } | Stmt::Once(body) => block(body),
-            Stmt::If(_, x, y) | Stmt::Branch(_, x, y) | Stmt::While(x, _, y) => {
-                block(x);
-                block(y);
-            }
-        }
-    }
+fn declarations(b: &mut Block) {
+    b.iter_mut().flat_map(Stmt::blocks_mut).for_each(declarations);
     for at in (0..b.len()).rev() {
         let Stmt::Decl(r, None) = &b[at] else {
             continue;
@@ -43,4 +45,26 @@ fn block(b: &mut Block) {
             b.remove(at);
         }
     }
+}
+
+/// `same` says what the copies seen so far are copies of. A register may be declared once for
+/// each part of a loop that was split: the last declaration counts.
+fn copies(b: &mut Block, changed: &BTreeSet<u32>, same: &mut BTreeMap<u32, Reg>) {
+    b.retain_mut(|s| {
+        s.map_regs(&|r| same.get(&r.id).unwrap_or(r).clone());
+        match s {
+            Stmt::Decl(r, Some(Expr::Reg(x)))
+                if !changed.contains(&r.id) && !changed.contains(&x.id) =>
+            {
+                same.insert(r.id, x.clone());
+                return false;
+            }
+            Stmt::Decl(r, _) => {
+                same.remove(&r.id);
+            }
+            _ => {}
+        }
+        s.blocks_mut().into_iter().for_each(|b| copies(b, changed, same));
+        true
+    });
 }

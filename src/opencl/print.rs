@@ -245,6 +245,17 @@ impl Printer<'_> {
         array.map_or(String::new(), |a| a.name.to_string())
     }
 
+    /// The name, or a longer one that no buffer or scalar argument has.
+    fn unused(&self, name: &str) -> String {
+        let buffers = self.program.buffers.iter().map(|b| &b.array.name);
+        let taken: Vec<_> = buffers.chain(self.program.scalars.iter().map(|s| &s.name)).collect();
+        let mut name = name.to_owned();
+        while taken.iter().any(|t| ***t == *name) {
+            name.push('_');
+        }
+        name
+    }
+
     fn scalar(&self, k: usize) -> String {
         self.scalars.borrow_mut().insert(k);
         self.program.scalars.get(k).map_or(String::new(), |s| s.name.to_string())
@@ -307,9 +318,15 @@ impl Printer<'_> {
             }
             Stmt::Loop { kind, var, lo, hi, body } => match kind {
                 LoopKind::Seq => {
-                    let (lo, hi, i, int) =
-                        (self.index(lo).0, self.index(hi).0, &var.name, self.int());
-                    let head = format!("for ({int} {i} = {lo}; {i} < {hi}; ++{i})");
+                    let (i, int) = (&var.name, self.int());
+                    let (mut first, mut end) = (self.index(lo).0, self.index(hi).0);
+                    if hi.as_constant().is_none() {
+                        // Once, not in every iteration.
+                        let name = self.unused(&format!("{i}_end"));
+                        first = format!("{first}, {name} = {end}");
+                        end = name;
+                    }
+                    let head = format!("for ({int} {i} = {first}; {i} < {end}; ++{i})");
                     self.nested(&head, body, depth, out);
                 }
                 LoopKind::Glb(d) | LoopKind::Wrg(d) | LoopKind::Lcl(d) => {
