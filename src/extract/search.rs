@@ -11,7 +11,8 @@ use crate::rules::can_unroll;
 use crate::saturate::{Data, EGraph, Node, Saturated};
 use egg::Id;
 use indexmap::{IndexMap, IndexSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use rustc_hash::{FxBuildHasher, FxHasher};
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 /// A term found, in low-level patterns.
@@ -82,7 +83,7 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
     if all.len() <= keep {
         return all;
     }
-    let mut rank: IndexMap<Outline, usize> = IndexMap::new();
+    let mut rank: Map<Outline, usize> = Map::default();
     let mut ranked: Vec<(usize, Rc<Choice>)> = all
         .into_iter()
         .map(|c| {
@@ -102,13 +103,15 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
 const PAIRS: usize = 256;
 
 type Key = (Id, Context);
+type Map<K, V> = IndexMap<K, V, FxBuildHasher>;
+type Set<K> = IndexSet<K, FxBuildHasher>;
 
 /// What is known of a key.
 #[derive(Default)]
 struct Known {
     choices: Rc<Vec<Rc<Choice>>>,
     /// Keys whose choices were made from these.
-    users: IndexSet<Key>,
+    users: Set<Key>,
 }
 
 struct Search<'a> {
@@ -117,11 +120,11 @@ struct Search<'a> {
     value: &'a dyn Fn(&Size) -> f64,
     /// Choices kept for each key.
     beam: usize,
-    views: IndexMap<Id, Rc<Choice>>,
+    views: Map<Id, Rc<Choice>>,
     /// Choices kept for the root.
     keep: usize,
     root: Key,
-    known: IndexMap<Key, Known>,
+    known: Map<Key, Known>,
     /// The key that is being computed.
     current: Option<Key>,
 }
@@ -142,7 +145,7 @@ pub(super) fn terms(
         views: cheapest_views(egraph),
         keep: limits.skeletons,
         root: (egraph.find(saturated.root), Context::PROGRAM),
-        known: IndexMap::new(),
+        known: Map::default(),
         current: None,
     };
     search.best(search.root);
@@ -159,8 +162,8 @@ pub(super) fn terms(
 }
 
 /// For each class that has one, the smallest member made of views alone.
-fn cheapest_views(egraph: &EGraph) -> IndexMap<Id, Rc<Choice>> {
-    let mut best: IndexMap<Id, Rc<Choice>> = IndexMap::new();
+fn cheapest_views(egraph: &EGraph) -> Map<Id, Rc<Choice>> {
+    let mut best: Map<Id, Rc<Choice>> = Map::default();
     loop {
         let mut changed = false;
         for class in egraph.classes() {
@@ -239,9 +242,9 @@ impl Search<'_> {
     /// Repeats until nothing changes: classes are cyclic, so one pass from the root may have used
     /// a key before all of its choices were known. Only what a changed key is used by is redone.
     fn settle(&mut self, rounds: usize) {
-        let mut stale: IndexSet<Key> = self.known.keys().rev().copied().collect();
+        let mut stale: Set<Key> = self.known.keys().rev().copied().collect();
         for _ in 0..rounds {
-            let mut next: IndexSet<Key> = IndexSet::new();
+            let mut next: Set<Key> = Set::default();
             for key in std::mem::take(&mut stale) {
                 let new = self.compute(key);
                 let entry = &mut self.known[&key];
@@ -274,7 +277,7 @@ impl Search<'_> {
         if let Some(view) = self.views.get(&class) {
             return Rc::new(vec![view.clone()]);
         }
-        let mut found: IndexMap<u64, Rc<Choice>> = IndexMap::new();
+        let mut found: Map<u64, Rc<Choice>> = Map::default();
         let egraph = self.egraph;
         for node in &egraph[class].nodes {
             self.choices(node, class, at, &mut found);
@@ -288,13 +291,7 @@ impl Search<'_> {
         node.children.iter().filter_map(|c| self.egraph[*c].data.size().cloned()).collect()
     }
 
-    fn choices(
-        &mut self,
-        node: &Node,
-        class: Id,
-        at: Context,
-        found: &mut IndexMap<u64, Rc<Choice>>,
-    ) {
+    fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Map<u64, Rc<Choice>>) {
         let Some(op) = node.function().cloned() else { return };
         let args: Vec<Id> = node.args().iter().map(|a| self.egraph.find(*a)).collect();
         let result = match &self.egraph[class].data {
@@ -362,7 +359,7 @@ impl Search<'_> {
                 (None, [a, b]) if a.skeleton == 0 => b.skeleton,
                 (None, [a, b]) if b.skeleton == 0 => a.skeleton,
                 (tag, chosen) => {
-                    let mut h = DefaultHasher::new();
+                    let mut h = FxHasher::default();
                     tag.hash(&mut h);
                     chosen.iter().for_each(|c| c.skeleton.hash(&mut h));
                     h.finish()
@@ -409,7 +406,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
         _ => false,
     };
     named.then(|| {
-        let mut h = DefaultHasher::new();
+        let mut h = FxHasher::default();
         op.hash(&mut h);
         (at.level == Level::Group).hash(&mut h);
         sizes.hash(&mut h);

@@ -6,40 +6,63 @@
 
 use super::EGraph;
 use super::analysis::{Data, Typed};
-use super::language::{Node, NodeOp};
+use super::language::{Kind, Node, NodeOp};
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{Op, ReduceKind, Term};
 use crate::calculus::ty::{FnTy, Ty};
 use crate::rules::{Condition, LetSize, Rule, can_tile, can_unroll};
 use egg::{Applier, ENodeOrVar, Id, Pattern, PatternAst, Rewrite, Subst, Symbol, Var};
-use indexmap::IndexMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
 /// Values of a rule's variables.
 #[derive(Clone, Debug, Default)]
 struct Bindings {
-    sizes: IndexMap<Arc<str>, Size>,
-    types: IndexMap<Arc<str>, Ty>,
+    // A handful each: a list is faster than a map.
+    sizes: Vec<(Arc<str>, Size)>,
+    types: Vec<(Arc<str>, Ty)>,
 }
 
 impl Bindings {
+    fn size_of(&self, name: &str) -> Option<&Size> {
+        self.sizes.iter().find(|(n, _)| **n == *name).map(|(_, s)| s)
+    }
+
+    fn type_of(&self, name: &str) -> Option<&Ty> {
+        self.types.iter().find(|(n, _)| **n == *name).map(|(_, t)| t)
+    }
+
     fn size(&self, s: &Size) -> Size {
+        // Most are one variable.
+        if let Some(Sym::Meta(m)) = s.as_sym()
+            && let Some(v) = self.size_of(m)
+        {
+            return v.clone();
+        }
         s.substitute(&|sym| match sym {
-            Sym::Meta(m) => self.sizes.get(m).cloned(),
+            Sym::Meta(m) => self.size_of(m).cloned(),
             _ => None,
         })
     }
 
     fn ty(&self, t: &Ty) -> Ty {
-        t.substitute(&|m| self.types.get(m).cloned(), &|sym| match sym {
-            Sym::Meta(m) => self.sizes.get(m).cloned(),
+        t.substitute(&|m| self.type_of(m).cloned(), &|sym| match sym {
+            Sym::Meta(m) => self.size_of(m).cloned(),
             _ => None,
         })
     }
 
     /// Binds or checks; sizes with several unknown variables are put off.
     fn match_size(&mut self, want: &Size, got: &Size, later: &mut Vec<(Size, Size)>) -> bool {
+        if let Some(Sym::Meta(m)) = want.as_sym() {
+            return match self.size_of(m) {
+                Some(v) => v == got,
+                None => {
+                    self.sizes.push((m.clone(), got.clone()));
+                    true
+                }
+            };
+        }
         let want = self.size(want);
         let unknown: Vec<(Arc<str>, i32)> = want
             .factors()
@@ -57,7 +80,7 @@ impl Bindings {
                 }
                 let rest = if *e == 1 { want.div(&me) } else { want.mul(&me) };
                 let value = if *e == 1 { got.div(&rest) } else { rest.div(got) };
-                self.sizes.insert(m.clone(), value);
+                self.sizes.push((m.clone(), value));
                 true
             }
             _ => {
@@ -69,10 +92,10 @@ impl Bindings {
 
     fn match_ty(&mut self, want: &Ty, got: &Ty, later: &mut Vec<(Size, Size)>) -> bool {
         match (want, got) {
-            (Ty::Meta(m), _) => match self.types.get(m) {
+            (Ty::Meta(m), _) => match self.type_of(m) {
                 Some(t) => t == got,
                 None => {
-                    self.types.insert(m.clone(), got.clone());
+                    self.types.push((m.clone(), got.clone()));
                     true
                 }
             },
@@ -192,7 +215,7 @@ impl Builder {
 /// A rewrite, and the operators without which its left side cannot match.
 pub(super) struct Compiled {
     pub rewrite: Rewrite<Node, Typed>,
-    pub needs: Vec<NodeOp>,
+    pub needs: Vec<Kind>,
 }
 
 /// Every egg rewrite of a rule.
@@ -260,9 +283,9 @@ fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>) -> Compiled {
     let mut needs = vec![];
     for n in rewrite.searcher.get_pattern_ast().into_iter().flat_map(|ast| ast.iter()) {
         if let ENodeOrVar::ENode(n) = n
-            && !needs.contains(&n.op)
+            && !needs.contains(&n.op.kind())
         {
-            needs.push(n.op.clone());
+            needs.push(n.op.kind());
         }
     }
     Compiled { rewrite, needs }
@@ -326,7 +349,7 @@ impl Action {
         }
         for l in &self.lets {
             let of = b.size(&l.of);
-            b.sizes.insert(l.name.as_str().into(), l.maker.make(&of));
+            b.sizes.push((l.name.as_str().into(), l.maker.make(&of)));
         }
         Some(b)
     }
@@ -336,7 +359,7 @@ impl Action {
             let v = self.functions.iter().find(|(_, _, n)| n == f).map(|(v, _, _)| *v);
             v.map(|v| egraph[subst[v]].data.facts()).unwrap_or_default()
         };
-        let ty = |a: &String| b.types.get(a.as_str());
+        let ty = |a: &String| b.type_of(a);
         match c {
             Condition::Tileable(n, k) => can_tile(&b.size(n), *k),
             Condition::Whole(n) => {

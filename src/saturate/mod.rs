@@ -7,7 +7,7 @@ mod language;
 pub(crate) mod run;
 
 pub use analysis::{Data, Facts, Typed};
-pub use language::{Node, NodeOp, add_term};
+pub use language::{Kind, Node, NodeOp, add_term};
 pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate};
 
 /// The e-graph of terms.

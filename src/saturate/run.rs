@@ -3,7 +3,7 @@
 use super::EGraph;
 use super::analysis::Typed;
 use super::compile;
-use super::language::{Node, NodeOp, add_term};
+use super::language::{Kind, Node, add_term};
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::rules::RuleSet;
@@ -93,7 +93,7 @@ pub struct Saturated {
 struct Timed {
     stats: Rc<RefCell<IndexMap<String, RuleStat>>>,
     /// Operators that a rewrite's left side mentions: without one of them there is nothing to search.
-    needs: IndexMap<Symbol, Vec<NodeOp>>,
+    needs: IndexMap<Symbol, Vec<Kind>>,
 }
 
 /// The rule a rewrite was compiled from.
