@@ -49,6 +49,8 @@ pub enum ReduceKind {
 pub enum Space {
     /// Device memory.
     Global,
+    /// Device memory, written past the caches: for a result that is not read again soon.
+    Stream,
     /// Memory of a work-group.
     Local,
     /// Registers of a work-item.

@@ -39,6 +39,13 @@ pub struct Capabilities {
     pub nontemporal: bool,
 }
 
+impl Capabilities {
+    /// Names of those it has, as rules ask for them.
+    pub fn names(&self) -> Vec<&'static str> {
+        [("nontemporal", self.nontemporal)].into_iter().filter(|c| c.1).map(|c| c.0).collect()
+    }
+}
+
 /// A device's description and limits, as its driver reports them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceInfo {

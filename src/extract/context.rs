@@ -92,6 +92,9 @@ impl Context {
             Op::ToMem(Space::Local) if self.level == Level::Group && !self.sink && !self.placed => {
                 Inside(Context { placed: true, ..self })
             }
+            Op::ToMem(Space::Stream) if self.level == Level::Host && self.sink && !self.placed => {
+                Inside(Context { placed: true, ..self })
+            }
             Op::Vectorize => Inside(self.item().intermediate()),
             Op::Cond if self.level == Level::Item && !array => Inside(self),
             Op::Scalar(_) => Inside(self),

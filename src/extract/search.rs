@@ -4,7 +4,7 @@ use super::context::{Context, Level, Verdict, invertible};
 use super::cost;
 use super::tunables::Target;
 use crate::calculus::size::{Size, Sym};
-use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Limits;
 use crate::rules::can_unroll;
@@ -69,6 +69,7 @@ impl Outline {
             Op::Map(MapKind::Wrg(_)) => (out.features, out.kernels) = (out.features | 2, 1),
             Op::Map(MapKind::Lcl(_)) => out.features |= 4,
             Op::Vectorize => out.features |= 8,
+            Op::ToMem(Space::Stream) => out.features |= 64,
             Op::Map(MapKind::Unroll) => out.features |= 16,
             Op::Reduce(_) if at.level == Level::Host => out.kernels = (out.kernels + 1).min(3),
             _ => {}
@@ -401,7 +402,7 @@ fn can_turn(c: &Choice) -> bool {
 fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     let named = match op {
         Op::Map(MapKind::Plain) => false,
-        Op::Map(_) | Op::Vectorize => true,
+        Op::Map(_) | Op::Vectorize | Op::ToMem(Space::Stream) => true,
         Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => true,
         _ => false,
     };
@@ -449,6 +450,7 @@ fn skeleton_text(t: &Term) -> String {
             }),
             Op::Reduce(_) => Some("red".to_owned()),
             Op::Vectorize => Some("vec".to_owned()),
+            Op::ToMem(Space::Stream) => Some("stream".to_owned()),
             _ => None,
         };
         let mut inner = String::new();
@@ -460,7 +462,9 @@ fn skeleton_text(t: &Term) -> String {
                 }
                 out.push_str(&name);
                 let n = t.sizes().first().map(ToString::to_string).unwrap_or_default();
-                out.push_str(&format!("[{n}]"));
+                if !n.is_empty() {
+                    out.push_str(&format!("[{n}]"));
+                }
                 if !inner.is_empty() {
                     out.push_str(&format!("({inner})"));
                 }

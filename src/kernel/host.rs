@@ -53,6 +53,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
         blocks: vec![],
         open_single: None,
         vector: false,
+        streaming: false,
         next: 0,
         reserved: names,
     };
@@ -326,8 +327,13 @@ impl Lowerer {
     pub fn in_kernel(&mut self, f: &Term, body: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
         let ids = self.fresh_ids();
         self.open_single = None;
-        self.kernel =
-            Building { grid: [1; 3], group: self.group_size(f)?, ids, ..Building::default() };
+        self.kernel = Building {
+            grid: [1; 3],
+            group: self.group_size(f)?,
+            streaming: self.streaming,
+            ids,
+            ..Building::default()
+        };
         self.begin();
         let done = body(self);
         self.context = Context::Host;
@@ -367,6 +373,7 @@ impl Lowerer {
             group,
             locals: kernel.locals,
             privates: kernel.privates,
+            streaming: kernel.streaming,
             body,
         });
     }

@@ -158,6 +158,8 @@ pub struct Kernel {
     pub locals: Vec<MemArray>,
     /// Arrays of each work-item that did not become registers.
     pub privates: Vec<MemArray>,
+    /// Global stores bypass the caches, where the compiler can say so.
+    pub streaming: bool,
     /// The code.
     pub body: Block,
 }

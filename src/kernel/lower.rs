@@ -42,6 +42,8 @@ pub struct Building {
     pub group: [i64; 3],
     /// One work-item: its large intermediates may lie in global memory.
     pub single: bool,
+    /// Its global stores bypass the caches.
+    pub streaming: bool,
     /// Dimensions of the enclosing `mapLcl`s.
     pub local_dims: Vec<u8>,
     /// Numbers of the kernel's work-item and work-group variables.
@@ -66,6 +68,8 @@ pub struct Lowerer {
     pub open_single: Option<Building>,
     /// Whether leaves are evaluated on vectors.
     pub vector: bool,
+    /// Whether the next kernel's results are written past the caches.
+    pub streaming: bool,
     /// The next unused number.
     pub next: u32,
     /// Names of parameters and buffers, which no variable may take.
@@ -273,7 +277,12 @@ impl Lowerer {
                 self.write(&[args[1].clone()], &x.snd()?, &dest.component(true)?)
             }
             Op::Map(kind) => self.map(*kind, f, x, dest),
-            Op::ToMem(_) => self.write(&[args[0].clone()], x, dest),
+            Op::ToMem(space) => {
+                let was = std::mem::replace(&mut self.streaming, *space == Space::Stream);
+                let done = self.write(&[args[0].clone()], x, dest);
+                self.streaming = was;
+                done
+            }
             Op::Scan(true) => self.scan(f, x, dest),
             Op::Cond if !self.views.shape(&f.ty().cod)?.is_element() => {
                 let c = self.read(&[args[0].clone()], x)?.expr()?;

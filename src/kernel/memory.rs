@@ -33,6 +33,9 @@ impl Lowerer {
         let small = shape.elems() <= i64::try_from(self.options.private_elements).unwrap_or(0)
             && shape.longest() <= i64::try_from(self.options.unroll).unwrap_or(0);
         let mut space = space.unwrap_or(default);
+        if space == Space::Stream {
+            space = Space::Global;
+        }
         if space == Space::Private && !small && self.kernel.single {
             space = Space::Global;
         }
@@ -75,13 +78,13 @@ impl Lowerer {
 
     fn array(&mut self, space: Space, t: ElemTy, len: usize) -> Mem {
         let (_, name) = self.fresh(match space {
-            Space::Global => "temp",
+            Space::Global | Space::Stream => "temp",
             Space::Local => "tile",
             Space::Private => "own",
         });
         let a = MemArray { name, scalar: t.scalar, len };
         match space {
-            Space::Global => {
+            Space::Global | Space::Stream => {
                 self.program.buffers.push(Buffer { array: a, role: BufferRole::Temp });
                 Mem::Global(self.program.buffers.len() - 1)
             }

@@ -306,6 +306,12 @@ impl Printer<'_> {
                     v = format!("convert_uchar{}(({v}) & 1)", t.width);
                 }
                 let _ = match self.place(*m, t, i, false) {
+                    // Only whole vectors are worth it: they fill a line of their own.
+                    Some(p)
+                        if self.kernel.streaming && t.width > 1 && matches!(m, Mem::Global(_)) =>
+                    {
+                        writeln!(out, "{pad}__builtin_nontemporal_store({v}, &{p});")
+                    }
                     Some(p) => writeln!(out, "{pad}{p} = {v};"),
                     None => writeln!(
                         out,

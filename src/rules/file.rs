@@ -28,7 +28,8 @@ use indexmap::{IndexMap, IndexSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-const CLAUSES: &[&str] = &["law", "says", "from", "on", "let", "when", "rewrite", "example"];
+const CLAUSES: &[&str] =
+    &["law", "says", "from", "on", "let", "when", "needs", "rewrite", "example"];
 
 struct Clause {
     word: String,
@@ -155,6 +156,15 @@ fn build(
     let lets = clause("let").map_or(Ok(vec![]), |c| read_lets(source, c))?;
     let when = clause("when").map_or(Ok(vec![]), |c| read_conditions(source, c))?;
     let example = clause("example").map(|c| source.text[c.body.clone()].trim().to_owned());
+    let needs = clause("needs").map(|c| source.text[c.body.clone()].trim().to_owned());
+    if let (Some(n), Some(c)) = (&needs, clause("needs"))
+        && !super::CAPABILITIES.contains(&n.as_str())
+    {
+        return Err(Diagnostic::error(Code::RuleParse, format!("unknown capability `{n}`"))
+            .at(source, Span::new(c.body.start, c.body.end), "here")
+            .help(format!("capabilities are: {}", super::CAPABILITIES.join(", ")))
+            .into());
+    }
     let text = statement.split_whitespace().collect::<Vec<_>>().join(" ");
 
     let make = |suffix: &str, l: &Raw, r: &Raw| -> Result<Rule> {
@@ -170,6 +180,7 @@ fn build(
             rhs,
             lets: lets.clone(),
             when: when.clone(),
+            needs: needs.clone(),
             example: example.clone(),
             source: source.clone(),
             span,

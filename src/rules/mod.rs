@@ -11,6 +11,9 @@ pub use set::RuleSet;
 
 use crate::diag::{Code, Diagnostic, Result};
 
+/// What a rule may need of a device, beyond the standard.
+pub const CAPABILITIES: &[&str] = &["nontemporal"];
+
 /// Every name in a rule's conditions and lets must be bound by its left side.
 fn condition_names_bound(rule: &Rule) -> Result<()> {
     let (mut known, functions) = (file::variables_of(&rule.lhs), file::functions_of(&rule.lhs));

@@ -50,6 +50,8 @@ pub struct Rule {
     pub lets: Vec<LetSize>,
     /// Side conditions.
     pub when: Vec<Condition>,
+    /// A capability of the device without which the rule is left out.
+    pub needs: Option<String>,
     /// A term the rule applies to, as text, with the type of its argument.
     pub example: Option<String>,
     /// The file.

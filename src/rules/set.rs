@@ -71,6 +71,14 @@ impl RuleSet {
         self.rules.retain(|_, r| keep(r));
     }
 
+    /// The rules that apply to a device that has only these of the [`super::CAPABILITIES`].
+    #[must_use]
+    pub fn offered(&self, capabilities: &[&str]) -> RuleSet {
+        let mut out = self.clone();
+        out.retain(|r| r.needs.as_deref().is_none_or(|n| capabilities.contains(&n)));
+        out
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         self.rules.len()

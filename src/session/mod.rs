@@ -128,8 +128,8 @@ impl Session {
         let info = match &self.device {
             Device::None => offline(self.cost_model.as_ref().and_then(|m| m.matches.kind)),
             Device::Selected(selector) => {
-                let all = runtime::devices()?;
-                crate::device::select(&all, selector.as_deref())?.clone()
+                // Opened, and not only listed: what its compiler accepts is found by trying.
+                runtime::Runtime::open(selector.as_deref())?.info().clone()
             }
         };
         let choice = match &self.cost_model {

@@ -159,7 +159,8 @@ impl Session {
         }
         observer.event(&Event::Phase(Phase::Saturate));
         let elaborated = program.elaborate(sizes)?;
-        let saturated = saturate::saturate(&elaborated.term, &self.rules, &self.limits)?;
+        let rules = self.rules.offered(&device.capabilities.names());
+        let saturated = saturate::saturate(&elaborated.term, &rules, &self.limits)?;
         if saturated.report.stop_reason != StopReason::Saturated {
             warnings.push(not_saturated(&saturated.report, &self.limits));
         }

@@ -305,7 +305,7 @@ fn sizes_are_monomials_or_named() {
     let two = Size::constant(2);
     let xs = b.input("xs", array(&n.mul(&two).add(&Size::constant(4)), &f32()));
     let p = program(b, split(&two, xs));
-    assert_eq!(p.result_ty.to_string(), "[n + 2][2]f32");
+    assert_eq!(p.result_ty.to_string(), "[(n + 2)][2]f32");
     let named = crate::calculus::size::Sym::Dim("n + 2".into());
     assert_eq!(p.env.get(&named), Some(&10));
 }

@@ -61,6 +61,7 @@ spellings! {
     "vectorize" 1 1 false Op::Vectorize;
     "splat" 1 0 false Op::Splat;
     "toGlobal" 0 1 false Op::ToMem(Space::Global);
+    "toStream" 0 1 false Op::ToMem(Space::Stream);
     "toLocal" 0 1 false Op::ToMem(Space::Local);
     "toPrivate" 0 1 false Op::ToMem(Space::Private);
     "reorderStride" 1 0 false Op::Stride;
