@@ -1,11 +1,15 @@
-//! Times of the compiler's stages on the shipped programs: parse and check, saturate, extract, emit.
+//! Times of the compiler's stages on the shipped programs: parse and check, saturate, extract, emit; and
+//! of the reference interpreter.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use indexmap::IndexMap;
 use patsat::calculus::elaborate::elaborate;
+use patsat::calculus::interp;
+use patsat::calculus::value::Value;
 use patsat::device::cost_model::CostModel;
 use patsat::diag::{Limits, Source};
 use patsat::kernel::{DeviceLimits, Options, lower};
+use patsat::lang::types::ScalarType;
 use patsat::opencl::print::print;
 use patsat::rules::RuleSet;
 use patsat::{device, extract, lang, saturate};
@@ -72,5 +76,23 @@ fn stages(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, stages);
+/// The reference interpreter, on a mebi-element vector.
+fn oracle(c: &mut Criterion) {
+    let n = 1 << 20;
+    let xs = Value::floats(ScalarType::F32, &[n], &vec![-1.5; n]);
+    let mut group = c.benchmark_group("oracle");
+    group.sample_size(10);
+    for (name, text, inputs) in [
+        ("asum", include_str!("../programs/asum.pat"), vec![xs.clone()]),
+        ("dot", include_str!("../programs/dot.pat"), vec![xs.clone(), xs.clone()]),
+    ] {
+        let source = Source::new(name, text);
+        let sizes: IndexMap<String, u64> = IndexMap::from([("n".to_owned(), n as u64)]);
+        let entry = lang::check_entry(&source, None).expect("well-typed");
+        group.bench_function(name, |b| b.iter(|| interp::run(&entry, &sizes, &inputs)));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, stages, oracle);
 criterion_main!(benches);

@@ -439,33 +439,3 @@ fn gemv_of_three() {
     let y = run(&gemv(), &sizes(3), &gemv_inputs(3)).unwrap();
     assert_eq!(y.to_floats(), [6.5, 24.5, 14.5]);
 }
-
-/// `cargo test --release -- --ignored --nocapture timing`
-#[test]
-#[ignore = "timing"]
-fn timing() {
-    let m = 1 << 24;
-    let data: Vec<f64> = (0..m).map(|i| f64::from(i % 100) - 50.0).collect();
-    let x = Value::floats(F32, &[data.len()], &data);
-    let clock = |what: &str, e: &Entry, s: usize, inputs: &[Value]| {
-        let start = std::time::Instant::now();
-        let out = run(e, &sizes(s), inputs).unwrap();
-        eprintln!("{what}: {:?}", start.elapsed());
-        out
-    };
-    let t = arr(n(), sc(F32));
-    let abs = fun(&[(30, sc(F32))], op(ScalarOp::Abs, F32, vec![var(30, sc(F32))]));
-    let mapped = prim(Prim::Map, t.clone(), vec![abs], &[], vec![var(0, t.clone())]);
-    let asum =
-        prim(Prim::Reduce, sc(F32), vec![op2(ScalarOp::Add, F32)], &[], vec![float(0.0), mapped]);
-    clock("asum", &entry(&[("xs", t.clone())], asum), data.len(), std::slice::from_ref(&x));
-    let scal = fun(&[(31, sc(F32))], op(ScalarOp::Mul, F32, vec![float(3.0), var(31, sc(F32))]));
-    let scal = prim(Prim::Map, t.clone(), vec![scal], &[], vec![var(0, t.clone())]);
-    let out = clock("scal", &entry(&[("xs", t)], scal), data.len(), std::slice::from_ref(&x));
-    let bytes: Vec<Vec<u8>> = out.components().into_iter().map(|c| c.1).collect();
-    let start = std::time::Instant::now();
-    assert!(compare(&out, &bytes, 1).ok);
-    eprintln!("compare: {:?}", start.elapsed());
-    clock("dot", &dot(), data.len(), &[x.clone(), x]);
-    clock("gemv", &gemv(), 4096, &gemv_inputs(4096));
-}
