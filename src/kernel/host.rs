@@ -53,6 +53,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
         blocks: vec![],
         open_single: None,
         vector: false,
+        copies: 1,
         next: 0,
         reserved: names,
     };
