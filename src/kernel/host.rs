@@ -54,6 +54,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
         open_single: None,
         vector: false,
         streaming: false,
+        copies: 1,
         next: 0,
         reserved: names,
     };

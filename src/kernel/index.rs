@@ -673,6 +673,22 @@ mod tests {
         assert_eq!(facts.decide(&Guard::less(&i, &n.plus(-1))), None);
     }
 
+    #[test]
+    fn bounds_of_inner_loops_are_relations() {
+        // i1 < min(6, 27 - 8 * i0) keeps 8 * i0 + i1 below 27, whatever the ranges allow.
+        let (i0, v1) = (var(0, 4), Var { id: 1, name: "v1".into(), lo: 0, hi: 5 });
+        let place = i0.times(8).add(&Index::from(v1.clone()));
+        let inside = Index::from(26).sub(&place);
+        let end = Index::from(6).lesser(&Index::from(27).sub(&i0.times(8)));
+        assert!(!Facts::default().prove(&inside));
+        assert!(Facts::default().with_loop(&v1, &Index::from(0), &end).prove(&inside));
+        // From a maximum on, past both.
+        let past = end.greater(&Index::from(2));
+        let facts = Facts::default().with_loop(&v1, &past, &Index::from(6));
+        assert!(facts.prove(&Index::from(v1).plus(-2)));
+        assert!(!facts.prove(&inside));
+    }
+
     fn form() -> impl Strategy<Value = Index> {
         let leaf = prop_oneof![
             (0u32..3).prop_map(|v| var(v, [4, 6, 35][v as usize])),

@@ -70,6 +70,8 @@ pub struct Lowerer {
     pub vector: bool,
     /// Whether the next kernel's results are written past the caches.
     pub streaming: bool,
+    /// How many copies of the code being generated the enclosing unrolled loops make.
+    pub copies: i64,
     /// The next unused number.
     pub next: u32,
     /// Names of parameters and buffers, which no variable may take.
@@ -396,7 +398,8 @@ impl Lowerer {
         }
     }
 
-    /// A loop in one work-item. Rolled, unless the body needs constant indices.
+    /// A loop in one work-item. Rolled, unless it is to be unrolled and that gives not too many
+    /// copies of the body, or the body needs constant indices.
     pub fn repeat(&mut self, n: i64, unroll: bool, body: Body) -> Step<()> {
         if n <= 0 {
             return Ok(());
@@ -405,14 +408,8 @@ impl Lowerer {
             return body(self, &Index::from(0));
         }
         let most = i64::try_from(self.options.unroll).unwrap_or(i64::MAX);
-        if unroll {
-            if n > most {
-                return stop(
-                    Code::KernelLimit,
-                    format!("a loop of {n} iterations is to be unrolled; the limit is {most}"),
-                );
-            }
-            return (0..n).try_for_each(|i| body(self, &Index::from(i)));
+        if unroll && n.saturating_mul(self.copies) <= most {
+            return self.unrolled(n, body);
         }
         let (id, name) = self.fresh("i");
         let var = Var { id, name, lo: 0, hi: n - 1 };
@@ -442,13 +439,27 @@ impl Lowerer {
                 self.kernel.locals.truncate(locals);
                 self.kernel.privates.truncate(privates);
                 self.kernel.local_dims = dims;
-                self.repeat(n, true, body)
+                if n > most {
+                    return stop(
+                        Code::KernelLimit,
+                        format!("a loop of {n} iterations is to be unrolled; the limit is {most}"),
+                    );
+                }
+                self.unrolled(n, body)
             }
             Err(e) => {
                 self.blocks.truncate(depth);
                 Err(e)
             }
         }
+    }
+
+    fn unrolled(&mut self, n: i64, body: Body) -> Step<()> {
+        let was = self.copies;
+        self.copies = was.saturating_mul(n);
+        let done = (0..n).try_for_each(|i| body(self, &Index::from(i)));
+        self.copies = was;
+        done
     }
 
     /// One dimension of work-items or work-groups.

@@ -30,7 +30,9 @@ impl Lowerer {
             Context::Group => Space::Local,
             Context::Item | Context::Nest => Space::Private,
         };
-        let small = shape.elems() <= i64::try_from(self.options.private_elements).unwrap_or(0)
+        // What encloses it unrolled holds so many of them at a time.
+        let scalars = shape.scalars().saturating_mul(self.copies);
+        let small = scalars <= i64::try_from(self.options.private_elements).unwrap_or(0)
             && shape.longest() <= i64::try_from(self.options.unroll).unwrap_or(0);
         let mut space = space.unwrap_or(default);
         if space == Space::Stream {

@@ -75,9 +75,9 @@ pub struct Options {
     pub name: String,
     /// The device's limits.
     pub device: DeviceLimits,
-    /// Most elements of an array kept in registers.
+    /// Most scalars of an array kept in registers, those of vectors counted.
     pub private_elements: usize,
-    /// Most iterations of an unrolled loop.
+    /// Most copies of its body that an unrolled loop and those around it make.
     pub unroll: usize,
     /// Wanted work-group size of `mapGlb` kernels.
     pub global_group: usize,

@@ -49,9 +49,11 @@ impl Cx {
             Stmt::Store(m, i, e) => out.push(Stmt::Store(*m, i.clone(), self.expr(e))),
             Stmt::Barrier { .. } => out.push(s.clone()),
             Stmt::Once(b) => out.push(Stmt::Once(self.block(b))),
-            Stmt::Branch(c, a, b) => {
-                out.push(Stmt::Branch(self.expr(c), self.block(a), self.block(b)));
-            }
+            Stmt::Branch(c, a, b) => match self.expr(c) {
+                c if c.is_true() => out.extend(self.block(a)),
+                c if c.is_false() => out.extend(self.block(b)),
+                c => out.push(Stmt::Branch(c, self.block(a), self.block(b))),
+            },
             Stmt::While(a, c, b) => {
                 out.push(Stmt::While(self.block(a), self.expr(c), self.block(b)));
             }

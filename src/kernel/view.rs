@@ -62,6 +62,14 @@ impl Shape {
         }
     }
 
+    /// Number of scalars in it, those of vectors counted.
+    pub fn scalars(&self) -> i64 {
+        self.components()
+            .iter()
+            .map(|(t, n)| n.saturating_mul(i64::try_from(t.width).unwrap_or(i64::MAX)))
+            .fold(0, i64::saturating_add)
+    }
+
     /// The longest array in it.
     pub fn longest(&self) -> i64 {
         match self {
