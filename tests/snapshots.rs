@@ -1,0 +1,98 @@
+//! Snapshots of terms and kernels of the shipped programs, for devices that are written down and not
+//! there: nothing here depends on the machine or the clock. `INSTA_UPDATE=always cargo test` renews them.
+
+use indexmap::IndexMap;
+use insta::Settings;
+use patsat::calculus::elaborate::elaborate;
+use patsat::device::cost_model::CostModel;
+use patsat::device::{Capabilities, DeviceInfo, DeviceKind};
+use patsat::diag::{Limits, Source};
+use patsat::kernel::{DeviceLimits, Options, lower};
+use patsat::opencl::print::print;
+use patsat::rules::RuleSet;
+use patsat::{extract, lang, saturate};
+
+const PROGRAMS: &[(&str, &[(&str, u64)])] = &[
+    ("scal", &[("n", 1 << 20)]),
+    ("asum", &[("n", 1 << 20)]),
+    ("dot", &[("n", 1_000_003)]),
+    ("gemv", &[("n", 512), ("m", 1024)]),
+    ("nrm2", &[("n", 1 << 20)]),
+    ("axpy", &[("n", 1000)]),
+    ("sumsq", &[("n", 127)]),
+    ("chain", &[("n", 1 << 20)]),
+];
+
+fn device(kind: DeviceKind) -> DeviceInfo {
+    let gpu = kind == DeviceKind::Gpu;
+    DeviceInfo {
+        index: 0,
+        platform: "written down".into(),
+        name: "written down".into(),
+        vendor: String::new(),
+        driver: "0".into(),
+        opencl_version: "OpenCL 1.2".into(),
+        kind,
+        compute_units: if gpu { 100 } else { 4 },
+        max_work_group_size: 1024,
+        max_work_item_sizes: [1024; 3],
+        local_mem_bytes: 32 << 10,
+        local_mem_dedicated: gpu,
+        global_mem_bytes: 1 << 33,
+        max_alloc_bytes: 1 << 31,
+        cache_bytes: 1 << 22,
+        vector_width_f32: 8,
+        fp64: true,
+        fp16: false,
+        extensions: vec![],
+        capabilities: Capabilities::default(),
+    }
+}
+
+/// The program, the five best terms by the additive estimate, and the first one's kernels.
+fn show(program: &str, sizes: &[(&str, u64)], kind: DeviceKind) -> String {
+    let path = format!("{}/programs/{program}.pat", env!("CARGO_MANIFEST_DIR"));
+    let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
+    let entry = lang::check_entry(&source, None).expect("well-typed");
+    let sizes: IndexMap<String, u64> = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    let program = elaborate(&entry, &sizes).expect("elaborates");
+    let rules = RuleSet::shipped().expect("shipped rules").offered(&[]);
+    let limits = Limits { saturation_time: None, ..Limits::default() };
+    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    assert_eq!(graph.report.stop_reason, saturate::StopReason::Saturated);
+    let info = device(kind);
+    let model = CostModel::choose(&info).expect("a model").model;
+    let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
+    let mut out = format!("{}\n\n", program.term);
+    let mut seen: Vec<&str> = vec![];
+    for c in &found {
+        if seen.len() < 5 && !seen.contains(&c.skeleton.as_str()) {
+            seen.push(&c.skeleton);
+            let at: Vec<String> = c.env.iter().map(|(s, v)| format!("{s} = {v}")).collect();
+            out.push_str(&format!("{}\n  where {}\n", c.term, at.join(", ")));
+        }
+    }
+    let options = Options::new(&entry.name, DeviceLimits::of(&info), &limits);
+    let best = &found[0];
+    let plan = print(&lower(&best.term, &best.env, &options).expect("lowers"));
+    out.push_str(&format!("\n{}", plan.source));
+    for l in &plan.launches {
+        out.push_str(&format!("// {}: {:?} in groups of {:?}\n", l.kernel, l.global, l.local));
+    }
+    out
+}
+
+#[test]
+fn programs() {
+    for (kind, folder) in [(DeviceKind::Cpu, "cpu"), (DeviceKind::Gpu, "gpu")] {
+        let mut settings = Settings::clone_current();
+        settings.set_snapshot_path(format!("../snapshots/{folder}"));
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| {
+            for (program, sizes) in PROGRAMS {
+                insta::assert_snapshot!(*program, show(program, sizes, kind));
+            }
+        });
+    }
+}
