@@ -125,3 +125,11 @@ fn gemv() {
     let sizes = [(0, 3), (3, 0), (1, 1), (7, 127), (127, 7), (100, 1000)];
     all("gemv", &sizes.map(|(n, m)| [("n", n), ("m", m)]).each_ref().map(|s| &s[..]), 29);
 }
+
+#[test]
+fn others() {
+    let sizes = [0, 1, 2, 3, 127, 1_000_003].map(|n| [("n", n)]);
+    for program in ["nrm2", "sumsq", "axpy", "chain"] {
+        all(program, &sizes.each_ref().map(|s| &s[..]), 131);
+    }
+}

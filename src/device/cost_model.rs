@@ -316,7 +316,7 @@ fn choose(models: Vec<CostModel>, info: &DeviceInfo) -> Result<Choice> {
         Diagnostic::error(Code::CostModel, format!("there is no cost model for {label}"))
     })?;
     let why = format!(
-        "no cost model is for {label}; `{}` is used, since it is a {} (`patsat calibrate` measures one)",
+        "no cost model is for {label}; `{}` is used, since it is a {}",
         model.name, info.kind
     );
     Ok(Choice { model, why, fallback: true })

@@ -71,7 +71,17 @@ impl Dest {
             Dest::Nowhere => Ok(Dest::Nowhere),
             Dest::Pair(a, b) => Ok((**if second { b } else { a }).clone()),
             Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.component(second)?)),
-            _ => stop(Code::Internal, "code generation expected a pair to store to"),
+            Dest::Either(g, a, b) => Ok(Dest::Either(
+                g.clone(),
+                Rc::new(a.component(second)?),
+                Rc::new(b.component(second)?),
+            )),
+            Dest::Lanes(ds) => {
+                Dest::of_lanes(ds.iter().map(|d| d.component(second)).collect::<Step<Vec<_>>>()?)
+            }
+            Dest::Mem(..) | Dest::Reg(_) | Dest::Array(_) => {
+                stop(Code::Internal, "code generation expected a pair to store to")
+            }
         }
     }
 

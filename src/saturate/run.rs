@@ -176,7 +176,7 @@ pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturat
     if let Some(what) = compile::is_broken(&runner.egraph) {
         return Err(Diagnostic::error(Code::RuleUnsound, what)
             .note("every class of the e-graph has one type; a rule that breaks this is no equality")
-            .help("`patsat rules check` tests each rule on random instances")
+            .help("correct the rule, or leave it out with `--rules`")
             .into());
     }
     let stop_reason = match runner.stop_reason {
