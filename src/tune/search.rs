@@ -30,9 +30,9 @@ const LEADERS: usize = 3;
 /// Candidates that are timed together, besides the best so far.
 const BATCH: usize = 6;
 /// Candidates that are timed against each other at the end.
-const FINALISTS: usize = 4;
+const FINALISTS: usize = 8;
 /// Who takes more than so many times the best's time is no finalist.
-const FINAL_FACTOR: f64 = 1.15;
+const FINAL_FACTOR: f64 = 1.25;
 
 /// What became of the candidates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -68,6 +68,8 @@ pub struct Measured {
     pub summary: Summary,
     /// Whether it was timed to the end (and not given up as slow).
     pub finished: bool,
+    /// Whether it was timed against the other leaders at the end: only such times compare.
+    pub compared: bool,
     /// Largest relative error against the reference.
     pub max_rel_err: f64,
     /// Time its build took, in milliseconds.
@@ -260,6 +262,7 @@ impl State<'_, '_> {
                     variant: variant.clone(),
                     summary,
                     finished,
+                    compared: false,
                     max_rel_err: record.max_rel_err.unwrap_or(0.0),
                     build_ms: record.build_ms.unwrap_or(0.0),
                     resumed: true,
@@ -474,7 +477,15 @@ impl State<'_, '_> {
         build_ms: f64,
     ) {
         let variant = variant.clone();
-        let m = Measured { variant, summary, finished, max_rel_err, build_ms, resumed: false };
+        let m = Measured {
+            variant,
+            summary,
+            finished,
+            compared: false,
+            max_rel_err,
+            build_ms,
+            resumed: false,
+        };
         self.found.ranking.push(m);
     }
 
@@ -531,7 +542,7 @@ impl State<'_, '_> {
             };
             ids.push((id, variant.clone()));
         }
-        let schedule = Schedule { rounds: 15, trial_factor: FINAL_FACTOR, ..Schedule::default() };
+        let schedule = Schedule { rounds: 21, trial_factor: FINAL_FACTOR, ..Schedule::default() };
         let only: Vec<CandidateId> = ids.iter().map(|(id, _)| *id).collect();
         let observer = &*self.search.observer;
         let outcomes = measure(self.search.worker, &only, &schedule, || !observer.stop())?;
@@ -542,6 +553,7 @@ impl State<'_, '_> {
             let known = self.found.ranking.iter_mut().find(|m| m.variant.hash == variant.hash);
             if let Some(m) = known {
                 m.summary = summary;
+                m.compared = true;
                 build_ms = Some(m.build_ms);
                 max_rel_err = Some(m.max_rel_err);
             }
@@ -554,7 +566,7 @@ impl State<'_, '_> {
 
     fn rank(&mut self) {
         self.found.ranking.sort_by(|a, b| {
-            let order = (!a.finished).cmp(&!b.finished);
+            let order = (!a.finished, !a.compared).cmp(&(!b.finished, !b.compared));
             order.then(a.summary.median_us.total_cmp(&b.summary.median_us))
         });
     }
