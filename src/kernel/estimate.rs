@@ -32,6 +32,15 @@ pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
             out.bound = t.bound;
         }
     }
+    // Whatever the footprints of single accesses came to: every input is read, every result written.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let launches = profile.kernels.len() as f64 * model.execution.launch_us;
+    let bandwidth = level(profile.bytes, model).unwrap_or(model.memory.read_gb_per_s);
+    let least = launches + profile.bytes / bandwidth / 1e3;
+    if least > out.us {
+        out.us = least;
+        out.bound = "global memory".to_owned();
+    }
     out
 }
 
