@@ -351,6 +351,10 @@ impl Search<'_> {
             if (staged && !reduces) || (in_registers && reduces) {
                 return;
             }
+            // Few results are not worth keeping out of the caches.
+            if op == Op::ToMem(Space::Stream) && reduces {
+                return;
+            }
             let mut cost = share.own + share.times * chosen.iter().map(|c| c.cost).sum::<f64>();
             if op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {
                 cost += passed;
