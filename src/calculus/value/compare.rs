@@ -3,8 +3,7 @@
 //! Integers and truth values must be equal. A float may be off by `rtol * magnitude + tiny`, where
 //! `rtol = eps * (ulps + per_root * sqrt(terms))`: rounding errors of a sum in an order of the
 //! device's choosing grow like the root of the number of terms, while a lost element shows as `1/terms`
-//! of the magnitude. A sum from the left in one accumulator drifts further: beyond 65,536 terms the root gives
-//! way to `terms / 512`, at most 4,096. `tiny` is the least normal number, since devices may flush what is below. NaN
+//! of the magnitude. `tiny` is the least normal number, since devices may flush what is below. NaN
 //! equals NaN, -0 equals 0, an infinity equals itself and what the type rounds to it.
 
 use super::number::epsilon;
@@ -37,11 +36,7 @@ impl Tolerance {
     /// The relative error allowed to a float type.
     #[expect(clippy::cast_precision_loss, reason = "a root needs no exact argument")]
     pub fn relative(&self, ty: ScalarType) -> f64 {
-        let terms = self.terms as f64;
-        // One accumulator from the left drifts linearly once its sum is large; up to a share that
-        // would still show a lost work-group.
-        let drift = (terms / 512.0).min(4096.0);
-        epsilon(ty) * (self.ulps + (self.per_root * terms.sqrt()).max(drift))
+        epsilon(ty) * (self.ulps + self.per_root * (self.terms as f64).sqrt())
     }
 }
 
