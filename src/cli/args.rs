@@ -94,8 +94,9 @@ pub struct SessionArgs {
     /// A cost model instead of the one chosen by device: a file, or a shipped model's name.
     #[arg(long, value_name = "FILE|NAME")]
     pub cost_model: Option<String>,
-    /// Rules: a file extends the shipped set, a folder of `*.rules` replaces it.
-    #[arg(long, value_name = "FILE|DIR")]
+    /// Rules, separated by commas: a file, a shipped theme or rule is added; a folder of `*.rules` or a
+    /// shipped set replaces the default set; `-NAME` leaves a set, theme or rule out.
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     pub rules: Vec<PathBuf>,
     /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
     #[arg(long, value_enum, default_value = "exact")]

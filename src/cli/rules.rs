@@ -28,8 +28,9 @@ pub enum Verb {
 /// Which rules.
 #[derive(clap::Args)]
 pub struct SetArgs {
-    /// Rules: a file extends the shipped set, a folder of `*.rules` replaces it.
-    #[arg(long, value_name = "FILE|DIR")]
+    /// Rules, separated by commas: a file, a shipped theme or rule is added; a folder of `*.rules` or a
+    /// shipped set replaces the default set; `-NAME` leaves a set, theme or rule out.
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     rules: Vec<PathBuf>,
 }
 

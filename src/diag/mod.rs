@@ -40,12 +40,19 @@ impl Span {
 }
 
 /// A named text that spans point into: a program, a rule file, a cost model, a build log.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Source {
     /// File name, or a description such as `<argument>`.
     pub name: String,
     /// The whole text.
     pub text: String,
+}
+
+impl fmt::Debug for Source {
+    /// The name alone: a text in every diagnostic would hide the rest.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({:?})", self.name)
+    }
 }
 
 impl Source {

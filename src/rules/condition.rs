@@ -15,6 +15,12 @@ pub enum Condition {
     Tile(Size),
     /// `differ n m`: the sizes are not the same.
     Differ(Size, Size),
+    /// `divides k n`: `n` is a whole multiple of `k`, whatever its symbols stand for.
+    Divides(Size, Size),
+    /// `upto n k`: `n` is a number, and at most `k`.
+    UpTo(Size, u64),
+    /// `from n k`: `n` is a number, and at least `k`.
+    From(Size, u64),
     /// `small n`: `n` is a vector width or an innermost tile, so that a loop over it can be unrolled.
     Small(Size),
     /// `commutative f`: `f` is known to be commutative.
@@ -38,6 +44,9 @@ impl Condition {
             Condition::Dimension(_) => "dimension",
             Condition::Tile(_) => "tile",
             Condition::Differ(..) => "differ",
+            Condition::Divides(..) => "divides",
+            Condition::UpTo(..) => "upto",
+            Condition::From(..) => "from",
             Condition::Small(_) => "small",
             Condition::Commutative(_) => "commutative",
             Condition::Scalar(_) => "scalar",
@@ -57,6 +66,9 @@ impl Condition {
         ("dimension n", "n is a dimension of the program or a tile of one"),
         ("tile n", "n is a tile"),
         ("differ n m", "the sizes n and m are not the same"),
+        ("divides k n", "n is a whole multiple of k, whatever its symbols stand for"),
+        ("upto n k", "n is a number, and at most k"),
+        ("from n k", "n is a number, and at least k"),
         ("small n", "n is a vector width or an innermost tile, so a loop over it can be unrolled"),
         ("commutative f", "f is known to be commutative"),
         ("scalar a", "the type a is a scalar, or pairs of scalars"),
@@ -106,6 +118,15 @@ pub fn round_up(of: &Size) -> Size {
     if free || of.factors().next().is_none() { of.round() } else { of.clone() }
 }
 
+/// Whether `n` is a whole multiple of `k` for every value of its symbols.
+pub fn divides(k: &Size, n: &Size) -> bool {
+    if k.as_constant() == Some(0) {
+        return false;
+    }
+    let q = n.div(k);
+    q.coefficient().1 == 1 && q.factors().all(|(_, e)| e > 0)
+}
+
 /// Whether splitting `n` leaves something: not a number below 2, not a vector width.
 pub fn can_tile(n: &Size, levels: usize) -> bool {
     n.level() < levels
@@ -140,6 +161,9 @@ mod tests {
         assert_eq!(round_up(&n.tile().div(&n.tile().tile())), n.tile().div(&n.tile().tile()));
         let partials = n.round().div(&n.tile());
         assert_eq!(round_up(&partials), partials.round());
+        let twelve = n.mul(&Size::constant(12));
+        assert!(divides(&Size::constant(4), &twelve) && divides(&n, &twelve));
+        assert!(!divides(&Size::constant(5), &twelve) && !divides(&n.tile(), &n));
         assert!(can_tile(&n, 1) && !can_tile(&n.tile(), 1) && !can_tile(&n.width(), 3));
     }
 }

@@ -16,9 +16,22 @@
 //! Clauses may come in any order; a clause goes on over lines that do not start with a clause's
 //! word. Names in the sides that are no operators are function variables; `==` for `=>` gives the
 //! rule in both directions (the second named `NAME-back`).
+//!
+//! `for k in 2, 4` makes one rule for each number, named `NAME-2`, `NAME-4`. A rule that is a whole
+//! sequence of smaller steps says which:
+//!
+//! ```text
+//!   derivation
+//!     by part-intro: reduce op z . reducePart t op z
+//!     by part-chunks
+//! ```
+//!
+//! Each `by RULE: TERM` is one application of a rule, read backwards with `by RULE back`; the last
+//! gives the right side. Before its first rule a file may say `set NAME`, and which themes that set
+//! also has: `set thesis with simplify, lowering`.
 
 use super::condition::{Condition, LetSize, SizeMaker};
-use super::rule::{Law, Rule};
+use super::rule::{Law, Rule, Step};
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{Op, Term};
 use crate::calculus::text::{self, Context, Raw, RawKind, Unifier};
@@ -28,8 +41,34 @@ use indexmap::{IndexMap, IndexSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-const CLAUSES: &[&str] =
-    &["law", "says", "from", "on", "let", "when", "needs", "rewrite", "example"];
+const CLAUSES: &[&str] = &[
+    "law",
+    "says",
+    "from",
+    "for",
+    "on",
+    "let",
+    "when",
+    "needs",
+    "rewrite",
+    "derivation",
+    "example",
+];
+
+/// What a file says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// The set its rules belong to.
+    pub set: String,
+    /// Themes that this set also has.
+    pub with: Vec<String>,
+}
+
+/// Everything in a file.
+pub(super) struct File {
+    pub header: Header,
+    pub rules: Vec<Rule>,
+}
 
 struct Clause {
     word: String,
@@ -41,22 +80,33 @@ struct Clause {
 ///
 /// # Errors
 /// [`Code::RuleParse`], [`Code::RuleType`] or [`Code::RuleUnbound`], with places.
-pub(super) fn read(source: &Arc<Source>, theme: &str) -> Result<Vec<Rule>> {
+pub(super) fn read(source: &Arc<Source>, theme: &str) -> Result<File> {
     let mut rules = vec![];
     let mut errors = vec![];
-    for (name, span, clauses) in blocks(source)? {
-        match build(source, theme, &name, span, &clauses) {
+    let (header, blocks) = blocks(source)?;
+    for (name, span, clauses) in blocks {
+        let place = Place { source, theme, free: header.set != "default" };
+        match family(place, &name, span, &clauses) {
             Ok(mut made) => rules.append(&mut made),
             Err(failure) => errors.extend(failure.0),
         }
     }
-    if errors.is_empty() { Ok(rules) } else { Err(errors.into()) }
+    for rule in &mut rules {
+        rule.set.clone_from(&header.set);
+    }
+    if errors.is_empty() { Ok(File { header, rules }) } else { Err(errors.into()) }
 }
 
 type Block = (String, Span, Vec<Clause>);
 
-fn blocks(source: &Arc<Source>) -> Result<Vec<Block>> {
+fn kebab(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.chars().all(fits)
+}
+
+fn blocks(source: &Arc<Source>) -> Result<(Header, Vec<Block>)> {
     let mut out: Vec<Block> = vec![];
+    let mut header = None;
     let mut at = 0;
     for line in source.text.split_inclusive('\n') {
         let start = at;
@@ -72,10 +122,20 @@ fn blocks(source: &Arc<Source>) -> Result<Vec<Block>> {
         let body = start + indent + word.len()..start + code.trim_end().len();
         let place =
             |why: &str| Diagnostic::error(Code::RuleParse, why.to_owned()).at(source, span, "here");
+        if word == "set" && out.is_empty() && header.is_none() {
+            let (set, with) = source.text[body].trim().split_once(" with ").unzip();
+            let set = set.unwrap_or(source.text[start + indent + word.len()..at].trim()).trim();
+            let with: Vec<String> =
+                with.into_iter().flat_map(|w| w.split(',')).map(|w| w.trim().to_owned()).collect();
+            if !kebab(set) || !with.iter().all(|w| kebab(w)) {
+                return Err(place("expected `set NAME` or `set NAME with THEME, ...`").into());
+            }
+            header = Some(Header { set: set.to_owned(), with });
+            continue;
+        }
         if word == "rule" {
             let name = source.text[body].trim();
-            let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if name.is_empty() || !name.chars().all(kebab) {
+            if !kebab(name) {
                 return Err(place("a rule's name is lower-case letters, digits and dashes").into());
             }
             out.push((name.to_owned(), span, vec![]));
@@ -94,16 +154,75 @@ fn blocks(source: &Arc<Source>) -> Result<Vec<Block>> {
                 .into());
         }
     }
+    Ok((header.unwrap_or(Header { set: "default".to_owned(), with: vec![] }), out))
+}
+
+/// Where a block stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    source: &'a Arc<Source>,
+    theme: &'a str,
+    /// Whether its rules may match every term.
+    free: bool,
+}
+
+/// The rules of a block: one, or one for each number of its `for` clause.
+fn family(place: Place<'_>, name: &str, at: Span, clauses: &[Clause]) -> Result<Vec<Rule>> {
+    let source = place.source;
+    let Some(c) = clauses.iter().find(|c| c.word == "for") else {
+        return build(place, name, at, clauses, None);
+    };
+    let fail = || {
+        let span = Span::new(c.body.start, c.body.end);
+        Diagnostic::error(Code::RuleParse, "expected `for NAME in NUMBER, ...`")
+            .at(source, span, "here")
+    };
+    let (variable, numbers) = source.text[c.body.clone()].split_once(" in ").ok_or_else(fail)?;
+    let mut out = vec![];
+    for number in numbers.split(',') {
+        let k: u64 = number.trim().parse().map_err(|_| fail())?;
+        let fixed = (variable.trim(), k);
+        out.extend(build(place, &format!("{name}-{k}"), at, clauses, Some(fixed))?);
+    }
+    for rule in &mut out {
+        name.clone_into(&mut rule.family);
+    }
     Ok(out)
 }
 
+/// A size as written, in a rule where names are variables, one of which may stand for a number.
+#[derive(Clone, Copy)]
+struct Names<'a> {
+    fixed: Option<(&'a str, u64)>,
+}
+
+impl Names<'_> {
+    fn sym(&self, s: &Sym) -> Option<Size> {
+        match (s, self.fixed) {
+            (Sym::Dim(d), Some((name, k))) if **d == *name => Some(Size::constant(k)),
+            (Sym::Dim(d), _) => Some(Size::meta(d)),
+            (Sym::Tile(_) | Sym::Width(_) | Sym::Round(_) | Sym::Meta(_), _) => None,
+        }
+    }
+
+    fn size(&self, s: &Size) -> Size {
+        s.substitute(&|s| self.sym(s))
+    }
+
+    fn ty(&self, t: &Ty) -> Ty {
+        t.substitute(&|_| None, &|s| self.sym(s))
+    }
+}
+
 fn build(
-    source: &Arc<Source>,
-    theme: &str,
+    place: Place<'_>,
     name: &str,
     at: Span,
     clauses: &[Clause],
+    fixed: Option<(&str, u64)>,
 ) -> Result<Vec<Rule>> {
+    let Place { source, theme, free } = place;
+    let names = Names { fixed };
     let missing = |what: &str| {
         Diagnostic::error(Code::RuleParse, format!("rule `{name}` has no `{what}` clause")).at(
             source,
@@ -150,11 +269,12 @@ fn build(
     let left = text::parse_term(source, rewrite.body.start..middle)?;
     let right = text::parse_term(source, middle + 2..rewrite.body.end)?;
     let on = match clause("on") {
-        Some(c) => Some(metas_in(&text::parse_type(source, c.body.clone())?)),
+        Some(c) => Some(names.ty(&text::parse_type(source, c.body.clone())?)),
         None => None,
     };
-    let lets = clause("let").map_or(Ok(vec![]), |c| read_lets(source, c))?;
-    let when = clause("when").map_or(Ok(vec![]), |c| read_conditions(source, c))?;
+    let lets = clause("let").map_or(Ok(vec![]), |c| read_lets(source, c, names))?;
+    let when = clause("when").map_or(Ok(vec![]), |c| read_conditions(source, c, names))?;
+    let steps = clause("derivation").map_or(Ok(vec![]), |c| read_steps(source, c))?;
     let example = clause("example").map(|c| source.text[c.body.clone()].trim().to_owned());
     let needs = clause("needs").map(|c| source.text[c.body.clone()].trim().to_owned());
     if let (Some(n), Some(c)) = (&needs, clause("needs"))
@@ -168,10 +288,16 @@ fn build(
     let text = statement.split_whitespace().collect::<Vec<_>>().join(" ");
 
     let make = |suffix: &str, l: &Raw, r: &Raw| -> Result<Rule> {
-        let (lhs, rhs) = sides(source, span, on.as_ref(), &lets, l, r)?;
+        let sides = Sides { source, span, on: on.as_ref(), lets: &lets, names, free };
+        // Read forwards it is a derivation of the rule as written.
+        let steps = if suffix.is_empty() { steps.as_slice() } else { &[] };
+        let (lhs, rhs, derivation) = sides.read(l, r, steps)?;
         Ok(Rule {
             name: format!("{name}{suffix}"),
+            family: format!("{name}{suffix}"),
             theme: theme.to_owned(),
+            set: String::new(),
+            derivation,
             law,
             says: says.clone(),
             from: from.clone(),
@@ -196,112 +322,137 @@ fn build(
     Ok(rules)
 }
 
-/// Names in a type of a rule are variables, its sizes too.
-fn metas_in(t: &Ty) -> Ty {
-    t.substitute(&|_| None, &dim_to_meta)
-}
-
-fn dim_to_meta(s: &Sym) -> Option<Size> {
-    match s {
-        Sym::Dim(d) => Some(Size::meta(d)),
-        Sym::Tile(_) | Sym::Width(_) | Sym::Round(_) | Sym::Meta(_) => None,
-    }
-}
-
-fn raw_metas(raw: &Raw, names: &mut IndexSet<String>) -> Raw {
+fn raw_metas(raw: &Raw, as_written: Names<'_>, names: &mut IndexSet<String>) -> Raw {
     let kind = match &raw.kind {
         RawKind::Op(op, sizes, args) => RawKind::Op(
             op.clone(),
-            sizes.iter().map(|s| s.substitute(&dim_to_meta)).collect(),
-            args.iter().map(|a| raw_metas(a, names)).collect(),
+            sizes.iter().map(|s| as_written.size(s)).collect(),
+            args.iter().map(|a| raw_metas(a, as_written, names)).collect(),
         ),
         RawKind::Compose(parts) => {
-            RawKind::Compose(parts.iter().map(|p| raw_metas(p, names)).collect())
+            RawKind::Compose(parts.iter().map(|p| raw_metas(p, as_written, names)).collect())
         }
         RawKind::Name(n) => {
             names.insert(n.clone());
             RawKind::Name(n.clone())
         }
-        RawKind::Typed(leaf, n, t) => RawKind::Typed(*leaf, n.substitute(&dim_to_meta), *t),
+        RawKind::Typed(leaf, n, t) => RawKind::Typed(*leaf, as_written.size(n), *t),
         RawKind::Lit(_) | RawKind::ScalarOp(_) | RawKind::Lambda(..) => raw.kind.clone(),
     };
     Raw { kind, span: raw.span }
 }
 
-fn sides(
-    source: &Arc<Source>,
+/// A step of a derivation as written: rule, whether backwards, what it gives unless the right side.
+struct RawStep {
+    rule: String,
+    back: bool,
+    gives: Option<Raw>,
     span: Span,
-    on: Option<&Ty>,
-    lets: &[LetSize],
-    left: &Raw,
-    right: &Raw,
-) -> Result<(Term, Term)> {
-    let (mut bound, mut used) = (IndexSet::new(), IndexSet::new());
-    let (left, right) = (raw_metas(left, &mut bound), raw_metas(right, &mut used));
-    if let Some(free) = used.iter().find(|n| !bound.contains(*n)) {
-        return Err(Diagnostic::error(
-            Code::RuleUnbound,
-            format!("the right side mentions `{free}`, which the left side does not bind"),
-        )
-        .at(source, right.span, "the right side")
-        .also(left.span, "the left side")
-        .into());
-    }
-    let mut u = Unifier::default();
-    let variables: IndexMap<String, FnTy> =
-        bound.iter().map(|n| (n.clone(), FnTy::new(u.fresh_type(), u.fresh_type()))).collect();
-    let context = Context { inputs: IndexMap::new(), variables: Some(variables) };
-    let typed = |f: crate::diag::Failure| {
-        let all = f.0.into_iter().map(|d| Diagnostic { code: Code::RuleType, ..d });
-        crate::diag::Failure(all.collect())
-    };
-    let dom = on.cloned().unwrap_or_else(|| u.fresh_type());
-    let l = text::infer(source, &left, &dom, &context, &mut u).map_err(typed)?;
-    let before = l.open(source, &u).map_err(typed)?;
-    let r = text::infer(source, &right, &dom, &context, &mut u).map_err(typed)?;
-    if !u.unify(&l.cod, &r.cod) {
-        return Err(Diagnostic::error(
-            Code::RuleType,
-            format!("the sides have the types `{}` and `{}`", u.ty(&l.cod), u.ty(&r.cod)),
-        )
-        .at(source, right.span, format!("gives `{}`", u.ty(&r.cod)))
-        .also(left.span, format!("gives `{}`", u.ty(&l.cod)))
-        .into());
-    }
-    let (lhs, rhs) = (l.open(source, &u).map_err(typed)?, r.open(source, &u).map_err(typed)?);
-    // The right side must not narrow what the left side matches.
-    if before != lhs {
-        return Err(Diagnostic::error(
-            Code::RuleType,
-            "the right side holds only for some of the types that the left side matches",
-        )
-        .at(source, span, "here")
-        .note(format!("left side as it stands: {} : {}", before, before.ty()))
-        .note(format!("left side that the right side needs: {} : {}", lhs, lhs.ty()))
-        .help("an `on` clause can say more of the argument's type")
-        .into());
-    }
-    if matches!(lhs.op(), Op::Meta(_)) {
-        return Err(Diagnostic::error(Code::RuleLint, "the left side matches every term")
+}
+
+/// What the sides of a rule are read with.
+struct Sides<'a> {
+    source: &'a Arc<Source>,
+    span: Span,
+    on: Option<&'a Ty>,
+    lets: &'a [LetSize],
+    names: Names<'a>,
+    /// Whether the left side may be a variable alone: not in the default set.
+    free: bool,
+}
+
+impl Sides<'_> {
+    fn read(&self, left: &Raw, right: &Raw, steps: &[RawStep]) -> Result<(Term, Term, Vec<Step>)> {
+        let Sides { source, span, on, lets, names, free } = *self;
+        let (mut bound, mut used) = (IndexSet::new(), IndexSet::new());
+        let (left, right) =
+            (raw_metas(left, names, &mut bound), raw_metas(right, names, &mut used));
+        if let Some(free) = used.iter().find(|n| !bound.contains(*n)) {
+            return Err(Diagnostic::error(
+                Code::RuleUnbound,
+                format!("the right side mentions `{free}`, which the left side does not bind"),
+            )
+            .at(source, right.span, "the right side")
+            .also(left.span, "the left side")
+            .into());
+        }
+        let mut u = Unifier::default();
+        let variables: IndexMap<String, FnTy> =
+            bound.iter().map(|n| (n.clone(), FnTy::new(u.fresh_type(), u.fresh_type()))).collect();
+        let context = Context { inputs: IndexMap::new(), variables: Some(variables) };
+        let typed = |f: crate::diag::Failure| {
+            let all = f.0.into_iter().map(|d| Diagnostic { code: Code::RuleType, ..d });
+            crate::diag::Failure(all.collect())
+        };
+        let dom = on.cloned().unwrap_or_else(|| u.fresh_type());
+        let l = text::infer(source, &left, &dom, &context, &mut u).map_err(typed)?;
+        let before = l.open(source, &u).map_err(typed)?;
+        let r = text::infer(source, &right, &dom, &context, &mut u).map_err(typed)?;
+        if !u.unify(&l.cod, &r.cod) {
+            return Err(Diagnostic::error(
+                Code::RuleType,
+                format!("the sides have the types `{}` and `{}`", u.ty(&l.cod), u.ty(&r.cod)),
+            )
+            .at(source, right.span, format!("gives `{}`", u.ty(&r.cod)))
+            .also(left.span, format!("gives `{}`", u.ty(&l.cod)))
+            .into());
+        }
+        let (lhs, rhs) = (l.open(source, &u).map_err(typed)?, r.open(source, &u).map_err(typed)?);
+        // The right side must not narrow what the left side matches.
+        if before != lhs {
+            return Err(Diagnostic::error(
+                Code::RuleType,
+                "the right side holds only for some of the types that the left side matches",
+            )
+            .at(source, span, "here")
+            .note(format!("left side as it stands: {} : {}", before, before.ty()))
+            .note(format!("left side that the right side needs: {} : {}", lhs, lhs.ty()))
+            .help("an `on` clause can say more of the argument's type")
+            .into());
+        }
+        if !free && matches!(lhs.op(), Op::Meta(_)) {
+            return Err(Diagnostic::error(Code::RuleLint, "the left side matches every term")
             .at(source, left.span, "a variable alone")
             .help("start from an operator; what introduces identities belongs in a named set of its own")
             .into());
+        }
+        // Every size and type of the right side comes from the left side or a `let`.
+        let known = variables_of(&lhs);
+        let made: IndexSet<&str> = lets.iter().map(|l| l.name.as_str()).collect();
+        if let Some(free) = variables_of(&rhs)
+            .into_iter()
+            .find(|v| !known.contains(v) && !made.contains(v.as_str()))
+        {
+            return Err(Diagnostic::error(
+                Code::RuleUnbound,
+                format!("nothing on the left side determines `{}`", free.trim_start_matches('_')),
+            )
+            .at(source, right.span, "of the right side")
+            .help("make it with `let`, or name it with an `on` clause")
+            .into());
+        }
+        let mut derivation = vec![];
+        for step in steps {
+            let gives = match &step.gives {
+                None => rhs.clone(),
+                Some(raw) => {
+                    let raw = raw_metas(raw, names, &mut used);
+                    let middle =
+                        text::infer(source, &raw, &dom, &context, &mut u).map_err(typed)?;
+                    u.unify(&middle.cod, &l.cod);
+                    middle.open(source, &u).map_err(typed)?
+                }
+            };
+            if gives.ty() != lhs.ty() {
+                let text = format!("this step gives `{}`, not `{}`", gives.ty(), lhs.ty());
+                return Err(Diagnostic::error(Code::RuleType, text)
+                    .at(source, step.span, "here")
+                    .into());
+            }
+            derivation.push(Step { rule: step.rule.clone(), back: step.back, gives });
+        }
+        Ok((lhs, rhs, derivation))
     }
-    // Every size and type of the right side comes from the left side or a `let`.
-    let known = variables_of(&lhs);
-    let made: IndexSet<&str> = lets.iter().map(|l| l.name.as_str()).collect();
-    if let Some(free) =
-        variables_of(&rhs).into_iter().find(|v| !known.contains(v) && !made.contains(v.as_str()))
-    {
-        return Err(Diagnostic::error(
-            Code::RuleUnbound,
-            format!("nothing on the left side determines `{}`", free.trim_start_matches('_')),
-        )
-        .at(source, right.span, "of the right side")
-        .help("make it with `let`, or name it with an `on` clause")
-        .into());
-    }
-    Ok((lhs, rhs))
 }
 
 /// Names of the size and type variables of a term.
@@ -360,7 +511,50 @@ fn items(source: &Arc<Source>, c: &Clause) -> Vec<Range<usize>> {
     out
 }
 
-fn read_lets(source: &Arc<Source>, c: &Clause) -> Result<Vec<LetSize>> {
+/// `by RULE [back][: TERM]`, one on each line that starts with `by`.
+fn read_steps(source: &Arc<Source>, c: &Clause) -> Result<Vec<RawStep>> {
+    let text = &source.text[c.body.clone()];
+    let mut starts = vec![];
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with("by ") {
+            starts.push(at + line.len() - line.trim_start().len());
+        }
+        at += line.len();
+    }
+    let fail = |span: Span| {
+        Diagnostic::error(Code::RuleParse, "expected `by RULE: TERM` or `by RULE back: TERM`")
+            .at(source, span, "here")
+    };
+    if starts.is_empty() {
+        return Err(fail(Span::new(c.body.start, c.body.end)).into());
+    }
+    let mut out = vec![];
+    for (i, start) in starts.iter().enumerate() {
+        let end = starts.get(i + 1).copied().unwrap_or(text.len());
+        let (start, end) = (c.body.start + start, c.body.start + end);
+        let piece = &source.text[start..end];
+        let span = Span::new(start, start + piece.trim_end().len());
+        let head_len = piece.find(':').unwrap_or(piece.len());
+        let words: Vec<&str> = piece[..head_len].split_whitespace().collect();
+        let (rule, back) = match words.as_slice() {
+            ["by", rule] => (*rule, false),
+            ["by", rule, "back"] => (*rule, true),
+            _ => return Err(fail(span).into()),
+        };
+        let gives = match head_len < piece.len() {
+            true => Some(text::parse_term(source, start + head_len + 1..end)?),
+            false if i + 1 == starts.len() => None,
+            false => {
+                return Err(fail(span).help("only the last step may leave out its term").into());
+            }
+        };
+        out.push(RawStep { rule: rule.to_owned(), back, gives, span });
+    }
+    Ok(out)
+}
+
+fn read_lets(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result<Vec<LetSize>> {
     let mut out: Vec<LetSize> = vec![];
     for range in items(source, c) {
         let fail = || {
@@ -377,25 +571,40 @@ fn read_lets(source: &Arc<Source>, c: &Clause) -> Result<Vec<LetSize>> {
             _ => return Err(fail().into()),
         };
         let at = range.start + name.len() + 1 + value.find(word).unwrap_or(0) + word.len();
-        let of = text::parse_size(source, at..range.end)?.substitute(&dim_to_meta);
+        let of = names.size(&text::parse_size(source, at..range.end)?);
         out.push(LetSize { name: name.trim().to_owned(), maker, of });
     }
     Ok(out)
 }
 
-fn read_conditions(source: &Arc<Source>, c: &Clause) -> Result<Vec<Condition>> {
+fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result<Vec<Condition>> {
     let mut out = vec![];
     for range in items(source, c) {
         let piece = &source.text[range.clone()];
         let words: Vec<&str> = piece.split_whitespace().collect();
-        let size = |w: &str| Size::meta(w);
+        let size = |w: &str| -> Result<Size> {
+            let at = range.start + (w.as_ptr().addr() - piece.as_ptr().addr());
+            Ok(names.size(&text::parse_size(source, at..at + w.len())?))
+        };
         let condition = match words.as_slice() {
-            ["tileable", n, k] => k.parse().ok().map(|k| Condition::Tileable(size(n), k)),
-            ["whole", n] => Some(Condition::Whole(size(n))),
-            ["dimension", n] => Some(Condition::Dimension(size(n))),
-            ["tile", n] => Some(Condition::Tile(size(n))),
-            ["differ", n, m] => Some(Condition::Differ(size(n), size(m))),
-            ["small", n] => Some(Condition::Small(size(n))),
+            ["tileable", n, k] => match k.parse() {
+                Ok(k) => Some(Condition::Tileable(size(n)?, k)),
+                Err(_) => None,
+            },
+            ["whole", n] => Some(Condition::Whole(size(n)?)),
+            ["dimension", n] => Some(Condition::Dimension(size(n)?)),
+            ["tile", n] => Some(Condition::Tile(size(n)?)),
+            ["differ", n, m] => Some(Condition::Differ(size(n)?, size(m)?)),
+            ["divides", k, n] => Some(Condition::Divides(size(k)?, size(n)?)),
+            ["upto", n, k] => match k.parse() {
+                Ok(k) => Some(Condition::UpTo(size(n)?, k)),
+                Err(_) => None,
+            },
+            ["from", n, k] => match k.parse() {
+                Ok(k) => Some(Condition::From(size(n)?, k)),
+                Err(_) => None,
+            },
+            ["small", n] => Some(Condition::Small(size(n)?)),
             ["commutative", f] => Some(Condition::Commutative((*f).to_owned())),
             ["scalar", a] => Some(Condition::Scalar((*a).to_owned())),
             ["element", a] => Some(Condition::Element((*a).to_owned())),

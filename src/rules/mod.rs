@@ -5,9 +5,9 @@ mod file;
 mod rule;
 mod set;
 
-pub use condition::{Condition, LetSize, SizeMaker, can_tile, can_unroll, round_up};
-pub use rule::{Law, Rule};
-pub use set::RuleSet;
+pub use condition::{Condition, LetSize, SizeMaker, can_tile, can_unroll, divides, round_up};
+pub use rule::{Law, Rule, Step};
+pub use set::{Library, RuleSet};
 
 use crate::diag::{Code, Diagnostic, Result};
 
@@ -42,7 +42,7 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
     }
     for c in &rule.when {
         match c {
-            Condition::Differ(n, m) => {
+            Condition::Differ(n, m) | Condition::Divides(n, m) => {
                 size_bound(n, &known)?;
                 size_bound(m, &known)?;
             }
@@ -50,6 +50,8 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
             | Condition::Whole(n)
             | Condition::Dimension(n)
             | Condition::Tile(n)
+            | Condition::UpTo(n, _)
+            | Condition::From(n, _)
             | Condition::Small(n) => size_bound(n, &known)?,
             Condition::Scalar(a) | Condition::Element(a) => {
                 if !known.contains(a) {

@@ -27,13 +27,28 @@ impl fmt::Display for Law {
     }
 }
 
+/// One step of a derivation: a rule applied somewhere in a term.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The rule.
+    pub rule: String,
+    /// Read from right to left.
+    pub back: bool,
+    /// The whole term after the step.
+    pub gives: Term,
+}
+
 /// A rewrite rule: `lhs` may be replaced by (is made equal to) `rhs`.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// Unique in its set; kebab-case.
     pub name: String,
+    /// The name of the block it was made from: its own, or without the number of a `for` clause.
+    pub family: String,
     /// The theme: the file's name without extension.
     pub theme: String,
+    /// The set it belongs to: `default`, or a named one.
+    pub set: String,
     /// In what sense it holds.
     pub law: Law,
     /// One sentence.
@@ -50,6 +65,8 @@ pub struct Rule {
     pub lets: Vec<LetSize>,
     /// Side conditions.
     pub when: Vec<Condition>,
+    /// How it follows from smaller rules; empty for a rule that is primitive.
+    pub derivation: Vec<Step>,
     /// A capability of the device without which the rule is left out.
     pub needs: Option<String>,
     /// A term the rule applies to, as text, with the type of its argument.

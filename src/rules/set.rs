@@ -13,7 +13,85 @@ const SHIPPED: &[(&str, &str)] = &[
     ("split", include_str!("../../rules/split.rules")),
     ("vectorise", include_str!("../../rules/vectorise.rules")),
     ("lowering", include_str!("../../rules/lowering.rules")),
+    ("warp", include_str!("../../rules/warp.rules")),
+    ("primitive", include_str!("../../rules/primitive.rules")),
+    ("thesis", include_str!("../../rules/thesis.rules")),
+    ("partials", include_str!("../../rules/partials.rules")),
 ];
+
+/// The shipped rules: files by theme, each of a set.
+#[derive(Clone, Debug)]
+pub struct Library {
+    themes: IndexMap<String, Theme>,
+}
+
+#[derive(Clone, Debug)]
+struct Theme {
+    header: file::Header,
+    rules: Vec<Rule>,
+}
+
+impl Library {
+    /// Reads the shipped files.
+    ///
+    /// # Errors
+    /// Never for a tested build: the shipped files are checked by a test.
+    pub fn shipped() -> Result<Library> {
+        let mut themes = IndexMap::new();
+        for (theme, text) in SHIPPED {
+            let source = Source::new(format!("rules/{theme}.rules"), *text);
+            let file = file::read(&source, theme)?;
+            themes.insert((*theme).to_owned(), Theme { header: file.header, rules: file.rules });
+        }
+        Ok(Library { themes })
+    }
+
+    /// Names of the sets, the default one first.
+    pub fn sets(&self) -> Vec<&str> {
+        let mut out: Vec<&str> = vec![];
+        for theme in self.themes.values() {
+            if !out.contains(&theme.header.set.as_str()) {
+                out.push(&theme.header.set);
+            }
+        }
+        out
+    }
+
+    /// A set by name: the rules of its files, after those of the themes that they build on.
+    pub fn set(&self, name: &str) -> Option<RuleSet> {
+        let files: Vec<&Theme> = self.themes.values().filter(|t| t.header.set == name).collect();
+        if files.is_empty() {
+            return None;
+        }
+        let mut out = RuleSet::default();
+        for theme in files.iter().flat_map(|t| &t.header.with) {
+            out.extend(&self.theme(theme)?);
+        }
+        for theme in files {
+            out.take(theme);
+        }
+        Some(out)
+    }
+
+    /// The rules of one file.
+    pub fn theme(&self, name: &str) -> Option<RuleSet> {
+        let mut out = RuleSet::default();
+        out.take(self.themes.get(name)?);
+        Some(out)
+    }
+
+    /// Names of the themes.
+    pub fn themes(&self) -> impl Iterator<Item = &str> {
+        self.themes.keys().map(String::as_str)
+    }
+
+    /// Every shipped rule.
+    pub fn all(&self) -> RuleSet {
+        let mut out = RuleSet::default();
+        self.themes.values().for_each(|t| out.take(t));
+        out
+    }
+}
 
 /// Rules by name, in order.
 #[derive(Clone, Debug, Default)]
@@ -27,12 +105,16 @@ impl RuleSet {
     /// # Errors
     /// Never for a tested build: the shipped files are checked by a test.
     pub fn shipped() -> Result<RuleSet> {
-        let mut set = RuleSet::default();
-        for (theme, text) in SHIPPED {
-            let source = Source::new(format!("rules/{theme}.rules"), *text);
-            set.add(&source, theme)?;
-        }
-        Ok(set)
+        Ok(Library::shipped()?.set("default").unwrap_or_default())
+    }
+
+    fn take(&mut self, theme: &Theme) {
+        self.rules.extend(theme.rules.iter().map(|r| (r.name.clone(), r.clone())));
+    }
+
+    /// Adds the rules of another set; a rule of the same name is replaced.
+    pub fn extend(&mut self, other: &RuleSet) {
+        self.rules.extend(other.rules.iter().map(|(n, r)| (n.clone(), r.clone())));
     }
 
     /// Adds the rules of a file; a rule of the same name is replaced.
@@ -41,7 +123,7 @@ impl RuleSet {
     /// When the file does not parse or a rule does not type-check.
     pub fn add(&mut self, source: &Arc<Source>, theme: &str) -> Result<()> {
         let mut seen: Vec<String> = vec![];
-        for rule in file::read(source, theme)? {
+        for rule in file::read(source, theme)?.rules {
             if seen.contains(&rule.name) {
                 return Err(Diagnostic::error(
                     Code::RuleParse,
@@ -117,8 +199,17 @@ mod tests {
 
     #[test]
     fn shipped_rules_read() {
-        match RuleSet::shipped() {
-            Ok(set) => assert!(set.len() > 20, "{} rules", set.len()),
+        match Library::shipped() {
+            Ok(library) => {
+                for name in library.sets() {
+                    let set = library.set(name).expect("its themes exist");
+                    assert!(!set.is_empty(), "{name}");
+                }
+                let default = library.set("default").expect("the default set");
+                assert!(default.iter().all(|r| r.set == "default"));
+                let count = library.themes.values().map(|t| t.rules.len()).sum::<usize>();
+                assert_eq!(library.all().len(), count, "names are unique");
+            }
             Err(e) => {
                 for d in &e.0 {
                     let l = d.labels.first().map(|l| l.span.range());

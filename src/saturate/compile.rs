@@ -10,7 +10,7 @@ use super::language::{Kind, Node, NodeOp};
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{Op, ReduceKind, Term};
 use crate::calculus::ty::{FnTy, Ty};
-use crate::rules::{Condition, LetSize, Rule, can_tile, can_unroll};
+use crate::rules::{Condition, LetSize, Rule, can_tile, can_unroll, divides};
 use egg::{Applier, ENodeOrVar, Id, Pattern, PatternAst, Rewrite, Subst, Symbol, Var};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -372,6 +372,9 @@ impl Action {
             }
             Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
             Condition::Differ(n, m) => b.size(n) != b.size(m),
+            Condition::Divides(k, n) => divides(&b.size(k), &b.size(n)),
+            Condition::UpTo(n, k) => b.size(n).as_constant().is_some_and(|n| n <= *k),
+            Condition::From(n, k) => b.size(n).as_constant().is_some_and(|n| n >= *k),
             Condition::Small(n) => can_unroll(&b.size(n)),
             Condition::Commutative(f) => facts(f).commutative,
             Condition::Vectorisable(f) => facts(f).vectorisable,

@@ -108,7 +108,7 @@ impl Session {
     /// Never for a tested build: the shipped rules are checked by a test.
     pub fn new() -> Result<Session> {
         Ok(Session {
-            rules: rule_set(&[], Float::Exact)?,
+            rules: rule_set::<&str>(&[], Float::Exact)?,
             limits: Limits::default(),
             float: Float::Exact,
             device: Device::None,

@@ -45,8 +45,8 @@ fn size_arg(s: &Size) -> String {
 fn explicit_sizes(op: &Op) -> &'static [usize] {
     match op {
         Op::Split | Op::AsVector | Op::Vectorize | Op::Splat | Op::Stride | Op::Take => &[0],
-        Op::Drop | Op::Rotate | Op::Replicate | Op::Histogram | Op::ReducePart => &[0],
-        Op::PadTo | Op::PadLast | Op::Mask => &[1],
+        Op::Drop | Op::Rotate | Op::Replicate | Op::Histogram => &[0],
+        Op::ReducePart | Op::PadTo | Op::PadLast | Op::Mask => &[1],
         Op::Chunked | Op::Packed => &[1, 2],
         Op::Slide => &[0, 1, 3],
         Op::Pad(_) => &[0, 2],
