@@ -47,8 +47,9 @@ impl Position {
         let mut chain = t.chain();
         let mut inside = vec![];
         for (factor, arg) in &self.path {
-            let Some((op, inner)) =
-                chain.get(*factor).and_then(|f| Some((f.op().clone(), f.args().get(*arg)?.chain())))
+            let Some((op, inner)) = chain
+                .get(*factor)
+                .and_then(|f| Some((f.op().clone(), f.args().get(*arg)?.chain())))
             else {
                 break;
             };
@@ -120,8 +121,7 @@ fn replace(
             let mut args = f.args().to_vec();
             let inner = args.get_mut(*arg).ok_or_else(nowhere)?;
             *inner = replace(inner, rest, at, with)?;
-            chain[*factor] =
-                Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?;
+            chain[*factor] = Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?;
         }
     }
     let with_flat_chains = chain.iter().flat_map(Term::chain).collect::<Vec<_>>();
@@ -162,12 +162,12 @@ mod tests {
         let at = |path: &[(usize, usize)], factors| Position { path: path.to_vec(), factors };
         assert_eq!(Position::whole(&t).words(&t), "the whole term");
         assert_eq!(at(&[(0, 0)], 1..2).words(&t), "in reduce (operator), 2nd factor");
-        assert_eq!(
-            at(&[(0, 0), (1, 1)], 0..1).words(&t),
-            "in reduce (operator) > bimap (2nd)"
-        );
+        assert_eq!(at(&[(0, 0), (1, 1)], 0..1).words(&t), "in reduce (operator) > bimap (2nd)");
         let (text, range) = marked(&t, &at(&[(0, 0), (1, 1)], 0..1));
         assert_eq!(&text[range], "abs");
-        assert_eq!([1, 2, 3, 4, 11, 21, 112].map(ordinal).join(" "), "1st 2nd 3rd 4th 11th 21st 112th");
+        assert_eq!(
+            [1, 2, 3, 4, 11, 21, 112].map(ordinal).join(" "),
+            "1st 2nd 3rd 4th 11th 21st 112th"
+        );
     }
 }

@@ -8,14 +8,19 @@ use super::rule::Rule;
 use crate::calculus::term::{Op, Term};
 
 /// A side condition and whether it holds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Verdict {
-    /// The condition.
+    /// The condition; as text, the way rule files have it.
+    #[serde(serialize_with = "as_text")]
     pub condition: Condition,
     /// Whether it holds.
     pub holds: bool,
     /// What its variables are: `n is n.t0, 1 tile deep`.
     pub values: String,
+}
+
+fn as_text<S: serde::Serializer>(c: &Condition, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(c)
 }
 
 /// One way in which a rule matches.

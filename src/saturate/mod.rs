@@ -2,6 +2,7 @@
 
 mod analysis;
 mod compile;
+pub mod explain;
 pub mod export;
 mod language;
 pub(crate) mod run;

@@ -1,8 +1,8 @@
 //! The pretty printer.
 
 use super::names::{FUNCTIONS, INFIX, SPELLINGS, op_name};
-use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::position::Position;
+use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::Ty;
