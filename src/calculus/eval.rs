@@ -28,7 +28,17 @@ pub type Inputs = IndexMap<Arc<str>, Value>;
 /// When a size has no value, an input is missing or of another shape, or the term has no value
 /// (a division by zero, an index outside).
 pub fn apply(term: &Term, env: &SizeEnv, inputs: &Inputs, arg: &Value) -> Result<Value> {
-    let compiler = Compiler { env, inputs };
+    let compiler = Compiler { env, inputs, rounded: false };
+    compiler.apply(term, arg).map_err(|d| (*d).into())
+}
+
+/// As [`apply`], every float rounded to its type after every operation, inside reductions too: as a device
+/// computes. Terms that do the same operations in the same order give the same bits.
+///
+/// # Errors
+/// Those of [`apply`].
+pub fn apply_rounded(term: &Term, env: &SizeEnv, inputs: &Inputs, arg: &Value) -> Result<Value> {
+    let compiler = Compiler { env, inputs, rounded: true };
     compiler.apply(term, arg).map_err(|d| (*d).into())
 }
 
@@ -71,6 +81,8 @@ fn shape_of(ty: &Ty, env: &SizeEnv, site: Site) -> Run<Shape> {
 struct Compiler<'a> {
     env: &'a SizeEnv,
     inputs: &'a Inputs,
+    /// Whether floats are rounded inside reductions too.
+    rounded: bool,
 }
 
 /// What bound variables of a scalar leaf are, by de Bruijn level.
@@ -109,10 +121,10 @@ impl Compiler<'_> {
         // A view that takes its one array to the result's type.
         let view = |b: &mut Builder, v: View, arg: Typed| Ok(b.view(v, arg, cod()?, site));
         let init = |b: &mut Builder| self.term(b, f(1)?, Typed::unit(), exact);
-        // An operator, given as a function of a pair; inside, nothing is rounded.
+        // An operator, given as a function of a pair; inside, nothing is rounded unless all is.
         let operator = |b: &mut Builder, xs: Vec<Typed>| {
             let pair = b.tuple(xs);
-            self.term(b, f(0)?, pair, true)
+            self.term(b, f(0)?, pair, !self.rounded)
         };
         match term.op() {
             Op::Id | Op::Reorder => Ok(arg),

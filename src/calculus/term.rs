@@ -4,7 +4,7 @@
 //! typing rule ([`signature`]); the printer, the parser, the e-graph and the checks all read these two.
 
 use super::scalar::{Lit, ScalarFn};
-use super::size::Size;
+use super::size::{Size, Sym};
 use super::ty::{FnTy, Ty};
 use crate::lang::typed::PadMode;
 use crate::lang::types::ScalarType;
@@ -560,35 +560,85 @@ impl Term {
         out
     }
 
+    /// The chain of these factors, outermost first, nested to the right; identities stay.
+    ///
+    /// # Errors
+    /// When there is no factor, or they do not fit together.
+    pub fn of_chain(factors: &[Term]) -> Result<Term, TypeError> {
+        let Some((last, before)) = factors.split_last() else {
+            return fail("a chain of nothing".to_owned());
+        };
+        before.iter().rev().try_fold(last.clone(), |inner, outer| {
+            Term::new(Op::Compose, vec![], vec![], vec![outer.clone(), inner])
+        })
+    }
+
+    /// The same term with every chain nested to the right. Terms that differ in the nesting of chains
+    /// alone become equal.
+    ///
+    /// # Errors
+    /// Never for a well-typed term; the type checks of the parts are repeated.
+    pub fn flat(&self) -> Result<Term, TypeError> {
+        let factor = |t: &Term| {
+            let args = t.args().iter().map(Term::flat).collect::<Result<Vec<_>, _>>()?;
+            Term::new(t.op().clone(), t.sizes().to_vec(), t.tys().to_vec(), args)
+        };
+        let factors = self.chain().iter().map(factor).collect::<Result<Vec<_>, _>>()?;
+        Term::of_chain(&factors)
+    }
+
     /// What [`Op::Chunked`] and [`Op::Packed`] are short for, everywhere in the term.
     ///
     /// # Errors
     /// Never for a well-typed term; the type checks of the parts are repeated.
     pub fn expand(&self) -> Result<Term, TypeError> {
         let args = self.args().iter().map(Term::expand).collect::<Result<Vec<_>, _>>()?;
+        if *self.op() == Op::Compose {
+            return args[0].after(&args[1]);
+        }
+        let out = Term::new(self.op().clone(), self.sizes().to_vec(), self.tys().to_vec(), args)?;
+        Ok(out.definition()?.unwrap_or(out))
+    }
+
+    /// What this operator, not its arguments, is short for; `None` for all but [`Op::Chunked`] and [`Op::Packed`].
+    ///
+    /// # Errors
+    /// Never for a well-typed term; the type checks of the parts are repeated.
+    pub fn definition(&self) -> Result<Option<Term>, TypeError> {
         let element = |t: &Ty| match t {
             Ty::Array(_, a) => Ok((**a).clone()),
             other => fail(format!("`{other}` is no array")),
         };
         let (pack, unpack) = match self.op() {
-            Op::Compose => return args[0].after(&args[1]),
             Op::Chunked => (Op::Split, Op::Join),
             Op::Packed => (Op::AsVector, Op::AsScalar),
-            op => return Term::new(op.clone(), self.sizes().to_vec(), self.tys().to_vec(), args),
+            _ => return Ok(None),
         };
         let [n, k, r] = self.sizes() else {
             return fail("three sizes".to_owned());
         };
         let (a, b) = (element(&self.ty().dom)?, element(&self.ty().cod)?);
         let parts = vec![k.clone(), r.div(k)];
-        let mut out = args[0].after(&Term::new(pack, parts.clone(), vec![a.clone()], vec![])?)?;
+        let pack = Term::new(pack, parts.clone(), vec![a.clone()], vec![])?;
+        let mut out = self.args()[0].after(&pack)?;
         out = Term::new(unpack, parts, vec![b.clone()], vec![])?.after(&out)?;
         if n != r {
             let sizes = vec![n.clone(), r.clone()];
             out = out.after(&Term::new(Op::PadLast, sizes.clone(), vec![a], vec![])?)?;
             out = Term::new(Op::Take, sizes, vec![b], vec![])?.after(&out)?;
         }
-        Ok(out)
+        Ok(Some(out))
+    }
+
+    /// Replaces size symbols, in the types too; what `f` gives `None` for stays.
+    ///
+    /// # Errors
+    /// When the sizes put in make parts ill-typed that were not.
+    pub fn with_sizes(&self, f: &dyn Fn(&Sym) -> Option<Size>) -> Result<Term, TypeError> {
+        let args = self.args().iter().map(|a| a.with_sizes(f)).collect::<Result<Vec<_>, _>>()?;
+        let sizes = self.sizes().iter().map(|s| s.substitute(f)).collect();
+        let tys = self.tys().iter().map(|t| t.substitute(&|_| None, f)).collect();
+        Term::new(self.op().clone(), sizes, tys, args)
     }
 
     /// Number of nodes.

@@ -9,6 +9,7 @@ mod check;
 mod completions;
 mod devices;
 mod eval;
+mod explain;
 mod fmt;
 mod generate;
 mod interrupt;
@@ -71,6 +72,8 @@ enum Verb {
     Eval(eval::Args),
     /// Find the best kernels for a program.
     Optimize(optimize::Args),
+    /// Show how the best term, or a given one, is derived from a program, or why a rule plays no part.
+    Explain(explain::Args),
     /// Run a program on a device, with the best known kernels.
     Run(run::Args),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
@@ -144,6 +147,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Fmt(args) => fmt::main(&args, out),
         Verb::Eval(args) => eval::main(&args, out),
         Verb::Optimize(args) => optimize::main(&args, out),
+        Verb::Explain(args) => explain::main(&args, out),
         Verb::Run(args) => run::main(&args, out),
         Verb::Bench(args) => bench::main(&args, out),
         Verb::Gen(args) => generate::main(&args, out),

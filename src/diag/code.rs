@@ -73,6 +73,7 @@ codes! {
     RuleUnbound "E0403" Program "A rule whose right side mentions what its left side does not bind.";
     RuleUnsound "E0404" Program "A rule that merged two types or values: it is not an equality.";
     RuleLint "E0405" Program "A rule that breaks the rule discipline.";
+    StepFails "E0406" Check "A step of a derivation that does not hold.";
     CostModel "E0451" Program "A cost model that cannot be read.";
     InputMissing "E0501" Data "An input that no value was given for.";
     InputFormat "E0502" Data "A file that is not a readable .npy array.";
@@ -93,6 +94,7 @@ codes! {
     NoTerm "E0702" Limitation "No legal low-level term was found for the program.";
     NotSaturated "W0703" Limitation "Saturation stopped at a limit.";
     KernelLimit "E0704" Limitation "A term that needs more than the device or the code generator offers.";
+    NotDerived "E0705" Limitation "No derivation of a term from the program was found.";
     StoreLocked "E0801" Store "Another process holds the tuning store.";
     StoreCorrupt "E0802" Store "The tuning store is not a readable database.";
     StoreVersion "E0803" Store "The tuning store was written by a newer version.";

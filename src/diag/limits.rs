@@ -13,6 +13,8 @@ pub struct Limits {
     pub saturation_time: Option<Duration>,
     /// Parsing: deepest nesting of expressions.
     pub nesting: usize,
+    /// Explanations: most steps of a derivation as the e-graph gives it.
+    pub explanation_steps: usize,
     /// Extraction: skeletons kept for each class and context.
     pub skeletons_per_class: usize,
     /// Extraction: most passes over the classes until choices no longer change.
@@ -38,6 +40,7 @@ impl Default for Limits {
             nodes: 200_000,
             saturation_time: Some(Duration::from_secs(60)),
             nesting: 200,
+            explanation_steps: 20_000,
             skeletons_per_class: 10,
             extraction_rounds: 12,
             assignments: 24,

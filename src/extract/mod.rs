@@ -25,6 +25,8 @@ use crate::saturate::Saturated;
 pub struct Candidate {
     /// The term: legal, in low-level patterns, its sizes symbolic.
     pub term: Term,
+    /// The term as it stands in the e-graph: `chunked` and `packed` not written out.
+    pub compact: Term,
     /// The value of every symbol.
     pub env: SizeEnv,
     /// What tells it from others apart from tunables: the mapping, the splits, the vectors.
@@ -54,6 +56,7 @@ pub fn candidates(
             let estimate_us = cost::of_term(&found.term, &env, &target);
             out.push(Candidate {
                 term: found.term.clone(),
+                compact: found.compact.clone(),
                 env,
                 skeleton: found.skeleton.clone(),
                 estimate_us,

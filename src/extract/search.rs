@@ -18,6 +18,8 @@ use std::rc::Rc;
 /// A term found, in low-level patterns.
 pub(super) struct Found {
     pub term: Term,
+    /// As it stands in the graph.
+    pub compact: Term,
     pub skeleton: String,
 }
 
@@ -155,9 +157,10 @@ pub(super) fn terms(
     best.iter()
         .filter_map(|c| {
             // Ill-typed combinations cannot arise: every class has one type.
-            let term = term_of(egraph, c)?.expand().ok()?;
+            let compact = term_of(egraph, c)?;
+            let term = compact.expand().ok()?;
             let skeleton = skeleton_text(&term);
-            Some(Found { term, skeleton })
+            Some(Found { term, compact, skeleton })
         })
         .collect()
 }
@@ -423,9 +426,6 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
 fn term_of(egraph: &EGraph, c: &Choice) -> Option<Term> {
     let op = c.node.function()?;
     let args = c.args.iter().map(|a| term_of(egraph, a)).collect::<Option<Vec<_>>>()?;
-    if *op == Op::Compose {
-        return args[0].after(&args[1]).ok();
-    }
     let (mut sizes, mut tys) = (vec![], vec![]);
     for child in &c.node.children {
         match &egraph[*child].data {

@@ -1,6 +1,10 @@
 //! Side conditions by name, and the tunables a rule may introduce.
 
+use super::bindings::Bindings;
+use super::facts::Facts;
 use crate::calculus::size::{Size, Sym};
+use crate::calculus::ty::Ty;
+use std::fmt;
 
 /// What must hold for a rule to apply. Names are the rule's own variables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +60,60 @@ impl Condition {
         }
     }
 
+    /// Whether it holds of these values; `facts` says what is known of a function variable.
+    pub fn holds(&self, b: &Bindings, facts: &dyn Fn(&str) -> Facts) -> bool {
+        match self {
+            Condition::Tileable(n, k) => can_tile(&b.size(n), *k),
+            Condition::Whole(n) => !is_rounded(&b.size(n)),
+            Condition::Dimension(n) => {
+                matches!(b.size(n).as_sym(), Some(Sym::Dim(_) | Sym::Tile(_)))
+            }
+            Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
+            Condition::Differ(n, m) => b.size(n) != b.size(m),
+            Condition::Divides(k, n) => divides(&b.size(k), &b.size(n)),
+            Condition::UpTo(n, k) => b.size(n).as_constant().is_some_and(|n| n <= *k),
+            Condition::From(n, k) => b.size(n).as_constant().is_some_and(|n| n >= *k),
+            Condition::Small(n) => can_unroll(&b.size(n)),
+            Condition::Commutative(f) => facts(f).commutative,
+            Condition::Vectorisable(f) => facts(f).vectorisable,
+            Condition::Computes(f) => !facts(f).view,
+            Condition::Scalar(a) => b.type_of(a).is_some_and(Ty::is_scalar),
+            Condition::Element(a) => b.type_of(a).is_some_and(Ty::is_element),
+        }
+    }
+
+    /// What its variables are, in words that say why it holds or fails: `n is n.t0, 1 tile deep`.
+    /// `function` gives a function variable's value as text.
+    pub fn values(&self, b: &Bindings, function: &dyn Fn(&str) -> String) -> String {
+        let name = |s: &Size| s.to_string().replace('?', "");
+        let is = |n: &Size| format!("{} is {}", name(n), b.size(n));
+        match self {
+            Condition::Tileable(n, _) => {
+                let value = b.size(n);
+                match (value.as_sym(), value.level()) {
+                    (Some(Sym::Width(_)), _) => format!("{}, a vector width", is(n)),
+                    (_, 1) => format!("{}, 1 tile deep", is(n)),
+                    (_, level) => format!("{}, {level} tiles deep", is(n)),
+                }
+            }
+            Condition::Whole(n) if is_rounded(&b.size(n)) => format!("{}, rounded up", is(n)),
+            Condition::Whole(n)
+            | Condition::Dimension(n)
+            | Condition::Tile(n)
+            | Condition::UpTo(n, _)
+            | Condition::From(n, _)
+            | Condition::Small(n) => is(n),
+            Condition::Differ(n, m) | Condition::Divides(n, m) => format!("{}, {}", is(n), is(m)),
+            Condition::Commutative(f) | Condition::Vectorisable(f) | Condition::Computes(f) => {
+                format!("{f} is {}", function(f))
+            }
+            Condition::Scalar(a) | Condition::Element(a) => match b.type_of(a) {
+                Some(t) => format!("{a} is {t}"),
+                None => format!("{a} is unknown"),
+            },
+        }
+    }
+
     /// Every condition with its arguments and its meaning, for the documentation.
     pub const DOCUMENTED: &'static [(&'static str, &'static str)] = &[
         (
@@ -76,6 +134,36 @@ impl Condition {
         ("vectorisable f", "f has a component-wise form on vectors"),
         ("computes f", "f does more than rearrange its argument"),
     ];
+}
+
+fn is_rounded(n: &Size) -> bool {
+    let mut rounded = false;
+    n.visit(&mut |s| rounded |= matches!(s, Sym::Round(_)));
+    rounded
+}
+
+impl fmt::Display for Condition {
+    /// As rule files have it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = |s: &Size| s.to_string().replace('?', "");
+        write!(f, "{} ", self.name())?;
+        match self {
+            Condition::Tileable(n, k) => write!(f, "{} {k}", size(n)),
+            Condition::UpTo(n, k) | Condition::From(n, k) => write!(f, "{} {k}", size(n)),
+            Condition::Differ(n, m) | Condition::Divides(n, m) => {
+                write!(f, "{} {}", size(n), size(m))
+            }
+            Condition::Whole(n)
+            | Condition::Dimension(n)
+            | Condition::Tile(n)
+            | Condition::Small(n) => f.write_str(&size(n)),
+            Condition::Commutative(v)
+            | Condition::Scalar(v)
+            | Condition::Element(v)
+            | Condition::Vectorisable(v)
+            | Condition::Computes(v) => f.write_str(v),
+        }
+    }
 }
 
 /// How a rule makes a size.

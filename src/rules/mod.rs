@@ -1,11 +1,16 @@
 //! Rewrite rules as data: files, sides with types, side conditions, the shipped set. Knows nothing of egg.
 
+mod bindings;
 mod condition;
+mod facts;
 mod file;
+pub mod matching;
 mod rule;
 mod set;
 
+pub use bindings::Bindings;
 pub use condition::{Condition, LetSize, SizeMaker, can_tile, can_unroll, divides, round_up};
+pub use facts::Facts;
 pub use rule::{Law, Rule, Step};
 pub use set::{Library, RuleSet};
 

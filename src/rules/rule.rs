@@ -1,7 +1,7 @@
 //! One rule: two typed sides, and what must hold.
 
 use super::condition::{Condition, LetSize};
-use crate::calculus::term::Term;
+use crate::calculus::term::{Op, ReduceKind, Term};
 use crate::diag::{Source, Span};
 use std::fmt;
 use std::sync::Arc;
@@ -75,4 +75,27 @@ pub struct Rule {
     pub source: Arc<Source>,
     /// Where the statement stands.
     pub span: Span,
+}
+
+impl Rule {
+    /// What holds of `reduce` holds of `reduceComm`, whose operator is known to be commutative: the rule said
+    /// of that; `None` when it does not mention `reduce`.
+    pub fn for_commutative(&self) -> Option<Rule> {
+        fn swap(t: &Term) -> Term {
+            let op = match t.op() {
+                Op::Reduce(ReduceKind::Assoc) => Op::Reduce(ReduceKind::Comm),
+                other => other.clone(),
+            };
+            let args = t.args().iter().map(swap).collect();
+            Term::new(op, t.sizes().to_vec(), t.tys().to_vec(), args)
+                .expect("invariant: both kinds of reduction have one typing rule")
+        }
+        let lhs = swap(&self.lhs);
+        if lhs == self.lhs {
+            return None;
+        }
+        let mut out = Rule { lhs, rhs: swap(&self.rhs), ..self.clone() };
+        out.when.retain(|c| !matches!(c, Condition::Commutative(_)));
+        Some(out)
+    }
 }

@@ -7,120 +7,12 @@
 use super::EGraph;
 use super::analysis::{Data, Typed};
 use super::language::{Kind, Node, NodeOp};
-use crate::calculus::size::{Size, Sym};
-use crate::calculus::term::{Op, ReduceKind, Term};
+use crate::calculus::size::Size;
+use crate::calculus::term::{Op, Term};
 use crate::calculus::ty::{FnTy, Ty};
-use crate::rules::{Condition, LetSize, Rule, can_tile, can_unroll, divides};
+use crate::rules::{Bindings, Condition, Facts, LetSize, Rule};
 use egg::{Applier, ENodeOrVar, Id, Pattern, PatternAst, Rewrite, Subst, Symbol, Var};
 use std::str::FromStr;
-use std::sync::Arc;
-
-/// Values of a rule's variables.
-#[derive(Clone, Debug, Default)]
-struct Bindings {
-    // A handful each: a list is faster than a map.
-    sizes: Vec<(Arc<str>, Size)>,
-    types: Vec<(Arc<str>, Ty)>,
-}
-
-impl Bindings {
-    fn size_of(&self, name: &str) -> Option<&Size> {
-        self.sizes.iter().find(|(n, _)| **n == *name).map(|(_, s)| s)
-    }
-
-    fn type_of(&self, name: &str) -> Option<&Ty> {
-        self.types.iter().find(|(n, _)| **n == *name).map(|(_, t)| t)
-    }
-
-    fn size(&self, s: &Size) -> Size {
-        // Most are one variable.
-        if let Some(Sym::Meta(m)) = s.as_sym()
-            && let Some(v) = self.size_of(m)
-        {
-            return v.clone();
-        }
-        s.substitute(&|sym| match sym {
-            Sym::Meta(m) => self.size_of(m).cloned(),
-            _ => None,
-        })
-    }
-
-    fn ty(&self, t: &Ty) -> Ty {
-        t.substitute(&|m| self.type_of(m).cloned(), &|sym| match sym {
-            Sym::Meta(m) => self.size_of(m).cloned(),
-            _ => None,
-        })
-    }
-
-    /// Binds or checks; sizes with several unknown variables are put off.
-    fn match_size(&mut self, want: &Size, got: &Size, later: &mut Vec<(Size, Size)>) -> bool {
-        if let Some(Sym::Meta(m)) = want.as_sym() {
-            return match self.size_of(m) {
-                Some(v) => v == got,
-                None => {
-                    self.sizes.push((m.clone(), got.clone()));
-                    true
-                }
-            };
-        }
-        let want = self.size(want);
-        let unknown: Vec<(Arc<str>, i32)> = want
-            .factors()
-            .filter_map(|(s, e)| match s {
-                Sym::Meta(m) => Some((m.clone(), e)),
-                _ => None,
-            })
-            .collect();
-        match unknown.as_slice() {
-            [] => want == *got,
-            [(m, e)] if e.abs() == 1 => {
-                let me = Size::sym(Sym::Meta(m.clone()));
-                if got.as_constant() == Some(0) {
-                    return false;
-                }
-                let rest = if *e == 1 { want.div(&me) } else { want.mul(&me) };
-                let value = if *e == 1 { got.div(&rest) } else { rest.div(got) };
-                self.sizes.push((m.clone(), value));
-                true
-            }
-            _ => {
-                later.push((want, got.clone()));
-                true
-            }
-        }
-    }
-
-    fn match_ty(&mut self, want: &Ty, got: &Ty, later: &mut Vec<(Size, Size)>) -> bool {
-        match (want, got) {
-            (Ty::Meta(m), _) => match self.type_of(m) {
-                Some(t) => t == got,
-                None => {
-                    self.types.push((m.clone(), got.clone()));
-                    true
-                }
-            },
-            (Ty::Unit, Ty::Unit) => true,
-            (Ty::Scalar(a), Ty::Scalar(b)) => a == b,
-            (Ty::Pair(a, b), Ty::Pair(c, d)) => {
-                self.match_ty(a, c, later) && self.match_ty(b, d, later)
-            }
-            (Ty::Array(n, a), Ty::Array(m, b)) => {
-                self.match_size(n, m, later) && self.match_ty(a, b, later)
-            }
-            (Ty::Vector(w, a), _) => match self.size(w) {
-                // A vector of a variable may stand for a pair of vectors.
-                w if !w.has_meta() => {
-                    got.unvector(&w).is_some_and(|got| self.match_ty(a, &got, later))
-                }
-                w => match got {
-                    Ty::Vector(v, b) => self.match_size(&w, v, later) && self.match_ty(a, b, later),
-                    _ => false,
-                },
-            },
-            _ => false,
-        }
-    }
-}
 
 /// One compiled direction of a rule.
 struct Action {
@@ -220,13 +112,8 @@ pub(super) struct Compiled {
 
 /// Every egg rewrite of a rule.
 pub(super) fn compile(rule: &Rule) -> Vec<Compiled> {
-    let mut forms = vec![(rule.name.clone(), rule.clone())];
-    let commutative = for_commutative(rule);
-    if commutative.lhs != rule.lhs {
-        forms.push((format!("{}/comm", rule.name), commutative));
-    }
     let mut rewrites = vec![];
-    for (name, rule) in forms {
+    for (name, rule) in forms(rule) {
         rewrites.push(one(&name, &rule, false));
         if *rule.lhs.op() == Op::Compose {
             rewrites.push(one(&format!("{name}/chain"), &rule, true));
@@ -235,22 +122,13 @@ pub(super) fn compile(rule: &Rule) -> Vec<Compiled> {
     rewrites
 }
 
-/// What holds of `reduce` holds of `reduceComm`, whose operator is known to be commutative.
-fn for_commutative(rule: &Rule) -> Rule {
-    fn swap(t: &Term) -> Term {
-        let op = match t.op() {
-            Op::Reduce(ReduceKind::Assoc) => Op::Reduce(ReduceKind::Comm),
-            other => other.clone(),
-        };
-        let args = t.args().iter().map(swap).collect();
-        Term::new(op, t.sizes().to_vec(), t.tys().to_vec(), args)
-            .expect("invariant: both kinds of reduction have one typing rule")
+/// The rule as it is, and for commutative operators, with the names of their rewrites.
+fn forms(rule: &Rule) -> Vec<(String, Rule)> {
+    let mut forms = vec![(rule.name.clone(), rule.clone())];
+    if let Some(commutative) = rule.for_commutative() {
+        forms.push((format!("{}/comm", rule.name), commutative));
     }
-    let mut out = rule.clone();
-    out.lhs = swap(&rule.lhs);
-    out.rhs = swap(&rule.rhs);
-    out.when.retain(|c| !matches!(c, Condition::Commutative(_)));
-    out
+    forms
 }
 
 fn one(name: &str, rule: &Rule, tail: bool) -> Compiled {
@@ -315,73 +193,33 @@ pub(super) fn associate() -> Compiled {
 impl Action {
     fn bind(&self, egraph: &EGraph, subst: &Subst) -> Option<Bindings> {
         let mut b = Bindings::default();
-        let mut later = vec![];
         for (v, want) in &self.sizes {
-            if !b.match_size(want, egraph[subst[*v]].data.size()?, &mut later) {
+            if !b.match_size(want, egraph[subst[*v]].data.size()?) {
                 return None;
             }
         }
         for (v, want) in &self.types {
-            if !b.match_ty(want, egraph[subst[*v]].data.ty()?, &mut later) {
+            if !b.match_ty(want, egraph[subst[*v]].data.ty()?) {
                 return None;
             }
         }
         for (v, want, _) in &self.functions {
             let got = egraph[subst[*v]].data.function()?;
-            if !b.match_ty(&want.dom, &got.dom, &mut later)
-                || !b.match_ty(&want.cod, &got.cod, &mut later)
-            {
+            if !b.match_ty(&want.dom, &got.dom) || !b.match_ty(&want.cod, &got.cod) {
                 return None;
             }
         }
-        // What was put off, until nothing changes.
-        while !later.is_empty() {
-            let before = later.len();
-            let round = std::mem::take(&mut later);
-            for (want, got) in round {
-                if !b.match_size(&want, &got, &mut later) {
-                    return None;
-                }
-            }
-            if later.len() == before {
-                return None;
-            }
+        if !b.settle() {
+            return None;
         }
-        for l in &self.lets {
-            let of = b.size(&l.of);
-            b.sizes.push((l.name.as_str().into(), l.maker.make(&of)));
-        }
+        b.make(&self.lets);
         Some(b)
     }
 
-    fn holds(&self, c: &Condition, egraph: &EGraph, subst: &Subst, b: &Bindings) -> bool {
-        let facts = |f: &String| {
-            let v = self.functions.iter().find(|(_, _, n)| n == f).map(|(v, _, _)| *v);
-            v.map(|v| egraph[subst[v]].data.facts()).unwrap_or_default()
-        };
-        let ty = |a: &String| b.type_of(a);
-        match c {
-            Condition::Tileable(n, k) => can_tile(&b.size(n), *k),
-            Condition::Whole(n) => {
-                let mut rounded = false;
-                b.size(n).visit(&mut |s| rounded |= matches!(s, Sym::Round(_)));
-                !rounded
-            }
-            Condition::Dimension(n) => {
-                matches!(b.size(n).as_sym(), Some(Sym::Dim(_) | Sym::Tile(_)))
-            }
-            Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
-            Condition::Differ(n, m) => b.size(n) != b.size(m),
-            Condition::Divides(k, n) => divides(&b.size(k), &b.size(n)),
-            Condition::UpTo(n, k) => b.size(n).as_constant().is_some_and(|n| n <= *k),
-            Condition::From(n, k) => b.size(n).as_constant().is_some_and(|n| n >= *k),
-            Condition::Small(n) => can_unroll(&b.size(n)),
-            Condition::Commutative(f) => facts(f).commutative,
-            Condition::Vectorisable(f) => facts(f).vectorisable,
-            Condition::Computes(f) => !facts(f).view,
-            Condition::Scalar(a) => ty(a).is_some_and(Ty::is_scalar),
-            Condition::Element(a) => ty(a).is_some_and(Ty::is_element),
-        }
+    /// What is known of the functions that a match found.
+    fn facts(&self, egraph: &EGraph, subst: &Subst, f: &str) -> Facts {
+        let v = self.functions.iter().find(|(_, _, n)| n == f).map(|(v, _, _)| *v);
+        v.map(|v| egraph[subst[v]].data.facts()).unwrap_or_default()
     }
 }
 
@@ -397,7 +235,7 @@ impl Applier<Node, Typed> for Action {
         let Some(b) = self.bind(egraph, subst) else {
             return vec![];
         };
-        if !self.when.iter().all(|c| self.holds(c, egraph, subst, &b)) {
+        if !self.when.iter().all(|c| c.holds(&b, &|f| self.facts(egraph, subst, f))) {
             return vec![];
         }
         let mut subst = subst.clone();

@@ -2,11 +2,13 @@
 
 mod analysis;
 mod compile;
+pub mod explain;
 pub mod export;
 mod language;
 pub(crate) mod run;
 
-pub use analysis::{Data, Facts, Typed};
+pub use crate::rules::Facts;
+pub use analysis::{Data, Typed};
 pub use language::{Kind, Node, NodeOp, add_term};
 pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate};
 

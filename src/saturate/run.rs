@@ -147,6 +147,18 @@ impl RewriteScheduler<Node, Typed> for Timed {
 /// # Errors
 /// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types.
 pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+    run(EGraph::default(), term, rules, limits)
+}
+
+/// As [`saturate`], keeping why each two terms are equal: slower, and in several times the memory.
+///
+/// # Errors
+/// Those of [`saturate`].
+pub fn saturate_explained(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+    run(EGraph::default().with_explanations_enabled(), term, rules, limits)
+}
+
+fn run(egraph: EGraph, term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
     let (mut rewrites, mut needs) = (vec![], IndexMap::new());
     for c in std::iter::once(compile::associate()).chain(rules.iter().flat_map(compile::compile)) {
         needs.insert(c.rewrite.name, c.needs);
@@ -159,6 +171,7 @@ pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturat
     let sizes = Rc::new(RefCell::new(vec![]));
     let seen = sizes.clone();
     let runner = Runner::<Node, Typed>::default()
+        .with_egraph(egraph)
         .with_iter_limit(limits.iterations)
         .with_node_limit(limits.nodes)
         .with_time_limit(limits.saturation_time.unwrap_or(Duration::from_secs(u64::from(u32::MAX))))

@@ -25,6 +25,7 @@
 //! ```
 
 mod bench;
+mod explain;
 pub mod generate;
 pub mod inputs;
 mod memory;
@@ -33,16 +34,19 @@ mod optimize;
 mod peers;
 mod program;
 mod race;
+mod replay;
 mod rules;
 mod run;
 mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};
 pub use bench::{Bench, BenchRow};
+pub use explain::Explained;
 pub use inputs::{Bound, Given, Request};
 pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};
 pub use program::{Program, Sizes};
+pub use replay::{Replay, Round, StepCheck, replay};
 pub use rules::{Float, read, rule_set};
 pub use run::{Execute, Execution, How};
 

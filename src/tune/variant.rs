@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub struct Variant {
     /// The low-level term.
     pub term: Term,
+    /// The term as it stands in the e-graph, when it comes from one: `chunked` and `packed` not written out.
+    pub compact: Option<Term>,
     /// The value of every symbol in it.
     pub env: SizeEnv,
     /// What tells it from others apart from tunables.
@@ -53,6 +55,7 @@ impl Variant {
         })?;
         Ok(Variant {
             term: term.clone(),
+            compact: None,
             env: env.clone(),
             skeleton: skeleton.to_owned(),
             plan: Arc::new(plan),
@@ -156,7 +159,9 @@ impl<'a> Pool<'a> {
             self.seen.insert(i);
             let c = &self.candidates[i];
             match Variant::new(&c.term, &c.env, &c.skeleton, self.options, self.model) {
-                Ok(v) if self.plans.insert(v.hash.clone()) => drawn.push(v),
+                Ok(v) if self.plans.insert(v.hash.clone()) => {
+                    drawn.push(Variant { compact: Some(c.compact.clone()), ..v });
+                }
                 Ok(_) => self.duplicates += 1,
                 Err(d) => *self.rejected.entry(reason(&d)).or_default() += 1,
             }

@@ -1,6 +1,7 @@
 //! The pretty printer.
 
 use super::names::{FUNCTIONS, INFIX, SPELLINGS, op_name};
+use crate::calculus::position::Position;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term};
@@ -8,10 +9,23 @@ use crate::calculus::ty::Ty;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::fmt;
+use std::ops::Range;
 
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&term(self, Place::Top))
+        f.write_str(&term(self, Place::Top, None))
+    }
+}
+
+/// Surround the marked part while it is printed; no text of a term has them.
+const MARKS: [char; 2] = ['\u{2}', '\u{3}'];
+
+/// The text of a term, and the bytes of it that are the part at `at` (none when there is no such part).
+pub fn marked(t: &Term, at: &Position) -> (String, Range<usize>) {
+    let text = term(t, Place::Top, Some(Mark { path: &at.path, factors: &at.factors }));
+    match (text.find(MARKS[0]), text.find(MARKS[1])) {
+        (Some(from), Some(to)) => (text.replace(MARKS, ""), from..to - MARKS[0].len_utf8()),
+        _ => (text.replace(MARKS, ""), 0..0),
     }
 }
 
@@ -55,12 +69,40 @@ fn explicit_sizes(op: &Op) -> &'static [usize] {
     }
 }
 
-fn term(t: &Term, place: Place) -> String {
+/// What is left of a [`Position`] on the way to it.
+#[derive(Clone, Copy)]
+struct Mark<'a> {
+    path: &'a [(usize, usize)],
+    factors: &'a Range<usize>,
+}
+
+fn term(t: &Term, place: Place, mark: Option<Mark>) -> String {
+    let chain = t.chain();
+    let between = if chain.len() > 1 { Place::Chain } else { place };
+    let mut parts: Vec<String> = chain
+        .iter()
+        .enumerate()
+        .map(|(i, x)| {
+            let inside = mark.and_then(|m| match m.path {
+                [(factor, arg), path @ ..] if *factor == i => Some((*arg, Mark { path, ..m })),
+                _ => None,
+            });
+            one(x, between, inside)
+        })
+        .collect();
+    if let Some(Mark { path: [], factors }) = mark
+        && factors.end <= parts.len()
+        && !factors.is_empty()
+    {
+        parts[factors.start].insert(0, MARKS[0]);
+        parts[factors.end - 1].push(MARKS[1]);
+    }
+    paren(parts.join(" . "), chain.len() > 1 && place == Place::Arg)
+}
+
+/// One factor; `mark` is in the argument of that number.
+fn one(t: &Term, place: Place, mark: Option<(usize, Mark)>) -> String {
     match t.op() {
-        Op::Compose => {
-            let parts: Vec<String> = t.chain().iter().map(|x| term(x, Place::Chain)).collect();
-            paren(parts.join(" . "), place == Place::Arg)
-        }
         Op::Scalar(f) => scalar_fn(f, place),
         Op::Input(name) => name_text(name),
         Op::Meta(name) => name.to_string(),
@@ -80,9 +122,10 @@ fn term(t: &Term, place: Place) -> String {
                 text.push(' ');
                 text.push_str(&size_arg(&t.sizes()[*i]));
             }
-            for a in t.args() {
+            for (i, a) in t.args().iter().enumerate() {
+                let inside = mark.and_then(|(arg, m)| (arg == i).then_some(m));
                 text.push(' ');
-                text.push_str(&term(a, Place::Arg));
+                text.push_str(&term(a, Place::Arg, inside));
             }
             let applied = text.contains(' ');
             paren(text, applied && place == Place::Arg)

@@ -1,0 +1,130 @@
+//! Rules on terms: matching of a left side, instances of both sides, and side conditions, all without an e-graph.
+//! Chains are matched whatever their nesting; a function variable in one may stand for several factors.
+
+use super::bindings::Bindings;
+use super::condition::Condition;
+use super::facts::Facts;
+use super::rule::Rule;
+use crate::calculus::term::{Op, Term};
+
+/// A side condition and whether it holds.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Verdict {
+    /// The condition; as text, the way rule files have it.
+    #[serde(serialize_with = "as_text")]
+    pub condition: Condition,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What its variables are: `n is n.t0, 1 tile deep`.
+    pub values: String,
+}
+
+fn as_text<S: serde::Serializer>(c: &Condition, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(c)
+}
+
+/// One way in which a rule matches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Application {
+    /// Values of the rule's variables, of what it makes with `let` too.
+    pub bindings: Bindings,
+    /// Its side conditions.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Application {
+    /// Whether every side condition holds.
+    pub fn holds(&self) -> bool {
+        self.verdicts.iter().all(|v| v.holds)
+    }
+}
+
+/// Every way in which a rule's left side is the chain of these factors, whole; side conditions may fail.
+pub fn applications(rule: &Rule, factors: &[Term]) -> Vec<Application> {
+    let Ok(subject) = flat(factors) else { return vec![] };
+    let mut found = vec![];
+    let goals = vec![(rule.lhs.chain(), subject.chain())];
+    solve(goals, Bindings::default(), &mut found);
+    let mut out = vec![];
+    for mut bindings in found {
+        // The sizes were solved for: putting them in must give the subject.
+        let same = |t: &Term| t.flat().is_ok_and(|t| t == subject);
+        if !bindings.settle() || !bindings.term(&rule.lhs).is_some_and(|t| same(&t)) {
+            continue;
+        }
+        bindings.make(&rule.lets);
+        let verdicts = rule.when.iter().map(|c| verdict(c, &bindings)).collect();
+        out.push(Application { bindings, verdicts });
+    }
+    out
+}
+
+/// How the rule makes the one chain into the other, where its side conditions hold if there is such a way.
+pub fn application(rule: &Rule, before: &[Term], after: &[Term]) -> Option<Application> {
+    let after = flat(after).ok()?;
+    let makes = |a: &Application| {
+        a.bindings.term(&rule.rhs).and_then(|t| t.flat().ok()).is_some_and(|t| t == after)
+    };
+    let mut found: Vec<Application> =
+        applications(rule, before).into_iter().filter(makes).collect();
+    let holds = found.iter().position(Application::holds).unwrap_or(0);
+    (holds < found.len()).then(|| found.swap_remove(holds))
+}
+
+fn flat(factors: &[Term]) -> Result<Term, crate::calculus::term::TypeError> {
+    Term::of_chain(factors)?.flat()
+}
+
+fn verdict(condition: &Condition, b: &Bindings) -> Verdict {
+    let facts = |f: &str| b.function_of(f).map(Facts::of).unwrap_or_default();
+    let text = |f: &str| b.function_of(f).map_or_else(|| f.to_owned(), ToString::to_string);
+    Verdict {
+        condition: condition.clone(),
+        holds: condition.holds(b, &facts),
+        values: condition.values(b, &text),
+    }
+}
+
+/// Patterns, each a chain, with the chains that they should be.
+type Goals = Vec<(Vec<Term>, Vec<Term>)>;
+
+fn solve(mut goals: Goals, bindings: Bindings, found: &mut Vec<Bindings>) {
+    let Some((patterns, subject)) = goals.pop() else {
+        found.push(bindings);
+        return;
+    };
+    let Some((first, patterns)) = patterns.split_first() else {
+        if subject.is_empty() {
+            solve(goals, bindings, found);
+        }
+        return;
+    };
+    // Each pattern that is left takes a factor or more.
+    let most = subject.len().saturating_sub(patterns.len());
+    if let Op::Meta(name) = first.op() {
+        for taken in 1..=most {
+            let mut b = bindings.clone();
+            let (mine, rest) = subject.split_at(taken);
+            let (dom, cod) = (&mine[taken - 1].ty().dom, &mine[0].ty().cod);
+            let fits = b.match_ty(&first.ty().dom, dom)
+                && b.match_ty(&first.ty().cod, cod)
+                && Term::of_chain(mine).is_ok_and(|t| b.match_function(name, &t));
+            if fits {
+                let mut goals = goals.clone();
+                goals.push((patterns.to_vec(), rest.to_vec()));
+                solve(goals, b, found);
+            }
+        }
+        return;
+    }
+    let Some((got, rest)) = subject.split_first().filter(|_| most > 0) else { return };
+    let mut b = bindings;
+    let fits = first.op() == got.op()
+        && first.sizes().iter().zip(got.sizes()).all(|(want, got)| b.match_size(want, got))
+        && first.tys().iter().zip(got.tys()).all(|(want, got)| b.match_ty(want, got));
+    if fits {
+        goals.push((patterns.to_vec(), rest.to_vec()));
+        goals.extend(first.args().iter().zip(got.args()).map(|(p, s)| (p.chain(), s.chain())));
+        solve(goals, b, found);
+    }
+}

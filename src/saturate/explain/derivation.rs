@@ -1,0 +1,338 @@
+//! The derivation as a value: terms, rules, places, verdicts.
+
+use super::path::Move;
+use crate::calculus::position::Position;
+use crate::calculus::size::{Size, SizeEnv, Sym};
+use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::text::marked;
+use crate::diag::{Code, Diagnostic, Result};
+use crate::rules::matching::{Application, Verdict, application};
+use crate::rules::{Law, Rule, RuleSet};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::fmt;
+
+/// How one term is made from another.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Derivation {
+    /// Where it starts.
+    #[serde(serialize_with = "as_text")]
+    pub start: Term,
+    /// One after the other; empty when the terms are the same.
+    pub steps: Vec<Step>,
+}
+
+impl Derivation {
+    /// The term at the end.
+    pub fn goal(&self) -> &Term {
+        self.steps.last().map_or(&self.start, |s| &s.after.term)
+    }
+
+    /// Whether every step was found right on terms alone.
+    pub fn holds(&self) -> bool {
+        self.steps.iter().all(Step::holds)
+    }
+}
+
+/// Which way a rule was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From its left side to its right.
+    Forwards,
+    /// From its right side to its left.
+    Backwards,
+}
+
+/// In what sense the terms before and after a step are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StepLaw {
+    /// By a rule.
+    Rule(Law),
+    /// By what an operator is short for.
+    Definition,
+    /// Not equal but chosen: tunables get values.
+    Choice,
+}
+
+impl fmt::Display for StepLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StepLaw::Rule(law) => write!(f, "{law}"),
+            StepLaw::Definition => f.write_str("definition"),
+            StepLaw::Choice => f.write_str("choice"),
+        }
+    }
+}
+
+/// A term with the part of it that a step changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// The whole term, chains nested to the right.
+    pub term: Term,
+    /// The part.
+    pub at: Position,
+}
+
+impl Part {
+    /// The whole term as text, with the part between these.
+    pub fn marked(&self, open: &str, close: &str) -> String {
+        let (text, at) = marked(&self.term, &self.at);
+        format!("{}{open}{}{close}{}", &text[..at.start], &text[at.clone()], &text[at.end..])
+    }
+}
+
+/// One application of a rule, of a definition, or the choice of the tunables.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Step {
+    /// The rule's name; the operator's for a definition, `tunables` for the choice.
+    pub rule: String,
+    /// Which way it was read.
+    pub direction: Direction,
+    /// In what sense it holds.
+    #[serde(serialize_with = "as_text")]
+    pub law: StepLaw,
+    /// The rule's sentence.
+    pub says: String,
+    /// Where the rule comes from.
+    pub from: String,
+    /// The rule as its file states it.
+    pub statement: String,
+    /// Where it applied, in words.
+    pub place: String,
+    /// The term before.
+    pub before: Part,
+    /// The term after.
+    pub after: Part,
+    /// The rule's size variables, those that it makes too, in the order in which matching met them.
+    #[serde(serialize_with = "size_map")]
+    pub sizes: Vec<(String, Size)>,
+    /// Its side conditions, evaluated anew on the terms.
+    pub conditions: Vec<Verdict>,
+    /// Whether matching found the rule to make the one part into the other.
+    pub matched: bool,
+}
+
+impl Step {
+    /// Whether the rule matches and its side conditions hold.
+    pub fn holds(&self) -> bool {
+        self.matched && self.conditions.iter().all(|c| c.holds)
+    }
+}
+
+fn as_text<S: Serializer>(value: &impl fmt::Display, s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.collect_str(value)
+}
+
+fn size_map<S: Serializer>(sizes: &[(String, Size)], s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.collect_map(sizes.iter().map(|(n, v)| (n, v.to_string())))
+}
+
+impl Serialize for Part {
+    /// The term as text, and the bytes of it that are the part.
+    fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
+        let (text, at) = marked(&self.term, &self.at);
+        let mut out = s.serialize_struct("Part", 4)?;
+        out.serialize_field("part", &text[at.clone()])?;
+        out.serialize_field("start", &at.start)?;
+        out.serialize_field("end", &at.end)?;
+        out.serialize_field("term", &text)?;
+        out.end()
+    }
+}
+
+/// The rule of a rewrite, as it was compiled.
+fn rule_of(rewrite: &str, rules: &RuleSet) -> Result<Rule> {
+    let mut parts = rewrite.split('/');
+    let found = parts.next().and_then(|name| rules.get(name)).and_then(|rule| {
+        if parts.any(|form| form == "comm") { rule.for_commutative() } else { Some(rule.clone()) }
+    });
+    found.ok_or_else(|| {
+        let text = format!("a rewrite `{rewrite}` that no rule was compiled to");
+        Diagnostic::error(Code::Internal, text).into()
+    })
+}
+
+/// The move with the smallest part that the rule explains.
+pub(super) fn narrow(m: &Move, rules: &RuleSet) -> Result<Move> {
+    let mut out = m.clone();
+    if let Some((_, front, back)) = smallest(&rule_of(&m.rewrite, rules)?, m) {
+        for at in [&mut out.old, &mut out.new] {
+            at.factors = at.factors.start + front..at.factors.end - back;
+        }
+    }
+    Ok(out)
+}
+
+/// A move as a step, re-checked.
+pub(super) fn step(m: &Move, rules: &RuleSet) -> Result<Step> {
+    let rule = rule_of(&m.rewrite, rules)?;
+    let found = smallest(&rule, m);
+    let matched = found.is_some();
+    let (sizes, conditions) = match found {
+        Some((a, ..)) => {
+            let sizes = a.bindings.sizes().filter(|(n, _)| !n.starts_with('_'));
+            (sizes.map(|(n, s)| (n.to_owned(), s.clone())).collect(), a.verdicts)
+        }
+        None => (vec![], vec![]),
+    };
+    Ok(Step {
+        rule: rule.name.clone(),
+        direction: if m.backwards { Direction::Backwards } else { Direction::Forwards },
+        law: StepLaw::Rule(rule.law),
+        says: rule.says,
+        from: rule.from,
+        statement: rule.statement,
+        place: m.old.words(&m.before),
+        before: Part { term: m.before.clone(), at: m.old.clone() },
+        after: Part { term: m.after.clone(), at: m.new.clone() },
+        sizes,
+        conditions,
+        matched,
+    })
+}
+
+/// How the rule explains the move, and how many factors in front and behind it leaves as they are: the most
+/// for which it does.
+fn smallest(rule: &Rule, m: &Move) -> Option<(Application, usize, usize)> {
+    let (old, new) = (m.old.part(&m.before)?, m.new.part(&m.after)?);
+    let (left, right) = if m.backwards { (&new, &old) } else { (&old, &new) };
+    let room = left.len().min(right.len()) - 1;
+    let same = |pairs: &mut dyn Iterator<Item = (&Term, &Term)>| {
+        pairs.take_while(|(a, b)| a == b).count().min(room)
+    };
+    let front = same(&mut left.iter().zip(right));
+    let back = same(&mut left.iter().rev().zip(right.iter().rev()));
+    let mut cuts: Vec<(usize, usize)> =
+        (0..=front).flat_map(|f| (0..=back.min(room - f)).map(move |b| (f, b))).collect();
+    cuts.sort_by_key(|(f, b)| std::cmp::Reverse(f + b));
+    let found = cuts.into_iter().filter_map(|(f, b)| {
+        let (from, to) = (&left[f..left.len() - b], &right[f..right.len() - b]);
+        Some((application(rule, from, to).or_else(|| cancelled(rule, from, to))?, f, b))
+    });
+    let mut found: Vec<_> = found.collect();
+    let first = found.iter().position(|(a, ..)| a.holds()).unwrap_or(0);
+    (first < found.len()).then(|| found.swap_remove(first))
+}
+
+/// How the rule makes an identity, which is dropped in front of the rest of a chain.
+fn cancelled(rule: &Rule, from: &[Term], to: &[Term]) -> Option<Application> {
+    let (rest, from) = from.split_last()?;
+    let id = Term::id(&rest.ty().cod);
+    if to == [rest.clone()] && !from.is_empty() { application(rule, from, &[id]) } else { None }
+}
+
+/// Adds the steps that write out what is short for a chain.
+pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError> {
+    while let Some((at, short)) = first_short(d.goal()) {
+        let Some(long) = short.definition()? else { break };
+        let long = long.flat()?;
+        let before = d.goal().clone();
+        let after = at.replace(&before, &long.chain())?;
+        let start = at.factors.start;
+        let new = Position { path: at.path.clone(), factors: start..start + long.chain().len() };
+        let name = if *short.op() == Op::Packed { "packed" } else { "chunked" };
+        let statement = match *short.op() {
+            Op::Packed => "packed w r h => take n . asScalar . h . asVector w . padLast r",
+            _ => "chunked k r h => take n . join . h . split k . padLast r",
+        };
+        let sizes = ["n", if *short.op() == Op::Packed { "w" } else { "k" }, "r"];
+        d.steps.push(Step {
+            rule: name.to_owned(),
+            direction: Direction::Forwards,
+            law: StepLaw::Definition,
+            says: format!("What `{name}` is short for."),
+            from: "definition".to_owned(),
+            statement: statement.to_owned(),
+            place: at.words(&before),
+            sizes: sizes.iter().map(|n| (*n).to_owned()).zip(short.sizes().to_vec()).collect(),
+            before: Part { term: before, at },
+            after: Part { term: after, at: new },
+            conditions: vec![],
+            matched: true,
+        });
+    }
+    // Identities in chains are not written in the end.
+    let (before, after) = (d.goal().clone(), d.goal().expand()?);
+    if before != after {
+        d.steps.push(Step {
+            rule: "id".to_owned(),
+            direction: Direction::Forwards,
+            law: StepLaw::Definition,
+            says: "The identity in a chain is not written.".to_owned(),
+            from: "definition".to_owned(),
+            statement: String::new(),
+            place: "the whole term".to_owned(),
+            sizes: vec![],
+            before: Part { at: Position::whole(&before), term: before },
+            after: Part { at: Position::whole(&after), term: after },
+            conditions: vec![],
+            matched: true,
+        });
+    }
+    Ok(())
+}
+
+/// The outermost operator that is short for something, the leftmost of these.
+fn first_short(t: &Term) -> Option<(Position, Term)> {
+    let chain = t.chain();
+    let short = |f: &Term| matches!(f.op(), Op::Chunked | Op::Packed);
+    if let Some(i) = chain.iter().position(short) {
+        return Some((Position { path: vec![], factors: i..i + 1 }, chain[i].clone()));
+    }
+    chain.iter().enumerate().find_map(|(i, f)| {
+        f.args().iter().enumerate().find_map(|(k, a)| {
+            let (mut at, found) = first_short(a)?;
+            at.path.insert(0, (i, k));
+            Some((at, found))
+        })
+    })
+}
+
+/// Adds the last step: numbers for tunables.
+pub(super) fn choose(d: &mut Derivation, env: &SizeEnv) -> std::result::Result<(), TypeError> {
+    let before = d.goal().clone();
+    let mut chosen: Vec<(String, Size)> = vec![];
+    let mut whole = true;
+    before.visit(&mut |t| {
+        for s in t.sizes() {
+            whole &= s.eval(env).is_ok();
+            s.visit(&mut |sym| {
+                if let (Some(v), true) = (env.get(sym), is_tunable(sym)) {
+                    let value = (sym.to_string(), Size::constant(*v));
+                    if !chosen.contains(&value) {
+                        chosen.push(value);
+                    }
+                }
+            });
+        }
+    });
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    let value =
+        |sym: &Sym| if is_tunable(sym) { env.get(sym).map(|v| Size::constant(*v)) } else { None };
+    let after = before.with_sizes(&value)?;
+    d.steps.push(Step {
+        rule: "tunables".to_owned(),
+        direction: Direction::Forwards,
+        law: StepLaw::Choice,
+        says: "Tiles and vector widths get values; lengths that are rounded up follow from them."
+            .to_owned(),
+        from: "extraction".to_owned(),
+        statement: String::new(),
+        place: "the whole term".to_owned(),
+        before: Part { at: Position::whole(&before), term: before },
+        after: Part { at: Position::whole(&after), term: after },
+        sizes: chosen,
+        conditions: vec![],
+        matched: whole,
+    });
+    Ok(())
+}
+
+fn is_tunable(sym: &Sym) -> bool {
+    match sym {
+        Sym::Tile(_) | Sym::Width(_) | Sym::Round(_) => true,
+        Sym::Dim(_) | Sym::Meta(_) => false,
+    }
+}

@@ -1,0 +1,224 @@
+//! Why two terms are equal: derivations, each step re-checked on terms alone.
+//!
+//! A second e-graph is saturated that keeps how its classes came about; egg turns that into a list of
+//! terms, each made from the one before by one rewrite. Here they become terms again, chains flat. What
+//! makes a step a step is then found anew by matching ([`crate::rules::matching`]), which knows nothing of
+//! e-graphs.
+
+mod derivation;
+mod path;
+mod shorten;
+
+pub use derivation::{Derivation, Direction, Part, Step, StepLaw};
+
+use super::language::{Node, add_term};
+use super::run::{Saturated, saturate_explained};
+use crate::calculus::size::SizeEnv;
+use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
+use crate::rules::RuleSet;
+use egg::{RecExpr, TreeTerm};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+type Typed<T> = std::result::Result<T, TypeError>;
+
+/// An e-graph that can say why.
+pub struct Explainer {
+    /// The graph.
+    pub graph: Saturated,
+    start: Term,
+    rules: RuleSet,
+    most_steps: usize,
+}
+
+impl Explainer {
+    /// Inserts the term and saturates the rules.
+    ///
+    /// # Errors
+    /// Those of [`super::saturate`].
+    pub fn new(start: &Term, rules: &RuleSet, limits: &Limits) -> Result<Explainer> {
+        let graph = saturate_explained(start, rules, limits)?;
+        Ok(Explainer {
+            graph,
+            start: start.clone(),
+            rules: rules.clone(),
+            most_steps: limits.explanation_steps,
+        })
+    }
+
+    /// Whether the term was found equal to the program.
+    pub fn knows(&self, t: &Term) -> bool {
+        let class = self.graph.egraph.lookup_expr(&expression(t));
+        class.is_some_and(|c| self.graph.egraph.find(c) == self.graph.egraph.find(self.graph.root))
+    }
+
+    /// The derivation of a term of the graph from the program's.
+    ///
+    /// # Errors
+    /// [`Code::NotDerived`] when the graph does not hold it, or the derivation is longer than
+    /// [`Limits::explanation_steps`].
+    pub fn derive(&mut self, goal: &Term) -> Result<Derivation> {
+        if !self.knows(goal) {
+            return Err(self.unknown(goal).into());
+        }
+        let (left, right) = (expression(&self.start), expression(goal));
+        let mut explanation = self.graph.egraph.explain_equivalence(&left, &right);
+        let steps = count(&explanation.explanation_trees, &mut HashMap::new());
+        if steps > self.most_steps {
+            let text = format!("the derivation has more than {} steps", self.most_steps);
+            return Err(Diagnostic::error(Code::NotDerived, text).into());
+        }
+        let moves = path::moves(explanation.make_flat_explanation()).map_err(broken)?;
+        let narrow = |m: &path::Move| derivation::narrow(m, &self.rules);
+        let moves = moves.iter().map(narrow).collect::<Result<_>>()?;
+        let moves = shorten::shorten(moves);
+        let steps =
+            moves.iter().map(|m| derivation::step(m, &self.rules)).collect::<Result<_>>()?;
+        let start = self.start.flat().map_err(broken)?;
+        Ok(Derivation { start, steps })
+    }
+
+    /// As [`Explainer::derive`], with the steps from a term of the graph to a candidate: `chunked` and `packed`
+    /// written out, and the tunables chosen.
+    ///
+    /// # Errors
+    /// Those of [`Explainer::derive`].
+    pub fn derive_candidate(&mut self, goal: &Term, env: &SizeEnv) -> Result<Derivation> {
+        let mut out = self.derive(goal)?;
+        derivation::write_out(&mut out).map_err(broken)?;
+        derivation::choose(&mut out, env).map_err(broken)?;
+        Ok(out)
+    }
+
+    /// The derivation of a term as a person writes it: the graph may hold it with `chunked` and `packed`.
+    ///
+    /// # Errors
+    /// Those of [`Explainer::derive`].
+    pub fn derive_written(&mut self, goal: &Term) -> Result<Derivation> {
+        let goal = goal.flat().map_err(broken)?;
+        if self.knows(&goal) {
+            return self.derive(&goal);
+        }
+        let compact = self.compact(&goal).map_err(broken)?;
+        if !self.knows(&compact) {
+            return Err(self.unknown(&compact).into());
+        }
+        let mut out = self.derive(&compact)?;
+        derivation::write_out(&mut out).map_err(broken)?;
+        Ok(out)
+    }
+
+    fn holds(&self, t: &Term) -> bool {
+        self.graph.egraph.lookup_expr(&expression(t)).is_some()
+    }
+
+    /// The term with what `chunked` and `packed` are short for made short, wherever the graph holds that.
+    fn compact(&self, t: &Term) -> Typed<Term> {
+        let inside = |f: &Term| {
+            let args = f.args().iter().map(|a| self.compact(a)).collect::<Typed<Vec<_>>>()?;
+            Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)
+        };
+        let mut chain = t.chain().iter().map(inside).collect::<Typed<Vec<_>>>()?;
+        // From the right, so that inner pairs go first.
+        let mut from = chain.len();
+        while from > 0 {
+            from -= 1;
+            let short = (from + 2..=chain.len()).find_map(|to| {
+                let short = shorter(&chain[from..to])?;
+                self.holds(&short).then_some((to, short))
+            });
+            if let Some((to, short)) = short {
+                chain.splice(from..to, [short]);
+            }
+        }
+        Term::of_chain(&chain)
+    }
+
+    fn unknown(&self, goal: &Term) -> Diagnostic {
+        let d = Diagnostic::error(Code::NotDerived, "the term is not in the program's e-graph")
+            .note(format!("the term: {goal}"))
+            .note(format!(
+                "saturation stopped: {}, with {} nodes",
+                self.graph.report.stop_reason, self.graph.report.nodes
+            ));
+        match self.missing(goal) {
+            Some(part) => d.note(format!("nowhere in it is: {part}")),
+            None => d.note("it is there, but not known to be equal to the program"),
+        }
+    }
+
+    /// The innermost part that the graph lacks, while it has all that is inside.
+    fn missing(&self, t: &Term) -> Option<Term> {
+        t.args()
+            .iter()
+            .find_map(|a| self.missing(a))
+            .or_else(|| (!self.holds(t)).then(|| t.clone()))
+    }
+}
+
+/// The derivation of `goal` from `start` under the rules.
+///
+/// # Errors
+/// Those of [`Explainer::new`] and [`Explainer::derive`].
+pub fn explain(start: &Term, goal: &Term, rules: &RuleSet, limits: &Limits) -> Result<Derivation> {
+    Explainer::new(start, rules, limits)?.derive(goal)
+}
+
+/// The operator that is short for these factors.
+fn shorter(factors: &[Term]) -> Option<Term> {
+    let inner = match factors {
+        [take, inner @ .., pad] if *take.op() == Op::Take && *pad.op() == Op::PadLast => inner,
+        all => all,
+    };
+    let [unpack, h @ .., pack] = inner else { return None };
+    let op = match (unpack.op(), pack.op()) {
+        (Op::Join, Op::Split) => Op::Chunked,
+        (Op::AsScalar, Op::AsVector) => Op::Packed,
+        _ => return None,
+    };
+    let [k, m] = pack.sizes() else { return None };
+    let n = match factors.last()?.ty().dom.clone() {
+        Ty::Array(n, _) => n,
+        _ => return None,
+    };
+    let short = Term::new(op, vec![n, k.clone(), k.mul(m)], vec![], vec![Term::of_chain(h).ok()?]);
+    let short = short.ok()?;
+    let same =
+        short.definition().ok()??.flat().ok()? == Term::of_chain(factors).ok()?.flat().ok()?;
+    // What was inside may have been made short before.
+    same.then_some(short)
+}
+
+fn broken(e: TypeError) -> Failure {
+    Diagnostic::error(Code::Internal, format!("an explanation holds an ill-typed term: {e}")).into()
+}
+
+fn expression(t: &Term) -> RecExpr<Node> {
+    let mut out = RecExpr::default();
+    add_term(&mut out, t);
+    out
+}
+
+/// How many steps a list of trees comes to when it is written out; parts that are shared count each time.
+fn count(trees: &[Rc<TreeTerm<Node>>], known: &mut HashMap<*const TreeTerm<Node>, usize>) -> usize {
+    let mut all = 0_usize;
+    for tree in trees {
+        let here = match known.get(&Rc::as_ptr(tree)) {
+            Some(n) => *n,
+            None => {
+                let inside = tree.child_proofs.iter().map(|p| count(p, known));
+                let inside = inside.fold(0_usize, usize::saturating_add);
+                let own = usize::from(tree.forward_rule.is_some() || tree.backward_rule.is_some());
+                known.insert(Rc::as_ptr(tree), inside.saturating_add(own));
+                inside.saturating_add(own)
+            }
+        };
+        all = all.saturating_add(here);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;
