@@ -1,11 +1,13 @@
 //! Rewrite rules as data: files, sides with types, side conditions, the shipped set. Knows nothing of egg.
 
 mod condition;
+mod facts;
 mod file;
 mod rule;
 mod set;
 
 pub use condition::{Condition, LetSize, SizeMaker, can_tile, can_unroll, round_up};
+pub use facts::Facts;
 pub use rule::{Law, Rule};
 pub use set::RuleSet;
 

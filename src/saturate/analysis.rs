@@ -2,20 +2,10 @@
 
 use super::language::{Node, NodeOp};
 use crate::calculus::size::Size;
-use crate::calculus::term::{Op, signature};
+use crate::calculus::term::signature;
 use crate::calculus::ty::{FnTy, Ty};
+use crate::rules::Facts;
 use egg::{Analysis, DidMerge, EGraph, Id};
-
-/// Facts about the function that a class stands for. Each is true when some member shows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// A member only rearranges.
-    pub view: bool,
-    /// A member works on elements alone, without loops: it has a component-wise form.
-    pub vectorisable: bool,
-    /// A member is a commutative binary operation.
-    pub commutative: bool,
-}
 
 /// What a class stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +14,7 @@ pub enum Data {
     Size(Size),
     /// A type.
     Ty(Ty),
-    /// A function of that type.
+    /// A function of that type. A fact is true when some member of the class shows it.
     Fn(FnTy, Facts),
     /// Something ill-typed; the run stops with [`Typed::broken`].
     Broken,
@@ -71,33 +61,6 @@ pub struct Typed {
     pub broken: Option<String>,
 }
 
-fn facts(op: &Op, ty: &FnTy, args: &[Facts]) -> Facts {
-    let all = |f: fn(&Facts) -> bool| args.iter().all(f);
-    let elements = ty.dom.is_element() || ty.dom == Ty::Unit;
-    match op {
-        Op::Compose | Op::Fork | Op::Bimap => Facts {
-            view: all(|f| f.view),
-            vectorisable: all(|f| f.vectorisable),
-            commutative: false,
-        },
-        Op::Id | Op::Fst | Op::Snd | Op::Bang => {
-            Facts { view: true, vectorisable: elements, commutative: false }
-        }
-        Op::Scalar(f) => {
-            Facts { view: false, vectorisable: !f.body.has_loop(), commutative: f.is_commutative() }
-        }
-        Op::Cond => {
-            Facts { view: false, vectorisable: all(|f| f.vectorisable), commutative: false }
-        }
-        Op::Map(crate::calculus::term::MapKind::Plain) => {
-            Facts { view: all(|f| f.view), ..Facts::default() }
-        }
-        // Component-wise, so it commutes when its argument does.
-        Op::Vectorize => Facts { commutative: args[0].commutative, ..Facts::default() },
-        op => Facts { view: op.is_view(), ..Facts::default() },
-    }
-}
-
 impl Analysis<Node> for Typed {
     type Data = Data;
 
@@ -121,7 +84,7 @@ impl Analysis<Node> for Typed {
         }
         match signature(op, &sizes, &tys, &args) {
             Ok(ty) => {
-                let facts = facts(op, &ty, &known);
+                let facts = Facts::of_node(op, &ty, &known);
                 Data::Fn(ty, facts)
             }
             Err(e) => {
