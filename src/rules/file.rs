@@ -156,6 +156,7 @@ fn build(
     let lets = clause("let").map_or(Ok(vec![]), |c| read_lets(source, c))?;
     let when = clause("when").map_or(Ok(vec![]), |c| read_conditions(source, c))?;
     let example = clause("example").map(|c| source.text[c.body.clone()].trim().to_owned());
+    let example_at = clause("example").map(|c| Span::new(c.body.start, c.body.end));
     let needs = clause("needs").map(|c| source.text[c.body.clone()].trim().to_owned());
     if let (Some(n), Some(c)) = (&needs, clause("needs"))
         && !super::CAPABILITIES.contains(&n.as_str())
@@ -182,6 +183,7 @@ fn build(
             when: when.clone(),
             needs: needs.clone(),
             example: example.clone(),
+            example_at,
             source: source.clone(),
             span,
         })

@@ -1,8 +1,10 @@
 //! Rewrite rules as data: files, sides with types, side conditions, the shipped set. Knows nothing of egg.
 
+pub mod check;
 mod condition;
 mod facts;
 mod file;
+pub mod lint;
 mod rule;
 mod set;
 

@@ -54,6 +54,8 @@ pub struct Rule {
     pub needs: Option<String>,
     /// A term the rule applies to, as text, with the type of its argument.
     pub example: Option<String>,
+    /// Where the example stands.
+    pub example_at: Option<Span>,
     /// The file.
     pub source: Arc<Source>,
     /// Where the statement stands.

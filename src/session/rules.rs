@@ -1,7 +1,11 @@
 //! Reading text files, and the rule set a person asks for.
 
-use crate::diag::{Code, Diagnostic, Result, Source};
-use crate::rules::{Law, RuleSet};
+use crate::calculus::term::Term;
+use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::rules::check::{self, Check};
+use crate::rules::lint::{self, Trial};
+use crate::rules::{Law, Rule, RuleSet};
+use crate::saturate::{self, StopReason};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -50,23 +54,10 @@ pub fn read(path: &Path) -> Result<Arc<Source>> {
 /// # Errors
 /// When a file cannot be read, or a rule does not parse or type-check.
 pub fn rule_set(paths: &[PathBuf], float: Float) -> Result<RuleSet> {
-    let unreadable = |path: &Path, e: std::io::Error| {
-        Diagnostic::error(Code::Io, format!("{} cannot be read: {e}", path.display()))
-    };
     let mut set = RuleSet::shipped()?;
     for path in paths.iter().filter(|p| p.is_dir()) {
         set = RuleSet::default();
-        let listing = fs::read_dir(path).map_err(|e| unreadable(path, e))?;
-        let mut files: Vec<PathBuf> = listing
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|p| p.extension().is_some_and(|e| e == "rules"))
-            .collect();
-        files.sort();
-        if files.is_empty() {
-            let message = format!("{} has no `*.rules` files", path.display());
-            return Err(Diagnostic::error(Code::Io, message).into());
-        }
-        for file in files {
+        for file in rule_files_in(path)? {
             add(&mut set, &file)?;
         }
     }
@@ -80,6 +71,85 @@ pub fn rule_set(paths: &[PathBuf], float: Float) -> Result<RuleSet> {
         });
     }
     Ok(set)
+}
+
+/// The rules of files and folders alone, without the shipped ones.
+///
+/// # Errors
+/// As [`rule_set`].
+pub fn rules_in(paths: &[PathBuf]) -> Result<RuleSet> {
+    let mut set = RuleSet::default();
+    for path in paths {
+        if path.is_dir() {
+            for file in rule_files_in(path)? {
+                add(&mut set, &file)?;
+            }
+        } else {
+            add(&mut set, path)?;
+        }
+    }
+    Ok(set)
+}
+
+/// Tests the rules of a set that are not, word for word, shipped ones (those are tested when patsat is built):
+/// what rewrites programs must be an equality.
+///
+/// # Errors
+/// [`Code::RuleUnsound`] with a counterexample for each rule that is none, [`Code::RuleUntested`] for one that
+/// no instance can be made of.
+pub fn check_own_rules(set: &RuleSet, how: Check) -> Result<()> {
+    let shipped = RuleSet::shipped()?;
+    let known = |r: &Rule| {
+        let same = |s: &Rule| {
+            (&s.lhs, &s.rhs, &s.lets, &s.when, s.law) == (&r.lhs, &r.rhs, &r.lets, &r.when, r.law)
+        };
+        shipped.get(&r.name).is_some_and(same)
+    };
+    let wrong: Vec<Diagnostic> = set
+        .iter()
+        .filter(|r| !known(r))
+        .filter_map(|r| check::diagnostic(r, &check::check(r, how)))
+        .map(|d| d.help("`--trust-rules` uses rules untested"))
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
+}
+
+/// Everything dubious about `rules`, which will be used in `set`: see [`lint::lint`].
+pub fn lint_rules(rules: &RuleSet, set: &RuleSet) -> Vec<Diagnostic> {
+    let (rules, all): (Vec<&Rule>, Vec<&Rule>) = (rules.iter().collect(), set.iter().collect());
+    lint::lint(&rules, &all, &alone)
+}
+
+/// Runs one rule alone on a term. A rule that bounds its depth is done in a few rounds.
+fn alone(rule: &Rule, term: &Term) -> Result<Trial> {
+    let limits =
+        Limits { iterations: 16, nodes: 4_000, saturation_time: None, ..Limits::default() };
+    let only = RuleSet::from_iter([rule.clone()]);
+    let report = saturate::saturate(term, &only, &limits)?.report;
+    Ok(Trial {
+        applied: report.rules.get(&rule.name).is_some_and(|s| s.applied > 0),
+        grows: report.stop_reason != StopReason::Saturated,
+        rounds: report.iterations.len(),
+        nodes: report.nodes,
+    })
+}
+
+/// The rule files of a folder, by name.
+fn rule_files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |e: std::io::Error| {
+        Diagnostic::error(Code::Io, format!("{} cannot be read: {e}", folder.display()))
+    };
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .map_err(unreadable)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|p| p.extension().is_some_and(|e| e == "rules"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        let message = format!("{} has no `*.rules` files", folder.display());
+        return Err(Diagnostic::error(Code::Io, message).into());
+    }
+    Ok(files)
 }
 
 fn add(set: &mut RuleSet, path: &Path) -> Result<()> {

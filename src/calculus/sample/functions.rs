@@ -258,7 +258,7 @@ impl Maker<'_> {
                 _ => {}
             }
         }
-        if choice % 2 == 0 {
+        if choice.is_multiple_of(2) {
             let i = Ty::Scalar(ScalarType::I32);
             let numbers = node(Op::Iota, vec![n.clone()], vec![dom.clone(), i.clone()], vec![])?;
             return map(self.term(&i, t, less)?)?.after(&numbers);

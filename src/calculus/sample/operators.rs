@@ -38,10 +38,11 @@ pub fn lawful(rng: &mut Rng, ty: &Ty, commutative: bool) -> Result<Operator, Typ
 /// The simplest associative operators of that type, simplest first.
 pub fn simple_lawful(ty: &Ty, commutative: bool) -> Vec<Operator> {
     let mut out: Vec<Operator> = vec![];
-    for ordered in [false, true] {
+    let orders: &[bool] = if commutative { &[false] } else { &[false, true] };
+    for ordered in orders {
         for k in 0..8 {
-            let made = build(ty, &mut |t| associative(t, ordered).into_iter().nth(k));
-            out.extend(made.ok().filter(|o| !(ordered && commutative) && !out.contains(o)));
+            let made = build(ty, &mut |t| associative(t, *ordered).into_iter().nth(k));
+            out.extend(made.ok().filter(|o| !out.contains(o)));
         }
     }
     out
