@@ -1,4 +1,4 @@
-//! What side conditions ask of a function: facts that follow from a node and the facts of its arguments.
+//! What side conditions ask of functions.
 
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::{FnTy, Ty};
@@ -15,7 +15,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The facts of a node with that type, from those of its arguments.
+    /// What a node shows of itself, its function arguments having these facts.
     pub fn of_node(op: &Op, ty: &FnTy, args: &[Facts]) -> Facts {
         let all = |f: fn(&Facts) -> bool| args.iter().all(f);
         let elements = ty.dom.is_element() || ty.dom == Ty::Unit;
@@ -38,17 +38,14 @@ impl Facts {
             }
             Op::Map(MapKind::Plain) => Facts { view: all(|f| f.view), ..Facts::default() },
             // Component-wise, so it commutes when its argument does.
-            Op::Vectorize => Facts {
-                commutative: args.first().is_some_and(|f| f.commutative),
-                ..Facts::default()
-            },
+            Op::Vectorize => Facts { commutative: args[0].commutative, ..Facts::default() },
             op => Facts { view: op.is_view(), ..Facts::default() },
         }
     }
 
-    /// The facts of a whole term.
-    pub fn of(term: &Term) -> Facts {
-        let args: Vec<Facts> = term.args().iter().map(Facts::of).collect();
-        Facts::of_node(term.op(), term.ty(), &args)
+    /// What a term shows. An equal term may show more.
+    pub fn of(t: &Term) -> Facts {
+        let args: Vec<Facts> = t.args().iter().map(Facts::of).collect();
+        Facts::of_node(t.op(), t.ty(), &args)
     }
 }

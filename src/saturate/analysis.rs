@@ -14,7 +14,7 @@ pub enum Data {
     Size(Size),
     /// A type.
     Ty(Ty),
-    /// A function of that type. A fact is true when some member of the class shows it.
+    /// A function of that type; a fact holds when some member shows it.
     Fn(FnTy, Facts),
     /// Something ill-typed; the run stops with [`Typed::broken`].
     Broken,

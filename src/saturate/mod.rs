@@ -6,6 +6,7 @@ pub mod export;
 mod language;
 pub(crate) mod run;
 
+pub use crate::rules::Facts;
 pub use analysis::{Data, Typed};
 pub use language::{Kind, Node, NodeOp, add_term};
 pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate};

@@ -334,7 +334,7 @@ impl<'a> Plan<'a> {
         let right = match i.side(&self.rule.rhs) {
             Ok(right) if elements(&right) > ELEMENTS => return None,
             Ok(right) => illegal(&right).map_or(Ok(right), Err),
-            Err(TypeError(why)) => Err(format!("it is ill-typed: {why}")),
+            Err(TypeError(why)) => Err(format!("the term is ill-typed: {why}")),
         };
         Some(Sides { left, right })
     }
@@ -524,13 +524,26 @@ fn concrete(t: &Term, i: &Instance) -> Result<Term, TypeError> {
     Term::new(t.op().clone(), sizes?, tys?, args?)
 }
 
-/// What no term of a program holds: a vector form of what has none.
+/// What no term of a program holds: a vector form of what has none, a padding that is none.
 fn illegal(t: &Term) -> Option<String> {
     let mut found = None;
     t.visit(&mut |t| {
-        if *t.op() == Op::Vectorize && !Facts::of(&t.args()[0]).vectorisable {
-            let text = format!("`{}` has no vector form", t.args()[0]);
-            found.get_or_insert(text);
+        let why = match (t.op(), t.sizes()) {
+            (Op::Vectorize, _) if !Facts::of(&t.args()[0]).vectorisable => {
+                Some(format!("`{}` has no vector form", t.args()[0]))
+            }
+            (Op::PadTo | Op::PadLast | Op::Mask, [n, r]) => {
+                match (n.as_constant(), r.as_constant()) {
+                    (Some(n), Some(r)) if r < n || n == 0 && r > 0 => {
+                        Some(format!("{n} elements cannot be padded to {r}"))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        if let Some(why) = why {
+            found.get_or_insert(why);
         }
     });
     found
