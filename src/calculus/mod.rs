@@ -6,6 +6,7 @@ pub mod elaborate;
 pub mod eval;
 pub mod interp;
 pub mod position;
+pub mod sample;
 pub mod scalar;
 pub mod size;
 pub mod term;

@@ -122,7 +122,7 @@ pub enum Op {
     Stride,
     /// `n; A; : [n]A -> [n]A`: some permutation.
     Reorder,
-    /// `n r; ; z : [n]A -> [r]A` for `z : () -> A`: the elements, then `z`; `r >= n`.
+    /// `n r; ; z : [n]A -> [r]A` for `z : () -> A`: the elements, then `z`; `r >= n`; of nothing, `r` is 0.
     PadTo,
     /// `n r; A; : [n]A -> [r]A`: the elements, then the last one again; `r >= n`; of nothing, `r` is 0.
     PadLast,

@@ -9,6 +9,7 @@
 mod array;
 mod compare;
 pub mod number;
+mod show;
 mod view;
 
 pub(super) use array::room;

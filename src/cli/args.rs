@@ -3,8 +3,11 @@
 use super::out::Stop;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::rules::check::Check;
 use crate::session::generate::Generator;
-use crate::session::{Device, Float, Given, Program, Request, Session, npy, read, rule_set};
+use crate::session::{
+    Device, Float, Given, Program, Request, Session, check_own_rules, npy, read, rule_set,
+};
 use crate::tune::store::{Store, default_path};
 use crate::tune::worker::Worker;
 use clap::Args;
@@ -98,6 +101,9 @@ pub struct SessionArgs {
     /// shipped set replaces the default set; `-NAME` leaves a set, theme or rule out.
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     pub rules: Vec<PathBuf>,
+    /// Use the rules of `--rules` without testing them first.
+    #[arg(long)]
+    pub trust_rules: bool,
     /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
     #[arg(long, value_enum, default_value = "exact")]
     pub float: FloatArg,
@@ -139,8 +145,12 @@ impl SessionArgs {
         limits.run_time = self.run_timeout.unwrap_or(limits.run_time);
         let store = store_path(self.store.as_ref());
         let worker = Worker::own_executable()?;
+        let rules = rule_set(&self.rules, float)?;
+        if !self.trust_rules {
+            check_own_rules(&rules, Check::default())?;
+        }
         Ok(Session {
-            rules: rule_set(&self.rules, float)?,
+            rules,
             limits,
             float,
             device: match self.device.as_deref() {

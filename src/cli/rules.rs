@@ -1,5 +1,8 @@
 //! `patsat rules`
 
+mod check;
+mod lint;
+
 use super::out::{Done, Out};
 use crate::diag::{Code, Diagnostic};
 use crate::rules::Rule;
@@ -23,6 +26,10 @@ pub enum Verb {
         #[command(flatten)]
         set: SetArgs,
     },
+    /// Test rules against the interpreter, on random instances.
+    Check(check::Args),
+    /// Look for what is dubious about rules: examples, names, rules that feed themselves.
+    Lint(lint::Args),
 }
 
 /// Which rules.
@@ -36,6 +43,8 @@ pub struct SetArgs {
 
 pub fn main(verb: &Verb, out: &mut Out) -> Done {
     match verb {
+        Verb::Check(args) => check::main(args, out),
+        Verb::Lint(args) => lint::main(args, out),
         Verb::List { set } => {
             let set = rule_set(&set.rules, Float::Relaxed)?;
             let mut table = Table::new();

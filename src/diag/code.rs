@@ -68,12 +68,15 @@ codes! {
     BadTerm "E0307" Program "A low-level term that is not well-formed.";
     SizeUnknown "E0308" Program "A size without a value.";
     SizeRange "E0309" Program "A size that is negative, overflows, or exceeds the device's memory.";
+    OperatorLaw "E0310" Program "An operator that breaks a law its pattern relies on.";
     RuleParse "E0401" Program "A rule file that does not follow the grammar.";
     RuleType "E0402" Program "A rule whose sides do not type-check or differ in type.";
     RuleUnbound "E0403" Program "A rule whose right side mentions what its left side does not bind.";
-    RuleUnsound "E0404" Program "A rule that merged two types or values: it is not an equality.";
+    RuleUnsound "E0404" Program "A rule that is not an equality: its sides differ in value, or it merged two types.";
     RuleLint "E0405" Program "A rule that breaks the rule discipline.";
     StepFails "E0406" Check "A step of a derivation that does not hold.";
+    RuleUntested "E0407" Program "A rule of which no instance can be made, so that it is not tested.";
+    RuleAdvice "W0408" Check "Something about a rule that its author should look at.";
     CostModel "E0451" Program "A cost model that cannot be read.";
     InputMissing "E0501" Data "An input that no value was given for.";
     InputFormat "E0502" Data "A file that is not a readable .npy array.";

@@ -157,6 +157,10 @@ fn blocks(source: &Arc<Source>) -> Result<(Header, Vec<Block>)> {
     Ok((header.unwrap_or(Header { set: "default".to_owned(), with: vec![] }), out))
 }
 
+/// Rules for greater numbers are tested with a smaller one: arrays would be too long.
+const MOST_TESTED: u64 = 256;
+const TESTED_INSTEAD: u64 = 6;
+
 /// Where a block stands.
 #[derive(Clone, Copy)]
 struct Place<'a> {
@@ -181,8 +185,11 @@ fn family(place: Place<'_>, name: &str, at: Span, clauses: &[Clause]) -> Result<
     let mut out = vec![];
     for number in numbers.split(',') {
         let k: u64 = number.trim().parse().map_err(|_| fail())?;
-        let fixed = (variable.trim(), k);
-        out.extend(build(place, &format!("{name}-{k}"), at, clauses, Some(fixed))?);
+        let name = format!("{name}-{k}");
+        let made = |k: u64| build(place, &name, at, clauses, Some((variable.trim(), k)));
+        let small = if k > MOST_TESTED { made(TESTED_INSTEAD)? } else { vec![] };
+        let mut small = small.into_iter().map(Box::new);
+        out.extend(made(k)?.into_iter().map(|r| Rule { stand_in: small.next(), ..r }));
     }
     for rule in &mut out {
         name.clone_into(&mut rule.family);
@@ -276,6 +283,7 @@ fn build(
     let when = clause("when").map_or(Ok(vec![]), |c| read_conditions(source, c, names))?;
     let steps = clause("derivation").map_or(Ok(vec![]), |c| read_steps(source, c))?;
     let example = clause("example").map(|c| source.text[c.body.clone()].trim().to_owned());
+    let example_at = clause("example").map(|c| Span::new(c.body.start, c.body.end));
     let needs = clause("needs").map(|c| source.text[c.body.clone()].trim().to_owned());
     if let (Some(n), Some(c)) = (&needs, clause("needs"))
         && !super::CAPABILITIES.contains(&n.as_str())
@@ -297,6 +305,7 @@ fn build(
             family: format!("{name}{suffix}"),
             theme: theme.to_owned(),
             set: String::new(),
+            stand_in: None,
             derivation,
             law,
             says: says.clone(),
@@ -308,6 +317,7 @@ fn build(
             when: when.clone(),
             needs: needs.clone(),
             example: example.clone(),
+            example_at,
             source: source.clone(),
             span,
         })

@@ -1,9 +1,11 @@
 //! Rewrite rules as data: files, sides with types, side conditions, the shipped set. Knows nothing of egg.
 
 mod bindings;
+pub mod check;
 mod condition;
 mod facts;
 mod file;
+pub mod lint;
 pub mod matching;
 mod rule;
 mod set;

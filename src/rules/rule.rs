@@ -65,12 +65,16 @@ pub struct Rule {
     pub lets: Vec<LetSize>,
     /// Side conditions.
     pub when: Vec<Condition>,
+    /// The same rule for a smaller number of its `for` clause, to be tested in its place.
+    pub stand_in: Option<Box<Rule>>,
     /// How it follows from smaller rules; empty for a rule that is primitive.
     pub derivation: Vec<Step>,
     /// A capability of the device without which the rule is left out.
     pub needs: Option<String>,
     /// A term the rule applies to, as text, with the type of its argument.
     pub example: Option<String>,
+    /// Where the example stands.
+    pub example_at: Option<Span>,
     /// The file.
     pub source: Arc<Source>,
     /// Where the statement stands.

@@ -193,6 +193,12 @@ impl RuleSet {
     }
 }
 
+impl FromIterator<Rule> for RuleSet {
+    fn from_iter<T: IntoIterator<Item = Rule>>(rules: T) -> RuleSet {
+        RuleSet { rules: rules.into_iter().map(|r| (r.name.clone(), r)).collect() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

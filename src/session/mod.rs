@@ -47,7 +47,7 @@ pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};
 pub use program::{Program, Sizes};
 pub use replay::{Replay, Round, StepCheck, replay};
-pub use rules::{Float, read, rule_set};
+pub use rules::{Float, check_own_rules, lint_rules, read, rule_set, rules_in};
 pub use run::{Execute, Execution, How};
 
 use crate::calculus::interp;

@@ -1,7 +1,11 @@
 //! Reading text files, and the rule set a person asks for.
 
-use crate::diag::{Code, Diagnostic, Result, Source};
-use crate::rules::{Law, Library, RuleSet};
+use crate::calculus::term::Term;
+use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::rules::check::{self, Check};
+use crate::rules::lint::{self, Trial};
+use crate::rules::{Law, Library, Rule, RuleSet};
+use crate::saturate::{self, StopReason};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -96,6 +100,71 @@ pub fn rule_set<P: AsRef<Path>>(specs: &[P], float: Float) -> Result<RuleSet> {
         });
     }
     Ok(set)
+}
+
+/// The rules of files and folders alone, without the shipped ones; of a shipped set, theme or rule too.
+///
+/// # Errors
+/// As [`rule_set`].
+pub fn rules_in<P: AsRef<Path>>(specs: &[P]) -> Result<RuleSet> {
+    let library = Library::shipped()?;
+    let mut set = RuleSet::default();
+    for item in specs.iter().flat_map(|s| items(s.as_ref())) {
+        let path = Path::new(&item);
+        if path.is_dir() {
+            folder(&mut set, path)?;
+        } else if path.is_file() {
+            add(&mut set, path)?;
+        } else {
+            let named = library.set(&item).or_else(|| library.theme(&item));
+            let named = named.or_else(|| only(library.all(), &item));
+            set.extend(&named.ok_or_else(|| unknown(&item, &library))?);
+        }
+    }
+    Ok(set)
+}
+
+/// Tests the rules of a set that are not, word for word, shipped ones (those are tested when patsat is built):
+/// what rewrites programs must be an equality.
+///
+/// # Errors
+/// [`Code::RuleUnsound`] with a counterexample for each rule that is none, [`Code::RuleUntested`] for one that
+/// no instance can be made of.
+pub fn check_own_rules(set: &RuleSet, how: Check) -> Result<()> {
+    let shipped = Library::shipped()?.all();
+    let known = |r: &Rule| {
+        let same = |s: &Rule| {
+            (&s.lhs, &s.rhs, &s.lets, &s.when, s.law) == (&r.lhs, &r.rhs, &r.lets, &r.when, r.law)
+        };
+        shipped.get(&r.name).is_some_and(same)
+    };
+    let wrong: Vec<Diagnostic> = set
+        .iter()
+        .filter(|r| !known(r))
+        .filter_map(|r| check::diagnostic(r, &check::check(r, how)))
+        .map(|d| d.help("`--trust-rules` uses rules untested"))
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
+}
+
+/// Everything dubious about `rules`, which will be used in `set`: see [`lint::lint`].
+pub fn lint_rules(rules: &RuleSet, set: &RuleSet) -> Vec<Diagnostic> {
+    let (rules, all): (Vec<&Rule>, Vec<&Rule>) = (rules.iter().collect(), set.iter().collect());
+    lint::lint(&rules, &all, &alone)
+}
+
+/// Runs one rule alone on a term. A rule that bounds its depth is done in a few rounds.
+fn alone(rule: &Rule, term: &Term) -> Result<Trial> {
+    let limits =
+        Limits { iterations: 16, nodes: 4_000, saturation_time: None, ..Limits::default() };
+    let only = RuleSet::from_iter([rule.clone()]);
+    let report = saturate::saturate(term, &only, &limits)?.report;
+    Ok(Trial {
+        applied: report.rules.get(&rule.name).is_some_and(|s| s.applied > 0),
+        grows: report.stop_reason != StopReason::Saturated,
+        rounds: report.iterations.len(),
+        nodes: report.nodes,
+    })
 }
 
 /// What a specification lists. A path that exists is one item, commas and all.

@@ -1,0 +1,30 @@
+//! `patsat rules lint`
+
+use crate::cli::out::{Done, Out, Stop};
+use crate::diag::Exit;
+use crate::session::{Float, lint_rules, rule_set, rules_in};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Which rules.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Rule files, or folders of them [default: the shipped rules].
+    #[arg(value_name = "FILE|DIR")]
+    files: Vec<PathBuf>,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let set = rule_set(&args.files, Float::Relaxed)?;
+    let own = if args.files.is_empty() { set.clone() } else { rules_in(&args.files)? };
+    let found = lint_rules(&own, &set);
+    out.diagnostics(&found)?;
+    out.event("result", json!({"rules": own.len(), "found": found.len()}))?;
+    match found.len() {
+        0 => out.line(&format!("{} rules, nothing found", own.len())),
+        n => {
+            out.line(&format!("{} rules, {n} things found", own.len()))?;
+            Err(Stop::Exit(Exit::Check))
+        }
+    }
+}

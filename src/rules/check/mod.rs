@@ -1,0 +1,247 @@
+//! Testing rules: both sides of an instance, evaluated and compared.
+//!
+//! An instance gives every variable of a rule a random value: sizes (prime, equal, 0, 1, such as no tile divides),
+//! types, functions, operators with the laws that their pattern promises, and an input. What a pattern
+//! leaves open is decided at random too: `reorder` is some permutation, a reduction groups in some way. A rule that
+//! is no equality is shown wrong by an instance, which is made small before it is shown.
+
+mod instance;
+mod meaning;
+mod shrink;
+mod sizes;
+
+use super::{Law, Rule};
+use crate::calculus::eval;
+use crate::calculus::sample;
+use crate::calculus::size::{SizeEnv, Sym};
+use crate::calculus::term::{Op, Term};
+use crate::calculus::value::{Shape, Value};
+use crate::diag::{Code, Diagnostic, Span};
+use instance::{Instance, Plan, Reading, Scale, Verdict, size_of};
+use std::sync::Arc;
+
+/// The longest dimension of an instance, where the sides do not ask for more.
+const LONGEST: u64 = 24;
+
+/// Attempts for each instance, before a rule counts as one that none can be made for.
+const ATTEMPTS: usize = 60;
+
+/// How rules are tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Instances of each rule.
+    pub instances: usize,
+    /// Decides the instances, for each rule by its name.
+    pub seed: u64,
+}
+
+impl Default for Check {
+    fn default() -> Check {
+        Check { instances: 200, seed: 0 }
+    }
+}
+
+/// What testing a rule came to.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The sides agreed on so many instances.
+    Holds(usize),
+    /// They differ.
+    Broken(Box<Counterexample>),
+    /// Too few instances could be made: so many.
+    Untested(usize),
+}
+
+/// A small instance on which a rule's sides differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counterexample {
+    /// Values of sizes by name, those the rule does not name left out.
+    pub sizes: Vec<(String, u64)>,
+    /// Types by name.
+    pub types: Vec<(String, String)>,
+    /// Terms for the function variables.
+    pub functions: Vec<(String, String)>,
+    /// The left side with its type.
+    pub left: String,
+    /// The right side.
+    pub right: String,
+    /// The argument.
+    pub input: String,
+    /// What the left side gives.
+    pub expected: String,
+    /// What the right side gives, or why nothing.
+    pub got: String,
+    /// What else there is to know: a permutation that `reorder` was, how reductions were taken.
+    pub notes: Vec<String>,
+}
+
+impl Counterexample {
+    /// Everything, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut out = vec![];
+        if !self.sizes.is_empty() {
+            let sizes: Vec<String> = self.sizes.iter().map(|(n, v)| format!("{n} = {v}")).collect();
+            out.push(format!("sizes: {}", sizes.join(", ")));
+        }
+        if !self.types.is_empty() {
+            let types: Vec<String> = self.types.iter().map(|(n, t)| format!("{n} = {t}")).collect();
+            out.push(format!("types: {}", types.join(", ")));
+        }
+        out.extend(self.functions.iter().map(|(n, f)| format!("{n} = {f}")));
+        out.push(format!("left side: {}", self.left));
+        out.push(format!("right side: {}", self.right));
+        out.push(format!("on the input {}", self.input));
+        out.push(format!("the left side gives {}", self.expected));
+        out.push(format!("the right side gives {}", self.got));
+        out.extend(self.notes.iter().cloned());
+        out
+    }
+}
+
+/// Tests one rule.
+pub fn check(rule: &Rule, how: Check) -> Outcome {
+    let rule = rule.stand_in.as_deref().unwrap_or(rule);
+    let plan = Plan::of(rule);
+    let mut done = 0;
+    for attempt in 0..how.instances * ATTEMPTS {
+        let rng = &mut sample::rng(how.seed, &rule.name, attempt as u64);
+        let scale = Scale { most: LONGEST, plain: false };
+        let Some(instance) = plan.draw(rng, scale) else { continue };
+        match plan.judge(&instance) {
+            Verdict::Void => {}
+            Verdict::Same => {
+                done += 1;
+                if done == how.instances {
+                    return Outcome::Holds(done);
+                }
+            }
+            Verdict::Differs(..) => {
+                let small = shrink::shrink(&plan, instance, rng);
+                return match counterexample(&plan, &small) {
+                    Some(c) => Outcome::Broken(Box::new(c)),
+                    None => Outcome::Untested(done),
+                };
+            }
+        }
+    }
+    if done == how.instances { Outcome::Holds(done) } else { Outcome::Untested(done) }
+}
+
+/// The place of a rule's statement, without the blanks in front.
+pub(super) fn place(rule: &Rule) -> Span {
+    let range = rule.span.range();
+    let text = rule.source.text.get(range.clone()).unwrap_or_default();
+    let blank = text.len() - text.trim_start().len();
+    Span::new(range.start + blank, range.start + text.trim_end().len())
+}
+
+/// What is wrong with a rule, for a person; `None` when it holds.
+pub fn diagnostic(rule: &Rule, outcome: &Outcome) -> Option<Diagnostic> {
+    match outcome {
+        Outcome::Holds(_) => None,
+        Outcome::Broken(c) => {
+            let text = format!("rule `{}` is wrong: its sides are not equal", rule.name);
+            let mut d = Diagnostic::error(Code::RuleUnsound, text).at(
+                &rule.source,
+                place(rule),
+                "the sides differ on the instance below",
+            );
+            for line in c.lines() {
+                d = d.note(line);
+            }
+            Some(d.help("correct the rule, or say with `when` where it holds"))
+        }
+        Outcome::Untested(made) => {
+            let text = format!("rule `{}` cannot be tested", rule.name);
+            let d = Diagnostic::error(Code::RuleUntested, text).at(
+                &rule.source,
+                place(rule),
+                format!("only {made} instances of it could be made"),
+            );
+            Some(d.help("no sizes, types and functions were found that fit the left side and the conditions"))
+        }
+    }
+}
+
+fn counterexample(plan: &Plan, i: &Instance) -> Option<Counterexample> {
+    let rule = plan.rule;
+    let sides = plan.sides(i)?;
+    let Verdict::Differs(expected, got) = plan.judge(i) else { return None };
+    let shown = |t: &crate::calculus::ty::Ty, v: &Value| -> String {
+        eval::shape(t, &SizeEnv::new()).map_or_else(|_| v.to_string(), |s: Shape| s.show(v))
+    };
+    let mut names: Vec<Arc<str>> = vec![];
+    for sym in i.sizes.keys() {
+        if let Sym::Meta(m) = sym
+            && !m.starts_with('_')
+        {
+            names.push(m.clone());
+        }
+    }
+    let own = |name: &&Arc<str>| !name.starts_with('_');
+    let ty = sides.left.ty();
+    let (left, right) = (sides.left.to_string(), &sides.right);
+    Some(Counterexample {
+        sizes: names.iter().filter_map(|n| Some((n.to_string(), size_of(i, n)?))).collect(),
+        types: i
+            .types
+            .iter()
+            .filter(|(n, _)| own(n))
+            .map(|(n, t)| (n.to_string(), t.to_string()))
+            .collect(),
+        functions: i.functions.iter().map(|(n, f)| (n.to_string(), f.to_string())).collect(),
+        left: format!("{left} : {ty}"),
+        right: match right {
+            Ok(t) => t.to_string(),
+            Err(_) => rule.rhs.to_string(),
+        },
+        input: shown(&ty.dom, &i.input),
+        expected: shown(&ty.cod, &expected),
+        got: match &got {
+            Ok(v) => shown(&ty.cod, v),
+            Err(why) => format!("nothing: {why}"),
+        },
+        notes: remarks(rule, i, &sides.left, right.as_ref().ok()),
+    })
+}
+
+/// What an instance decided that its terms do not say.
+fn remarks(rule: &Rule, i: &Instance, left: &Term, right: Option<&Term>) -> Vec<String> {
+    let mut out = vec![];
+    let mut lengths: Vec<u64> = vec![];
+    for side in [Some(left), right].into_iter().flatten() {
+        side.visit(&mut |t| {
+            if *t.op() == Op::Reorder {
+                lengths.extend(t.sizes()[0].as_constant().filter(|n| !lengths.contains(n)));
+            }
+        });
+    }
+    for n in lengths {
+        let p = meaning::permutation(i.order, usize::try_from(n).unwrap_or(0));
+        out.push(format!(
+            "`reorder` may be any permutation, here the one that takes elements {p:?}"
+        ));
+    }
+    match i.reading {
+        Reading::AsWritten if rule.law == Law::Exact => out.push(
+            "reductions fold from the left here, and their operator is not associative: `law exact` promises \
+             equal bits also then, `law reassoc` does not"
+                .to_owned(),
+        ),
+        _ => {
+            if let Some(right) = right
+                && i.folded(left).is_some_and(|l| i.folded(right).is_some_and(|r| l == r))
+            {
+                out.push(
+                    "the sides agree when every reduction folds from the left; they differ when it groups or \
+                     orders otherwise, as it may"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Random values for a rule's sizes: small, prime, equal, 0 and 1 among them, such that every size of both
+//! sides is a whole number, and tunables only have values that they may have.
+
+use crate::calculus::sample::Rng;
+use crate::calculus::size::{Size, SizeEnv, SizeError, Sym};
+use crate::calculus::term::Term;
+use crate::calculus::ty::Ty;
+use crate::rules::{Condition, LetSize, Rule, SizeMaker};
+use indexmap::IndexMap;
+use rand::RngExt;
+use std::sync::Arc;
+
+/// What lengths are drawn from.
+const LENGTHS: [u64; 19] = [0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 23, 24];
+
+/// The longest length that is made to fit what the sides divide it by.
+const LONGEST: u64 = 4096;
+
+/// The sizes of a rule and what is asked of them.
+pub(super) struct Sizes {
+    /// Variables that the left side binds, with the least and the greatest value.
+    free: IndexMap<Arc<str>, (u64, u64)>,
+    lets: Vec<LetSize>,
+    left: Vec<Size>,
+    right: Vec<Size>,
+}
+
+impl Sizes {
+    pub(super) fn of(rule: &Rule) -> Sizes {
+        let (left, right) = (sizes_in(&rule.lhs), sizes_in(&rule.rhs));
+        let mut free: IndexMap<Arc<str>, (u64, u64)> = IndexMap::new();
+        for s in &left {
+            s.visit(&mut |sym| {
+                if let Sym::Meta(m) = sym {
+                    free.insert(m.clone(), (0, u64::MAX));
+                }
+            });
+        }
+        for s in left.iter().chain(&right) {
+            for (sym, e) in s.factors() {
+                if let Sym::Meta(m) = sym
+                    && let Some((least, _)) = free.get_mut(m)
+                    && e < 0
+                {
+                    // What a length is divided by is the length of a chunk.
+                    *least = 1;
+                }
+            }
+        }
+        for c in &rule.when {
+            let (n, least, most) = match c {
+                Condition::Tile(n) => (n, 1, u64::MAX),
+                Condition::Small(n) => (n, 0, 16),
+                Condition::UpTo(n, k) => (n, 0, *k),
+                // Longer ones are only to be had where it pays, not where it holds.
+                Condition::From(n, k) => (n, (*k).min(LONGEST / 8), u64::MAX),
+                _ => continue,
+            };
+            if let Some(Sym::Meta(m)) = n.as_sym()
+                && let Some(bounds) = free.get_mut(m)
+            {
+                *bounds = (bounds.0.max(least), bounds.1.min(most));
+            }
+        }
+        Sizes { free, lets: rule.lets.clone(), left, right }
+    }
+
+    /// Values for every variable, up to `most` where the sides let them; `None` when none were found.
+    pub(super) fn draw(&self, rng: &mut Rng, most: u64) -> Option<SizeEnv> {
+        let mut env = SizeEnv::new();
+        let equal = rng.random_range(0..5) == 0;
+        let all = length(rng, 1, most);
+        for (name, (least, limit)) in &self.free {
+            let n = if equal {
+                all.clamp(*least, *limit)
+            } else {
+                length(rng, *least, most.min(*limit))
+            };
+            env.insert(Sym::Meta(name.clone()), n);
+        }
+        self.repair(&mut env)?;
+        for _ in 0..12 {
+            let mut with = env.clone();
+            self.make(rng, &mut with)?;
+            if self.right.iter().all(|s| s.eval(&with).is_ok()) {
+                return Some(with);
+            }
+        }
+        None
+    }
+
+    /// Lengthens arrays until what is divided on the left side divides, and on the right side as far as
+    /// that does not depend on what is made.
+    fn repair(&self, env: &mut SizeEnv) -> Option<()> {
+        let all = || self.left.iter().chain(&self.right);
+        for _ in 0..6 {
+            let Some(s) = all().find(|s| matches!(s.eval(env), Err(SizeError::Inexact(_)))) else {
+                return Some(());
+            };
+            let (mut num, mut den) = s.coefficient();
+            for (sym, e) in s.factors() {
+                let v = *env.get(sym)?;
+                let side = if e > 0 { &mut num } else { &mut den };
+                *side = side.checked_mul(v.checked_pow(e.unsigned_abs())?)?;
+            }
+            let lacking = den / gcd(num, den).max(1);
+            let longer = s.factors().find_map(|(sym, e)| match sym {
+                Sym::Meta(m) if e == 1 && self.free.contains_key(m) => Some((sym.clone(), m)),
+                _ => None,
+            });
+            let (sym, name) = longer?;
+            let n = env.get(&sym)?.checked_mul(lacking)?;
+            if n > LONGEST.min(self.free.get(name)?.1) {
+                return None;
+            }
+            env.insert(sym, n);
+        }
+        None
+    }
+
+    /// Tiles and widths of any length, and the lengths that are rounded up to multiples of them.
+    fn make(&self, rng: &mut Rng, env: &mut SizeEnv) -> Option<()> {
+        let mut steps: Vec<(Size, u64)> = vec![];
+        for l in &self.lets {
+            let n = l.of.eval(env).ok()?;
+            let v = match l.maker {
+                SizeMaker::Tile => {
+                    let dividing = |d: &u64| n.is_multiple_of(*d);
+                    let divisors: Vec<u64> = (1..=n.min(64)).filter(dividing).collect();
+                    match rng.random_range(0..6) {
+                        0 => 1,
+                        1 => n.max(1),
+                        2..4 if !divisors.is_empty() => {
+                            divisors[rng.random_range(0..divisors.len())]
+                        }
+                        _ => rng.random_range(1..n.min(24) + 3),
+                    }
+                }
+                SizeMaker::Width => [2, 2, 4, 8, 16][rng.random_range(0..5)],
+                SizeMaker::Round => continue,
+            };
+            steps.push((l.of.clone(), v));
+            env.insert(Sym::Meta(l.name.as_str().into()), v);
+        }
+        // Other rules may tile the same length further.
+        let further = [1, 1, 1, 2, 3][rng.random_range(0..5)];
+        for l in self.lets.iter().filter(|l| l.maker == SizeMaker::Round) {
+            let n = l.of.eval(env).ok()?;
+            let own = steps.iter().filter(|(of, _)| *of == l.of);
+            let step = own.fold(further, |m, (_, v)| m / gcd(m, *v) * v);
+            env.insert(Sym::Meta(l.name.as_str().into()), n.div_ceil(step) * step);
+        }
+        Some(())
+    }
+}
+
+fn length(rng: &mut Rng, least: u64, most: u64) -> u64 {
+    let fits: Vec<u64> = LENGTHS.into_iter().filter(|n| (least..=most).contains(n)).collect();
+    if fits.is_empty() { least } else { fits[rng.random_range(0..fits.len())] }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Every size in a term, those of its types too.
+fn sizes_in(t: &Term) -> Vec<Size> {
+    fn ty(t: &Ty, out: &mut Vec<Size>) {
+        match t {
+            Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => {}
+            Ty::Vector(n, t) | Ty::Array(n, t) => {
+                out.push(n.clone());
+                ty(t, out);
+            }
+            Ty::Pair(a, b) => {
+                ty(a, out);
+                ty(b, out);
+            }
+        }
+    }
+    let mut out = vec![];
+    t.visit(&mut |t| {
+        out.extend(t.sizes().iter().cloned());
+        t.tys().iter().for_each(|t| ty(t, &mut out));
+        ty(&t.ty().dom, &mut out);
+        ty(&t.ty().cod, &mut out);
+    });
+    out.sort();
+    out.dedup();
+    out
+}
