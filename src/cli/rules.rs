@@ -1,6 +1,8 @@
 //! `patsat rules`
 
 mod check;
+mod compare;
+mod doc;
 mod lint;
 
 use super::out::{Done, Out};
@@ -30,6 +32,10 @@ pub enum Verb {
     Check(check::Args),
     /// Look for what is dubious about rules: examples, names, rules that feed themselves.
     Lint(lint::Args),
+    /// What two sets of rules make of programs: e-graphs, candidates, predicted and measured times.
+    Compare(compare::Args),
+    /// The reference of the shipped rules, as Markdown.
+    Doc(doc::Args),
 }
 
 /// Which rules.
@@ -45,6 +51,8 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     match verb {
         Verb::Check(args) => check::main(args, out),
         Verb::Lint(args) => lint::main(args, out),
+        Verb::Compare(args) => compare::main(args, out),
+        Verb::Doc(args) => doc::main(args, out),
         Verb::List { set } => {
             let set = rule_set(&set.rules, Float::Relaxed)?;
             let mut table = Table::new();

@@ -104,6 +104,7 @@ codes! {
     StoreFailed "E0804" Store "The tuning store could not be read or written.";
     Io "E0901" Io "A file could not be read or written.";
     Unformatted "E0902" Check "A file is not formatted.";
+    Outdated "E0904" Check "A generated file that is out of date.";
     Usage "E0903" Usage "Arguments that do not go together.";
     Interrupted "E0910" Interrupted "Interrupted; what was measured is kept.";
     Internal "E0999" Internal "A bug in patsat.";

@@ -188,6 +188,20 @@ pub struct LetSize {
     pub of: Size,
 }
 
+impl fmt::Display for LetSize {
+    /// As rule files have it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let maker = match self.maker {
+            SizeMaker::Tile => "tile",
+            SizeMaker::Width => "width",
+            SizeMaker::Round => "round",
+        };
+        let of = self.of.to_string().replace('?', "");
+        let of = if self.of.as_sym().is_some() { of } else { format!("({of})") };
+        write!(f, "{} = {maker} {of}", self.name)
+    }
+}
+
 impl SizeMaker {
     /// Makes the size from a concrete one.
     pub fn make(self, of: &Size) -> Size {

@@ -128,3 +128,32 @@ fn solve(mut goals: Goals, bindings: Bindings, found: &mut Vec<Bindings>) {
         solve(goals, b, found);
     }
 }
+
+/// Every way in which a rule's left side is the one chain and its right side the other. What the rule makes
+/// with `let` may have any value; side conditions are not looked at. Identities are left out of chains, so a
+/// rule on the identity relates the empty chain to another.
+pub fn instances(rule: &Rule, left: &[Term], right: &[Term]) -> Vec<Bindings> {
+    let goals = vec![
+        (without_identities(&rule.rhs.chain()), without_identities(right)),
+        (without_identities(&rule.lhs.chain()), without_identities(left)),
+    ];
+    let mut found = vec![];
+    solve(goals, Bindings::default(), &mut found);
+    let same = |b: &Bindings, side: &Term, there: &[Term]| {
+        let flat = |t: Term| t.flat().ok().map(|t| without_identities(&t.chain()));
+        let made = b.term(side).and_then(flat);
+        let there = if there.is_empty() { Some(vec![]) } else { flat_chain(there) };
+        made.is_none() && there.as_ref().is_some_and(Vec::is_empty) || made == there
+    };
+    found.retain_mut(|b| b.settle() && same(b, &rule.lhs, left) && same(b, &rule.rhs, right));
+    found
+}
+
+fn flat_chain(factors: &[Term]) -> Option<Vec<Term>> {
+    Some(without_identities(&flat(factors).ok()?.chain()))
+}
+
+/// The factors that are not the identity.
+pub fn without_identities(chain: &[Term]) -> Vec<Term> {
+    chain.iter().filter(|t| *t.op() != Op::Id).cloned().collect()
+}

@@ -3,16 +3,19 @@
 mod bindings;
 pub mod check;
 mod condition;
+pub mod derivation;
 mod facts;
 mod file;
 pub mod lint;
 pub mod matching;
+mod papers;
 mod rule;
 mod set;
 
 pub use bindings::Bindings;
 pub use condition::{Condition, LetSize, SizeMaker, can_tile, can_unroll, divides, round_up};
 pub use facts::Facts;
+pub use papers::{PaperRule, papers};
 pub use rule::{Law, Rule, Step};
 pub use set::{Library, RuleSet};
 

@@ -53,12 +53,7 @@ impl Session {
     ///
     /// # Errors
     /// When the program or a size is wrong, or a rule makes an ill-typed term.
-    pub fn figures(
-        &self,
-        rules: &RuleSet,
-        program: &Program,
-        request: &Request,
-    ) -> Result<Report> {
+    pub fn figures(&self, rules: &RuleSet, program: &Program, request: &Request) -> Result<Report> {
         let sizes = super::inputs::sizes(program, request)?;
         let term = program.elaborate(&sizes)?.term;
         Ok(saturate::saturate(&term, rules, &self.limits)?.report)

@@ -25,6 +25,7 @@
 //! ```
 
 mod bench;
+mod compare;
 mod explain;
 pub mod generate;
 pub mod inputs;
@@ -41,6 +42,7 @@ mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};
 pub use bench::{Bench, BenchRow};
+pub use compare::Outcome;
 pub use explain::Explained;
 pub use inputs::{Bound, Given, Request};
 pub use optimize::{Best, Optimized, Shares, Timings};

@@ -1,9 +1,9 @@
 //! `patsat rules compare`
 
-use super::args::{DataArgs, SessionArgs, program};
-use super::interrupt::Interrupt;
-use super::out::{Done, Out};
-use super::progress::{Progress, micros};
+use crate::cli::args::{DataArgs, SessionArgs, program};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::out::{Done, Out};
+use crate::cli::progress::{Progress, micros};
 use crate::session::generate::Generator;
 use crate::session::rule_set;
 use comfy_table::{Table, presets};
@@ -31,21 +31,29 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
     let float = session.float;
     let sets = [&args.a, &args.b]
-        .map(|spec| Ok::<_, super::out::Stop>((spec, rule_set(&[spec], float)?)));
+        .map(|spec| Ok::<_, crate::cli::out::Stop>((spec, rule_set(&[spec], float)?)));
     let request = args.data.request(Some(Generator::Normal))?;
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header([
-        "program", "rules", "nodes", "classes", "iterations", "stopped", "ms", "candidates",
-        "skeletons", "predicted", "measured",
+        "program",
+        "rules",
+        "nodes",
+        "classes",
+        "iterations",
+        "stopped",
+        "ms",
+        "candidates",
+        "skeletons",
+        "predicted",
+        "measured",
     ]);
     for set in sets {
         let (spec, rules) = set?;
         out.event("rules", json!({"rules": spec, "count": rules.len(), "hash": rules.hash()}))?;
         for file in &args.programs {
             let program = program(file)?;
-            let mut progress =
-                Progress::new(out, Interrupt::listen()?, program.entry.name.clone());
+            let mut progress = Progress::new(out, Interrupt::listen()?, program.entry.name.clone());
             let outcome = session.outcome(&rules, &program, &request, &mut progress);
             progress.finish();
             let o = match outcome {
@@ -54,20 +62,28 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                 Err(failure) => {
                     let report = session.figures(&rules, &program, &request)?;
                     let why = failure.0.first().map_or_else(String::new, |d| d.message.clone());
-                    out.event("outcome", json!({
-                        "program": file, "rules": spec, "report": report, "failure": why,
-                    }))?;
+                    out.event(
+                        "outcome",
+                        json!({
+                            "program": file, "rules": spec, "report": report, "failure": why,
+                        }),
+                    )?;
                     table.add_row(row(file, spec, &report, ["0", "0", "none", "none"]));
                     continue;
                 }
             };
             out.event("outcome", json!({"program": file, "rules": spec, "outcome": o}))?;
-            table.add_row(row(file, spec, &o.report, [
-                &o.candidates.to_string(),
-                &o.skeletons.to_string(),
-                &micros(o.predicted_us),
-                &o.measured_us.map_or_else(|| "not measured".to_owned(), micros),
-            ]));
+            table.add_row(row(
+                file,
+                spec,
+                &o.report,
+                [
+                    &o.candidates.to_string(),
+                    &o.skeletons.to_string(),
+                    &micros(o.predicted_us),
+                    &o.measured_us.map_or_else(|| "not measured".to_owned(), micros),
+                ],
+            ));
         }
     }
     out.line(&table.to_string())

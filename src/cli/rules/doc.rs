@@ -1,7 +1,7 @@
 //! `patsat rules doc`: `docs/rules.md`.
 
-use super::args::program;
-use super::out::{Done, Out};
+use crate::cli::args::program;
+use crate::cli::out::{Done, Out};
 use crate::diag::{Code, Diagnostic, Exit};
 use crate::rules::{Condition, Law, Library, Rule, papers};
 use crate::saturate::Report;
@@ -45,11 +45,11 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         .position(|(a, b)| a != b)
         .map_or_else(|| "at the end".to_owned(), |i| format!("first in line {}", i + 1));
     out.diagnostics(&[Diagnostic::error(
-        Code::CheckFailed,
+        Code::Outdated,
         format!("{} is out of date: it differs {line}", path.display()),
     )
     .help("`make docs` writes it anew")])?;
-    Err(super::out::Stop::Exit(Exit::Negative))
+    Err(crate::cli::out::Stop::Exit(Exit::Check))
 }
 
 const INTRODUCTION: &str = "\
@@ -72,7 +72,10 @@ fn rules(library: &Library, text: &mut String) -> Written {
     for (usage, meaning) in Condition::DOCUMENTED {
         writeln!(text, "- `{usage}`: {meaning}")?;
     }
-    writeln!(text, "\n`let t = tile n` makes the tunable that tiles `n`, `width n` a vector width along it, `round n` the\nlength `n` rounded up to its tiles.")?;
+    writeln!(
+        text,
+        "\n`let t = tile n` makes the tunable that tiles `n`, `width n` a vector width along it, `round n` the\nlength `n` rounded up to its tiles."
+    )?;
     writeln!(text, "\n## Sets\n")?;
     for name in library.sets() {
         let Some(set) = library.set(name) else { continue };
@@ -82,7 +85,8 @@ fn rules(library: &Library, text: &mut String) -> Written {
                 themes.push(&r.theme);
             }
         }
-        let note = if name == "default" { ": what every command uses unless told otherwise" } else { "" };
+        let note =
+            if name == "default" { ": what every command uses unless told otherwise" } else { "" };
         writeln!(text, "- `{name}` ({} rules: {}){note}", set.len(), themes.join(", "))?;
     }
     for theme in library.themes() {
@@ -91,7 +95,9 @@ fn rules(library: &Library, text: &mut String) -> Written {
         writeln!(text, "\n## {theme} (set `{}`)\n", first.set)?;
         let mut seen: Vec<&str> = vec![];
         for r in set.iter() {
-            if seen.contains(&r.family.as_str()) || r.name.strip_suffix("-back").is_some_and(|n| set.get(n).is_some()) {
+            if seen.contains(&r.family.as_str())
+                || r.name.strip_suffix("-back").is_some_and(|n| set.get(n).is_some())
+            {
                 continue;
             }
             seen.push(&r.family);
@@ -147,8 +153,14 @@ fn of_the_papers(library: &Library, text: &mut String) -> crate::diag::Result<Wr
     let table = papers()?;
     Ok((|| {
         writeln!(text, "## The papers' rules\n")?;
-        writeln!(text, "P: ICFP 2015, T: thesis, C: rules chapter, S: talk. Rules in **bold** are in the default set.\n")?;
-        writeln!(text, "| source | as published | here | what is different, and why |\n|---|---|---|---|")?;
+        writeln!(
+            text,
+            "P: ICFP 2015, T: thesis, C: rules chapter, S: talk. Rules in **bold** are in the default set.\n"
+        )?;
+        writeln!(
+            text,
+            "| source | as published | here | what is different, and why |\n|---|---|---|---|"
+        )?;
         for p in &table {
             let names: Vec<String> = p
                 .rules
