@@ -252,6 +252,10 @@ impl Compiler<'_> {
                 Ok(Typed::value(Values::Tuple(vec![flags, padded]), cod))
             }
             Op::Chunked | Op::Packed => {
+                // Nothing is rounded up to nothing: as for the padding that these contain.
+                if size(0) == 0 && size(2) > 0 {
+                    return Err(fault(site, Error::SizeRange, "nothing cannot be padded"));
+                }
                 let long = term.expand().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
                 self.term(b, &long, arg, exact)
             }

@@ -53,7 +53,7 @@ impl Sizes {
                 Condition::Small(n) => (n, 0, 16),
                 Condition::UpTo(n, k) => (n, 0, *k),
                 // Longer ones are only to be had where it pays, not where it holds.
-                Condition::From(n, k) => (n, (*k).min(LONGEST / 8), u64::MAX),
+                Condition::From(n, k) => (n, (*k).min(LONGEST / 64), u64::MAX),
                 _ => continue,
             };
             if let Some(Sym::Meta(m)) = n.as_sym()

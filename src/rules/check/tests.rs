@@ -2,12 +2,11 @@
 
 use super::*;
 use crate::diag::Source;
-use crate::rules::RuleSet;
+use crate::rules::Library;
 
 #[test]
 fn the_shipped_rules_hold() {
-    let set = RuleSet::shipped().unwrap();
-    for rule in set.iter() {
+    for rule in Library::shipped().unwrap().all().iter() {
         let outcome = check(rule, Check::default());
         if let Some(d) = diagnostic(rule, &outcome) {
             panic!("{d}\n{}", d.notes.join("\n"));
