@@ -139,6 +139,10 @@ fn elements_are_what_the_program_makes() {
         "associative",
         "(a + b) % 7",
     );
+    // Forces on particles, indices and all; some are infinite.
+    passes(
+        "def add (a, b) (c, d) = (a + c, b + d)\nentry f [n][k] (ps: [n](f32, f32)) (js: [n][k]i32) : [n](f32, f32) = map2 (\\(x, y) j -> gather ps j |> map (\\(u, v) -> let r = (x - u) * (x - u) + (y - v) * (y - v) in ((x - u) / r, (y - v) / r)) |> reduce add (0, 0)) ps js",
+    );
     // Moments of counts that are positive, merged.
     passes(
         "entry f [n] (xs: [n]f32) : (f32, f32, f32) = xs |> map (\\x -> (1.0, x, 0.0)) |> reduce (\\(n, m, s) (k, l, t) -> if n == 0 then (k, l, t) else if k == 0 then (n, m, s) else let d = l - m in (n + k, m + d * k / (n + k), s + t + d * d * n * k / (n + k))) (0, 0, 0)",
