@@ -104,6 +104,10 @@ pub struct SessionArgs {
     /// Use the rules of `--rules` without testing them first.
     #[arg(long)]
     pub trust_rules: bool,
+    /// Take the operators of reductions to be associative (and more, where the pattern wants it) without
+    /// testing them first.
+    #[arg(long)]
+    pub trust_laws: bool,
     /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
     #[arg(long, value_enum, default_value = "exact")]
     pub float: FloatArg,
@@ -162,6 +166,7 @@ impl SessionArgs {
             store: if self.no_store { None } else { store },
             worker: Some(Arc::new(worker)),
             shares: true,
+            trust_laws: self.trust_laws,
         })
     }
 }

@@ -69,6 +69,7 @@ codes! {
     SizeUnknown "E0308" Program "A size without a value.";
     SizeRange "E0309" Program "A size that is negative, overflows, or exceeds the device's memory.";
     OperatorLaw "E0310" Program "An operator that breaks a law its pattern relies on.";
+    OperatorUntested "W0311" Limitation "An operator that no values were found to test its laws on.";
     RuleParse "E0401" Program "A rule file that does not follow the grammar.";
     RuleType "E0402" Program "A rule whose sides do not type-check or differ in type.";
     RuleUnbound "E0403" Program "A rule whose right side mentions what its left side does not bind.";

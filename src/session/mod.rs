@@ -102,6 +102,9 @@ pub struct Session {
     pub worker: Option<WorkerCommand>,
     /// Whether the best kernel is compared with the device's bandwidth, measured in the same run.
     pub shares: bool,
+    /// Whether a program's operators are taken to keep the laws of their patterns; else they are tested
+    /// before anything is rewritten.
+    pub trust_laws: bool,
 }
 
 impl Session {
@@ -123,6 +126,7 @@ impl Session {
             store: None,
             worker: None,
             shares: true,
+            trust_laws: false,
         })
     }
 

@@ -157,6 +157,9 @@ impl Session {
             let text = format!("no cost model for {}", device.label());
             warnings.push(Diagnostic::warning(Code::CostModel, text).note(model.why.clone()));
         }
+        if !self.trust_laws {
+            warnings.extend(program.check_laws(sizes)?);
+        }
         observer.event(&Event::Phase(Phase::Saturate));
         let elaborated = program.elaborate(sizes)?;
         let rules = self.rules.offered(&device.capabilities.names());

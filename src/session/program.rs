@@ -2,7 +2,8 @@
 
 use super::rules::read;
 use crate::calculus::elaborate::{self, elaborate};
-use crate::diag::{Code, Diagnostic, Failure, Result, Source};
+use crate::calculus::laws;
+use crate::diag::{Code, Diagnostic, Failure, Result, Severity, Source};
 use crate::lang::size::Size;
 use crate::lang::typed::Entry;
 use crate::lang::{self, types::Type};
@@ -83,6 +84,21 @@ impl Program {
             }
             Failure(ds)
         })
+    }
+
+    /// Tests the operators of reductions for the laws that their patterns rely on; gives warnings for
+    /// those that no values were found for.
+    ///
+    /// # Errors
+    /// [`Code::OperatorLaw`] with a counterexample for each operator that breaks one.
+    pub fn check_laws(&self, sizes: &Sizes) -> Result<Vec<Diagnostic>> {
+        let mut found = laws::check(&self.entry, sizes);
+        for d in &mut found {
+            d.source = Some(self.source.clone());
+        }
+        let broken = |d: &&Diagnostic| d.severity == Severity::Error;
+        let errors: Vec<Diagnostic> = found.iter().filter(broken).cloned().collect();
+        if errors.is_empty() { Ok(found) } else { Err(errors.into()) }
     }
 
     /// A short hash of what the entry means, for the tuning store: comments, layout and other entries

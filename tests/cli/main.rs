@@ -3,6 +3,7 @@
 mod bad_data;
 mod bad_device;
 mod bad_program;
+mod bad_rules;
 mod bad_store;
 mod verbs;
 

@@ -267,6 +267,11 @@ impl<'a> Plan<'a> {
         Some(out)
     }
 
+    /// The same instance with other values for tunables.
+    pub(super) fn retiled(&self, rng: &mut Rng, i: &Instance) -> Option<Instance> {
+        Some(Instance { sizes: self.sizes.tiled(rng, &i.sizes)?, ..i.clone() })
+    }
+
     /// Functions for every variable: operators of reductions with the laws they promise, others as they come.
     fn functions(
         &self,

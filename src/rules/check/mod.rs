@@ -193,7 +193,7 @@ fn counterexample(plan: &Plan, i: &Instance) -> Option<Counterexample> {
         left: format!("{left} : {ty}"),
         right: match right {
             Ok(t) => t.to_string(),
-            Err(_) => rule.rhs.to_string(),
+            Err(_) => rule.rhs.to_string().replace('?', ""),
         },
         input: shown(&ty.dom, &i.input),
         expected: shown(&ty.cod, &expected),

@@ -2,12 +2,10 @@
 //! for the one that was found.
 
 use super::instance::{Instance, Plan, Scale, Verdict};
-use crate::calculus::eval;
 use crate::calculus::sample::{self, Rng};
-use crate::calculus::size::SizeEnv;
 
 /// Instances that are tried at each scale.
-const TRIES: usize = 150;
+const TRIES: usize = 200;
 
 /// The smallest instance found on which the sides still differ.
 pub(super) fn shrink(plan: &Plan, found: Instance, rng: &mut Rng) -> Instance {
@@ -29,6 +27,10 @@ pub(super) fn shrink(plan: &Plan, found: Instance, rng: &mut Rng) -> Instance {
                 break 'scales;
             }
         }
+    }
+    for _ in 0..TRIES {
+        let other = plan.retiled(rng, &best);
+        best = other.filter(|i| cost(i) < cost(&best) && fails(plan, i)).unwrap_or(best);
     }
     while let Some(simpler) = step(plan, &best) {
         best = simpler;
@@ -61,8 +63,6 @@ fn step(plan: &Plan, i: &Instance) -> Option<Instance> {
             }
         }
     }
-    let sides = plan.sides(i)?;
-    eval::shape(&sides.left.ty().dom, &SizeEnv::new()).ok()?;
     for input in sample::simpler(&i.input) {
         let next = Instance { input, ..i.clone() };
         if fails(plan, &next) {

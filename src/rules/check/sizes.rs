@@ -79,14 +79,14 @@ impl Sizes {
             env.insert(Sym::Meta(name.clone()), n);
         }
         self.repair(&mut env)?;
-        for _ in 0..12 {
-            let mut with = env.clone();
-            self.make(rng, &mut with)?;
-            if self.right.iter().all(|s| s.eval(&with).is_ok()) {
-                return Some(with);
-            }
-        }
-        None
+        (0..12).find_map(|_| self.tiled(rng, &env))
+    }
+
+    /// The same lengths with other values for tunables; `None` when these do not fit.
+    pub(super) fn tiled(&self, rng: &mut Rng, env: &SizeEnv) -> Option<SizeEnv> {
+        let mut with = env.clone();
+        self.make(rng, &mut with)?;
+        self.right.iter().all(|s| s.eval(&with).is_ok()).then_some(with)
     }
 
     /// Lengthens arrays until what is divided on the left side divides, and on the right side as far as

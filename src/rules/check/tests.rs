@@ -1,8 +1,8 @@
-//! The shipped rules hold, and planted ones that do not are shown wrong.
+//! The shipped rules hold, and planted ones that do not are shown wrong on a small instance.
 
 use super::*;
 use crate::diag::Source;
-use crate::rules::Library;
+use crate::rules::{Library, RuleSet};
 
 #[test]
 fn the_shipped_rules_hold() {
@@ -12,4 +12,122 @@ fn the_shipped_rules_hold() {
             panic!("{d}\n{}", d.notes.join("\n"));
         }
     }
+}
+
+fn outcomes(law: &str, clauses: &str, how: Check) -> Outcome {
+    let text = format!("rule own\n  law {law}\n  says \"A.\"\n  from \"B\"\n  {clauses}\n");
+    let mut set = RuleSet::default();
+    if let Err(e) = set.add(&Source::new("own.rules", text), "own") {
+        panic!("{clauses}: {e}");
+    }
+    check(set.get("own").unwrap(), how)
+}
+
+#[track_caller]
+fn broken(law: &str, clauses: &str) -> Counterexample {
+    for seed in 0..3 {
+        match outcomes(law, clauses, Check { seed, ..Check::default() }) {
+            Outcome::Broken(c) if seed == 0 => return *c,
+            Outcome::Broken(_) => {}
+            other => panic!("{clauses}, seed {seed}: {other:?}"),
+        }
+    }
+    unreachable!("the first seed returns")
+}
+
+#[track_caller]
+fn holds(law: &str, clauses: &str) {
+    match outcomes(law, clauses, Check::default()) {
+        Outcome::Holds(200) => {}
+        other => panic!("{clauses}: {other:?}"),
+    }
+}
+
+#[test]
+fn reorder_is_any_permutation() {
+    let c = broken("exact", "rewrite reorder => id");
+    assert_eq!(
+        (c.input.as_str(), c.expected.as_str(), c.got.as_str()),
+        ("[0, 1]", "[1, 0]", "[0, 1]")
+    );
+    assert!(c.notes[0].contains("takes elements [1, 0]"), "{:?}", c.notes);
+    broken("exact", "rewrite reorder => reverse");
+    broken("exact", "rewrite reorder . reorder => id");
+    broken("reassoc", "rewrite reduce op z . reorder => reduce op z");
+    holds("exact", "rewrite map f . reorder => reorder . map f");
+    holds("reassoc", "rewrite reduceComm op z . reorder => reduceComm op z");
+    holds(
+        "reassoc",
+        "on [n]a\n when commutative op\n rewrite reduce op z . reorder => reduce op z",
+    );
+}
+
+#[test]
+fn reductions_group_anyhow_and_only_they() {
+    let c = broken("reassoc", "rewrite reduce op z => reduce op z . reverse");
+    assert!(c.left.contains("[2]"), "two elements show it: {}", c.left);
+    holds("reassoc", "rewrite reduceComm op z => reduceComm op z . reverse");
+    holds("reassoc", "when commutative op\n rewrite reduce op z => reduce op z . reverse");
+    // A fold from the left promises nothing of its operator.
+    broken("reassoc", "rewrite reduceSeq op z . padTo r z => reduce op z . padTo r z");
+    broken("reassoc", "rewrite scanSeq op z . padTo r z => scan op z . padTo r z");
+    broken("reassoc", "rewrite reduce op z => reduceComm op z");
+    // The operator with a function in it is not associative.
+    broken(
+        "reassoc",
+        "rewrite reduce op z . map f . padTo r z => reduce (op . bimap id f) z . padTo r z",
+    );
+    holds("reassoc", "rewrite scan op z . padTo r z => scanSeq op z . padTo r z");
+    holds("reassoc", "on [k*m]a\n rewrite reduce op z => reduce op z . reducePart m op z");
+}
+
+const TILED: &str = "on [n]a\n  let t = tile n, r = round n\n  when tileable n 2";
+
+#[test]
+fn tiles_need_not_divide() {
+    let rule = |right: &str| format!("{TILED}\n  rewrite reduce op z => {right}");
+    let split = "reduce op z . map (reduce op z) . split t . padTo r z";
+    holds("reassoc", &rule(split));
+    let c = broken("exact", &rule(split));
+    assert!(c.notes.iter().any(|n| n.contains("law reassoc")), "{:?}", c.notes);
+    let c = broken("reassoc", &rule("reduce op z . map (reduce op z) . split t . padLast r"));
+    assert!(c.sizes.contains(&("n".into(), 1)), "{c:?}");
+    // Strides want an operator that commutes.
+    broken("reassoc", &rule("reduce op z . map (reduce op z) . transpose . split t . padTo r z"));
+    let map = |right: &str| format!("{TILED}\n  rewrite map f => {right}");
+    holds("exact", &map("take n . join . map (map f) . split t . padLast r"));
+    let c = broken("exact", &map("take n . join . transpose . map (map f) . split t . padLast r"));
+    assert!(c.sizes.iter().all(|(_, v)| *v <= 4), "{c:?}");
+}
+
+#[test]
+fn vectors_hold_what_has_a_vector_form() {
+    let rule = |when: &str| {
+        format!(
+            "on [n]a\n  let w = width n, r = round n\n  when {when}\n  \
+             rewrite map f => packed w r (map (vectorize w f))"
+        )
+    };
+    holds("exact", &rule("scalar a, vectorisable f"));
+    assert!(broken("exact", &rule("tileable n 2")).got.contains("no vector form"));
+    assert!(broken("exact", &rule("scalar a")).got.contains("no vector form"));
+}
+
+#[test]
+fn rearrangements_are_compared_element_by_element() {
+    let c = broken("exact", "rewrite join . transpose => join");
+    assert_eq!(c.left, "join . transpose : [2][2]i32 -> [4]i32");
+    broken("exact", "rewrite rotate k . reverse => reverse . rotate k");
+    broken("exact", "rewrite map reverse . transpose => transpose . map reverse");
+    broken("exact", "on [n]a\n rewrite reorderStride s => id");
+    holds("exact", "rewrite reverse . map f => map f . reverse");
+}
+
+#[test]
+fn rules_without_instances_are_no_passes() {
+    // No neutral element makes `fst` an operator of `reduce`.
+    let outcome = outcomes("exact", "rewrite reduce fst z => reduceSeq fst z", Check::default());
+    assert!(matches!(outcome, Outcome::Untested(0)), "{outcome:?}");
+    // With the operator given, its neutral element is found.
+    holds("exact", "on [n]i32\n rewrite reduce (\\(a, b) -> a + b * 1) z => reduceSeq (+) z");
 }

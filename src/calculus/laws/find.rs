@@ -1,0 +1,280 @@
+//! The operators of a program that must keep laws, each with what is bound around it.
+
+use crate::diag::Span;
+use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Literal, Prim, ScalarOp, VarId};
+use crate::lang::types::{ScalarType, Type};
+
+/// What a variable stands for where it is in scope.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Binding<'a> {
+    /// This value.
+    Let(VarId, &'a Expr),
+    /// An element of this array; variables with one index are elements at one place.
+    Element { var: VarId, array: &'a Expr, index: usize },
+    /// A number from 0 on.
+    Counter(VarId, &'a Type),
+    /// The own size of an `iterate`'s parameter, and the type that has it, matched with another.
+    Sizes(&'a Type, &'a Type),
+}
+
+/// A pattern that relies on laws of its operator.
+#[derive(Clone, Debug)]
+pub(super) struct Site<'a> {
+    pub prim: Prim,
+    /// The whole pattern.
+    pub span: Span,
+    /// On two elements.
+    pub op: &'a Fun,
+    /// Its neutral element.
+    pub z: &'a Expr,
+    /// The elements.
+    pub xs: &'a Expr,
+    /// Outermost first.
+    pub scope: Vec<Binding<'a>>,
+}
+
+impl Site<'_> {
+    /// As programs name it.
+    pub(super) fn name(&self) -> &'static str {
+        match self.prim {
+            Prim::ReduceComm => "reduce_comm",
+            Prim::ReducePart => "reducePart",
+            Prim::Scan => "scan",
+            Prim::Histogram => "histogram",
+            _ => "reduce",
+        }
+    }
+
+    /// Whether the elements may come in any order.
+    pub(super) fn commutes(&self) -> bool {
+        self.prim == Prim::ReduceComm
+    }
+}
+
+/// Every site of an entry whose operator is not known to keep its laws.
+pub(super) fn sites(entry: &Entry) -> Vec<Site<'_>> {
+    let mut walk = Walk { scope: vec![], indices: 0, found: vec![] };
+    walk.expr(&entry.body);
+    walk.found
+}
+
+struct Walk<'a> {
+    scope: Vec<Binding<'a>>,
+    indices: usize,
+    found: Vec<Site<'a>>,
+}
+
+impl<'a> Walk<'a> {
+    fn under(&mut self, bindings: Vec<Binding<'a>>, e: &'a Expr) {
+        let depth = self.scope.len();
+        self.scope.extend(bindings);
+        self.expr(e);
+        self.scope.truncate(depth);
+    }
+
+    fn index(&mut self) -> usize {
+        self.indices += 1;
+        self.indices
+    }
+
+    fn expr(&mut self, e: &'a Expr) {
+        match &e.kind {
+            ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Size(_) => {}
+            ExprKind::Proj(a, _) => self.expr(a),
+            ExprKind::Index(a, b) => [a, b].into_iter().for_each(|e| self.expr(e)),
+            ExprKind::Tuple(es) | ExprKind::Scalar(_, es) => es.iter().for_each(|e| self.expr(e)),
+            ExprKind::If(a, b, c) => [a, b, c].into_iter().for_each(|e| self.expr(e)),
+            ExprKind::Let(v, a, b) => {
+                self.expr(a);
+                self.under(vec![Binding::Let(*v, a)], b);
+            }
+            ExprKind::LoopFor { acc, init, index, bound, body } => {
+                self.expr(init);
+                self.expr(bound);
+                let counter = Binding::Counter(*index, &bound.ty);
+                self.under(vec![Binding::Let(*acc, init), counter], body);
+            }
+            ExprKind::LoopWhile { acc, init, cond, body } => {
+                self.expr(init);
+                for e in [cond, body] {
+                    self.under(vec![Binding::Let(*acc, init)], e);
+                }
+            }
+            ExprKind::Prim { prim, funs, args, .. } => {
+                args.iter().for_each(|a| self.expr(a));
+                self.site(e, *prim, funs, args);
+                for f in funs {
+                    let bindings = self.parameters(*prim, f, args);
+                    self.under(bindings, &f.body);
+                }
+            }
+        }
+    }
+
+    fn site(&mut self, e: &'a Expr, prim: Prim, funs: &'a [Fun], args: &'a [Expr]) {
+        let relies = matches!(
+            prim,
+            Prim::Reduce | Prim::ReduceComm | Prim::ReducePart | Prim::Scan | Prim::Histogram
+        );
+        let ([op], [z, .., xs], true) = (funs, args, relies) else { return };
+        if !is_known(op, z) {
+            self.found.push(Site { prim, span: e.span, op, z, xs, scope: self.scope.clone() });
+        }
+    }
+
+    /// What the parameters of a pattern's function are; of what is not said here, anything of their types.
+    fn parameters(&mut self, prim: Prim, f: &'a Fun, args: &'a [Expr]) -> Vec<Binding<'a>> {
+        let element = |p: &(VarId, Type), array: &'a Expr, index: usize| Binding::Element {
+            var: p.0,
+            array,
+            index,
+        };
+        match prim {
+            Prim::Map
+            | Prim::MapWrg(_)
+            | Prim::MapLcl(_)
+            | Prim::MapGlb(_)
+            | Prim::MapSeq
+            | Prim::MapUnroll
+            | Prim::MapWarp
+            | Prim::MapLane => {
+                let index = self.index();
+                f.params.iter().zip(args).map(|(p, xs)| element(p, xs, index)).collect()
+            }
+            Prim::Generate => f.params.iter().map(|(v, t)| Binding::Counter(*v, t)).collect(),
+            Prim::ToGlobal | Prim::ToLocal | Prim::ToPrivate => {
+                let parts = f.params.iter().zip(args);
+                parts.map(|((v, _), a)| Binding::Let(*v, a)).collect()
+            }
+            Prim::Iterate | Prim::IterateSeq => match (f.params.as_slice(), args) {
+                ([(v, t)], [x]) => {
+                    vec![Binding::Sizes(t, &x.ty), Binding::Let(*v, x)]
+                }
+                _ => vec![],
+            },
+            Prim::Reduce | Prim::ReduceComm | Prim::ReducePart | Prim::Scan | Prim::Histogram => {
+                match args.last() {
+                    Some(xs) => {
+                        let parts = f.params.iter();
+                        parts.map(|p| element(p, xs, self.index())).collect()
+                    }
+                    None => vec![],
+                }
+            }
+            Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq => {
+                match (f.params.as_slice(), args) {
+                    ([(acc, _), x], [z, xs]) => {
+                        vec![Binding::Let(*acc, z), element(x, xs, self.index())]
+                    }
+                    _ => vec![],
+                }
+            }
+            _ => vec![],
+        }
+    }
+}
+
+/// Whether an operator of the language stands with its neutral element.
+fn is_known(op: &Fun, z: &Expr) -> bool {
+    let [(p, _), (q, _)] = op.params.as_slice() else { return false };
+    let ExprKind::Scalar(o, es) = &op.body.kind else { return false };
+    let var = |e: &Expr| match e.kind {
+        ExprKind::Var(v) => Some(v),
+        _ => None,
+    };
+    let both = match es.as_slice() {
+        [a, b] => [var(a), var(b)],
+        _ => [None, None],
+    };
+    let (Type::Scalar(ty), ExprKind::Lit(unit)) = (&z.ty, &z.kind) else { return false };
+    (both == [Some(*p), Some(*q)] || both == [Some(*q), Some(*p)])
+        && neutral(*o, *ty) == Some(value(*unit))
+}
+
+/// A literal as a number; integers of 64 bits keep their extremes apart from everything else.
+fn value(l: Literal) -> f64 {
+    match l {
+        Literal::Float(x) => x,
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "0, 1 and the extremes of types are what is compared"
+        )]
+        Literal::Int(x) => x as f64,
+        Literal::Bool(b) => f64::from(u8::from(b)),
+    }
+}
+
+/// The neutral element of an operation on a type, for those that keep their laws.
+fn neutral(o: ScalarOp, ty: ScalarType) -> Option<f64> {
+    let bits = i32::try_from(ty.bytes() * 8).unwrap_or(64);
+    // The extremes of 64 bits are not exact as floats: those are tested like any other value.
+    let (highest, lowest) = match ty {
+        _ if ty.is_float() => (Some(f64::INFINITY), Some(f64::NEG_INFINITY)),
+        ScalarType::Bool | ScalarType::I64 | ScalarType::U64 => (None, None),
+        _ if ty.is_signed() => (Some(2f64.powi(bits - 1) - 1.0), Some(-2f64.powi(bits - 1))),
+        _ => (Some(2f64.powi(bits) - 1.0), Some(0.0)),
+    };
+    match (o, ty) {
+        (ScalarOp::Add, t) if t != ScalarType::Bool => Some(0.0),
+        (ScalarOp::Mul, t) if t != ScalarType::Bool => Some(1.0),
+        (ScalarOp::Min, _) => highest,
+        (ScalarOp::Max, _) => lowest,
+        (ScalarOp::And, ScalarType::Bool) => Some(1.0),
+        (ScalarOp::Or, ScalarType::Bool) => Some(0.0),
+        _ => None,
+    }
+}
+
+/// The variables that an expression mentions and does not bind, with their types, in order.
+pub(super) fn free(e: &Expr, out: &mut Vec<(VarId, Type)>) {
+    let mut bound = vec![];
+    free_in(e, &mut bound, out);
+}
+
+/// As [`free`], of a function.
+pub(super) fn free_of(f: &Fun, out: &mut Vec<(VarId, Type)>) {
+    let mut bound = f.params.iter().map(|p| p.0).collect();
+    free_in(&f.body, &mut bound, out);
+}
+
+fn free_in(e: &Expr, bound: &mut Vec<VarId>, out: &mut Vec<(VarId, Type)>) {
+    let depth = bound.len();
+    match &e.kind {
+        ExprKind::Lit(_) | ExprKind::Size(_) => {}
+        ExprKind::Var(v) => {
+            if !bound.contains(v) && !out.iter().any(|(known, _)| known == v) {
+                out.push((*v, e.ty.clone()));
+            }
+        }
+        ExprKind::Proj(a, _) => free_in(a, bound, out),
+        ExprKind::Index(a, b) => [a, b].into_iter().for_each(|e| free_in(e, bound, out)),
+        ExprKind::Tuple(es) | ExprKind::Scalar(_, es) => {
+            es.iter().for_each(|e| free_in(e, bound, out));
+        }
+        ExprKind::If(a, b, c) => [a, b, c].into_iter().for_each(|e| free_in(e, bound, out)),
+        ExprKind::Let(v, a, b) => {
+            free_in(a, bound, out);
+            bound.push(*v);
+            free_in(b, bound, out);
+        }
+        ExprKind::LoopFor { acc, init, index, bound: end, body } => {
+            [init, end].into_iter().for_each(|e| free_in(e, bound, out));
+            bound.extend([*acc, *index]);
+            free_in(body, bound, out);
+        }
+        ExprKind::LoopWhile { acc, init, cond, body } => {
+            free_in(init, bound, out);
+            bound.push(*acc);
+            [cond, body].into_iter().for_each(|e| free_in(e, bound, out));
+        }
+        ExprKind::Prim { funs, args, .. } => {
+            args.iter().for_each(|a| free_in(a, bound, out));
+            for f in funs {
+                bound.extend(f.params.iter().map(|p| p.0));
+                free_in(&f.body, bound, out);
+                bound.truncate(depth);
+            }
+        }
+    }
+    bound.truncate(depth);
+}

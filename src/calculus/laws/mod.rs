@@ -1,0 +1,307 @@
+//! Whether the operators of a program keep the laws that its patterns rely on.
+//!
+//! `reduce`, `reducePart`, `scan` and `histogram` want an associative operator with its neutral element,
+//! `reduce_comm` a commutative one: rewriting regroups and pads, and a wrong operator would give a wrong result
+//! without a word. Operators of the language with their neutral elements are known. Others are tried, in the interpreter,
+//! on elements that the program itself makes of random inputs (so that `reduce max 0` is fine where every
+//! element is an absolute value), captured variables being what they are there. Where a program makes none (an index
+//! outside, a division by zero), values of the elements' type serve.
+//!
+//! Floats are compared as kernels are: what two groupings give may differ by rounding errors in
+//! proportion to the magnitudes that went into it, 64 units and not more. So sums pass and differences do not.
+//! What overflows in a grouping says nothing. Numbers of several magnitudes are tried, equal ones, and such as lie
+//! near one another. Passing is no proof.
+
+mod find;
+mod slice;
+
+use crate::calculus::interp::{self, Sizes};
+use crate::calculus::sample::{self, Style};
+use crate::calculus::value::{Shape, Tolerance, Value, compare_values};
+use crate::diag::{Code, Diagnostic, Label, Span};
+use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Param, VarId};
+use crate::lang::types::Type;
+use find::Site;
+use rand::RngExt;
+use slice::{Sample, Slice, expr, small_sizes};
+
+/// Runs of a program for each operator.
+const RUNS: u64 = 60;
+/// Triples of elements from each run.
+const TRIPLES: usize = 4;
+
+/// A law of an operator, in the order in which they are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Law {
+    /// `(a . b) . c = a . (b . c)`
+    Associative,
+    /// `z . a = a`
+    LeftNeutral,
+    /// `a . z = a`
+    RightNeutral,
+    /// `a . b = b . a`
+    Commutative,
+}
+
+/// Tries the operators of an entry that are not known to keep their laws. The diagnostics have
+/// spans and no source: errors for broken laws, warnings for operators that no value was found for.
+pub fn check(entry: &Entry, sizes: &Sizes) -> Vec<Diagnostic> {
+    let sites = find::sites(entry);
+    sites.iter().enumerate().filter_map(|(i, site)| site_check(entry, sizes, site, i)).collect()
+}
+
+fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Option<Diagnostic> {
+    let name = format!("{}.{number}", entry.name);
+    let mut tried = false;
+    // What breaks several laws is told of the first.
+    let mut broken: Option<(Law, Case)> = None;
+    for own in [true, false] {
+        let slice = Slice::of(entry, site, own);
+        let trial = Trial::new(entry, site, &slice);
+        for run in 0..RUNS {
+            let rng = &mut sample::rng(u64::from(own), &name, run);
+            let sizes = small_sizes(rng, entry, given);
+            let styles = [Style::Small, Style::Few, Style::Real, Style::Near, Style::Count];
+            let style = styles[usize::try_from(run).unwrap_or(0) % styles.len()];
+            let Ok(Some(sample)) = slice.run(rng, &sizes, style) else { continue };
+            let Sample { sizes, captured, z, elements: mut pool } = sample;
+            for _ in 0..TRIPLES {
+                if pool.is_empty() {
+                    break;
+                }
+                let [a, b, c] = [(); 3].map(|()| pool[rng.random_range(0..pool.len())].clone());
+                let at = Case {
+                    sizes: sizes.clone(),
+                    captured: captured.clone(),
+                    z: z.clone(),
+                    a,
+                    b,
+                    c,
+                };
+                let Some(results) = trial.results(&at) else { continue };
+                tried = true;
+                // Partial results are arguments too.
+                pool.extend([results.ab.clone(), results.bc.clone()]);
+                if let Some(law) = trial.broken(&at, &results)
+                    && broken.as_ref().is_none_or(|(first, _)| law < *first)
+                {
+                    broken = Some((law, at));
+                }
+            }
+            if matches!(broken, Some((Law::Associative, _))) {
+                break;
+            }
+        }
+        if let Some((law, case)) = broken {
+            return Some(trial.diagnostic(&trial.shrink(case, law), law));
+        }
+        if tried {
+            return None;
+        }
+    }
+    let text = format!("the operator of `{}` cannot be tested", site.name());
+    let mut d = Diagnostic::warning(Code::OperatorUntested, text);
+    d.labels.push(Label { span: site.op.body.span, text: "this operator".into(), primary: true });
+    Some(d.note("no random values were found on which it has a value").help(
+        "it is taken to be associative, with the neutral element as given; `--trust-laws` says so without a warning",
+    ))
+}
+
+/// Arguments of an operator.
+#[derive(Clone)]
+struct Case {
+    sizes: Sizes,
+    captured: Vec<Value>,
+    z: Value,
+    a: Value,
+    b: Value,
+    c: Value,
+}
+
+/// What an operator gives on the arguments of a case.
+struct Results {
+    ab_c: Value,
+    a_bc: Value,
+    za: Value,
+    az: Value,
+    ab: Value,
+    bc: Value,
+    ba: Value,
+}
+
+/// An operator as an entry that gives everything the laws compare.
+struct Trial<'a> {
+    entry: Entry,
+    source: &'a Entry,
+    site: &'a Site<'a>,
+    captured: &'a [(VarId, Type)],
+    element: &'a Type,
+}
+
+impl<'a> Trial<'a> {
+    fn new(source: &'a Entry, site: &'a Site<'a>, slice: &'a Slice) -> Trial<'a> {
+        let element = &slice.element;
+        let mut entry = Entry { params: vec![], divides: vec![], ..source.clone() };
+        let fresh = |entry: &mut Entry, name: &str| {
+            entry.names.push(name.to_owned());
+            VarId(u32::try_from(entry.names.len() - 1).unwrap_or(u32::MAX))
+        };
+        let mut params = slice.captured.clone();
+        let [z, a, b, c, ab, bc] = ["z", "a", "b", "c", "ab", "bc"].map(|n| fresh(&mut entry, n));
+        params.extend([z, a, b, c].map(|v| (v, element.clone())));
+        let var = |v: VarId| expr(ExprKind::Var(v), element.clone());
+        let both = |x: VarId, y: VarId| applied(site.op, var(x), var(y));
+        let parts =
+            vec![both(ab, c), both(a, bc), both(z, a), both(a, z), var(ab), var(bc), both(b, a)];
+        let ty = Type::Tuple(parts.iter().map(|e| e.ty.clone()).collect());
+        let tuple = expr(ExprKind::Tuple(parts), ty.clone());
+        let bound = |v: VarId, value: Expr, body: Expr| {
+            expr(ExprKind::Let(v, Box::new(value), Box::new(body)), ty.clone())
+        };
+        entry.body = bound(ab, both(a, b), bound(bc, both(b, c), tuple));
+        for (var, ty) in params {
+            let name = entry.names.get(var.0 as usize).cloned().unwrap_or_default();
+            entry.params.push(Param { name, var, ty, span: Span::default() });
+        }
+        Trial { entry, source, site, captured: &slice.captured, element }
+    }
+
+    fn shape(&self, ty: &Type, case: &Case) -> Option<Shape> {
+        interp::shape(ty, &case.sizes).ok()
+    }
+
+    /// Nothing where the operator has no value.
+    fn results(&self, case: &Case) -> Option<Results> {
+        let mut inputs = case.captured.clone();
+        inputs.extend([&case.z, &case.a, &case.b, &case.c].map(Value::clone));
+        let out = interp::run(&self.entry, &case.sizes, &inputs).ok()?;
+        let width = self.shape(self.element, case)?.width();
+        let part = |i: usize| out.part(i * width..(i + 1) * width);
+        let [ab_c, a_bc, za, az, ab, bc, ba] = std::array::from_fn(part);
+        Some(Results { ab_c, a_bc, za, az, ab, bc, ba })
+    }
+
+    fn broken(&self, case: &Case, r: &Results) -> Option<Law> {
+        let finite = |v: &Value| v.to_floats().iter().all(|x| x.is_finite());
+        let differ = |x: &Value, y: &Value| {
+            let near = |x: &Value, y: &Value| compare_values(x, y, |t| Tolerance::of(t, 4)).ok;
+            !near(x, y) && !near(y, x)
+        };
+        // An overflow in one grouping says nothing of the law; one with the neutral element does.
+        let apart = |x: &Value, y: &Value| finite(x) && finite(y) && differ(x, y);
+        if apart(&r.ab_c, &r.a_bc) {
+            Some(Law::Associative)
+        } else if finite(&case.a) && differ(&r.za, &case.a) {
+            Some(Law::LeftNeutral)
+        } else if finite(&case.a) && differ(&r.az, &case.a) {
+            Some(Law::RightNeutral)
+        } else if self.site.commutes() && apart(&r.ab, &r.ba) {
+            Some(Law::Commutative)
+        } else {
+            None
+        }
+    }
+
+    /// A case that is easier to read and still breaks the law.
+    fn shrink(&self, mut case: Case, law: Law) -> Case {
+        let breaks = |c: &Case| self.results(c).and_then(|r| self.broken(c, &r)) == Some(law);
+        let step = |case: &Case| -> Option<Case> {
+            let own = [&case.a, &case.b, &case.c];
+            let mut next: Vec<Case> = vec![];
+            for (i, v) in own.into_iter().enumerate() {
+                for simple in sample::simpler(v) {
+                    let mut with = case.clone();
+                    *[&mut with.a, &mut with.b, &mut with.c][i] = simple;
+                    next.push(with);
+                }
+            }
+            for (i, v) in case.captured.iter().enumerate() {
+                for simple in sample::simpler(v) {
+                    let mut with = case.clone();
+                    with.captured[i] = simple;
+                    next.push(with);
+                }
+            }
+            next.into_iter().find(breaks)
+        };
+        // Each step makes some element smaller, but there may be many.
+        for _ in 0..200 {
+            match step(&case) {
+                Some(simpler) => case = simpler,
+                None => break,
+            }
+        }
+        case
+    }
+
+    fn diagnostic(&self, case: &Case, law: Law) -> Diagnostic {
+        let name = self.site.name();
+        let show = |ty: &Type, v: &Value| -> String {
+            self.shape(ty, case).map_or_else(|| v.to_string(), |s| s.show(v))
+        };
+        let value = |v: &Value| show(self.element, v);
+        let (operator, unit) = (self.site.op.body.span, self.site.z.span);
+        let (text, at, label) = match law {
+            Law::Associative => {
+                (format!("the operator of `{name}` is not associative"), operator, "this operator")
+            }
+            Law::Commutative => {
+                (format!("the operator of `{name}` is not commutative"), operator, "this operator")
+            }
+            Law::LeftNeutral | Law::RightNeutral => (
+                format!("the initial value of `{name}` is not a neutral element of its operator"),
+                unit,
+                "this value",
+            ),
+        };
+        let mut d = Diagnostic::error(Code::OperatorLaw, text);
+        d.labels.push(Label { span: at, text: label.into(), primary: true });
+        if at != self.site.span {
+            let text = format!("of this `{name}`");
+            d.labels.push(Label { span: self.site.span, text, primary: false });
+        }
+        for ((v, t), x) in self.captured.iter().zip(&case.captured) {
+            let name = self.source.names.get(v.0 as usize).map_or("?", String::as_str);
+            d = d.note(format!("with {name} = {}", show(t, x)));
+        }
+        let (a, b, c, z) = (value(&case.a), value(&case.b), value(&case.c), value(&case.z));
+        let Some(r) = self.results(case) else { return d };
+        d = match law {
+            Law::Associative => d
+                .note(format!("a = {a}, b = {b}, c = {c}"))
+                .note(format!("op (op a b) c = {}", value(&r.ab_c)))
+                .note(format!("op a (op b c) = {}", value(&r.a_bc))),
+            Law::Commutative => d
+                .note(format!("a = {a}, b = {b}"))
+                .note(format!("op a b = {}", value(&r.ab)))
+                .note(format!("op b a = {}", value(&r.ba))),
+            Law::LeftNeutral => {
+                d.note(format!("z = {z}, a = {a}")).note(format!("op z a = {}", value(&r.za)))
+            }
+            Law::RightNeutral => {
+                d.note(format!("z = {z}, a = {a}")).note(format!("op a z = {}", value(&r.az)))
+            }
+        };
+        let way = match law {
+            Law::Associative => "`reduceSeq` folds from the left and asks nothing of its operator",
+            Law::Commutative => "`reduce` keeps the order of the elements",
+            Law::LeftNeutral | Law::RightNeutral => {
+                "the initial value may be taken any number of times: combine it with the result instead"
+            }
+        };
+        d.help(way).help("`--trust-laws` takes the law for granted, whatever the values")
+    }
+}
+
+/// `op x y`.
+fn applied(op: &Fun, x: Expr, y: Expr) -> Expr {
+    let mut out = (*op.body).clone();
+    for ((v, _), value) in op.params.iter().zip([x, y]).rev() {
+        let ty = out.ty.clone();
+        out = expr(ExprKind::Let(*v, Box::new(value), Box::new(out)), ty);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Operators that keep their laws pass, others are refused with a small counterexample.
+
+use super::*;
+use crate::diag::{Severity, Source};
+use crate::lang;
+
+fn found(text: &str) -> Vec<Diagnostic> {
+    let source = Source::new("a.pat", text);
+    let entry = lang::check_entry(&source, None).unwrap();
+    let sizes: Sizes = entry.sizes.iter().map(|n| (n.clone(), 1 << 20)).collect();
+    check(&entry, &sizes)
+}
+
+#[track_caller]
+fn passes(text: &str) {
+    let found = found(text);
+    assert!(found.is_empty(), "{text}\n{found:#?}");
+}
+
+/// Refused, with this message, at this place of the program.
+#[track_caller]
+fn refused(text: &str, message: &str, place: &str) -> Vec<String> {
+    let found = found(text);
+    assert_eq!(found.len(), 1, "{text}\n{found:#?}");
+    let d = &found[0];
+    assert_eq!((d.code, d.severity), (Code::OperatorLaw, Severity::Error));
+    assert!(d.message.contains(message), "{}", d.message);
+    assert_eq!(&text[d.labels[0].span.range()], place, "{text}");
+    d.notes.clone()
+}
+
+fn reduce(element: &str, op: &str, z: &str) -> String {
+    format!("entry f [n] (xs: [n]{element}) : {element} = reduce ({op}) {z} xs")
+}
+
+#[test]
+fn operators_of_the_language_pass() {
+    for (t, op, z) in [
+        ("f32", "+", "0"),
+        ("f64", "*", "1"),
+        ("i32", "+", "0"),
+        ("u8", "*", "1"),
+        ("f32", "\\a b -> max a b", "f32.lowest"),
+        ("i32", "\\a b -> min a b", "i32.highest"),
+        ("i64", "\\a b -> max a b", "i64.lowest"),
+        ("bool", "&&", "true"),
+        ("bool", "||", "false"),
+        ("bool", "\\a b -> a != b", "false"),
+    ] {
+        passes(&reduce(t, op, z));
+    }
+}
+
+#[test]
+fn operators_of_people_that_keep_their_laws_pass() {
+    for (t, op, z) in [
+        // Component-wise.
+        ("(f32, f32)", "\\(a, b) (c, d) -> (a + c, b * d)", "(0, 1)"),
+        // Complex products.
+        ("(f32, f32)", "\\(a, b) (c, d) -> (a * c - b * d, a * d + b * c)", "(1, 0)"),
+        // The least, with its place; ties to the left.
+        ("(f32, i32)", "\\(a, i) (b, j) -> if a <= b then (a, i) else (b, j)", "(f32.highest, -1)"),
+        // Affine maps.
+        ("(f32, f32)", "\\(a, b) (c, d) -> (a * c, a * d + b)", "(1, 0)"),
+        ("(i32, i32)", "\\(a, b) (c, d) -> (a * c, a * d + b)", "(1, 0)"),
+        // log-sum-exp as a maximum and a sum.
+        (
+            "(f32, f32)",
+            "\\(m, s) (k, t) -> let h = max m k in (h, s * exp (m - h) + t * exp (k - h))",
+            "(f32.lowest, 0)",
+        ),
+        ("f32", "\\a b -> a + b", "0.0"),
+        ("f16", "\\a b -> b + a", "0"),
+        ("f32", "\\a b -> a + b - a * b", "0"),
+        ("bool", "\\a b -> if a then b else false", "true"),
+    ] {
+        passes(&reduce(t, op, z));
+    }
+    passes("entry f [n][m] (xss: [n][m]f32) : [m]f32 = reduce (map2 (+)) (replicate m 0) xss");
+    passes(
+        "entry f [n] (xs: [n](f32, i32)) : (f32, i32) = reduce_comm (\\(a, i) (b, j) -> if a < b || (a == b && i < j) then (a, i) else (b, j)) (f32.highest, i32.highest) xs",
+    );
+}
+
+#[test]
+fn others_are_refused_with_small_numbers() {
+    for (t, op, z, message, place) in [
+        ("f32", "\\a b -> a - b", "0", "associative", "a - b"),
+        ("f32", "\\a b -> (a + b) / 2", "0", "associative", "(a + b) / 2"),
+        ("f32", "+", "1.0", "neutral", "1.0"),
+        ("i32", "\\a b -> max a b", "0", "neutral", "0"),
+        ("f32", "\\a b -> a + b * b", "0", "associative", "a + b * b"),
+        (
+            "i32",
+            "\\a b -> if a == 0 then b else if b == 0 then a else a - b",
+            "0",
+            "associative",
+            "if a == 0 then b else if b == 0 then a else a - b",
+        ),
+        (
+            "f32",
+            "\\a b -> if a == 0 then b else if b == 0 then a else (a + b) / 2",
+            "0",
+            "associative",
+            "if a == 0 then b else if b == 0 then a else (a + b) / 2",
+        ),
+        (
+            "f32",
+            "\\a b -> a * b + a + b + a * a * b",
+            "0",
+            "associative",
+            "a * b + a + b + a * a * b",
+        ),
+    ] {
+        let notes = refused(&reduce(t, op, z), message, place);
+        let digits = notes[0].chars().filter(char::is_ascii_digit).count();
+        assert!(digits <= 6, "{notes:?}");
+    }
+    let ties = "entry f [n] (xs: [n](f32, i32)) : (f32, i32) = reduce_comm (\\(a, i) (b, j) -> if a <= b then (a, i) else (b, j)) (f32.highest, -1) xs";
+    refused(ties, "commutative", "if a <= b then (a, i) else (b, j)");
+}
+
+#[test]
+fn elements_are_what_the_program_makes() {
+    // Of absolute values 0 is the least; through lets, maps and rows.
+    passes("entry f [n] (xs: [n]f32) : f32 = xs |> map abs |> reduce max 0");
+    passes(
+        "entry f [n][m] (xss: [n][m]f32) : [n]f32 = let ys = map (map abs) xss in map (reduce max 0) ys",
+    );
+    passes(
+        "entry f [n] (xs: [8*n]f32) : [n]f32 = xs |> map (\\x -> x * x) |> split 8 |> map (\\row -> reduce max 0 row)",
+    );
+    // Sums of remainders, where the elements are remainders.
+    passes(
+        "entry f [n] (xs: [n]i32) : i32 = xs |> map (\\x -> abs x % 7) |> reduce (\\a b -> (a + b) % 7) 0",
+    );
+    refused(
+        "entry f [n] (xs: [n]i32) : i32 = xs |> reduce (\\a b -> (a + b) % 7) 0",
+        "associative",
+        "(a + b) % 7",
+    );
+    // Forces on particles, indices and all; some are infinite.
+    passes(
+        "def add (a, b) (c, d) = (a + c, b + d)\nentry f [n][k] (ps: [n](f32, f32)) (js: [n][k]i32) : [n](f32, f32) = map2 (\\(x, y) j -> gather ps j |> map (\\(u, v) -> let r = (x - u) * (x - u) + (y - v) * (y - v) in ((x - u) / r, (y - v) / r)) |> reduce add (0, 0)) ps js",
+    );
+    // Moments of counts that are positive, merged.
+    passes(
+        "entry f [n] (xs: [n]f32) : (f32, f32, f32) = xs |> map (\\x -> (1.0, x, 0.0)) |> reduce (\\(n, m, s) (k, l, t) -> if n == 0 then (k, l, t) else if k == 0 then (n, m, s) else let d = l - m in (n + k, m + d * k / (n + k), s + t + d * d * n * k / (n + k))) (0, 0, 0)",
+    );
+}
+
+#[test]
+fn captured_variables_take_part() {
+    passes("entry f [n] (xs: [n]f32) (c: f32) : f32 = reduce (\\a b -> a + b + c - c) 0 xs");
+    let notes = refused(
+        "entry f [n] (xs: [n]i32) (c: i32) : i32 = reduce (\\a b -> if c == 3 then a - b else a + b) 0 xs",
+        "associative",
+        "if c == 3 then a - b else a + b",
+    );
+    assert!(notes.iter().any(|n| n == "with c = 3"), "{notes:?}");
+    passes(
+        "entry f [n] (xs: [n]i32) (ws: [4]i32) : i32 = reduce (\\a b -> a + b + ws[0] - ws[0]) 0 xs",
+    );
+    passes(
+        "entry f [n] (xs: [n]f32) (ys: [n]f32) : [n]f32 = map (\\y -> reduce (\\a b -> a + b + 0 * y) 0 xs) ys",
+    );
+}
+
+#[test]
+fn programs_without_values_on_random_inputs_are_tried_all_the_same() {
+    // Indices outside, nearly always.
+    refused(
+        "entry f [n] (xs: [4]f32) (is: [n]i32) : f32 = is |> map (\\i -> xs[i * 1000 + 500]) |> reduce (\\a b -> a - b) 0",
+        "associative",
+        "a - b",
+    );
+    // Nowhere a value.
+    let text = "entry f [n] (xs: [n]i32) : i32 = reduce (\\a b -> a + b + a / 0) 0 xs";
+    let found = found(text);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].code, found[0].severity), (Code::OperatorUntested, Severity::Warning));
+}
+
+#[test]
+fn long_chunks_iterates_and_other_patterns_are_found() {
+    refused(
+        "entry f [n] (xs: [n]f32) : [n/128]f32 = xs |> split 128 |> map (reduce (\\a b -> a - b) 0)",
+        "associative",
+        "a - b",
+    );
+    passes(
+        "entry f (xs: [64]f32) : [8]f32 = iterate 3 (\\ys -> ys |> split 2 |> map (reduce (\\a b -> b + a + 0) 0)) xs",
+    );
+    for (text, place) in [
+        ("entry f [n] (xs: [n]f32) : [n]f32 = scan (\\a b -> a * 2 + b) 0 xs", "a * 2 + b"),
+        ("entry f [n] (xs: [4*n]f32) : [4]f32 = reducePart (\\a b -> a - b) 0 4 xs", "a - b"),
+        (
+            "entry f [n] (is: [n]i32) (xs: [n]f32) : [3]f32 = histogram (\\a b -> b - a) 0 3 is xs",
+            "b - a",
+        ),
+    ] {
+        refused(text, "associative", place);
+    }
+    // What folds from the left promises nothing.
+    passes("entry f [n] (xs: [n]f32) : f32 = reduceSeq (\\a b -> a - b) 0 xs");
+}
