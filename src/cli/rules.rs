@@ -1,9 +1,9 @@
 //! `patsat rules`
 
 use super::out::{Done, Out};
-use crate::diag::{Code, Diagnostic};
+use super::stats;
 use crate::rules::Rule;
-use crate::session::{Float, rule_set};
+use crate::session::{Float, find_rule, rule_set};
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ pub enum Verb {
         #[command(flatten)]
         set: SetArgs,
     },
+    /// What each rule does in programs: matches, new nodes, time, its part in the best terms.
+    Stats(stats::Args),
 }
 
 /// Which rules.
@@ -35,6 +37,7 @@ pub struct SetArgs {
 
 pub fn main(verb: &Verb, out: &mut Out) -> Done {
     match verb {
+        Verb::Stats(args) => stats::main(args, out),
         Verb::List { set } => {
             let set = rule_set(&set.rules, Float::Relaxed)?;
             let mut table = Table::new();
@@ -50,17 +53,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         }
         Verb::Show { name, set } => {
             let set = rule_set(&set.rules, Float::Relaxed)?;
-            let unknown = || {
-                let near: Vec<&str> =
-                    set.iter().map(|r| r.name.as_str()).filter(|n| n.contains(&**name)).collect();
-                let d = Diagnostic::error(Code::UnknownName, format!("no rule is named `{name}`"));
-                if near.is_empty() {
-                    d.help("`patsat rules list` lists them")
-                } else {
-                    d.help(format!("there are {}", near.join(", ")))
-                }
-            };
-            let r = set.get(name).ok_or_else(unknown)?;
+            let r = find_rule(&set, name)?;
             out.event("rule", json(r))?;
             out.line(&format!("{} ({}, {})", r.name, r.theme, r.law))?;
             out.line(&format!("  {}", r.says))?;

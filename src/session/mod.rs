@@ -41,13 +41,13 @@ mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};
 pub use bench::{Bench, BenchRow};
-pub use explain::Explained;
+pub use explain::{Explained, ProgramUse, RuleUse, RuleUses, WhyNot};
 pub use inputs::{Bound, Given, Request};
 pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};
 pub use program::{Program, Sizes};
 pub use replay::{Replay, Round, StepCheck, replay};
-pub use rules::{Float, read, rule_set};
+pub use rules::{Float, find_rule, read, rule_set};
 pub use run::{Execute, Execution, How};
 
 use crate::calculus::interp;

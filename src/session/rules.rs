@@ -1,7 +1,7 @@
 //! Reading text files, and the rule set a person asks for.
 
 use crate::diag::{Code, Diagnostic, Result, Source};
-use crate::rules::{Law, RuleSet};
+use crate::rules::{Law, Rule, RuleSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,41 @@ pub fn rule_set(paths: &[PathBuf], float: Float) -> Result<RuleSet> {
     Ok(set)
 }
 
+/// The rule of that name.
+///
+/// # Errors
+/// [`Code::UnknownName`], with names that are near.
+pub fn find_rule<'a>(set: &'a RuleSet, name: &str) -> Result<&'a Rule> {
+    set.get(name).ok_or_else(|| {
+        let mut near: Vec<&str> = set
+            .iter()
+            .map(|r| r.name.as_str())
+            .filter(|n| n.contains(name) || name.contains(n) || distance(n, name) <= 3)
+            .collect();
+        near.sort_by_key(|n| distance(n, name));
+        let d = Diagnostic::error(Code::UnknownName, format!("no rule is named `{name}`"));
+        let help = match near.as_slice() {
+            [] => "`patsat rules list` lists them".to_owned(),
+            near => format!("there are {}", near.join(", ")),
+        };
+        d.help(help).into()
+    })
+}
+
+/// How many letters must be changed, added or left out to make one text the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let best = (corner + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            corner = std::mem::replace(&mut row[j + 1], best);
+        }
+    }
+    row[b.len()]
+}
+
 fn add(set: &mut RuleSet, path: &Path) -> Result<()> {
     let theme = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     set.add(&read(path)?, &theme)
@@ -90,6 +125,17 @@ fn add(set: &mut RuleSet, path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_are_near() {
+        assert_eq!(distance("map-fusion", "map-fusio"), 1);
+        assert_eq!(distance("", "abc") + distance("abc", "xbcd"), 5);
+        let set = rule_set(&[], Float::Relaxed).unwrap();
+        assert_eq!(find_rule(&set, "map-fusion").unwrap().name, "map-fusion");
+        let help = |name| find_rule(&set, name).unwrap_err().0[0].help.join("");
+        assert!(help("map-fusoin").starts_with("there are map-fusion"), "{}", help("map-fusoin"));
+        assert!(help("nonsense").contains("rules list"));
+    }
 
     #[test]
     fn folders_replace_and_files_extend() {
