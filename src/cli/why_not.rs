@@ -73,10 +73,11 @@ pub fn tell(rule: &Rule, w: &WhyNot, out: &mut Out) -> Done {
                 out.line(&format!("It applies nowhere: there is no {expected} in the e-graph."))?;
                 return growth(w, out);
             };
-            let of = plural(*of, "operator", "operators");
-            out.line(&format!(
-                "It applies nowhere: at most {matched} of the {of} of the left side are in one place."
-            ))?;
+            let how = match matched < of {
+                true => format!("at most {matched} of the {of} operators of the left side"),
+                false => "the operators of the left side, but not their arrangement,".to_owned(),
+            };
+            out.line(&format!("It applies nowhere: {how} can be found in one place."))?;
             site("nearest", nearest, out)?;
             out.line(&format!("  expected {expected}, found {}", found.join(", ")))?;
         }

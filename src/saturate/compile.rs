@@ -93,9 +93,7 @@ impl Builder {
 
     /// The factors of a chain with `?rest` behind them, nested to the right.
     fn chain_with_tail(&mut self, t: &Term) -> Id {
-        let mut parts = t.chain();
-        parts.retain(|p| *p.op() != Op::Id);
-        let ids: Vec<Id> = parts.iter().map(|p| self.term(p)).collect();
+        let ids: Vec<Id> = factors(t).iter().map(|p| self.term(p)).collect();
         let mut out = self.ast.add(ENodeOrVar::Var(var("?rest")));
         for id in ids.into_iter().rev() {
             out = self.node(&Op::Compose, vec![id, out]);
@@ -115,11 +113,22 @@ pub(super) fn compile(rule: &Rule) -> Vec<Compiled> {
     let mut rewrites = vec![];
     for (name, rule) in forms(rule) {
         rewrites.push(one(&name, &rule, false));
-        if *rule.lhs.op() == Op::Compose {
+        if in_chains(&rule) {
             rewrites.push(one(&format!("{name}/chain"), &rule, true));
         }
     }
     rewrites
+}
+
+/// Whether the rule says something of its factors in a longer chain, where identities are not written.
+fn in_chains(rule: &Rule) -> bool {
+    *rule.lhs.op() == Op::Compose && factors(&rule.lhs) != factors(&rule.rhs)
+}
+
+fn factors(t: &Term) -> Vec<Term> {
+    let mut parts = t.chain();
+    parts.retain(|p| *p.op() != Op::Id);
+    parts
 }
 
 /// The rule as it is, and for commutative operators, with the names of their rewrites.
@@ -179,8 +188,7 @@ pub(super) struct Match {
 pub(super) fn matches(rule: &Rule, egraph: &EGraph) -> Vec<Match> {
     let mut out = vec![];
     for (name, rule) in forms(rule) {
-        let chain = *rule.lhs.op() == Op::Compose;
-        for tail in if chain { vec![false, true] } else { vec![false] } {
+        for tail in if in_chains(&rule) { vec![false, true] } else { vec![false] } {
             let (searcher, action) = parts(&name, &rule, tail);
             for found in searcher.search(egraph) {
                 for subst in found.substs {

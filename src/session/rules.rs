@@ -1,6 +1,7 @@
 //! Reading text files, and the rule set a person asks for.
 
 use crate::diag::{Code, Diagnostic, Result, Source};
+use crate::lang::distance;
 use crate::rules::{Law, Rule, RuleSet};
 use std::fs;
 use std::io::Read;
@@ -103,20 +104,6 @@ pub fn find_rule<'a>(set: &'a RuleSet, name: &str) -> Result<&'a Rule> {
     })
 }
 
-/// How many letters must be changed, added or left out to make one text the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let best = (corner + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
-            corner = std::mem::replace(&mut row[j + 1], best);
-        }
-    }
-    row[b.len()]
-}
-
 fn add(set: &mut RuleSet, path: &Path) -> Result<()> {
     let theme = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     set.add(&read(path)?, &theme)
@@ -128,8 +115,6 @@ mod tests {
 
     #[test]
     fn names_that_are_near() {
-        assert_eq!(distance("map-fusion", "map-fusio"), 1);
-        assert_eq!(distance("", "abc") + distance("abc", "xbcd"), 5);
         let set = rule_set(&[], Float::Relaxed).unwrap();
         assert_eq!(find_rule(&set, "map-fusion").unwrap().name, "map-fusion");
         let help = |name| find_rule(&set, name).unwrap_err().0[0].help.join("");

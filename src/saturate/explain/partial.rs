@@ -36,11 +36,12 @@ pub(super) fn left_sides(rule: &Rule) -> Result<Vec<Term>, TypeError> {
 /// How many operators a pattern has, compositions aside.
 pub(super) fn operators(pattern: &Term) -> usize {
     let mut count = 0;
-    pattern.visit(&mut |t| count += usize::from(counts(t.op())));
+    pattern.visit(&mut |t| count += usize::from(is_operator(t.op())));
     count
 }
 
-fn counts(op: &Op) -> bool {
+/// Whether it is an operator that is looked for by itself.
+pub(super) fn is_operator(op: &Op) -> bool {
     !matches!(op, Op::Compose | Op::Meta(_))
 }
 
@@ -91,7 +92,7 @@ impl<'a> Partial<'a> {
             }
             let inner: usize =
                 pattern.args().iter().zip(node.args()).map(|(p, a)| self.score(p, *a)).sum();
-            let score = inner + usize::from(counts(pattern.op()));
+            let score = inner + usize::from(is_operator(pattern.op()));
             if best.is_none_or(|(s, _)| score > s) {
                 best = Some((score, node));
             }

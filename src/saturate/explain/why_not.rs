@@ -1,10 +1,10 @@
 //! Where a rule came nearest to applying in a saturated graph.
 
 use super::derivation::Part;
-use super::partial::{Partial, Seen, left_sides, name, operators};
+use super::partial::{Partial, Seen, is_operator, left_sides, name, operators};
 use super::place::Places;
 use super::{Explainer, Typed, broken};
-use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::term::{Term, TypeError};
 use crate::diag::Result;
 use crate::rules::matching::Verdict;
 use crate::rules::{Condition, Rule};
@@ -167,30 +167,26 @@ impl WhyNot<'_> {
     fn nearest(&self, rule: &Rule) -> Typed<Outcome> {
         let egraph = &self.explainer.graph.egraph;
         let mut partial = Partial::new(egraph, &self.places);
-        let mut best: Option<(usize, Reverse<usize>, Term, Id)> = None;
-        for lhs in left_sides(rule)? {
-            for class in egraph.classes() {
-                let Some(distance) = self.places.distance(class.id) else { continue };
-                let score = (partial.score(&lhs, class.id), Reverse(distance));
-                if score.0 > 0 && best.as_ref().is_none_or(|b| score > (b.0, b.1)) {
-                    best = Some((score.0, score.1, lhs.clone(), class.id));
-                }
-            }
-        }
-        let of = operators(&rule.lhs);
-        let Some((matched, _, lhs, class)) = best else {
-            let mut expected = None;
-            rule.lhs.visit(&mut |t| {
-                if expected.is_none() && !matches!(t.op(), Op::Compose | Op::Meta(_)) {
-                    expected = Some(name(t.op()));
-                }
-            });
+        let (of, sides) = (operators(&rule.lhs), left_sides(rule)?);
+        let Some((matched, lhs, class)) = self.closest(&mut partial, &sides) else {
+            // Not even one operator at the place it has in the left side: perhaps elsewhere.
+            let mut parts = vec![];
+            rule.lhs.visit(&mut |t| parts.extend(is_operator(t.op()).then(|| t.clone())));
+            let elsewhere = self.closest(&mut partial, &parts);
+            let nearest = match &elsewhere {
+                Some((.., class)) => Some(self.shown(*class, self.places.term(*class)?, None)?),
+                None => None,
+            };
+            let name_of = |t: &Term| name(t.op());
             return Ok(Outcome::Structure {
-                matched: 0,
+                matched: elsewhere.as_ref().map_or(0, |(matched, ..)| *matched),
                 of,
-                expected: expected.unwrap_or_default(),
-                found: vec![],
-                nearest: None,
+                expected: match &elsewhere {
+                    Some(_) => rule.lhs.to_string(),
+                    None => parts.first().map(name_of).unwrap_or_default(),
+                },
+                found: elsewhere.map(|(_, part, _)| name_of(&part)).into_iter().collect(),
+                nearest,
             });
         };
         let mut seen = Seen::default();
@@ -206,6 +202,22 @@ impl WhyNot<'_> {
             },
             None => Outcome::Mismatch { nearest, differs: seen.differs() },
         })
+    }
+
+    /// The class, and which pattern, with the most operators in the right places; the least of the program is
+    /// around it.
+    fn closest(&self, partial: &mut Partial, patterns: &[Term]) -> Option<(usize, Term, Id)> {
+        let mut best: Option<(usize, Reverse<usize>, Term, Id)> = None;
+        for pattern in patterns {
+            for class in self.explainer.graph.egraph.classes() {
+                let Some(distance) = self.places.distance(class.id) else { continue };
+                let score = (partial.score(pattern, class.id), Reverse(distance));
+                if score.0 > 0 && best.as_ref().is_none_or(|b| score > (b.0, b.1)) {
+                    best = Some((score.0, score.1, pattern.clone(), class.id));
+                }
+            }
+        }
+        best.map(|(score, _, pattern, class)| (score, pattern, class))
     }
 
     /// The operators of a class.
