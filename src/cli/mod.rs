@@ -12,6 +12,7 @@ mod eval;
 mod explain;
 mod fmt;
 mod generate;
+mod html;
 mod interrupt;
 mod optimize;
 mod out;
@@ -20,8 +21,10 @@ mod render;
 mod report;
 mod rules;
 mod run;
+mod stats;
 mod store;
 mod value;
+mod why_not;
 mod worker;
 
 use crate::diag::{Code, Diagnostic, Exit, Failure};

@@ -103,6 +103,7 @@ impl Observer for Progress {
                         Phase::Reference => "waiting for the interpreter",
                         Phase::Measure => "measuring",
                         Phase::Compare => "comparing the best",
+                        Phase::Explain => "explaining",
                     };
                     self.say(text);
                 }

@@ -6,9 +6,9 @@ mod doc;
 mod lint;
 
 use super::out::{Done, Out};
-use crate::diag::{Code, Diagnostic};
+use super::stats;
 use crate::rules::Rule;
-use crate::session::{Float, rule_set};
+use crate::session::{Float, find_rule, rule_set};
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -36,6 +36,8 @@ pub enum Verb {
     Compare(compare::Args),
     /// The reference of the shipped rules, as Markdown.
     Doc(doc::Args),
+    /// What each rule does in programs: matches, new nodes, time, its part in the best terms.
+    Stats(stats::Args),
 }
 
 /// Which rules.
@@ -53,6 +55,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         Verb::Lint(args) => lint::main(args, out),
         Verb::Compare(args) => compare::main(args, out),
         Verb::Doc(args) => doc::main(args, out),
+        Verb::Stats(args) => stats::main(args, out),
         Verb::List { set } => {
             let set = rule_set(&set.rules, Float::Relaxed)?;
             let mut table = Table::new();
@@ -68,17 +71,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         }
         Verb::Show { name, set } => {
             let set = rule_set(&set.rules, Float::Relaxed)?;
-            let unknown = || {
-                let near: Vec<&str> =
-                    set.iter().map(|r| r.name.as_str()).filter(|n| n.contains(&**name)).collect();
-                let d = Diagnostic::error(Code::UnknownName, format!("no rule is named `{name}`"));
-                if near.is_empty() {
-                    d.help("`patsat rules list` lists them")
-                } else {
-                    d.help(format!("there are {}", near.join(", ")))
-                }
-            };
-            let r = set.get(name).ok_or_else(unknown)?;
+            let r = find_rule(&set, name)?;
             out.event("rule", json(r))?;
             out.line(&format!("{} ({}, {})", r.name, r.theme, r.law))?;
             out.line(&format!("  {}", r.says))?;

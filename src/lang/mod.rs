@@ -9,7 +9,7 @@ pub mod size;
 pub mod typed;
 pub mod types;
 
-pub use check::{FreshSizes, check, check_entry, check_entry_general};
+pub use check::{FreshSizes, check, check_entry, check_entry_general, distance};
 pub use fmt::format;
 
 #[cfg(test)]

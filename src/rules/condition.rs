@@ -60,6 +60,26 @@ impl Condition {
         }
     }
 
+    /// The function variable that it asks about.
+    pub fn function(&self) -> Option<&str> {
+        match self {
+            Condition::Commutative(f) | Condition::Vectorisable(f) | Condition::Computes(f) => {
+                Some(f)
+            }
+            Condition::Tileable(..)
+            | Condition::Whole(_)
+            | Condition::Dimension(_)
+            | Condition::Tile(_)
+            | Condition::Differ(..)
+            | Condition::Divides(..)
+            | Condition::UpTo(..)
+            | Condition::From(..)
+            | Condition::Small(_)
+            | Condition::Scalar(_)
+            | Condition::Element(_) => None,
+        }
+    }
+
     /// Whether it holds of these values; `facts` says what is known of a function variable.
     pub fn holds(&self, b: &Bindings, facts: &dyn Fn(&str) -> Facts) -> bool {
         match self {

@@ -11,7 +11,7 @@ use crate::calculus::size::Size;
 use crate::calculus::term::{Op, Term};
 use crate::calculus::ty::{FnTy, Ty};
 use crate::rules::{Bindings, Condition, Facts, LetSize, Rule};
-use egg::{Applier, ENodeOrVar, Id, Pattern, PatternAst, Rewrite, Subst, Symbol, Var};
+use egg::{Applier, ENodeOrVar, Id, Pattern, PatternAst, Rewrite, Searcher, Subst, Symbol, Var};
 use std::str::FromStr;
 
 /// One compiled direction of a rule.
@@ -93,9 +93,7 @@ impl Builder {
 
     /// The factors of a chain with `?rest` behind them, nested to the right.
     fn chain_with_tail(&mut self, t: &Term) -> Id {
-        let mut parts = t.chain();
-        parts.retain(|p| *p.op() != Op::Id);
-        let ids: Vec<Id> = parts.iter().map(|p| self.term(p)).collect();
+        let ids: Vec<Id> = factors(t).iter().map(|p| self.term(p)).collect();
         let mut out = self.ast.add(ENodeOrVar::Var(var("?rest")));
         for id in ids.into_iter().rev() {
             out = self.node(&Op::Compose, vec![id, out]);
@@ -115,11 +113,22 @@ pub(super) fn compile(rule: &Rule) -> Vec<Compiled> {
     let mut rewrites = vec![];
     for (name, rule) in forms(rule) {
         rewrites.push(one(&name, &rule, false));
-        if *rule.lhs.op() == Op::Compose {
+        if in_chains(&rule) {
             rewrites.push(one(&format!("{name}/chain"), &rule, true));
         }
     }
     rewrites
+}
+
+/// Whether the rule says something of its factors in a longer chain, where identities are not written.
+fn in_chains(rule: &Rule) -> bool {
+    *rule.lhs.op() == Op::Compose && factors(&rule.lhs) != factors(&rule.rhs)
+}
+
+fn factors(t: &Term) -> Vec<Term> {
+    let mut parts = t.chain();
+    parts.retain(|p| *p.op() != Op::Id);
+    parts
 }
 
 /// The rule as it is, and for commutative operators, with the names of their rewrites.
@@ -132,6 +141,11 @@ fn forms(rule: &Rule) -> Vec<(String, Rule)> {
 }
 
 fn one(name: &str, rule: &Rule, tail: bool) -> Compiled {
+    let (searcher, applier) = parts(name, rule, tail);
+    compiled(Rewrite::new(name, searcher, applier))
+}
+
+fn parts(name: &str, rule: &Rule, tail: bool) -> (Pattern<Node>, Action) {
     let mut left = Builder { prefix: "l", ..Builder::default() };
     let mut right = Builder { prefix: "r", ..Builder::default() };
     if tail {
@@ -152,7 +166,49 @@ fn one(name: &str, rule: &Rule, tail: bool) -> Compiled {
         made_sizes: right.sizes,
         made_types: right.types,
     };
-    compiled(Rewrite::new(name, Pattern::new(left.ast), applier))
+    (Pattern::new(left.ast), applier)
+}
+
+/// A place where the left side of a rule is found; its sizes may not fit, its side conditions may fail.
+pub(super) struct Match {
+    /// The class of the whole.
+    pub class: Id,
+    /// What was found, the end of a chain that the rule leaves as it is too.
+    pub pattern: PatternAst<Node>,
+    pub subst: Subst,
+    /// Values of the rule's variables, when sizes and types fit.
+    pub bindings: Option<Bindings>,
+    /// The end of the chain that the rule leaves as it is.
+    pub rest: Option<Id>,
+    /// Side conditions, whether each holds, and the class of the function that it asks about.
+    pub conditions: Vec<(Condition, bool, Option<Id>)>,
+}
+
+/// Every match of a rule's left side in the graph as it is.
+pub(super) fn matches(rule: &Rule, egraph: &EGraph) -> Vec<Match> {
+    let mut out = vec![];
+    for (name, rule) in forms(rule) {
+        for tail in if in_chains(&rule) { vec![false, true] } else { vec![false] } {
+            let (searcher, action) = parts(&name, &rule, tail);
+            for found in searcher.search(egraph) {
+                for subst in found.substs {
+                    let bindings = action.bind(egraph, &subst);
+                    let conditions = bindings.as_ref().map_or(vec![], |b| {
+                        let facts = |f: &str| action.facts(egraph, &subst, f);
+                        let verdict = |c: &Condition| {
+                            let of = c.function().and_then(|f| action.class_of(&subst, f));
+                            (c.clone(), c.holds(b, &facts), of)
+                        };
+                        action.when.iter().map(verdict).collect()
+                    });
+                    let rest = tail.then(|| subst[var("?rest")]);
+                    let (class, pattern) = (found.eclass, searcher.ast.clone());
+                    out.push(Match { class, pattern, subst, bindings, rest, conditions });
+                }
+            }
+        }
+    }
+    out
 }
 
 fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>) -> Compiled {
@@ -218,8 +274,12 @@ impl Action {
 
     /// What is known of the functions that a match found.
     fn facts(&self, egraph: &EGraph, subst: &Subst, f: &str) -> Facts {
-        let v = self.functions.iter().find(|(_, _, n)| n == f).map(|(v, _, _)| *v);
-        v.map(|v| egraph[subst[v]].data.facts()).unwrap_or_default()
+        self.class_of(subst, f).map(|c| egraph[c].data.facts()).unwrap_or_default()
+    }
+
+    /// The class that a match found for a function variable.
+    fn class_of(&self, subst: &Subst, f: &str) -> Option<Id> {
+        self.functions.iter().find(|(_, _, n)| n == f).map(|(v, _, _)| subst[*v])
     }
 }
 

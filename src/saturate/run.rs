@@ -56,10 +56,23 @@ pub struct RuleStat {
     pub matches: usize,
     /// Matches that made something equal that was not.
     pub applied: usize,
+    /// E-nodes added, those that congruence found to be others' later included.
+    pub new_nodes: usize,
     /// Searching, in milliseconds.
     pub search_ms: f64,
     /// Applying, in milliseconds.
     pub apply_ms: f64,
+}
+
+impl RuleStat {
+    /// Adds what it did in another run.
+    pub fn add(&mut self, other: &RuleStat) {
+        self.matches += other.matches;
+        self.applied += other.applied;
+        self.new_nodes += other.new_nodes;
+        self.search_ms += other.search_ms;
+        self.apply_ms += other.apply_ms;
+    }
 }
 
 /// How the run went.
@@ -132,12 +145,13 @@ impl RewriteScheduler<Node, Typed> for Timed {
         rewrite: &Rewrite<Node, Typed>,
         matches: Vec<SearchMatches<'_, Node>>,
     ) -> usize {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), egraph.total_size());
         let applied = rewrite.apply(egraph, &matches).len();
         let mut stats = self.stats.borrow_mut();
         let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
         stat.apply_ms += ms(start.elapsed());
         stat.applied += applied;
+        stat.new_nodes += egraph.total_size().saturating_sub(before);
         applied
     }
 }

@@ -7,9 +7,10 @@ use crate::calculus::term::Term;
 use crate::calculus::text::{Context, read_term};
 use crate::calculus::ty::Ty;
 use crate::device::DeviceInfo;
-use crate::diag::{Code, Diagnostic, Result, Source};
-use crate::saturate::Report;
-use crate::saturate::explain::{Derivation, Explainer};
+use crate::diag::{Code, Diagnostic, Exit, Failure, Result, Source};
+use crate::rules::Rule;
+use crate::saturate::explain::{Derivation, Explainer, Outcome};
+use crate::saturate::{Report, RuleStat};
 use crate::tune::event::{Event, Observer, Phase};
 
 /// A derivation, and what it is of.
@@ -32,11 +33,182 @@ pub struct Explained {
     pub best: Option<Best>,
     /// From the program to the term.
     pub derivation: Derivation,
-    /// What to tell a person.
-    pub warnings: Vec<Diagnostic>,
+    /// The choice was stopped by [`Observer::stop`].
+    pub interrupted: bool,
+}
+
+/// What became of a rule in a program.
+pub struct WhyNot {
+    /// The entry.
+    pub entry: String,
+    /// The file.
+    pub file: String,
+    /// Value of each size parameter.
+    pub sizes: Sizes,
+    /// Why the rule was left out from the start, if it was.
+    pub left_out: Option<String>,
+    /// What it did while the graph grew; none when it was left out.
+    pub stat: Option<RuleStat>,
+    /// Where it applied, or nearly.
+    pub outcome: Outcome,
+    /// Which of the best terms are derived with it, counted from 1.
+    pub in_best: Vec<usize>,
+    /// How many of the best terms were looked at.
+    pub best: usize,
+}
+
+/// What one rule did, over several programs.
+#[derive(Clone, Debug)]
+pub struct RuleUse {
+    /// Its name.
+    pub rule: String,
+    /// Summed over the programs.
+    pub stat: RuleStat,
+    /// For each program, how many of its best terms are derived with the rule.
+    pub in_best: Vec<usize>,
+}
+
+/// A program whose best terms were looked at.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct ProgramUse {
+    /// The file.
+    pub program: String,
+    /// The entry.
+    pub entry: String,
+    /// How many of its best terms.
+    pub best: usize,
+}
+
+/// What the rules did in several programs.
+#[derive(Clone, Debug)]
+pub struct RuleUses {
+    /// The programs.
+    pub programs: Vec<ProgramUse>,
+    /// Every rule of the set, and the nesting of chains (`associate`).
+    pub rules: Vec<RuleUse>,
+}
+
+/// Derivations of terms, each made once.
+struct Derived {
+    explainer: Explainer,
+    known: Vec<(Term, Derivation)>,
+}
+
+impl Derived {
+    fn of(&mut self, b: &Best) -> Result<&Derivation> {
+        let term = b.variant.compact.as_ref().unwrap_or(&b.variant.term);
+        let at = match self.known.iter().position(|(t, _)| t == term) {
+            Some(at) => at,
+            None => {
+                self.known.push((term.clone(), self.explainer.derive(term)?));
+                self.known.len() - 1
+            }
+        };
+        Ok(&self.known[at].1)
+    }
 }
 
 impl Session {
+    /// What became of a rule (of this session's set, or one that its float mode leaves out) in a program: where it
+    /// applied, or came nearest to it, and which of the `best` best terms are derived with it.
+    ///
+    /// # Errors
+    /// Those of [`Session::optimize`], but for programs that nothing can be generated for.
+    pub fn why_not(
+        &self,
+        program: &Program,
+        request: &Request,
+        rule: &Rule,
+        best: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<WhyNot> {
+        let (device, ranking) = match self.optimize(program, request, observer) {
+            Ok(o) => (o.device, o.ranking),
+            // The rule may be what is missing.
+            Err(Failure(ds)) if ds.iter().all(|d| d.code.exit() == Exit::Limitation) => {
+                (self.target()?.0, vec![])
+            }
+            Err(e) => return Err(e),
+        };
+        let sizes = sizes(program, request)?;
+        let rules = self.rules.offered(&device.capabilities.names());
+        let left_out = match (&rule.needs, self.rules.get(&rule.name), rules.get(&rule.name)) {
+            (.., Some(_)) => None,
+            (Some(needs), Some(_), None) => {
+                Some(format!("{} lacks the capability `{needs}`", device.label()))
+            }
+            _ => Some(format!("it is {}, and the float mode is {}", rule.law, self.float.name())),
+        };
+        observer.event(&Event::Phase(Phase::Explain));
+        let term = program.elaborate(&sizes)?.term;
+        let explainer = Explainer::new(&term, &rules, &self.limits)?;
+        let stat = explainer.graph.report.rules.get(&rule.name).copied();
+        let outcome = explainer.why_not(rule)?;
+        let mut derived = Derived { explainer, known: vec![] };
+        let mut in_best = vec![];
+        let best = ranking.len().min(best);
+        for (i, b) in ranking.iter().take(best).enumerate() {
+            if derived.of(b)?.uses(&rule.name) {
+                in_best.push(i + 1);
+            }
+        }
+        Ok(WhyNot {
+            entry: program.entry.name.clone(),
+            file: program.source.name.clone(),
+            sizes,
+            left_out,
+            stat,
+            outcome,
+            in_best,
+            best,
+        })
+    }
+
+    /// What each rule did in the saturation of these programs, and its part in their `best` best terms.
+    ///
+    /// # Errors
+    /// Those of [`Session::optimize`].
+    pub fn rule_uses(
+        &self,
+        programs: &[(Program, Request)],
+        best: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<RuleUses> {
+        let mut out = RuleUses { programs: vec![], rules: vec![] };
+        for (i, (program, request)) in programs.iter().enumerate() {
+            let optimized = self.optimize(program, request, observer)?;
+            let rules = self.rules.offered(&optimized.device.capabilities.names());
+            let explainer = Explainer::new(&optimized.term, &rules, &self.limits)?;
+            let mut derived = Derived { explainer, known: vec![] };
+            let best: Vec<&Best> = optimized.ranking.iter().take(best).collect();
+            out.programs.push(ProgramUse {
+                program: program.source.name.clone(),
+                entry: program.entry.name.clone(),
+                best: best.len(),
+            });
+            let run = optimized.report.rules.keys().map(String::as_str);
+            for name in run.chain(self.rules.iter().map(|r| r.name.as_str())) {
+                if !out.rules.iter().any(|r| r.rule == name) {
+                    let in_best = vec![0; programs.len()];
+                    let (rule, stat) = (name.to_owned(), RuleStat::default());
+                    out.rules.push(RuleUse { rule, stat, in_best });
+                }
+            }
+            for r in &mut out.rules {
+                if let Some(stat) = optimized.report.rules.get(&r.rule) {
+                    r.stat.add(stat);
+                }
+            }
+            for b in best {
+                let d = derived.of(b)?;
+                for r in out.rules.iter_mut().filter(|r| d.uses(&r.rule)) {
+                    r.in_best[i] += 1;
+                }
+            }
+        }
+        Ok(out)
+    }
+
     /// Why the best term for a program, or the one written in `goal`, is equal to it.
     ///
     /// # Errors
@@ -48,11 +220,11 @@ impl Session {
         goal: Option<&str>,
         observer: &mut dyn Observer,
     ) -> Result<Explained> {
-        let (device, best, mut warnings) = match goal {
-            Some(_) => (self.target()?.0, None, vec![]),
+        let (device, best, interrupted) = match goal {
+            Some(_) => (self.target()?.0, None, false),
             None => {
                 let o = self.optimize(program, request, observer)?;
-                (o.device, Some(o.best), o.warnings)
+                (o.device, Some(o.best), o.interrupted)
             }
         };
         let sizes = sizes(program, request)?;
@@ -63,7 +235,7 @@ impl Session {
             read_term(&Source::new("--term", text), &Ty::Unit, &context)
         });
         let written: Option<Term> = written.transpose()?;
-        observer.event(&Event::Phase(Phase::Saturate));
+        observer.event(&Event::Phase(Phase::Explain));
         let rules = self.rules.offered(&device.capabilities.names());
         let mut explainer = Explainer::new(&elaborated.term, &rules, &self.limits)?;
         let derivation = match (&written, &best) {
@@ -75,8 +247,8 @@ impl Session {
             (None, None) => explainer.derive(&elaborated.term)?,
         };
         if !derivation.holds() {
-            let text = "a step of the derivation could not be confirmed on terms alone";
-            warnings.push(Diagnostic::warning(Code::RuleUnsound, text));
+            let text = "a step of the derivation was not confirmed on terms alone";
+            observer.event(&Event::Warning(&Diagnostic::warning(Code::StepFails, text)));
         }
         Ok(Explained {
             entry: program.entry.name.clone(),
@@ -88,7 +260,7 @@ impl Session {
             report: explainer.graph.report.clone(),
             best,
             derivation,
-            warnings,
+            interrupted,
         })
     }
 }

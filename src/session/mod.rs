@@ -43,13 +43,13 @@ mod work;
 pub use crate::tune::event::{Event, Observer, Phase};
 pub use bench::{Bench, BenchRow};
 pub use compare::Outcome;
-pub use explain::Explained;
+pub use explain::{Explained, ProgramUse, RuleUse, RuleUses, WhyNot};
 pub use inputs::{Bound, Given, Request};
 pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};
 pub use program::{Program, Sizes};
 pub use replay::{Replay, Round, StepCheck, replay};
-pub use rules::{Float, check_own_rules, lint_rules, read, rule_set, rules_in};
+pub use rules::{Float, check_own_rules, find_rule, lint_rules, read, rule_set, rules_in};
 pub use run::{Execute, Execution, How};
 
 use crate::calculus::interp;

@@ -2,6 +2,7 @@
 
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::lang::distance;
 use crate::rules::check::{self, Check};
 use crate::rules::lint::{self, Trial};
 use crate::rules::{Law, Library, Rule, RuleSet};
@@ -209,6 +210,27 @@ fn unreadable(path: &Path, e: &std::io::Error) -> Diagnostic {
     Diagnostic::error(Code::Io, format!("{} cannot be read: {e}", path.display()))
 }
 
+/// The rule of that name.
+///
+/// # Errors
+/// [`Code::UnknownName`], with names that are near.
+pub fn find_rule<'a>(set: &'a RuleSet, name: &str) -> Result<&'a Rule> {
+    set.get(name).ok_or_else(|| {
+        let mut near: Vec<&str> = set
+            .iter()
+            .map(|r| r.name.as_str())
+            .filter(|n| n.contains(name) || name.contains(n) || distance(n, name) <= 3)
+            .collect();
+        near.sort_by_key(|n| distance(n, name));
+        let d = Diagnostic::error(Code::UnknownName, format!("no rule is named `{name}`"));
+        let help = match near.as_slice() {
+            [] => "`patsat rules list` lists them".to_owned(),
+            near => format!("there are {}", near.join(", ")),
+        };
+        d.help(help).into()
+    })
+}
+
 fn add(set: &mut RuleSet, path: &Path) -> Result<()> {
     let theme = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     set.add(&read(path)?, &theme)
@@ -220,6 +242,15 @@ mod tests {
 
     fn set(specs: &[&str]) -> RuleSet {
         rule_set(specs, Float::Relaxed).unwrap()
+    }
+
+    #[test]
+    fn names_that_are_near() {
+        let set = rule_set::<&str>(&[], Float::Relaxed).unwrap();
+        assert_eq!(find_rule(&set, "map-fusion").unwrap().name, "map-fusion");
+        let help = |name| find_rule(&set, name).unwrap_err().0[0].help.join("");
+        assert!(help("map-fusoin").starts_with("there are map-fusion"), "{}", help("map-fusoin"));
+        assert!(help("nonsense").contains("rules list"));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub enum Phase {
     Measure,
     /// Timing the best few against each other, and against the device's bandwidth.
     Compare,
+    /// Finding out why terms are equal.
+    Explain,
 }
 
 impl Phase {
@@ -34,6 +36,7 @@ impl Phase {
             Phase::Reference => "reference",
             Phase::Measure => "measure",
             Phase::Compare => "compare",
+            Phase::Explain => "explain",
         }
     }
 }

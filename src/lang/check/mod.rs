@@ -16,6 +16,8 @@ mod nesting;
 mod prims;
 mod sizes;
 
+pub use names::distance;
+
 use super::ast::{Decl, File, PatKind};
 use super::parser;
 use super::size::Size;

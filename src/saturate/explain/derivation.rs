@@ -27,6 +27,11 @@ impl Derivation {
         self.steps.last().map_or(&self.start, |s| &s.after.term)
     }
 
+    /// Whether the rule takes part.
+    pub fn uses(&self, rule: &str) -> bool {
+        self.steps.iter().any(|s| s.rule == rule && matches!(s.law, StepLaw::Rule(_)))
+    }
+
     /// Whether every step was found right on terms alone.
     pub fn holds(&self) -> bool {
         self.steps.iter().all(Step::holds)
@@ -74,6 +79,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// Whether the part is all of the term.
+    pub fn is_whole(&self) -> bool {
+        self.at == Position::whole(&self.term)
+    }
+
     /// The whole term as text, with the part between these.
     pub fn marked(&self, open: &str, close: &str) -> String {
         let (text, at) = marked(&self.term, &self.at);

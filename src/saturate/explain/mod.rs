@@ -6,10 +6,14 @@
 //! e-graphs.
 
 mod derivation;
+mod partial;
 mod path;
+mod place;
 mod shorten;
+mod why_not;
 
 pub use derivation::{Derivation, Direction, Part, Step, StepLaw};
+pub use why_not::{Outcome, Site};
 
 use super::language::{Node, add_term};
 use super::run::{Saturated, saturate_explained};

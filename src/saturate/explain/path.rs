@@ -72,7 +72,7 @@ fn annotation(ft: &FlatTerm<Node>) -> Option<(Vec<usize>, String, bool)> {
 }
 
 /// Where a node of a term lies when its chains are nested to the right.
-fn position(nested: &Term, path: &[usize]) -> Position {
+pub(super) fn position(nested: &Term, path: &[usize]) -> Position {
     let (mut at, mut before, mut outer) = (nested.clone(), 0, vec![]);
     for &arg in path {
         let inner = at.args()[arg].clone();

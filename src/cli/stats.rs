@@ -1,0 +1,110 @@
+//! `patsat rules stats`
+
+use super::args::{SessionArgs, program, size};
+use super::interrupt::Interrupt;
+use super::out::{Done, Out};
+use super::progress::Progress;
+use crate::session::generate::Generator;
+use crate::session::{Device, Program, Request, RuleUse, RuleUses};
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::json;
+use std::cmp::Reverse;
+
+/// What a size is when nothing else is said: large enough for every way to split it.
+const SIZE: u64 = 4096;
+
+/// What to count.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Programs.
+    #[arg(required = true, value_name = "FILE[:ENTRY]")]
+    files: Vec<String>,
+    /// The value of a size parameter, in every program that has it; 4096 when not given.
+    #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
+    sizes: Vec<(String, u64)>,
+    /// How many of the best terms of each program are looked at.
+    #[arg(long, default_value_t = 10, value_name = "K")]
+    best: usize,
+    /// What comes first.
+    #[arg(long, value_enum, default_value = "best", value_name = "BY")]
+    sort: Sort,
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+/// An order of rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Sort {
+    /// Those with the largest part in the best terms.
+    Best,
+    /// Those with the most matches.
+    Matches,
+    /// Those with the most new nodes.
+    Nodes,
+    /// Those that took longest.
+    Time,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let mut session = args.session.session()?;
+    if args.session.device.is_none() {
+        session.device = Device::None;
+    }
+    let mut programs = vec![];
+    for file in &args.files {
+        let program = program(file)?;
+        let request = request(&program, args);
+        programs.push((program, request));
+    }
+    let interrupt = Interrupt::listen()?;
+    let mut progress = Progress::new(out, interrupt, "rules".to_owned());
+    let uses = session.rule_uses(&programs, args.best, &mut progress);
+    progress.finish();
+    let mut uses = uses?;
+    let time = |r: &RuleUse| r.stat.search_ms + r.stat.apply_ms;
+    // Stable: rules that are alike stay in the set's order.
+    match args.sort {
+        Sort::Best => {
+            uses.rules.sort_by_key(|r| Reverse((r.in_best.iter().sum::<usize>(), r.stat.matches)));
+        }
+        Sort::Matches => uses.rules.sort_by_key(|r| Reverse(r.stat.matches)),
+        Sort::Nodes => uses.rules.sort_by_key(|r| Reverse(r.stat.new_nodes)),
+        Sort::Time => uses.rules.sort_by(|a, b| time(b).total_cmp(&time(a))),
+    }
+    for r in &uses.rules {
+        let programs = uses.programs.iter().zip(&r.in_best);
+        let in_best: Vec<_> = programs
+            .map(|(p, terms)| json!({"program": p.program, "entry": p.entry, "terms": terms}))
+            .collect();
+        out.event("rule", json!({"rule": r.rule, "stat": r.stat, "in_best": in_best}))?;
+    }
+    out.event("result", json!({"rules": session.rules.hash(), "programs": uses.programs}))?;
+    out.line(&table(&uses))
+}
+
+/// The sizes given that the program has, the others made up.
+fn request(program: &Program, args: &Args) -> Request {
+    let given = |name: &String| args.sizes.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+    let sizes = program.entry.sizes.iter().map(|n| (n.clone(), given(n).unwrap_or(SIZE)));
+    Request { sizes: sizes.collect(), default: Some(Generator::Normal), ..Request::default() }
+}
+
+fn table(uses: &RuleUses) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let fixed = ["rule", "matches", "applied", "new nodes", "search ms", "apply ms"];
+    let best = uses.programs.iter().map(|p| format!("{} (of {})", p.entry, p.best));
+    table.set_header(fixed.into_iter().map(str::to_owned).chain(best));
+    for r in &uses.rules {
+        let s = &r.stat;
+        let counts = [s.matches, s.applied, s.new_nodes].map(|n| n.to_string());
+        let times = [s.search_ms, s.apply_ms].map(|ms| format!("{ms:.1}"));
+        let parts = r.in_best.iter().map(|n| if *n == 0 { ".".to_owned() } else { n.to_string() });
+        let row = std::iter::once(r.rule.clone()).chain(counts).chain(times).chain(parts);
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.to_string()
+}

@@ -1,0 +1,185 @@
+//! How much of a rule's left side a class has: operators alone, whatever the sizes, types and variables.
+
+use super::place::Places;
+use crate::calculus::size::{Size, Sym};
+use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::text::op_name;
+use crate::calculus::ty::{FnTy, Ty};
+use crate::rules::{Bindings, Rule};
+use crate::saturate::EGraph;
+use crate::saturate::analysis::Data;
+use crate::saturate::language::Node;
+use egg::Id;
+use rustc_hash::FxHashMap;
+
+/// The variable for the end of a longer chain; no rule has a variable of that name.
+const REST: &str = "_rest";
+
+/// Left sides of a rule as the graph is searched for them: of every form, in longer chains too.
+pub(super) fn left_sides(rule: &Rule) -> Result<Vec<Term>, TypeError> {
+    let mut out = vec![];
+    for lhs in [Some(rule.lhs.clone()), rule.for_commutative().map(|r| r.lhs)].into_iter().flatten()
+    {
+        if *lhs.op() == Op::Compose {
+            let tys = vec![Ty::Meta(REST.into()), lhs.ty().dom.clone()];
+            let rest = Term::new(Op::Meta(REST.into()), vec![], tys, vec![])?;
+            let mut factors = lhs.chain();
+            factors.retain(|f| *f.op() != Op::Id);
+            factors.push(rest);
+            out.push(Term::of_chain(&factors)?);
+        }
+        out.push(lhs);
+    }
+    Ok(out)
+}
+
+/// How many operators a pattern has, compositions aside.
+pub(super) fn operators(pattern: &Term) -> usize {
+    let mut count = 0;
+    pattern.visit(&mut |t| count += usize::from(is_operator(t.op())));
+    count
+}
+
+/// Whether it is an operator that is looked for by itself.
+pub(super) fn is_operator(op: &Op) -> bool {
+    !matches!(op, Op::Compose | Op::Meta(_))
+}
+
+/// An operator as a person reads it.
+pub(super) fn name(op: &Op) -> String {
+    match (op_name(op), op) {
+        (Some(name), _) => name.to_owned(),
+        (None, Op::Scalar(f)) => f.to_string(),
+        (None, Op::Input(name)) => name.to_string(),
+        (None, Op::Compose) => "a chain".to_owned(),
+        (None, _) => "a constant".to_owned(),
+    }
+}
+
+/// Scores of patterns in classes.
+pub(super) struct Partial<'a> {
+    pub egraph: &'a EGraph,
+    pub places: &'a Places<'a>,
+    known: FxHashMap<(Term, Id), usize>,
+}
+
+impl<'a> Partial<'a> {
+    pub fn new(egraph: &'a EGraph, places: &'a Places<'a>) -> Partial<'a> {
+        Partial { egraph, places, known: FxHashMap::default() }
+    }
+
+    /// How many operators of the pattern a member of the class has in the same places.
+    pub fn score(&mut self, pattern: &Term, class: Id) -> usize {
+        if let Op::Meta(_) = pattern.op() {
+            return 0;
+        }
+        let key = (pattern.clone(), self.egraph.find(class));
+        if let Some(score) = self.known.get(&key) {
+            return *score;
+        }
+        // Classes are cyclic, patterns are not.
+        let score = self.best(pattern, class).map_or(0, |(score, _)| score);
+        self.known.insert(key, score);
+        score
+    }
+
+    fn best(&mut self, pattern: &Term, class: Id) -> Option<(usize, &'a Node)> {
+        let egraph = self.egraph;
+        let mut best: Option<(usize, &Node)> = None;
+        for node in &egraph[egraph.find(class)].nodes {
+            if node.function() != Some(pattern.op()) {
+                continue;
+            }
+            let inner: usize =
+                pattern.args().iter().zip(node.args()).map(|(p, a)| self.score(p, *a)).sum();
+            let score = inner + usize::from(is_operator(pattern.op()));
+            if best.is_none_or(|(s, _)| score > s) {
+                best = Some((score, node));
+            }
+        }
+        best
+    }
+
+    /// The member with that many operators of the pattern, and what was seen on the way.
+    pub fn align(&mut self, pattern: &Term, class: Id, seen: &mut Seen) -> Result<Term, TypeError> {
+        if let Op::Meta(name) = pattern.op() {
+            let term = self.places.term(class)?;
+            if **name == *REST {
+                seen.rest = Some(term.clone());
+            }
+            seen.functions.push((name.to_string(), pattern.ty().clone(), self.egraph.find(class)));
+            seen.terms.push(term.clone());
+            return Ok(term);
+        }
+        let Some((_, node)) = self.best(pattern, class) else {
+            seen.missing.get_or_insert_with(|| {
+                let expected = match pattern.op() {
+                    Op::Compose => pattern.to_string().replace(REST, "..."),
+                    op => name(op),
+                };
+                (expected, class)
+            });
+            return self.places.term(class);
+        };
+        let (mut sizes, mut tys) = (pattern.sizes().iter(), pattern.tys().iter());
+        for c in &node.children {
+            match &self.egraph[*c].data {
+                Data::Size(s) => seen.sizes.extend(sizes.next().map(|w| (w.clone(), s.clone()))),
+                Data::Ty(t) => seen.types.extend(tys.next().map(|w| (w.clone(), t.clone()))),
+                Data::Fn(..) | Data::Broken => {}
+            }
+        }
+        let args = pattern.args().iter().zip(node.args());
+        let args = args.map(|(p, a)| self.align(p, *a, seen)).collect::<Result<_, _>>()?;
+        self.places.node(node, args)
+    }
+}
+
+/// What an alignment saw: the pattern's expressions with what is there.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// The first operator that was missing, and the class in which it was looked for.
+    pub missing: Option<(String, Id)>,
+    /// The end of a longer chain.
+    pub rest: Option<Term>,
+    sizes: Vec<(Size, Size)>,
+    types: Vec<(Ty, Ty)>,
+    functions: Vec<(String, FnTy, Id)>,
+    terms: Vec<Term>,
+}
+
+impl Seen {
+    /// Why the sizes, types and repeated variables do not go together.
+    pub fn differs(&self) -> String {
+        let plain = |t: &dyn std::fmt::Display| t.to_string().replace('?', "");
+        for (i, (name, _, class)) in self.functions.iter().enumerate() {
+            for (k, (other, _, also)) in self.functions[..i].iter().enumerate() {
+                if name == other && class != also {
+                    return format!("{name} would be both {} and {}", self.terms[k], self.terms[i]);
+                }
+            }
+        }
+        let mut b = Bindings::default();
+        for (want, got) in &self.sizes {
+            let before = b.size(want);
+            if !b.match_size(want, got) {
+                return match want.as_sym() {
+                    Some(Sym::Meta(_)) => {
+                        format!("{} would be both {before} and {got}", plain(want))
+                    }
+                    _ => format!("{} would be {before}, and is {got}", plain(want)),
+                };
+            }
+        }
+        let functions = self.functions.iter().zip(&self.terms).flat_map(|((_, want, _), got)| {
+            [(want.dom.clone(), got.ty().dom.clone()), (want.cod.clone(), got.ty().cod.clone())]
+        });
+        for (want, got) in self.types.iter().cloned().chain(functions) {
+            let before = b.ty(&want);
+            if !b.match_ty(&want, &got) {
+                return format!("the type {} would be {got}", plain(&before));
+            }
+        }
+        "the sizes do not determine each other".to_owned()
+    }
+}

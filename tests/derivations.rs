@@ -1,0 +1,99 @@
+//! Derivations of the best terms of every shipped program: each step is confirmed on terms, and holds in
+//! the interpreter.
+
+use patsat::rules::RuleSet;
+use patsat::saturate::explain::{Derivation, Explainer, StepLaw};
+use patsat::session::generate::Generator;
+use patsat::session::{Program, Request, Session, Sizes, replay};
+use std::path::Path;
+
+fn request(program: &Program, n: u64) -> Request {
+    let sizes: Sizes = program.entry.sizes.iter().map(|s| (s.clone(), n)).collect();
+    Request { sizes, default: Some(Generator::Normal), ..Request::default() }
+}
+
+/// That each step starts where the one before ended, and was confirmed.
+fn holds(d: &Derivation, what: &str) {
+    let mut at = &d.start;
+    for s in &d.steps {
+        assert_eq!(*at, s.before.term, "{what}: {}", s.rule);
+        assert!(s.holds(), "{what}: {s:?}");
+        at = &s.after.term;
+    }
+}
+
+#[test]
+fn best_terms_of_every_program() {
+    // PATSAT_EVERY=1 looks at every term whose kernels the model ranks.
+    let most = if std::env::var_os("PATSAT_EVERY").is_some() { usize::MAX } else { 4 };
+    let session = Session::new().expect("the shipped rules");
+    let root = env!("CARGO_MANIFEST_DIR");
+    let mut programs = 0;
+    for file in std::fs::read_dir(format!("{root}/programs")).expect("the programs") {
+        let path = file.expect("a file").path();
+        let program = Program::load(&path, None).expect("a program");
+        let request = request(&program, 4096);
+        let optimized = session.optimize(&program, &request, &mut ()).expect("kernels");
+        let rules = session.rules.offered(&optimized.device.capabilities.names());
+        let mut explainer =
+            Explainer::new(&optimized.term, &rules, &session.limits).expect("sound rules");
+        let mut laws = vec![];
+        for (rank, b) in optimized.ranking.iter().take(most).enumerate() {
+            let what = format!("{} {rank}: {}", path.display(), b.variant.term);
+            let v = &b.variant;
+            let compact = v.compact.as_ref().expect("a term from the graph");
+            let d = explainer.derive_candidate(compact, &v.env).expect("a derivation");
+            holds(&d, &what);
+            // Up to the numbers chosen in the end, it is the term that kernels are generated from.
+            let last = d.steps.iter().rfind(|s| s.law != StepLaw::Choice).map(|s| &s.after.term);
+            assert_eq!(last, Some(&v.term), "{what}");
+            let replayed = replay(&program, &request, &d).expect("small sizes");
+            assert!(replayed.ok() && !replayed.rounds.is_empty(), "{what}: {replayed:?}");
+            laws.extend(d.steps.iter().map(|s| s.law));
+            // The text of the term leads to the same derivation.
+            let written = explainer.derive_written(&v.term).expect("a derivation");
+            assert_eq!(written.goal(), &v.term, "{what}");
+        }
+        assert!(laws.contains(&StepLaw::Choice), "{}", path.display());
+        programs += 1;
+    }
+    assert!(programs >= 8);
+}
+
+#[test]
+fn a_wrong_rule_is_found_in_the_derivation() {
+    let text = "rule backwards\n  law exact\n  says \"Wrong.\"\n  from \"nowhere\"\n  rewrite reverse => id\n";
+    let mut session = Session::new().expect("the shipped rules");
+    let source = patsat::diag::Source::new("wrong.rules", text);
+    session.rules.add(&source, "wrong").expect("a well-typed rule");
+    let program = "entry f [n] (xs: [n]f32) : [n]f32 = map (* 2) (reverse xs)";
+    let program =
+        Program::check(&patsat::diag::Source::new("f.pat", program), None).expect("right");
+    let request = request(&program, 1000);
+    let e = session.explain(&program, &request, None, &mut ()).expect("a derivation");
+    assert!(e.derivation.uses("backwards") && e.derivation.holds());
+    let replayed = replay(&program, &request, &e.derivation).expect("small sizes");
+    for (step, check) in e.derivation.steps.iter().zip(&replayed.steps) {
+        assert_eq!(check.ok, step.rule != "backwards", "{}: {}", step.rule, check.says);
+    }
+    assert!(!replayed.ok());
+    // As it was, nothing is wrong.
+    let plain = Session::new().expect("the shipped rules");
+    let e = plain.explain(&program, &request, None, &mut ()).expect("a derivation");
+    assert!(replay(&program, &request, &e.derivation).expect("small sizes").ok());
+}
+
+#[test]
+fn a_derivation_of_nothing_is_empty() {
+    let program =
+        Program::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/programs/asum.pat")), None);
+    let program = program.expect("a program");
+    let request = request(&program, 64);
+    let term = program.elaborate(&request.sizes).expect("a term").term;
+    let rules = RuleSet::shipped().expect("the shipped rules");
+    let limits = patsat::diag::Limits::default();
+    let d = patsat::saturate::explain::explain(&term, &term, &rules, &limits).expect("equal");
+    assert!(d.steps.is_empty() && d.goal() == &d.start);
+    let replayed = replay(&program, &request, &d).expect("small sizes");
+    assert!(replayed.ok() && replayed.steps.is_empty());
+}
