@@ -4,10 +4,12 @@ mod analysis;
 mod compile;
 pub mod export;
 mod language;
+pub mod lookup;
 pub(crate) mod run;
 
 pub use analysis::{Data, Facts, Typed};
 pub use language::{Kind, Node, NodeOp, add_term};
+pub use lookup::{Found, Missing, lookup, lookup_from};
 pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate};
 
 /// The e-graph of terms.

@@ -14,6 +14,7 @@ pub use parse::{parse_size, parse_term, parse_type};
 pub use raw::{Raw, RawKind};
 pub use unify::Unifier;
 
+use super::size::Size;
 use super::term::Term;
 use super::ty::Ty;
 use crate::diag::{Result, Source};
@@ -24,7 +25,20 @@ use std::sync::Arc;
 /// # Errors
 /// When the text does not parse or does not type-check, with the place.
 pub fn read_term(source: &Arc<Source>, dom: &Ty, context: &Context) -> Result<Term> {
-    let raw = parse_term(source, 0..source.text.len())?;
+    read_term_at(source, dom, context, &Size::clone)
+}
+
+/// As [`read_term`], with each written size replaced by what `value` gives for it.
+///
+/// # Errors
+/// When the text does not parse or does not type-check, with the place.
+pub fn read_term_at(
+    source: &Arc<Source>,
+    dom: &Ty,
+    context: &Context,
+    value: &dyn Fn(&Size) -> Size,
+) -> Result<Term> {
+    let raw = parse_term(source, 0..source.text.len())?.with_sizes(value);
     let mut unifier = Unifier::default();
     let inferred = infer(source, &raw, dom, context, &mut unifier)?;
     inferred.close(source, &unifier)
