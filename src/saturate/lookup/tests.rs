@@ -13,8 +13,12 @@ struct Place {
 impl Place {
     /// A program's graph under the shipped rules.
     fn new(text: &str, n: u64) -> Place {
+        Place::sized(text, &[("n", n)])
+    }
+
+    fn sized(text: &str, sizes: &[(&str, u64)]) -> Place {
         let file = File::check(&Source::new("test.pat", text), None).expect("a program");
-        let sizes = [("n".to_owned(), n)].into_iter().collect();
+        let sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
         let program = file.elaborate(&sizes).expect("elaborates");
         let rules = RuleSet::shipped().expect("shipped rules");
         let limits = Limits { saturation_time: None, ..Limits::default() };
@@ -195,4 +199,22 @@ fn any_class_can_be_asked() {
     let (_, class) = elsewhere.expect("a part of it");
     let found = lookup_from(&p.graph, class, &sought, &p.program.env).expect("there");
     assert_eq!(found.class, class);
+}
+
+#[test]
+fn products_of_matrices() {
+    let text = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
+        map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
+    let p = Place::sized(text, &[("n", 64), ("m", 64), ("k", 64)]);
+    let term = |op: &str| {
+        format!(
+            "join . mapGlb 0 (mapUnroll (join . mapSeq (mapUnroll (reduceUnroll (+) 0.0 . asScalar . \
+             wrap . reduceSeq (vectorize 16 (\\(a, (b, c)) -> a + b {op} c)) (splat 16 . 0.0) . \
+             asVector 16 . zip)) . split 8)) . split 2 . cross . fork A (transpose . B)"
+        )
+    };
+    assert_eq!(p.found(&term("*")), "k.v=16 k^=64 m.t0=8 m^=64 n.t0=2 n^=64");
+    let missing = p.missing(&term("/"));
+    assert_eq!(missing.part, "vectorize 16 (\\(a, (b, c)) -> a + b / c)");
+    assert!(missing.around.contains("reduceSeq (_) (splat 16 . 0.0) . asVector 16 . zip"));
 }
