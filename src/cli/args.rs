@@ -23,7 +23,7 @@ fn pair(text: &str) -> std::result::Result<(String, String), String> {
 }
 
 /// `NAME=N`, in decimal, with `_` between digits if one likes.
-fn size(text: &str) -> std::result::Result<(String, u64), String> {
+pub(super) fn size(text: &str) -> std::result::Result<(String, u64), String> {
     let (name, value) = pair(text)?;
     let n = value.replace('_', "").parse().map_err(|_| format!("`{value}` is no size"))?;
     Ok((name, n))

@@ -93,6 +93,7 @@ codes! {
     NoTerm "E0702" Limitation "No legal low-level term was found for the program.";
     NotSaturated "W0703" Limitation "Saturation stopped at a limit.";
     KernelLimit "E0704" Limitation "A term that needs more than the device or the code generator offers.";
+    Cut "W0705" Limitation "Only a part of what there is is shown.";
     StoreLocked "E0801" Store "Another process holds the tuning store.";
     StoreCorrupt "E0802" Store "The tuning store is not a readable database.";
     StoreVersion "E0803" Store "The tuning store was written by a newer version.";

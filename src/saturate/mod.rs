@@ -9,8 +9,10 @@ pub(crate) mod run;
 
 pub use analysis::{Data, Facts, Typed};
 pub use language::{Kind, Node, NodeOp, add_term};
-pub use lookup::{Found, Missing, lookup, lookup_from};
+pub use lookup::{Found, Missing, lookup, lookup_anywhere, lookup_from};
 pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate};
+
+pub use egg::Id as ClassId;
 
 /// The e-graph of terms.
 pub type EGraph = egg::EGraph<Node, Typed>;

@@ -26,6 +26,7 @@
 
 mod bench;
 pub mod generate;
+mod graph;
 pub mod inputs;
 mod memory;
 pub mod npy;
@@ -39,6 +40,7 @@ mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};
 pub use bench::{Bench, BenchRow};
+pub use graph::Graph;
 pub use inputs::{Bound, Given, Request};
 pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};

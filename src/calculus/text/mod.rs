@@ -11,6 +11,7 @@ mod unify;
 pub use infer::{Context, Inferred, infer};
 pub use names::op_name;
 pub use parse::{parse_size, parse_term, parse_type};
+pub use print::head;
 pub use raw::{Raw, RawKind};
 pub use unify::Unifier;
 

@@ -62,15 +62,31 @@ fn term(t: &Term, place: Place) -> String {
             paren(parts.join(" . "), place == Place::Arg)
         }
         Op::Scalar(f) => scalar_fn(f, place),
+        // Their parentheses are their own.
+        Op::Lit(l) => lit(*l),
+        op => {
+            let mut text = head(op, t.sizes(), t.tys());
+            for a in t.args() {
+                text.push(' ');
+                text.push_str(&term(a, Place::Arg));
+            }
+            let applied = text.contains(' ');
+            paren(text, applied && place == Place::Arg)
+        }
+    }
+}
+
+/// An operator as it is written, with the sizes that are written out and without its function
+/// arguments: `split n.t0`, `mapGlb 0`.
+pub fn head(op: &Op, sizes: &[Size], tys: &[Ty]) -> String {
+    match op {
+        Op::Compose => ".".to_owned(),
+        Op::Scalar(f) => scalar_fn(f, Place::Top),
         Op::Input(name) => name_text(name),
         Op::Meta(name) => name.to_string(),
         Op::Lit(l) => lit(*l),
-        Op::SizeValue(ty) => {
-            paren(format!("sizeOf {} {ty}", size_arg(&t.sizes()[0])), place == Place::Arg)
-        }
-        Op::Iota => {
-            paren(format!("iota {} {}", size_arg(&t.sizes()[0]), t.tys()[1]), place == Place::Arg)
-        }
+        Op::SizeValue(ty) => format!("sizeOf {} {ty}", size_arg(&sizes[0])),
+        Op::Iota => format!("iota {} {}", size_arg(&sizes[0]), tys[1]),
         op => {
             let mut text = op_name(op).unwrap_or("?").to_owned();
             if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d) | MapKind::Lcl(d)) = op {
@@ -78,14 +94,9 @@ fn term(t: &Term, place: Place) -> String {
             }
             for i in explicit_sizes(op) {
                 text.push(' ');
-                text.push_str(&size_arg(&t.sizes()[*i]));
+                text.push_str(&size_arg(&sizes[*i]));
             }
-            for a in t.args() {
-                text.push(' ');
-                text.push_str(&term(a, Place::Arg));
-            }
-            let applied = text.contains(' ');
-            paren(text, applied && place == Place::Arg)
+            text
         }
     }
 }

@@ -21,6 +21,7 @@ mod tests;
 
 pub use missing::{Missing, Why};
 
+use super::language::Node;
 use super::run::Saturated;
 use crate::calculus::elaborate::Program;
 use crate::calculus::size::{Size, SizeEnv, Sym};
@@ -29,6 +30,8 @@ use crate::calculus::text::{Context, read_term_at};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic, Result, Source, Span};
 use egg::Id;
+use indexmap::IndexSet;
+use pattern::Slice;
 use search::Search;
 use std::sync::Arc;
 
@@ -108,13 +111,35 @@ pub fn lookup_from(graph: &Saturated, class: Id, term: &Term, known: &SizeEnv) -
     let mut search = Search::new(&graph.egraph, known);
     let slice = search.sought(term);
     let class = graph.egraph.find(class);
-    for solution in search.find(slice, class).iter() {
-        let mut whole = vec![];
-        solution.term.visit(&mut |t| whole.extend(t.sizes().iter().cloned()));
-        if let Some(sizes) = search.symbols.solve(&solution.equations, &whole) {
-            let term = solution.term.clone();
-            return Ok(Found { class, term, sizes });
-        }
+    if let Some(found) = there(&mut search, slice, class) {
+        return Ok(found);
     }
     Err(Box::new(missing::explain(&mut search, slice, class)))
+}
+
+/// Looks a term up in every class, those nearest to the program's first.
+pub fn lookup_anywhere(graph: &Saturated, term: &Term, known: &SizeEnv) -> Option<Found> {
+    let mut search = Search::new(&graph.egraph, known);
+    let slice = search.sought(term);
+    let mut classes: IndexSet<Id> = [graph.egraph.find(graph.root)].into();
+    let mut at = 0;
+    while let Some(&class) = classes.get_index(at) {
+        at += 1;
+        if let Some(found) = there(&mut search, slice, class) {
+            return Some(found);
+        }
+        let nodes = graph.egraph[class].nodes.iter();
+        classes.extend(nodes.flat_map(Node::args).map(|c| graph.egraph.find(*c)));
+    }
+    None
+}
+
+/// The first way in which a class holds a piece that has a solution.
+fn there(search: &mut Search, slice: Slice, class: Id) -> Option<Found> {
+    search.find(slice, class).iter().find_map(|solution| {
+        let mut whole = vec![];
+        solution.term.visit(&mut |t| whole.extend(t.sizes().iter().cloned()));
+        let sizes = search.symbols.solve(&solution.equations, &whole)?;
+        Some(Found { class, term: solution.term.clone(), sizes })
+    })
 }
