@@ -43,7 +43,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
 }
 
 /// Replaces a file whole, or not at all.
-fn write(path: &Path, text: &str) -> Done {
+pub(super) fn write(path: &Path, text: &str) -> Done {
     let failed = |e: std::io::Error| {
         Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", path.display()))
     };

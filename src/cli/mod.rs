@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod completions;
 mod devices;
+mod egraph;
 mod eval;
 mod explain;
 mod fmt;
@@ -81,6 +82,8 @@ enum Verb {
     Run(run::Args),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
     Bench(bench::Args),
+    /// Show a program's e-graph: as a picture, or for tools.
+    Egraph(egraph::Args),
     /// Make up an array, seeded, and write it to a file.
     Gen(generate::Args),
     /// List the OpenCL devices.
@@ -153,6 +156,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Explain(args) => explain::main(&args, out),
         Verb::Run(args) => run::main(&args, out),
         Verb::Bench(args) => bench::main(&args, out),
+        Verb::Egraph(args) => egraph::main(&args, out),
         Verb::Gen(args) => generate::main(&args, out),
         Verb::Devices => devices::main(out),
         Verb::Rules(verb) => rules::main(&verb, out),

@@ -6,7 +6,7 @@ use super::out::{Done, Out, Stop};
 use super::progress::Progress;
 use super::report;
 use crate::diag::{Code, Diagnostic};
-use crate::saturate::export;
+use crate::saturate::export::{self, Focus, Shown};
 use crate::session::generate::Generator;
 use crate::session::{Optimized, Program};
 use serde_json::json;
@@ -38,9 +38,9 @@ enum Emit {
     Kernel,
     /// The host plan, as JSON: buffers, launches, options.
     Host,
-    /// The e-graph, as JSON.
+    /// The e-graph, as JSON in the layout of egraph-serialize; `patsat egraph` also shows parts of it.
     Egraph,
-    /// The e-graph, for graphviz.
+    /// The e-graph, for Graphviz.
     Dot,
     /// How saturation went, by iteration and rule, as JSON.
     Stats,
@@ -98,8 +98,11 @@ fn emit(what: Emit, o: &Optimized) -> Result<String, Stop> {
             "options": plan.options, "buffers": plan.buffers, "scalars": plan.scalars,
             "launches": plan.launches,
         })),
-        Emit::Egraph => pretty(&export::json(&o.saturated)),
-        Emit::Dot => Ok(export::dot(&o.saturated)),
+        Emit::Egraph => {
+            let focus = Focus { leaves: true, ..Focus::default() };
+            pretty(&export::json(&Shown::new(&o.saturated, &focus)))
+        }
+        Emit::Dot => Ok(export::dot(&Shown::new(&o.saturated, &Focus::default()))),
         Emit::Stats => pretty(&json!(o.report)),
     }
 }

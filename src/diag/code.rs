@@ -99,6 +99,7 @@ codes! {
     NotSaturated "W0703" Limitation "Saturation stopped at a limit.";
     KernelLimit "E0704" Limitation "A term that needs more than the device or the code generator offers.";
     NotDerived "E0705" Limitation "No derivation of a term from the program was found.";
+    Cut "W0706" Limitation "Only a part of what there is is shown.";
     StoreLocked "E0801" Store "Another process holds the tuning store.";
     StoreCorrupt "E0802" Store "The tuning store is not a readable database.";
     StoreVersion "E0803" Store "The tuning store was written by a newer version.";

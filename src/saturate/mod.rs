@@ -5,12 +5,16 @@ mod compile;
 pub mod explain;
 pub mod export;
 mod language;
+pub mod lookup;
 pub(crate) mod run;
 
 pub use crate::rules::Facts;
 pub use analysis::{Data, Typed};
 pub use language::{Kind, Node, NodeOp, add_term};
+pub use lookup::{Found, Missing, lookup, lookup_anywhere, lookup_from};
 pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate};
+
+pub use egg::Id as ClassId;
 
 /// The e-graph of terms.
 pub type EGraph = egg::EGraph<Node, Typed>;

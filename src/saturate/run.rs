@@ -102,6 +102,13 @@ pub struct Saturated {
     pub report: Report,
 }
 
+impl Saturated {
+    /// The class of a number, if there is one.
+    pub fn class(&self, number: usize) -> Option<Id> {
+        self.egraph.classes().map(|c| c.id).find(|id| usize::from(*id) == number)
+    }
+}
+
 /// Every match of every rule in every iteration, timed for each rule.
 struct Timed {
     stats: Rc<RefCell<IndexMap<String, RuleStat>>>,

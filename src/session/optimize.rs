@@ -1,5 +1,6 @@
 //! From a program to its best kernels: saturate, draw candidates, and let the model or the clock decide.
 
+use super::graph::Graph;
 use super::inputs::{Bound, Request, bind, sizes};
 use super::program::{Program, Sizes};
 use super::race::{Racer, add_yardstick, best, field, race};
@@ -12,7 +13,7 @@ use crate::device::cost_model::Choice;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
 use crate::extract;
 use crate::opencl::yardstick::Traffic;
-use crate::saturate::{self, Report, Saturated, StopReason};
+use crate::saturate::{Report, Saturated};
 use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::reference::Reference;
 use crate::tune::search::{Counts, Found, Search, counts_of, search};
@@ -161,12 +162,9 @@ impl Session {
             warnings.extend(program.check_laws(sizes)?);
         }
         observer.event(&Event::Phase(Phase::Saturate));
-        let elaborated = program.elaborate(sizes)?;
-        let rules = self.rules.offered(&device.capabilities.names());
-        let saturated = saturate::saturate(&elaborated.term, &rules, &self.limits)?;
-        if saturated.report.stop_reason != StopReason::Saturated {
-            warnings.push(not_saturated(&saturated.report, &self.limits));
-        }
+        let Graph { program: elaborated, saturated, warnings: incomplete } =
+            self.graph_for(program, sizes, &device)?;
+        warnings.extend(incomplete);
         observer.event(&Event::Saturated(&saturated.report));
         for warning in &warnings {
             observer.event(&Event::Warning(warning));
@@ -395,7 +393,7 @@ fn skeletons(candidates: &[extract::Candidate]) -> usize {
     names.len()
 }
 
-fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {
+pub(super) fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {
     let text = format!("saturation stopped early: {}", report.stop_reason);
     Diagnostic::warning(Code::NotSaturated, text)
         .note(format!(

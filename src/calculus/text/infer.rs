@@ -242,6 +242,13 @@ impl Infer<'_> {
         dom: &Ty,
     ) -> Result<Inferred> {
         let arr = Ty::array;
+        let divides = matches!(
+            op,
+            Op::Split | Op::AsVector | Op::Stride | Op::ReducePart | Op::Chunked | Op::Packed
+        );
+        if divides && explicit.first().is_some_and(|k| k.as_constant() == Some(0)) {
+            return Err(bad(self.source, span, "0 divides no length").into());
+        }
         let mut args = vec![];
         let (sizes, tys, cod): (Vec<Size>, Vec<Ty>, Ty) = match op {
             Op::Id => (vec![], vec![dom.clone()], dom.clone()),

@@ -11,10 +11,11 @@ mod unify;
 pub use infer::{Context, Inferred, infer};
 pub use names::op_name;
 pub use parse::{parse_size, parse_term, parse_type};
-pub use print::marked;
+pub use print::{head, marked};
 pub use raw::{Raw, RawKind};
 pub use unify::Unifier;
 
+use super::size::Size;
 use super::term::Term;
 use super::ty::Ty;
 use crate::diag::{Result, Source};
@@ -25,7 +26,20 @@ use std::sync::Arc;
 /// # Errors
 /// When the text does not parse or does not type-check, with the place.
 pub fn read_term(source: &Arc<Source>, dom: &Ty, context: &Context) -> Result<Term> {
-    let raw = parse_term(source, 0..source.text.len())?;
+    read_term_at(source, dom, context, &Size::clone)
+}
+
+/// As [`read_term`], with each written size replaced by what `value` gives for it.
+///
+/// # Errors
+/// When the text does not parse or does not type-check, with the place.
+pub fn read_term_at(
+    source: &Arc<Source>,
+    dom: &Ty,
+    context: &Context,
+    value: &dyn Fn(&Size) -> Size,
+) -> Result<Term> {
+    let raw = parse_term(source, 0..source.text.len())?.with_sizes(value);
     let mut unifier = Unifier::default();
     let inferred = infer(source, &raw, dom, context, &mut unifier)?;
     inferred.close(source, &unifier)

@@ -104,24 +104,10 @@ fn term(t: &Term, place: Place, mark: Option<Mark>) -> String {
 fn one(t: &Term, place: Place, mark: Option<(usize, Mark)>) -> String {
     match t.op() {
         Op::Scalar(f) => scalar_fn(f, place),
-        Op::Input(name) => name_text(name),
-        Op::Meta(name) => name.to_string(),
+        // Their parentheses are their own.
         Op::Lit(l) => lit(*l),
-        Op::SizeValue(ty) => {
-            paren(format!("sizeOf {} {ty}", size_arg(&t.sizes()[0])), place == Place::Arg)
-        }
-        Op::Iota => {
-            paren(format!("iota {} {}", size_arg(&t.sizes()[0]), t.tys()[1]), place == Place::Arg)
-        }
         op => {
-            let mut text = op_name(op).unwrap_or("?").to_owned();
-            if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d) | MapKind::Lcl(d)) = op {
-                text.push_str(&format!(" {d}"));
-            }
-            for i in explicit_sizes(op) {
-                text.push(' ');
-                text.push_str(&size_arg(&t.sizes()[*i]));
-            }
+            let mut text = head(op, t.sizes(), t.tys());
             for (i, a) in t.args().iter().enumerate() {
                 let inside = mark.and_then(|(arg, m)| (arg == i).then_some(m));
                 text.push(' ');
@@ -129,6 +115,31 @@ fn one(t: &Term, place: Place, mark: Option<(usize, Mark)>) -> String {
             }
             let applied = text.contains(' ');
             paren(text, applied && place == Place::Arg)
+        }
+    }
+}
+
+/// An operator as it is written, with the sizes that are written out and without its function
+/// arguments: `split n.t0`, `mapGlb 0`.
+pub fn head(op: &Op, sizes: &[Size], tys: &[Ty]) -> String {
+    match op {
+        Op::Compose => ".".to_owned(),
+        Op::Scalar(f) => scalar_fn(f, Place::Top),
+        Op::Input(name) => name_text(name),
+        Op::Meta(name) => name.to_string(),
+        Op::Lit(l) => lit(*l),
+        Op::SizeValue(ty) => format!("sizeOf {} {ty}", size_arg(&sizes[0])),
+        Op::Iota => format!("iota {} {}", size_arg(&sizes[0]), tys[1]),
+        op => {
+            let mut text = op_name(op).unwrap_or("?").to_owned();
+            if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d) | MapKind::Lcl(d)) = op {
+                text.push_str(&format!(" {d}"));
+            }
+            for i in explicit_sizes(op) {
+                text.push(' ');
+                text.push_str(&size_arg(&sizes[*i]));
+            }
+            text
         }
     }
 }

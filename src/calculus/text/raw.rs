@@ -90,3 +90,44 @@ pub enum RawScalarKind {
     /// `loop (acc = init) while cond do body`.
     While(String, Box<RawScalar>, Box<RawScalar>, Box<RawScalar>),
 }
+
+impl Raw {
+    /// With each size replaced.
+    #[must_use]
+    pub fn with_sizes(&self, value: &dyn Fn(&Size) -> Size) -> Raw {
+        let all = |terms: &[Raw]| terms.iter().map(|t| t.with_sizes(value)).collect();
+        let kind = match &self.kind {
+            RawKind::Op(op, sizes, args) => {
+                RawKind::Op(op.clone(), sizes.iter().map(value).collect(), all(args))
+            }
+            RawKind::Compose(parts) => RawKind::Compose(all(parts)),
+            RawKind::Typed(leaf, size, t) => RawKind::Typed(*leaf, value(size), *t),
+            RawKind::Lambda(pattern, body) => {
+                RawKind::Lambda(pattern.clone(), body.with_sizes(value))
+            }
+            RawKind::Name(_) | RawKind::Lit(_) | RawKind::ScalarOp(_) => self.kind.clone(),
+        };
+        Raw { kind, span: self.span }
+    }
+}
+
+impl RawScalar {
+    fn with_sizes(&self, value: &dyn Fn(&Size) -> Size) -> RawScalar {
+        use RawScalarKind as K;
+        let go = |e: &RawScalar| Box::new(e.with_sizes(value));
+        let kind = match &self.kind {
+            K::Name(..) | K::Lit(_) => self.kind.clone(),
+            K::Size(s, t) => K::Size(value(s), *t),
+            K::Proj(e, second) => K::Proj(go(e), *second),
+            K::Op(op, es) => K::Op(*op, es.iter().map(|e| e.with_sizes(value)).collect()),
+            K::If(c, a, b) => K::If(go(c), go(a), go(b)),
+            K::Pair(a, b) => K::Pair(go(a), go(b)),
+            K::Let(name, a, b) => K::Let(name.clone(), go(a), go(b)),
+            K::For(acc, init, i, bound, body) => {
+                K::For(acc.clone(), go(init), i.clone(), go(bound), go(body))
+            }
+            K::While(acc, init, cond, body) => K::While(acc.clone(), go(init), go(cond), go(body)),
+        };
+        RawScalar { kind, span: self.span }
+    }
+}

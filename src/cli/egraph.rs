@@ -1,0 +1,128 @@
+//! `patsat egraph`
+
+use super::args::{program, size};
+use super::out::{Done, Out};
+use crate::diag::{Code, Diagnostic, Result, Source};
+use crate::saturate::export::{self, Focus, Shown};
+use crate::saturate::{ClassId, lookup, lookup_anywhere};
+use crate::session::{Float, Graph, Request, Session, rule_set};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// E-nodes that a picture shows unless a person says otherwise.
+const READABLE: usize = 150;
+
+/// Whose e-graph, and what of it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The program.
+    #[arg(value_name = "FILE[:ENTRY]")]
+    program: String,
+    /// The value of a size parameter.
+    #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
+    sizes: Vec<(String, u64)>,
+    /// Rules: a file extends the shipped set, a folder of `*.rules` replaces it.
+    #[arg(long, value_name = "FILE|DIR")]
+    rules: Vec<PathBuf>,
+    /// As what it is shown.
+    #[arg(long, value_enum, default_value = "dot")]
+    format: Format,
+    /// Where it is written [default: the standard output].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Most e-nodes shown, those nearest to the program's class first [default: 150; all with `json`].
+    #[arg(long, value_name = "N")]
+    max_nodes: Option<usize>,
+    /// Show what this class reaches instead of what the program's class does.
+    #[arg(long, value_name = "ID")]
+    class: Option<usize>,
+    /// Show what the class of this term reaches: `map abs . xs`, with numbers for tile sizes or as printed.
+    #[arg(long, value_name = "TERM", conflicts_with = "class")]
+    around: Option<String>,
+    /// Show sizes and types as nodes, and not in the labels (`json` always does).
+    #[arg(long)]
+    leaves: bool,
+}
+
+/// As what an e-graph is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For Graphviz.
+    Dot,
+    /// A picture.
+    Svg,
+    /// In the layout of the crate egraph-serialize.
+    Json,
+}
+
+pub fn main(args: &Args, out: &mut Out) -> Done {
+    let program = program(&args.program)?;
+    let session = Session { rules: rule_set(&args.rules, Float::Exact)?, ..Session::new()? };
+    let mut request = Request::default();
+    request.sizes.extend(args.sizes.iter().cloned());
+    let graph = session.graph(&program, &request)?;
+    out.diagnostics(&graph.warnings)?;
+    let json = args.format == Format::Json;
+    let class = match (&args.around, args.class) {
+        (Some(term), _) => Some(around(term, &graph)?),
+        (None, Some(id)) => Some(numbered(id, &graph)?),
+        (None, None) => None,
+    };
+    let focus = Focus {
+        class,
+        max_nodes: args.max_nodes.or((!json).then_some(READABLE)),
+        leaves: args.leaves || json,
+    };
+    let shown = Shown::new(&graph.saturated, &focus);
+    let text = match args.format {
+        Format::Dot => export::dot(&shown),
+        Format::Svg => export::svg(&shown),
+        Format::Json => serde_json::to_string_pretty(&export::json(&shown)).map_err(|e| {
+            Diagnostic::error(Code::Internal, format!("a value cannot be written: {e}"))
+        })?,
+    };
+    if shown.is_cut() {
+        let cut = Diagnostic::warning(Code::Cut, shown.note());
+        out.diagnostics(&[cut.help("`--max-nodes N` shows more, `--class ID` another part")])?;
+    }
+    out.event(
+        "egraph",
+        json!({
+            "program": program.source.name, "nodes": shown.nodes(), "classes": shown.classes(),
+            "cut": shown.is_cut(), "note": shown.note(), "stop_reason": graph.saturated.report.stop_reason,
+            "file": args.output.as_ref().map(|f| f.display().to_string()),
+        }),
+    )?;
+    match &args.output {
+        Some(path) => {
+            let failed = |e: std::io::Error| {
+                Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", path.display()))
+            };
+            std::fs::write(path, text).map_err(failed)?;
+            out.line(&format!("{}: {}", path.display(), shown.note()))
+        }
+        None if out.is_json() => out.event("text", json!({"text": text})),
+        None => out.text(&(text.trim_end().to_owned() + "\n")),
+    }
+}
+
+/// The class that holds a term.
+fn around(term: &str, graph: &Graph) -> Result<ClassId> {
+    let source = Source::new("<--around>", term);
+    let sought = lookup::read(&source, &graph.program)?;
+    match lookup_anywhere(&graph.saturated, &sought, &graph.program.env) {
+        Some(found) => Ok(found.class),
+        None => {
+            Err(Diagnostic::error(Code::UnknownName, format!("no class holds `{term}`")).into())
+        }
+    }
+}
+
+/// The class of a number, as pictures show it.
+fn numbered(id: usize, graph: &Graph) -> Result<ClassId> {
+    graph.saturated.class(id).ok_or_else(|| {
+        Diagnostic::error(Code::UnknownName, format!("there is no class {id}"))
+            .help("classes have the numbers that `patsat egraph` shows without `--class`")
+            .into()
+    })
+}

@@ -1,0 +1,314 @@
+//! Why a term is not in the graph: how much of it is, what is not, and what is there instead.
+
+use super::equations::Equations;
+use super::pattern::Slice;
+use super::search::Search;
+use crate::calculus::term::Op;
+use crate::saturate::Node;
+use egg::Id;
+use indexmap::IndexMap;
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::rc::Rc;
+
+/// Members of a class that are shown.
+const SHOWN: usize = 8;
+/// Longest text of a member, in characters.
+const WIDTH: usize = 160;
+
+/// What keeps a term from being in the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The class has no member that begins like this.
+    Absent,
+    /// It has, but not with these sizes; the sentence says which.
+    Sizes(String),
+}
+
+/// A term that is not in the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The sought term as far as it is there, `_` for what is not; `_` alone when nothing is.
+    pub around: String,
+    /// What is not there.
+    pub part: String,
+    /// Where it was sought.
+    pub class: Id,
+    /// Why it is not there.
+    pub why: Why,
+    /// What that class has instead: a small member for each way in which members begin.
+    pub instead: Vec<String>,
+    /// How many more ways there are.
+    pub more: usize,
+    /// The longest end of the missing part that is in the graph somewhere, and where.
+    pub rest: Option<(String, Id)>,
+    /// The search kept only so many solutions of the sizes: the term may be there after all.
+    pub cut: bool,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.around != "_" {
+            writeln!(f, "in the graph:     {}", self.around)?;
+        }
+        writeln!(f, "not in the graph: {}", self.part)?;
+        match &self.why {
+            Why::Absent => {}
+            Why::Sizes(text) => writeln!(f, "because of sizes: {text}")?,
+        }
+        for (i, text) in self.instead.iter().enumerate() {
+            let head = if i == 0 { "in its place:     " } else { "                  " };
+            writeln!(f, "{head}{text}")?;
+        }
+        if self.more > 0 {
+            writeln!(f, "                  and {} more", self.more)?;
+        }
+        if let Some((text, class)) = &self.rest {
+            writeln!(f, "elsewhere:        {text} (class {class})")?;
+        }
+        if self.cut {
+            writeln!(f, "the search was cut short: the term may be there after all")?;
+        }
+        Ok(())
+    }
+}
+
+/// How far a piece comes in a class that does not hold it.
+#[derive(Clone)]
+struct Reach {
+    /// Nodes of the sought term that are there.
+    weight: usize,
+    around: String,
+    hole: Slice,
+    class: Id,
+    why: Why,
+}
+
+/// Why `class` does not hold `piece`.
+pub(super) fn explain(search: &mut Search, piece: Slice, class: Id) -> Missing {
+    let ways = search.find(piece, class);
+    let reach = match ways.first() {
+        // There, but for no positive whole sizes.
+        Some(way) => {
+            let text = search.symbols.text(&way.equations);
+            let why = Why::Sizes(format!("there is no such size in whole numbers: {text}"));
+            Reach { weight: 0, around: "_".to_owned(), hole: piece, class, why }
+        }
+        None => Explain { search, known: FxHashMap::default() }.reach(piece, class),
+    };
+    let (instead, more) = members(search, reach.class);
+    let rest = match reach.why {
+        Why::Absent => elsewhere(search, reach.hole),
+        Why::Sizes(_) => None,
+    };
+    Missing {
+        around: reach.around,
+        part: search.chains.text(reach.hole),
+        class: search.egraph.find(reach.class),
+        why: reach.why,
+        instead,
+        more,
+        rest,
+        cut: search.cut,
+    }
+}
+
+struct Explain<'s, 'a> {
+    search: &'s mut Search<'a>,
+    known: FxHashMap<(Slice, Id), Rc<Reach>>,
+}
+
+impl Explain<'_, '_> {
+    fn reach(&mut self, piece: Slice, class: Id) -> Reach {
+        let class = self.search.egraph.find(class);
+        if let Some(known) = self.known.get(&(piece, class)) {
+            return (**known).clone();
+        }
+        let mut best =
+            Reach { weight: 0, around: "_".to_owned(), hole: piece, class, why: Why::Absent };
+        for shortcut in self.search.shortcuts(class).iter() {
+            let mut equations = shortcut.equations.clone();
+            if !self.search.fits(piece, shortcut.class, &mut equations) {
+                continue;
+            }
+            for node in &self.search.egraph[shortcut.class].nodes {
+                let next = match node.function() {
+                    Some(Op::Compose) => self.chain(piece, node, class),
+                    Some(Op::Chunked | Op::Packed) => self.short_for(piece, node),
+                    Some(_) if piece.len() == 1 => self.part(piece, node, class),
+                    _ => None,
+                };
+                if let Some(next) = next
+                    && next.weight > best.weight
+                {
+                    best = next;
+                }
+            }
+        }
+        self.known.insert((piece, class), Rc::new(best.clone()));
+        best
+    }
+
+    fn weight(&self, piece: Slice) -> usize {
+        self.search.chains.get(piece).iter().map(crate::calculus::term::Term::size).sum()
+    }
+
+    /// There in parts, but the parts' sizes contradict each other.
+    fn contradiction(&self, piece: Slice, class: Id, text: String) -> Reach {
+        let weight = self.weight(piece).saturating_sub(1);
+        Reach { weight, around: "_".to_owned(), hole: piece, class, why: Why::Sizes(text) }
+    }
+
+    fn chain(&mut self, piece: Slice, node: &Node, class: Id) -> Option<Reach> {
+        let [f, g] = node.children[..] else { return None };
+        let mut best: Option<Reach> = None;
+        for count in 1..=self.search.heads(piece, f) {
+            let (head, tail) = (piece.head(count), piece.tail(count));
+            let (first, second) = (self.search.find(head, f), self.search.find(tail, g));
+            let next = match (first.first(), second.first()) {
+                (Some(a), Some(b)) => {
+                    let text = self.search.symbols.conflict(&a.equations, &b.equations);
+                    self.contradiction(piece, class, text)
+                }
+                (Some(_), None) => {
+                    let mut inner = self.reach(tail, g);
+                    inner.weight += self.weight(head);
+                    inner.around = format!("{} . {}", self.search.chains.text(head), inner.around);
+                    inner
+                }
+                (None, Some(_)) => {
+                    let mut inner = self.reach(head, f);
+                    inner.weight += self.weight(tail);
+                    inner.around = format!("{} . {}", inner.around, self.search.chains.text(tail));
+                    inner
+                }
+                (None, None) => {
+                    let mut inner = self.reach(head, f);
+                    if inner.weight == 0 {
+                        continue;
+                    }
+                    inner.around = format!("{} . ...", inner.around);
+                    inner
+                }
+            };
+            if best.as_ref().is_none_or(|b| next.weight > b.weight) {
+                best = Some(next);
+            }
+        }
+        best
+    }
+
+    fn part(&mut self, piece: Slice, node: &Node, class: Id) -> Option<Reach> {
+        let parts = self.search.chains.get(piece);
+        let part = parts.first()?;
+        if node.function() != Some(part.op()) {
+            return None;
+        }
+        let mut equations = Equations::default();
+        if !self.search.same_sizes(part, node, &mut equations) {
+            let have = self.search.rooted(node).map(|t| shortened(&t.to_string()));
+            let text = format!("the graph has `{}`", have.unwrap_or_else(|| node.to_string()));
+            let why = Why::Sizes(text);
+            return Some(Reach { weight: 1, around: "_".to_owned(), hole: piece, class, why });
+        }
+        let pieces: Vec<Slice> = part.args().iter().map(|a| self.search.argument(a)).collect();
+        let there: Vec<_> =
+            pieces.iter().zip(node.args()).map(|(p, c)| self.search.find(*p, *c)).collect();
+        let weight: usize = 1
+            + (0..pieces.len())
+                .filter(|i| !there[*i].is_empty())
+                .map(|i| self.weight(pieces[i]))
+                .sum::<usize>();
+        let Some(bad) = there.iter().position(|ways| ways.is_empty()) else {
+            let mut all = equations;
+            for ways in &there {
+                let way = ways.first()?;
+                let before = all.clone();
+                if !self.search.symbols.join(&mut all, &way.equations) {
+                    let text = self.search.symbols.conflict(&before, &way.equations);
+                    return Some(self.contradiction(piece, class, text));
+                }
+            }
+            return None;
+        };
+        let mut inner = self.reach(pieces[bad], node.args()[bad]);
+        inner.weight += weight;
+        // The part's own text, with the argument's replaced.
+        let own = self.search.chains.text(piece);
+        let argument = part.args()[bad].to_string();
+        let (found, replaced) = (own.find(&argument), inner.around.clone());
+        inner.around = match found {
+            Some(at) => format!("{}{replaced}{}", &own[..at], &own[at + argument.len()..]),
+            None => replaced,
+        };
+        Some(inner)
+    }
+
+    fn short_for(&mut self, piece: Slice, node: &Node) -> Option<Reach> {
+        let (middle, _) = self.search.frame(piece, node)?;
+        let class = node.args()[0];
+        if !self.search.find(middle, class).is_empty() {
+            return None;
+        }
+        let mut inner = self.reach(middle, class);
+        inner.weight += self.weight(piece) - self.weight(middle);
+        let (own, inside) = (self.search.chains.text(piece), self.search.chains.text(middle));
+        inner.around = own.replacen(&inside, &inner.around, 1);
+        Some(inner)
+    }
+}
+
+/// A small member of a class for each operator that members have outside.
+fn members(search: &Search, class: Id) -> (Vec<String>, usize) {
+    let mut heads: IndexMap<String, (usize, String)> = IndexMap::new();
+    let mut add = |head: &Node, whole: Option<crate::calculus::term::Term>| {
+        let Some(whole) = whole else { return };
+        let size = whole.size();
+        let entry = heads.entry(head.to_string()).or_insert((usize::MAX, String::new()));
+        if size < entry.0 {
+            *entry = (size, whole.to_string());
+        }
+    };
+    for node in &search.egraph[class].nodes {
+        match (node.function(), node.args()) {
+            (Some(Op::Compose), [f, g]) => {
+                for head in &search.egraph[*f].nodes {
+                    if head.function() != Some(&Op::Compose)
+                        && let (Some(first), Some(rest)) =
+                            (search.rooted(head), search.any_term(*g))
+                    {
+                        add(head, first.after(&rest).ok());
+                    }
+                }
+            }
+            _ => add(node, search.rooted(node)),
+        }
+    }
+    let mut texts: Vec<(usize, String)> = heads.into_values().collect();
+    texts.sort();
+    let more = texts.len().saturating_sub(SHOWN);
+    (texts.into_iter().take(SHOWN).map(|(_, t)| shortened(&t)).collect(), more)
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(WIDTH) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{} ...", text[..at].trim_end()),
+    }
+}
+
+/// The longest end of a chain that some class holds.
+fn elsewhere(search: &mut Search, piece: Slice) -> Option<(String, Id)> {
+    let mut classes: Vec<Id> = search.egraph.classes().map(|c| c.id).collect();
+    classes.sort_unstable();
+    for skip in 0..piece.len() {
+        let end = piece.tail(skip);
+        for class in &classes {
+            let mut equations = Equations::default();
+            if search.fits(end, *class, &mut equations) && !search.find(end, *class).is_empty() {
+                return Some((search.chains.text(end), *class));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,145 @@
+//! Whether a term is in the saturated graph.
+//!
+//! The graph's sizes are symbols (`n.t0`, `n^`), a person writes numbers. So looking a term up is matching
+//! it against the graph from a class on, and collecting equations between sizes that must have a
+//! solution in positive whole numbers. Besides that, these count as the same:
+//!
+//! * chains of `.`, however they are nested, without identities;
+//! * `chunked` and `packed`, and what they are short for;
+//! * `take`, `padTo`, `padLast` and `mask` that do nothing because the lengths happen to be equal, and
+//!   their absence; behind a `mask` that does nothing, elements and elements paired with `true`
+//!   (a `mask` of elements that are pairs with a truth value themselves is to be written);
+//! * functions on elements that are the same expression, however they are composed.
+
+mod equations;
+mod missing;
+mod pattern;
+mod scalar;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub use missing::{Missing, Why};
+
+use super::language::Node;
+use super::run::Saturated;
+use crate::calculus::elaborate::Program;
+use crate::calculus::size::{Size, SizeEnv, Sym};
+use crate::calculus::term::Term;
+use crate::calculus::text::{Context, read_term_at};
+use crate::calculus::ty::Ty;
+use crate::diag::{Code, Diagnostic, Result, Source, Span};
+use egg::Id;
+use indexmap::IndexSet;
+use pattern::Slice;
+use search::Search;
+use std::sync::Arc;
+
+/// A term that is in the graph.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The class that it is in.
+    pub class: Id,
+    /// The same with the graph's own symbols, and with whatever does nothing at these sizes.
+    pub term: Term,
+    /// The values of the term's symbols for which it is the one sought: of tiles, widths and rounded
+    /// sizes that a number was written for. Not those known beforehand.
+    pub sizes: SizeEnv,
+}
+
+/// What looking up gives.
+pub type Looked = std::result::Result<Found, Box<Missing>>;
+
+/// Reads a term that is to be looked up in a program's graph. The values of the program's
+/// dimensions stand for their names, so that names and numbers go together: with `n` of 1024,
+/// `split 128 . xs` and `split 8 . padLast n . xs` are both well-typed. `n.t0` and `n^` stay symbols.
+///
+/// # Errors
+/// When the text does not parse or does not type-check, with the place, or its sizes do not divide.
+pub fn read(source: &Arc<Source>, program: &Program) -> Result<Term> {
+    let known = &program.env;
+    let value = |s: &Size| {
+        s.substitute(&|sym| match sym {
+            Sym::Dim(_) => known.get(sym).map(|v| Size::constant(*v)),
+            // Named after a size, and not the same for another of that value.
+            _ => Some(Size::sym(sym.clone())),
+        })
+    };
+    let inputs = program.inputs.iter().map(|(name, _, ty)| (name.clone(), at(ty, &value)));
+    let context = Context { inputs: inputs.collect(), variables: None };
+    let term = read_term_at(source, &Ty::Unit, &context, &value)?;
+    let mut broken = None;
+    term.visit(&mut |t| {
+        let whole = |s: &&Size| s.factors().next().is_some() || s.as_constant().is_some();
+        if let Some(s) = t.sizes().iter().find(|s| !whole(s)) {
+            broken.get_or_insert_with(|| (t.to_string(), s.coefficient()));
+        }
+    });
+    match broken {
+        None => Ok(term),
+        Some((part, (n, k))) => {
+            let text = format!("`{part}` has a length that is not whole: {n}/{k}");
+            let all = Span::new(0, source.text.len());
+            Err(Diagnostic::error(Code::NotDivisible, text).at(source, all, "in this term").into())
+        }
+    }
+}
+
+fn at(ty: &Ty, value: &dyn Fn(&Size) -> Size) -> Ty {
+    match ty {
+        Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => ty.clone(),
+        Ty::Vector(w, t) => Ty::Vector(value(w), Arc::new(at(t, value))),
+        Ty::Pair(a, b) => Ty::pair(&at(a, value), &at(b, value)),
+        Ty::Array(n, t) => Ty::array(&value(n), &at(t, value)),
+    }
+}
+
+/// Looks a term up in the program's class. `known` are the values of the program's dimensions; without
+/// them, numbers in the term stand for any value of a dimension too.
+///
+/// # Errors
+/// [`Missing`] when the term is not there: how much of it is, and what the graph has instead.
+pub fn lookup(graph: &Saturated, term: &Term, known: &SizeEnv) -> Looked {
+    lookup_from(graph, graph.root, term, known)
+}
+
+/// Looks a term up in a class, as [`lookup`] does.
+///
+/// # Errors
+/// [`Missing`] when the term is not there: how much of it is, and what the graph has instead.
+pub fn lookup_from(graph: &Saturated, class: Id, term: &Term, known: &SizeEnv) -> Looked {
+    let mut search = Search::new(&graph.egraph, known);
+    let slice = search.sought(term);
+    let class = graph.egraph.find(class);
+    if let Some(found) = there(&mut search, slice, class) {
+        return Ok(found);
+    }
+    Err(Box::new(missing::explain(&mut search, slice, class)))
+}
+
+/// Looks a term up in every class, those nearest to the program's first.
+pub fn lookup_anywhere(graph: &Saturated, term: &Term, known: &SizeEnv) -> Option<Found> {
+    let mut search = Search::new(&graph.egraph, known);
+    let slice = search.sought(term);
+    let mut classes: IndexSet<Id> = [graph.egraph.find(graph.root)].into();
+    let mut at = 0;
+    while let Some(&class) = classes.get_index(at) {
+        at += 1;
+        if let Some(found) = there(&mut search, slice, class) {
+            return Some(found);
+        }
+        let nodes = graph.egraph[class].nodes.iter();
+        classes.extend(nodes.flat_map(Node::args).map(|c| graph.egraph.find(*c)));
+    }
+    None
+}
+
+/// The first way in which a class holds a piece that has a solution.
+fn there(search: &mut Search, slice: Slice, class: Id) -> Option<Found> {
+    search.find(slice, class).iter().find_map(|solution| {
+        let mut whole = vec![];
+        solution.term.visit(&mut |t| whole.extend(t.sizes().iter().cloned()));
+        let sizes = search.symbols.solve(&solution.equations, &whole)?;
+        Some(Found { class, term: solution.term.clone(), sizes })
+    })
+}

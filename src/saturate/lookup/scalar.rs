@@ -1,0 +1,157 @@
+//! Functions on elements as one expression, however they are composed: `(+) . bimap id abs` and
+//! `\(a, b) -> a + abs b` give the same. Vectors count as their elements; the types tell them apart.
+
+use crate::calculus::scalar::{Lit, SExpr};
+use crate::calculus::term::{Op, Term};
+use crate::calculus::ty::Ty;
+use crate::lang::types::ScalarType;
+use std::sync::Arc;
+
+/// Longest expression that is made, in nodes.
+const LONGEST: usize = 1024;
+
+/// Whether functions between these types may be seen as expressions.
+pub(super) fn on_elements(dom: &Ty, cod: &Ty) -> bool {
+    (*dom == Ty::Unit || dom.is_element()) && cod.is_element()
+}
+
+/// A part of a function on elements, with its arguments as expressions; `None` for what is no such part.
+pub(super) fn apply(op: &Op, tys: &[Ty], args: &[SExpr]) -> Option<SExpr> {
+    let out = match (op, args) {
+        (Op::Id, _) => SExpr::Arg,
+        (Op::Fst, _) => SExpr::Arg.proj(false),
+        (Op::Snd, _) => SExpr::Arg.proj(true),
+        // The unit: what follows does not look at it.
+        (Op::Bang, _) => SExpr::Arg,
+        (Op::Lit(l), _) => SExpr::Lit(*l),
+        (Op::Input(name), _) => match &tys[1] {
+            Ty::Scalar(t) => SExpr::Input(name.clone(), 0, *t),
+            _ => return None,
+        },
+        (Op::Scalar(f), _) => replace(&f.body, &SExpr::Arg, 0),
+        (Op::Splat, _) => SExpr::Arg,
+        (Op::Vectorize, [f]) => f.clone(),
+        (Op::Fork, [f, g]) => pair(f.clone(), g.clone()),
+        (Op::Bimap, [f, g]) => {
+            pair(replace(f, &SExpr::Arg.proj(false), 0), replace(g, &SExpr::Arg.proj(true), 0))
+        }
+        (Op::Cond, [p, f, g]) => choose(p.clone(), f.clone(), g.clone()),
+        (Op::Compose, [f, g]) => replace(f, g, 0),
+        _ => return None,
+    };
+    (nodes(&out) <= LONGEST).then_some(out)
+}
+
+/// A chain, last applied first.
+pub(super) fn of_chain(chain: &[Term]) -> Option<SExpr> {
+    chain.iter().rev().try_fold(SExpr::Arg, |inner, part| {
+        let args = part.args().iter().map(|a| of_chain(&a.chain())).collect::<Option<Vec<_>>>()?;
+        apply(&Op::Compose, &[], &[apply(part.op(), part.tys(), &args)?, inner])
+    })
+}
+
+/// The expression for an argument in which every pair with a truth value that `with` has and `without`
+/// lacks is a pair with `true`.
+pub(super) fn unmasked(e: &SExpr, with: &Ty, without: &Ty) -> SExpr {
+    fn lift(with: &Ty, without: &Ty, arg: SExpr) -> SExpr {
+        match (with, without) {
+            (Ty::Pair(mask, x), _) if is_mask(mask, without) => {
+                let yes = SExpr::Lit(Lit { ty: ScalarType::Bool, bits: 1 });
+                SExpr::pair(yes, lift(x, without, arg))
+            }
+            (Ty::Pair(a, b), Ty::Pair(c, d)) => {
+                let (first, second) = (arg.clone().proj(false), arg.proj(true));
+                pair(lift(a, c, first), lift(b, d, second))
+            }
+            _ => arg,
+        }
+    }
+    replace(e, &lift(with, without, SExpr::Arg), 0)
+}
+
+/// Whether a pair of `mask` and something stands for `other`, masked.
+pub(super) fn is_mask(mask: &Ty, other: &Ty) -> bool {
+    is_truth(mask) && !matches!(other, Ty::Pair(a, _) if is_truth(a))
+}
+
+/// A truth value, or a vector of them.
+pub(super) fn is_truth(t: &Ty) -> bool {
+    match t {
+        Ty::Scalar(t) => *t == ScalarType::Bool,
+        Ty::Vector(_, t) => is_truth(t),
+        _ => false,
+    }
+}
+
+fn pair(a: SExpr, b: SExpr) -> SExpr {
+    match (&a, &b) {
+        (SExpr::Proj(x, false), SExpr::Proj(y, true)) if x == y => (**x).clone(),
+        _ => SExpr::pair(a, b),
+    }
+}
+
+fn choose(c: SExpr, a: SExpr, b: SExpr) -> SExpr {
+    match c {
+        SExpr::Lit(l) => {
+            if l.bits != 0 {
+                a
+            } else {
+                b
+            }
+        }
+        c => SExpr::If(Arc::new(c), Arc::new(a), Arc::new(b)),
+    }
+}
+
+/// `e` with `arg` for its argument, under `depth` binders, simplified.
+fn replace(e: &SExpr, arg: &SExpr, depth: u32) -> SExpr {
+    let go = |e: &SExpr| replace(e, arg, depth);
+    let under = |e: &SExpr, more: u32| Arc::new(replace(e, arg, depth + more));
+    match e {
+        SExpr::Arg => shift(arg, depth),
+        SExpr::Proj(e, second) => go(e).proj(*second),
+        SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => e.clone(),
+        SExpr::Op(op, t, es) => SExpr::Op(*op, *t, es.iter().map(go).collect()),
+        SExpr::If(c, a, b) => choose(go(c), go(a), go(b)),
+        SExpr::Pair(a, b) => pair(go(a), go(b)),
+        SExpr::Let(a, b) => SExpr::Let(under(a, 0), under(b, 1)),
+        SExpr::For(init, bound, body) => {
+            SExpr::For(under(init, 0), under(bound, 0), under(body, 2))
+        }
+        SExpr::While(init, cond, body) => {
+            SExpr::While(under(init, 0), under(cond, 1), under(body, 1))
+        }
+    }
+}
+
+/// A closed expression moved under `by` binders.
+fn shift(e: &SExpr, by: u32) -> SExpr {
+    if by == 0 {
+        return e.clone();
+    }
+    let go = |e: &SExpr| shift(e, by);
+    let arc = |e: &Arc<SExpr>| Arc::new(shift(e, by));
+    match e {
+        SExpr::Var(i, t) => SExpr::Var(i + by, t.clone()),
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) => e.clone(),
+        SExpr::Proj(e, second) => SExpr::Proj(arc(e), *second),
+        SExpr::Op(op, t, es) => SExpr::Op(*op, *t, es.iter().map(go).collect()),
+        SExpr::If(a, b, c) => SExpr::If(arc(a), arc(b), arc(c)),
+        SExpr::Pair(a, b) => SExpr::Pair(arc(a), arc(b)),
+        SExpr::Let(a, b) => SExpr::Let(arc(a), arc(b)),
+        SExpr::For(a, b, c) => SExpr::For(arc(a), arc(b), arc(c)),
+        SExpr::While(a, b, c) => SExpr::While(arc(a), arc(b), arc(c)),
+    }
+}
+
+fn nodes(e: &SExpr) -> usize {
+    match e {
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 1,
+        SExpr::Proj(e, _) => 1 + nodes(e),
+        SExpr::Op(_, _, es) => 1 + es.iter().map(nodes).sum::<usize>(),
+        SExpr::Pair(a, b) | SExpr::Let(a, b) => 1 + nodes(a) + nodes(b),
+        SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+            1 + nodes(a) + nodes(b) + nodes(c)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The saturated e-graph of a program.
+
+use super::generate::Generator;
+use super::optimize::not_saturated;
+use super::program::{Program, Sizes};
+use super::{Request, Session, inputs};
+use crate::calculus::elaborate;
+use crate::device::DeviceInfo;
+use crate::diag::{Diagnostic, Result};
+use crate::saturate::{Saturated, StopReason, saturate};
+
+/// A program and everything that the rules make of it.
+pub struct Graph {
+    /// The program as a term, with the values of its dimensions.
+    pub program: elaborate::Program,
+    /// The e-graph.
+    pub saturated: Saturated,
+    /// That saturation stopped early.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Session {
+    /// Rewrites a program by the rules that apply to the session's device.
+    ///
+    /// # Errors
+    /// When the program or its sizes are wrong, a rule is unsound, or there is no such device.
+    pub fn graph(&self, program: &Program, request: &Request) -> Result<Graph> {
+        // Data decide nothing: what is not given could be made up.
+        let default = request.default.or(Some(Generator::Normal));
+        let sizes = inputs::sizes(program, &Request { default, ..request.clone() })?;
+        self.graph_for(program, &sizes, &self.target()?.0)
+    }
+
+    pub(super) fn graph_for(
+        &self,
+        program: &Program,
+        sizes: &Sizes,
+        device: &DeviceInfo,
+    ) -> Result<Graph> {
+        let elaborated = program.elaborate(sizes)?;
+        let rules = self.rules.offered(&device.capabilities.names());
+        let saturated = saturate(&elaborated.term, &rules, &self.limits)?;
+        let warnings = match saturated.report.stop_reason {
+            StopReason::Saturated => vec![],
+            _ => vec![not_saturated(&saturated.report, &self.limits)],
+        };
+        Ok(Graph { program: elaborated, saturated, warnings })
+    }
+}
