@@ -1,0 +1,9 @@
+def halve [m] (xs: [m]f32) : [m/2]f32 =
+  xs |> reorderStride (m/2) |> split 2 |> mapLcl 0 (reduceSeq (+) 0)
+entry sum [n] (xs: [n]f32) : f32 =
+  xs |> split 256
+     |> mapWrg 0 (reorderStride 128 >-> split 2 >-> toLocal (mapLcl 0 (reduceSeq (+) 0))
+          >-> iterate 7 halve
+          >-> split 1 >-> toGlobal (mapLcl 0 (mapSeq id)) >-> join)
+     |> join
+     |> reduceSeq (+) 0

@@ -1,0 +1,9 @@
+def halve [m] (xs: [m]f32) : [m/2]f32 =
+  xs |> reorderStride (m/2) |> split 2 |> mapLcl 0 (reduceSeq (+) 0)
+entry sum [n] (xs: [n]f32) : f32 =
+  xs |> split 128
+     |> mapWrg 0 (toLocal (mapLcl 0 id)
+          >-> iterate 7 halve
+          >-> toGlobal (mapLcl 0 id))
+     |> join
+     |> reduceSeq (+) 0
