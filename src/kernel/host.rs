@@ -63,7 +63,8 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     let mut out = lowerer.program;
     for k in &mut out.kernels {
         split::resolve(k);
-        barrier::insert(k);
+        let sub_group = options.device.sub_group;
+        barrier::insert(k, sub_group > 0 && k.warp > 0 && sub_group.is_multiple_of(k.warp));
         tidy::registers(k);
     }
     reuse::temporaries(&mut out);
@@ -173,6 +174,7 @@ fn is_reserved(name: &str) -> bool {
         "clamp",
         "select",
         "barrier",
+        "sub_group_barrier",
         "INFINITY",
         "NAN",
         "NULL",
@@ -185,6 +187,8 @@ fn is_reserved(name: &str) -> bool {
         "l0",
         "l1",
         "l2",
+        "warp",
+        "lane",
     ];
     WORDS.contains(&name)
         || name.starts_with("__")
@@ -318,9 +322,9 @@ fn scalar_inputs(e: &SExpr, out: &mut Vec<(Arc<str>, usize, ScalarType)>) {
 }
 
 impl Lowerer {
-    fn fresh_ids(&mut self) -> [u32; 6] {
+    fn fresh_ids<const N: usize>(&mut self) -> [u32; N] {
         let first = self.next;
-        self.next += 6;
+        self.next += u32::try_from(N).unwrap_or(0);
         std::array::from_fn(|k| first + u32::try_from(k).unwrap_or(0))
     }
 
@@ -328,9 +332,13 @@ impl Lowerer {
     pub fn in_kernel(&mut self, f: &Term, body: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
         let ids = self.fresh_ids();
         self.open_single = None;
+        let warp = self.warp_width(f)?;
+        let warp_ids = if warp > 0 { self.fresh_ids() } else { [0; 2] };
         self.kernel = Building {
             grid: [1; 3],
-            group: self.group_size(f)?,
+            group: self.group_size(f, warp)?,
+            warp,
+            warp_ids,
             streaming: self.streaming,
             ids,
             ..Building::default()
@@ -347,8 +355,8 @@ impl Lowerer {
         let mut by_group = false;
         for s in &block {
             s.visit(&mut |s| {
-                by_group |=
-                    matches!(s, Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Lcl(_), .. });
+                by_group |= matches!(s, Stmt::Loop { kind, .. }
+                    if kind.is_local() || matches!(kind, LoopKind::Wrg(_)));
             });
         }
         by_group |= matches!(f.op(), Op::Map(MapKind::Wrg(_)));
@@ -372,6 +380,7 @@ impl Lowerer {
             name: format!("{stem}_{}", self.program.kernels.len()),
             global,
             group,
+            warp: usize::try_from(kernel.warp).unwrap_or(0),
             locals: kernel.locals,
             privates: kernel.privates,
             streaming: kernel.streaming,
@@ -379,19 +388,20 @@ impl Lowerer {
         });
     }
 
-    /// The work-group size that the `mapLcl`s of a kernel ask for, within the device's limits.
-    fn group_size(&self, f: &Term) -> Step<[i64; 3]> {
+    /// The work-group size that the `mapLcl`s of a kernel ask for, and its warps of `warp` work-items,
+    /// within the device's limits.
+    fn group_size(&self, f: &Term, warp: i64) -> Step<[i64; 3]> {
         let mut size = [1i64; 3];
         let mut failed = None;
         f.visit(&mut |t| {
-            if let Op::Map(MapKind::Lcl(d)) = t.op() {
-                match self.views.size(&t.sizes()[0]) {
-                    Ok(n) => {
-                        let slot = usize::from((*d).min(2));
-                        size[slot] = size[slot].max(n);
-                    }
-                    Err(e) => failed = Some(e),
-                }
+            let (slot, each) = match t.op() {
+                Op::Map(MapKind::Lcl(d)) => (usize::from((*d).min(2)), 1),
+                Op::Map(MapKind::Warp) => (0, warp),
+                _ => return,
+            };
+            match self.views.size(&t.sizes()[0]) {
+                Ok(n) => size[slot] = size[slot].max(n.saturating_mul(each)),
+                Err(e) => failed = Some(e),
             }
         });
         if let Some(e) = failed {
@@ -402,9 +412,12 @@ impl Lowerer {
             *s = (*s).min(limit(most));
         }
         while size.iter().product::<i64>() > limit(self.options.device.max_work_group_size) {
-            let widest = (0..3).max_by_key(|d| size[*d]).unwrap_or(0);
+            // Dimension 0 keeps a warp at least.
+            let room = |d: &usize| if *d == 0 && size[0] <= warp { 0 } else { size[*d] };
+            let widest = (0..3).max_by_key(room).unwrap_or(0);
             size[widest] = (size[widest] + 1) / 2;
         }
+        size[0] = size[0].max(warp);
         Ok(size)
     }
 

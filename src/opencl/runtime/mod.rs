@@ -143,7 +143,7 @@ impl Runtime {
         let mut runtime =
             Runtime { info, device, context, queue, pool: RefCell::new(HashMap::new()) };
         runtime.info.capabilities =
-            Capabilities { nontemporal: runtime.compiles(NONTEMPORAL_PROBE) };
+            Capabilities { nontemporal: runtime.compiles(NONTEMPORAL_PROBE), sub_group: 0 };
         Ok(runtime)
     }
 
