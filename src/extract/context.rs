@@ -9,6 +9,8 @@ pub enum Level {
     Host,
     /// In a work-group, outside its work-items.
     Group,
+    /// In a warp of a work-group, outside its lanes.
+    Warp,
     /// In one work-item.
     Item,
 }
@@ -18,7 +20,8 @@ pub enum Level {
 pub(super) struct Context {
     /// Where.
     pub level: Level,
-    /// Dimensions used on the path: bits 0 to 2 work-groups, 3 to 5 local, 6 to 8 global work-items.
+    /// Dimensions used on the path: bits 0 to 2 work-groups, 3 to 5 local, 6 to 8 global
+    /// work-items. Warps and lanes need none: each stands on a level of its own.
     used: u16,
     /// The result goes to memory that the caller chose (and not to an intermediate array).
     pub sink: bool,
@@ -77,6 +80,12 @@ impl Context {
                 {
                     inside(Level::Item, self.used | bit(3, *d))
                 }
+                (MapKind::Warp, Level::Group) if self.sink || self.placed => {
+                    inside(Level::Warp, self.used)
+                }
+                (MapKind::Lane, Level::Warp) if self.sink || self.placed => {
+                    inside(Level::Item, self.used)
+                }
                 (MapKind::Seq, Level::Item) if self.sink => inside(Level::Item, self.used),
                 // An intermediate array of a work-item lives in registers: the accumulators of a
                 // reduction, and what is added to them. Other maps are fused.
@@ -89,7 +98,11 @@ impl Context {
                 // The operator's result is the accumulator, never the sink itself.
                 Inside(Context { registers: array, ..self.item().intermediate() })
             }
-            Op::ToMem(Space::Local) if self.level == Level::Group && !self.sink && !self.placed => {
+            Op::ToMem(Space::Local)
+                if matches!(self.level, Level::Group | Level::Warp)
+                    && !self.sink
+                    && !self.placed =>
+            {
                 Inside(Context { placed: true, ..self })
             }
             Op::ToMem(Space::Stream) if self.level == Level::Host && self.sink && !self.placed => {

@@ -19,13 +19,19 @@ pub fn insert(k: &mut Kernel, sub_groups: bool) {
     k.body = cx.block(&k.body, &mut Phase::default());
 }
 
-/// How many barriers the code has.
-pub fn count(b: &Block) -> usize {
+/// How many barriers of this scope the code has.
+pub fn count(b: &Block, wanted: Scope) -> usize {
     let mut n = 0;
     for s in b {
-        s.visit(&mut |s| n += usize::from(matches!(s, Stmt::Barrier { .. })));
+        s.visit(&mut |s| {
+            n += usize::from(matches!(s, Stmt::Barrier { scope, .. } if *scope == wanted));
+        });
     }
     n
+}
+
+fn all(b: &Block) -> usize {
+    count(b, Scope::Group) + count(b, Scope::Warp)
 }
 
 struct Cx {
@@ -83,7 +89,7 @@ impl Cx {
                     let mut both = since.clone();
                     both.union(&carried);
                     let within = self.block(body, &mut both);
-                    if count(&within) == count(&alone) {
+                    if all(&within) == all(&alone) {
                         *since = both;
                         within
                     } else {

@@ -64,7 +64,9 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     for k in &mut out.kernels {
         split::resolve(k);
         let sub_group = options.device.sub_group;
-        barrier::insert(k, sub_group > 0 && k.warp > 0 && sub_group.is_multiple_of(k.warp));
+        let sub_groups = sub_group > 0 && k.warp > 0 && sub_group.is_multiple_of(k.warp);
+        reuse::locals(k, sub_groups);
+        barrier::insert(k, sub_groups);
         tidy::registers(k);
     }
     reuse::temporaries(&mut out);

@@ -61,6 +61,8 @@ pub struct Building {
     pub warp: i64,
     /// The enclosing `mapWarp`.
     pub in_warp: Option<InWarp>,
+    /// Variables of the enclosing parallel maps, outermost first.
+    pub workers: Vec<Var>,
     /// Numbers of the kernel's work-item and work-group variables.
     pub ids: [u32; 6],
     /// Numbers of the variables for warp and lane.
@@ -471,6 +473,7 @@ impl Lowerer {
         let (depth, context, vector) = (self.blocks.len(), self.context, self.vector);
         let (locals, privates) = (self.kernel.locals.len(), self.kernel.privates.len());
         let (dims, in_warp) = (self.kernel.local_dims.clone(), self.kernel.in_warp.clone());
+        let workers = self.kernel.workers.len();
         self.begin();
         match body(self, &Index::from(var.clone())) {
             Ok(()) => {
@@ -495,6 +498,7 @@ impl Lowerer {
                 self.kernel.privates.truncate(privates);
                 self.kernel.local_dims = dims;
                 self.kernel.in_warp = in_warp;
+                self.kernel.workers.truncate(workers);
                 if n > most {
                     return stop(
                         Code::KernelLimit,
@@ -541,8 +545,10 @@ impl Lowerer {
         };
         let was = self.context;
         self.context = if nested { Context::Nest } else { inside };
+        self.kernel.workers.push(var.clone());
         self.begin();
         let done = self.strided(&var, n, count, body);
+        self.kernel.workers.pop();
         self.context = was;
         let block = self.end();
         done?;
@@ -590,9 +596,11 @@ impl Lowerer {
         let was = self.context;
         self.kernel.local_dims.push(d);
         self.context = if nested { Context::Nest } else { Context::Item };
+        self.kernel.workers.push(var.clone());
         self.begin();
         let done = self.strided(&var, n, count, body);
         let block = self.end();
+        self.kernel.workers.pop();
         self.kernel.local_dims.pop();
         self.context = was;
         done?;

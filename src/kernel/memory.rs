@@ -64,24 +64,14 @@ impl Lowerer {
                 Code::IllNested,
                 "`toLocal` inside a single work-item: local memory belongs to a work-group",
             ),
-            (Space::Global, Context::Item | Context::Group | Context::Warp) if !self.kernel.single => stop(
-                Code::NotYetCompiled,
-                "an intermediate result in global memory inside a kernel",
-            ),
             _ => {
                 let mut slots = vec![];
                 for (t, n) in shape.components() {
                     let len = n.saturating_mul(i64::try_from(t.width).unwrap_or(i64::MAX));
-                    // A slice for each warp that works.
-                    let (warp, slices) = match &self.kernel.in_warp {
-                        Some(w) if self.context == Context::Warp => {
-                            (Index::from(w.var.clone()), w.var.hi + 1)
-                        }
-                        _ => (Index::from(0), 1),
-                    };
+                    let (slice, slices) = self.slice(space);
                     let whole = len.saturating_mul(slices);
                     let mem = self.array(space, t, usize::try_from(whole).unwrap_or(usize::MAX));
-                    slots.push(Slot { mem, index: warp.times(len) });
+                    slots.push(Slot { mem, index: slice.times(len) });
                 }
                 Ok(Storage {
                     view: View::of_slots(shape, &slots)?,
@@ -90,6 +80,23 @@ impl Lowerer {
                 })
             }
         }
+    }
+
+    /// Whose array it is, and for how many there is one: each worker of the kernel has its own part of
+    /// global memory, each warp of local memory.
+    fn slice(&self, space: Space) -> (Index, i64) {
+        let owners = match (space, self.context) {
+            (Space::Global | Space::Stream, _) => &self.kernel.workers[..],
+            (Space::Local, Context::Warp) => match self.kernel.workers.last() {
+                Some(warp) => std::slice::from_ref(warp),
+                None => &[],
+            },
+            (Space::Local | Space::Private, _) => &[],
+        };
+        owners.iter().fold((Index::from(0), 1), |(i, n), v| {
+            let count = v.hi + 1;
+            (i.times(count).add(&Index::from(v.clone())), n.saturating_mul(count))
+        })
     }
 
     fn array(&mut self, space: Space, t: ElemTy, len: usize) -> Mem {

@@ -297,6 +297,33 @@ pub fn find(b: &Block) -> Option<String> {
     Check { groups: group_numbers(b) }.block(b, &mut Phase::default())
 }
 
+/// Two accesses of work-items that no barrier can order: of different groups, or of none.
+pub fn across_groups(b: &Block) -> Option<String> {
+    let mut found = BTreeSet::new();
+    let mut vars = BTreeSet::new();
+    for s in b {
+        s.visit(&mut |s| {
+            if let Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Glb(_), var, .. } = s {
+                vars.insert(var.clone());
+            }
+        });
+        statement(s, &Who::All, None, &mut found);
+    }
+    let global: Vec<&Access> = found.iter().filter(|a| matches!(a.mem, Mem::Global(_))).collect();
+    for a in global.iter().filter(|a| a.write) {
+        for b in global.iter().filter(|b| !b.write && b.mem == a.mem) {
+            let both = [(&a.index, a.width), (&b.index, b.width)];
+            if !apart(both, &mut vars.iter(), &BTreeSet::new()) {
+                return Some(format!(
+                    "work-groups store `{}[{}]` and others load `{}[{}]`",
+                    a.mem, a.index, b.mem, b.index
+                ));
+            }
+        }
+    }
+    None
+}
+
 /// The variables that number work-groups.
 pub fn group_numbers(b: &Block) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();

@@ -43,6 +43,9 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
             divergent: false,
         };
         cx.block(&k.body)?;
+        if let Some(text) = race::across_groups(&k.body) {
+            return cx.fail(&text);
+        }
         if grouped && let Some(text) = race::find(&k.body) {
             return cx.fail(&text);
         }

@@ -57,6 +57,7 @@ impl Lowerer {
         let var = Var { id: self.kernel.warp_ids[0], name: "warp".into(), lo: 0, hi: count - 1 };
         let rounds = n / count + i64::from(n % count != 0);
         let (was, outer) = (self.context, self.kernel.in_warp.take());
+        self.kernel.workers.push(var.clone());
         let done = self.repeat(rounds, false, &mut |me, t| {
             let i = Index::from(var.clone()).add(&t.times(count));
             let guard = Guard::less(&i, &Index::from(n));
@@ -68,6 +69,7 @@ impl Lowerer {
             me.context = was;
             done
         });
+        self.kernel.workers.pop();
         self.context = was;
         self.kernel.in_warp = outer;
         done
@@ -99,9 +101,11 @@ impl Lowerer {
         let count = n.min(self.kernel.warp).max(1);
         let lane = Var { id: self.kernel.warp_ids[1], name: "lane".into(), lo: 0, hi: count - 1 };
         let was = std::mem::replace(&mut self.context, Context::Item);
+        self.kernel.workers.push(lane.clone());
         self.begin();
         let done = self.strided(&lane, n, count, body);
         let block = self.end();
+        self.kernel.workers.pop();
         self.context = was;
         done?;
         if block.is_empty() {

@@ -82,7 +82,7 @@ pub fn print(program: &Program) -> HostPlan {
 }
 
 /// Sub-groups are no part of OpenCL C 1.2.
-pub(super) const SUB_GROUP_OPTIONS: &str = "-cl-std=CL3.0";
+pub(crate) const SUB_GROUP_OPTIONS: &str = "-cl-std=CL3.0";
 
 fn has_sub_groups(program: &Program) -> bool {
     let mut found = false;
