@@ -153,3 +153,48 @@ pub(super) fn invertible(op: &Op) -> bool {
             | Op::Map(MapKind::Plain)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inside(path: &[Op]) -> Option<Context> {
+        path.iter().try_fold(Context::PROGRAM, |at, op| match at.enter(op, true, true) {
+            Verdict::Inside(c) => Some(c),
+            Verdict::No => None,
+        })
+    }
+
+    #[test]
+    fn warps_hold_lanes_and_groups_hold_warps() {
+        let map = |k| Op::Map(k);
+        let (wrg, lcl, glb) = (map(MapKind::Wrg(0)), map(MapKind::Lcl(0)), map(MapKind::Glb(0)));
+        let (warp, lane, seq) = (map(MapKind::Warp), map(MapKind::Lane), map(MapKind::Seq));
+        let path = |ops: &[&Op]| inside(&ops.iter().map(|o| (*o).clone()).collect::<Vec<_>>());
+        assert_eq!(path(&[&wrg, &warp]).unwrap().level, Level::Warp);
+        assert_eq!(path(&[&wrg, &warp, &lane, &seq]).unwrap().level, Level::Item);
+        for wrong in [
+            &[&warp][..],
+            &[&lane],
+            &[&glb, &warp],
+            &[&wrg, &lane],
+            &[&wrg, &lcl, &warp],
+            &[&wrg, &lcl, &lane],
+            &[&wrg, &warp, &warp],
+            &[&wrg, &warp, &lcl],
+            &[&wrg, &warp, &seq],
+            &[&wrg, &warp, &lane, &lane],
+            &[&wrg, &warp, &lane, &lcl],
+            &[&wrg, &warp, &map(MapKind::Wrg(1))],
+        ] {
+            assert!(path(wrong).is_none(), "{wrong:?}");
+        }
+        // What lanes pass on to each other goes through local memory.
+        let warp = path(&[&wrg, &warp]).unwrap().intermediate();
+        assert!(matches!(warp.enter(&lane, true, true), Verdict::No));
+        let Verdict::Inside(local) = warp.enter(&Op::ToMem(Space::Local), true, true) else {
+            panic!("no local memory in a warp");
+        };
+        assert!(matches!(local.enter(&lane, true, true), Verdict::Inside(_)));
+    }
+}

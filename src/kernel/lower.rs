@@ -332,7 +332,10 @@ impl Lowerer {
                 a.and(b)?;
                 self.emit(Stmt::Branch(c, then, otherwise))
             }
-            Op::Scalar(_) | Op::Cond | Op::Vectorize | Op::Reduce(_) => {
+            Op::Scalar(_)
+            | Op::Cond
+            | Op::Vectorize
+            | Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => {
                 let v = self.value(f, x)?;
                 self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
             }

@@ -74,9 +74,9 @@ impl Access {
 /// Whether two accesses by workers that differ in one of `vars` never touch one scalar, whatever the
 /// other variables are in either; those in `same` alone have one value.
 ///
-/// The difference of the two indices is a sum of coefficients times differences of variables. Read as a
-/// number in mixed radix, it is zero only where every digit is, as long as each digit's weight exceeds all
-/// that the lower ones can come to. Digits that do not matter may overlap below those that do.
+/// The difference of the two indices is a sum of weights times differences of variables. Read as a number in
+/// mixed radix, it is zero only where every digit is, as long as each digit's weight exceeds all that the
+/// lower ones can come to. What weighs less than any of `vars` is one digit, the lowest, and may be anything.
 pub fn apart(
     accesses: [(&Index, usize); 2],
     vars: &mut dyn Iterator<Item = &Var>,
@@ -90,45 +90,61 @@ pub fn apart(
     }
     let [(a, _), (b, _)] = accesses;
     let (mut left, mut right) = (summands(a), summands(b));
-    let width = accesses.iter().map(|(_, w)| *w).max().unwrap_or(1);
-    let mut span = i128::from(a.constant()) - i128::from(b.constant());
-    span = span.abs() + i128::try_from(width).unwrap_or(i128::MAX / 2);
-    // Weight, largest difference, whether it must be zero.
-    let mut digits: Vec<(i128, i128, bool)> = vec![];
+    // Weight and largest difference.
+    let mut digits: Vec<(i128, i128)> = vec![];
     for (id, (lo, hi)) in ranges.into_iter().filter(|(_, (lo, hi))| hi > lo) {
         let c = left.remove(&Summand::Var(id)).map_or(0, |s| s.0);
         if right.remove(&Summand::Var(id)).map_or(0, |s| s.0) != c {
             return false;
         }
-        digits.push((i128::from(c).abs(), i128::from(hi) - i128::from(lo), true));
+        digits.push((i128::from(c).abs(), i128::from(hi) - i128::from(lo)));
     }
-    for (atom, (c, lo, hi)) in left {
-        let other = right.get(&atom).copied().filter(|o| o.0 == c);
+    let Some(least) = digits.iter().map(|d| d.0).min() else { return true };
+    left.retain(|summand, (c, ..)| {
+        let fixed = matches!(summand, Summand::Var(id) if same.contains(id))
+            && right.get(summand).is_some_and(|o| o.0 == *c);
+        if fixed {
+            right.remove(summand);
+        }
+        !fixed
+    });
+    // The lowest digit: from where to where the light summands of either go.
+    let mut light = [a, b].map(|i| (i128::from(i.constant()), i128::from(i.constant())));
+    for (k, summands) in [&mut left, &mut right].into_iter().enumerate() {
+        summands.retain(|_, (c, lo, hi)| {
+            let weight = i128::from(*c);
+            if weight.abs() >= least {
+                return true;
+            }
+            let ends = (weight * i128::from(*lo), weight * i128::from(*hi));
+            light[k] = (light[k].0 + ends.0.min(ends.1), light[k].1 + ends.0.max(ends.1));
+            false
+        });
+    }
+    let width = accesses.iter().map(|(_, w)| *w).max().unwrap_or(1);
+    let mut span = (light[0].1 - light[1].0).max(light[1].1 - light[0].0)
+        + i128::try_from(width).unwrap_or(i128::MAX / 2);
+    for (summand, (c, lo, hi)) in left {
+        // The same summand in both is one digit, of whatever values it has in either.
+        let other = right.get(&summand).copied().filter(|o| o.0 == c);
         let (lo, hi) = match other {
             Some((_, l, h)) => (lo.min(l), hi.max(h)),
             None => (lo.min(0), hi.max(0)),
         };
         if other.is_some() {
-            right.remove(&atom);
-            if matches!(atom, Summand::Var(id) if same.contains(&id)) {
-                continue;
-            }
+            right.remove(&summand);
         }
-        digits.push((i128::from(c).abs(), i128::from(hi) - i128::from(lo), false));
+        digits.push((i128::from(c).abs(), i128::from(hi) - i128::from(lo)));
     }
     for (c, lo, hi) in right.into_values() {
-        digits.push((i128::from(c).abs(), i128::from(hi.max(0)) - i128::from(lo.min(0)), false));
+        digits.push((i128::from(c).abs(), i128::from(hi.max(0)) - i128::from(lo.min(0))));
     }
     digits.sort_unstable();
-    let mut decided = false;
-    for (weight, most, matters) in digits {
-        if weight < span && (matters || decided) {
-            return false;
-        }
-        decided |= matters;
+    digits.into_iter().all(|(weight, most)| {
+        let above = weight >= span;
         span = span.saturating_add(weight.saturating_mul(most));
-    }
-    true
+        above
+    })
 }
 
 /// What an index is a sum of, variables by their numbers.
@@ -464,7 +480,21 @@ mod tests {
         assert!(!stores_apart(&q, 1, &[&l]));
     }
 
+    #[test]
+    fn slices() {
+        // Lanes reverse what their warp has; others' slices are not touched.
+        let (warp, lane) = (var(0, 4), var(1, 32));
+        let (to, from) = (sum(&[(32, &warp), (1, &lane)], 0), sum(&[(32, &warp), (-1, &lane)], 31));
+        let both = [(&to, 1), (&from, 1)];
+        assert!(apart(both, &mut [&warp].into_iter(), &BTreeSet::new()));
+        assert!(!apart(both, &mut [&warp, &lane].into_iter(), &BTreeSet::new()));
+        let shifted = [(&to, 1), (&sum(&[(32, &warp), (-1, &lane)], 32), 1)];
+        assert!(!apart(shifted, &mut [&warp].into_iter(), &BTreeSet::new()));
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
         /// What is said to be apart is, for all values of all variables.
         #[test]
         fn apart_is_apart(

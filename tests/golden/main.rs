@@ -6,3 +6,4 @@ mod listings;
 mod oclgrind;
 mod patterns;
 mod races;
+mod extraction;
