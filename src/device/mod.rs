@@ -46,7 +46,9 @@ impl Capabilities {
     pub fn names(&self) -> Vec<&'static str> {
         [("nontemporal", self.nontemporal), ("subgroups", self.sub_group > 0)]
             .into_iter()
-            .filter(|c| c.1).map(|c| c.0).collect()
+            .filter(|c| c.1)
+            .map(|c| c.0)
+            .collect()
     }
 }
 

@@ -343,7 +343,8 @@ impl Search<'_> {
             _ => 0.0,
         };
         let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
-        let staged = matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
+        let staged =
+            matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
         let mut combine = |chosen: Vec<Rc<Choice>>| {
             let reduces = matches!(op, Op::Reduce(_)) || chosen.iter().any(|c| c.reduces);
             // Local memory passes partial results on; what is only mapped is fused instead. And

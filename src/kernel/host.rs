@@ -63,8 +63,10 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     let mut out = lowerer.program;
     for k in &mut out.kernels {
         split::resolve(k);
-        let sub_group = options.device.sub_group;
-        let sub_groups = sub_group > 0 && k.warp > 0 && sub_group.is_multiple_of(k.warp);
+        // Which work-items make a sub-group is known of whole ones in one dimension.
+        let size = options.device.sub_group;
+        let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
+        let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
         reuse::locals(k, sub_groups);
         barrier::insert(k, sub_groups);
         tidy::registers(k);

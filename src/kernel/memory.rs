@@ -53,10 +53,9 @@ impl Lowerer {
                     owned: Owned::regs(&regs),
                 })
             }
-            (Space::Private, Context::Warp) => stop(
-                Code::IllNested,
-                "`toPrivate` in a warp outside its lanes: use `toLocal`",
-            ),
+            (Space::Private, Context::Warp) => {
+                stop(Code::IllNested, "`toPrivate` in a warp outside its lanes: use `toLocal`")
+            }
             (Space::Local, Context::Item) if self.kernel.single => {
                 self.allocate(shape, Some(Space::Private))
             }

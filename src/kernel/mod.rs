@@ -20,6 +20,7 @@ mod race;
 mod reduce;
 mod reuse;
 mod split;
+mod spread;
 mod tidy;
 pub mod verify;
 mod view;

@@ -71,7 +71,9 @@ fn walk(t: &Term, mut p: Path) -> Result<(), Box<Diagnostic>> {
         }
         Op::ToMem(Space::Local) if any(p.lcl) || p.lane => {
             let name = if p.lane { "mapLane" } else { "mapLcl" };
-            return fail(format!("`toLocal` inside `{name}`: local memory belongs to a work-group"));
+            return fail(format!(
+                "`toLocal` inside `{name}`: local memory belongs to a work-group"
+            ));
         }
         _ => {}
     }

@@ -382,9 +382,8 @@ impl Check {
                 };
                 let found = self.section(&own, phase);
                 let mut other = phase.clone();
-                let found = found
-                    .or_else(|| self.block(a, phase))
-                    .or_else(|| self.block(b, &mut other));
+                let found =
+                    found.or_else(|| self.block(a, phase)).or_else(|| self.block(b, &mut other));
                 phase.union(&other);
                 return found;
             }
@@ -441,9 +440,9 @@ mod tests {
     }
 
     fn sum(terms: &[(i64, &Var)], constant: i64) -> Index {
-        terms.iter().fold(Index::from(constant), |s, (c, v)| {
-            s.add(&Index::from((*v).clone()).times(*c))
-        })
+        terms
+            .iter()
+            .fold(Index::from(constant), |s, (c, v)| s.add(&Index::from((*v).clone()).times(*c)))
     }
 
     fn alone(i: &Index, width: usize, vars: &[Var]) -> bool {

@@ -284,6 +284,31 @@ impl Printer<'_> {
         self.program.scalars.get(k).map_or(String::new(), |s| s.name.to_string())
     }
 
+    /// The conditions of a parallel loop and what they are for: those of a warp and of its lanes are one.
+    fn conditions<'b>(
+        &self,
+        kind: LoopKind,
+        var: &Var,
+        hi: &Index,
+        mut body: &'b Block,
+    ) -> (Vec<String>, &'b Block) {
+        let mut out: Vec<String> = self.bound(kind, var, hi).into_iter().collect();
+        if kind == LoopKind::Warp {
+            if let [Stmt::If(g, inner, otherwise)] = body.as_slice()
+                && otherwise.is_empty()
+            {
+                out.push(self.guard(g).0);
+                body = inner;
+            }
+            if let [Stmt::Loop { kind: LoopKind::Lane, var, hi, body: inner, .. }] = body.as_slice()
+            {
+                out.extend(self.bound(LoopKind::Lane, var, hi));
+                body = inner;
+            }
+        }
+        (out, body)
+    }
+
     /// The condition of a parallel loop, where it has fewer iterations than there are workers.
     fn bound(&self, kind: LoopKind, var: &Var, hi: &Index) -> Option<String> {
         let (group, global) = (self.kernel.group, self.kernel.global);
@@ -382,26 +407,12 @@ impl Printer<'_> {
                     self.nested(&head, body, depth, out);
                 }
                 _ => {
-                    let mut conditions: Vec<String> = self.bound(*kind, var, hi).into_iter().collect();
-                    let mut body = body;
-                    // The conditions of a warp and of its lanes are one.
-                    while *kind == LoopKind::Warp {
-                        match body.as_slice() {
-                            [Stmt::Loop { kind: LoopKind::Lane, var, hi, body: inner, .. }] => {
-                                conditions.extend(self.bound(LoopKind::Lane, var, hi));
-                                body = inner;
-                            }
-                            [Stmt::If(g, inner, b)] if b.is_empty() => {
-                                conditions.push(self.guard(g).0);
-                                body = inner;
-                            }
-                            _ => break,
-                        }
-                    }
+                    let (conditions, body) = self.conditions(*kind, var, hi, body);
                     if conditions.is_empty() {
                         self.block(body, depth, out);
                     } else {
-                        self.nested(&format!("if ({})", conditions.join(" && ")), body, depth, out);
+                        let head = format!("if ({})", conditions.join(" && "));
+                        self.nested(&head, body, depth, out);
                     }
                 }
             },

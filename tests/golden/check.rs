@@ -1,7 +1,6 @@
 //! Programs in low-level patterns, compiled as they stand: run on the CPU, run under oclgrind,
 //! and compared with the oracle.
 
-use indexmap::IndexMap;
 use patsat::calculus::interp;
 use patsat::calculus::value::{Value, compare};
 use patsat::diag::{Failure, Limits, Source};
@@ -12,8 +11,8 @@ use patsat::opencl::host::{HostArray, Inputs};
 use patsat::opencl::plan::HostPlan;
 use patsat::opencl::print::print;
 use patsat::opencl::runtime::Runtime;
-use patsat::session::Program;
 use patsat::session::generate::{Generator, generate};
+use patsat::session::{Program, Sizes};
 use patsat::tune::worker::Worker;
 use std::process::Command;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ pub fn device() -> DeviceLimits {
 /// A program's kernels at some sizes.
 pub struct Kernels {
     program: Program,
-    sizes: IndexMap<String, u64>,
+    sizes: Sizes,
     pub term: String,
     pub ir: Ir,
     pub plan: Arc<HostPlan>,
@@ -46,7 +45,7 @@ pub fn compile(
     sizes: &[(&str, u64)],
     device: &DeviceLimits,
 ) -> Result<Kernels, Failure> {
-    let sizes: IndexMap<String, u64> = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
     let elaborated = program.elaborate(&sizes)?;
     let options = Options::new(&program.entry.name, device.clone(), &Limits::default());
     let ir = kernel::lower(&elaborated.term, &elaborated.env, &options).map_err(|d| *d)?;
@@ -54,58 +53,74 @@ pub fn compile(
     Ok(Kernels { program: program.clone(), sizes, term, ir, plan })
 }
 
-impl Kernels {
-    /// Small whole numbers for every parameter: sums of a million of them are exact in any order.
-    fn data(&self) -> (Inputs, Vec<Value>) {
+/// A program at some sizes: its parameters, and what the oracle makes of them.
+pub struct Case {
+    program: Program,
+    sizes: Sizes,
+    /// Small whole numbers: sums of a million of them are exact in any order.
+    pub inputs: Inputs,
+    expected: Value,
+}
+
+impl Case {
+    pub fn new(program: &Program, sizes: &Sizes) -> Case {
         let mut inputs = Inputs::default();
         let mut values = vec![];
-        for (i, p) in self.program.entry.params.iter().enumerate() {
-            let shape = interp::shape(&p.ty, &self.sizes).expect("a shape");
+        for (i, p) in program.entry.params.iter().enumerate() {
+            let shape = interp::shape(&p.ty, sizes).expect("a shape");
             let mut parts = vec![];
             for (k, (ty, dims)) in shape.components().into_iter().enumerate() {
-                let len = dims.iter().product();
-                let normal = generate(Generator::Normal, ScalarType::F32, len, 7, (i * 8 + k) as u64)
-                    .expect("generated")
-                    .to_vec::<f32>()
-                    .expect("floats");
-                let whole = normal.into_iter().map(|x| (3.0 * x).round());
-                let array = match ty {
-                    ScalarType::F32 => HostArray::from_slice(&whole.collect::<Vec<f32>>()),
-                    ScalarType::I32 => {
-                        HostArray::from_slice(&whole.map(|x| x as i32).collect::<Vec<i32>>())
-                    }
-                    other => panic!("no data of type {other}"),
-                };
+                assert_eq!(ty, ScalarType::F32, "other data are not made here");
+                let (len, stream) = (dims.iter().product(), (i * 8 + k) as u64);
+                let normal = generate(Generator::Normal, ty, len, 7, stream).expect("generated");
+                let normal = normal.to_vec::<f32>().expect("floats");
+                let whole: Vec<f32> = normal.into_iter().map(|x| (3.0 * x).round()).collect();
+                let array = HostArray::from_slice(&whole);
                 parts.push(array.bytes().to_vec());
                 inputs.insert(p.name.clone(), k, array);
             }
             values.push(Value::from_bytes(&shape, &parts).expect("a value"));
         }
-        (inputs, values)
+        let expected = interp::run(&program.entry, sizes, &values).expect("a result");
+        Case { program: program.clone(), sizes: sizes.clone(), inputs, expected }
     }
 
-    fn compare(&self, values: &[Value], outputs: &[HostArray]) {
-        let entry = &self.program.entry;
-        let expected = interp::run(entry, &self.sizes, values).expect("a result");
+    /// Compares a plan's results with the oracle's.
+    pub fn compare(&self, outputs: &[HostArray], plan: &HostPlan) {
         let bytes: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
-        let comparison = compare(&expected, &bytes, interp::terms(entry, &self.sizes));
-        assert!(comparison.ok, "{comparison:?}\n{}\n{}", self.term, self.plan.source);
+        let terms = interp::terms(&self.program.entry, &self.sizes);
+        let comparison = compare(&self.expected, &bytes, terms);
+        assert!(comparison.ok, "{comparison:?}\n{}", plan.source);
+    }
+
+    /// Runs plans under oclgrind, which finds nothing, and compares with the oracle.
+    pub fn grind(&self, plans: &[Arc<HostPlan>]) {
+        let (ran, log) = grind(plans, &self.inputs);
+        let sources = || plans.iter().map(|p| p.source.as_str()).collect::<Vec<_>>().join("\n");
+        assert!(log.is_empty(), "{log}\n{}", sources());
+        for (outputs, plan) in ran.iter().zip(plans) {
+            self.compare(outputs.as_ref().expect("results"), plan);
+        }
+    }
+}
+
+impl Kernels {
+    fn case(&self) -> Case {
+        Case::new(&self.program, &self.sizes)
     }
 
     /// Runs the plan on the CPU and compares with the oracle.
     pub fn run(&self, rt: &Runtime) {
-        let (inputs, values) = self.data();
-        let ran = rt.build(&self.plan).and_then(|b| rt.prepare(b, &rt.upload(&inputs)?)?.check(rt));
+        let case = self.case();
+        let ran =
+            rt.build(&self.plan).and_then(|b| rt.prepare(b, &rt.upload(&case.inputs)?)?.check(rt));
         let (_, outputs) = ran.unwrap_or_else(|e| panic!("{e}\n{}", self.plan.source));
-        self.compare(&values, &outputs);
+        case.compare(&outputs, &self.plan);
     }
 
     /// Runs the plan under oclgrind, which finds nothing, and compares with the oracle.
     pub fn grind(&self) {
-        let (inputs, values) = self.data();
-        let (outputs, log) = grind(&self.plan, inputs);
-        assert!(log.is_empty(), "{}\n{log}\n{}", self.term, self.plan.source);
-        self.compare(&values, &outputs.expect("results"));
+        self.case().grind(std::slice::from_ref(&self.plan));
     }
 
     /// The text of kernel `k`.
@@ -114,9 +129,9 @@ impl Kernels {
     }
 }
 
-/// Runs a plan under oclgrind: the results, unless it failed, and what oclgrind has to say of races
+/// Runs plans under oclgrind: the results, unless they failed, and what oclgrind has to say of races
 /// (uniform writes count), of accesses outside, and of barriers that not all work-items reach.
-pub fn grind(plan: &Arc<HostPlan>, inputs: Inputs) -> (Option<Vec<HostArray>>, String) {
+pub fn grind(plans: &[Arc<HostPlan>], inputs: &Inputs) -> (Vec<Option<Vec<HostArray>>>, String) {
     let driver = std::env::var("OCLGRIND_ICD")
         .unwrap_or_else(|_| "/usr/lib/oclgrind/liboclgrind-rt-icd.so".to_owned());
     assert!(std::path::Path::new(&driver).exists(), "{driver} is missing: `make tools`");
@@ -136,11 +151,15 @@ pub fn grind(plan: &Arc<HostPlan>, inputs: Inputs) -> (Option<Vec<HostArray>>, S
     };
     let slow = Duration::from_secs(300);
     let limits = Limits { run_time: slow, build_time: slow, ..Limits::default() };
-    let mut worker = Worker::new(command, None, Arc::new(inputs), &limits);
+    let mut worker = Worker::new(command, None, Arc::new(inputs.clone()), &limits);
     assert!(worker.device().expect("a device").name.contains("Oclgrind"));
-    let ran = worker.prepare(plan.clone()).and_then(|(id, _)| worker.check(id));
+    let ran = plans.iter().map(|plan| {
+        let (id, _) = worker.prepare(plan.clone()).ok()?;
+        worker.check(id).ok().map(|(_, outputs)| outputs)
+    });
+    let ran = ran.collect();
     drop(worker);
-    (ran.ok().map(|(_, outputs)| outputs), std::fs::read_to_string(log).unwrap_or_default())
+    (ran, std::fs::read_to_string(log).unwrap_or_default())
 }
 
 /// The CPU device.

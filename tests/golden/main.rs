@@ -2,8 +2,8 @@
 //! they stand. See `check` for how kernels are checked.
 
 mod check;
+mod extraction;
 mod listings;
 mod oclgrind;
 mod patterns;
 mod races;
-mod extraction;

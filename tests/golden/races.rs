@@ -56,7 +56,8 @@ fn is_missed(ir: &Ir, k: usize) -> bool {
 #[test]
 fn every_barrier_of_the_listings_is_needed() {
     for (name, _, sizes) in GOLDEN {
-        let ir = compile(&shipped(&format!("golden/{name}")), sizes, &device()).expect("compiles").ir;
+        let ir =
+            compile(&shipped(&format!("golden/{name}")), sizes, &device()).expect("compiles").ir;
         let (_, count) = changed(&ir, &|_, s| Some(s.clone()));
         // What the last step leaves is stored by the work-item that computed it.
         let last = if name.starts_with("sum_5") { count - 1 } else { count };
@@ -91,8 +92,7 @@ fn lanes_are_not_in_lock_step() {
     let groups = of(LANES, &[("n", 1024)], &device());
     assert_eq!(groups.plan.source.matches(" barrier(CLK_LOCAL_MEM_FENCE);").count(), 2);
     assert_eq!(groups.plan.options, "-cl-std=CL1.2");
-    let sub_groups =
-        of(LANES, &[("n", 1024)], &DeviceLimits { sub_group: 32, ..device() });
+    let sub_groups = of(LANES, &[("n", 1024)], &DeviceLimits { sub_group: 32, ..device() });
     let text = &sub_groups.plan.source;
     assert_eq!(text.matches(" sub_group_barrier(CLK_LOCAL_MEM_FENCE);").count(), 2);
     assert_eq!(text.matches(" barrier(").count(), 0);
