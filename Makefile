@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test device tools clean
+.PHONY: run test check-kernels device tools clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -32,6 +32,10 @@ test: tools
 	cargo fmt --all -- --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo test --locked
+
+# Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
+check-kernels: tools
+	cargo test --locked --test golden oclgrind
 
 # PoCL to run kernels, oclgrind to find what they do wrong.
 tools:

@@ -37,12 +37,18 @@ impl fmt::Display for DeviceKind {
 pub struct Capabilities {
     /// `__builtin_nontemporal_store(value, pointer)` on vectors: stores that bypass the caches.
     pub nontemporal: bool,
+    /// Work-items of a sub-group, which are consecutive, with `sub_group_barrier`; 0 without sub-groups.
+    pub sub_group: u32,
 }
 
 impl Capabilities {
     /// Names of those it has, as rules ask for them.
     pub fn names(&self) -> Vec<&'static str> {
-        [("nontemporal", self.nontemporal)].into_iter().filter(|c| c.1).map(|c| c.0).collect()
+        [("nontemporal", self.nontemporal), ("subgroups", self.sub_group > 0)]
+            .into_iter()
+            .filter(|c| c.1)
+            .map(|c| c.0)
+            .collect()
     }
 }
 

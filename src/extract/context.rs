@@ -9,6 +9,8 @@ pub enum Level {
     Host,
     /// In a work-group, outside its work-items.
     Group,
+    /// In a warp of a work-group, outside its lanes.
+    Warp,
     /// In one work-item.
     Item,
 }
@@ -18,7 +20,8 @@ pub enum Level {
 pub(super) struct Context {
     /// Where.
     pub level: Level,
-    /// Dimensions used on the path: bits 0 to 2 work-groups, 3 to 5 local, 6 to 8 global work-items.
+    /// Dimensions used on the path: bits 0 to 2 work-groups, 3 to 5 local, 6 to 8 global
+    /// work-items. Warps and lanes need none: each stands on a level of its own.
     used: u16,
     /// The result goes to memory that the caller chose (and not to an intermediate array).
     pub sink: bool,
@@ -77,6 +80,12 @@ impl Context {
                 {
                     inside(Level::Item, self.used | bit(3, *d))
                 }
+                (MapKind::Warp, Level::Group) if self.sink || self.placed => {
+                    inside(Level::Warp, self.used)
+                }
+                (MapKind::Lane, Level::Warp) if self.sink || self.placed => {
+                    inside(Level::Item, self.used)
+                }
                 (MapKind::Seq, Level::Item) if self.sink => inside(Level::Item, self.used),
                 // An intermediate array of a work-item lives in registers: the accumulators of a
                 // reduction, and what is added to them. Other maps are fused.
@@ -89,7 +98,11 @@ impl Context {
                 // The operator's result is the accumulator, never the sink itself.
                 Inside(Context { registers: array, ..self.item().intermediate() })
             }
-            Op::ToMem(Space::Local) if self.level == Level::Group && !self.sink && !self.placed => {
+            Op::ToMem(Space::Local)
+                if matches!(self.level, Level::Group | Level::Warp)
+                    && !self.sink
+                    && !self.placed =>
+            {
                 Inside(Context { placed: true, ..self })
             }
             Op::ToMem(Space::Stream) if self.level == Level::Host && self.sink && !self.placed => {
@@ -139,4 +152,49 @@ pub(super) fn invertible(op: &Op) -> bool {
             | Op::Bimap
             | Op::Map(MapKind::Plain)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inside(path: &[Op]) -> Option<Context> {
+        path.iter().try_fold(Context::PROGRAM, |at, op| match at.enter(op, true, true) {
+            Verdict::Inside(c) => Some(c),
+            Verdict::No => None,
+        })
+    }
+
+    #[test]
+    fn warps_hold_lanes_and_groups_hold_warps() {
+        let map = |k| Op::Map(k);
+        let (wrg, lcl, glb) = (map(MapKind::Wrg(0)), map(MapKind::Lcl(0)), map(MapKind::Glb(0)));
+        let (warp, lane, seq) = (map(MapKind::Warp), map(MapKind::Lane), map(MapKind::Seq));
+        let path = |ops: &[&Op]| inside(&ops.iter().map(|o| (*o).clone()).collect::<Vec<_>>());
+        assert_eq!(path(&[&wrg, &warp]).unwrap().level, Level::Warp);
+        assert_eq!(path(&[&wrg, &warp, &lane, &seq]).unwrap().level, Level::Item);
+        for wrong in [
+            &[&warp][..],
+            &[&lane],
+            &[&glb, &warp],
+            &[&wrg, &lane],
+            &[&wrg, &lcl, &warp],
+            &[&wrg, &lcl, &lane],
+            &[&wrg, &warp, &warp],
+            &[&wrg, &warp, &lcl],
+            &[&wrg, &warp, &seq],
+            &[&wrg, &warp, &lane, &lane],
+            &[&wrg, &warp, &lane, &lcl],
+            &[&wrg, &warp, &map(MapKind::Wrg(1))],
+        ] {
+            assert!(path(wrong).is_none(), "{wrong:?}");
+        }
+        // What lanes pass on to each other goes through local memory.
+        let warp = path(&[&wrg, &warp]).unwrap().intermediate();
+        assert!(matches!(warp.enter(&lane, true, true), Verdict::No));
+        let Verdict::Inside(local) = warp.enter(&Op::ToMem(Space::Local), true, true) else {
+            panic!("no local memory in a warp");
+        };
+        assert!(matches!(local.enter(&lane, true, true), Verdict::Inside(_)));
+    }
 }

@@ -86,7 +86,7 @@ pub(super) fn passing(t: &Ty, at: Context, target: &Target, value: &dyn Fn(&Size
     match at.level {
         Level::Host => elements * 8.0 / target.bytes_per_ns,
         // Local memory serves every group at once.
-        Level::Group => elements * 2.0 * OPERATION_NS / target.lanes,
+        Level::Group | Level::Warp => elements * 2.0 * OPERATION_NS / target.lanes,
         Level::Item => 0.0,
     }
 }

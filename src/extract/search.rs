@@ -69,7 +69,7 @@ impl Outline {
         match op {
             Op::Map(MapKind::Glb(_)) => (out.features, out.kernels) = (out.features | 1, 1),
             Op::Map(MapKind::Wrg(_)) => (out.features, out.kernels) = (out.features | 2, 1),
-            Op::Map(MapKind::Lcl(_)) => out.features |= 4,
+            Op::Map(MapKind::Lcl(_) | MapKind::Lane) => out.features |= 4,
             Op::Vectorize => out.features |= 8,
             Op::ToMem(Space::Stream) => out.features |= 64,
             Op::Map(MapKind::Unroll) => out.features |= 16,
@@ -346,7 +346,8 @@ impl Search<'_> {
             _ => 0.0,
         };
         let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
-        let staged = matches!(op, Op::Map(MapKind::Lcl(_))) && !at.sink;
+        let staged =
+            matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
         let mut combine = |chosen: Vec<Rc<Choice>>| {
             let reduces = matches!(op, Op::Reduce(_)) || chosen.iter().any(|c| c.reduces);
             // Local memory passes partial results on; what is only mapped is fused instead. And
@@ -416,7 +417,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     named.then(|| {
         let mut h = FxHasher::default();
         op.hash(&mut h);
-        (at.level == Level::Group).hash(&mut h);
+        matches!(at.level, Level::Group | Level::Warp).hash(&mut h);
         sizes.hash(&mut h);
         h.finish()
     })

@@ -4,116 +4,66 @@
 //! work-item runs alone, and statements that all run alike. A barrier goes before a section that
 //! reads what another wrote since the last barrier, or overwrites what another may still read.
 
-use super::index::Index;
-use super::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
-use std::collections::{BTreeMap, BTreeSet};
+use super::ir::{Block, Kernel, LoopKind, Mem, Scope, Stmt};
+use super::race::{Access, Meet, Phase, Who, accesses, group_numbers};
+use std::collections::BTreeSet;
 
-type Accesses = BTreeMap<Mem, BTreeSet<Index>>;
-
-/// What happened since the last barrier.
-#[derive(Clone, Default)]
-struct Since {
-    reads: Accesses,
-    writes: Accesses,
-    /// By one work-item alone.
-    once_reads: Accesses,
-    once_writes: Accesses,
-}
-
-/// Puts the barriers of a kernel.
-pub fn insert(k: &mut Kernel) {
+/// Puts the barriers of a kernel. Where data pass only within warps, a barrier of the sub-group is
+/// enough; `sub_groups` says that the device has such, of whole warps. Work-items of a warp
+/// are never taken to run in lock-step.
+pub fn insert(k: &mut Kernel, sub_groups: bool) {
     if k.group.iter().product::<usize>() == 1 {
         return;
     }
-    let mut parallel = BTreeSet::new();
-    for s in &k.body {
-        s.visit(&mut |s| {
-            if let Stmt::Loop { kind, var, .. } = s
-                && *kind != LoopKind::Seq
-            {
-                parallel.insert(var.id);
-            }
-        });
-    }
-    let cx = Cx { parallel };
-    k.body = cx.block(&k.body, &mut Since::default());
+    let cx = Cx { groups: group_numbers(&k.body), sub_groups };
+    k.body = cx.block(&k.body, &mut Phase::default());
 }
 
-struct Cx {
-    /// Variables that have one value in each work-item.
-    parallel: BTreeSet<u32>,
-}
-
-fn merge(into: &mut Accesses, from: &Accesses) {
-    for (m, is) in from {
-        into.entry(*m).or_default().extend(is.iter().cloned());
-    }
-}
-
-impl Since {
-    /// A barrier for these memories and for everything pending, so that nothing needs a second one.
-    fn fence(&self, mut met: BTreeSet<Mem>) -> Stmt {
-        met.extend(self.writes.keys().chain(self.once_writes.keys()));
-        let global = met.iter().any(|m| matches!(m, Mem::Global(_)));
-        Stmt::Barrier { local: !global || met.iter().any(|m| matches!(m, Mem::Local(_))), global }
-    }
-
-    fn union(&mut self, other: &Since) {
-        merge(&mut self.reads, &other.reads);
-        merge(&mut self.writes, &other.writes);
-        merge(&mut self.once_reads, &other.once_reads);
-        merge(&mut self.once_writes, &other.once_writes);
-    }
-}
-
-fn barriers(b: &Block) -> usize {
+/// How many barriers of this scope the code has.
+pub fn count(b: &Block, wanted: Scope) -> usize {
     let mut n = 0;
     for s in b {
-        s.visit(&mut |s| n += usize::from(matches!(s, Stmt::Barrier { .. })));
+        s.visit(&mut |s| {
+            n += usize::from(matches!(s, Stmt::Barrier { scope, .. } if *scope == wanted));
+        });
     }
     n
 }
 
-/// Shared memories that the statement reads and writes.
-fn accesses(s: &Stmt, reads: &mut Accesses, writes: &mut Accesses) {
-    let shared = |m: &Mem| !matches!(m, Mem::Private(_));
-    s.visit(&mut |s| {
-        if let Stmt::Store(m, i, _) = s
-            && shared(m)
-        {
-            writes.entry(*m).or_default().insert(i.clone());
-        }
-        s.exprs(&mut |e| {
-            e.visit(&mut |e| {
-                if let Expr::Load(m, _, i) = e
-                    && shared(m)
-                {
-                    reads.entry(*m).or_default().insert(i.clone());
-                }
-            });
-        });
-    });
+fn all(b: &Block) -> usize {
+    count(b, Scope::Group) + count(b, Scope::Warp)
+}
+
+struct Cx {
+    groups: BTreeSet<u32>,
+    sub_groups: bool,
+}
+
+/// A barrier for these memories and for everything pending, so that nothing needs a second one.
+fn fence(since: &Phase, mut met: BTreeSet<Mem>, scope: Scope) -> Stmt {
+    met.extend(since.written());
+    let global = met.iter().any(|m| matches!(m, Mem::Global(_)));
+    let local = !global || met.iter().any(|m| matches!(m, Mem::Local(_)));
+    Stmt::Barrier { scope, local, global }
 }
 
 impl Cx {
-    /// Memories through which the two sets of accesses meet in different work-items.
-    fn meet<'a>(&'a self, a: &'a Accesses, b: &'a Accesses) -> impl Iterator<Item = Mem> + 'a {
-        a.iter().filter_map(move |(m, is)| {
-            let js = b.get(m)?;
-            let own = match (is.first(), is.len(), js.len()) {
-                // Each work-item meets only its own element.
-                (Some(i), 1, 1) => {
-                    let mut fixed = !i.has_data() && js.contains(i) && i.as_constant().is_none();
-                    i.visit_vars(&mut |v| fixed &= self.parallel.contains(&v.id));
-                    fixed
-                }
-                _ => false,
-            };
-            (!own).then_some(*m)
-        })
+    fn meets(&self, a: &Access, b: &Access) -> Meet {
+        // Two stages store one element of global memory only where one of them also reads it.
+        if a.write && b.write && matches!(a.mem, Mem::Global(_)) {
+            return Meet::Never;
+        }
+        // The single element that a stage leaves is for all.
+        let single = |x: &Access| x.index.as_constant().is_some() && x.who != Who::Once;
+        match a.meets(b, &self.groups) {
+            Meet::Never if a.mem == b.mem && (a.write || b.write) && single(a) && single(b) => {
+                Meet::Group
+            }
+            meet => meet,
+        }
     }
 
-    fn block(&self, b: &Block, since: &mut Since) -> Block {
+    fn block(&self, b: &Block, since: &mut Phase) -> Block {
         let mut out = vec![];
         for s in b {
             self.stmt(s, since, &mut out);
@@ -121,7 +71,7 @@ impl Cx {
         out
     }
 
-    fn stmt(&self, s: &Stmt, since: &mut Since, out: &mut Block) {
+    fn stmt(&self, s: &Stmt, since: &mut Phase, out: &mut Block) {
         match s {
             Stmt::Loop {
                 kind: kind @ (LoopKind::Seq | LoopKind::Wrg(_) | LoopKind::Glb(_)),
@@ -130,26 +80,31 @@ impl Cx {
                 hi,
                 body,
             } => {
+                let before = since.clone();
                 let body = if *kind == LoopKind::Seq {
                     // What the end of one iteration leaves, the next begins with.
-                    let mut carried = Since::default();
+                    let mut carried = Phase::default();
                     self.block(body, &mut carried);
                     let alone = self.block(body, &mut carried.clone());
                     let mut both = since.clone();
                     both.union(&carried);
                     let within = self.block(body, &mut both);
-                    if barriers(&within) == barriers(&alone) {
+                    if all(&within) == all(&alone) {
                         *since = both;
                         within
                     } else {
                         // What only the first iteration needs is done once, before the loop.
-                        out.push(since.fence(BTreeSet::new()));
+                        out.push(fence(since, BTreeSet::new(), Scope::Group));
                         *since = carried;
                         self.block(body, since)
                     }
                 } else {
                     self.block(body, since)
                 };
+                if hi.sub(lo).range().0 < 1 {
+                    // It may be left out, with the barriers in it.
+                    since.union(&before);
+                }
                 out.push(Stmt::Loop {
                     kind: *kind,
                     var: var.clone(),
@@ -171,7 +126,7 @@ impl Cx {
                 since.union(&other);
                 out.push(Stmt::Branch(c.clone(), a, b));
             }
-            Stmt::Loop { kind: LoopKind::Lcl(_), .. }
+            Stmt::Loop { kind: LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane, .. }
             | Stmt::Decl(..)
             | Stmt::Set(..)
             | Stmt::Store(..)
@@ -183,32 +138,21 @@ impl Cx {
         }
     }
 
-    fn section(&self, s: &Stmt, since: &mut Since, out: &mut Block, keep: bool) {
-        let (mut reads, mut writes) = (Accesses::new(), Accesses::new());
-        accesses(s, &mut reads, &mut writes);
-        let once = matches!(s, Stmt::Once(_));
-        let mut met: BTreeSet<Mem> = BTreeSet::new();
-        met.extend(self.meet(&reads, &since.writes));
-        met.extend(self.meet(&writes, &since.reads));
-        // Two sections write one element of global memory only where one of them also reads it.
-        let local = |m: &Mem| matches!(m, Mem::Local(_));
-        met.extend(self.meet(&writes, &since.writes).filter(local));
-        if !once {
-            met.extend(self.meet(&reads, &since.once_writes));
-            met.extend(self.meet(&writes, &since.once_reads));
-            met.extend(self.meet(&writes, &since.once_writes).filter(local));
+    fn section(&self, s: &Stmt, since: &mut Phase, out: &mut Block, keep: bool) {
+        let next = accesses(s);
+        let (meet, met) = since.meets(&next, &|a, b| self.meets(a, b));
+        match meet {
+            Meet::Never => {}
+            Meet::Warp if self.sub_groups => {
+                out.push(fence(since, met, Scope::Warp));
+                since.warps_meet();
+            }
+            Meet::Warp | Meet::Group => {
+                out.push(fence(since, met, Scope::Group));
+                since.group_meets();
+            }
         }
-        if !met.is_empty() {
-            out.push(since.fence(met));
-            *since = Since::default();
-        }
-        let (r, w) = if once {
-            (&mut since.once_reads, &mut since.once_writes)
-        } else {
-            (&mut since.reads, &mut since.writes)
-        };
-        merge(r, &reads);
-        merge(w, &writes);
+        since.extend(next);
         if keep {
             out.push(s.clone());
         }

@@ -1,7 +1,9 @@
 //! The IR as text, for people and tests.
 
 use super::index::Guard;
-use super::ir::{Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Stmt};
+use super::ir::{
+    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
+};
 use std::fmt::{self, Display, Formatter, Write as _};
 
 fn list<T: Display>(f: &mut Formatter<'_>, items: &[T]) -> fmt::Result {
@@ -107,9 +109,10 @@ fn stmt(f: &mut Formatter<'_>, s: &Stmt, depth: usize) -> fmt::Result {
             block(f, b, depth + 1)?;
             writeln!(f, "{pad}}}")
         }
-        Stmt::Barrier { local, global } => writeln!(
+        Stmt::Barrier { scope, local, global } => writeln!(
             f,
-            "{pad}barrier{}{}",
+            "{pad}barrier{}{}{}",
+            if *scope == Scope::Warp { " of warps" } else { "" },
             if *local { " local" } else { "" },
             if *global { " global" } else { "" }
         ),
@@ -134,6 +137,8 @@ impl Display for LoopKind {
             LoopKind::Glb(d) => write!(f, "global{d}"),
             LoopKind::Wrg(d) => write!(f, "group{d}"),
             LoopKind::Lcl(d) => write!(f, "local{d}"),
+            LoopKind::Warp => f.write_str("warps"),
+            LoopKind::Lane => f.write_str("lanes"),
         }
     }
 }

@@ -63,7 +63,12 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     let mut out = lowerer.program;
     for k in &mut out.kernels {
         split::resolve(k);
-        barrier::insert(k);
+        // Which work-items make a sub-group is known of whole ones in one dimension.
+        let size = options.device.sub_group;
+        let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
+        let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
+        reuse::locals(k, sub_groups);
+        barrier::insert(k, sub_groups);
         tidy::registers(k);
     }
     reuse::temporaries(&mut out);
@@ -173,6 +178,7 @@ fn is_reserved(name: &str) -> bool {
         "clamp",
         "select",
         "barrier",
+        "sub_group_barrier",
         "INFINITY",
         "NAN",
         "NULL",
@@ -185,6 +191,8 @@ fn is_reserved(name: &str) -> bool {
         "l0",
         "l1",
         "l2",
+        "warp",
+        "lane",
     ];
     WORDS.contains(&name)
         || name.starts_with("__")
@@ -318,9 +326,9 @@ fn scalar_inputs(e: &SExpr, out: &mut Vec<(Arc<str>, usize, ScalarType)>) {
 }
 
 impl Lowerer {
-    fn fresh_ids(&mut self) -> [u32; 6] {
+    fn fresh_ids<const N: usize>(&mut self) -> [u32; N] {
         let first = self.next;
-        self.next += 6;
+        self.next += u32::try_from(N).unwrap_or(0);
         std::array::from_fn(|k| first + u32::try_from(k).unwrap_or(0))
     }
 
@@ -328,9 +336,13 @@ impl Lowerer {
     pub fn in_kernel(&mut self, f: &Term, body: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
         let ids = self.fresh_ids();
         self.open_single = None;
+        let warp = self.warp_width(f)?;
+        let warp_ids = if warp > 0 { self.fresh_ids() } else { [0; 2] };
         self.kernel = Building {
             grid: [1; 3],
-            group: self.group_size(f)?,
+            group: self.group_size(f, warp)?,
+            warp,
+            warp_ids,
             streaming: self.streaming,
             ids,
             ..Building::default()
@@ -347,8 +359,8 @@ impl Lowerer {
         let mut by_group = false;
         for s in &block {
             s.visit(&mut |s| {
-                by_group |=
-                    matches!(s, Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Lcl(_), .. });
+                by_group |= matches!(s, Stmt::Loop { kind, .. }
+                    if kind.is_local() || matches!(kind, LoopKind::Wrg(_)));
             });
         }
         by_group |= matches!(f.op(), Op::Map(MapKind::Wrg(_)));
@@ -372,6 +384,7 @@ impl Lowerer {
             name: format!("{stem}_{}", self.program.kernels.len()),
             global,
             group,
+            warp: usize::try_from(kernel.warp).unwrap_or(0),
             locals: kernel.locals,
             privates: kernel.privates,
             streaming: kernel.streaming,
@@ -379,19 +392,20 @@ impl Lowerer {
         });
     }
 
-    /// The work-group size that the `mapLcl`s of a kernel ask for, within the device's limits.
-    fn group_size(&self, f: &Term) -> Step<[i64; 3]> {
+    /// The work-group size that the `mapLcl`s of a kernel ask for, and its warps of `warp` work-items,
+    /// within the device's limits.
+    fn group_size(&self, f: &Term, warp: i64) -> Step<[i64; 3]> {
         let mut size = [1i64; 3];
         let mut failed = None;
         f.visit(&mut |t| {
-            if let Op::Map(MapKind::Lcl(d)) = t.op() {
-                match self.views.size(&t.sizes()[0]) {
-                    Ok(n) => {
-                        let slot = usize::from((*d).min(2));
-                        size[slot] = size[slot].max(n);
-                    }
-                    Err(e) => failed = Some(e),
-                }
+            let (slot, each) = match t.op() {
+                Op::Map(MapKind::Lcl(d)) => (usize::from((*d).min(2)), 1),
+                Op::Map(MapKind::Warp) => (0, warp),
+                _ => return,
+            };
+            match self.views.size(&t.sizes()[0]) {
+                Ok(n) => size[slot] = size[slot].max(n.saturating_mul(each)),
+                Err(e) => failed = Some(e),
             }
         });
         if let Some(e) = failed {
@@ -402,9 +416,12 @@ impl Lowerer {
             *s = (*s).min(limit(most));
         }
         while size.iter().product::<i64>() > limit(self.options.device.max_work_group_size) {
-            let widest = (0..3).max_by_key(|d| size[*d]).unwrap_or(0);
+            // Dimension 0 keeps a warp at least.
+            let room = |d: &usize| if *d == 0 && size[0] <= warp { 0 } else { size[*d] };
+            let widest = (0..3).max_by_key(room).unwrap_or(0);
             size[widest] = (size[widest] + 1) / 2;
         }
+        size[0] = size[0].max(warp);
         Ok(size)
     }
 

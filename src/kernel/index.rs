@@ -394,7 +394,8 @@ impl Index {
 }
 
 impl Atom {
-    fn range(&self) -> (i64, i64) {
+    /// Inclusive bounds.
+    pub fn range(&self) -> (i64, i64) {
         match self {
             Atom::Var(v) => (v.lo, v.hi),
             Atom::Div(x, k) => {

@@ -90,6 +90,19 @@ pub enum LoopKind {
     Wrg(u8),
     /// One iteration for each work-item of the group.
     Lcl(u8),
+    /// One iteration for each warp of the group: so many consecutive work-items of dimension 0.
+    Warp,
+    /// One iteration for each work-item of a warp.
+    Lane,
+}
+
+/// Which work-items meet at a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Those of a sub-group, which holds whole warps. All of them must reach it.
+    Warp,
+    /// Those of the work-group. All of them must reach it.
+    Group,
 }
 
 /// Statements in order.
@@ -125,8 +138,10 @@ pub enum Stmt {
     While(Block, Expr, Block),
     /// In work-group context: by one work-item alone.
     Once(Block),
-    /// All work-items of the group meet.
+    /// Work-items meet.
     Barrier {
+        /// Which.
+        scope: Scope,
         /// Orders local memory.
         local: bool,
         /// Orders global memory.
@@ -154,6 +169,8 @@ pub struct Kernel {
     pub global: [usize; 3],
     /// Work-group size.
     pub group: [usize; 3],
+    /// Work-items of a warp; 0 where there are no loops over warps.
+    pub warp: usize,
     /// Arrays of the work-group.
     pub locals: Vec<MemArray>,
     /// Arrays of each work-item that did not become registers.
@@ -208,6 +225,16 @@ pub struct Program {
     pub kernels: Vec<Kernel>,
     /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
     pub relaxed: bool,
+}
+
+impl LoopKind {
+    /// Whether it tells the work-items of a group apart.
+    pub fn is_local(self) -> bool {
+        match self {
+            LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => true,
+            LoopKind::Seq | LoopKind::Glb(_) | LoopKind::Wrg(_) => false,
+        }
+    }
 }
 
 impl Kernel {

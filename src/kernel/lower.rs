@@ -6,7 +6,7 @@
 
 use super::Options;
 use super::dest::{Dest, inverse, is_invertible};
-use super::index::{Index, Var};
+use super::index::{Guard, Index, Var};
 use super::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use super::leaf::{self, Emit};
 use super::view::{Shape, Step, Stop, View, Views, is_pure, stop};
@@ -25,8 +25,19 @@ pub enum Context {
     Nest,
     /// Uniformly in a work-group.
     Group,
+    /// In a warp, outside its lanes: whatever computes is a stage of the work-group's code.
+    Warp,
     /// In one work-item.
     Item,
+}
+
+/// What surrounds code in a `mapWarp`.
+#[derive(Clone)]
+pub struct InWarp {
+    /// The number of the warp, among those that work.
+    pub var: Var,
+    /// When its warp has an element in this round.
+    pub guard: Guard,
 }
 
 /// The kernel under construction.
@@ -46,8 +57,16 @@ pub struct Building {
     pub streaming: bool,
     /// Dimensions of the enclosing `mapLcl`s.
     pub local_dims: Vec<u8>,
+    /// Work-items of a warp, where the term has warps.
+    pub warp: i64,
+    /// The enclosing `mapWarp`.
+    pub in_warp: Option<InWarp>,
+    /// Variables of the enclosing parallel maps, outermost first.
+    pub workers: Vec<Var>,
     /// Numbers of the kernel's work-item and work-group variables.
     pub ids: [u32; 6],
+    /// Numbers of the variables for warp and lane.
+    pub warp_ids: [u32; 2],
 }
 
 /// The state of lowering.
@@ -177,6 +196,9 @@ impl Lowerer {
     pub fn write(&mut self, factors: &[Term], x: &View, dest: &Dest) -> Step<()> {
         match dest {
             Dest::Nowhere => return Ok(()),
+            Dest::Guarded(g, d) if self.context == Context::Warp => {
+                return self.where_in_warp(g, |me| me.write(factors, x, d));
+            }
             Dest::Guarded(g, d) if self.context != Context::Host => {
                 self.begin();
                 let done = self.write(factors, x, d);
@@ -215,6 +237,16 @@ impl Lowerer {
         }
         if self.context == Context::Nest && !is_parallel(f) {
             return stop(Code::IllNested, "computation between the dimensions of a parallel nest");
+        }
+        if self.context == Context::Warp && !is_parallel(f) {
+            let k = factors.iter().position(is_parallel).unwrap_or(factors.len());
+            let (ours, before) = factors.split_at(k);
+            let mid = self.read_or(before, x)?;
+            if ours.iter().all(is_pure) {
+                let v = self.apply(ours, &mid)?;
+                return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+            }
+            return self.lanes(1, &mut |me, _| me.write(ours, &mid, dest));
         }
         let mid = self.read_or(rest, x)?;
         if is_pure(f) {
@@ -286,6 +318,9 @@ impl Lowerer {
                 done
             }
             Op::Scan(true) => self.scan(f, x, dest),
+            Op::Cond if self.context == Context::Warp => {
+                stop(Code::NotYetCompiled, "a choice between stages of a warp's lanes")
+            }
             Op::Cond if !self.views.shape(&f.ty().cod)?.is_element() => {
                 let c = self.read(&[args[0].clone()], x)?.expr()?;
                 self.begin();
@@ -297,7 +332,10 @@ impl Lowerer {
                 a.and(b)?;
                 self.emit(Stmt::Branch(c, then, otherwise))
             }
-            Op::Scalar(_) | Op::Cond | Op::Vectorize | Op::Reduce(_) => {
+            Op::Scalar(_)
+            | Op::Cond
+            | Op::Vectorize
+            | Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => {
                 let v = self.value(f, x)?;
                 self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
             }
@@ -309,6 +347,15 @@ impl Lowerer {
     fn value(&mut self, f: &Term, x: &View) -> Step<View> {
         let args = f.args();
         let shape = self.views.shape(&f.ty().cod)?;
+        if self.context == Context::Warp
+            && !is_parallel(f)
+            && !matches!(f.op(), Op::Fork | Op::Bimap | Op::ToMem(_))
+        {
+            // One lane computes it for all.
+            let out = self.allocate(&shape, None)?;
+            self.write(std::slice::from_ref(f), x, &out.dest)?;
+            return Ok(out.view);
+        }
         match f.op() {
             Op::Fork => {
                 let x = self.shared(x)?;
@@ -345,7 +392,7 @@ impl Lowerer {
                     return self.read(&[args[0].clone()], x);
                 }
                 let out = match (space, self.context) {
-                    (Space::Private, Context::Group) if is_parallel(f) => {
+                    (Space::Private, Context::Group | Context::Warp) if is_parallel(f) => {
                         self.distributed(&args[0], &shape)?
                     }
                     _ => self.allocate(&shape, Some(*space))?,
@@ -364,7 +411,7 @@ impl Lowerer {
     /// What two readers share is computed once; between kernels and for views there is nothing to share.
     fn shared(&mut self, x: &View) -> Step<View> {
         match self.context {
-            Context::Host | Context::Nest => Ok(x.clone()),
+            Context::Host | Context::Nest | Context::Warp => Ok(x.clone()),
             Context::Group | Context::Item => leaf::bind(x, self),
         }
     }
@@ -379,8 +426,12 @@ impl Lowerer {
         };
         let mut each = |me: &mut Lowerer, i: &Index| me.write(&body, &x.at(i)?, &dest.at(i)?);
         match (kind, self.context) {
-            (MapKind::Seq, Context::Group | Context::Item) => self.repeat(n, false, &mut each),
-            (MapKind::Unroll, Context::Group | Context::Item) => self.repeat(n, true, &mut each),
+            (MapKind::Seq, Context::Group | Context::Warp | Context::Item) => {
+                self.repeat(n, false, &mut each)
+            }
+            (MapKind::Unroll, Context::Group | Context::Warp | Context::Item) => {
+                self.repeat(n, true, &mut each)
+            }
             (MapKind::Glb(_) | MapKind::Wrg(_), Context::Host) => {
                 let f = f.clone();
                 self.in_kernel(&f, |me| me.spread(kind, n, nested, &mut each))
@@ -391,7 +442,12 @@ impl Lowerer {
             (MapKind::Lcl(d), Context::Group | Context::Nest) => {
                 self.local(d, n, nested, &mut each)
             }
-            (MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_), _) => {
+            (MapKind::Warp, Context::Group) => self.warps(n, &mut each),
+            (MapKind::Lane, Context::Warp) => self.lanes(n, &mut each),
+            (
+                MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane,
+                _,
+            ) => {
                 stop(Code::IllNested, "a parallel map where the device hierarchy does not allow it")
             }
             _ => unlowered(f),
@@ -415,7 +471,8 @@ impl Lowerer {
         let var = Var { id, name, lo: 0, hi: n - 1 };
         let (depth, context, vector) = (self.blocks.len(), self.context, self.vector);
         let (locals, privates) = (self.kernel.locals.len(), self.kernel.privates.len());
-        let dims = self.kernel.local_dims.clone();
+        let (dims, in_warp) = (self.kernel.local_dims.clone(), self.kernel.in_warp.clone());
+        let workers = self.kernel.workers.len();
         self.begin();
         match body(self, &Index::from(var.clone())) {
             Ok(()) => {
@@ -439,6 +496,8 @@ impl Lowerer {
                 self.kernel.locals.truncate(locals);
                 self.kernel.privates.truncate(privates);
                 self.kernel.local_dims = dims;
+                self.kernel.in_warp = in_warp;
+                self.kernel.workers.truncate(workers);
                 if n > most {
                     return stop(
                         Code::KernelLimit,
@@ -462,119 +521,6 @@ impl Lowerer {
         done
     }
 
-    /// One dimension of work-items or work-groups.
-    pub fn spread(&mut self, kind: MapKind, n: i64, nested: bool, body: Body) -> Step<()> {
-        if n <= 0 {
-            return Ok(());
-        }
-        let (kind, d, inside) = match kind {
-            MapKind::Glb(d) => (LoopKind::Glb(d), d, Context::Item),
-            MapKind::Wrg(d) => (LoopKind::Wrg(d), d, Context::Group),
-            _ => return stop(Code::Internal, "not a parallel map"),
-        };
-        let slot = usize::from(d.min(2));
-        // Devices bound the number of groups, in the upper dimensions to 65535.
-        let most = if slot == 0 { 1 << 30 } else { 65_535 };
-        let count = n.min(most);
-        self.kernel.grid[slot] = self.kernel.grid[slot].max(count);
-        let var = Var {
-            id: self.kernel.ids[slot],
-            name: format!("{}{slot}", if inside == Context::Item { "i" } else { "g" }).into(),
-            lo: 0,
-            hi: count - 1,
-        };
-        let was = self.context;
-        self.context = if nested { Context::Nest } else { inside };
-        self.begin();
-        let done = self.strided(&var, n, count, body);
-        self.context = was;
-        let block = self.end();
-        done?;
-        if block.is_empty() {
-            return Ok(());
-        }
-        self.emit(Stmt::Loop { kind, var, lo: Index::from(0), hi: Index::from(count), body: block })
-    }
-
-    /// The work of one of `count` workers: elements `worker`, `worker + count`, ... below `n`.
-    fn strided(&mut self, worker: &Var, n: i64, count: i64, body: Body) -> Step<()> {
-        let rounds = n / count + i64::from(n % count != 0);
-        let first = Index::from(worker.clone());
-        self.repeat(rounds, false, &mut |me, t| {
-            let i = first.add(&t.times(count));
-            let guard = super::index::Guard::less(&i, &Index::from(n));
-            let always = super::index::Facts::default().decide(&guard) == Some(true);
-            if always {
-                return body(me, &i);
-            }
-            me.begin();
-            let done = body(me, &i);
-            let block = me.end();
-            done?;
-            me.emit(Stmt::If(guard, block, vec![]))
-        })
-    }
-
-    /// One dimension of the work-items of a group.
-    pub fn local(&mut self, d: u8, n: i64, nested: bool, body: Body) -> Step<()> {
-        if n <= 0 {
-            return Ok(());
-        }
-        if self.context == Context::Nest && self.kernel.local_dims.is_empty() {
-            return stop(Code::IllNested, "`mapLcl` between two dimensions of `mapWrg`");
-        }
-        let slot = usize::from(d.min(2));
-        let count = n.min(self.kernel.group[slot]).max(1);
-        let var = Var {
-            id: self.kernel.ids[3 + slot],
-            name: format!("l{slot}").into(),
-            lo: 0,
-            hi: count - 1,
-        };
-        let was = self.context;
-        self.kernel.local_dims.push(d);
-        self.context = if nested { Context::Nest } else { Context::Item };
-        self.begin();
-        let done = self.strided(&var, n, count, body);
-        let block = self.end();
-        let dims = self.kernel.local_dims.clone();
-        self.kernel.local_dims.pop();
-        self.context = was;
-        done?;
-        if block.is_empty() {
-            return Ok(());
-        }
-        let mut block = vec![Stmt::Loop {
-            kind: LoopKind::Lcl(d),
-            var,
-            lo: Index::from(0),
-            hi: Index::from(count),
-            body: block,
-        }];
-        if was == Context::Group && !nested {
-            // Work-items that differ only in the other dimensions must not all do it.
-            for other in (0..3u8).filter(|o| !dims.contains(o)) {
-                let slot = usize::from(other);
-                if self.kernel.group[slot] > 1 {
-                    let var = Var {
-                        id: self.kernel.ids[3 + slot],
-                        name: format!("l{slot}").into(),
-                        lo: 0,
-                        hi: 0,
-                    };
-                    block = vec![Stmt::Loop {
-                        kind: LoopKind::Lcl(other),
-                        var,
-                        lo: Index::from(0),
-                        hi: Index::from(1),
-                        body: block,
-                    }];
-                }
-            }
-        }
-        block.into_iter().try_for_each(|s| self.emit(s))
-    }
-
     /// Copies a view.
     pub fn copy(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         match self.context {
@@ -588,12 +534,21 @@ impl Lowerer {
                 }
                 _ => self.store(v, dest, shape),
             },
+            Context::Warp => match shape {
+                Shape::Array(n, t) => {
+                    self.lanes(*n, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
+                }
+                _ => self.store(v, dest, shape),
+            },
             Context::Item => self.store(v, dest, shape),
         }
     }
 
-    /// Stores a view element by element in this work-item (in work-group context: in the first).
+    /// Stores a view element by element in this work-item (in a group or warp: in the first).
     pub fn store(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        if self.context == Context::Warp {
+            return self.lanes(1, &mut |me, _| me.store(v, dest, shape));
+        }
         match (shape, dest) {
             (_, Dest::Nowhere) | (Shape::Unit, _) => Ok(()),
             (_, Dest::Guarded(g, d)) => {

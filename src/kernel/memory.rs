@@ -26,6 +26,8 @@ impl Lowerer {
     pub fn allocate(&mut self, shape: &Shape, space: Option<Space>) -> Step<Storage> {
         let default = match self.context {
             Context::Host => Space::Global,
+            // What one lane computes for its warp, the others must see.
+            Context::Warp => Space::Local,
             _ if shape.is_element() => Space::Private,
             Context::Group => Space::Local,
             Context::Item | Context::Nest => Space::Private,
@@ -51,6 +53,9 @@ impl Lowerer {
                     owned: Owned::regs(&regs),
                 })
             }
+            (Space::Private, Context::Warp) => {
+                stop(Code::IllNested, "`toPrivate` in a warp outside its lanes: use `toLocal`")
+            }
             (Space::Local, Context::Item) if self.kernel.single => {
                 self.allocate(shape, Some(Space::Private))
             }
@@ -58,16 +63,14 @@ impl Lowerer {
                 Code::IllNested,
                 "`toLocal` inside a single work-item: local memory belongs to a work-group",
             ),
-            (Space::Global, Context::Item | Context::Group) if !self.kernel.single => stop(
-                Code::NotYetCompiled,
-                "an intermediate result in global memory inside a kernel",
-            ),
             _ => {
                 let mut slots = vec![];
                 for (t, n) in shape.components() {
-                    let len = usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width);
-                    let mem = self.array(space, t, len);
-                    slots.push(Slot { mem, index: Index::from(0) });
+                    let len = n.saturating_mul(i64::try_from(t.width).unwrap_or(i64::MAX));
+                    let (slice, slices) = self.slice(space);
+                    let whole = len.saturating_mul(slices);
+                    let mem = self.array(space, t, usize::try_from(whole).unwrap_or(usize::MAX));
+                    slots.push(Slot { mem, index: slice.times(len) });
                 }
                 Ok(Storage {
                     view: View::of_slots(shape, &slots)?,
@@ -76,6 +79,23 @@ impl Lowerer {
                 })
             }
         }
+    }
+
+    /// Whose array it is, and for how many there is one: each worker of the kernel has its own part of
+    /// global memory, each warp of local memory.
+    fn slice(&self, space: Space) -> (Index, i64) {
+        let owners = match (space, self.context) {
+            (Space::Global | Space::Stream, _) => &self.kernel.workers[..],
+            (Space::Local, Context::Warp) => match self.kernel.workers.last() {
+                Some(warp) => std::slice::from_ref(warp),
+                None => &[],
+            },
+            (Space::Local | Space::Private, _) => &[],
+        };
+        owners.iter().fold((Index::from(0), 1), |(i, n), v| {
+            let count = v.hi + 1;
+            (i.times(count).add(&Index::from(v.clone())), n.saturating_mul(count))
+        })
     }
 
     fn array(&mut self, space: Space, t: ElemTy, len: usize) -> Mem {
@@ -117,16 +137,17 @@ impl Lowerer {
         }
     }
 
-    /// The dimensions over which nested `mapLcl`s spread the levels of an array.
-    pub fn levels(t: &Term) -> Vec<u8> {
+    /// The dimensions over which nested `mapLcl`s spread the levels of an array; `None` is a `mapLane`.
+    pub fn levels(t: &Term) -> Vec<Option<u8>> {
         match t.op() {
             Op::ToMem(_) => Lowerer::levels(&t.args()[0]),
             Op::Compose => t.chain().first().map_or(vec![], Lowerer::levels),
             Op::Map(MapKind::Lcl(d)) => {
-                let mut out = vec![*d];
+                let mut out = vec![Some(*d)];
                 out.extend(Lowerer::levels(&t.args()[0]));
                 out
             }
+            Op::Map(MapKind::Lane) => vec![None],
             _ => vec![],
         }
     }
@@ -177,15 +198,21 @@ impl Lowerer {
         if dims.is_empty() {
             return stop(
                 Code::NotYetCompiled,
-                "private memory for work-items that are not spread by an outermost `mapLcl`",
+                "private memory for work-items that are not spread by an outermost `mapLcl` or `mapLane`",
             );
         }
         let mut levels = vec![];
         let mut s = shape;
         for d in dims {
-            let slot = usize::from(d.min(2));
             let Shape::Array(n, inner) = s else { break };
-            levels.push((self.kernel.ids[3 + slot], (*n).min(self.kernel.group[slot]).max(1)));
+            let (id, workers) = match d {
+                Some(d) => {
+                    let slot = usize::from(d.min(2));
+                    (self.kernel.ids[3 + slot], self.kernel.group[slot])
+                }
+                None => (self.kernel.warp_ids[1], self.kernel.warp),
+            };
+            levels.push((id, (*n).min(workers).max(1)));
             s = inner;
         }
         let mine = own(shape, &levels);

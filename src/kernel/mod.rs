@@ -16,12 +16,15 @@ mod lower;
 mod memory;
 mod nest;
 pub mod profile;
+mod race;
 mod reduce;
 mod reuse;
 mod split;
+mod spread;
 mod tidy;
 pub mod verify;
 mod view;
+mod warp;
 
 pub use estimate::{Prediction, estimate};
 pub use nest::check_nesting;
@@ -40,6 +43,8 @@ pub struct DeviceLimits {
     pub max_item_sizes: [usize; 3],
     /// Local memory of a work-group.
     pub local_mem_bytes: usize,
+    /// Work-items of a sub-group, which are consecutive; 0 where the device has no sub-groups.
+    pub sub_group: usize,
     /// Compute units: work that is not grouped by the term is spread over at least so many groups.
     pub compute_units: usize,
 }
@@ -51,6 +56,7 @@ impl DeviceLimits {
             max_work_group_size: device.max_work_group_size,
             max_item_sizes: device.max_work_item_sizes,
             local_mem_bytes: usize::try_from(device.local_mem_bytes).unwrap_or(usize::MAX),
+            sub_group: device.capabilities.sub_group as usize,
             compute_units: device.compute_units as usize,
         }
     }
@@ -63,6 +69,7 @@ impl Default for DeviceLimits {
             max_work_group_size: 256,
             max_item_sizes: [256, 256, 64],
             local_mem_bytes: 32 << 10,
+            sub_group: 0,
             compute_units: 8,
         }
     }

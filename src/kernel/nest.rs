@@ -69,8 +69,11 @@ fn walk(t: &Term, mut p: Path) -> Result<(), Box<Diagnostic>> {
         Op::ToMem(Space::Local) if !any(p.wrg) => {
             return fail("`toLocal` outside `mapWrg`: local memory belongs to a work-group".into());
         }
-        Op::ToMem(Space::Local) if any(p.lcl) => {
-            return fail("`toLocal` inside `mapLcl`: local memory belongs to a work-group".into());
+        Op::ToMem(Space::Local) if any(p.lcl) || p.lane => {
+            let name = if p.lane { "mapLane" } else { "mapLcl" };
+            return fail(format!(
+                "`toLocal` inside `{name}`: local memory belongs to a work-group"
+            ));
         }
         _ => {}
     }
@@ -112,7 +115,25 @@ mod tests {
             assert!(check_nesting(&t).is_ok());
         }
         let local = Term::new(Op::ToMem(Space::Local), vec![], vec![], vec![id.clone()]).unwrap();
+        let lane = map(MapKind::Lane, &id);
+        let warp = map(MapKind::Warp, &lane);
+        let stages = lane.after(&lane).unwrap();
+        for t in [map(MapKind::Wrg(0), &warp), map(MapKind::Wrg(0), &map(MapKind::Warp, &stages))] {
+            assert!(check_nesting(&t).is_ok());
+        }
         let bad = [
+            warp.clone(),
+            lane.clone(),
+            map(MapKind::Wrg(0), &lane),
+            map(MapKind::Glb(0), &warp),
+            map(MapKind::Wrg(0), &map(MapKind::Lcl(0), &warp)),
+            map(MapKind::Wrg(0), &map(MapKind::Lcl(0), &lane)),
+            map(MapKind::Wrg(0), &map(MapKind::Warp, &lcl)),
+            map(MapKind::Wrg(0), &map(MapKind::Warp, &map(MapKind::Lane, &lcl))),
+            map(MapKind::Wrg(0), &map(MapKind::Warp, &warp)),
+            map(MapKind::Wrg(0), &map(MapKind::Warp, &map(MapKind::Lane, &lane))),
+            map(MapKind::Wrg(0), &map(MapKind::Warp, &map(MapKind::Lane, &local))),
+            map(MapKind::Wrg(0), &map(MapKind::Warp, &map(MapKind::Wrg(1), &id))),
             lcl.clone(),
             map(MapKind::Glb(0), &lcl),
             map(MapKind::Wrg(0), &map(MapKind::Glb(0), &id)),

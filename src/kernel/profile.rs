@@ -4,7 +4,7 @@
 //! its range stands for it; of a guard, the guarded side counts, of a branch on data, half of each.
 
 use super::index::Index;
-use super::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Stmt};
+use super::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
 use super::leaf::is_dear;
 use crate::lang::typed::ScalarOp;
 use std::collections::BTreeMap;
@@ -158,7 +158,7 @@ impl Walk<'_> {
                         uniform
                     }
                     LoopKind::Wrg(_) => uniform,
-                    LoopKind::Glb(_) | LoopKind::Lcl(_) => false,
+                    LoopKind::Glb(_) | LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => false,
                 };
                 self.loops.push((*kind, var.id, trips));
                 self.block(body, count * trips, kept);
@@ -179,7 +179,9 @@ impl Walk<'_> {
                 self.block(body, count, uniform);
             }
             Stmt::Once(b) => self.block(b, count, false),
-            Stmt::Barrier { .. } => {
+            // The work-items of a sub-group wait for nobody else.
+            Stmt::Barrier { scope: Scope::Warp, .. } => {}
+            Stmt::Barrier { scope: Scope::Group, .. } => {
                 let groups: f64 = self
                     .loops
                     .iter()
@@ -229,8 +231,10 @@ impl Walk<'_> {
             Some(_) if i.has_data() => None,
             Some(id) => i.linear_in(id).map(|(c, _)| c),
         };
-        let item =
-            self.loops.iter().find(|(k, ..)| matches!(k, LoopKind::Glb(0) | LoopKind::Lcl(0)));
+        let item = self
+            .loops
+            .iter()
+            .find(|(k, ..)| matches!(k, LoopKind::Glb(0) | LoopKind::Lcl(0) | LoopKind::Lane));
         let innermost = self.loops.iter().rev().find(|(k, ..)| *k == LoopKind::Seq);
         let len = self.kernel.array(self.program, mem).map_or(0.0, |a| real(a.len));
         // Different indices: at most one for each combination of the loops it depends on.

@@ -14,13 +14,15 @@ impl Lowerer {
         let z = z.chain();
         if shape.is_element() {
             let zero = self.read(&z, &View::Unit)?;
-            let out = self.allocate(shape, Some(Space::Private))?;
+            let space = (self.context != Context::Warp).then_some(Space::Private);
+            let out = self.allocate(shape, space)?;
             self.store(&zero, &out.dest, shape)?;
             return Ok(out);
         }
         let outer = op.chain();
         let outer = outer.iter().find(|f| !is_invertible(f)).unwrap_or(op);
-        let spread = self.context == Context::Group && is_parallel(outer);
+        let grouped = matches!(self.context, Context::Group | Context::Warp);
+        let spread = grouped && is_parallel(outer);
         let out = match outer.op() {
             Op::ToMem(Space::Private) if spread => self.distributed(outer, shape)?,
             Op::ToMem(space) => self.allocate(shape, Some(*space))?,
@@ -36,9 +38,12 @@ impl Lowerer {
     }
 
     /// Copies with each array level spread over a dimension of the group.
-    fn spread_copy(&mut self, dims: &[u8], v: &View, d: &Dest, shape: &Shape) -> Step<()> {
+    fn spread_copy(&mut self, dims: &[Option<u8>], v: &View, d: &Dest, shape: &Shape) -> Step<()> {
         match (dims.split_first(), shape) {
-            (Some((dim, rest)), Shape::Array(n, t)) => {
+            (Some((None, _)), Shape::Array(n, t)) => {
+                self.lanes(*n, &mut |me, i| me.store(&v.at(i)?, &d.at(i)?, t))
+            }
+            (Some((Some(dim), rest)), Shape::Array(n, t)) => {
                 self.local(*dim, *n, !rest.is_empty(), &mut |me, i| {
                     me.spread_copy(rest, &v.at(i)?, &d.at(i)?, t)
                 })

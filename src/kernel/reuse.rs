@@ -1,7 +1,8 @@
-//! Temporary buffers whose lifetimes do not overlap become one.
+//! Memory whose lifetimes do not overlap becomes one: temporary buffers, and arrays of a work-group.
 
+use super::barrier;
 use super::index::Index;
-use super::ir::{Block, Buffer, BufferRole, Expr, Mem, Program, Stmt};
+use super::ir::{Block, Buffer, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,23 +10,11 @@ use std::sync::Arc;
 pub fn temporaries(p: &mut Program) {
     let mut life: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for (k, kernel) in p.kernels.iter().enumerate() {
-        let mut touch = |m: &Mem| {
-            if let Mem::Global(b) = m {
-                life.entry(*b).or_insert((k, k)).1 = k;
-            }
-        };
         for s in &kernel.body {
-            s.visit(&mut |s| {
-                if let Stmt::Store(m, ..) = s {
-                    touch(m);
+            touched(s, &mut |m| {
+                if let Mem::Global(b) = m {
+                    life.entry(*b).or_insert((k, k)).1 = k;
                 }
-                s.exprs(&mut |e| {
-                    e.visit(&mut |e| {
-                        if let Expr::Load(m, ..) = e {
-                            touch(m);
-                        }
-                    });
-                });
             });
         }
     }
@@ -73,30 +62,125 @@ pub fn temporaries(p: &mut Program) {
     if moved.iter().all(|(b, t)| b == t) {
         return;
     }
-    for k in &mut p.kernels {
-        k.body = block(&k.body, &moved);
-    }
-}
-
-type Moved = BTreeMap<usize, usize>;
-
-fn mem(m: Mem, to: &Moved) -> Mem {
-    match m {
-        Mem::Global(b) => Mem::Global(to.get(&b).copied().unwrap_or(b)),
+    let to = |m: Mem| match m {
+        Mem::Global(b) => Mem::Global(moved.get(&b).copied().unwrap_or(b)),
         Mem::Local(_) | Mem::Private(_) => m,
+    };
+    for k in &mut p.kernels {
+        k.body = block(&k.body, &to);
     }
 }
 
-fn block(b: &Block, to: &Moved) -> Block {
+/// Puts arrays of a work-group that are never needed at the same time in one, where that costs no
+/// barrier; `sub_groups` as for [`barrier::insert`], which comes after.
+pub fn locals(k: &mut Kernel, sub_groups: bool) {
+    let mut life: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    sections(&k.body, &mut 0, &mut life);
+    let mut order: Vec<usize> = (0..k.locals.len()).filter(|a| life.contains_key(a)).collect();
+    order.sort_by_key(|a| life[a].0);
+    // Arrays that others share, and until when they are needed.
+    let mut homes: Vec<(usize, usize)> = vec![];
+    let mut least = None;
+    for a in order {
+        let (first, last) = life[&a];
+        let len = k.locals[a].len;
+        let mut free: Vec<usize> = (0..homes.len())
+            .filter(|h| {
+                let (home, until) = homes[*h];
+                until < first && k.locals[home].scalar == k.locals[a].scalar
+            })
+            .collect();
+        // The tightest that is large enough, else the largest.
+        free.sort_by_key(|h| {
+            let room = k.locals[homes[*h].0].len;
+            (room < len, if room < len { usize::MAX - room } else { room })
+        });
+        let shared = free.into_iter().find_map(|h| {
+            let least = *least.get_or_insert_with(|| barriers(k, sub_groups));
+            let home = homes[h].0;
+            let to = |m: Mem| if m == Mem::Local(a) { Mem::Local(home) } else { m };
+            let mut merged = Kernel { body: block(&k.body, &to), ..k.clone() };
+            merged.locals[home].len = merged.locals[home].len.max(len);
+            let cost = barriers(&merged, sub_groups);
+            (cost.0 <= least.0 && cost.1 <= least.1).then_some((h, merged))
+        });
+        match shared {
+            Some((h, merged)) => {
+                *k = merged;
+                homes[h].1 = last;
+            }
+            None => homes.push((a, last)),
+        }
+    }
+    let mut kept: Vec<usize> = homes.into_iter().map(|(a, _)| a).collect();
+    kept.sort_unstable();
+    let to = |m: Mem| match m {
+        Mem::Local(a) => Mem::Local(kept.binary_search(&a).unwrap_or(a)),
+        Mem::Global(_) | Mem::Private(_) => m,
+    };
+    k.body = block(&k.body, &to);
+    k.locals = kept.iter().map(|a| k.locals[*a].clone()).collect();
+}
+
+/// How many barriers of groups and of warps the kernel would have.
+fn barriers(k: &Kernel, sub_groups: bool) -> (usize, usize) {
+    let mut k = k.clone();
+    barrier::insert(&mut k, sub_groups);
+    (barrier::count(&k.body, Scope::Group), barrier::count(&k.body, Scope::Warp))
+}
+
+/// The first and last section that uses each array. A loop is one section: what an array holds may
+/// be wanted in the next iteration.
+fn sections(b: &Block, next: &mut usize, life: &mut BTreeMap<usize, (usize, usize)>) {
+    for s in b {
+        match s {
+            Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Glb(_), body, .. } => {
+                sections(body, next, life);
+            }
+            Stmt::If(_, a, b) => {
+                sections(a, next, life);
+                sections(b, next, life);
+            }
+            _ => {
+                *next += 1;
+                touched(s, &mut |m| {
+                    if let Mem::Local(a) = m {
+                        life.entry(*a).or_insert((*next, *next)).1 = *next;
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// Every memory that a statement loads from or stores to.
+fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
+    s.visit(&mut |s| {
+        if let Stmt::Store(m, ..) = s {
+            f(m);
+        }
+        s.exprs(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load(m, ..) = e {
+                    f(m);
+                }
+            });
+        });
+    });
+}
+
+type To<'a> = &'a dyn Fn(Mem) -> Mem;
+
+fn block(b: &Block, to: To<'_>) -> Block {
     b.iter().map(|s| stmt(s, to)).collect()
 }
 
-fn stmt(s: &Stmt, to: &Moved) -> Stmt {
+fn stmt(s: &Stmt, to: To<'_>) -> Stmt {
     let index = |i: &Index| i.map_data(&|e| expr(e, to));
     match s {
         Stmt::Decl(r, e) => Stmt::Decl(r.clone(), e.as_ref().map(|e| expr(e, to))),
         Stmt::Set(r, e) => Stmt::Set(r.clone(), expr(e, to)),
-        Stmt::Store(m, i, e) => Stmt::Store(mem(*m, to), index(i), expr(e, to)),
+        Stmt::Store(m, i, e) => Stmt::Store(to(*m), index(i), expr(e, to)),
         Stmt::Loop { kind, var, lo, hi, body } => Stmt::Loop {
             kind: *kind,
             var: var.clone(),
@@ -115,14 +199,14 @@ fn stmt(s: &Stmt, to: &Moved) -> Stmt {
     }
 }
 
-fn expr(e: &Expr, to: &Moved) -> Expr {
+fn expr(e: &Expr, to: To<'_>) -> Expr {
     let index = |i: &Index| i.map_data(&|e| expr(e, to));
     let go = |e: &Arc<Expr>| Arc::new(expr(e, to));
     let all = |es: &[Expr]| es.iter().map(|e| expr(e, to)).collect();
     match e {
         Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => e.clone(),
         Expr::Index(i, t) => Expr::Index(index(i), *t),
-        Expr::Load(m, t, i) => Expr::Load(mem(*m, to), *t, index(i)),
+        Expr::Load(m, t, i) => Expr::Load(to(*m), *t, index(i)),
         Expr::Op(op, t, es) => Expr::Op(*op, *t, all(es)),
         Expr::Vector(es) => Expr::Vector(all(es)),
         Expr::If(c, a, b) => Expr::If(go(c), go(a), go(b)),

@@ -5,9 +5,10 @@
 //! have no meaning in the language either.
 
 use super::DeviceLimits;
-use super::index::{Facts, Guard, Index};
+use super::index::{Facts, Guard, Index, Var};
 use super::ir::{Block, Expr, Kernel, LoopKind, Mem, Program, Stmt};
 use super::lower::Context;
+use super::race;
 use crate::diag::{Code, Diagnostic};
 use std::collections::BTreeSet;
 
@@ -20,29 +21,42 @@ type Checked = Result<(), Box<Diagnostic>>;
 pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
     for k in &program.kernels {
         limits(k, device)?;
+        let mut locals = BTreeSet::new();
+        for s in &k.body {
+            s.visit(&mut |s| {
+                if let Stmt::Loop { kind, var, .. } = s
+                    && kind.is_local()
+                {
+                    locals.insert(var.id);
+                }
+            });
+        }
+        // Where `mapGlb` spreads single work-items, groups mean nothing.
+        let grouped = k.group.iter().product::<usize>() > 1 && !spreads_items(&k.body);
         let cx = Cx {
             program,
             kernel: k,
             facts: Facts::default(),
-            context: if k.group.iter().product::<usize>() > 1 && is_grouped(&k.body) {
-                Context::Group
-            } else {
-                Context::Item
-            },
+            context: if grouped { Context::Group } else { Context::Item },
+            locals,
             workers: BTreeSet::new(),
             divergent: false,
         };
         cx.block(&k.body)?;
+        if let Some(text) = race::across_groups(&k.body) {
+            return cx.fail(&text);
+        }
+        if grouped && let Some(text) = race::find(&k.body) {
+            return cx.fail(&text);
+        }
     }
     Ok(())
 }
 
-fn is_grouped(b: &Block) -> bool {
+fn spreads_items(b: &Block) -> bool {
     let mut found = false;
     for s in b {
-        s.visit(&mut |s| {
-            found |= matches!(s, Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Lcl(_), .. });
-        });
+        s.visit(&mut |s| found |= matches!(s, Stmt::Loop { kind: LoopKind::Glb(_), .. }));
     }
     found
 }
@@ -74,8 +88,10 @@ struct Cx<'a> {
     kernel: &'a Kernel,
     facts: Facts,
     context: Context,
+    /// Numbers of work-items within a group, of warps and of lanes.
+    locals: BTreeSet<u32>,
     /// Variables of enclosing parallel loops with more than one iteration.
-    workers: BTreeSet<u32>,
+    workers: BTreeSet<Var>,
     /// Under control that work-items of a group do not share.
     divergent: bool,
 }
@@ -95,9 +111,7 @@ impl Cx<'_> {
         let mut varies = false;
         for i in &g.0 {
             varies |= i.has_data();
-            i.visit_vars(&mut |v| {
-                varies |= v.name.starts_with('l') && self.workers.contains(&v.id)
-            });
+            i.visit_vars(&mut |v| varies |= self.locals.contains(&v.id));
         }
         Cx { facts, divergent: self.divergent || varies, ..self.clone() }
     }
@@ -160,7 +174,7 @@ impl Cx<'_> {
             Stmt::Decl(..) | Stmt::Set(..) => Ok(()),
             Stmt::Store(m, i, e) => {
                 self.access(*m, e.ty().width, i)?;
-                self.race(*m, i)
+                self.race(*m, e.ty().width, i)
             }
             Stmt::Loop { kind, var, lo, hi, body } => {
                 let mut inner = Cx { facts: self.facts.with_loop(var, lo, hi), ..self.clone() };
@@ -168,12 +182,12 @@ impl Cx<'_> {
                     LoopKind::Seq => {}
                     LoopKind::Glb(_) | LoopKind::Wrg(_) => {
                         if var.hi > var.lo {
-                            inner.workers.insert(var.id);
+                            inner.workers.insert(var.clone());
                         }
                     }
-                    LoopKind::Lcl(_) => {
+                    LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => {
                         if var.hi > var.lo {
-                            inner.workers.insert(var.id);
+                            inner.workers.insert(var.clone());
                         }
                         inner.context = Context::Item;
                         inner.divergent = true;
@@ -213,35 +227,19 @@ impl Cx<'_> {
     }
 
     /// Whether two work-items may store to one element in one phase.
-    fn race(&self, m: Mem, i: &Index) -> Checked {
+    fn race(&self, m: Mem, width: usize, i: &Index) -> Checked {
         if matches!(m, Mem::Private(_)) || i.has_data() {
             return Ok(());
         }
         if self.context == Context::Group {
             return self.fail("every work-item of a group stores the same element");
         }
-        for v in &self.workers {
-            // Groups do not share local memory.
-            let shared = match m {
-                Mem::Local(_) => self.is_local(*v),
-                Mem::Global(_) | Mem::Private(_) => true,
-            };
-            if shared && !i.mentions(*v) {
-                return self.fail(&format!("work-items store to one element: `{m}[{i}]`"));
-            }
+        // Groups do not share local memory.
+        let local = matches!(m, Mem::Local(_));
+        let workers = self.workers.iter().filter(|v| !local || self.locals.contains(&v.id));
+        if !race::stores_apart(i, width, &workers.collect::<Vec<_>>()) {
+            return self.fail(&format!("work-items may store to one element: `{m}[{i}]`"));
         }
         Ok(())
-    }
-
-    fn is_local(&self, id: u32) -> bool {
-        let mut found = false;
-        for s in &self.kernel.body {
-            s.visit(&mut |s| {
-                if let Stmt::Loop { kind: LoopKind::Lcl(_), var, .. } = s {
-                    found |= var.id == id;
-                }
-            });
-        }
-        found
     }
 }

@@ -9,7 +9,7 @@ mod types;
 use super::plan::{Arg, Buffer, HostPlan, Launch, Role, Scalar};
 use crate::kernel::index::{Index, Var};
 use crate::kernel::ir::{
-    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Stmt,
+    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
 };
 use crate::lang::types::ScalarType;
 use expr::stored;
@@ -40,6 +40,10 @@ pub fn print(program: &Program) -> HostPlan {
     if uses(ScalarType::F64) {
         source.push_str("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n");
     }
+    let sub_groups = has_sub_groups(program);
+    if sub_groups {
+        source.push_str("#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n");
+    }
     if !program.relaxed {
         source.push_str("#pragma OPENCL FP_CONTRACT OFF\n");
     }
@@ -49,11 +53,11 @@ pub fn print(program: &Program) -> HostPlan {
     source.push_str(&kernels);
     HostPlan {
         source,
-        options: if program.relaxed {
-            "-cl-std=CL1.2 -cl-mad-enable -cl-no-signed-zeros".to_owned()
-        } else {
-            "-cl-std=CL1.2".to_owned()
-        },
+        options: [
+            if sub_groups { SUB_GROUP_OPTIONS } else { "-cl-std=CL1.2" },
+            if program.relaxed { " -cl-mad-enable -cl-no-signed-zeros" } else { "" },
+        ]
+        .concat(),
         buffers: program
             .buffers
             .iter()
@@ -75,6 +79,17 @@ pub fn print(program: &Program) -> HostPlan {
             .collect(),
         launches,
     }
+}
+
+/// Sub-groups are no part of OpenCL C 1.2.
+pub(crate) const SUB_GROUP_OPTIONS: &str = "-cl-std=CL3.0";
+
+fn has_sub_groups(program: &Program) -> bool {
+    let mut found = false;
+    for s in program.kernels.iter().flat_map(|k| &k.body) {
+        s.visit(&mut |s| found |= matches!(s, Stmt::Barrier { scope: Scope::Warp, .. }));
+    }
+    found
 }
 
 /// Integer power by squaring; wraps.
@@ -125,6 +140,8 @@ fn kernel(
                     LoopKind::Wrg(d) => (0, *d),
                     LoopKind::Lcl(d) => (1, *d),
                     LoopKind::Glb(d) => (2, *d),
+                    LoopKind::Warp => (3, 0),
+                    LoopKind::Lane => (4, 0),
                 };
                 ids.insert(key, var.clone());
             }
@@ -158,8 +175,14 @@ fn kernel(
     }
     for ((kind, d), var) in &ids {
         if p.used.borrow().contains(&var.id) {
-            let f = ["get_group_id", "get_local_id", "get_global_id"][usize::from(*kind)];
-            let _ = writeln!(head, "    const {} {} = {f}({d});", p.int(), var.name);
+            let value = match kind {
+                0 => format!("get_group_id({d})"),
+                1 => format!("get_local_id({d})"),
+                2 => format!("get_global_id({d})"),
+                3 => format!("get_local_id(0) / {}", k.warp.max(1)),
+                _ => format!("get_local_id(0) % {}", k.warp.max(1)),
+            };
+            let _ = writeln!(head, "    const {} {} = {value};", p.int(), var.name);
         }
     }
     for d in 0..3 {
@@ -261,6 +284,54 @@ impl Printer<'_> {
         self.program.scalars.get(k).map_or(String::new(), |s| s.name.to_string())
     }
 
+    /// The conditions of a parallel loop and what they are for: those of a warp and of its lanes are one.
+    fn conditions<'b>(
+        &self,
+        kind: LoopKind,
+        var: &Var,
+        hi: &Index,
+        mut body: &'b Block,
+    ) -> (Vec<String>, &'b Block) {
+        let mut out: Vec<String> = self.bound(kind, var, hi).into_iter().collect();
+        if kind == LoopKind::Warp {
+            if let [Stmt::If(g, inner, otherwise)] = body.as_slice()
+                && otherwise.is_empty()
+            {
+                out.push(self.guard(g).0);
+                body = inner;
+            }
+            if let [Stmt::Loop { kind: LoopKind::Lane, var, hi, body: inner, .. }] = body.as_slice()
+            {
+                out.extend(self.bound(LoopKind::Lane, var, hi));
+                body = inner;
+            }
+        }
+        (out, body)
+    }
+
+    /// The condition of a parallel loop, where it has fewer iterations than there are workers.
+    fn bound(&self, kind: LoopKind, var: &Var, hi: &Index) -> Option<String> {
+        let (group, global) = (self.kernel.group, self.kernel.global);
+        let slot = |d: u8| usize::from(d).min(2);
+        let workers = match kind {
+            LoopKind::Lcl(d) => group[slot(d)],
+            LoopKind::Wrg(d) => global[slot(d)] / group[slot(d)].max(1),
+            LoopKind::Glb(d) => global[slot(d)],
+            LoopKind::Warp => group[0].div_ceil(self.kernel.warp.max(1)),
+            LoopKind::Lane => self.kernel.warp,
+            LoopKind::Seq => return None,
+        };
+        let n = hi.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        if n >= workers {
+            return None;
+        }
+        self.used.borrow_mut().insert(var.id);
+        Some(match n {
+            1 => format!("{} == 0", var.name),
+            n => format!("{} < {n}", var.name),
+        })
+    }
+
     fn block(&self, b: &Block, depth: usize, out: &mut String) {
         for s in b {
             self.stmt(s, depth, out);
@@ -335,23 +406,13 @@ impl Printer<'_> {
                     let head = format!("for ({int} {i} = {first}; {i} < {end}; ++{i})");
                     self.nested(&head, body, depth, out);
                 }
-                LoopKind::Glb(d) | LoopKind::Wrg(d) | LoopKind::Lcl(d) => {
-                    let d = usize::from(*d).min(2);
-                    let workers = match kind {
-                        LoopKind::Lcl(_) => self.kernel.group[d],
-                        LoopKind::Wrg(_) => self.kernel.global[d] / self.kernel.group[d].max(1),
-                        _ => self.kernel.global[d],
-                    };
-                    let n = hi.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-                    if n < workers {
-                        self.used.borrow_mut().insert(var.id);
-                        let head = match n {
-                            1 => format!("if ({} == 0)", var.name),
-                            n => format!("if ({} < {n})", var.name),
-                        };
-                        self.nested(&head, body, depth, out);
-                    } else {
+                _ => {
+                    let (conditions, body) = self.conditions(*kind, var, hi, body);
+                    if conditions.is_empty() {
                         self.block(body, depth, out);
+                    } else {
+                        let head = format!("if ({})", conditions.join(" && "));
+                        self.nested(&head, body, depth, out);
                     }
                 }
             },
@@ -382,13 +443,17 @@ impl Printer<'_> {
                     self.nested(&format!("if ({})", first.join(" && ")), b, depth, out);
                 }
             }
-            Stmt::Barrier { local, global } => {
+            Stmt::Barrier { scope, local, global } => {
+                let barrier = match scope {
+                    Scope::Warp => "sub_group_barrier",
+                    Scope::Group => "barrier",
+                };
                 let flags = match (local, global) {
                     (true, true) => "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE",
                     (_, true) => "CLK_GLOBAL_MEM_FENCE",
                     _ => "CLK_LOCAL_MEM_FENCE",
                 };
-                let _ = writeln!(out, "{pad}barrier({flags});");
+                let _ = writeln!(out, "{pad}{barrier}({flags});");
             }
         }
     }

@@ -22,7 +22,7 @@ pub use set::{Library, RuleSet};
 use crate::diag::{Code, Diagnostic, Result};
 
 /// What a rule may need of a device, beyond the standard.
-pub const CAPABILITIES: &[&str] = &["nontemporal"];
+pub const CAPABILITIES: &[&str] = &["nontemporal", "subgroups"];
 
 /// Every name in a rule's conditions and lets must be bound by its left side.
 fn condition_names_bound(rule: &Rule) -> Result<()> {

@@ -157,13 +157,7 @@ impl Session {
 
     /// What decides kernels besides terms.
     fn options(&self, name: &str, device: &DeviceInfo) -> Options {
-        let limits = DeviceLimits {
-            max_work_group_size: device.max_work_group_size,
-            max_item_sizes: device.max_work_item_sizes,
-            local_mem_bytes: usize::try_from(device.local_mem_bytes).unwrap_or(usize::MAX),
-            compute_units: device.compute_units as usize,
-        };
-        let mut options = Options::new(name, limits, &self.limits);
+        let mut options = Options::new(name, DeviceLimits::of(device), &self.limits);
         options.relaxed = self.float == Float::Relaxed;
         options
     }

@@ -15,7 +15,7 @@ use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Failure, Result, Span};
-use crate::lang::typed::Prim;
+use crate::lang::typed::{Prim, ScalarOp};
 
 /// How a pattern maps, if it does.
 pub(super) fn map_kind(prim: Prim) -> Option<MapKind> {
@@ -296,6 +296,12 @@ impl Bracket {
         let Ty::Vector(w, _) = &e.ty else {
             return Err(not_scalar(e.span));
         };
+        // A scalar where a vector is wanted is cast to its own type.
+        if let (Kind::Op(ScalarOp::Cast(s), _), [x]) = (&e.kind, es)
+            && x.ty == Ty::Scalar(*s)
+        {
+            return splat(&self.term(x, env)?, &e.ty).map_err(built);
+        }
         let mut params = vec![];
         let mut scalars = vec![];
         let mut terms = vec![];

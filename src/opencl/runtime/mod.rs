@@ -7,6 +7,7 @@
 mod bandwidth;
 mod error;
 mod prepared;
+mod sub_group;
 
 pub use bandwidth::{Bandwidth, Figure, bandwidth};
 pub use prepared::{DeviceInputs, Prepared, RunTimes};
@@ -142,8 +143,10 @@ impl Runtime {
             .map_err(|e| driver(e, "creating a command queue"))?;
         let mut runtime =
             Runtime { info, device, context, queue, pool: RefCell::new(HashMap::new()) };
-        runtime.info.capabilities =
-            Capabilities { nontemporal: runtime.compiles(NONTEMPORAL_PROBE) };
+        runtime.info.capabilities = Capabilities {
+            nontemporal: runtime.compiles(NONTEMPORAL_PROBE),
+            sub_group: sub_group::size(&runtime),
+        };
         Ok(runtime)
     }
 

@@ -1,0 +1,9 @@
+//! The low-level terms of the papers (`programs/golden`) and every other low-level pattern, compiled as
+//! they stand. See `check` for how kernels are checked.
+
+mod check;
+mod extraction;
+mod listings;
+mod oclgrind;
+mod patterns;
+mod races;

@@ -1,0 +1,364 @@
+//! Every low-level pattern of the language compiles where it is legal, and is refused clearly elsewhere.
+
+use crate::check::{compile, cpu, device};
+use patsat::diag::{Code, Source};
+use patsat::kernel::DeviceLimits;
+use patsat::session::Program;
+
+type Sizes<'a> = &'a [(&'a str, u64)];
+
+/// Programs that compile as they stand, with sizes.
+pub const LEGAL: &[(&str, Sizes<'static>)] = &[
+    // Global work-items in one, two and three dimensions.
+    ("entry f [n] (xs: [n]f32) : [n]f32 = mapGlb 0 (+ 1) xs", &[("n", 77)]),
+    ("entry f [n][m] (a: [n][m]f32) : [n][m]f32 = mapGlb 1 (mapGlb 0 (* 2)) a", &[("n", 5), ("m", 9)]),
+    (
+        "entry f (a: [3][4][5]f32) : [3][4][5]f32 = mapGlb 2 (mapGlb 1 (mapGlb 0 abs)) a",
+        &[],
+    ),
+    // Work-groups and their work-items in three dimensions.
+    (
+        "entry f (a: [2][3][2][4][5][3]f32) : [2][3][2][4][5][3]f32 =
+           mapWrg 2 (mapWrg 1 (mapWrg 0 (mapLcl 2 (mapLcl 1 (mapLcl 0 (+ 1)))))) a",
+        &[],
+    ),
+    // A stage over one dimension of a group that has two.
+    (
+        "entry f (a: [2][4][8]f32) : [2][4][8]f32 =
+           mapWrg 0 (\\t -> t |> join |> toLocal (mapLcl 0 (+ 1)) |> split 8
+             |> mapLcl 1 (mapLcl 0 (* 2))) a",
+        &[],
+    ),
+    // Stages that pass through local, private and global memory.
+    (
+        "entry f [n] (xs: [n]f32) : [n]f32 =
+           xs |> split 64
+              |> mapWrg 0 (toLocal (mapLcl 0 (+ 1)) >-> reverse >-> toGlobal (mapLcl 0 (* 2)) >-> reverse
+                >-> mapLcl 0 (+ 3))
+              |> join",
+        &[("n", 640)],
+    ),
+    (
+        "entry f [n] (xs: [n]f32) : [n]f32 =
+           xs |> split 64 |> mapWrg 0 (toPrivate (mapLcl 0 (+ 1)) >-> mapLcl 0 (* 2)) |> join",
+        &[("n", 640)],
+    ),
+    (
+        "entry f (a: [6][8]f32) : [6][8]f32 =
+           mapGlb 0 (toPrivate (mapSeq (+ 1)) >-> reverse >-> mapSeq (* 2)) a",
+        &[],
+    ),
+    (
+        "entry f (a: [6][8]f32) : [6][8]f32 =
+           mapGlb 0 (toGlobal (mapSeq (+ 1)) >-> reverse >-> mapSeq (* 2)) a",
+        &[],
+    ),
+    (
+        "entry f (a: [6][4][8]f32) : [6][4][8]f32 =
+           mapWrg 0 (mapLcl 0 (toGlobal (mapSeq (+ 1)) >-> reverse >-> mapSeq (* 2))) a",
+        &[],
+    ),
+    // A stage of one work-item for its group.
+    (
+        "entry f (a: [6][40]f32) : [6][40]f32 =
+           mapWrg 0 (toLocal (mapSeq (+ 1)) >-> reverse >-> mapLcl 0 (* 2)) a",
+        &[],
+    ),
+    ("entry f (a: [6][40]f32) : [6]f32 = mapWrg 0 (reduceSeq (+) 0) a", &[]),
+    // Loops around stages.
+    (
+        "entry f (a: [6][4][40]f32) : [6][4][40]f32 =
+           mapWrg 0 (mapSeq (toLocal (mapLcl 0 (+ 1)) >-> reverse >-> mapLcl 0 (* 2))) a",
+        &[],
+    ),
+    (
+        "entry f (a: [6][4][40]f32) : [6][4][40]f32 = mapWrg 0 (mapUnroll (mapLcl 0 (+ 1))) a",
+        &[],
+    ),
+    (
+        "entry f (a: [6][5][32]f32) : [6][32]f32 =
+           mapWrg 0 (\\rows ->
+             reduceSeq (\\acc row -> mapLcl 0 (\\(p, q) -> p + q) (zip acc row)) (replicate 32 0) rows
+               |> mapLcl 0 (+ 1)) a",
+        &[],
+    ),
+    // Loops of one work-item.
+    ("entry f (a: [9][8]f32) : [9][8]f32 = mapGlb 0 (mapUnroll (+ 1)) a", &[]),
+    ("entry f (a: [9][8]f32) : [9]f32 = mapGlb 0 (reduceUnroll (+) 0) a", &[]),
+    ("entry f (a: [9][8]f32) : [9][8]f32 = mapGlb 0 (scanSeq (+) 0) a", &[]),
+    ("entry f [n] (xs: [n]f32) : [n]f32 = scanSeq (+) 0 xs", &[("n", 100)]),
+    ("entry f [n] (xs: [n]f32) : f32 = reduceSeq (\\a x -> a * 0.5 + x) 1 xs", &[("n", 10)]),
+    (
+        "entry f (a: [9][8]f32) : [9]f32 =
+           mapGlb 0 (iterateSeq 3 (split 2 >-> mapSeq (reduceSeq (+) 0)) >-> \\one -> one[0]) a",
+        &[],
+    ),
+    (
+        "entry f (a: [9][64]f32) : [9][8]f32 =
+           mapWrg 0 (toLocal (mapLcl 0 id) >-> iterateSeq 3 (split 2 >-> mapLcl 0 (reduceSeq (+) 0))
+             >-> mapLcl 0 id) a",
+        &[],
+    ),
+    // Order and vectors.
+    (
+        "entry f [n] (xs: [n]f32) : [n]f32 =
+           xs |> reorderStride 4 |> split 8 |> mapGlb 0 (reorderStride 2 >-> mapSeq (+ 1)) |> join",
+        &[("n", 64)],
+    ),
+    (
+        "entry f [n] (xs: [n]f32) : [n]f32 = xs |> asVector 4 |> mapGlb 0 (vectorize 4 abs) |> asScalar",
+        &[("n", 64)],
+    ),
+    (
+        "entry f (a: [6][64]f32) : [6][2]f32 =
+           mapGlb 0 (asVector 2 >-> reduceSeq (vectorize 2 (+)) 0 >-> \\v -> asScalar (replicate 1 v)) a",
+        &[],
+    ),
+    // Warps: fewer than the group has, more than it has, lanes longer and shorter than a warp.
+    (
+        "entry f (a: [3][96]f32) : [3][96]f32 =
+           mapWrg 0 (toLocal (mapLcl 0 (+ 1)) >-> reverse >-> split 32
+             >-> mapWarp (mapLane (* 2) >-> reverse >-> mapLane (+ 3)) >-> join >-> reverse
+             >-> mapLcl 0 (+ 4)) a",
+        &[],
+    ),
+    (
+        "entry f (a: [2][70][32]f32) : [2][70][32]f32 =
+           mapWrg 0 (mapWarp (mapLane (+ 1) >-> reverse >-> mapLane (* 2))) a",
+        &[],
+    ),
+    (
+        "entry f (a: [2][3][100]f32) : [2][3][100]f32 =
+           mapWrg 0 (mapWarp (mapLane (+ 1) >-> reverse >-> mapLane (* 2))) a",
+        &[],
+    ),
+    (
+        "entry f (a: [2][5][6]f32) : [2][5][6]f32 =
+           mapWrg 0 (mapWarp (mapLane (+ 1) >-> reverse >-> mapLane (* 2))) a",
+        &[],
+    ),
+    // Placements in a warp, and what one lane does for all.
+    (
+        "entry f (a: [2][5][32]f32) : [2][5][32]f32 =
+           mapWrg 0 (mapWarp (toLocal (mapLane (+ 1)) >-> reverse >-> toPrivate (mapLane (* 2))
+             >-> mapLane (+ 3))) a",
+        &[],
+    ),
+    (
+        "entry f (a: [2][5][32]f32) : [2][5][32]f32 =
+           mapWrg 0 (mapWarp (toGlobal (mapLane (+ 1)) >-> reverse >-> mapLane (* 2))) a",
+        &[],
+    ),
+    (
+        "entry f (a: [2][5][32]f32) : [2][5]f32 =
+           mapWrg 0 (mapWarp (mapLane (+ 1) >-> reverse >-> reduceSeq (\\s x -> s * 0.5 + x) 0)) a",
+        &[],
+    ),
+    (
+        "entry f (a: [2][5][32]f32) : [2][5][32]f32 =
+           mapWrg 0 (mapWarp (\\p ->
+             let s = reduceSeq (+) 0 (mapLane (* 2) p) in mapLane (\\x -> x + s) p)) a",
+        &[],
+    ),
+    (
+        "entry f (a: [2][5][3][32]f32) : [2][5][3][32]f32 =
+           mapWrg 0 (mapWarp (mapSeq (mapLane (+ 1) >-> reverse >-> mapLane (* 2)))) a",
+        &[],
+    ),
+    (
+        "entry f (a: [2][5][3][32]f32) : [2][5][32]f32 =
+           mapWrg 0 (mapWarp (\\rows ->
+             reduceSeq (\\acc row -> mapLane (\\(p, q) -> p + q) (zip acc row)) (replicate 32 0) rows
+               |> reverse |> mapLane (+ 1))) a",
+        &[],
+    ),
+    // Warps of a group that has two dimensions.
+    (
+        "entry f (a: [2][4][32]f32) : [2][4][32]f32 =
+           mapWrg 0 (toLocal (mapLcl 1 (mapLcl 0 (+ 1))) >-> reverse
+             >-> mapWarp (mapLane (* 2) >-> reverse >-> mapLane (+ 1))) a",
+        &[],
+    ),
+];
+
+#[test]
+fn legal_programs_run() {
+    let rt = cpu();
+    for (text, sizes) in LEGAL {
+        let program = Program::check(&Source::new("legal.pat", *text), None)
+            .unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+        // Smaller groups must go round more often, and single work-items do everything.
+        let small = |n| DeviceLimits { max_work_group_size: n, max_item_sizes: [n; 3], ..device() };
+        for d in [device(), small(64), small(1)] {
+            let k = compile(&program, sizes, &d).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            k.run(&rt);
+        }
+    }
+}
+
+/// Programs that are refused, with why.
+const ILLEGAL: &[(&str, Code, &str)] = &[
+    (
+        "entry f [n] (xs: [n]f32) = mapLcl 0 abs xs",
+        Code::IllNested,
+        "`mapLcl 0` outside `mapWrg`",
+    ),
+    (
+        "entry f [n][m] (a: [n][m]f32) = mapGlb 0 (mapLcl 0 abs) a",
+        Code::IllNested,
+        "`mapLcl 0` outside `mapWrg`",
+    ),
+    (
+        "entry f [n][m] (a: [n][m]f32) = mapGlb 0 (mapGlb 0 abs) a",
+        Code::IllNested,
+        "`mapGlb 0` inside itself",
+    ),
+    (
+        "entry f [n][m] (a: [n][m]f32) = mapWrg 1 (mapWrg 1 (reduceSeq (+) 0)) (map (split 1) a)",
+        Code::IllNested,
+        "`mapWrg 1` inside itself",
+    ),
+    (
+        "entry f (a: [2][3][4]f32) = mapWrg 0 (mapLcl 1 (mapLcl 1 abs)) a",
+        Code::IllNested,
+        "`mapLcl 1` inside itself",
+    ),
+    (
+        "entry f [n][m] (a: [n][m]f32) = mapWrg 0 (mapGlb 0 abs) a",
+        Code::IllNested,
+        "`mapGlb 0` inside a work-group",
+    ),
+    (
+        "entry f [n][m] (a: [n][m]f32) = mapGlb 0 (mapWrg 0 abs) a",
+        Code::IllNested,
+        "`mapWrg 0` inside a map over work-items",
+    ),
+    (
+        "entry f (a: [2][3][4]f32) = mapWrg 0 (mapLcl 0 (mapWrg 1 abs)) a",
+        Code::IllNested,
+        "`mapWrg 1` inside a map over work-items",
+    ),
+    ("entry f [n] (xs: [n]f32) = mapGlb 3 abs xs", Code::BadTerm, "dimension"),
+    (
+        "entry f [n] (xs: [n]f32) = mapGlb 0 abs (toLocal (mapSeq id) xs)",
+        Code::IllNested,
+        "`toLocal` that no `mapWrg` encloses",
+    ),
+    (
+        "entry f (a: [2][3]f32) = mapGlb 0 (toLocal (mapSeq abs) >-> mapSeq abs) a",
+        Code::IllNested,
+        "`toLocal` that no `mapWrg` encloses",
+    ),
+    (
+        "entry f (a: [2][3][4]f32) = mapWrg 0 (mapLcl 0 (toLocal (mapSeq abs) >-> mapSeq abs)) a",
+        Code::IllNested,
+        "`toLocal` inside `mapLcl`",
+    ),
+    ("entry f [n] (xs: [n]f32) = mapWarp abs xs", Code::IllNested, "`mapWarp` outside `mapWrg`"),
+    (
+        "entry f (a: [2][3]f32) = mapGlb 0 (mapWarp abs) a",
+        Code::IllNested,
+        "`mapWarp` outside `mapWrg`",
+    ),
+    (
+        "entry f (a: [2][3][4]f32) = mapWrg 0 (mapLcl 0 (mapWarp abs)) a",
+        Code::IllNested,
+        "`mapWarp` inside `mapLcl`",
+    ),
+    (
+        "entry f (a: [2][3][4]f32) = mapWrg 0 (mapWarp (mapLcl 0 abs)) a",
+        Code::IllNested,
+        "`mapLcl 0` inside `mapWarp`",
+    ),
+    (
+        "entry f (a: [2][3][4]f32) = mapWrg 0 (mapWarp (mapWarp abs)) a",
+        Code::IllNested,
+        "`mapWarp` inside itself",
+    ),
+    ("entry f [n] (xs: [n]f32) = mapLane abs xs", Code::IllNested, "`mapLane` outside `mapWarp`"),
+    (
+        "entry f (a: [2][3]f32) = mapWrg 0 (mapLane abs) a",
+        Code::IllNested,
+        "`mapLane` outside `mapWarp`",
+    ),
+    (
+        "entry f (a: [2][3][4]f32) = mapWrg 0 (mapLcl 0 (mapLane abs)) a",
+        Code::IllNested,
+        "`mapLane` outside `mapWarp`",
+    ),
+    (
+        "entry f (a: [2][3][4][5]f32) = mapWrg 0 (mapWarp (mapLane (mapLane abs))) a",
+        Code::IllNested,
+        "`mapLane` inside itself",
+    ),
+    (
+        "entry f (a: [2][3][4][5]f32) =
+           mapWrg 0 (mapWarp (mapLane (toLocal (mapSeq abs) >-> mapSeq abs))) a",
+        Code::IllNested,
+        "`toLocal` inside `mapLane`",
+    ),
+    (
+        "entry f (a: [2][3][4]f32) =
+           mapWrg 0 (mapWarp (toPrivate (mapSeq abs) >-> mapLane abs)) a",
+        Code::IllNested,
+        "`toPrivate` in a warp outside its lanes",
+    ),
+    // Private elements of one work-item that another would need.
+    (
+        "entry f (a: [2][8]f32) = mapWrg 0 (toPrivate (mapLcl 0 abs) >-> reverse >-> mapLcl 0 abs) a",
+        Code::BadTerm,
+        "use toLocal",
+    ),
+    (
+        "entry f (a: [2][1][8]f32) =
+           mapWrg 0 (mapWarp (toPrivate (mapLane abs) >-> reverse >-> mapLane abs)) a",
+        Code::BadTerm,
+        "use toLocal",
+    ),
+    // What does not say how it runs.
+    ("entry f [n] (xs: [n]f32) = map abs xs", Code::BadTerm, "`map` does not say how it runs"),
+    (
+        "entry f [n] (xs: [n]f32) = reduce (+) 0 xs",
+        Code::BadTerm,
+        "`reduce` does not say how it runs",
+    ),
+    (
+        "entry f (a: [2][8]f32) = mapWrg 0 (map abs) a",
+        Code::BadTerm,
+        "`map` does not say how it runs",
+    ),
+    // Vectors that OpenCL does not have.
+    (
+        "entry f (xs: [10]f32) = xs |> asVector 5 |> mapGlb 0 (vectorize 5 abs) |> asScalar",
+        Code::KernelLimit,
+        "no vectors of 5",
+    ),
+    (
+        "entry f (xs: [8]f32) =
+           xs |> asVector 4 |> mapGlb 0 (vectorize 4 (\\x -> loop (s = x) for i < 3 do s * x)) |> asScalar",
+        Code::KernelLimit,
+        "has no vector form",
+    ),
+];
+
+#[test]
+fn illegal_programs_are_refused() {
+    let mut wrong = vec![];
+    for (text, code, why) in ILLEGAL {
+        let source = Source::new("illegal.pat", *text);
+        let sizes = ["n", "m"]
+            .map(|s| (s, 12))
+            .into_iter()
+            .filter(|(s, _)| text.contains(&format!("[{s}]")));
+        let sizes: Vec<_> = sizes.collect();
+        let made = Program::check(&source, None).and_then(|p| compile(&p, &sizes, &device()));
+        match made {
+            Ok(k) => wrong.push(format!("{text}\ncompiles:\n{}", k.plan.source)),
+            Err(e) if e.0[0].code != *code || !e.0[0].message.contains(why) => {
+                wrong.push(format!("{text}\n{}: {}, not {why}", e.0[0].code, e.0[0].message));
+            }
+            Err(_) => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
