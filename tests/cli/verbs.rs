@@ -21,8 +21,12 @@ fn fmt_rewrites_and_checks() {
     p.run(&format!("fmt --check {f}")).ok();
     let ran = p.command("fmt -").write_stdin("entry f (x:f32):f32=x").output().unwrap();
     assert!(String::from_utf8_lossy(&ran.stdout).contains("entry f (x: f32) : f32 ="));
-    for program in fs::read_dir("programs").unwrap() {
-        p.run(&format!("fmt --check {}", program.unwrap().path().display())).ok();
+    let golden = fs::read_dir("programs/golden").unwrap();
+    for program in fs::read_dir("programs").unwrap().chain(golden) {
+        let path = program.unwrap().path();
+        if path.is_file() {
+            p.run(&format!("fmt --check {}", path.display())).ok();
+        }
     }
 }
 
