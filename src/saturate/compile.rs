@@ -11,7 +11,10 @@ use crate::calculus::size::Size;
 use crate::calculus::term::{Op, Term};
 use crate::calculus::ty::{FnTy, Ty};
 use crate::rules::{Bindings, Condition, Facts, LetSize, Rule};
-use egg::{Applier, ENodeOrVar, Id, Pattern, PatternAst, Rewrite, Searcher, Subst, Symbol, Var};
+use egg::{
+    Applier, ConditionalApplier, ENodeOrVar, Id, Pattern, PatternAst, Rewrite, Searcher, Subst,
+    Symbol, Var,
+};
 use std::str::FromStr;
 
 /// One compiled direction of a rule.
@@ -225,7 +228,8 @@ fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>) -> Compiled {
     Compiled { rewrite, needs }
 }
 
-/// `(f . g) . h = f . (g . h)`, to the right only: chains have one shape.
+/// `(f . g) . h = f . (g . h)`, to the right only: chains have one shape. Where `f . g` is `f` itself, as
+/// `bang` is after anything, there is nothing to say, and saying it would make chains of `g` without end.
 pub(super) fn associate() -> Compiled {
     let chain = |left: bool| {
         let mut ast = PatternAst::default();
@@ -243,7 +247,15 @@ pub(super) fn associate() -> Compiled {
         }
         Pattern::new(ast)
     };
-    compiled(Rewrite::new("associate", chain(true), chain(false)))
+    let absorbs = |egraph: &mut EGraph, _: Id, subst: &Subst| {
+        let (f, g) = (subst[var("?f")], subst[var("?g")]);
+        let both = Node { op: NodeOp::Fn(Op::Compose), children: vec![f, g] };
+        egraph.lookup(both).is_some_and(|both| both == egraph.find(f))
+    };
+    let condition =
+        move |egraph: &mut EGraph, class: Id, subst: &Subst| !absorbs(egraph, class, subst);
+    let applier = ConditionalApplier { condition, applier: chain(false) };
+    compiled(Rewrite::new("associate", chain(true), applier))
 }
 
 impl Action {
@@ -334,4 +346,28 @@ pub(super) fn is_broken(egraph: &EGraph) -> Option<String> {
         let broken = egraph.classes().any(|c| c.data == Data::Broken);
         broken.then(|| "an ill-typed class".to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::diag::Limits;
+    use crate::rules::RuleSet;
+    use crate::saturate::run::tests::program;
+    use crate::saturate::{StopReason, saturate};
+
+    #[test]
+    fn what_absorbs_its_argument_makes_no_chains() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let limits = Limits { saturation_time: None, nodes: 20_000, ..Limits::default() };
+        for text in [
+            "map (1.0 . bang) . map abs . xs",
+            "map (replicate m . 1.0 . bang) . map reverse . map (map abs) . xss",
+            "map (replicate m . 1.0 . bang) . map reverse . map reverse . map (map abs) . xss",
+        ] {
+            let term = program(text, &[("xs", "[n]f32"), ("xss", "[n][m]f32")]);
+            let report = saturate(&term, &rules, &limits).expect("sound rules").report;
+            assert_eq!(report.stop_reason, StopReason::Saturated, "{text}");
+            assert!(report.nodes < 1_000, "{text}: {} nodes", report.nodes);
+        }
+    }
 }

@@ -130,6 +130,15 @@ fn associative(ty: &Ty, ordered: bool) -> Vec<Operator> {
     let mut out = vec![];
     match ty {
         Ty::Scalar(s) if ordered && *s != ScalarType::Bool => {
+            if s.is_integer() {
+                // What an odd number stands in front of is subtracted: every element and every place counts.
+                let (a, b) = (first(), second());
+                let even = op(ScalarOp::Rem, *s, a.clone(), lit(*s, 2));
+                let even = op(ScalarOp::Eq, ScalarType::Bool, even, lit(*s, 0));
+                let (sum, difference) =
+                    (op(ScalarOp::Add, *s, a.clone(), b.clone()), op(ScalarOp::Sub, *s, a, b));
+                out.extend(leaf(ty, choose(even, sum, difference), lit(*s, 0)));
+            }
             // The first (or last) that is not 0.
             for (x, y) in [(first(), second()), (second(), first())] {
                 let zero = op(ScalarOp::Eq, ScalarType::Bool, x.clone(), lit(*s, 0));

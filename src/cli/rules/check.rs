@@ -4,6 +4,7 @@ use crate::cli::out::{Done, Out, Stop};
 use crate::diag::{Code, Failure};
 use crate::rules::check::{self, Check, Counterexample, Outcome};
 use crate::session::{Float, rule_set, rules_in};
+use clap::value_parser;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -14,8 +15,8 @@ pub struct Args {
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// Instances of each rule.
-    #[arg(long, default_value_t = Check::default().instances, value_name = "N")]
-    instances: usize,
+    #[arg(long, default_value_t = 200, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    instances: u32,
     /// Decides the instances.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
@@ -26,7 +27,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         [] => rule_set::<&str>(&[], Float::Relaxed)?,
         files => rules_in(files)?,
     };
-    let how = Check { instances: args.instances, seed: args.seed };
+    let how = Check { instances: args.instances as usize, seed: args.seed };
     let mut wrong = vec![];
     for rule in set.iter() {
         let outcome = check::check(rule, how);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::diag::Source;
-use crate::rules::{Library, RuleSet};
+use crate::rules::{Condition, Library, RuleSet};
 
 #[test]
 fn the_shipped_rules_hold() {
@@ -12,6 +12,30 @@ fn the_shipped_rules_hold() {
             panic!("{d}\n{}", d.notes.join("\n"));
         }
     }
+}
+
+#[test]
+fn the_shipped_rules_need_their_commutative_operators() {
+    let set = RuleSet::shipped().unwrap();
+    let mut seen = 0;
+    for rule in set.iter() {
+        let mut weaker = rule.clone();
+        weaker.when.retain(|c| !matches!(c, Condition::Commutative(_)));
+        if weaker.when.len() < rule.when.len() {
+            let outcome = check(&weaker, Check::default());
+            assert!(matches!(outcome, Outcome::Broken(_)), "{}: {outcome:?}", rule.name);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 3, "{seen} rules want an operator that commutes");
+}
+
+#[test]
+fn approximate_rules_may_round() {
+    let third = "on [n]f32\n rewrite map (\\x -> x / 3.0) => map (\\x -> x * 0.33333334)";
+    holds("approx", third);
+    broken("exact", third);
+    broken("approx", &third.replace("0.33333334", "0.3334"));
 }
 
 fn outcomes(law: &str, clauses: &str, how: Check) -> Outcome {
