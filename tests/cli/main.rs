@@ -4,6 +4,7 @@ mod bad_data;
 mod bad_device;
 mod bad_program;
 mod bad_store;
+mod explain;
 mod verbs;
 
 use assert_cmd::Command;
