@@ -151,6 +151,7 @@ fn head(e: &Explained, out: &mut Out) -> Done {
 pub fn holding(e: &Explained) -> String {
     let failing = e.derivation.steps.iter().filter(|s| !s.holds()).count();
     match failing {
+        _ if e.derivation.steps.is_empty() => "the program is the term already".to_owned(),
         0 => "each confirmed on terms".to_owned(),
         n => format!("{n} of them not confirmed on terms"),
     }

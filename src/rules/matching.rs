@@ -157,3 +157,85 @@ fn flat_chain(factors: &[Term]) -> Option<Vec<Term>> {
 pub fn without_identities(chain: &[Term]) -> Vec<Term> {
     chain.iter().filter(|t| *t.op() != Op::Id).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::text::{Context, parse_type, read_term};
+    use crate::diag::Source;
+    use crate::rules::RuleSet;
+
+    fn term(text: &str, dom: &str) -> Term {
+        let dom = parse_type(&Source::new("type", dom), 0..dom.len()).expect("a type");
+        read_term(&Source::new("term", text), &dom, &Context::default()).expect("a term")
+    }
+
+    #[test]
+    fn every_rule_matches_its_example_and_explains_what_it_makes() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        for rule in rules.iter() {
+            let example = rule.example.as_deref().expect("an example");
+            let (text, dom) = example.rsplit_once(" : ").expect("a term and a type");
+            let mut before = term(text, dom);
+            if before.chain().len() < rule.lhs.chain().len() {
+                // The reader of terms drops identities.
+                let id = Term::id(match rule.lhs.chain()[0].op() {
+                    Op::Id => &before.ty().cod,
+                    _ => &before.ty().dom,
+                });
+                let mut chain = before.chain();
+                let at = if *rule.lhs.chain()[0].op() == Op::Id { 0 } else { chain.len() };
+                chain.insert(at, id);
+                before = Term::of_chain(&chain).expect("well-typed");
+            }
+            let found = applications(rule, &before.chain());
+            assert!(!found.is_empty(), "{} does not match {example}", rule.name);
+            for a in found {
+                let after = a.bindings.term(&rule.rhs).expect("well-typed");
+                let again = application(rule, &before.chain(), &after.chain());
+                assert!(again.is_some(), "{}: {before} to {after}", rule.name);
+                let other = application(rule, &before.chain(), &before.chain());
+                assert_eq!(other.is_some(), after.flat() == before.flat(), "{}", rule.name);
+            }
+        }
+    }
+
+    #[test]
+    fn chains_match_whatever_their_nesting() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let fusion = rules.get("fst-fork").expect("a rule");
+        let t = term("fst . fork (abs . sqrt) (exp . log . abs)", "f32");
+        let [a] = applications(fusion, &t.chain()).try_into().expect("one way");
+        assert_eq!(a.bindings.function_of("g").expect("bound").to_string(), "exp . log . abs");
+        // A variable in a chain takes one factor or more: three factors before the identity, and as many ways
+        // as there are places to cut when two variables share a chain.
+        let id = rules.get("bang-after").expect("a rule");
+        let chain = term("bang . abs . sqrt . exp", "f32").chain();
+        assert_eq!(applications(id, &chain).len(), 1);
+        let nested = [chain[0].clone(), Term::of_chain(&chain[1..]).expect("well-typed")];
+        assert_eq!(applications(id, &nested), applications(id, &chain));
+        assert!(applications(id, &chain[1..]).is_empty());
+    }
+
+    #[test]
+    fn conditions_say_their_values() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let split = rules.get("split-join").expect("a rule");
+        let says = |dom: &str| {
+            let found = applications(split, &term("map abs", dom).chain());
+            let [a] = <[Application; 1]>::try_from(found).expect("one way");
+            let texts = a.verdicts.iter().filter(|v| !v.holds);
+            texts.map(|v| format!("{}: {}", v.condition, v.values)).collect::<Vec<_>>()
+        };
+        assert_eq!(says("[n]f32"), [""; 0]);
+        assert_eq!(says("[n.t0.t1]f32"), ["tileable n 2: n is n.t0.t1, 2 tiles deep"]);
+        assert_eq!(
+            says("[n^/n.t0]f32"),
+            ["whole n: n is n^/n.t0, rounded up", "dimension n: n is n^/n.t0"]
+        );
+        assert_eq!(
+            says("[n.v]f32"),
+            ["tileable n 2: n is n.v, a vector width", "dimension n: n is n.v"]
+        );
+    }
+}

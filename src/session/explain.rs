@@ -91,20 +91,26 @@ pub struct RuleUses {
 /// Derivations of terms, each made once.
 struct Derived {
     explainer: Explainer,
-    known: Vec<(Term, Derivation)>,
+    known: Vec<(Term, Option<Derivation>)>,
 }
 
 impl Derived {
-    fn of(&mut self, b: &Best) -> Result<&Derivation> {
+    /// None when the term has no derivation, as may happen where saturation stopped at a limit.
+    fn of(&mut self, b: &Best) -> Result<Option<&Derivation>> {
         let term = b.variant.compact.as_ref().unwrap_or(&b.variant.term);
         let at = match self.known.iter().position(|(t, _)| t == term) {
             Some(at) => at,
             None => {
-                self.known.push((term.clone(), self.explainer.derive(term)?));
+                let made = match self.explainer.derive(term) {
+                    Ok(d) => Some(d),
+                    Err(Failure(ds)) if ds.iter().all(|d| d.code == Code::NotDerived) => None,
+                    Err(e) => return Err(e),
+                };
+                self.known.push((term.clone(), made));
                 self.known.len() - 1
             }
         };
-        Ok(&self.known[at].1)
+        Ok(self.known[at].1.as_ref())
     }
 }
 
@@ -145,11 +151,11 @@ impl Session {
         let stat = explainer.graph.report.rules.get(&rule.name).copied();
         let outcome = explainer.why_not(rule)?;
         let mut derived = Derived { explainer, known: vec![] };
-        let mut in_best = vec![];
-        let best = ranking.len().min(best);
+        let (mut in_best, mut looked_at) = (vec![], 0);
         for (i, b) in ranking.iter().take(best).enumerate() {
-            if derived.of(b)?.uses(&rule.name) {
-                in_best.push(i + 1);
+            if let Some(d) = derived.of(b)? {
+                looked_at += 1;
+                in_best.extend(d.uses(&rule.name).then_some(i + 1));
             }
         }
         Ok(WhyNot {
@@ -160,7 +166,7 @@ impl Session {
             stat,
             outcome,
             in_best,
-            best,
+            best: looked_at,
         })
     }
 
@@ -184,7 +190,7 @@ impl Session {
             out.programs.push(ProgramUse {
                 program: program.source.name.clone(),
                 entry: program.entry.name.clone(),
-                best: best.len(),
+                best: 0,
             });
             let run = optimized.report.rules.keys().map(String::as_str);
             for name in run.chain(self.rules.iter().map(|r| r.name.as_str())) {
@@ -200,7 +206,8 @@ impl Session {
                 }
             }
             for b in best {
-                let d = derived.of(b)?;
+                let Some(d) = derived.of(b)? else { continue };
+                out.programs[i].best += 1;
                 for r in out.rules.iter_mut().filter(|r| d.uses(&r.rule)) {
                     r.in_best[i] += 1;
                 }

@@ -7,7 +7,7 @@ use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::text::marked;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::rules::matching::{Application, Verdict, application};
-use crate::rules::{Law, Rule, RuleSet};
+use crate::rules::{Facts, Law, Rule, RuleSet};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::fmt;
 
@@ -173,15 +173,25 @@ pub(super) fn narrow(m: &Move, rules: &RuleSet) -> Result<Move> {
     Ok(out)
 }
 
-/// A move as a step, re-checked.
-pub(super) fn step(m: &Move, rules: &RuleSet) -> Result<Step> {
+/// A move as a step, re-checked. What a term does not show of itself, an equal one may: `known` says what is
+/// known of all terms that are equal to one.
+pub(super) fn step(m: &Move, rules: &RuleSet, known: &dyn Fn(&Term) -> Facts) -> Result<Step> {
     let rule = rule_of(&m.rewrite, rules)?;
     let found = smallest(&rule, m);
     let matched = found.is_some();
     let (sizes, conditions) = match found {
         Some((a, ..)) => {
             let sizes = a.bindings.sizes().filter(|(n, _)| !n.starts_with('_'));
-            (sizes.map(|(n, s)| (n.to_owned(), s.clone())).collect(), a.verdicts)
+            let sizes = sizes.map(|(n, s)| (n.to_owned(), s.clone())).collect();
+            let mut verdicts = a.verdicts;
+            for v in verdicts.iter_mut().filter(|v| !v.holds) {
+                let function = v.condition.function().and_then(|f| a.bindings.function_of(f));
+                if function.is_some_and(|f| v.condition.holds(&a.bindings, &|_| known(f))) {
+                    v.holds = true;
+                    v.values.push_str(", and an equal function shows it");
+                }
+            }
+            (sizes, verdicts)
         }
         None => (vec![], vec![]),
     };

@@ -43,7 +43,14 @@ impl Explainer {
     /// # Errors
     /// Those of [`super::saturate`].
     pub fn new(start: &Term, rules: &RuleSet, limits: &Limits) -> Result<Explainer> {
-        let graph = saturate_explained(start, rules, limits)?;
+        // What keeps explanations is slower and numbers its classes otherwise. Where a limit stops the ordinary
+        // run, this one goes on, to hold all that it held.
+        let further = Limits {
+            nodes: limits.nodes.saturating_mul(2),
+            saturation_time: limits.saturation_time.map(|t| t.saturating_mul(4)),
+            ..limits.clone()
+        };
+        let graph = saturate_explained(start, rules, &further)?;
         Ok(Explainer {
             graph,
             start: start.clone(),
@@ -78,8 +85,12 @@ impl Explainer {
         let narrow = |m: &path::Move| derivation::narrow(m, &self.rules);
         let moves = moves.iter().map(narrow).collect::<Result<_>>()?;
         let moves = shorten::shorten(moves);
-        let steps =
-            moves.iter().map(|m| derivation::step(m, &self.rules)).collect::<Result<_>>()?;
+        let known = |f: &Term| {
+            let class = self.graph.egraph.lookup_expr(&expression(f));
+            class.map(|c| self.graph.egraph[c].data.facts()).unwrap_or_default()
+        };
+        let step = |m: &path::Move| derivation::step(m, &self.rules, &known);
+        let steps = moves.iter().map(step).collect::<Result<_>>()?;
         let start = self.start.flat().map_err(broken)?;
         Ok(Derivation { start, steps })
     }
