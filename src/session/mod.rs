@@ -36,6 +36,7 @@ mod program;
 mod race;
 mod rules;
 mod run;
+pub mod snapshot;
 mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};

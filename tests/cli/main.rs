@@ -4,6 +4,8 @@ mod bad_data;
 mod bad_device;
 mod bad_program;
 mod bad_store;
+mod egraph;
+mod snapshot;
 mod verbs;
 
 use assert_cmd::Command;
