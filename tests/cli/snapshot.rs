@@ -28,7 +28,7 @@ fn what_does_not_hold_is_shown_and_renewed() {
         "@@ -1,6 +1,6 @@",
         "--- | stop early",
         "+-- | stop saturated",
-        "0 of 1 expectation hold",
+        "0 of 1 expectations hold",
     ] {
         assert!(said.lines().any(|l| l == line), "no `{line}` in\n{said}");
     }
