@@ -7,7 +7,7 @@ fn every_console_command_runs() {
     let root = env!("CARGO_MANIFEST_DIR");
     let readme = std::fs::read_to_string(format!("{root}/README.md")).expect("the README");
     let place = tempfile::TempDir::new().expect("a temporary folder");
-    for folder in ["programs", "benches", "rules"] {
+    for folder in ["programs", "benches", "rules", "snapshots"] {
         let link = place.path().join(folder);
         std::os::unix::fs::symlink(format!("{root}/{folder}"), link).expect("a link");
     }

@@ -22,6 +22,7 @@ mod render;
 mod report;
 mod rules;
 mod run;
+mod snapshot;
 mod stats;
 mod store;
 mod value;
@@ -91,6 +92,8 @@ enum Verb {
     /// The rewrite rules.
     #[command(subcommand)]
     Rules(rules::Verb),
+    /// Check what programs say in their comments about what becomes of them, or renew it.
+    Snapshot(snapshot::Args),
     /// The tuning store.
     #[command(subcommand)]
     Store(store::Verb),
@@ -160,6 +163,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Gen(args) => generate::main(&args, out),
         Verb::Devices => devices::main(out),
         Verb::Rules(verb) => rules::main(&verb, out),
+        Verb::Snapshot(args) => snapshot::main(&args, out),
         Verb::Store(verb) => store::main(&verb, out),
         Verb::Completions(args) => completions::main(&args, out),
         // Dealt with before the command line was parsed.

@@ -55,6 +55,7 @@ macro_rules! codes {
 codes! {
     Lex "E0101" Program "A character or literal that the language does not have.";
     Parse "E0102" Program "The text does not follow the grammar.";
+    BadExpectation "E0106" Program "An expectation in a program's comments that does not follow the grammar.";
     UnknownName "E0201" Program "A name that nothing defines.";
     DuplicateName "E0202" Program "Two definitions of one name.";
     Recursion "E0203" Program "A definition that mentions itself; definitions are inlined.";
@@ -108,6 +109,7 @@ codes! {
     Unformatted "E0902" Check "A file is not formatted.";
     Outdated "E0904" Check "A generated file that is out of date.";
     Usage "E0903" Usage "Arguments that do not go together.";
+    Unexpected "E0906" Check "An expectation in a program's comments does not hold.";
     Interrupted "E0910" Interrupted "Interrupted; what was measured is kept.";
     Internal "E0999" Internal "A bug in patsat.";
 }

@@ -39,6 +39,7 @@ mod race;
 mod replay;
 mod rules;
 mod run;
+pub mod snapshot;
 mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};

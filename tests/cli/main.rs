@@ -5,7 +5,9 @@ mod bad_device;
 mod bad_program;
 mod bad_rules;
 mod bad_store;
+mod egraph;
 mod explain;
+mod snapshot;
 mod verbs;
 
 use assert_cmd::Command;

@@ -25,7 +25,7 @@ use super::language::Node;
 use super::run::Saturated;
 use crate::calculus::elaborate::Program;
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::Term;
+use crate::calculus::term::{Op, Term};
 use crate::calculus::text::{Context, read_term_at};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic, Result, Source, Span};
@@ -79,10 +79,29 @@ pub fn read(source: &Arc<Source>, program: &Program) -> Result<Term> {
         None => Ok(term),
         Some((part, (n, k))) => {
             let text = format!("`{part}` has a length that is not whole: {n}/{k}");
-            let all = Span::new(0, source.text.len());
+            let text_at = source.text.len() - source.text.trim_start().len();
+            let all = Span::new(text_at, source.text.trim_end().len());
             Err(Diagnostic::error(Code::NotDivisible, text).at(source, all, "in this term").into())
         }
     }
+}
+
+/// A term with values for every size, without what does nothing then; `None` where a size has no value
+/// in whole numbers.
+pub fn at_values(term: &Term, values: &SizeEnv) -> Option<Term> {
+    let value = |s: &Size| s.eval(values).map_or_else(|_| s.clone(), Size::constant);
+    let sizes: Vec<Size> = term.sizes().iter().map(value).collect();
+    if sizes.iter().any(|s| s.as_constant().is_none()) {
+        return None;
+    }
+    let tys: Vec<Ty> = term.tys().iter().map(|t| at(t, &value)).collect();
+    let args: Option<Vec<Term>> = term.args().iter().map(|a| at_values(a, values)).collect();
+    let made = match (term.op(), args?.as_slice()) {
+        (Op::Compose, [f, g]) => f.after(g).ok()?,
+        (op, args) => Term::new(op.clone(), sizes, tys, args.to_vec()).ok()?,
+    };
+    let nothing = pattern::does_nothing(&made, values);
+    Some(if nothing { Term::id(&made.ty().dom) } else { made })
 }
 
 fn at(ty: &Ty, value: &dyn Fn(&Size) -> Size) -> Ty {

@@ -81,7 +81,8 @@ impl Chains {
     }
 }
 
-fn does_nothing(t: &Term, known: &SizeEnv) -> bool {
+/// Whether a part does nothing at the known sizes.
+pub(super) fn does_nothing(t: &Term, known: &SizeEnv) -> bool {
     let value = |s: &Size| {
         s.substitute(&|sym| match sym {
             Sym::Dim(_) => known.get(sym).map(|v| Size::constant(*v)),

@@ -218,3 +218,55 @@ fn products_of_matrices() {
     assert_eq!(missing.part, "vectorize 16 (\\(a, (b, c)) -> a + b / c)");
     assert!(missing.around.contains("reduceSeq (_) (splat 16 . 0.0) . asVector 16 . zip"));
 }
+
+#[test]
+fn every_candidate_is_in_the_graph() {
+    use crate::device::{DeviceKind, cost_model::CostModel, tests::device};
+    for (text, n) in [
+        (include_str!("../../../programs/asum.pat"), 1000),
+        (include_str!("../../../programs/scal.pat"), 1024),
+        (include_str!("../../../programs/nrm2.pat"), 4096),
+    ] {
+        let p = Place::new(text, n);
+        for kind in [DeviceKind::Cpu, DeviceKind::Gpu] {
+            let device = device(0, "P", "D", kind);
+            let model = CostModel::choose(&device).expect("a model").model;
+            let found = crate::extract::candidates(
+                &p.graph,
+                &p.program.env,
+                &device,
+                &model,
+                &Limits::default(),
+            );
+            let found = found.expect("candidates");
+            assert!(found.len() > 20);
+            for c in found.iter().step_by(7) {
+                let numbers = at_values(&c.term, &c.env).expect("sizes with values");
+                let looked = lookup(&p.graph, &numbers, &p.program.env);
+                assert!(looked.is_ok(), "{}\n{numbers}\n{}", c.term, looked.unwrap_err());
+                // And as it would be written by hand.
+                let read = read(&Source::new("sought", numbers.to_string()), &p.program);
+                let read = read.unwrap_or_else(|e| panic!("{numbers}: {e}"));
+                assert!(lookup(&p.graph, &read, &p.program.env).is_ok(), "{numbers}");
+            }
+        }
+    }
+}
+
+#[test]
+fn chains_of_any_shape_are_one() {
+    let ty = crate::calculus::text::parse_type(&Source::new("type", "[n]f32"), 0..6);
+    let inputs = [("xs".to_owned(), ty.expect("a type"))].into();
+    let context = Context { inputs, variables: None };
+    let read = |text: &str| {
+        crate::calculus::text::read_term(&Source::new("term", text), &Ty::Unit, &context)
+            .expect("a term")
+    };
+    let left = read("((reduce (+) 0.0 . map abs) . map sqrt) . id . xs");
+    let limits = Limits { iterations: 0, ..Limits::default() };
+    let graph = saturate(&left, &RuleSet::default(), &limits).expect("no rules");
+    let right = read("reduce (+) 0.0 . (map abs . (map sqrt . xs))");
+    assert!(lookup(&graph, &right, &SizeEnv::default()).is_ok());
+    let other = read("reduce (+) 0.0 . (map sqrt . (map abs . xs))");
+    assert!(lookup(&graph, &other, &SizeEnv::default()).is_err());
+}

@@ -1,0 +1,38 @@
+-- A program that says itself how it runs.
+entry low [n] (xs: [n]f32) : [n / 128]f32 =
+  xs
+    |> split 128
+    |> mapWrg 0 (\chunk ->
+      chunk
+        |> split 2
+        |> toLocal (mapLcl 0 (reduceSeq (\acc x -> acc + abs x) 0))
+        |> reduceSeq (+) 0)
+
+-- expect term no-rewrite size n=1024
+-- | mapWrg 0 (reduceSeq (+) 0.0 . toLocal (mapLcl 0 (reduceSeq (\(a, b) -> a + abs b) 0.0)) . split 2)
+-- | . split 128
+-- | . xs
+-- expect kernel no-rewrite model=generic-gpu size n=1024
+-- | #pragma OPENCL FP_CONTRACT OFF
+-- |
+-- | kernel __attribute__((reqd_work_group_size(64, 1, 1)))
+-- | void low_0(global const float* restrict xs, global float* restrict out) {
+-- |     local float tile6[64] __attribute__((aligned(64)));
+-- |     const int g0 = get_group_id(0);
+-- |     const int l0 = get_local_id(0);
+-- |     float t7 = 0.0f;
+-- |     for (int i8 = 0; i8 < 2; ++i8) {
+-- |         t7 = t7 + fabs(xs[128 * g0 + 2 * l0 + i8]);
+-- |     }
+-- |     tile6[l0] = t7;
+-- |     float t9 = 0.0f;
+-- |     barrier(CLK_LOCAL_MEM_FENCE);
+-- |     for (int i10 = 0; i10 < 64; ++i10) {
+-- |         t9 = t9 + tile6[i10];
+-- |     }
+-- |     if (l0 == 0) {
+-- |         out[g0] = t9;
+-- |     }
+-- | }
+-- | // low_0: [512, 1, 1] work-items in groups of [64, 1, 1]
+-- expect error E0303 size n=1000
