@@ -125,12 +125,12 @@ impl Sizes {
             let n = l.of.eval(env).ok()?;
             let v = match l.maker {
                 SizeMaker::Tile => {
-                    let dividing = |d: &u64| n.is_multiple_of(*d);
-                    let divisors: Vec<u64> = (1..=n.min(64)).filter(dividing).collect();
-                    match rng.random_range(0..6) {
+                    let dividing = |d: &u64| n.is_multiple_of(*d) && *d < n;
+                    let divisors: Vec<u64> = (2..=n.min(64)).filter(dividing).collect();
+                    match rng.random_range(0..8) {
                         0 => 1,
                         1 => n.max(1),
-                        2..4 if !divisors.is_empty() => {
+                        2..5 if !divisors.is_empty() => {
                             divisors[rng.random_range(0..divisors.len())]
                         }
                         _ => rng.random_range(1..n.min(24) + 3),
