@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test check-kernels device tools clean
+.PHONY: run test check-kernels device tools docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -32,6 +32,8 @@ test: tools
 	cargo fmt --all -- --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo test --locked
+	cargo run --quiet --locked -- rules lint default,primitive,thesis,partials,warp
+	cargo run --quiet --locked -- rules doc --check docs/rules.md $(GRAPHS)
 
 # Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
 check-kernels: tools
@@ -43,6 +45,14 @@ tools:
 	  $(SUDO) apt-get update; \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	    pocl-opencl-icd ocl-icd-libopencl1 oclgrind; }
+
+# The reference of the rules. Nothing else in it depends on the machine but the times in the last table.
+GRAPHS := $(wildcard programs/*.pat) \
+  snapshots/rewrites/golden_sum.pat@thesis,warp snapshots/rewrites/golden_sum.pat@partials,to-global \
+  snapshots/rewrites/golden_asum.pat@partials,fusion snapshots/rewrites/golden_scal.pat@partials
+docs: $(PATSAT)
+	$(PATSAT) rules doc $(GRAPHS) >target/rules.md
+	mv target/rules.md docs/rules.md
 
 clean:
 	cargo clean

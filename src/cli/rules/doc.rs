@@ -5,6 +5,7 @@ use crate::cli::out::{Done, Out};
 use crate::diag::{Code, Diagnostic, Exit};
 use crate::rules::{Condition, Law, Library, Rule, papers};
 use crate::saturate::Report;
+use crate::session::generate::Generator;
 use crate::session::{Float, Request, Session, read, rule_set};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -59,9 +60,9 @@ Made by `make docs` (`patsat rules doc`) from `rules/`; not edited by hand.
 
 A rule says that two functions are equal: `exact`, on every input and bit for bit; `reassoc`, up to the order of
 an associative operator (and a commutative one, where it says so); `approx`, up to rounding, and only with
-`--float relaxed`. Variables that start a rule's name stand for functions (`f`, `op`), sizes (`n`, `k`) and
-types (`a`). A rule on a composition applies inside longer chains too. `patsat rules check` tests every one of
-them against the interpreter.
+`--float relaxed`. Names that are no operators are variables: of functions (`f`, `op`), sizes (`n`, `k`) and types (`a`).
+A rule on a composition applies inside longer chains too. `patsat rules check` tests every rule against the
+interpreter; a rule that follows from smaller ones says how, and a test replays it.
 
 ";
 
@@ -183,7 +184,7 @@ fn figures(args: &Args, text: &mut String) -> crate::diag::Result<Written> {
     for item in &args.programs {
         let (file, spec) = item.split_once('@').unwrap_or((item, "default"));
         let program = program(file)?;
-        let mut request = Request::default();
+        let mut request = Request { default: Some(Generator::Iota), ..Request::default() };
         for name in &program.entry.sizes {
             request.sizes.insert(name.clone(), args.size);
         }
