@@ -184,9 +184,9 @@ fn cheapest_views(egraph: &EGraph) -> Map<Id, Rc<Choice>> {
                     .iter()
                     .map(|a| {
                         let a = egraph.find(*a);
-                        best.get(&a)
-                            .cloned()
-                            .or_else(|| (!structural).then(|| constant(egraph, a))?)
+                        best.get(&a).cloned().or_else(|| {
+                            (!structural).then(|| constant(egraph, a, CONSTANT_DEPTH))?
+                        })
                     })
                     .collect();
                 let Some(args) = args else { continue };
@@ -203,11 +203,15 @@ fn cheapest_views(egraph: &EGraph) -> Map<Id, Rc<Choice>> {
     }
 }
 
+/// How deep the compositions are that a padding value is looked for in: a splat of a literal of nothing.
+/// Classes are cyclic.
+const CONSTANT_DEPTH: usize = 4;
+
 /// A padding value: a scalar leaf, or a splat of one.
-fn constant(egraph: &EGraph, id: Id) -> Option<Rc<Choice>> {
+fn constant(egraph: &EGraph, id: Id, depth: usize) -> Option<Rc<Choice>> {
     egraph[id].nodes.iter().find_map(|node| match node.function()? {
         Op::Scalar(_) => Some(Rc::new(Choice::view(node, vec![]))),
-        Op::Compose => {
+        Op::Compose if depth > 0 => {
             let args = node
                 .args()
                 .iter()
@@ -216,7 +220,9 @@ fn constant(egraph: &EGraph, id: Id) -> Option<Rc<Choice>> {
                     let splat = egraph[a].nodes.iter().find(|n| {
                         matches!(n.function(), Some(Op::Splat | Op::Bang | Op::Replicate))
                     });
-                    splat.map(|n| Rc::new(Choice::view(n, vec![]))).or_else(|| constant(egraph, a))
+                    splat
+                        .map(|n| Rc::new(Choice::view(n, vec![])))
+                        .or_else(|| constant(egraph, a, depth - 1))
                 })
                 .collect::<Option<Vec<_>>>()?;
             Some(Rc::new(Choice::view(node, args)))
@@ -224,6 +230,10 @@ fn constant(egraph: &EGraph, id: Id) -> Option<Rc<Choice>> {
         _ => None,
     })
 }
+
+/// Bytes of stack that a step of the search must find, and that it is given when they are not there.
+const RED_ZONE: usize = 256 << 10;
+const STACK: usize = 8 << 20;
 
 impl Search<'_> {
     /// What is known of a key so far; a new key is computed with what is known below it.
@@ -270,7 +280,8 @@ impl Search<'_> {
 
     fn compute(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
         let outer = self.current.replace(key);
-        let all = self.compute_choices(key);
+        // As deep as the graph is, which under rules that feed themselves is without bound.
+        let all = stacker::maybe_grow(RED_ZONE, STACK, || self.compute_choices(key));
         self.current = outer;
         all
     }

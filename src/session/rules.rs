@@ -48,8 +48,8 @@ pub fn read(path: &Path) -> Result<Arc<Source>> {
 
 /// The rules that `specs` ask for. Each is a list, separated by commas, of
 ///
-/// - a shipped set (`default`, `thesis`, ...) or a folder of `*.rules` files: the rules start from these
-///   instead of from the default set;
+/// - a shipped set (`default`, `thesis`, ...) or a folder of `*.rules` files (those in it that belong to named sets
+///   are left out): the rules start from these instead of from the default set;
 /// - a file, a shipped theme (`lowering`) or a shipped rule: these are added, a rule of a known name being
 ///   replaced;
 /// - `-NAME`: the set, theme or rule is left out.
@@ -203,7 +203,14 @@ fn folder(set: &mut RuleSet, path: &Path) -> Result<()> {
         let message = format!("{} has no `*.rules` files", path.display());
         return Err(Diagnostic::error(Code::Io, message).into());
     }
-    files.iter().try_for_each(|file| add(set, file))
+    let mut all = RuleSet::default();
+    files.iter().try_for_each(|file| add(&mut all, file))?;
+    // As in the shipped folder: what belongs to a named set is not for everyday use.
+    if all.iter().any(|r| r.set == "default") {
+        all.retain(|r| r.set == "default");
+    }
+    set.extend(&all);
+    Ok(())
 }
 
 fn unreadable(path: &Path, e: &std::io::Error) -> Diagnostic {

@@ -10,7 +10,7 @@ fn every_format_is_written_and_a_cut_is_told() {
     let ran = p.run(&format!("{args} --max-nodes 20")).ok();
     assert!(ran.stdout().starts_with("digraph egraph {\n"), "{}", ran.stdout());
     let said = ran.stderr();
-    assert!(said.contains("W0705") && said.contains("20 of "), "{said}");
+    assert!(said.contains("W0706") && said.contains("20 of "), "{said}");
     assert!(ran.stdout().contains(" e-nodes shown ("));
     let svg = p.path("a.svg");
     let ran = p.run(&format!("{args} --format svg -o {}", svg.display())).ok();
