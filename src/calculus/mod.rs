@@ -5,6 +5,7 @@ pub mod arbitrary;
 pub mod elaborate;
 pub mod eval;
 pub mod interp;
+mod lanes;
 pub mod scalar;
 pub mod size;
 pub mod term;

@@ -112,7 +112,7 @@ pub enum Op {
     AsVector,
     /// `w m; A; : [m]<w>A -> [w*m]A`
     AsScalar,
-    /// `w; ; f : <w>A -> <w>B`
+    /// `w; ; f : <w>A -> <w>B`: every lane by itself as `f`
     Vectorize,
     /// `w; A; : A -> <w>A`, every lane the same
     Splat,
@@ -560,10 +560,11 @@ impl Term {
         out
     }
 
-    /// What [`Op::Chunked`] and [`Op::Packed`] are short for, everywhere in the term.
+    /// What [`Op::Chunked`] and [`Op::Packed`] are short for, everywhere in the term, and
+    /// [`Op::Vectorize`] of more than elements in terms of its parts.
     ///
     /// # Errors
-    /// Never for a well-typed term; the type checks of the parts are repeated.
+    /// When something that is vectorised has no vector form; says what.
     pub fn expand(&self) -> Result<Term, TypeError> {
         let args = self.args().iter().map(Term::expand).collect::<Result<Vec<_>, _>>()?;
         let element = |t: &Ty| match t {
@@ -574,6 +575,7 @@ impl Term {
             Op::Compose => return args[0].after(&args[1]),
             Op::Chunked => (Op::Split, Op::Join),
             Op::Packed => (Op::AsVector, Op::AsScalar),
+            Op::Vectorize => return super::lanes::push(&self.sizes()[0], &args[0]),
             op => return Term::new(op.clone(), self.sizes().to_vec(), self.tys().to_vec(), args),
         };
         let [n, k, r] = self.sizes() else {

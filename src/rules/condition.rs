@@ -25,6 +25,8 @@ pub enum Condition {
     Element(String),
     /// `vectorisable f`: `f` has a component-wise form.
     Vectorisable(String),
+    /// `lanewise f`: every lane of a vector can run `f` by itself, and it gives elements.
+    Lanewise(String),
     /// `computes f`: `f` does more than rearrange.
     Computes(String),
 }
@@ -43,6 +45,7 @@ impl Condition {
             Condition::Scalar(_) => "scalar",
             Condition::Element(_) => "element",
             Condition::Vectorisable(_) => "vectorisable",
+            Condition::Lanewise(_) => "lanewise",
             Condition::Computes(_) => "computes",
         }
     }
@@ -62,6 +65,10 @@ impl Condition {
         ("scalar a", "the type a is a scalar, or pairs of scalars"),
         ("element a", "a value of type a fits in registers: scalars, vectors, pairs of them"),
         ("vectorisable f", "f has a component-wise form on vectors"),
+        (
+            "lanewise f",
+            "f gives elements by views, reductions and functions of elements, so that every lane of a vector can run it by itself",
+        ),
         ("computes f", "f does more than rearrange its argument"),
     ];
 }

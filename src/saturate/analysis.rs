@@ -2,7 +2,7 @@
 
 use super::language::{Node, NodeOp};
 use crate::calculus::size::Size;
-use crate::calculus::term::{Op, signature};
+use crate::calculus::term::{MapKind, Op, signature};
 use crate::calculus::ty::{FnTy, Ty};
 use egg::{Analysis, DidMerge, EGraph, Id};
 
@@ -13,6 +13,9 @@ pub struct Facts {
     pub view: bool,
     /// A member works on elements alone, without loops: it has a component-wise form.
     pub vectorisable: bool,
+    /// A member is made of what every lane of a vector can do by itself: views, reductions, and
+    /// functions of elements.
+    pub lanewise: bool,
     /// A member is a commutative binary operation.
     pub commutative: bool,
 }
@@ -74,27 +77,34 @@ pub struct Typed {
 fn facts(op: &Op, ty: &FnTy, args: &[Facts]) -> Facts {
     let all = |f: fn(&Facts) -> bool| args.iter().all(f);
     let elements = ty.dom.is_element() || ty.dom == Ty::Unit;
+    // Vectors have no vectors in their lanes.
+    let lanes = !ty.dom.has_vector() && !ty.cod.has_vector() && all(|f| f.lanewise);
     match op {
         Op::Compose | Op::Fork | Op::Bimap => Facts {
             view: all(|f| f.view),
             vectorisable: all(|f| f.vectorisable),
+            lanewise: lanes,
             commutative: false,
         },
         Op::Id | Op::Fst | Op::Snd | Op::Bang => {
-            Facts { view: true, vectorisable: elements, commutative: false }
+            Facts { view: true, vectorisable: elements, lanewise: lanes, commutative: false }
         }
         Op::Scalar(f) => {
-            Facts { view: false, vectorisable: !f.body.has_loop(), commutative: f.is_commutative() }
+            let plain = !f.body.has_loop();
+            let commutative = f.is_commutative();
+            Facts { view: false, vectorisable: plain, lanewise: plain, commutative }
         }
         Op::Cond => {
-            Facts { view: false, vectorisable: all(|f| f.vectorisable), commutative: false }
+            let plain = all(|f| f.vectorisable);
+            Facts { vectorisable: plain, lanewise: plain && lanes, ..Facts::default() }
         }
-        Op::Map(crate::calculus::term::MapKind::Plain) => {
-            Facts { view: all(|f| f.view), ..Facts::default() }
+        Op::Map(MapKind::Plain) => {
+            Facts { view: all(|f| f.view), lanewise: lanes, ..Facts::default() }
         }
+        Op::Reduce(_) => Facts { lanewise: lanes, ..Facts::default() },
         // Component-wise, so it commutes when its argument does.
         Op::Vectorize => Facts { commutative: args[0].commutative, ..Facts::default() },
-        op => Facts { view: op.is_view(), ..Facts::default() },
+        op => Facts { view: op.is_view(), lanewise: op.is_view() && lanes, ..Facts::default() },
     }
 }
 
@@ -140,6 +150,7 @@ impl Analysis<Node> for Typed {
                 let both = Facts {
                     view: f.view || g.view,
                     vectorisable: f.vectorisable || g.vectorisable,
+                    lanewise: f.lanewise || g.lanewise,
                     commutative: f.commutative || g.commutative,
                 };
                 let merge = DidMerge(both != *f, both != *g);

@@ -375,6 +375,11 @@ impl Action {
             Condition::Small(n) => can_unroll(&b.size(n)),
             Condition::Commutative(f) => facts(f).commutative,
             Condition::Vectorisable(f) => facts(f).vectorisable,
+            Condition::Lanewise(f) => {
+                let v = self.functions.iter().find(|(_, _, n)| n == f).map(|(v, _, _)| *v);
+                let ty = v.and_then(|v| egraph[subst[v]].data.function());
+                facts(f).lanewise && ty.is_some_and(|t| t.cod.is_scalar())
+            }
             Condition::Computes(f) => !facts(f).view,
             Condition::Scalar(a) => ty(a).is_some_and(Ty::is_scalar),
             Condition::Element(a) => ty(a).is_some_and(Ty::is_element),
