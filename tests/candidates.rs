@@ -47,7 +47,7 @@ fn check(program: &str, sizes: &[(&str, u64)], step: usize) -> (usize, usize) {
         for (k, (ty, dims)) in shape.components().into_iter().enumerate() {
             let len = dims.iter().product();
             let normal =
-                generate(Generator::Normal, ty, len, 7, (i * 8 + k) as u64).expect("generated");
+                generate(&Generator::Normal, ty, len, 7, (i * 8 + k) as u64).expect("generated");
             // Small whole numbers: sums of a million of them are exact in any order, so that what is
             // tested is the code and not how well an order rounds.
             let whole: Vec<f32> = normal

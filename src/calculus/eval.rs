@@ -183,8 +183,11 @@ impl Compiler<'_> {
                 let body = &mut |b: &mut Builder, mut xs: Vec<Typed>| {
                     self.term(b, f, xs.pop().unwrap_or_else(Typed::unit), exact)
                 };
+                // A value in each lane, and a lane in each row, are the same numbers in another order.
+                let rows = Shape::array(size(0), x.clone());
+                let arg = b.view(View::Outward(0), arg, rows, site);
                 let lanes = b.map(size(0), vec![arg], &[x], body, site)?;
-                Ok(Typed::value(b.values(lanes), cod()?))
+                view(b, View::Inward(0), lanes)
             }
             Op::Reduce(_) => {
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
@@ -213,8 +216,19 @@ impl Compiler<'_> {
             // Arrays of pairs are pairs of arrays already.
             Op::Zip | Op::Unzip => Ok(Typed::value(b.values(arg), cod()?)),
             Op::ToMem(_) => self.term(b, f(0)?, arg, exact),
-            Op::Split | Op::AsVector => view(b, View::Split(size(0), size(1)), arg),
-            Op::Join | Op::AsScalar => view(b, View::Join, arg),
+            Op::Split => view(b, View::Split(size(0), size(1)), arg),
+            Op::AsVector => {
+                let rows = Shape::array(size(0), self.shape(&term.tys()[0], site)?);
+                let shape = Shape::array(size(1), rows);
+                let chunks = b.view(View::Split(size(0), size(1)), arg, shape, site);
+                view(b, View::Inward(1), chunks)
+            }
+            Op::Join => view(b, View::Join, arg),
+            Op::AsScalar => {
+                let rows = Shape::array(size(0), self.shape(&term.tys()[0], site)?);
+                let chunks = b.view(View::Outward(1), arg, Shape::array(size(1), rows), site);
+                view(b, View::Join, chunks)
+            }
             Op::Transpose => view(b, View::Transpose, arg),
             Op::Cross => {
                 let (n, m) = (size(0), size(1));

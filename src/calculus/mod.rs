@@ -5,6 +5,7 @@ pub mod arbitrary;
 pub mod elaborate;
 pub mod eval;
 pub mod interp;
+mod lanes;
 pub mod laws;
 pub mod position;
 pub mod sample;

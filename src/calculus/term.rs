@@ -112,7 +112,7 @@ pub enum Op {
     AsVector,
     /// `w m; A; : [m]<w>A -> [w*m]A`
     AsScalar,
-    /// `w; ; f : <w>A -> <w>B`
+    /// `w; ; f : <w>A -> <w>B`: every lane by itself as `f`
     Vectorize,
     /// `w; A; : A -> <w>A`, every lane the same
     Splat,
@@ -587,10 +587,11 @@ impl Term {
         Term::of_chain(&factors)
     }
 
-    /// What [`Op::Chunked`] and [`Op::Packed`] are short for, everywhere in the term.
+    /// What [`Op::Chunked`] and [`Op::Packed`] are short for, everywhere in the term, and
+    /// [`Op::Vectorize`] of more than elements in terms of its parts.
     ///
     /// # Errors
-    /// Never for a well-typed term; the type checks of the parts are repeated.
+    /// When something that is vectorised has no vector form; says what.
     pub fn expand(&self) -> Result<Term, TypeError> {
         let args = self.args().iter().map(Term::expand).collect::<Result<Vec<_>, _>>()?;
         if *self.op() == Op::Compose {
@@ -600,10 +601,11 @@ impl Term {
         Ok(out.definition()?.unwrap_or(out))
     }
 
-    /// What this operator, not its arguments, is short for; `None` for all but [`Op::Chunked`] and [`Op::Packed`].
+    /// What this operator, not its arguments, is short for; `None` for all but [`Op::Chunked`], [`Op::Packed`] and
+    /// [`Op::Vectorize`] of more than elements.
     ///
     /// # Errors
-    /// Never for a well-typed term; the type checks of the parts are repeated.
+    /// When something that is vectorised has no vector form; says what.
     pub fn definition(&self) -> Result<Option<Term>, TypeError> {
         let element = |t: &Ty| match t {
             Ty::Array(_, a) => Ok((**a).clone()),
@@ -612,6 +614,10 @@ impl Term {
         let (pack, unpack) = match self.op() {
             Op::Chunked => (Op::Split, Op::Join),
             Op::Packed => (Op::AsVector, Op::AsScalar),
+            Op::Vectorize => {
+                let long = super::lanes::push(&self.sizes()[0], &self.args()[0])?;
+                return Ok((long != *self).then_some(long));
+            }
             _ => return Ok(None),
         };
         let [n, k, r] = self.sizes() else {

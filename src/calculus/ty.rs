@@ -13,7 +13,7 @@ pub enum Ty {
     /// One element.
     Scalar(ScalarType),
     /// So many elements in one vector. Inside is a scalar, or a rule's variable; vectors of pairs
-    /// are pairs of vectors: use [`Ty::vector`].
+    /// are pairs of vectors, vectors of arrays are arrays of vectors: use [`Ty::vector`].
     Vector(Size, Arc<Ty>),
     /// Two components.
     Pair(Arc<Ty>, Arc<Ty>),
@@ -50,21 +50,26 @@ impl Ty {
         Ty::Pair(Arc::new(a.clone()), Arc::new(b.clone()))
     }
 
-    /// `t` in vectors of `w`, component-wise over pairs; `None` for what has no vector form.
+    /// `w` values of type `t` at once, one in each lane: component-wise over pairs and arrays; `None` for
+    /// what has no vector form.
     pub fn vector(w: &Size, t: &Ty) -> Option<Ty> {
         match t {
+            Ty::Unit => Some(Ty::Unit),
             Ty::Scalar(_) | Ty::Meta(_) => Some(Ty::Vector(w.clone(), Arc::new(t.clone()))),
             Ty::Pair(a, b) => Some(Ty::pair(&Ty::vector(w, a)?, &Ty::vector(w, b)?)),
-            Ty::Unit | Ty::Vector(..) | Ty::Array(..) => None,
+            Ty::Array(n, t) => Some(Ty::array(n, &Ty::vector(w, t)?)),
+            Ty::Vector(..) => None,
         }
     }
 
     /// The inverse of [`Ty::vector`].
     pub fn unvector(&self, w: &Size) -> Option<Ty> {
         match self {
+            Ty::Unit => Some(Ty::Unit),
             Ty::Vector(v, t) if v == w => Some((**t).clone()),
             Ty::Pair(a, b) => Some(Ty::pair(&a.unvector(w)?, &b.unvector(w)?)),
-            _ => None,
+            Ty::Array(n, t) => Some(Ty::array(n, &t.unvector(w)?)),
+            Ty::Scalar(_) | Ty::Vector(..) | Ty::Meta(_) => None,
         }
     }
 
@@ -74,6 +79,25 @@ impl Ty {
             Ty::Scalar(_) => true,
             Ty::Pair(a, b) => a.is_scalar() && b.is_scalar(),
             Ty::Unit | Ty::Vector(..) | Ty::Array(..) | Ty::Meta(_) => false,
+        }
+    }
+
+    /// Whether an array is anywhere in it.
+    pub fn has_array(&self) -> bool {
+        match self {
+            Ty::Array(..) => true,
+            Ty::Pair(a, b) => a.has_array() || b.has_array(),
+            Ty::Unit | Ty::Scalar(_) | Ty::Vector(..) | Ty::Meta(_) => false,
+        }
+    }
+
+    /// Whether a vector is anywhere in it.
+    pub fn has_vector(&self) -> bool {
+        match self {
+            Ty::Vector(..) => true,
+            Ty::Pair(a, b) => a.has_vector() || b.has_vector(),
+            Ty::Array(_, t) => t.has_vector(),
+            Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => false,
         }
     }
 

@@ -3,7 +3,8 @@
 use super::out::{Done, Out};
 use crate::diag::{Code, Diagnostic};
 use crate::lang::types::ScalarType;
-use crate::session::generate::{Generator, generate};
+use crate::session::Sizes;
+use crate::session::generate::{Generator, generate_shaped};
 use crate::session::npy::{self, NpyArray};
 use serde_json::json;
 use std::path::PathBuf;
@@ -20,7 +21,8 @@ pub struct Args {
     /// Element type, as in programs.
     #[arg(long = "type", default_value = "f32", value_name = "TYPE")]
     ty: String,
-    /// `normal`, `uniform`, `iota` or `const:V`.
+    /// `normal`, `uniform`, `uniform:LOW..HIGH`, `neighbours:N` (lists of other elements' numbers), `iota`
+    /// or `const:V`.
     #[arg(long, default_value = "normal", value_name = "HOW")]
     how: String,
     /// Seed.
@@ -36,14 +38,14 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     })?;
     let how: Generator = args.how.parse()?;
     let too_large = || Diagnostic::error(Code::SizeRange, "the array is larger than any memory");
-    let len = args
+    let len: usize = args
         .shape
         .iter()
         .try_fold(1usize, |n, &d| n.checked_mul(d))
         .filter(|n| n.checked_mul(ty.bytes()).is_some_and(|b| isize::try_from(b).is_ok()))
         .ok_or_else(too_large)?;
     crate::session::check_memory(len as u64 * ty.bytes() as u64)?;
-    let data = generate(how, ty, len, args.seed, 0)?;
+    let data = generate_shaped(&how, ty, &args.shape, &Sizes::new(), args.seed, 0)?;
     npy::write(&args.file, &NpyArray { shape: args.shape.clone(), data })?;
     out.event("result", json!({"output": args.file.display().to_string(), "elements": len}))
 }

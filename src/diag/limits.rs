@@ -27,6 +27,8 @@ pub struct Limits {
     pub private_elements: usize,
     /// Kernels: most iterations a loop is unrolled to.
     pub unroll: usize,
+    /// Extraction: most scalar operations that unrolled loops make of one body: compilers take long over more.
+    pub unrolled_operations: usize,
     /// Tuning: longest time one candidate may take to build.
     pub build_time: Duration,
     /// Tuning: longest time one candidate may take to run once.
@@ -47,6 +49,7 @@ impl Default for Limits {
             skeletons: 64,
             private_elements: 256,
             unroll: 64,
+            unrolled_operations: 768,
             build_time: Duration::from_secs(30),
             run_time: Duration::from_secs(20),
         }

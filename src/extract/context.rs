@@ -29,6 +29,8 @@ pub(super) struct Context {
     placed: bool,
     /// Inside the operator of a reduction into an array of registers.
     pub registers: bool,
+    /// Inside a vectorised function, where every lane does the same.
+    vector: bool,
 }
 
 /// What an operator asks of its arguments' contexts.
@@ -45,8 +47,14 @@ fn bit(base: u16, d: u8) -> u16 {
 
 impl Context {
     /// The context of a whole program.
-    pub const PROGRAM: Context =
-        Context { level: Level::Host, used: 0, sink: true, placed: false, registers: false };
+    pub const PROGRAM: Context = Context {
+        level: Level::Host,
+        used: 0,
+        sink: true,
+        placed: false,
+        registers: false,
+        vector: false,
+    };
 
     /// The same place, for a value that is read again rather than stored.
     #[must_use]
@@ -108,8 +116,10 @@ impl Context {
             Op::ToMem(Space::Stream) if self.level == Level::Host && self.sink && !self.placed => {
                 Inside(Context { placed: true, ..self })
             }
-            Op::Vectorize => Inside(self.item().intermediate()),
+            Op::Vectorize | Op::Packed | Op::AsVector | Op::AsScalar if self.vector => No,
+            Op::Vectorize => Inside(Context { vector: true, ..self.item().intermediate() }),
             Op::Cond if self.level == Level::Item && !array => Inside(self),
+            Op::Scalar(f) if self.vector && f.body.has_loop() => No,
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),
             Op::ToMem(_)

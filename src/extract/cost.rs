@@ -23,7 +23,7 @@ const OPERATION_NS: f64 = 0.3;
 /// One view in an index computation: next to nothing, but shorter terms win ties.
 pub(super) const VIEW_NS: f64 = 1e-4;
 
-/// The share of one node. `value` gives a size's value, `ty` is what the node gives.
+/// The share of one node. `value` gives a size's value, `result` is what the node gives.
 pub(super) fn share(
     op: &Op,
     sizes: &[Size],
@@ -40,8 +40,7 @@ pub(super) fn share(
             match kind {
                 MapKind::Plain => only(VIEW_NS),
                 MapKind::Seq => Share { own: target.loop_ns * n, times: n },
-                // Its length will be chosen short.
-                MapKind::Unroll => Share { own: 0.0, times: n.min(8.0) },
+                MapKind::Unroll => Share { own: 0.0, times: n },
                 MapKind::Glb(_) => Share {
                     own: target.launch_ns + n * target.item_ns,
                     times: (n / target.items).max(1.0),
@@ -142,7 +141,20 @@ fn walk(t: &Term, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) ->
         + share.times * t.args().iter().map(|a| walk(a, inside, target, value)).sum::<f64>()
 }
 
-fn computes(t: &Term) -> bool {
+/// Scalar operations in the code of a term, those of unrolled loops as often as they are written out.
+pub(super) fn straight_line(t: &Term, value: &dyn Fn(&Size) -> f64) -> f64 {
+    let inner: f64 = t.args().iter().map(|a| straight_line(a, value)).sum();
+    match t.op() {
+        Op::Map(MapKind::Unroll) | Op::Reduce(ReduceKind::Unroll) => {
+            t.sizes().first().map_or(1.0, value) * inner
+        }
+        Op::Scalar(f) => scalar_size(&f.body),
+        _ => inner,
+    }
+}
+
+/// Whether a term does more than rearrange.
+pub(super) fn computes(t: &Term) -> bool {
     match t.op() {
         Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => {
             t.args().iter().any(computes)

@@ -347,7 +347,11 @@ impl Search<'_> {
             return;
         }
         let sizes = self.sizes(node);
-        let share = cost::share(&op, &sizes, at, self.target, self.value, &result);
+        let mut share = cost::share(&op, &sizes, at, self.target, self.value, &result);
+        if op == Op::Map(MapKind::Unroll) {
+            // Its length will be chosen short.
+            share.times = share.times.min(8.0);
+        }
         let tag = skeleton_tag(&op, at, &sizes);
         let passed = match (&op, args.get(1)) {
             (Op::Compose, Some(inner)) => match &self.egraph[*inner].data {
@@ -465,7 +469,7 @@ fn skeleton_text(t: &Term) -> String {
                 MapKind::Plain => "view".to_owned(),
             }),
             Op::Reduce(_) => Some("red".to_owned()),
-            Op::Vectorize => Some("vec".to_owned()),
+            Op::Vectorize if cost::computes(&t.args()[0]) => Some("vec".to_owned()),
             Op::ToMem(Space::Stream) => Some("stream".to_owned()),
             _ => None,
         };

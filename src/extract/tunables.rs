@@ -6,6 +6,7 @@
 //! program's dimension is made a multiple of everything inside it, so that only program dimensions
 //! (and numbers of partial results) are ever rounded up.
 
+use super::cost;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
@@ -147,8 +148,8 @@ pub(super) fn assignments(
         uses.symbols.iter().map(|s| (s.clone(), uses.options(s, target))).collect();
     let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     // Walk the product with a stride that is coprime to it, so that a cut-off still varies everything.
-    let stride = (total as f64 * 0.618_033_988_7) as usize | 1;
-    let stride = if gcd(stride, total) == 1 { stride } else { 1 };
+    let golden = (total as f64 * 0.618_033_988_7) as usize;
+    let stride = (golden..golden + total).find(|s| gcd(*s, total) == 1).unwrap_or(1);
     for i in 0..total.min(limits.assignments * 16) {
         let mut index = (i * stride) % total;
         let picked: IndexMap<Sym, u64> = choices
@@ -171,12 +172,19 @@ pub(super) fn assignments(
     out
 }
 
+/// How many vectors a tile is.
+fn vectors(tile: &Sym) -> Size {
+    let tile = Size::sym(tile.clone());
+    tile.div(&tile.width())
+}
+
 fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Where the symbols of a term stand.
 struct Uses {
+    term: Term,
     /// Tiles and widths, those of outer sizes first.
     symbols: Vec<Sym>,
     roles: IndexMap<Sym, Role>,
@@ -242,7 +250,7 @@ impl Uses {
             };
             roles.insert(s.clone(), role);
         }
-        Uses { symbols, roles, sizes, lanes, unrolled }
+        Uses { term: term.clone(), symbols, roles, sizes, lanes, unrolled }
     }
 
     /// What is enumerated for a symbol: a width, a tile's value, or into how many it cuts. Numbers
@@ -260,6 +268,10 @@ impl Uses {
                 Some(Role::Chunk(items)) if is_free(of) => {
                     let counts = target.counts(*items).into_iter().map(|n| n | COUNT);
                     counts.chain(target.runs().iter().copied()).collect()
+                }
+                // So many vectors side by side.
+                Some(Role::Chunk(_)) if self.unrolled.contains(&vectors(s)) => {
+                    target.unrolls().to_vec()
                 }
                 Some(Role::Chunk(_)) | None => target.runs().to_vec(),
             },
@@ -331,6 +343,12 @@ impl Uses {
             if n > limits.unroll as u64 {
                 return None;
             }
+        }
+        let length = |s: &Size| s.eval(&env).map_or(1.0, |n| n as f64);
+        if !self.unrolled.is_empty()
+            && cost::straight_line(&self.term, &length) > limits.unrolled_operations as f64
+        {
+            return None;
         }
         Some(env)
     }

@@ -20,6 +20,10 @@ pub struct Prediction {
 /// Reading global memory once without company, in nanoseconds, where neighbours are what makes it fast.
 const LATENCY_NS: f64 = 40.0;
 
+/// What is seen of waiting for an addition, in nanoseconds, where nothing else hides it: most of four
+/// cycles at some 4 GHz.
+const WAIT_NS: f64 = 0.75;
+
 /// Predicts the time of a program on a device.
 pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
     let mut out = Prediction { us: 0.0, bound: "nothing to do".to_owned() };
@@ -56,6 +60,10 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
         return Prediction { us: 0.0, bound: "nothing to do".to_owned() };
     }
 
+    // A warp runs as one: work-items that a group does not have are lanes that do nothing.
+    let warp = f64::from(m.compute.simd_width.max(1));
+    let lanes_used = if across { group / ((group / warp).ceil() * warp) } else { 1.0 };
+
     // Whole rounds of groups: the last one leaves units idle.
     let units = real(x.groups_to_saturate).max(1.0);
     let per_unit = if across { resident(k, m) } else { 1.0 };
@@ -82,7 +90,7 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
             local += moved / m.local.gb_per_s;
             continue;
         }
-        let wasted = penalty(a, m, across);
+        let wasted = penalty(a, m, across, k.group_size == 1);
         let first = (a.footprint * wasted).min(moved * wasted);
         let again = (moved - a.footprint).max(0.0) * wasted;
         let bandwidth = if a.store { m.memory.write_gb_per_s } else { m.memory.read_gb_per_s };
@@ -94,7 +102,7 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
             read += first / near;
         }
         // Neighbours that read one address share it.
-        let shared = if across && a.item_stride == Some(0) { 32.0 } else { 1.0 };
+        let shared = if across && a.item_stride == Some(0) { group.min(warp) } else { 1.0 };
         cached += again / shared / level(a.footprint, m).unwrap_or(bandwidth);
     }
     let memory = (read + written + cached) / streaming.min(busy).max(1e-6) + local / busy.max(1e-6);
@@ -117,7 +125,11 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     }
     let workers = if across { items.min(slots * group) } else { k.groups.min(units) };
     let loops = k.iterations * m.compute.loop_overhead_ns / workers.max(1.0);
-    arithmetic = arithmetic / busy.max(1e-6) + loops;
+    arithmetic = arithmetic / (busy * lanes_used).max(1e-6) + loops;
+    // On a GPU other work-items run meanwhile.
+    if !across {
+        arithmetic += k.waiting * WAIT_NS / workers.max(1.0);
+    }
 
     // One work-item waits for its own loads, however idle the device is.
     let own: f64 =
@@ -162,7 +174,11 @@ fn is_global(a: &Access) -> bool {
 /// Groups of the kernel that one compute unit holds at once.
 fn resident(k: &KernelProfile, m: &CostModel) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    let (group, items) = (k.group_size.max(1) as f64, m.execution.items_per_compute_unit as f64);
+    let (group, items) = (
+        // In whole warps.
+        k.group_size.next_multiple_of(m.compute.simd_width.max(1) as usize).max(1) as f64,
+        m.execution.items_per_compute_unit as f64,
+    );
     let mut n = (items / group).floor().max(1.0);
     if k.local_bytes > 0 && m.local.bytes_per_compute_unit > 0 {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -179,14 +195,15 @@ fn level(bytes: f64, m: &CostModel) -> Option<f64> {
 }
 
 /// How many bytes move for each one that is wanted.
-fn penalty(a: &Access, m: &CostModel, across: bool) -> f64 {
+fn penalty(a: &Access, m: &CostModel, across: bool, alone: bool) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let (line, wanted) = (m.memory.line_bytes as f64, (a.width * a.elem_bytes) as f64);
     let worst = m.memory.uncoalesced_penalty.min(line / wanted).max(1.0);
     let width = i64::try_from(a.width).unwrap_or(1);
     let near = |stride: Option<i64>| stride.is_some_and(|s| s.abs() <= width);
     let good = if across {
-        near(a.item_stride)
+        // A work-item without company has its own next accesses alone.
+        near(if alone { a.loop_stride } else { a.item_stride })
     } else {
         // On a CPU a work-item is an iteration like any other.
         near(a.loop_stride.filter(|s| *s != 0)) || near(a.item_stride)

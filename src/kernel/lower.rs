@@ -516,9 +516,16 @@ impl Lowerer {
     fn unrolled(&mut self, n: i64, body: Body) -> Step<()> {
         let was = self.copies;
         self.copies = was.saturating_mul(n);
-        let done = (0..n).try_for_each(|i| body(self, &Index::from(i)));
+        let mut copies = vec![];
+        let done = (0..n).try_for_each(|i| {
+            self.begin();
+            let done = body(self, &Index::from(i));
+            copies.push(self.end());
+            done
+        });
         self.copies = was;
-        done
+        done?;
+        super::tidy::side_by_side(copies).into_iter().try_for_each(|s| self.emit(s))
     }
 
     /// Copies a view.

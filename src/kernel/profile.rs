@@ -7,7 +7,7 @@ use super::index::Index;
 use super::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
 use super::leaf::is_dear;
 use crate::lang::typed::ScalarOp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an operation costs, roughly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,6 +69,8 @@ pub struct KernelProfile {
     pub ops: BTreeMap<(OpKind, usize), f64>,
     /// Loop iterations over all work-items.
     pub iterations: f64,
+    /// What chains of dependent operations keep waiting, over all work-items, in latencies of an addition.
+    pub waiting: f64,
 }
 
 /// A whole program.
@@ -116,6 +118,7 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
             ..KernelProfile::default()
         },
         loops: vec![],
+        read: BTreeSet::new(),
     };
     // Code outside loops over work-items is run by all of them.
     w.block(&k.body, 1.0, true);
@@ -128,6 +131,8 @@ struct Walk<'a> {
     out: KernelProfile,
     /// Enclosing loops: kind, variable, iterations.
     loops: Vec<(LoopKind, u32, f64)>,
+    /// Inputs that the innermost loop has read already: compilers keep them.
+    read: BTreeSet<(Mem, usize, Index)>,
 }
 
 impl Walk<'_> {
@@ -160,8 +165,11 @@ impl Walk<'_> {
                     LoopKind::Wrg(_) => uniform,
                     LoopKind::Glb(_) | LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => false,
                 };
+                self.out.waiting += count * trips * super::chain::waiting(body);
                 self.loops.push((*kind, var.id, trips));
+                let read = std::mem::take(&mut self.read);
                 self.block(body, count * trips, kept);
+                self.read = read;
                 self.loops.pop();
             }
             Stmt::If(_, a, b) => {
@@ -198,6 +206,17 @@ impl Walk<'_> {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
             Expr::Index(i, _) => self.data(i, count),
             Expr::Load(m, t, i) => {
+                let mut count = count;
+                if self.is_input(*m) {
+                    if !self.read.insert((*m, t.width, i.clone())) {
+                        return;
+                    }
+                    // What does not change in a loop is read in front of it.
+                    let fixed = self.loops.iter().rev().take_while(|(kind, id, _)| {
+                        *kind == LoopKind::Seq && !i.has_data() && !i.mentions(*id)
+                    });
+                    count /= fixed.map(|l| l.2.max(1.0)).product::<f64>();
+                }
                 self.data(i, count);
                 self.access(*m, false, t.scalar.bytes(), t.width, i, count);
             }
@@ -215,8 +234,18 @@ impl Walk<'_> {
             // The guarded side is the rule, the other the exception.
             Expr::Guarded(_, a, _) => self.expr(a, count),
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
-            Expr::Vector(es) => es.iter().for_each(|e| self.expr(e, count)),
+            Expr::Vector(es) => {
+                // Each lane is put in its place.
+                *self.out.ops.entry((OpKind::Other, 1)).or_insert(0.0) += count * real(es.len());
+                es.iter().for_each(|e| self.expr(e, count));
+            }
         }
+    }
+
+    /// Whether a memory is one that the program only reads.
+    fn is_input(&self, m: Mem) -> bool {
+        let Mem::Global(b) = m else { return false };
+        self.program.buffers.get(b).is_some_and(|b| matches!(b.role, BufferRole::Input(..)))
     }
 
     fn data(&mut self, i: &Index, count: f64) {
@@ -260,7 +289,8 @@ impl Walk<'_> {
     }
 }
 
-fn kind(op: ScalarOp, float: bool) -> OpKind {
+/// The kind of an operation that gives a float, or not.
+pub(super) fn kind(op: ScalarOp, float: bool) -> OpKind {
     match op {
         ScalarOp::Div | ScalarOp::Rem | ScalarOp::Sqrt | ScalarOp::Rsqrt => OpKind::Div,
         op if is_dear(op) => OpKind::Special,

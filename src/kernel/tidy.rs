@@ -1,7 +1,7 @@
 //! Declarations move to the first assignment of their register in the same block; copies of
-//! registers that never change are those registers.
+//! registers that never change are those registers; unrolled copies that are independent run side by side.
 
-use super::ir::{Block, Expr, Kernel, Reg, Stmt};
+use super::ir::{Block, Expr, Kernel, Mem, Reg, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tidies a kernel.
@@ -67,4 +67,56 @@ fn copies(b: &mut Block, changed: &BTreeSet<u32>, same: &mut BTreeMap<u32, Reg>)
         s.blocks_mut().into_iter().for_each(|b| copies(b, changed, same));
         true
     });
+}
+
+/// The copies of an unrolled body as one block: statement by statement where they are independent (a
+/// processor looks ahead only so far, and finds nothing to do in one long chain of operations), else one
+/// after the other.
+pub fn side_by_side(copies: Vec<Block>) -> Block {
+    let length = copies.first().map_or(0, Vec::len);
+    if length < 2 || copies.iter().any(|c| c.len() != length) || !independent(&copies) {
+        return copies.concat();
+    }
+    let mut copies: Vec<_> = copies.into_iter().map(Vec::into_iter).collect();
+    (0..length)
+        .flat_map(|_| copies.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Whether no copy reads what another writes, and none writes a memory in two places: then stores
+/// to one element keep their order.
+fn independent(copies: &[Block]) -> bool {
+    let (mut loaded, mut stored) = (BTreeSet::new(), BTreeMap::<Mem, BTreeSet<usize>>::new());
+    let (mut read, mut written) = (BTreeMap::new(), BTreeMap::new());
+    let mut fine = true;
+    for (k, copy) in copies.iter().enumerate() {
+        // By whom a register is used: alone, if it is this copy alone.
+        let alone = |users: &mut BTreeMap<u32, Option<usize>>, r: &Reg| {
+            let user = users.entry(r.id).or_insert(Some(k));
+            *user = user.filter(|u| *u == k);
+        };
+        for (at, s) in copy.iter().enumerate() {
+            s.visit(&mut |s| {
+                match s {
+                    Stmt::Set(r, _) | Stmt::Decl(r, _) => alone(&mut written, r),
+                    Stmt::Store(m, ..) => {
+                        stored.entry(*m).or_default().insert(at);
+                    }
+                    Stmt::Barrier { .. } => fine = false,
+                    _ => {}
+                }
+                s.exprs(&mut |e| {
+                    e.visit(&mut |e| match e {
+                        Expr::Reg(r) => alone(&mut read, r),
+                        Expr::Load(m, ..) => {
+                            loaded.insert(*m);
+                        }
+                        _ => {}
+                    });
+                });
+            });
+        }
+    }
+    fine && written.iter().all(|(r, by)| by.is_some() && read.get(r).is_none_or(|user| user == by))
+        && stored.iter().all(|(m, places)| places.len() == 1 && !loaded.contains(m))
 }

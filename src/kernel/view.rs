@@ -118,6 +118,8 @@ pub struct ArrayView {
     /// Number of elements.
     pub len: i64,
     at: Rc<At>,
+    /// Of an array in each lane: these, so that taking one out again does not look at the others.
+    lanes: Rc<[View]>,
 }
 
 /// A value during lowering.
@@ -140,7 +142,7 @@ fn ill_formed<T>(what: &str) -> Step<T> {
 impl View {
     /// An array.
     pub fn array(len: i64, at: impl Fn(&Index) -> Step<View> + 'static) -> View {
-        View::Array(ArrayView { len, at: Rc::new(at) })
+        View::Array(ArrayView { len, at: Rc::new(at), lanes: Rc::new([]) })
     }
 
     /// A pair.
@@ -288,6 +290,16 @@ pub fn guarded(g: &Guard, a: View, b: View) -> Step<View> {
 /// The vector of these lanes, component by component.
 fn gather_lanes(lanes: &[View]) -> Step<View> {
     match lanes.first() {
+        Some(View::Unit) => Ok(View::Unit),
+        Some(View::Array(a)) => {
+            let lanes: Rc<[View]> = lanes.into();
+            let each = lanes.clone();
+            let at = move |i: &Index| {
+                gather_lanes(&each.iter().map(|x| x.at(i)).collect::<Step<Vec<_>>>()?)
+            };
+            Ok(View::Array(ArrayView { len: a.len, at: Rc::new(at), lanes }))
+        }
+        Some(View::Elem(e)) if e.ty().width > 1 => ill_formed("no vectors in the lanes of vectors"),
         Some(View::Elem(_)) => {
             let es = lanes.iter().map(View::expr).collect::<Step<Vec<_>>>()?;
             Ok(View::Elem(Expr::vector(es)))
@@ -297,7 +309,7 @@ fn gather_lanes(lanes: &[View]) -> Step<View> {
             let ys = lanes.iter().map(View::snd).collect::<Step<Vec<_>>>()?;
             Ok(View::pair(gather_lanes(&xs)?, gather_lanes(&ys)?))
         }
-        _ => ill_formed("scalars to make a vector of"),
+        None => ill_formed("lanes to make a vector of"),
     }
 }
 
@@ -319,20 +331,30 @@ fn lane(v: &View, k: &Index) -> Step<View> {
     match v {
         View::Elem(e) => Ok(View::Elem(of(e, k)?)),
         View::Pair(a, b) => Ok(View::pair(lane(a, k)?, lane(b, k)?)),
-        View::Unit | View::Array(_) => ill_formed("a vector"),
+        View::Unit => Ok(View::Unit),
+        View::Array(a) => {
+            let known = k.as_constant().and_then(|k| a.lanes.get(usize::try_from(k).ok()?));
+            let (a, k) = (a.clone(), k.clone());
+            Ok(known.cloned().unwrap_or_else(|| View::array(a.len, move |i| lane(&(a.at)(i)?, &k))))
+        }
     }
 }
 
-/// A computed integer as an index.
-fn index_of(v: &View) -> Step<Index> {
-    Ok(match v.expr()? {
+/// The element of an array at a computed index. Guards of the index become guards of the element.
+fn at_value(array: &View, index: &View) -> Step<View> {
+    let at = match index.expr()? {
+        Expr::Guarded(g, a, b) => {
+            let side = |e: &Expr| at_value(array, &View::Elem(e.clone()));
+            return guarded(&g, side(&a)?, side(&b)?);
+        }
         Expr::Index(i, _) => i,
         Expr::Lit(l) => match l.as_int().and_then(|x| i64::try_from(x).ok()) {
             Some(x) => Index::from(x),
             None => return ill_formed("an integer index"),
         },
         e => Index::data(e),
-    })
+    };
+    array.at(&at)
 }
 
 /// Applies purely rearranging terms. Shared by the closures of views.
@@ -348,7 +370,7 @@ pub struct Views {
 /// Whether a term only rearranges (constants and parameters included): it needs no code of its own.
 pub fn is_pure(t: &Term) -> bool {
     match t.op() {
-        Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => {
+        Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) | Op::Vectorize => {
             t.args().iter().all(is_pure)
         }
         Op::Scalar(f) => leaf::rearranges(&f.body) || (f.dom == Ty::Unit && leaf::inlines(&f.body)),
@@ -494,6 +516,12 @@ impl Views {
                 })
             }
             Op::Splat => x.widen(usize::try_from(n(0)?).unwrap_or(0))?,
+            Op::Vectorize => {
+                let lanes = (0..n(0)?)
+                    .map(|l| self.apply(arg(0), &lane(x, &Index::from(l))?))
+                    .collect::<Step<Vec<_>>>()?;
+                gather_lanes(&lanes)?
+            }
             Op::Stride => {
                 let (s, m, x) = (n(0)?, n(1)?, x.clone());
                 View::array(s.saturating_mul(m), move |j| {
@@ -567,9 +595,9 @@ impl Views {
             }
             Op::Gather => {
                 let (a, is) = (x.fst()?, x.snd()?);
-                View::array(n(1)?, move |i| a.at(&index_of(&is.at(i)?)?))
+                View::array(n(1)?, move |i| at_value(&a, &is.at(i)?))
             }
-            Op::Index => x.fst()?.at(&index_of(&x.snd()?)?)?,
+            Op::Index => at_value(&x.fst()?, &x.snd()?)?,
             Op::Iota => {
                 let Some(Ty::Scalar(s)) = t.tys().get(1).cloned() else {
                     return ill_formed("an integer type");
@@ -607,7 +635,6 @@ impl Views {
             | Op::Reduce(_)
             | Op::ReducePart
             | Op::Scan(_)
-            | Op::Vectorize
             | Op::ToMem(_)
             | Op::Scatter
             | Op::Histogram

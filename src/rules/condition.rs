@@ -35,6 +35,8 @@ pub enum Condition {
     Element(String),
     /// `vectorisable f`: `f` has a component-wise form.
     Vectorisable(String),
+    /// `lanewise f`: every lane of a vector can run `f` by itself, and it gives elements.
+    Lanewise(String),
     /// `computes f`: `f` does more than rearrange.
     Computes(String),
 }
@@ -56,6 +58,7 @@ impl Condition {
             Condition::Scalar(_) => "scalar",
             Condition::Element(_) => "element",
             Condition::Vectorisable(_) => "vectorisable",
+            Condition::Lanewise(_) => "lanewise",
             Condition::Computes(_) => "computes",
         }
     }
@@ -63,9 +66,10 @@ impl Condition {
     /// The function variable that it asks about.
     pub fn function(&self) -> Option<&str> {
         match self {
-            Condition::Commutative(f) | Condition::Vectorisable(f) | Condition::Computes(f) => {
-                Some(f)
-            }
+            Condition::Commutative(f)
+            | Condition::Vectorisable(f)
+            | Condition::Lanewise(f)
+            | Condition::Computes(f) => Some(f),
             Condition::Tileable(..)
             | Condition::Whole(_)
             | Condition::Dimension(_)
@@ -96,6 +100,7 @@ impl Condition {
             Condition::Small(n) => can_unroll(&b.size(n)),
             Condition::Commutative(f) => facts(f).commutative,
             Condition::Vectorisable(f) => facts(f).vectorisable,
+            Condition::Lanewise(f) => facts(f).lanewise && facts(f).scalar,
             Condition::Computes(f) => !facts(f).view,
             Condition::Scalar(a) => b.type_of(a).is_some_and(Ty::is_scalar),
             Condition::Element(a) => b.type_of(a).is_some_and(Ty::is_element),
@@ -124,7 +129,10 @@ impl Condition {
             | Condition::From(n, _)
             | Condition::Small(n) => is(n),
             Condition::Differ(n, m) | Condition::Divides(n, m) => format!("{}, {}", is(n), is(m)),
-            Condition::Commutative(f) | Condition::Vectorisable(f) | Condition::Computes(f) => {
+            Condition::Commutative(f)
+            | Condition::Vectorisable(f)
+            | Condition::Lanewise(f)
+            | Condition::Computes(f) => {
                 format!("{f} is {}", function(f))
             }
             Condition::Scalar(a) | Condition::Element(a) => match b.type_of(a) {
@@ -152,6 +160,10 @@ impl Condition {
         ("scalar a", "the type a is a scalar, or pairs of scalars"),
         ("element a", "a value of type a fits in registers: scalars, vectors, pairs of them"),
         ("vectorisable f", "f has a component-wise form on vectors"),
+        (
+            "lanewise f",
+            "f gives elements by views, reductions and functions of elements, so that every lane of a vector can run it by itself",
+        ),
         ("computes f", "f does more than rearrange its argument"),
     ];
 }
@@ -181,6 +193,7 @@ impl fmt::Display for Condition {
             | Condition::Scalar(v)
             | Condition::Element(v)
             | Condition::Vectorisable(v)
+            | Condition::Lanewise(v)
             | Condition::Computes(v) => f.write_str(v),
         }
     }

@@ -10,6 +10,10 @@ pub struct Facts {
     pub view: bool,
     /// It works on elements alone, without loops: it has a component-wise form.
     pub vectorisable: bool,
+    /// It is made of what every lane of a vector can do by itself: views, reductions, functions of elements.
+    pub lanewise: bool,
+    /// It gives a scalar, or pairs of scalars.
+    pub scalar: bool,
     /// It is a commutative binary operation.
     pub commutative: bool,
 }
@@ -19,27 +23,33 @@ impl Facts {
     pub fn of_node(op: &Op, ty: &FnTy, args: &[Facts]) -> Facts {
         let all = |f: fn(&Facts) -> bool| args.iter().all(f);
         let elements = ty.dom.is_element() || ty.dom == Ty::Unit;
+        // Vectors have no vectors in their lanes.
+        let lanes = !ty.dom.has_vector() && !ty.cod.has_vector() && all(|f| f.lanewise);
+        let none = Facts { scalar: ty.cod.is_scalar(), ..Facts::default() };
         match op {
             Op::Compose | Op::Fork | Op::Bimap => Facts {
                 view: all(|f| f.view),
                 vectorisable: all(|f| f.vectorisable),
-                commutative: false,
+                lanewise: lanes,
+                ..none
             },
             Op::Id | Op::Fst | Op::Snd | Op::Bang => {
-                Facts { view: true, vectorisable: elements, commutative: false }
+                Facts { view: true, vectorisable: elements, lanewise: lanes, ..none }
             }
-            Op::Scalar(f) => Facts {
-                view: false,
-                vectorisable: !f.body.has_loop(),
-                commutative: f.is_commutative(),
-            },
+            Op::Scalar(f) => {
+                let plain = !f.body.has_loop();
+                let commutative = f.is_commutative();
+                Facts { vectorisable: plain, lanewise: plain, commutative, ..none }
+            }
             Op::Cond => {
-                Facts { view: false, vectorisable: all(|f| f.vectorisable), commutative: false }
+                let plain = all(|f| f.vectorisable);
+                Facts { vectorisable: plain, lanewise: plain && lanes, ..none }
             }
-            Op::Map(MapKind::Plain) => Facts { view: all(|f| f.view), ..Facts::default() },
+            Op::Map(MapKind::Plain) => Facts { view: all(|f| f.view), lanewise: lanes, ..none },
+            Op::Reduce(_) => Facts { lanewise: lanes, ..none },
             // Component-wise, so it commutes when its argument does.
-            Op::Vectorize => Facts { commutative: args[0].commutative, ..Facts::default() },
-            op => Facts { view: op.is_view(), ..Facts::default() },
+            Op::Vectorize => Facts { commutative: args[0].commutative, ..none },
+            op => Facts { view: op.is_view(), lanewise: op.is_view() && lanes, ..none },
         }
     }
 

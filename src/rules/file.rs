@@ -619,6 +619,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result
             ["scalar", a] => Some(Condition::Scalar((*a).to_owned())),
             ["element", a] => Some(Condition::Element((*a).to_owned())),
             ["vectorisable", f] => Some(Condition::Vectorisable((*f).to_owned())),
+            ["lanewise", f] => Some(Condition::Lanewise((*f).to_owned())),
             ["computes", f] => Some(Condition::Computes((*f).to_owned())),
             _ => None,
         };

@@ -68,7 +68,10 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
                     return Err(unbound(a));
                 }
             }
-            Condition::Commutative(f) | Condition::Vectorisable(f) | Condition::Computes(f) => {
+            Condition::Commutative(f)
+            | Condition::Vectorisable(f)
+            | Condition::Lanewise(f)
+            | Condition::Computes(f) => {
                 if !functions.contains(f) {
                     return Err(unbound(f));
                 }

@@ -103,6 +103,8 @@ impl Analysis<Node> for Typed {
                 let both = Facts {
                     view: f.view || g.view,
                     vectorisable: f.vectorisable || g.vectorisable,
+                    lanewise: f.lanewise || g.lanewise,
+                    scalar: f.scalar || g.scalar,
                     commutative: f.commutative || g.commutative,
                 };
                 let merge = DidMerge(both != *f, both != *g);

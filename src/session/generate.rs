@@ -1,5 +1,6 @@
 //! Made-up input data: seeded, hence the same in every run and on every machine.
 
+use super::program::Sizes;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{Element, HostArray};
@@ -14,17 +15,71 @@ use std::str::FromStr;
 /// sums and products of many do not all overflow.
 const RANGE: i8 = 100;
 
+/// How generators are written, for messages.
+const GENERATORS: &str =
+    "`normal`, `uniform`, `uniform:LOW..HIGH`, `neighbours:N`, `iota` and `const:VALUE`";
+
 /// What to fill an array with.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Generator {
     /// Floats from the standard normal distribution; integers uniform, as below.
     Normal,
     /// Floats in 0..1; integers in a modest range; fair truth values.
     Uniform,
+    /// Numbers from the first on, below the second.
+    Between(Bound, Bound),
+    /// For lists of neighbours `[..][n]` or `[n][..]`: integers from 0 on, below this `n`, but never the number
+    /// of the element whose list it is.
+    Neighbours(Bound),
     /// 0, 1, 2, ... (wrapping in small integers; odd numbers are true).
     Iota,
     /// One value everywhere.
     Const(Constant),
+}
+
+/// A number, or the name of a size.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bound {
+    /// A number.
+    Number(Constant),
+    /// A size parameter of the program.
+    Size(String),
+}
+
+impl Bound {
+    fn read(text: &str) -> Option<Bound> {
+        match constant(text) {
+            Some(Constant::Bool(_)) => None,
+            Some(c) => Some(Bound::Number(c)),
+            None => {
+                let name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                (name && !text.is_empty()).then(|| Bound::Size(text.to_owned()))
+            }
+        }
+    }
+
+    fn value(&self, sizes: &Sizes) -> Result<Constant> {
+        match self {
+            Bound::Number(c) => Ok(*c),
+            Bound::Size(name) => match sizes.get(name) {
+                Some(n) => Ok(Constant::Integer(i128::from(*n))),
+                None => {
+                    let text =
+                        format!("`{name}` is neither a number nor a size that is known here");
+                    Err(Diagnostic::error(Code::Usage, text).into())
+                }
+            },
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::Number(c) => write!(f, "{c}"),
+            Bound::Size(name) => f.write_str(name),
+        }
+    }
 }
 
 /// A constant, with integers beyond 2^53 kept exact.
@@ -47,13 +102,21 @@ impl FromStr for Generator {
             "uniform" => Ok(Generator::Uniform),
             "iota" => Ok(Generator::Iota),
             other => {
-                other.strip_prefix("const:").and_then(constant).map(Generator::Const).ok_or_else(
-                    || {
-                        Diagnostic::error(Code::Usage, format!("`{text}` is no generator"))
-                            .help("there are `normal`, `uniform`, `iota` and `const:VALUE`")
-                            .into()
-                    },
-                )
+                let between = |range: &str| {
+                    let (low, high) = range.split_once("..")?;
+                    Some(Generator::Between(Bound::read(low)?, Bound::read(high)?))
+                };
+                let made = match other.split_once(':') {
+                    Some(("const", value)) => constant(value).map(Generator::Const),
+                    Some(("uniform", range)) => between(range),
+                    Some(("neighbours", n)) => Bound::read(n).map(Generator::Neighbours),
+                    _ => None,
+                };
+                made.ok_or_else(|| {
+                    Diagnostic::error(Code::Usage, format!("`{text}` is no generator"))
+                        .help(format!("there are {GENERATORS}"))
+                        .into()
+                })
             }
         }
     }
@@ -64,10 +127,20 @@ impl fmt::Display for Generator {
         match self {
             Generator::Normal => write!(f, "normal"),
             Generator::Uniform => write!(f, "uniform"),
+            Generator::Between(low, high) => write!(f, "uniform:{low}..{high}"),
+            Generator::Neighbours(n) => write!(f, "neighbours:{n}"),
             Generator::Iota => write!(f, "iota"),
-            Generator::Const(Constant::Float(v)) => write!(f, "const:{v:?}"),
-            Generator::Const(Constant::Integer(v)) => write!(f, "const:{v}"),
-            Generator::Const(Constant::Bool(v)) => write!(f, "const:{v}"),
+            Generator::Const(c) => write!(f, "const:{c}"),
+        }
+    }
+}
+
+impl fmt::Display for Constant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Constant::Float(v) => write!(f, "{v:?}"),
+            Constant::Integer(v) => write!(f, "{v}"),
+            Constant::Bool(v) => write!(f, "{v}"),
         }
     }
 }
@@ -103,18 +176,36 @@ impl Constant {
 }
 
 /// An array of `len` elements. `stream` keeps arrays of one seed apart: give each input its own.
+///
+/// # Errors
+/// When the generator has no value of that type, or mentions a size.
 pub fn generate(
-    generator: Generator,
+    generator: &Generator,
     ty: ScalarType,
     len: usize,
     seed: u64,
     stream: u64,
 ) -> Result<HostArray> {
+    generate_shaped(generator, ty, &[len], &Sizes::new(), seed, stream)
+}
+
+/// An array of these dimensions, row-major; the generator may mention the sizes.
+///
+/// # Errors
+/// When the generator has no value of that type or shape, or mentions a size that is not known.
+pub fn generate_shaped(
+    generator: &Generator,
+    ty: ScalarType,
+    shape: &[usize],
+    sizes: &Sizes,
+    seed: u64,
+    stream: u64,
+) -> Result<HostArray> {
+    let len = shape.iter().product();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream);
     let rng = &mut rng;
-    let no_constant =
-        || Diagnostic::error(Code::Usage, format!("`{generator}` is no value of type {ty}")).into();
+    let none = || Diagnostic::error(Code::Usage, format!("`{generator}` is no value of type {ty}"));
     macro_rules! float {
         ($t:ty, $narrow:expr) => {{
             let narrow = $narrow;
@@ -124,9 +215,15 @@ pub fn generate(
                     narrow(f64::from(x))
                 }),
                 Generator::Uniform => fill::<$t>(len, |_| narrow(f64::from(unit(rng)))),
+                Generator::Between(low, high) => {
+                    let low = low.value(sizes)?.float().ok_or_else(none)?;
+                    let high = high.value(sizes)?.float().ok_or_else(none)?;
+                    fill::<$t>(len, |_| narrow(low + (high - low) * f64::from(unit(rng))))
+                }
+                Generator::Neighbours(_) => return Err(none().into()),
                 Generator::Iota => fill::<$t>(len, |i| narrow(i as f64)),
                 Generator::Const(c) => {
-                    let v = narrow(c.float().ok_or_else(no_constant)?);
+                    let v = narrow(c.float().ok_or_else(none)?);
                     fill::<$t>(len, |_| v)
                 }
             }
@@ -139,9 +236,27 @@ pub fn generate(
                     let low: $t = $low;
                     fill::<$t>(len, |_| rng.random_range(low..low + RANGE as $t))
                 }
+                Generator::Between(low, high) => {
+                    let low: $t = low.value(sizes)?.integer().ok_or_else(none)?;
+                    let high: $t = high.value(sizes)?.integer().ok_or_else(none)?;
+                    if low >= high && len > 0 {
+                        let text = format!("there is no integer in `{low}..{high}`");
+                        return Err(Diagnostic::error(Code::Usage, text).into());
+                    }
+                    fill::<$t>(len, |_| rng.random_range(low..high))
+                }
+                Generator::Neighbours(n) => {
+                    let n: $t = n.value(sizes)?.integer().ok_or_else(none)?;
+                    let owner = owner(i128::try_from(n).unwrap_or(-1), shape)?;
+                    fill::<$t>(len, |i| {
+                        // One of the others: those from the owner on are one further.
+                        let other: $t = rng.random_range(0..n - 1);
+                        other + <$t>::from(i128::try_from(other).unwrap_or(-1) >= owner(i))
+                    })
+                }
                 Generator::Iota => fill::<$t>(len, |i| i as $t),
                 Generator::Const(c) => {
-                    let v: $t = c.integer().ok_or_else(no_constant)?;
+                    let v: $t = c.integer().ok_or_else(none)?;
                     fill::<$t>(len, |_| v)
                 }
             }
@@ -154,7 +269,7 @@ pub fn generate(
             // Full precision, where the element has it.
             Generator::Normal => fill::<f64>(len, |_| StandardNormal.sample(rng)),
             Generator::Uniform => fill::<f64>(len, |_| rng.random()),
-            Generator::Iota | Generator::Const(_) => float!(f64, |x: f64| x),
+            _ => float!(f64, |x: f64| x),
         },
         ScalarType::I8 => integer!(i8, -RANGE / 2),
         ScalarType::I16 => integer!(i16, -i16::from(RANGE) / 2),
@@ -167,12 +282,34 @@ pub fn generate(
         ScalarType::Bool => match generator {
             Generator::Normal | Generator::Uniform => fill::<bool>(len, |_| rng.random()),
             Generator::Iota => fill::<bool>(len, |i| i % 2 == 1),
-            Generator::Const(Constant::Bool(v)) => fill::<bool>(len, |_| v),
-            Generator::Const(Constant::Float(_) | Constant::Integer(_)) => {
-                return Err(no_constant());
-            }
+            Generator::Const(Constant::Bool(v)) => fill::<bool>(len, |_| *v),
+            Generator::Const(Constant::Float(_) | Constant::Integer(_))
+            | Generator::Between(..)
+            | Generator::Neighbours(_) => return Err(none().into()),
         },
     })
+}
+
+/// Whose list the element at a position of an array of this shape belongs to: the position in the last
+/// dimension when that is `n` long, else in the first.
+fn owner(n: i128, shape: &[usize]) -> Result<impl Fn(usize) -> i128 + use<>> {
+    let len: usize = shape.iter().product();
+    let is_n = |d: Option<&usize>| d.is_some_and(|d| i128::try_from(*d) == Ok(n));
+    let (modulus, divisor) = if is_n(shape.last()) {
+        (shape.last().copied().unwrap_or(1), 1)
+    } else if is_n(shape.first()) {
+        (usize::MAX, len / shape.first().copied().unwrap_or(1).max(1))
+    } else {
+        let text = format!("the first or last of the dimensions {shape:?} is to be {n}");
+        return Err(Diagnostic::error(Code::Usage, text).into());
+    };
+    if n < 2 && len > 0 {
+        return Err(
+            Diagnostic::error(Code::Usage, format!("among {n} nobody has neighbours")).into()
+        );
+    }
+    let position = move |i: usize| i % modulus.max(1) / divisor.max(1);
+    Ok(move |i| i128::try_from(position(i)).unwrap_or(i128::MAX))
 }
 
 /// A float in 0..1 with 24 random bits.
@@ -192,7 +329,7 @@ mod tests {
     #[test]
     fn seeds_and_streams_decide() {
         let make =
-            |seed, stream| generate(Generator::Normal, ScalarType::F32, 64, seed, stream).unwrap();
+            |seed, stream| generate(&Generator::Normal, ScalarType::F32, 64, seed, stream).unwrap();
         assert_eq!(make(1, 0), make(1, 0));
         assert_ne!(make(1, 0), make(2, 0));
         assert_ne!(make(1, 0), make(1, 1));
@@ -203,21 +340,21 @@ mod tests {
         for ty in ScalarType::ALL {
             for text in ["normal", "uniform", "iota", "const:1"] {
                 let g: Generator = text.parse().unwrap();
-                let made = generate(g, ty, 300, 7, 0);
+                let made = generate(&g, ty, 300, 7, 0);
                 if (ty, text) == (ScalarType::Bool, "const:1") {
                     assert!(made.is_err());
                 } else {
                     let made = made.unwrap();
                     assert_eq!((made.ty(), made.len()), (ty, 300), "{text}");
                 }
-                assert!(text == "const:1" || generate(g, ty, 0, 7, 0).unwrap().is_empty());
+                assert!(text == "const:1" || generate(&g, ty, 0, 7, 0).unwrap().is_empty());
             }
         }
     }
 
     #[test]
     fn values_are_what_they_should_be() {
-        let make = |text: &str, ty| generate(text.parse().unwrap(), ty, 10_000, 7, 0);
+        let make = |text: &str, ty| generate(&text.parse().unwrap(), ty, 10_000, 7, 0);
         let normal = make("normal", ScalarType::F32).unwrap().to_vec::<f32>().unwrap();
         let mean = normal.iter().sum::<f32>() / 1e4;
         let square = normal.iter().map(|x| x * x).sum::<f32>() / 1e4;
@@ -231,5 +368,47 @@ mod tests {
         assert!(make("const:-1", ScalarType::U8).is_err());
         assert!(make("const:1.5", ScalarType::I32).is_err());
         assert_eq!("zeros".parse::<Generator>().unwrap_err().0[0].code, Code::Usage);
+    }
+
+    #[test]
+    fn ranges_and_neighbours() {
+        let sizes = Sizes::from([("n".to_owned(), 7)]);
+        let make = |text: &str, ty, shape: &[usize]| {
+            generate_shaped(&text.parse().unwrap(), ty, shape, &sizes, 7, 0)
+        };
+        let range = make("uniform:-2..n", ScalarType::I32, &[1000]).unwrap();
+        let range = range.to_vec::<i32>().unwrap();
+        assert_eq!((range.iter().min(), range.iter().max()), (Some(&-2), Some(&6)));
+        let range = make("uniform:0.25..10", ScalarType::F32, &[1000]).unwrap();
+        let range = range.to_vec::<f32>().unwrap();
+        assert!(range.iter().all(|x| (0.25..10.0).contains(x)));
+        assert!(range.iter().any(|x| *x > 9.0) && range.iter().any(|x| *x < 1.0));
+        for (shape, whose) in [([50, 7], [1, 7]), ([7, 50], [50, 7])] {
+            let lists = make("neighbours:n", ScalarType::I32, &shape).unwrap();
+            let mut met = [[false; 7]; 7];
+            for (i, other) in lists.to_vec::<i32>().unwrap().into_iter().enumerate() {
+                met[i / whose[0] % whose[1]][usize::try_from(other).unwrap()] = true;
+            }
+            // Everybody but oneself.
+            for (i, met) in met.iter().enumerate() {
+                assert!(met.iter().enumerate().all(|(j, met)| *met == (i != j)), "{i}: {met:?}");
+            }
+        }
+        for (text, ty) in [
+            ("uniform:0..m", ScalarType::F32),
+            ("uniform:3..3", ScalarType::I32),
+            ("uniform:0.5..3", ScalarType::I32),
+            ("neighbours:n", ScalarType::F32),
+            ("neighbours:5", ScalarType::I32),
+        ] {
+            assert_eq!(make(text, ty, &[7, 8]).unwrap_err().0[0].code, Code::Usage, "{text}");
+        }
+        for text in ["uniform:0", "uniform:..3", "uniform:a-b..3", "neighbours:", "uniform:true..3"]
+        {
+            assert_eq!(text.parse::<Generator>().unwrap_err().0[0].code, Code::Usage, "{text}");
+        }
+        for text in ["normal", "uniform", "uniform:-1.5..n", "neighbours:n", "iota", "const:-0.0"] {
+            assert_eq!(text.parse::<Generator>().unwrap().to_string(), text);
+        }
     }
 }

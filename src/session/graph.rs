@@ -26,7 +26,7 @@ impl Session {
     /// When the program or its sizes are wrong, a rule is unsound, or there is no such device.
     pub fn graph(&self, program: &Program, request: &Request) -> Result<Graph> {
         // Data decide nothing: what is not given could be made up.
-        let default = request.default.or(Some(Generator::Normal));
+        let default = request.default.clone().or(Some(Generator::Normal));
         let sizes = inputs::sizes(program, &Request { default, ..request.clone() })?;
         self.graph_for(program, &sizes, &self.target()?.0)
     }

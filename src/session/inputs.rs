@@ -3,7 +3,7 @@
 //! Sizes are found first, from what is given and from the shapes of arrays, so that everything
 //! that does not fit is reported before anything large is allocated.
 
-use super::generate::{Generator, generate};
+use super::generate::{Generator, generate, generate_shaped};
 use super::npy::NpyArray;
 use super::program::{Program, Sizes, components};
 use crate::calculus::interp;
@@ -34,7 +34,8 @@ pub struct Request {
     pub sizes: Sizes,
     /// By parameter, or `PARAMETER.K` for component `K` of one that holds tuples.
     pub values: IndexMap<String, Given>,
-    /// How to make up what is not given; without it, that is an error.
+    /// How to make up what is not given and of which the program's comment does not say it; without
+    /// it, what is not given is an error.
     pub default: Option<Generator>,
     /// Seed of everything made up.
     pub seed: u64,
@@ -234,12 +235,16 @@ fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
                     // One array is one component; a generator fills them all.
                     (count == 1 || matches!(whole.1, Given::Made(_))).then_some(whole)
                 });
-            let given = match (named, request.default) {
+            let given = match (named, &request.default) {
                 (Some((name, given)), _) => {
                     used.push(name);
                     given.clone()
                 }
-                (None, Some(default)) => Given::Made(default),
+                (None, Some(default)) => {
+                    let own = program.samples.get(&format!("{}.{component}", param.name));
+                    let own = own.or_else(|| program.samples.get(&param.name));
+                    Given::Made(own.unwrap_or(default).clone())
+                }
                 (None, None) => return Err(missing(program, param, count, component).into()),
             };
             slots.push(Slot { param, component, ty, dims, given });
@@ -293,14 +298,19 @@ fn fill(
     seed: u64,
     stream: u64,
 ) -> Result<HostArray> {
-    let mut length = 1u64;
+    let too_large = || Diagnostic::error(Code::SizeRange, "an array larger than any memory");
+    let mut shape: Vec<usize> = vec![];
     for dim in &slot.dims {
-        length = length.saturating_mul(value(dim, sizes)?);
+        shape.push(usize::try_from(value(dim, sizes)?).map_err(|_| too_large())?);
     }
-    let length = usize::try_from(length)
-        .map_err(|_| Diagnostic::error(Code::SizeRange, "an array larger than any memory"))?;
+    shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).ok_or_else(too_large)?;
     match &slot.given {
-        Given::Made(generator) => generate(*generator, slot.ty, length, seed, stream),
+        Given::Made(generator) => generate_shaped(generator, slot.ty, &shape, sizes, seed, stream)
+            .map_err(|Failure(ds)| {
+                let place = format!("of type `{}`", slot.param.ty);
+                let at = |d: Diagnostic| d.at(&program.source, slot.param.span, place.clone());
+                Failure(ds.into_iter().map(at).collect())
+            }),
         Given::Array(array, _) if array.data.ty() == slot.ty => Ok(array.data.clone()),
         Given::Array(array, name) => {
             let text = format!("{name} holds {}, `{}` {}", array.data.ty(), slot.name(), slot.ty);
@@ -321,7 +331,7 @@ fn fill(
                 Diagnostic::error(Code::InputType, message)
             };
             let generator: Generator = format!("const:{text}").parse().map_err(|_| no_value())?;
-            generate(generator, slot.ty, 1, 0, 0).map_err(|_| no_value().into())
+            generate(&generator, slot.ty, 1, 0, 0).map_err(|_| no_value().into())
         }
     }
 }

@@ -263,7 +263,7 @@ mod tests {
             for shape in [vec![], vec![0], vec![3], vec![2, 3], vec![2, 0, 3]] {
                 let len = shape.iter().product();
                 let data = crate::session::generate::generate(
-                    crate::session::generate::Generator::Iota,
+                    &crate::session::generate::Generator::Iota,
                     ty,
                     len,
                     0,

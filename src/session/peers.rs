@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Sizes are products of numbers, the entry's size parameters, `units` (compute units), and quotients of these;
-//! arguments are parameters of the entry, `out` (its result), or `tmp:TYPE:SIZE` (an array between kernels).
+//! arguments are parameters of the entry, `out` (its result), or `tmp:TYPE:SIZE` (an array between kernels); `xs.1`
+//! and `out.1` are components of tuples, counted from 0.
 //! Several `launch` lines run one after the other. `// define: NAME=SIZE` gives the preprocessor a value.
 
 use super::program::{Program, Sizes, components};
@@ -153,16 +154,26 @@ fn empty(source: &Arc<Source>, program: &Program, sizes: &Sizes) -> Result<HostP
     Ok(plan)
 }
 
-/// An argument by name; `tmp:TYPE:SIZE` is made when it is new.
+/// An argument by name, of tuples `NAME.K` for component `K`; `tmp:TYPE:SIZE` is made when it is new.
 fn argument(
     plan: &mut HostPlan,
     name: &str,
     value: &impl Fn(&str) -> std::result::Result<u64, Diagnostic>,
 ) -> Result<Option<Arg>> {
-    if let Some(i) = plan.scalars.iter().position(|s| s.param == name) {
+    let (whole, component) = match name.rsplit_once('.') {
+        Some((whole, k)) => (whole, k.parse().ok()),
+        None => (name, Some(0)),
+    };
+    let scalar = |s: &Scalar| s.param == whole && Some(s.component) == component;
+    if let Some(i) = plan.scalars.iter().position(scalar) {
         return Ok(Some(Arg::Scalar(i)));
     }
-    if let Some(i) = plan.buffers.iter().position(|b| b.name == name) {
+    let buffer = |b: &Buffer| match &b.role {
+        Role::Input(param, k) => param == whole && Some(*k) == component,
+        Role::Output(k) => whole == "out" && Some(*k) == component,
+        Role::Temp => b.name == name,
+    };
+    if let Some(i) = plan.buffers.iter().position(buffer) {
         return Ok(Some(Arg::Buffer(i)));
     }
     let Some((ty, text)) = name.strip_prefix("tmp:").and_then(|r| r.split_once(':')) else {

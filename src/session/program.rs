@@ -1,5 +1,6 @@
 //! A program file, read and checked: where every command starts.
 
+use super::generate::Generator;
 use super::rules::read;
 use crate::calculus::elaborate::{self, elaborate};
 use crate::calculus::laws;
@@ -26,6 +27,9 @@ pub struct Program {
     general: Entry,
     /// Every size of `general`, and the declared size it equals.
     fresh: Vec<(String, Size)>,
+    /// How parameters (or components of them, `xs.1`) are made up when nobody gives them, from lines
+    /// `gen: NAME=HOW ...` of the entry's comment.
+    pub(super) samples: IndexMap<String, Generator>,
 }
 
 impl Program {
@@ -46,6 +50,7 @@ impl Program {
         let (general, fresh) = lang::check_entry_general(source, Some(&declared.name))?;
         Ok(Program {
             source: source.clone(),
+            samples: samples(source, &declared)?,
             entry: declared,
             general,
             fresh: fresh.into_iter().collect(),
@@ -116,6 +121,37 @@ impl Program {
         hasher.update(rest.as_bytes());
         hasher.finalize().to_hex()[..16].to_owned()
     }
+}
+
+/// The lines `gen: NAME=HOW ...` of an entry's comment.
+fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<String, Generator>> {
+    let mut out = IndexMap::new();
+    let lines = entry.doc.lines().filter_map(|l| l.trim().strip_prefix("gen:"));
+    for word in lines.flat_map(str::split_whitespace) {
+        let wrong = |text: String| {
+            Diagnostic::error(Code::Usage, text).at(source, entry.span, "in the comment above")
+        };
+        let Some((name, how)) = word.split_once('=') else {
+            return Err(wrong(format!("`{word}` is no `NAME=HOW`")).into());
+        };
+        let (whole, component) = match name.split_once('.') {
+            Some((whole, k)) => (whole, k.parse::<usize>().ok()),
+            None => (name, Some(0)),
+        };
+        let known = entry
+            .params
+            .iter()
+            .any(|p| p.name == whole && component.is_some_and(|k| k < components(&p.ty).len()));
+        if !known {
+            return Err(wrong(format!("`{}` has no parameter `{name}`", entry.name)).into());
+        }
+        let how = how.parse().map_err(|Failure(ds)| {
+            let place = |d: Diagnostic| d.at(source, entry.span, "in the comment above");
+            Failure(ds.into_iter().map(place).collect())
+        })?;
+        out.insert(name.to_owned(), how);
+    }
+    Ok(out)
 }
 
 /// Element types and dimensions of a type's components, tuples flattened left to right.

@@ -164,7 +164,7 @@ fn round(
     let request = Request {
         sizes: at.sizes.clone(),
         values: request.values.iter().filter_map(|(n, g)| Some((n.clone(), given(g)?))).collect(),
-        default: request.default.or(Some(Generator::Normal)),
+        default: request.default.clone().or(Some(Generator::Normal)),
         seed,
     };
     let bound = bind(program, &request)?;

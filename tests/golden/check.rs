@@ -72,7 +72,7 @@ impl Case {
             for (k, (ty, dims)) in shape.components().into_iter().enumerate() {
                 assert_eq!(ty, ScalarType::F32, "other data are not made here");
                 let (len, stream) = (dims.iter().product(), (i * 8 + k) as u64);
-                let normal = generate(Generator::Normal, ty, len, 7, stream).expect("generated");
+                let normal = generate(&Generator::Normal, ty, len, 7, stream).expect("generated");
                 let normal = normal.to_vec::<f32>().expect("floats");
                 let whole: Vec<f32> = normal.into_iter().map(|x| (3.0 * x).round()).collect();
                 let array = HostArray::from_slice(&whole);

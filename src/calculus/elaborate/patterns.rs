@@ -224,7 +224,8 @@ impl Bracket {
         }
         let mut vectors = vec![];
         for (l, t) in layouts.iter().zip(terms) {
-            let Some(vector) = Ty::vector(w, &l.ty()) else {
+            let scalars = Some(l.ty()).filter(|t| !t.has_array());
+            let Some(vector) = scalars.and_then(|t| Ty::vector(w, &t)) else {
                 return Err(not_yet("a vectorized function of what is not scalar", span));
             };
             vectors.push(if t.ty().cod == vector { Ok(t) } else { splat(&t, &vector) });

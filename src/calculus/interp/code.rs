@@ -212,6 +212,10 @@ pub enum View {
     Join,
     /// Two dimensions exchanged.
     Transpose,
+    /// That dimension becomes the last.
+    Inward(usize),
+    /// The last dimension becomes that one.
+    Outward(usize),
     /// Backwards.
     Reverse,
     /// First element and how many.

@@ -463,6 +463,8 @@ impl Machine {
             View::Split(k, m) => v.split(k, m),
             View::Join => v.join(),
             View::Transpose => v.transpose(),
+            View::Inward(k) => v.inward(k),
+            View::Outward(k) => v.outward(k),
             View::Reverse => v.reverse(),
             View::Slice(from, len) => v.slice(from, len),
             View::Slide(w, s, m) => v.slide(w, s, m),

@@ -198,6 +198,14 @@ impl Array {
         self.with(self.offset, dims)
     }
 
+    /// Dimension `from` (as counted before) becomes dimension `to` (as counted after).
+    pub(super) fn move_axis(&self, from: usize, to: usize) -> Array {
+        let mut dims = self.dims.clone();
+        let dim = dims.remove(from);
+        dims.insert(to, dim);
+        self.with(self.offset, dims)
+    }
+
     /// Elements `from`, `from + 1`, ... (`len` of them).
     pub(super) fn slice(&self, from: usize, len: usize) -> Array {
         let stride = self.stride();

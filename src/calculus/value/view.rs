@@ -74,6 +74,22 @@ impl Value {
         self.each(|a| rank2(a).map(Array::transpose))
     }
 
+    /// Dimension `k` of each component becomes its last: rows of `w` become vectors of `w`.
+    pub fn inward(&self, k: usize) -> Viewed {
+        self.each(|a| match a.rank() {
+            r if r > k => Ok(a.move_axis(k, r - 1)),
+            r => Err(format!("{r} dimensions where more than {k} belong")),
+        })
+    }
+
+    /// The last dimension of each component becomes its dimension `k`.
+    pub fn outward(&self, k: usize) -> Viewed {
+        self.each(|a| match a.rank() {
+            r if r > k => Ok(a.move_axis(r - 1, k)),
+            r => Err(format!("{r} dimensions where more than {k} belong")),
+        })
+    }
+
     /// From the last to the first.
     pub fn reverse(&self) -> Viewed {
         self.each(|a| Ok(a.reverse()))

@@ -64,6 +64,7 @@ struct TypeNeed {
 struct FunctionNeed {
     ty: FnTy,
     vectorisable: bool,
+    lanewise: bool,
     computes: bool,
     commutative: bool,
 }
@@ -157,6 +158,7 @@ impl<'a> Plan<'a> {
                     let need = FunctionNeed {
                         ty: t.ty().clone(),
                         vectorisable: false,
+                        lanewise: false,
                         computes: false,
                         commutative: false,
                     };
@@ -190,6 +192,12 @@ impl<'a> Plan<'a> {
                 Condition::Vectorisable(f) => {
                     if let Some(need) = functions.get(f.as_str()) {
                         vectorised.push((f.as_str().into(), need.ty.clone()));
+                    }
+                }
+                Condition::Lanewise(f) => {
+                    if let Some(need) = functions.get_mut(f.as_str()) {
+                        need.lanewise = true;
+                        type_variables(&need.ty.cod, &mut scalars);
                     }
                 }
                 Condition::Computes(f) => {
@@ -324,7 +332,9 @@ impl<'a> Plan<'a> {
                 };
                 made.filter(|t| {
                     let facts = Facts::of(t);
-                    (!need.computes || !facts.view) && (!need.vectorisable || facts.vectorisable)
+                    (!need.computes || !facts.view)
+                        && (!need.vectorisable || facts.vectorisable)
+                        && (!need.lanewise || facts.lanewise && facts.scalar)
                 })
             });
             out.insert(f.clone(), made?);
@@ -533,11 +543,16 @@ fn concrete(t: &Term, i: &Instance) -> Result<Term, TypeError> {
 }
 
 /// What no term of a program holds: a vector form of what has none, a padding that is none.
+/// Whether what has these facts has a vector form.
+fn has_lanes(f: Facts) -> bool {
+    f.vectorisable || f.lanewise && f.scalar
+}
+
 fn illegal(t: &Term) -> Option<String> {
     let mut found = None;
     t.visit(&mut |t| {
         let why = match (t.op(), t.sizes()) {
-            (Op::Vectorize, _) if !Facts::of(&t.args()[0]).vectorisable => {
+            (Op::Vectorize, _) if !has_lanes(Facts::of(&t.args()[0])) => {
                 Some(format!("`{}` has no vector form", t.args()[0]))
             }
             (Op::PadTo | Op::PadLast | Op::Mask, [n, r]) => {

@@ -250,12 +250,21 @@ pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError
         let after = at.replace(&before, &long.chain())?;
         let start = at.factors.start;
         let new = Position { path: at.path.clone(), factors: start..start + long.chain().len() };
-        let name = if *short.op() == Op::Packed { "packed" } else { "chunked" };
+        let name = match *short.op() {
+            Op::Packed => "packed",
+            Op::Vectorize => "vectorize",
+            _ => "chunked",
+        };
         let statement = match *short.op() {
+            Op::Vectorize => "vectorize w f: f with every loop in it one over vectors",
             Op::Packed => "packed w r h => take n . asScalar . h . asVector w . padLast r",
             _ => "chunked k r h => take n . join . h . split k . padLast r",
         };
-        let sizes = ["n", if *short.op() == Op::Packed { "w" } else { "k" }, "r"];
+        let sizes: &[&str] = match *short.op() {
+            Op::Packed => &["n", "w", "r"],
+            Op::Vectorize => &["w"],
+            _ => &["n", "k", "r"],
+        };
         d.steps.push(Step {
             rule: name.to_owned(),
             direction: Direction::Forwards,
@@ -295,7 +304,7 @@ pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError
 /// The outermost operator that is short for something, the leftmost of these.
 fn first_short(t: &Term) -> Option<(Position, Term)> {
     let chain = t.chain();
-    let short = |f: &Term| matches!(f.op(), Op::Chunked | Op::Packed);
+    let short = |f: &Term| f.definition().is_ok_and(|long| long.is_some());
     if let Some(i) = chain.iter().position(short) {
         return Some((Position { path: vec![], factors: i..i + 1 }, chain[i].clone()));
     }
