@@ -2,21 +2,58 @@
 //! sizes that tiles do not divide.
 
 use indexmap::IndexMap;
-use patsat::calculus::{elaborate, interp, value};
+use patsat::calculus::value::{self, Value};
+use patsat::calculus::{elaborate, interp};
 use patsat::device::cost_model::CostModel;
 use patsat::diag::{Limits, Source};
 use patsat::kernel::{self, DeviceLimits, Options};
-use patsat::lang;
+use patsat::lang::{self, typed::Entry};
 use patsat::opencl::host::{HostArray, Inputs};
 use patsat::opencl::runtime::Runtime;
 use patsat::rules::RuleSet;
 use patsat::session::generate::{Generator, generate};
+use patsat::session::{self, Request};
 use patsat::{extract, opencl, saturate};
 use std::sync::Arc;
 
+/// What the programs run on.
+#[derive(Clone, Copy)]
+enum Data {
+    /// Small whole numbers: sums of a million of them are exact in any order, so that what is tested is the
+    /// code and not how well an order rounds.
+    Whole,
+    /// What the program's comment says.
+    Stated,
+}
+
+fn whole(entry: &Entry, sizes: &IndexMap<String, u64>) -> (Inputs, Vec<Value>) {
+    let mut inputs = Inputs::default();
+    let mut values = vec![];
+    for (i, p) in entry.params.iter().enumerate() {
+        let shape = interp::shape(&p.ty, sizes).expect("a shape");
+        let mut parts = vec![];
+        for (k, (ty, dims)) in shape.components().into_iter().enumerate() {
+            let len = dims.iter().product();
+            let normal =
+                generate(&Generator::Normal, ty, len, 7, (i * 8 + k) as u64).expect("generated");
+            let whole: Vec<f32> = normal
+                .to_vec::<f32>()
+                .expect("the programs work on f32")
+                .into_iter()
+                .map(|x| (3.0 * x).round())
+                .collect();
+            let array = HostArray::from_slice(&whole);
+            parts.push(array.bytes().to_vec());
+            inputs.insert(p.name.clone(), k, array);
+        }
+        values.push(Value::from_bytes(&shape, &parts).expect("a value"));
+    }
+    (inputs, values)
+}
+
 /// Lowers every candidate of the program at these sizes, builds and runs every `step`th; gives how
 /// many were found and how many were run.
-fn check(program: &str, sizes: &[(&str, u64)], step: usize) -> (usize, usize) {
+fn check(program: &str, sizes: &[(&str, u64)], data: Data, step: usize) -> (usize, usize) {
     let path = format!("{}/programs/{program}.pat", env!("CARGO_MANIFEST_DIR"));
     let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
     let (entry, equal) = lang::check_entry_general(&source, None).expect("well-typed");
@@ -39,29 +76,19 @@ fn check(program: &str, sizes: &[(&str, u64)], step: usize) -> (usize, usize) {
     let model = CostModel::choose(&info).expect("a model").model;
     let found = extract::candidates(&graph, &term.env, &info, &model, &limits).expect("terms");
 
-    let mut inputs = Inputs::default();
-    let mut values = vec![];
-    for (i, p) in entry.params.iter().enumerate() {
-        let shape = interp::shape(&p.ty, &all).expect("a shape");
-        let mut parts = vec![];
-        for (k, (ty, dims)) in shape.components().into_iter().enumerate() {
-            let len = dims.iter().product();
-            let normal =
-                generate(&Generator::Normal, ty, len, 7, (i * 8 + k) as u64).expect("generated");
-            // Small whole numbers: sums of a million of them are exact in any order, so that what is
-            // tested is the code and not how well an order rounds.
-            let whole: Vec<f32> = normal
-                .to_vec::<f32>()
-                .expect("the programs work on f32")
-                .into_iter()
-                .map(|x| (3.0 * x).round())
-                .collect();
-            let array = HostArray::from_slice(&whole);
-            parts.push(array.bytes().to_vec());
-            inputs.insert(p.name.clone(), k, array);
+    let (inputs, values) = match data {
+        Data::Whole => whole(&entry, &all),
+        Data::Stated => {
+            let program = session::Program::check(&source, None).expect("well-typed");
+            let request = Request {
+                sizes: given.clone(),
+                default: Some(Generator::Normal),
+                ..Request::default()
+            };
+            let bound = session::inputs::bind(&program, &request).expect("inputs");
+            (bound.inputs, bound.values)
         }
-        values.push(value::Value::from_bytes(&shape, &parts).expect("a value"));
-    }
+    };
     let expected = interp::run(&entry, &all, &values).expect("a result");
     let terms = interp::terms(&entry, &all);
     let uploaded = rt.upload(&inputs).expect("uploaded");
@@ -104,41 +131,74 @@ fn check(program: &str, sizes: &[(&str, u64)], step: usize) -> (usize, usize) {
     (found.len(), run)
 }
 
-fn all(program: &str, sizes: &[&[(&str, u64)]], step: usize) {
+fn all(program: &str, sizes: &[&[(&str, u64)]], data: Data, step: usize) {
     for s in sizes {
         let start = std::time::Instant::now();
         // PATSAT_EVERY=1 runs every candidate: many minutes, after changes of the code generator.
         let step = if std::env::var_os("PATSAT_EVERY").is_some() { 1 } else { step };
-        let (found, run) = check(program, s, step);
+        let (found, run) = check(program, s, data, step);
         eprintln!("{program} {s:?}: {run} of {found} run in {:.1?}", start.elapsed());
     }
 }
 
 #[test]
 fn asum() {
-    all("asum", &[0, 1, 2, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]), 37);
+    all(
+        "asum",
+        &[0, 1, 2, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]),
+        Data::Whole,
+        37,
+    );
 }
 
 #[test]
 fn dot() {
-    all("dot", &[0, 1, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]), 37);
+    all(
+        "dot",
+        &[0, 1, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]),
+        Data::Whole,
+        37,
+    );
 }
 
 #[test]
 fn scal() {
-    all("scal", &[0, 1, 2, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]), 11);
+    all(
+        "scal",
+        &[0, 1, 2, 3, 127, 1_000_003].map(|n| [("n", n)]).each_ref().map(|s| &s[..]),
+        Data::Whole,
+        11,
+    );
 }
 
 #[test]
 fn gemv() {
     let sizes = [(0, 3), (3, 0), (1, 1), (7, 127), (127, 7), (100, 1000)];
-    all("gemv", &sizes.map(|(n, m)| [("n", n), ("m", m)]).each_ref().map(|s| &s[..]), 29);
+    all(
+        "gemv",
+        &sizes.map(|(n, m)| [("n", n), ("m", m)]).each_ref().map(|s| &s[..]),
+        Data::Whole,
+        29,
+    );
 }
 
 #[test]
 fn others() {
     let sizes = [0, 1, 2, 3, 127, 1_000_003].map(|n| [("n", n)]);
     for program in ["nrm2", "sumsq", "axpy", "chain"] {
-        all(program, &sizes.each_ref().map(|s| &s[..]), 131);
+        all(program, &sizes.each_ref().map(|s| &s[..]), Data::Whole, 131);
     }
+}
+
+#[test]
+fn blackscholes() {
+    let sizes = [0, 1, 3, 127, 10_007].map(|n| [("n", n)]);
+    all("blackscholes", &sizes.each_ref().map(|s| &s[..]), Data::Stated, 11);
+}
+
+#[test]
+fn md() {
+    let sizes = [(0, 3), (3, 0), (2, 1), (7, 37), (127, 7), (1000, 100)];
+    let sizes = sizes.map(|(n, k)| [("n", n), ("k", k)]);
+    all("md", &sizes.each_ref().map(|s| &s[..]), Data::Stated, 37);
 }

@@ -21,6 +21,8 @@ const PROGRAMS: &[(&str, &[(&str, u64)])] = &[
     ("axpy", &[("n", 1000)]),
     ("sumsq", &[("n", 127)]),
     ("chain", &[("n", 1 << 20)]),
+    ("blackscholes", &[("n", 1 << 22)]),
+    ("md", &[("n", 12_288), ("k", 128)]),
 ];
 
 fn device(kind: DeviceKind) -> DeviceInfo {

@@ -95,3 +95,83 @@ fn only_rearranges(f: &Term) -> bool {
         op => op.is_view(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::eval;
+    use crate::calculus::size::SizeEnv;
+    use crate::calculus::text::{Context, parse_type, read_term};
+    use crate::calculus::value::Value;
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType::I32;
+
+    fn context() -> Context {
+        let inputs = [("xs", "[7][4]i32"), ("ps", "[7]i32"), ("table", "[5]i32")];
+        let typed = inputs.map(|(name, ty)| {
+            (name.to_owned(), parse_type(&Source::new("type", ty), 0..ty.len()).expect("a type"))
+        });
+        Context { inputs: typed.into_iter().collect(), variables: None }
+    }
+
+    fn read(text: &str) -> Term {
+        read_term(&Source::new("term", text), &Ty::Unit, &context()).expect("a term")
+    }
+
+    fn value(t: &Term) -> Vec<i128> {
+        let numbers = |dims: &[usize]| {
+            let n: usize = dims.iter().product();
+            Value::ints(I32, dims, &(0..n as i64).map(|i| i * i % 5).collect::<Vec<_>>())
+        };
+        let inputs = [("xs", &[7, 4][..]), ("ps", &[7]), ("table", &[5])];
+        let inputs = inputs.map(|(name, dims)| (name.into(), numbers(dims))).into_iter().collect();
+        let out = eval::apply(t, &SizeEnv::new(), &inputs, &Value::unit());
+        out.expect("a value").to_ints()
+    }
+
+    #[test]
+    fn rows_in_lanes_give_what_rows_give() {
+        let table = "gather . fork table id";
+        for (f, rows) in [
+            ("reduce (+) 0", "xs"),
+            ("(\\a -> a * a + 1) . reduce max 0 . map (\\a -> a - 2)", "xs"),
+            ("reduce (+) 0 . map (\\a -> if a < 2 then a else 7 - a)", "xs"),
+            ("reduceSeq (\\(a, x) -> 2 * a + x) 1 . reverse", "xs"),
+            ("reduce (+) 0 . map (reduce (*) 1) . split 2", "xs"),
+            (&format!("reduce (+) 0 . {table}"), "xs"),
+            ("reduce (+) 0 . map (*) . distl", "zip . fork ps xs"),
+            ("(+) . bimap id (reduce (+) 0)", "zip . fork ps xs"),
+            ("the . wrap . (\\a -> a + 1) . reduce (+) 0 . map (*) . zip . fork id reverse", "xs"),
+        ] {
+            let plain = read(&format!("map ({f}) . {rows}"));
+            for w in [2, 4, 8] {
+                let vectors = format!(
+                    "take 7 . asScalar . map (vectorize {w} ({f})) . asVector {w} . padLast 8 . {rows}"
+                );
+                let vectors = read(&vectors);
+                assert_eq!(value(&vectors), value(&plain), "{vectors}");
+                let pushed = vectors.expand().expect("a vector form");
+                assert_eq!(value(&pushed), value(&plain), "{pushed}");
+                // No loop is left inside.
+                pushed.visit(&mut |t| {
+                    if *t.op() == Op::Vectorize {
+                        let f = &t.args()[0];
+                        assert!(is_elementary(f) || only_rearranges(f), "{pushed}");
+                    }
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_vector_form_is_named() {
+        for (f, what) in [
+            ("reduce (+) 0 . histogram 5 (+) 0 . fork id id", "histogram"),
+            ("reduce (+) 0 . asScalar . map (vectorize 2 abs) . asVector 2", "<2>i32"),
+        ] {
+            let t = read(&format!("asScalar . map (vectorize 7 ({f})) . asVector 7 . xs"));
+            let error = t.expand().expect_err(what).0;
+            assert!(error.contains(what) && error.contains("no vector form"), "{error}");
+        }
+    }
+}

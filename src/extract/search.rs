@@ -33,6 +33,8 @@ struct Choice {
     outline: Outline,
     /// Whether a reduction is in it.
     reduces: bool,
+    /// Whether a loop is in it.
+    loops: bool,
 }
 
 impl Choice {
@@ -44,7 +46,8 @@ impl Choice {
         if node.function() == Some(&Op::Transpose) {
             outline.features |= 32;
         }
-        Choice { node: node.clone(), args, cost, skeleton: 0, outline, reduces: false }
+        let (reduces, loops) = (false, false);
+        Choice { node: node.clone(), args, cost, skeleton: 0, outline, reduces, loops }
     }
 }
 
@@ -365,6 +368,13 @@ impl Search<'_> {
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
         let mut combine = |chosen: Vec<Rc<Choice>>| {
             let reduces = matches!(op, Op::Reduce(_)) || chosen.iter().any(|c| c.reduces);
+            let inner_loops = chosen.iter().any(|c| c.loops);
+            // Several copies of a loop are a longer program and no faster.
+            if op == Op::Map(MapKind::Unroll) && inner_loops {
+                return;
+            }
+            let loops =
+                inner_loops || matches!(op, Op::Map(MapKind::Seq) | Op::Reduce(ReduceKind::Seq));
             // Local memory passes partial results on; what is only mapped is fused instead. And
             // what goes into registers side by side is no further reduction.
             if (staged && !reduces) || (in_registers && reduces) {
@@ -393,8 +403,8 @@ impl Search<'_> {
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
             if found.get(&skeleton).is_none_or(|b| cost < b.cost) {
                 let outline = Outline::of(&op, at, &chosen);
-                let choice =
-                    Choice { node: node.clone(), args: chosen, cost, skeleton, outline, reduces };
+                let (node, args) = (node.clone(), chosen);
+                let choice = Choice { node, args, cost, skeleton, outline, reduces, loops };
                 found.insert(skeleton, Rc::new(choice));
             }
         };

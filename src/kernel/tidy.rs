@@ -120,3 +120,75 @@ fn independent(copies: &[Block]) -> bool {
     fine && written.iter().all(|(r, by)| by.is_some() && read.get(r).is_none_or(|user| user == by))
         && stored.iter().all(|(m, places)| places.len() == 1 && !loaded.contains(m))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::index::Index;
+    use super::super::ir::{ElemTy, Scope};
+    use super::*;
+    use crate::lang::typed::ScalarOp;
+    use crate::lang::types::ScalarType::F32;
+
+    fn reg(id: u32) -> Reg {
+        Reg { id, name: format!("t{id}").into(), ty: ElemTy::scalar(F32) }
+    }
+
+    fn load(from: usize, at: i64) -> Expr {
+        Expr::Load(Mem::Global(from), ElemTy::scalar(F32), Index::from(at))
+    }
+
+    /// `t = from[k]; into[k] = t`
+    fn copy(k: u32, from: usize, into: usize) -> Block {
+        let at = i64::from(k);
+        let declared = Stmt::Decl(reg(k), Some(load(from, at)));
+        vec![declared, Stmt::Store(Mem::Global(into), Index::from(at), Expr::Reg(reg(k)))]
+    }
+
+    fn order(copies: &[Block]) -> Vec<(usize, usize)> {
+        let all = side_by_side(copies.to_vec());
+        let place = |s: &Stmt| {
+            let mut found = copies.iter().enumerate().flat_map(|(k, c)| {
+                c.iter().enumerate().filter(|(_, x)| *x == s).map(move |(at, _)| (k, at))
+            });
+            found.next().expect("a statement of a copy")
+        };
+        all.iter().map(place).collect()
+    }
+
+    #[test]
+    fn independent_copies_run_side_by_side() {
+        let sideways = [(0, 0), (1, 0), (0, 1), (1, 1)];
+        let in_turn = [(0, 0), (0, 1), (1, 0), (1, 1)];
+        assert_eq!(order(&[copy(1, 0, 1), copy(2, 0, 1)]), sideways);
+        // One copy's result is another's argument.
+        assert_eq!(order(&[copy(1, 0, 1), copy(2, 1, 1)]), in_turn);
+        // One accumulator.
+        let add = |k: u32| {
+            let sum = vec![Expr::Reg(reg(9)), Expr::Reg(reg(k))];
+            let sum = Expr::Op(ScalarOp::Add, ElemTy::scalar(F32), sum);
+            vec![Stmt::Decl(reg(k), Some(load(0, i64::from(k)))), Stmt::Set(reg(9), sum)]
+        };
+        assert_eq!(order(&[add(1), add(2)]), in_turn);
+        // An accumulator each.
+        let own = |k: u32| {
+            let mut block = add(k);
+            block.iter_mut().for_each(|s| {
+                s.map_regs(&|r| if r.id == 9 { reg(10 + k) } else { r.clone() });
+                if let Stmt::Set(r, _) = s {
+                    *r = reg(10 + k);
+                }
+            });
+            block
+        };
+        assert_eq!(order(&[own(1), own(2)]), sideways);
+        // Stores to one memory in two places keep their order.
+        let twice = |k: u32| [copy(k, 0, 1), copy(k + 4, 0, 1)].concat();
+        let four = |k: usize| (0..4).map(move |at| (k, at));
+        assert_eq!(order(&[twice(1), twice(2)]), four(0).chain(four(1)).collect::<Vec<_>>());
+        // And what meets at a barrier, or differs in length.
+        let fence = vec![Stmt::Barrier { scope: Scope::Group, local: true, global: false }];
+        let fenced = |k| [copy(k, 0, 1), fence.clone()].concat();
+        assert_eq!(side_by_side(vec![fenced(1), fenced(2)]), [fenced(1), fenced(2)].concat());
+        assert_eq!(side_by_side(vec![copy(1, 0, 1), twice(2)]), [copy(1, 0, 1), twice(2)].concat());
+    }
+}

@@ -207,6 +207,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tuples_have_components() {
+        let text = "entry f [n] (c: (f32, i32)) (xs: [n](f32, i32)) : ([n]f32, [n]i32) = unzip xs";
+        let program = Program::check(&Source::new("p", text), None).unwrap();
+        let sizes = Sizes::from([("n".to_owned(), 64)]);
+        let read = |args: &str| {
+            let text = format!("// peer: a for f\n// launch: k global=n args={args}\n");
+            peers(&Source::new("k.cl", text), &program, &sizes, 2)
+        };
+        let found = read("xs,xs.1,out.0,out.1,c.1,c").unwrap();
+        use Arg::{Buffer, Scalar};
+        let want = [Buffer(0), Buffer(1), Buffer(2), Buffer(3), Scalar(1), Scalar(0)];
+        assert_eq!(found[0].plan.launches[0].args, want);
+        for wrong in ["xs.2", "out.2", "c.x", "ys"] {
+            assert_eq!(read(wrong).unwrap_err().0[0].code, Code::Usage, "{wrong}");
+        }
+    }
+
+    #[test]
     fn comments_say_how_to_launch() {
         let program = Source::new("p", "entry f [n] (c: f32) (xs: [n]f32) : [n]f32 = map (* c) xs");
         let program = Program::check(&program, None).unwrap();

@@ -111,7 +111,7 @@ impl Program {
     pub fn hash(&self) -> String {
         // Spans are places in the file, not meaning: the formatted term at symbolic sizes would do, but
         // it needs values; the typed core without its spans does not.
-        let text = format!("{:?}", self.general);
+        let text = format!("{:?}", Entry { doc: String::new(), ..self.general.clone() });
         let mut hasher = blake3::Hasher::new();
         let mut rest = text.as_str();
         while let Some(at) = rest.find("Span {") {
@@ -167,5 +167,58 @@ pub(super) fn components(ty: &Type) -> Vec<(crate::lang::types::ScalarType, Vec<
             }
             inner
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{Given, Request, inputs};
+
+    fn program(comment: &str) -> Result<Program> {
+        let text = format!(
+            "-- About f.\n{comment}\nentry f [n][m] (ps: [n](f32, i32)) (c: f32) (is: [m]i32) : [m]f32 =\n  \
+             map (* c) (gather (map (\\(a, _) -> a) ps) is)"
+        );
+        Program::check(&Source::new("f.pat", text), None)
+    }
+
+    #[test]
+    fn comments_say_how_inputs_are_made_up() {
+        let p = program("-- gen: ps.0=uniform:3..4 c=const:2\n-- gen: is=uniform:0..n").unwrap();
+        let sizes = Sizes::from([("n".to_owned(), 10), ("m".to_owned(), 500)]);
+        let mut request = Request { sizes, default: Some(Generator::Iota), ..Request::default() };
+        let bound = inputs::bind(&p, &request).unwrap();
+        let floats = |name, k| bound.inputs.get(name, k).unwrap().to_vec::<f32>().unwrap();
+        assert!(floats("ps", 0).iter().all(|x| (3.0..4.0).contains(x)));
+        assert_eq!(floats("c", 0), [2.0]);
+        let ints = |name, k| bound.inputs.get(name, k).unwrap().to_vec::<i32>().unwrap();
+        assert_eq!(ints("ps", 1), (0..10).collect::<Vec<_>>());
+        assert_eq!(ints("is", 0).iter().max(), Some(&9));
+        // What a person says comes first.
+        request.values.insert("c".to_owned(), Given::Text("5".to_owned()));
+        let bound = inputs::bind(&p, &request).unwrap();
+        assert_eq!(bound.inputs.get("c", 0).unwrap().to_vec::<f32>().unwrap(), [5.0]);
+        // Nothing is made up where nothing may be.
+        request.default = None;
+        assert_eq!(inputs::bind(&p, &request).unwrap_err().0[0].code, Code::InputMissing);
+    }
+
+    #[test]
+    fn comments_that_say_something_else_are_errors() {
+        for (line, word) in [
+            ("-- gen: ps", "NAME=HOW"),
+            ("-- gen: qs=normal", "no parameter `qs`"),
+            ("-- gen: ps.2=normal", "no parameter `ps.2`"),
+            ("-- gen: ps=strange", "no generator"),
+        ] {
+            let error = program(line).unwrap_err();
+            assert_eq!(error.0[0].code, Code::Usage, "{line}");
+            assert!(error.0[0].message.contains(word), "{line}: {}", error.0[0].message);
+            assert!(!error.0[0].labels.is_empty());
+        }
+        let other = program("-- generated: no line of ours").unwrap();
+        // They are no part of what the program means.
+        assert_eq!(other.hash(), program("-- gen: c=uniform").unwrap().hash());
     }
 }

@@ -10,6 +10,9 @@ use super::code::{
 use crate::calculus::value::{Cell, Column, Leaf, Value, number, room};
 use crate::diag::{Code as Error, Diagnostic, Label};
 use crate::lang::typed::ScalarOp;
+use std::num::NonZero;
+use std::ops::Range;
+use std::thread;
 
 /// Boxed, so that results of scalar operations stay small.
 pub type Run<T> = std::result::Result<T, Box<Diagnostic>>;
@@ -30,11 +33,19 @@ fn below(i: i128, n: usize) -> Option<usize> {
     usize::try_from(i).ok().filter(|i| *i < n)
 }
 
+/// Rows from which on a map is shared out over the processor's cores.
+const SHARED: usize = 1 << 15;
+
+/// The machine recurses over programs.
+const STACK_BYTES: usize = 64 << 20;
+
 /// Registers and slots.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     regs: Vec<Cell>,
     slots: Vec<Value>,
+    /// Whether it works on part of a map that others work on, too.
+    helper: bool,
 }
 
 /// Rows on their way to an array.
@@ -77,6 +88,14 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
+    /// The rows of `more` behind these.
+    fn append(&mut self, more: Rows<'_>) {
+        for (column, next) in self.columns.iter_mut().zip(more.columns) {
+            column.append(next);
+        }
+        self.n += more.n;
+    }
+
     fn finish(self) -> Value {
         let leaves = self.columns.into_iter().zip(self.row).map(|(column, (_, dims))| {
             Leaf::Array(column.finish(&[&[self.n], &dims[..]].concat()))
@@ -88,7 +107,11 @@ impl<'a> Rows<'a> {
 impl Machine {
     /// A machine with so many registers and slots.
     pub fn new(regs: usize, slots: usize) -> Machine {
-        Machine { regs: vec![Cell::default(); regs], slots: vec![Value::unit(); slots] }
+        Machine {
+            regs: vec![Cell::default(); regs],
+            slots: vec![Value::unit(); slots],
+            helper: false,
+        }
     }
 
     /// Evaluates a scalar of one component.
@@ -355,25 +378,63 @@ impl Machine {
 
     fn map(&mut self, map: &Map) -> Run<Value> {
         let xs = self.rows(&map.xs, map.n, map.site)?;
-        let mut rows = Rows::new(&map.row, map.n, map.site)?;
-        for i in 0..map.n {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        if self.helper || map.n < SHARED || cores == 1 {
+            return Ok(self.map_part(map, &xs, 0..map.n)?.finish());
+        }
+        // Rows do not depend on each other; the first error is the first part's.
+        let share = map.n.div_ceil(cores);
+        let parts = thread::scope(|scope| {
+            let starts = (0..map.n).step_by(share);
+            let helpers: Vec<_> = starts
+                .map(|from| {
+                    let range = from..map.n.min(from + share);
+                    let mut helper = Machine { helper: true, ..self.clone() };
+                    let (xs, job) = (&xs, range.clone());
+                    let work = move || helper.map_part(map, xs, job);
+                    let builder = thread::Builder::new().stack_size(STACK_BYTES);
+                    (range, builder.spawn_scoped(scope, work))
+                })
+                .collect();
+            let gone = || broken(map.site, "a part of the work was lost");
+            helpers
+                .into_iter()
+                .map(|(range, helper)| match helper {
+                    Ok(helper) => helper.join().unwrap_or_else(|_| Err(gone())),
+                    // No thread to be had.
+                    Err(_) => self.map_part(map, &xs, range),
+                })
+                .collect::<Vec<_>>()
+        });
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().unwrap_or_else(|| Rows::new(&map.row, 0, map.site))?;
+        for part in parts {
+            all.append(part?);
+        }
+        Ok(all.finish())
+    }
+
+    /// Some rows of a map.
+    fn map_part<'a>(&mut self, map: &'a Map, xs: &Value, rows: Range<usize>) -> Run<Rows<'a>> {
+        let mut out = Rows::new(&map.row, rows.len(), map.site)?;
+        for i in rows {
             self.enter(&map.params, xs.leaves(), i);
             match &map.body {
                 Code::Cells(e) if map.row.len() == 1 => {
                     let c = self.cell(e)?;
-                    rows.cells(&[c]);
+                    out.cells(&[c]);
                 }
                 Code::Cells(e) => {
                     self.cells(e, map.next)?;
-                    rows.cells(&self.regs[map.next..map.next + map.row.len()]);
+                    out.cells(&self.regs[map.next..map.next + map.row.len()]);
                 }
                 Code::Value(e) => {
                     let v = self.value(e)?;
-                    rows.value(&v, map.site)?;
+                    out.value(&v, map.site)?;
                 }
             }
         }
-        Ok(rows.finish())
+        Ok(out)
     }
 
     /// The indices that an array of one component holds.

@@ -281,6 +281,18 @@ impl Column {
         self.bits.push(c.bits);
     }
 
+    /// Appends all of another column of the same type.
+    pub fn append(&mut self, more: Column) {
+        let plain =
+            |bits: &[u64]| -> Vec<f64> { bits.iter().map(|b| f64::from_bits(*b).abs()).collect() };
+        match (&mut self.mags, more.mags) {
+            (None, None) => {}
+            (Some(mags), None) => mags.extend(plain(&more.bits)),
+            (mine, Some(mags)) => mine.get_or_insert_with(|| plain(&self.bits)).extend(mags),
+        }
+        self.bits.extend(more.bits);
+    }
+
     /// Appends every element of `a`.
     pub fn extend(&mut self, a: &Array) {
         a.for_each(&mut |c| self.push(c));

@@ -27,6 +27,46 @@ fn views() {
 }
 
 #[test]
+fn dimensions_move() {
+    let x = iota(24).split(4, 6).unwrap().split(3, 2).unwrap();
+    let y = x.inward(0).unwrap();
+    assert_eq!(y.leaves()[0].shape(), [3, 4, 2]);
+    assert_eq!(y.to_ints()[..4], [0, 12, 1, 13]);
+    assert_eq!(y.outward(0).unwrap(), x);
+    let z = x.inward(1).unwrap();
+    assert_eq!(z.leaves()[0].shape(), [2, 4, 3]);
+    assert_eq!(z.outward(1).unwrap(), x);
+    assert_eq!(x.inward(2).unwrap(), x);
+    assert!(x.inward(3).is_err() && iota(3).outward(1).is_err());
+}
+
+#[test]
+fn columns_in_parts_are_the_whole() {
+    // Numbers with and without a magnitude of their own.
+    let cell = |i: usize| {
+        let c = Cell::float(i as f64);
+        if i % 5 == 4 { Cell { mag: 100.0, ..c } } else { c }
+    };
+    for cuts in [[0, 3], [3, 4], [4, 9], [5, 5], [0, 9]] {
+        let mut whole = Column::new(F32, 9);
+        (0..9).for_each(|i| whole.push(cell(i)));
+        let mut parts = Column::new(F32, 0);
+        for range in [0..cuts[0], cuts[0]..cuts[1], cuts[1]..9] {
+            let mut part = Column::new(F32, range.len());
+            range.for_each(|i| part.push(cell(i)));
+            parts.append(part);
+        }
+        let (whole, parts) = (whole.finish(&[9]), parts.finish(&[9]));
+        for i in 0..9 {
+            assert_eq!(
+                (parts.cell(i).bits, parts.cell(i).mag),
+                (whole.cell(i).bits, whole.cell(i).mag)
+            );
+        }
+    }
+}
+
+#[test]
 fn empty_arrays() {
     let x = iota(0);
     for y in [x.reverse(), x.rotate(3), x.stride(4), x.pad_last(0), x.slide(3, 1, 0), x.split(4, 0)]

@@ -86,3 +86,22 @@ fn patterns() {
     assert_eq!(code("scatter xs (replicate n 0) xs"), Error::Eval);
     assert_eq!(code("split 3 xs"), Error::NotDivisible);
 }
+
+#[test]
+fn long_maps_are_shared_out() {
+    let n = 70_001;
+    let x = Value::ints(ScalarType::I32, &[n], &(0..n as i64).collect::<Vec<_>>());
+    let run = |body: &str| {
+        eval(
+            &format!("entry f [n] (xs: [n]i32) = {body}"),
+            &[("n", n as u64)],
+            std::slice::from_ref(&x),
+        )
+    };
+    let out = run("map (\\x -> (x, x * 2 + reduce (+) 0 (map (% 3) (take 4 xs)))) xs").unwrap();
+    let ints = out.to_ints();
+    assert!((0..n).all(|i| ints[i] == i as i128 && ints[n + i] == 2 * i as i128 + 3));
+    // The first error, whoever finds it.
+    let error = run("map (\\x -> xs[x + 69_990]) xs").unwrap_err();
+    assert!(error.0[0].message.contains("[70001]"), "{:?}", error.0[0]);
+}
