@@ -46,6 +46,8 @@ fn stages(c: &mut Criterion) {
         ("scal", include_str!("../programs/scal.pat"), &[("n", 1_u64 << 24)][..]),
         ("asum", include_str!("../programs/asum.pat"), &[("n", 1 << 24)]),
         ("gemv", include_str!("../programs/gemv.pat"), &[("n", 4096), ("m", 4096)]),
+        ("blackscholes", include_str!("../programs/blackscholes.pat"), &[("n", 1 << 22)]),
+        ("md", include_str!("../programs/md.pat"), &[("n", 12_288), ("k", 128)]),
     ] {
         let source = Source::new(name, text);
         let sizes: IndexMap<String, u64> =

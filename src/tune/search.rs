@@ -31,6 +31,8 @@ const LEADERS: usize = 3;
 const BATCH: usize = 6;
 /// Candidates that are timed against each other at the end.
 const FINALISTS: usize = 8;
+/// Most comparisons of the best few.
+const FINALS: usize = 3;
 /// Who takes more than so many times the best's time is no finalist.
 const FINAL_FACTOR: f64 = 1.25;
 
@@ -508,12 +510,26 @@ impl State<'_, '_> {
         }
     }
 
-    /// Times the best few against each other.
+    /// Times the best few against each other, and again with those whose earlier times look better
+    /// than what the winner's are now: a machine is busier at one time than at another.
     fn finals(&mut self) -> Result<()> {
         self.rank();
-        if !self.found.fresh || self.stopped() {
-            return Ok(());
+        for _ in 0..FINALS {
+            if !self.found.fresh || self.stopped() {
+                break;
+            }
+            self.compare()?;
+            let Some(first) = self.found.ranking.first().filter(|m| m.compared) else { break };
+            let best = first.summary.median_us;
+            let luckier = |m: &Measured| !m.compared && m.summary.median_us < best;
+            if !self.found.ranking.iter().any(|m| m.finished && luckier(m)) {
+                break;
+            }
         }
+        Ok(())
+    }
+
+    fn compare(&mut self) -> Result<()> {
         let Some(limit) = self.best().map(|m| m.summary.median_us * FINAL_FACTOR) else {
             return Ok(());
         };
@@ -547,17 +563,24 @@ impl State<'_, '_> {
         let observer = &*self.search.observer;
         let outcomes = measure(self.search.worker, &only, &schedule, || !observer.stop())?;
         for ((_, outcome), (_, variant)) in outcomes.into_iter().zip(ids) {
-            let Outcome::Timed(summary) = outcome else { continue };
+            let (summary, finished) = match outcome {
+                Outcome::Timed(summary) => (summary, true),
+                // An earlier time that looked better was luck.
+                Outcome::Slow(summary) => (summary, false),
+                Outcome::Failed(_) | Outcome::Stopped(_) => continue,
+            };
             let mut build_ms = None;
             let mut max_rel_err = None;
             let known = self.found.ranking.iter_mut().find(|m| m.variant.hash == variant.hash);
             if let Some(m) = known {
                 m.summary = summary;
+                m.finished = finished;
                 m.compared = true;
                 build_ms = Some(m.build_ms);
                 max_rel_err = Some(m.max_rel_err);
             }
-            self.record(&variant, Fate::Timed, None, build_ms, Some(summary), max_rel_err)?;
+            let fate = if finished { Fate::Timed } else { Fate::Slow };
+            self.record(&variant, fate, None, build_ms, Some(summary), max_rel_err)?;
         }
         self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
         self.rank();
