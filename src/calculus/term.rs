@@ -593,12 +593,25 @@ impl Term {
     /// # Errors
     /// When something that is vectorised has no vector form; says what.
     pub fn expand(&self) -> Result<Term, TypeError> {
-        let args = self.args().iter().map(Term::expand).collect::<Result<Vec<_>, _>>()?;
+        self.expand_where(&|_| true)
+    }
+
+    /// As [`Term::expand`], but [`Op::Vectorize`] stays as it is.
+    ///
+    /// # Errors
+    /// Never for a well-typed term; the type checks of the parts are repeated.
+    pub fn unpacked(&self) -> Result<Term, TypeError> {
+        self.expand_where(&|op| *op != Op::Vectorize)
+    }
+
+    fn expand_where(&self, which: &dyn Fn(&Op) -> bool) -> Result<Term, TypeError> {
+        let args =
+            self.args().iter().map(|a| a.expand_where(which)).collect::<Result<Vec<_>, _>>()?;
         if *self.op() == Op::Compose {
             return args[0].after(&args[1]);
         }
         let out = Term::new(self.op().clone(), self.sizes().to_vec(), self.tys().to_vec(), args)?;
-        Ok(out.definition()?.unwrap_or(out))
+        if which(out.op()) { Ok(out.definition()?.unwrap_or(out)) } else { Ok(out) }
     }
 
     /// What this operator, not its arguments, is short for; `None` for all but [`Op::Chunked`], [`Op::Packed`] and

@@ -160,6 +160,10 @@ impl Session {
     fn options(&self, name: &str, device: &DeviceInfo) -> Options {
         let mut options = Options::new(name, DeviceLimits::of(device), &self.limits);
         options.relaxed = self.float == Float::Relaxed;
+        if device.kind == DeviceKind::Gpu {
+            // Starting groups is what short work-items wait for: few and large ones.
+            options.global_group = device.max_work_group_size.min(256);
+        }
         options
     }
 

@@ -73,7 +73,7 @@ impl<'a> Search<'a> {
 
     /// A term as a piece: `chunked` and `packed` written out.
     pub(super) fn sought(&mut self, term: &Term) -> Slice {
-        let plain = term.expand().unwrap_or_else(|_| term.clone());
+        let plain = term.unpacked().unwrap_or_else(|_| term.clone());
         self.chains.of(&plain, self.known)
     }
 
