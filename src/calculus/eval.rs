@@ -193,6 +193,11 @@ impl Compiler<'_> {
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
                 b.fold(size(0), z, arg, &x, &mut |b, xs| operator(b, xs), site)
             }
+            Op::Fold => b.bind(arg, |b, arg| {
+                let (start, xs) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
+                let x = self.second(f(0)?, site)?;
+                b.fold(size(0), start, xs, &x, &mut |b, xs| operator(b, xs), site)
+            }),
             Op::ReducePart => {
                 let (k, m) = (size(0), size(1));
                 let x = self.second(f(0)?, site)?;
@@ -271,6 +276,11 @@ impl Compiler<'_> {
                     return Err(fault(site, Error::SizeRange, "nothing cannot be padded"));
                 }
                 let long = term.expand().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
+                self.term(b, &long, arg, exact)
+            }
+            Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::Spread(_) => {
+                let long = term.definition().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
+                let long = long.ok_or_else(|| fault(site, Error::BadTerm, "no definition"))?;
                 self.term(b, &long, arg, exact)
             }
             Op::Meta(_) => Err(fault(site, Error::BadTerm, "a rule's variable has no value")),

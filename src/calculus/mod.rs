@@ -4,6 +4,7 @@
 pub mod arbitrary;
 pub mod elaborate;
 pub mod eval;
+pub mod flow;
 pub mod interp;
 mod lanes;
 pub mod laws;
@@ -13,5 +14,6 @@ pub mod scalar;
 pub mod size;
 pub mod term;
 pub mod text;
+mod tiling;
 pub mod ty;
 pub mod value;

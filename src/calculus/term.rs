@@ -164,6 +164,26 @@ pub enum Op {
     /// `n w r; ; h : [n]A -> [n]B` for `h : [r/w]<w>A -> [r/w]<w>B`: short for
     /// `take n . asScalar . h . asVector w . padLast r`.
     Packed,
+    /// `n; ; op : (A, [n]B) -> A` for `op : (A, B) -> A`: from the left, in one work-item.
+    Fold,
+    /// `n m t u r q; ; pa pb h : ([n]A, [m]B) -> [n][m]C` for `h : [r/t][q/u]([t]A, [u]B) -> [r/t][q/u][t][u]C`:
+    /// short for `h` of all pairs of tiles of `t` and `u`, lengths rounded up to `r` and `q`. `pa` and `pb`
+    /// are on the arrays of tiles: identities that may copy them.
+    Tiled,
+    /// `n m t r; ; h : ([n]A, [m]B) -> [n]C` for `h : [r/t]([t]A, [m]B) -> [r/t][t]C`: as [`Op::Tiled`], of rows alone.
+    TiledRows,
+    /// `n m k t r; ; sa sb u z f : ([n][k]A, [m][k]B) -> D`: all pairs of rows are reduced together, `t` elements at
+    /// a time, `k` rounded up to `r`. `z : () -> C` is where each of the `[n][m]C` begins,
+    /// `u : [n][m](C, [t](bool, (A, B))) -> [n][m]C` a step (the flag says whether an element is one of the `k`),
+    /// `f : [n][m]C -> D` the end. `sa` and `sb` are on the blocks `[t][n]A` and `[t][m]B`: identities that may copy.
+    Blocked,
+    /// `n k t r; ; s u z f : ([n]A, [k]B) -> D`: as [`Op::Blocked`], every `A` meeting all `B`s, with
+    /// `u : [n](C, [t](bool, (A, B))) -> [n]C` and `s` on `[t]B`.
+    BlockedRows,
+    /// `n m t u v w; ; h : [n][m]A -> [n][m]B` for `h : [n/t * m/u][t][u]A -> ...B`: a matrix shared out in parts of
+    /// `t` by `u`, whose rows come in runs of `v` and columns in runs of `w` from all over. The parts go
+    /// row by row, or (when true) in blocks of 4 by 8, the shape of a warp.
+    Spread(bool),
     /// `; A B; : A -> B`: a function variable of a rule; occurs in no program.
     Meta(Arc<str>),
 }
@@ -198,6 +218,12 @@ impl Op {
             Op::PadTo => (2, 0, 1),
             Op::Slide => (4, 1, 0),
             Op::Chunked | Op::Packed => (3, 0, 1),
+            Op::Fold => (1, 0, 1),
+            Op::Tiled => (6, 0, 3),
+            Op::TiledRows => (4, 0, 1),
+            Op::Blocked => (5, 0, 5),
+            Op::BlockedRows => (4, 0, 4),
+            Op::Spread(_) => (6, 0, 1),
             Op::Pad(PadMode::Constant) => (3, 1, 1),
             Op::Pad(PadMode::Clamp | PadMode::Wrap | PadMode::Mirror) | Op::Concat => (3, 1, 0),
             Op::Histogram => (2, 1, 2),
@@ -258,6 +284,12 @@ impl Op {
             | Op::Histogram
             | Op::Chunked
             | Op::Packed
+            | Op::Fold
+            | Op::Tiled
+            | Op::TiledRows
+            | Op::Blocked
+            | Op::BlockedRows
+            | Op::Spread(_)
             | Op::Meta(_) => false,
         }
     }
@@ -435,6 +467,9 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             };
             FnTy::new(inside(&args[0].dom)?, inside(&args[0].cod)?)
         }
+        Op::Fold | Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::Spread(_) => {
+            super::tiling::signature(op, sizes, args)?
+        }
         Op::Slide => FnTy::new(arr(&sizes[2], &tys[0]), arr(&sizes[3], &arr(&sizes[0], &tys[0]))),
         Op::Pad(mode) => {
             if *mode == PadMode::Constant {
@@ -587,7 +622,7 @@ impl Term {
         Term::of_chain(&factors)
     }
 
-    /// What [`Op::Chunked`] and [`Op::Packed`] are short for, everywhere in the term, and
+    /// What [`Op::Chunked`], [`Op::Packed`] and the operators of tiling are short for, everywhere in the term, and
     /// [`Op::Vectorize`] of more than elements in terms of its parts.
     ///
     /// # Errors
@@ -614,8 +649,8 @@ impl Term {
         if which(out.op()) { Ok(out.definition()?.unwrap_or(out)) } else { Ok(out) }
     }
 
-    /// What this operator, not its arguments, is short for; `None` for all but [`Op::Chunked`], [`Op::Packed`] and
-    /// [`Op::Vectorize`] of more than elements.
+    /// What this operator, not its arguments, is short for; `None` for all but [`Op::Chunked`], [`Op::Packed`], the
+    /// operators of tiling, and [`Op::Vectorize`] of more than elements.
     ///
     /// # Errors
     /// When something that is vectorised has no vector form; says what.
@@ -631,7 +666,7 @@ impl Term {
                 let long = super::lanes::push(&self.sizes()[0], &self.args()[0])?;
                 return Ok((long != *self).then_some(long));
             }
-            _ => return Ok(None),
+            _ => return super::tiling::definition(self),
         };
         let [n, k, r] = self.sizes() else {
             return fail("three sizes".to_owned());

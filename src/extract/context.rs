@@ -31,6 +31,8 @@ pub(super) struct Context {
     pub registers: bool,
     /// Inside a vectorised function, where every lane does the same.
     vector: bool,
+    /// Directly inside a parallel map, so that one of another dimension may follow.
+    nest: bool,
 }
 
 /// What an operator asks of its arguments' contexts.
@@ -54,18 +56,43 @@ impl Context {
         placed: false,
         registers: false,
         vector: false,
+        nest: false,
     };
 
     /// The same place, for a value that is read again rather than stored.
     #[must_use]
     pub fn intermediate(self) -> Context {
-        Context { sink: false, placed: false, ..self }
+        Context { sink: false, placed: false, nest: false, ..self }
+    }
+
+    /// The same place, after something that computes: no further dimension may follow.
+    #[must_use]
+    pub fn settled(self) -> Context {
+        Context { nest: false, ..self }
     }
 
     /// One work-item of this place.
     #[must_use]
     pub fn item(self) -> Context {
-        Context { level: Level::Item, placed: false, ..self }
+        Context { level: Level::Item, placed: false, nest: false, ..self }
+    }
+
+    fn may_spread(self, inside: Level, base: u16, d: u8) -> bool {
+        let here = self.level == Level::Host || (self.nest && self.level == inside);
+        here && self.used & bit(base, d) == 0
+    }
+
+    /// The contexts of the arguments of an operator of tiling; `None` for others, and where it may not run.
+    pub fn holes(self, op: &Op) -> Option<Vec<Context>> {
+        let copy = Context { registers: false, ..self.intermediate() };
+        let step = Context { registers: true, ..self.intermediate() };
+        let grouped = matches!(self.level, Level::Group | Level::Item);
+        match op {
+            Op::Tiled if self.level == Level::Host => Some(vec![copy, copy, self]),
+            Op::Blocked if grouped => Some(vec![copy, copy, step, copy.item(), self.settled()]),
+            Op::BlockedRows if grouped => Some(vec![copy, step, copy.item(), self.settled()]),
+            _ => None,
+        }
     }
 
     /// Whether `op` may run here, and where its arguments run. `small` says whether its length can
@@ -73,15 +100,17 @@ impl Context {
     pub fn enter(self, op: &Op, small: bool, array: bool) -> Verdict {
         use Verdict::{Inside, No};
         let inside =
-            |level, used| Inside(Context { level, used, sink: self.sink, placed: false, ..self });
+            |level, used| Inside(Context { level, used, placed: false, nest: false, ..self });
+        let dimension =
+            |level, used| Inside(Context { level, used, placed: false, nest: true, ..self });
         match op {
             Op::Map(kind) => match (kind, self.level) {
                 (MapKind::Plain, _) => No,
-                (MapKind::Glb(d), Level::Host) if self.used & bit(6, *d) == 0 => {
-                    inside(Level::Item, self.used | bit(6, *d))
+                (MapKind::Glb(d), _) if self.may_spread(Level::Item, 6, *d) => {
+                    dimension(Level::Item, self.used | bit(6, *d))
                 }
-                (MapKind::Wrg(d), Level::Host) if self.used & bit(0, *d) == 0 => {
-                    inside(Level::Group, self.used | bit(0, *d))
+                (MapKind::Wrg(d), _) if self.may_spread(Level::Group, 0, *d) => {
+                    dimension(Level::Group, self.used | bit(0, *d))
                 }
                 (MapKind::Lcl(d), Level::Group)
                     if self.used & bit(3, *d) == 0 && (self.sink || self.placed) =>
@@ -98,7 +127,7 @@ impl Context {
                 // An intermediate array of a work-item lives in registers: the accumulators of a
                 // reduction, and what is added to them. Other maps are fused.
                 (MapKind::Unroll, Level::Item) if small && (self.sink || self.registers) => {
-                    Inside(Context { registers: false, placed: false, ..self })
+                    Inside(Context { placed: false, nest: false, ..self })
                 }
                 _ => No,
             },
@@ -109,10 +138,28 @@ impl Context {
             Op::ToMem(Space::Local)
                 if matches!(self.level, Level::Group | Level::Warp)
                     && !self.sink
+                    && !self.registers
                     && !self.placed =>
             {
                 Inside(Context { placed: true, ..self })
             }
+            // The accumulators of a group, spread over its work-items.
+            Op::ToMem(Space::Private)
+                if self.level == Level::Group && self.registers && !self.placed =>
+            {
+                Inside(Context { placed: true, ..self })
+            }
+            // A copy between kernels, in an order that the next one reads faster.
+            Op::ToMem(Space::Global)
+                if self.level == Level::Host && !self.sink && !self.placed && array =>
+            {
+                Inside(Context { placed: true, ..self })
+            }
+            Op::Fold if self.level == Level::Item => {
+                Inside(Context { registers: array, ..self.intermediate() })
+            }
+            Op::Spread(_) if self.level == Level::Group => Inside(self.settled()),
+            Op::TiledRows => Inside(self),
             Op::ToMem(Space::Stream) if self.level == Level::Host && self.sink && !self.placed => {
                 Inside(Context { placed: true, ..self })
             }
@@ -122,7 +169,11 @@ impl Context {
             Op::Scalar(f) if self.vector && f.body.has_loop() => No,
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),
-            Op::ToMem(_)
+            // Their arguments run in different contexts: see `holes`.
+            Op::Tiled | Op::Blocked | Op::BlockedRows => No,
+            Op::Fold
+            | Op::Spread(_)
+            | Op::ToMem(_)
             | Op::Cond
             | Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
             | Op::ReducePart

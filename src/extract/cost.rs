@@ -61,6 +61,18 @@ pub(super) fn share(
             let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
             Share { own: launch + n * (loop_ns + element(result, value, target)), times: n }
         }
+        Op::Fold => {
+            let n = n();
+            Share { own: n * (target.loop_ns + element(result, value, target)), times: n }
+        }
+        Op::Blocked => Share {
+            own: 0.0,
+            times: sizes.get(4).map_or(1.0, value) / sizes.get(3).map_or(1.0, value),
+        },
+        Op::BlockedRows => Share {
+            own: 0.0,
+            times: sizes.get(3).map_or(1.0, value) / sizes.get(2).map_or(1.0, value),
+        },
         Op::Scalar(f) => only(OPERATION_NS * scalar_size(&f.body)),
         Op::Vectorize => {
             let w = n();

@@ -56,8 +56,8 @@ impl Choice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Outline {
     /// Which mappings occur: work-items, groups, local items, vectors, register arrays; and whether
-    /// anything is read across rows.
-    features: u8,
+    /// anything is read across rows; what is staged or packed, and whether there are accumulators of a tile.
+    features: u16,
     /// Launches, up to 3.
     kernels: u8,
 }
@@ -76,6 +76,17 @@ impl Outline {
             Op::Vectorize => out.features |= 8,
             Op::ToMem(Space::Stream) => out.features |= 64,
             Op::Map(MapKind::Unroll) => out.features |= 16,
+            Op::ToMem(Space::Local) if chosen.iter().all(|c| c.skeleton == 0) => {
+                out.features |= 128;
+            }
+            Op::ToMem(Space::Global) => {
+                (out.features, out.kernels) = (out.features | 256, (out.kernels + 1).min(3));
+            }
+            Op::Blocked | Op::BlockedRows => {
+                out.features |= 512;
+                // Which of the two is staged.
+                out.features |= if chosen[0].outline.features & 128 != 0 { 1024 } else { 0 };
+            }
             Op::Reduce(_) if at.level == Level::Host => out.kernels = (out.kernels + 1).min(3),
             _ => {}
         }
@@ -317,7 +328,14 @@ impl Search<'_> {
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
+            Op::Tiled | Op::Blocked | Op::BlockedRows => match at.holes(&op) {
+                Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
+                None => return,
+            },
             Op::Compose => {
+                // Views may stand between the dimensions of a parallel map, nothing else.
+                let is_view = |a: Id| self.views.contains_key(&a);
+                let at = if is_view(args[0]) || is_view(args[1]) { at } else { at.settled() };
                 let outer = self.best((args[0], at));
                 // What the outer part reads is an intermediate, unless the outer part can be
                 // turned round: then the inner part writes where the whole should go.
@@ -326,7 +344,7 @@ impl Search<'_> {
                 let inner = self.best((args[1], inner));
                 vec![outer, inner]
             }
-            Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at))).collect(),
+            Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at.settled()))).collect(),
             op => {
                 let sizes = self.sizes(node);
                 // One form of a short reduction is enough: lanes are unrolled, long runs are loops.
@@ -367,14 +385,15 @@ impl Search<'_> {
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
         let mut combine = |chosen: Vec<Rc<Choice>>| {
-            let reduces = matches!(op, Op::Reduce(_)) || chosen.iter().any(|c| c.reduces);
+            let reduces =
+                matches!(op, Op::Reduce(_) | Op::Fold) || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
             // Several copies of a loop are a longer program and no faster.
             if op == Op::Map(MapKind::Unroll) && inner_loops {
                 return;
             }
-            let loops =
-                inner_loops || matches!(op, Op::Map(MapKind::Seq) | Op::Reduce(ReduceKind::Seq));
+            let loops = inner_loops
+                || matches!(op, Op::Map(MapKind::Seq) | Op::Reduce(ReduceKind::Seq) | Op::Fold);
             // Local memory passes partial results on; what is only mapped is fused instead. And
             // what goes into registers side by side is no further reduction.
             if (staged && !reduces) || (in_registers && reduces) {
@@ -420,8 +439,20 @@ impl Search<'_> {
                     }
                 }
             }
-            // Only `cond` has three: one choice of each is enough.
-            more => combine(more.iter().map(|l| l[0].clone()).collect()),
+            more if op == Op::Cond => combine(more.iter().map(|l| l[0].clone()).collect()),
+            more => {
+                // One of every list, the last list fastest, as many as are worth it.
+                let total: usize = more.iter().map(|l| l.len()).product();
+                for i in 0..total.min(PAIRS) {
+                    let mut rest = i;
+                    let pick = |l: &Rc<Vec<Rc<Choice>>>| {
+                        let one = l[rest % l.len()].clone();
+                        rest /= l.len();
+                        one
+                    };
+                    combine(more.iter().map(pick).collect());
+                }
+            }
         }
     }
 }
@@ -435,7 +466,8 @@ fn can_turn(c: &Choice) -> bool {
 fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     let named = match op {
         Op::Map(MapKind::Plain) => false,
-        Op::Map(_) | Op::Vectorize | Op::ToMem(Space::Stream) => true,
+        Op::Map(_) | Op::Vectorize | Op::ToMem(_) | Op::Fold | Op::Spread(_) => true,
+        Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows => true,
         Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => true,
         _ => false,
     };
@@ -479,6 +511,9 @@ fn skeleton_text(t: &Term) -> String {
                 MapKind::Plain => "view".to_owned(),
             }),
             Op::Reduce(_) => Some("red".to_owned()),
+            Op::Fold => Some("fold".to_owned()),
+            Op::ToMem(Space::Local) if !cost::computes(&t.args()[0]) => Some("stage".to_owned()),
+            Op::ToMem(Space::Global) if !cost::computes(&t.args()[0]) => Some("pack".to_owned()),
             Op::Vectorize if cost::computes(&t.args()[0]) => Some("vec".to_owned()),
             Op::ToMem(Space::Stream) => Some("stream".to_owned()),
             _ => None,

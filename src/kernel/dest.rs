@@ -3,7 +3,7 @@
 
 use super::index::{Facts, Guard, Index};
 use super::ir::{ElemTy, Mem, Reg};
-use super::view::{Shape, Slot, Step, Views, advance, chunk, stop};
+use super::view::{Shape, Slot, Step, Stop, Views, advance, chunk, stop};
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::diag::Code;
 use std::rc::Rc;
@@ -25,6 +25,8 @@ pub enum Dest {
     Mem(Mem, ElemTy, Index),
     /// A register.
     Reg(Reg),
+    /// One lane of a register; only all of them together can be stored to.
+    Lane(Reg, usize),
     /// Two components.
     Pair(Rc<Dest>, Rc<Dest>),
     /// An array.
@@ -79,7 +81,7 @@ impl Dest {
             Dest::Lanes(ds) => {
                 Dest::of_lanes(ds.iter().map(|d| d.component(second)).collect::<Step<Vec<_>>>()?)
             }
-            Dest::Mem(..) | Dest::Reg(_) | Dest::Array(_) => {
+            Dest::Mem(..) | Dest::Reg(_) | Dest::Lane(..) | Dest::Array(_) => {
                 stop(Code::Internal, "code generation expected a pair to store to")
             }
         }
@@ -91,7 +93,15 @@ impl Dest {
             Dest::Mem(m, t, i) => Ok(Dest::Mem(*m, ElemTy::scalar(t.scalar), i.add(k))),
             Dest::Pair(a, b) => Ok(Dest::pair(a.lane(k)?, b.lane(k)?)),
             Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.lane(k)?)),
-            Dest::Reg(_) | Dest::Array(_) | Dest::Lanes(_) | Dest::Either(..) => {
+            Dest::Reg(r) if r.ty.width > 1 => match k.as_constant().map(usize::try_from) {
+                Some(Ok(k)) => Ok(Dest::Lane(r.clone(), k)),
+                _ => Err(Stop::Dynamic(k.clone())),
+            },
+            Dest::Array(a) => {
+                let (a, k) = (a.clone(), k.clone());
+                Ok(Dest::array(move |i| (a.at)(i)?.lane(&k)))
+            }
+            Dest::Reg(_) | Dest::Lane(..) | Dest::Lanes(_) | Dest::Either(..) => {
                 stop(Code::KernelLimit, "single lanes of a vector in registers cannot be stored to")
             }
         }
@@ -124,9 +134,23 @@ impl Dest {
                     return Ok(Dest::Mem(*mem, ty, start.clone()));
                 }
             }
+            Dest::Lane(r, _) => {
+                let whole = lanes.len() == r.ty.width
+                    && lanes
+                        .iter()
+                        .enumerate()
+                        .all(|(k, d)| matches!(d, Dest::Lane(x, j) if x.id == r.id && *j == k));
+                if whole {
+                    return Ok(Dest::Reg(r.clone()));
+                }
+            }
+            Dest::Array(_) => {
+                return Ok(Dest::array(move |i| {
+                    Dest::of_lanes(lanes.iter().map(|d| d.at(i)).collect::<Step<Vec<_>>>()?)
+                }));
+            }
             Dest::Nowhere
             | Dest::Reg(_)
-            | Dest::Array(_)
             | Dest::Guarded(..)
             | Dest::Lanes(_)
             | Dest::Either(..) => {}
@@ -252,6 +276,12 @@ pub fn is_invertible(t: &Term) -> bool {
         | Op::Mask
         | Op::Chunked
         | Op::Packed
+        | Op::Fold
+        | Op::Tiled
+        | Op::TiledRows
+        | Op::Blocked
+        | Op::BlockedRows
+        | Op::Spread(_)
         | Op::Meta(_)
         | Op::Slide
         | Op::Pad(_)

@@ -238,6 +238,12 @@ pub fn conditional<C: Emit + ?Sized>(
     otherwise: &mut dyn FnMut(&mut C) -> Step<View>,
     cx: &mut C,
 ) -> Step<View> {
+    if c.is_true() {
+        return then(cx);
+    }
+    if c.is_false() {
+        return otherwise(cx);
+    }
     if c.ty().width > 1 || cx.in_vector() {
         // Both sides are needed; where the condition differs by lane, each is used once a lane.
         let a = then(cx)?;

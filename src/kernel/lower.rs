@@ -225,6 +225,14 @@ impl Lowerer {
             let d = inverse(&self.views, f, dest)?;
             return self.write(rest, x, &d);
         }
+        if let (Op::ToMem(_), Context::Host) = (f.op(), self.context)
+            && is_pure(&f.args()[0])
+        {
+            // A copy between kernels is a kernel of its own.
+            let v = self.read_or(rest, x)?;
+            let v = self.apply(&f.args()[0].chain(), &v)?;
+            return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
         if self.context == Context::Host && !is_parallel(f) {
             let k = factors.iter().position(is_parallel).unwrap_or(factors.len());
             let (ours, before) = factors.split_at(k);
@@ -318,6 +326,14 @@ impl Lowerer {
                 done
             }
             Op::Scan(true) => self.scan(f, x, dest),
+            Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) if self.context != Context::Warp => {
+                self.write_reduce(f, x, dest)
+            }
+            Op::Fold if self.context == Context::Item => {
+                let (kept, shape, form) = self.fold(f, x)?;
+                let dest = inverse(&self.views, &form.out, dest)?;
+                self.store(&kept, &dest, &shape)
+            }
             Op::Cond if self.context == Context::Warp => {
                 stop(Code::NotYetCompiled, "a choice between stages of a warp's lanes")
             }
@@ -386,14 +402,22 @@ impl Lowerer {
                     self,
                 )
             }
-            Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => self.reduce(f, x, &shape),
+            Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => Ok(self.reduce(f, x)?.view),
+            Op::Fold if self.context == Context::Item => {
+                let (kept, _, form) = self.fold(f, x)?;
+                self.views.apply(&form.out, &kept)
+            }
+            Op::ToMem(Space::Local) if is_pure(&args[0]) && self.context == Context::Group => {
+                let v = self.apply(&args[0].chain(), x)?;
+                self.stage(&v, &shape)
+            }
             Op::ToMem(space) => {
                 if shape.is_element() && *space == Space::Private {
                     return self.read(&[args[0].clone()], x);
                 }
                 let out = match (space, self.context) {
                     (Space::Private, Context::Group | Context::Warp) if is_parallel(f) => {
-                        self.distributed(&args[0], &shape)?
+                        self.distributed(&Lowerer::levels(&args[0]), &shape)?
                     }
                     _ => self.allocate(&shape, Some(*space))?,
                 };
@@ -609,6 +633,9 @@ impl Lowerer {
                 let otherwise = self.end();
                 fast.and(slow)?;
                 self.emit(Stmt::If(g.clone(), then, otherwise))
+            }
+            Dest::Lane(..) => {
+                stop(Code::KernelLimit, "single lanes of a vector in registers cannot be stored to")
             }
             Dest::Pair(..) | Dest::Array(_) => {
                 stop(Code::Internal, "an element stored to a compound destination")

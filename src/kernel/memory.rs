@@ -153,7 +153,7 @@ impl Lowerer {
     }
 
     /// Private memory of a work-group: each work-item holds the elements that it computes.
-    pub fn distributed(&mut self, t: &Term, shape: &Shape) -> Step<Storage> {
+    pub fn distributed(&mut self, dims: &[Option<u8>], shape: &Shape) -> Step<Storage> {
         fn own(shape: &Shape, levels: &[(u32, i64)]) -> Shape {
             match (shape, levels.split_first()) {
                 (Shape::Array(n, t), Some(((_, count), rest))) => {
@@ -194,7 +194,6 @@ impl Lowerer {
                 _ => d,
             }
         }
-        let dims = Lowerer::levels(t);
         if dims.is_empty() {
             return stop(
                 Code::NotYetCompiled,
@@ -203,7 +202,7 @@ impl Lowerer {
         }
         let mut levels = vec![];
         let mut s = shape;
-        for d in dims {
+        for d in dims.iter().copied() {
             let Shape::Array(n, inner) = s else { break };
             let (id, workers) = match d {
                 Some(d) => {

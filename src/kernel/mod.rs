@@ -3,6 +3,7 @@
 //! [`lower`] gives a [`ir::Program`], checked by [`verify::verify`]; [`check_nesting`] tells early
 //! whether a term respects the device hierarchy. Nothing here prints OpenCL or talks to a driver.
 
+mod accumulator;
 mod barrier;
 mod chain;
 mod dest;
@@ -22,6 +23,7 @@ mod reduce;
 mod reuse;
 mod split;
 mod spread;
+mod stage;
 mod tidy;
 pub mod verify;
 mod view;

@@ -1,40 +1,84 @@
-//! Sequential reductions and scans: accumulators stay where they are and change in place.
+//! Sequential reductions, folds and scans: accumulators stay where they are and change in place.
 
-use super::dest::{Dest, is_invertible};
-use super::hazard;
+use super::accumulator::{Form, form};
+use super::dest::{Dest, inverse};
+use super::hazard::{self, Owned};
 use super::leaf::Emit;
-use super::lower::{Context, Lowerer, is_parallel};
+use super::lower::{Context, Lowerer};
 use super::memory::Storage;
 use super::view::{Shape, Step, View, is_pure};
 use crate::calculus::term::{Op, ReduceKind, Space, Term};
 
+/// An accumulator.
+pub struct Accumulator {
+    /// To read it.
+    pub view: View,
+    /// To write it.
+    dest: Dest,
+    owned: Owned,
+    /// The same, as it is kept: its view and shape.
+    kept: View,
+    kept_shape: Shape,
+    form: Form,
+    /// Whether each work-item keeps its own part.
+    spread: bool,
+}
+
 impl Lowerer {
     /// Memory for an accumulator with its first value.
-    fn accumulator(&mut self, op: &Term, z: &Term, shape: &Shape) -> Step<Storage> {
+    fn accumulator(&mut self, op: &Term, z: &Term) -> Step<Accumulator> {
+        let form = form(&op.chain())?;
         let z = z.chain();
-        if shape.is_element() {
-            let zero = self.read(&z, &View::Unit)?;
-            let space = (self.context != Context::Warp).then_some(Space::Private);
-            let out = self.allocate(shape, space)?;
-            self.store(&zero, &out.dest, shape)?;
-            return Ok(out);
-        }
-        let outer = op.chain();
-        let outer = outer.iter().find(|f| !is_invertible(f)).unwrap_or(op);
+        let shape = self.views.shape(&form.ty)?;
         let grouped = matches!(self.context, Context::Group | Context::Warp);
-        let spread = grouped && is_parallel(outer);
-        let out = match outer.op() {
-            Op::ToMem(Space::Private) if spread => self.distributed(outer, shape)?,
-            Op::ToMem(space) => self.allocate(shape, Some(*space))?,
-            _ => self.allocate(shape, None)?,
-        };
-        if spread && z.iter().all(is_pure) {
-            let zero = self.apply(&z, &View::Unit)?;
-            self.spread_copy(&Lowerer::levels(outer), &zero, &out.dest, shape)?;
+        let spread = grouped && !form.levels.is_empty();
+        let out = if shape.is_element() {
+            let space = (self.context != Context::Warp).then_some(Space::Private);
+            self.allocate(&shape, space)?
+        } else if spread && form.space == Some(Space::Private) {
+            self.distributed(&form.levels, &shape)?
         } else {
-            self.write(&z, &View::Unit, &out.dest)?;
+            self.allocate(&shape, form.space)?
+        };
+        let acc = Accumulator {
+            view: self.views.apply(&form.out, &out.view)?,
+            dest: inverse(&self.views, &form.back, &out.dest)?,
+            owned: out.owned,
+            kept: out.view,
+            kept_shape: shape,
+            form,
+            spread,
+        };
+        if acc.kept_shape.is_element() {
+            let zero = self.read(&z, &View::Unit)?;
+            self.store(&zero, &acc.dest, &acc.kept_shape)?;
+        } else if z.iter().all(is_pure) {
+            let zero = self.views.apply(&acc.form.back, &self.apply(&z, &View::Unit)?)?;
+            self.keep(&acc, &zero, &out.dest)?;
+        } else {
+            self.write(&z, &View::Unit, &acc.dest)?;
         }
-        Ok(out)
+        Ok(acc)
+    }
+
+    /// Stores a value in the form in which the accumulator is kept.
+    fn keep(&mut self, acc: &Accumulator, v: &View, d: &Dest) -> Step<()> {
+        if acc.spread {
+            self.spread_copy(&acc.form.levels, v, d, &acc.kept_shape)
+        } else {
+            self.copy(v, d, &acc.kept_shape)
+        }
+    }
+
+    /// Stores the result of a reduction.
+    pub fn write_reduce(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let acc = self.reduce(f, x)?;
+        // What is kept goes where the accumulator goes, vectors as vectors, each work-item's part by itself.
+        let dest = inverse(&self.views, &acc.form.out, dest)?;
+        if acc.spread {
+            return self.keep(&acc, &acc.kept, &dest);
+        }
+        self.store(&acc.kept, &dest, &acc.kept_shape)
     }
 
     /// Copies with each array level spread over a dimension of the group.
@@ -52,21 +96,21 @@ impl Lowerer {
         }
     }
 
-    pub fn reduce(&mut self, f: &Term, x: &View, shape: &Shape) -> Step<View> {
+    pub fn reduce(&mut self, f: &Term, x: &View) -> Step<Accumulator> {
         let n = self.views.size(&f.sizes()[0])?;
         let (op, z) = (f.args()[0].clone(), f.args()[1].clone());
-        let acc = self.accumulator(&op, &z, shape)?;
+        let acc = self.accumulator(&op, &z)?;
         let unroll = *f.op() == Op::Reduce(ReduceKind::Unroll);
-        let op = op.chain();
+        let (op, shape) = (op.chain(), self.views.shape(&z.ty().cod)?);
         self.repeat(n, unroll, &mut |me, i| {
             let arg = View::pair(acc.view.clone(), x.at(i)?);
-            me.update(&op, &arg, &acc, shape)
+            me.update(&op, &arg, &acc, &shape)
         })?;
-        Ok(acc.view)
+        Ok(acc)
     }
 
     /// `acc = op(arg)`, in place unless that would read what it has already overwritten.
-    fn update(&mut self, op: &[Term], arg: &View, acc: &Storage, shape: &Shape) -> Step<()> {
+    fn update(&mut self, op: &[Term], arg: &View, acc: &Accumulator, shape: &Shape) -> Step<()> {
         self.begin();
         let done = self.write(op, arg, &acc.dest);
         let block = self.end();
@@ -79,11 +123,41 @@ impl Lowerer {
         self.copy(&fresh.view, &acc.dest, shape)
     }
 
+    /// `foldSeq`: the accumulator comes with the argument, and is worked on in registers of its own.
+    pub fn fold(&mut self, f: &Term, x: &View) -> Step<(View, Shape, Form)> {
+        let n = self.views.size(&f.sizes()[0])?;
+        let op = f.args()[0].chain();
+        let form = form(&op)?;
+        let shape = self.views.shape(&form.ty)?;
+        let out = self.allocate(&shape, Some(Space::Private))?;
+        let start = self.views.apply(&form.back, &x.fst()?)?;
+        self.store(&start, &out.dest, &shape)?;
+        let (view, dest) =
+            (self.views.apply(&form.out, &out.view)?, inverse(&self.views, &form.back, &out.dest)?);
+        let xs = x.snd()?;
+        let whole = self.views.shape(&f.ty().cod)?;
+        let owned = out.owned;
+        self.repeat(n, false, &mut |me, i| {
+            let arg = View::pair(view.clone(), xs.at(i)?);
+            me.begin();
+            let done = me.write(&op, &arg, &dest);
+            let block = me.end();
+            done?;
+            if !hazard::reads_what_it_wrote(&block, &owned) {
+                return block.into_iter().try_for_each(|s| me.emit(s));
+            }
+            let fresh: Storage = me.allocate(&whole, None)?;
+            me.write(&op, &arg, &fresh.dest)?;
+            me.store(&fresh.view, &dest, &whole)
+        })?;
+        Ok((out.view, shape, form))
+    }
+
     pub fn scan(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let n = self.views.size(&f.sizes()[0])?;
         let (op, z) = (f.args()[0].clone(), f.args()[1].clone());
         let shape = self.views.shape(&z.ty().cod)?;
-        let acc = self.accumulator(&op, &z, &shape)?;
+        let acc = self.accumulator(&op, &z)?;
         let op = op.chain();
         self.repeat(n, false, &mut |me, i| {
             let arg = View::pair(acc.view.clone(), x.at(i)?);

@@ -16,6 +16,69 @@ pub fn registers(k: &mut Kernel) {
         });
     }
     copies(&mut k.body, &changed, &mut BTreeMap::new());
+    borrowed(&mut k.body);
+}
+
+/// A register that takes another's value, is worked on, and gives it back, is that other register, if
+/// nobody looks at the other meanwhile nor at it afterwards.
+fn borrowed(b: &mut Block) {
+    b.iter_mut().flat_map(Stmt::blocks_mut).for_each(borrowed);
+    // Which statements of this block mention a register, inside them too.
+    let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, s) in b.iter().enumerate() {
+        let mut note = |r: &Reg| {
+            let list = places.entry(r.id).or_default();
+            if list.last() != Some(&at) {
+                list.push(at);
+            }
+        };
+        s.visit(&mut |s| {
+            if let Stmt::Decl(r, _) | Stmt::Set(r, _) = s {
+                note(r);
+            }
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| {
+                    if let Expr::Reg(r) = e {
+                        note(r);
+                    }
+                });
+            });
+        });
+    }
+    let mut same: BTreeMap<u32, Reg> = BTreeMap::new();
+    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    for (at, s) in b.iter().enumerate() {
+        let Stmt::Decl(t, Some(Expr::Reg(a))) = s else { continue };
+        let (Some(mine), Some(other)) = (places.get(&t.id), places.get(&a.id)) else { continue };
+        let Some(last) = mine.last().copied().filter(|last| *last > at && mine[0] == at) else {
+            continue;
+        };
+        let back = matches!(&b[last], Stmt::Set(r, Expr::Reg(x)) if r.id == a.id && x.id == t.id);
+        if back && !other.iter().any(|k| at < *k && *k < last) {
+            same.insert(t.id, a.clone());
+            gone.extend([at, last]);
+        }
+    }
+    if same.is_empty() {
+        return;
+    }
+    let mut at = 0;
+    b.retain_mut(|s| {
+        at += 1;
+        rename(s, &same);
+        !gone.contains(&(at - 1))
+    });
+}
+
+/// Puts registers in the place of others, those that are set too.
+fn rename(s: &mut Stmt, same: &BTreeMap<u32, Reg>) {
+    s.map_regs(&|r| same.get(&r.id).unwrap_or(r).clone());
+    if let Stmt::Set(r, _) = s
+        && let Some(a) = same.get(&r.id)
+    {
+        *r = a.clone();
+    }
+    s.blocks_mut().into_iter().flatten().for_each(|s| rename(s, same));
 }
 
 fn mentions(s: &Stmt, r: &Reg) -> bool {

@@ -640,6 +640,12 @@ impl Views {
             | Op::Histogram
             | Op::Chunked
             | Op::Packed
+            | Op::Fold
+            | Op::Tiled
+            | Op::TiledRows
+            | Op::Blocked
+            | Op::BlockedRows
+            | Op::Spread(_)
             | Op::Meta(_) => return ill_formed("a pattern that only rearranges"),
         })
     }

@@ -12,6 +12,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("fusion", include_str!("../../rules/fusion.rules")),
     ("split", include_str!("../../rules/split.rules")),
     ("vectorise", include_str!("../../rules/vectorise.rules")),
+    ("tiling", include_str!("../../rules/tiling.rules")),
     ("lowering", include_str!("../../rules/lowering.rules")),
     ("warp", include_str!("../../rules/warp.rules")),
     ("primitive", include_str!("../../rules/primitive.rules")),

@@ -244,7 +244,17 @@ impl Infer<'_> {
         let arr = Ty::array;
         let divides = matches!(
             op,
-            Op::Split | Op::AsVector | Op::Stride | Op::ReducePart | Op::Chunked | Op::Packed
+            Op::Split
+                | Op::AsVector
+                | Op::Stride
+                | Op::ReducePart
+                | Op::Chunked
+                | Op::Packed
+                | Op::Tiled
+                | Op::TiledRows
+                | Op::Blocked
+                | Op::BlockedRows
+                | Op::Spread(_)
         );
         if divides && explicit.first().is_some_and(|k| k.as_constant() == Some(0)) {
             return Err(bad(self.source, span, "0 divides no length").into());
@@ -437,6 +447,17 @@ impl Infer<'_> {
                 let cod = arr(&n, &result);
                 (vec![n, k, r], vec![], cod)
             }
+            Op::Fold => {
+                let (c, xs) = self.pair(span, dom)?;
+                let (n, x) = self.array(span, &xs)?;
+                let f = self.term(&raw_args[0], &Ty::pair(&c, &x))?;
+                self.unify(span, "the operator's result", &f.cod, &c)?;
+                args = vec![f];
+                (vec![n], vec![], c)
+            }
+            Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::Spread(_) => {
+                self.tiling(span, op, explicit, raw_args, dom, &mut args)?
+            }
             Op::Mask => {
                 let (n, a) = self.array(span, dom)?;
                 let r = explicit[0].clone();
@@ -528,6 +549,116 @@ impl Infer<'_> {
     }
 
     /// The vector width of an element type, or a new variable.
+    /// What is inside so many arrays.
+    fn inside(&mut self, span: Span, t: &Ty, arrays: usize) -> Result<Ty> {
+        (0..arrays).try_fold(t.clone(), |t, _| Ok(self.array(span, &t)?.1))
+    }
+
+    /// The operators of tiling: sizes, types and result; their arguments go to `args`.
+    fn tiling(
+        &mut self,
+        span: Span,
+        op: &Op,
+        explicit: &[Size],
+        raw: &[Raw],
+        dom: &Ty,
+        args: &mut Vec<Inferred>,
+    ) -> Result<(Vec<Size>, Vec<Ty>, Ty)> {
+        let arr = Ty::array;
+        let flagged = |t: &Ty| Ty::pair(&Ty::Scalar(ScalarType::Bool), t);
+        let mut sizes = vec![];
+        let cod = match op {
+            Op::Spread(_) => {
+                let (n, row) = self.array(span, dom)?;
+                let (m, a) = self.array(span, &row)?;
+                let [t, u, ..] = explicit else {
+                    return Err(bad(self.source, span, "sizes").into());
+                };
+                let parts = self.u.size(&n).div(t).mul(&self.u.size(&m).div(u));
+                let h = self.term(&raw[0], &arr(&parts, &arr(t, &arr(u, &a))))?;
+                let b = self.inside(span, &h.cod, 3)?;
+                let want = arr(&parts, &arr(t, &arr(u, &b)));
+                self.unify(span, "the result for the parts", &h.cod, &want)?;
+                args.push(h);
+                sizes.extend([n.clone(), m.clone()]);
+                arr(&n, &arr(&m, &b))
+            }
+            Op::Tiled => {
+                let (left, right) = self.pair(span, dom)?;
+                let ((n, a), (m, b)) = (self.array(span, &left)?, self.array(span, &right)?);
+                let [t, u, r, q] = explicit else {
+                    return Err(bad(self.source, span, "sizes").into());
+                };
+                let (rows, columns) = (r.div(t), q.div(u));
+                let (a, b) = (arr(t, &a), arr(u, &b));
+                for (raw, tiles) in raw.iter().zip([arr(&rows, &a), arr(&columns, &b)]) {
+                    let copy = self.term(raw, &tiles)?;
+                    self.unify(span, "the copy of the tiles", &copy.cod, &tiles)?;
+                    args.push(copy);
+                }
+                let tiles = |x: &Ty| arr(&rows, &arr(&columns, x));
+                let h = self.term(&raw[2], &tiles(&Ty::pair(&a, &b)))?;
+                let c = self.inside(span, &h.cod, 4)?;
+                self.unify(span, "the result", &h.cod, &tiles(&arr(t, &arr(u, &c))))?;
+                args.push(h);
+                sizes.extend([n.clone(), m.clone()]);
+                arr(&n, &arr(&m, &c))
+            }
+            Op::TiledRows => {
+                let (left, right) = self.pair(span, dom)?;
+                let ((n, a), (m, _)) = (self.array(span, &left)?, self.array(span, &right)?);
+                let [t, r] = explicit else { return Err(bad(self.source, span, "sizes").into()) };
+                let rows = r.div(t);
+                let h = self.term(&raw[0], &arr(&rows, &Ty::pair(&arr(t, &a), &right)))?;
+                let c = self.inside(span, &h.cod, 2)?;
+                self.unify(span, "the result", &h.cod, &arr(&rows, &arr(t, &c)))?;
+                args.push(h);
+                sizes.extend([n.clone(), m]);
+                arr(&n, &c)
+            }
+            Op::Blocked => {
+                let (left, right) = self.pair(span, dom)?;
+                let ((n, row), (m, column)) = (self.array(span, &left)?, self.array(span, &right)?);
+                let ((k, a), (l, b)) = (self.array(span, &row)?, self.array(span, &column)?);
+                self.unify(span, "the second array", &arr(&l, &b), &arr(&k, &b))?;
+                let t = &explicit[0];
+                for (raw, block) in raw.iter().zip([arr(t, &arr(&n, &a)), arr(t, &arr(&m, &b))]) {
+                    let copy = self.term(raw, &block)?;
+                    self.unify(span, "the copy of a block", &copy.cod, &block)?;
+                    args.push(copy);
+                }
+                let z = self.term(&raw[3], &Ty::Unit)?;
+                let matrix = |x: &Ty| arr(&n, &arr(&m, x));
+                let x = arr(t, &flagged(&Ty::pair(&a, &b)));
+                let u = self.term(&raw[2], &matrix(&Ty::pair(&z.cod, &x)))?;
+                self.unify(span, "a step's result", &u.cod, &matrix(&z.cod))?;
+                let f = self.term(&raw[4], &matrix(&z.cod))?;
+                let cod = f.cod.clone();
+                args.extend([u, z, f]);
+                sizes.extend([n, m, k]);
+                cod
+            }
+            _ => {
+                let (left, right) = self.pair(span, dom)?;
+                let ((n, a), (k, b)) = (self.array(span, &left)?, self.array(span, &right)?);
+                let block = arr(&explicit[0], &b);
+                let copy = self.term(&raw[0], &block)?;
+                self.unify(span, "the copy of a block", &copy.cod, &block)?;
+                let z = self.term(&raw[2], &Ty::Unit)?;
+                let x = arr(&explicit[0], &flagged(&Ty::pair(&a, &b)));
+                let u = self.term(&raw[1], &arr(&n, &Ty::pair(&z.cod, &x)))?;
+                self.unify(span, "a step's result", &u.cod, &arr(&n, &z.cod))?;
+                let f = self.term(&raw[3], &arr(&n, &z.cod))?;
+                let cod = f.cod.clone();
+                args.extend([copy, u, z, f]);
+                sizes.extend([n, k]);
+                cod
+            }
+        };
+        sizes.extend_from_slice(explicit);
+        Ok((sizes, vec![], cod))
+    }
+
     fn width(&mut self, t: &Ty) -> Size {
         match self.u.ty(t) {
             Ty::Vector(w, _) => w,

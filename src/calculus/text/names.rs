@@ -71,6 +71,13 @@ spellings! {
     "mask" 1 0 false Op::Mask;
     "chunked" 2 1 false Op::Chunked;
     "packed" 2 1 false Op::Packed;
+    "foldSeq" 0 1 false Op::Fold;
+    "tiled" 4 3 false Op::Tiled;
+    "tiledRows" 2 1 false Op::TiledRows;
+    "blocked" 2 5 false Op::Blocked;
+    "blockedRows" 2 4 false Op::BlockedRows;
+    "spread" 4 1 false Op::Spread(false);
+    "spreadWarps" 4 1 false Op::Spread(true);
     "take" 1 0 false Op::Take;
     "drop" 1 0 false Op::Drop;
     "slide" 3 0 false Op::Slide;

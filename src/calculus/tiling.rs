@@ -1,0 +1,241 @@
+//! What the operators of tiling are short for.
+//!
+//! A product of all pairs is `map (map e) . cross`; a map over rows with their partners is `map f . cross`.
+//! `tiled` and `tiledRows` cut the dimensions into tiles, `blocked` and `blockedRows` carry accumulators over
+//! blocks of a reduction, `spread` shares a tile out to work-items. Each stands in the e-graph as one
+//! operator with holes for what may be rewritten, so that rules on chains do not take it apart.
+
+use super::flow::Flow;
+use super::size::Size;
+use super::term::{Op, Term, TypeError};
+use super::ty::{FnTy, Ty};
+use crate::lang::types::ScalarType;
+
+type Built<T> = Result<T, TypeError>;
+
+/// Rows and columns of work-items that a warp covers in [`Op::Spread`].
+const WARP: [u64; 2] = [4, 8];
+
+fn no<T>(text: impl Into<String>) -> Built<T> {
+    Err(TypeError(text.into()))
+}
+
+/// `[n]t` taken apart, the length as expected.
+fn items<'a>(n: &Size, t: &'a Ty) -> Built<&'a Ty> {
+    match t {
+        Ty::Array(m, x) if m == n => Ok(x),
+        _ => no(format!("`{t}` is no array of {n}")),
+    }
+}
+
+fn pair(t: &Ty) -> Built<(&Ty, &Ty)> {
+    match t {
+        Ty::Pair(a, b) => Ok((a, b)),
+        _ => no(format!("`{t}` is no pair")),
+    }
+}
+
+fn same(a: &Ty, b: &Ty) -> Built<()> {
+    if a == b { Ok(()) } else { no(format!("`{a}` is not `{b}`")) }
+}
+
+fn same_fn(f: &FnTy, dom: &Ty, cod: &Ty) -> Built<()> {
+    same(&f.dom, dom)?;
+    same(&f.cod, cod)
+}
+
+/// Whether an element of a block is one of the reduction's, and the element.
+fn flagged(t: &Ty) -> Ty {
+    Ty::pair(&Ty::Scalar(ScalarType::Bool), t)
+}
+
+/// The type of one of the operators of tiling; see [`Op`] for sizes and arguments.
+pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
+    let arr = Ty::array;
+    match (op, sizes, args) {
+        (Op::Tiled, [n, m, t, u, r, q], [pa, pb, h]) => {
+            let (rows, columns) = (r.div(t), q.div(u));
+            let (a, b) = pair(items(&columns, items(&rows, &h.dom)?)?)?;
+            let c = items(u, items(t, items(&columns, items(&rows, &h.cod)?)?)?)?;
+            same_fn(pa, &arr(&rows, a), &arr(&rows, a))?;
+            same_fn(pb, &arr(&columns, b), &arr(&columns, b))?;
+            let (a, b) = (items(t, a)?, items(u, b)?);
+            Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, &arr(m, c))))
+        }
+        (Op::TiledRows, [n, m, t, r], [h]) => {
+            let (a, b) = pair(items(&r.div(t), &h.dom)?)?;
+            let (a, b) = (items(t, a)?, items(m, b)?);
+            let c = items(t, items(&r.div(t), &h.cod)?)?;
+            Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, c)))
+        }
+        (Op::Blocked, [n, m, k, t, _], [sa, sb, u, z, f]) => {
+            let (c, x) = pair(items(m, items(n, &u.dom)?)?)?;
+            let (_, x) = pair(items(t, x)?)?;
+            let (a, b) = pair(x)?;
+            let acc = arr(n, &arr(m, c));
+            same_fn(z, &Ty::Unit, c)?;
+            same_fn(sa, &arr(t, &arr(n, a)), &arr(t, &arr(n, a)))?;
+            same_fn(sb, &arr(t, &arr(m, b)), &arr(t, &arr(m, b)))?;
+            let x = arr(n, &arr(m, &Ty::pair(c, &arr(t, &flagged(x)))));
+            same_fn(u, &x, &acc)?;
+            same(&f.dom, &acc)?;
+            let dom = Ty::pair(&arr(n, &arr(k, a)), &arr(m, &arr(k, b)));
+            Ok(FnTy::new(dom, f.cod.clone()))
+        }
+        (Op::BlockedRows, [n, k, t, _], [s, u, z, f]) => {
+            let (c, x) = pair(items(n, &u.dom)?)?;
+            let (_, x) = pair(items(t, x)?)?;
+            let (a, b) = pair(x)?;
+            same_fn(z, &Ty::Unit, c)?;
+            same_fn(s, &arr(t, b), &arr(t, b))?;
+            same_fn(u, &arr(n, &Ty::pair(c, &arr(t, &flagged(x)))), &arr(n, c))?;
+            same(&f.dom, &arr(n, c))?;
+            Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(k, b)), f.cod.clone()))
+        }
+        (Op::Spread(_), [n, m, t, u, ..], [h]) => {
+            let items_of = |x: &Ty| -> Built<Ty> {
+                let x = items(u, items(t, items(&n.div(t).mul(&m.div(u)), x)?)?)?;
+                Ok(arr(n, &arr(m, x)))
+            };
+            Ok(FnTy::new(items_of(&h.dom)?, items_of(&h.cod)?))
+        }
+        (Op::Fold, [n], [op]) => {
+            let (c, x) = pair(&op.dom)?;
+            same(&op.cod, c)?;
+            Ok(FnTy::new(Ty::pair(c, &arr(n, x)), c.clone()))
+        }
+        _ => no(format!("{op:?} is no operator of tiling, or lacks arguments")),
+    }
+}
+
+/// What one of the operators of tiling is short for; `None` for any other.
+pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
+    let (dom, args) = (&t.ty().dom, t.args());
+    let flow = Flow::from(dom);
+    let out = match (t.op(), t.sizes(), args) {
+        (Op::Tiled, [n, m, t, u, r, q], [pa, pb, h]) => flow
+            .both(|a| a.pad_last(r)?.split(t)?.then(pa), |b| b.pad_last(q)?.split(u)?.then(pb))?
+            .cross()?
+            .then(h)?
+            .map(|row| row.transpose()?.map(Flow::join))?
+            .join()?
+            .map(|row| row.take(m))?
+            .take(n)?,
+        (Op::TiledRows, [n, _, t, r], [h]) => {
+            flow.first(|a| a.pad_last(r)?.split(t))?.distr()?.then(h)?.join()?.take(n)?
+        }
+        (Op::Blocked, [n, m, _, t, r], [sa, sb, u, z, f]) => {
+            let zero = Flow::from(&Ty::Unit).then(z)?.replicate(m)?.replicate(n)?.term();
+            flow.both(Flow::transpose, Flow::transpose)?
+                .zip()?
+                .mask(r)?
+                .split(t)?
+                .map(|block| block.unzip()?.second(Flow::unzip))?
+                .reduce_seq(
+                    |x| {
+                        x.second(|x| x.second(|x| x.both(|a| a.then(sa), |b| b.then(sb))))?
+                            .second(|x| weave(x)?.map(Flow::transpose))?
+                            .zip()?
+                            .map(Flow::zip)?
+                            .then(u)
+                    },
+                    zero,
+                )?
+                .then(f)?
+        }
+        (Op::BlockedRows, [n, _, t, r], [s, u, z, f]) => {
+            let zero = Flow::from(&Ty::Unit).then(z)?.replicate(n)?.term();
+            flow.second(|b| b.mask(r)?.split(t)?.map(Flow::unzip))?
+                .distl()?
+                .reduce_seq(
+                    |x| {
+                        // (c, (as, (flags, bs))), to rows of (c, [t](flag, (a, b)))
+                        x.second(|x| {
+                            x.second(|x| x.second(|b| b.then(s))?.zip())?
+                                .cross()?
+                                .map(|row| row.map(shuffle))
+                        })?
+                        .zip()?
+                        .then(u)
+                    },
+                    zero,
+                )?
+                .then(f)?
+        }
+        (Op::Spread(warps), [n, m, t, u, v, w], [h]) => {
+            let (rows, columns) = (n.div(t), m.div(u));
+            let [four, eight] = WARP.map(Size::constant);
+            let apart = |x: Flow| -> Built<Flow> {
+                let x =
+                    runs(x, t, v)?.map(|row| row.map(|x| runs(x, u, w)))?.map(Flow::transpose)?;
+                if !*warps {
+                    return x.join();
+                }
+                x.split(&four)?
+                    .map(|x| x.map(|row| row.split(&eight))?.transpose()?.map(Flow::join)?.join())?
+                    .join()
+            };
+            let together = |x: Flow| -> Built<Flow> {
+                let x = if *warps {
+                    x.split(&four.mul(&columns))?
+                        .map(|x| {
+                            x.split(&four.mul(&eight))?
+                                .map(|x| x.split(&eight))?
+                                .transpose()?
+                                .map(Flow::join)
+                        })?
+                        .join()?
+                } else {
+                    x.split(&columns)?
+                };
+                let x = x.map(Flow::transpose)?.map(|row| row.map(|x| gather_runs(x, u, w)))?;
+                gather_runs(x, t, v)
+            };
+            debug_assert!(rows.mul(t) == *n);
+            together(apart(flow)?.then(h)?)?
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(out.term()))
+}
+
+/// `([t]flag, ([t][n]a, [t][m]b))` to `[n][t][m](flag, (a, b))`, a step before `[n][m][t]`.
+fn weave(x: Flow) -> Built<Flow> {
+    x.second(|x| x.zip()?.map(Flow::cross))?
+        .zip()?
+        .map(|x| x.distl()?.map(Flow::distl))?
+        .transpose()
+}
+
+/// `(a, (flag, b))` to `(flag, (a, b))`.
+fn shuffle(x: Flow) -> Built<Flow> {
+    let Ty::Pair(a, rest) = x.ty().clone() else { return no("no pair") };
+    let Ty::Pair(flag, b) = &*rest else { return no("no pair") };
+    let whole = x.ty().clone();
+    let take = |op: Op, a: &Ty, b: &Ty| Term::new(op, vec![], vec![a.clone(), b.clone()], vec![]);
+    let second = take(Op::Snd, &a, &rest)?;
+    let (flag_of, b_of) =
+        (take(Op::Fst, flag, b)?.after(&second)?, take(Op::Snd, flag, b)?.after(&second)?);
+    let a_of = take(Op::Fst, &a, &rest)?;
+    let fork = |f: Term, g: Term| Term::new(Op::Fork, vec![], vec![], vec![f, g]);
+    debug_assert!(a_of.ty().dom == whole);
+    let out = fork(flag_of, fork(a_of, b_of)?)?;
+    x.then(&out)
+}
+
+/// `[n]x` to `[n/t][t]x`: part `i` has runs of `v` from all over, the `q`-th from `q*n*v/t + i*v` on.
+fn runs(x: Flow, t: &Size, v: &Size) -> Built<Flow> {
+    let Ty::Array(n, _) = x.ty().clone() else { return no("no array") };
+    if v == t {
+        return x.split(t);
+    }
+    x.split(&n.mul(v).div(t))?.map(|x| x.split(v))?.transpose()?.map(Flow::join)
+}
+
+/// The inverse of [`runs`].
+fn gather_runs(x: Flow, t: &Size, v: &Size) -> Built<Flow> {
+    if v == t {
+        return x.join();
+    }
+    x.map(|x| x.split(v))?.transpose()?.map(Flow::join)?.join()
+}

@@ -1,0 +1,101 @@
+//! Accumulators: in which form they are kept. The operator of a reduction may end in views, as in
+//! `asScalar . mapUnroll (vectorize w f) . asVector w`; what it keeps from step to step is what the last stage
+//! that computes gives (vectors, parts of a tile that belong to work-items), and the views are around that.
+
+use super::view::{Step, is_pure, stop};
+use crate::calculus::size::Size;
+use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
+use crate::calculus::ty::Ty;
+use crate::diag::Code;
+
+/// The form of an accumulator.
+pub struct Form {
+    /// What is kept.
+    pub ty: Ty,
+    /// From what is kept to the accumulator, all views.
+    pub out: Term,
+    /// The inverse of `out`.
+    pub back: Term,
+    /// Over which work-items the outer dimensions are spread: of a `mapLcl` of that dimension, or a `mapLane`.
+    pub levels: Vec<Option<u8>>,
+    /// The memory that the operator names.
+    pub space: Option<Space>,
+}
+
+fn made<T>(r: Result<T, TypeError>) -> Step<T> {
+    r.or_else(|e| stop(Code::Internal, e.0))
+}
+
+/// The inverse of a view that has one.
+pub fn inverted(t: &Term) -> Option<Term> {
+    let (s, tys) = (t.sizes(), t.tys());
+    let op = |op, sizes: Vec<Size>, args| Term::new(op, sizes, tys.to_vec(), args).ok();
+    match t.op() {
+        Op::Id => Some(t.clone()),
+        Op::Join => op(Op::Split, s.to_vec(), vec![]),
+        Op::Split => op(Op::Join, s.to_vec(), vec![]),
+        Op::AsScalar => op(Op::AsVector, s.to_vec(), vec![]),
+        Op::AsVector => op(Op::AsScalar, s.to_vec(), vec![]),
+        Op::Transpose => op(Op::Transpose, vec![s[1].clone(), s[0].clone()], vec![]),
+        Op::Zip => op(Op::Unzip, s.to_vec(), vec![]),
+        Op::Unzip => op(Op::Zip, s.to_vec(), vec![]),
+        Op::Map(MapKind::Plain) => op(t.op().clone(), s.to_vec(), vec![inverted(&t.args()[0])?]),
+        Op::Bimap => {
+            let args = t.args().iter().map(inverted).collect::<Option<Vec<_>>>()?;
+            op(Op::Bimap, vec![], args)
+        }
+        Op::Compose => {
+            let (f, g) = (inverted(&t.args()[0])?, inverted(&t.args()[1])?);
+            g.after(&f).ok()
+        }
+        _ => None,
+    }
+}
+
+/// The form in which the operator, a chain, leaves its accumulator.
+pub fn form(op: &[Term]) -> Step<Form> {
+    let Some(last) = op.first() else { return stop(Code::Internal, "an operator without steps") };
+    if *last.op() == Op::Compose {
+        return form(&[&last.chain()[..], &op[1..]].concat());
+    }
+    let plain = |t: &Term| {
+        let id = Term::id(&t.ty().cod);
+        Form { ty: t.ty().cod.clone(), out: id.clone(), back: id, levels: vec![], space: None }
+    };
+    if is_pure(last) {
+        let Some(back) = inverted(last).filter(|_| op.len() > 1) else { return Ok(plain(last)) };
+        let f = form(&op[1..])?;
+        return Ok(Form { out: made(last.after(&f.out))?, back: made(f.back.after(&back))?, ..f });
+    }
+    match last.op() {
+        Op::ToMem(space) => Ok(Form { space: Some(*space), ..form(&last.args()[..1])? }),
+        Op::Fold => form(&last.args()[..1]),
+        Op::Map(kind) => {
+            let f = form(&last.args()[..1])?;
+            let n = &last.sizes()[0];
+            let each = |t: &Term| {
+                if *t.op() == Op::Id {
+                    return Ok(Term::id(&Ty::array(n, &t.ty().dom)));
+                }
+                let kind = Op::Map(MapKind::Plain);
+                made(Term::new(kind, vec![n.clone()], vec![], vec![t.clone()]))
+            };
+            let mut levels = match kind {
+                MapKind::Lcl(d) => vec![Some(*d)],
+                MapKind::Lane => vec![None],
+                _ => vec![],
+            };
+            if !levels.is_empty() {
+                levels.extend(f.levels);
+            }
+            Ok(Form {
+                ty: Ty::array(n, &f.ty),
+                out: each(&f.out)?,
+                back: each(&f.back)?,
+                levels,
+                space: None,
+            })
+        }
+        _ => Ok(plain(last)),
+    }
+}
