@@ -78,8 +78,9 @@ impl Context {
     }
 
     fn may_spread(self, inside: Level, base: u16, d: u8) -> bool {
-        let here = self.level == Level::Host || (self.nest && self.level == inside);
-        here && self.used & bit(base, d) == 0
+        // From the upper dimensions to the lower ones.
+        let nested = self.nest && self.level == inside && self.used & bit(base, d + 1) != 0;
+        (self.level == Level::Host || nested) && self.used & bit(base, d) == 0
     }
 
     /// The contexts of the arguments of an operator of tiling; `None` for others, and where it may not run.

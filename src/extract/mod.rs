@@ -8,6 +8,7 @@
 mod context;
 mod cost;
 mod search;
+mod tiles;
 mod tunables;
 
 pub use context::Level;
@@ -49,10 +50,10 @@ pub fn candidates(
     limits: &Limits,
 ) -> Result<Vec<Candidate>> {
     let target = Target::new(device, model);
-    let nominal = tunables::nominal(&target, env);
+    let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let mut out = vec![];
     for found in search::terms(saturated, &nominal, &target, limits) {
-        for env in tunables::assignments(&found.term, env, &target, limits) {
+        for env in tunables::assignments(&found.term, &found.compact, env, &target, limits) {
             let estimate_us = cost::of_term(&found.term, &env, &target);
             out.push(Candidate {
                 term: found.term.clone(),

@@ -82,6 +82,7 @@ impl Outline {
             Op::ToMem(Space::Global) => {
                 (out.features, out.kernels) = (out.features | 256, (out.kernels + 1).min(3));
             }
+            Op::Spread(warps) => out.features |= if *warps { 2048 | 4096 } else { 2048 },
             Op::Blocked | Op::BlockedRows => {
                 out.features |= 512;
                 // Which of the two is staged.

@@ -7,6 +7,7 @@
 //! (and numbers of partial results) are ever rounded up.
 
 use super::cost;
+use super::tiles::Tiles;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
@@ -67,6 +68,11 @@ impl Target {
         }
     }
 
+    /// Compute units.
+    pub(super) fn units(&self) -> f64 {
+        self.units as f64
+    }
+
     /// Numbers of work-items of a group.
     fn local_sizes(&self) -> Vec<u64> {
         let all: &[u64] = if self.gpu { &[64, 128, 256, 512, 1024] } else { &[4, 16, 64] };
@@ -105,48 +111,68 @@ enum Role {
 }
 
 /// Rough values before a term is known, for the dynamic programming.
-pub(super) fn nominal(target: &Target, env: &SizeEnv) -> impl Fn(&Size) -> f64 + use<> {
-    let (env, units) = (env.clone(), target.units);
-    let (gpu, width) = (target.gpu, target.widths.last().copied().unwrap_or(1));
-    move |s: &Size| nominal_size(s, &env, units, gpu, width)
+pub(super) fn nominal(
+    target: &Target,
+    env: &SizeEnv,
+    tiles: IndexMap<Sym, f64>,
+) -> impl Fn(&Size) -> f64 + use<> {
+    let width = target.widths.last().copied().unwrap_or(1);
+    let n = Nominal { env: env.clone(), units: target.units, gpu: target.gpu, width, tiles };
+    move |s: &Size| n.size(s)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn nominal_size(s: &Size, env: &SizeEnv, units: u64, gpu: bool, width: u64) -> f64 {
-    let (num, den) = s.coefficient();
-    s.factors().fold(num as f64 / den as f64, |out, (sym, e)| {
-        let v = match sym {
-            Sym::Dim(_) => env.get(sym).copied().unwrap_or(1024) as f64,
-            Sym::Meta(_) => 1.0,
-            Sym::Width(_) => width as f64,
-            Sym::Round(of) => nominal_size(of, env, units, gpu, width),
-            Sym::Tile(of) => {
-                let n = nominal_size(of, env, units, gpu, width);
-                let chunks = units as f64 * if gpu { 8.0 } else { 4.0 };
-                match of.level() {
-                    // A chunk for a group where there is enough to share out, else work-items of one.
-                    0 => (n / chunks).max(if gpu { n.min(256.0) } else { 1.0 }),
-                    _ if gpu => n.clamp(1.0, 256.0),
-                    _ => n.clamp(1.0, 4.0),
+struct Nominal {
+    env: SizeEnv,
+    units: u64,
+    gpu: bool,
+    width: u64,
+    /// Tiles of products of all pairs.
+    tiles: IndexMap<Sym, f64>,
+}
+
+impl Nominal {
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn size(&self, s: &Size) -> f64 {
+        let (num, den) = s.coefficient();
+        s.factors().fold(num as f64 / den as f64, |out, (sym, e)| {
+            let v = match (self.tiles.get(sym), sym) {
+                (Some(v), Sym::Tile(of) | Sym::Width(of)) => v.min(self.size(of)).max(1.0),
+                (_, Sym::Dim(_)) => self.env.get(sym).copied().unwrap_or(1024) as f64,
+                (_, Sym::Meta(_)) => 1.0,
+                (_, Sym::Width(_)) => self.width as f64,
+                (_, Sym::Round(of)) => self.size(of),
+                (_, Sym::Tile(of)) => {
+                    let n = self.size(of);
+                    let chunks = self.units as f64 * if self.gpu { 8.0 } else { 4.0 };
+                    match of.level() {
+                        // A chunk for a group where there is enough to share out, else work-items of one.
+                        0 => (n / chunks).max(if self.gpu { n.min(256.0) } else { 1.0 }),
+                        _ if self.gpu => n.clamp(1.0, 256.0),
+                        _ => n.clamp(1.0, 4.0),
+                    }
                 }
-            }
-        };
-        out * v.max(1e-9).powi(e)
-    })
+            };
+            out * v.max(1e-9).powi(e)
+        })
+    }
 }
 
 /// Concrete environments for a term: at most [`Limits::assignments`].
 pub(super) fn assignments(
     term: &Term,
+    compact: &Term,
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
 ) -> Vec<SizeEnv> {
-    let uses = Uses::of(term);
+    let uses = Uses::of(term, Tiles::of(compact));
     let mut out: Vec<SizeEnv> = vec![];
     let choices: Vec<(Sym, Vec<u64>)> =
         uses.symbols.iter().map(|s| (s.clone(), uses.options(s, target))).collect();
     let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
+    if let Some(tiles) = &uses.tiles {
+        return tiled(&uses, tiles, &choices, dims, target, limits);
+    }
     // Walk the product with a stride that is coprime to it, so that a cut-off still varies everything.
     let golden = (total as f64 * 0.618_033_988_7) as usize;
     let stride = (golden..golden + total).find(|s| gcd(*s, total) == 1).unwrap_or(1);
@@ -172,6 +198,44 @@ pub(super) fn assignments(
     out
 }
 
+/// Most combinations of tiles that are looked at, and kept for a skeleton.
+const COMBINATIONS: usize = 20_000;
+const KEPT: usize = 12;
+
+/// The assignments of a tiled term that promise most reuse.
+fn tiled(
+    uses: &Uses,
+    tiles: &Tiles,
+    choices: &[(Sym, Vec<u64>)],
+    dims: &SizeEnv,
+    target: &Target,
+    limits: &Limits,
+) -> Vec<SizeEnv> {
+    let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
+    let mut scored: Vec<(f64, SizeEnv)> = vec![];
+    for i in 0..total.min(COMBINATIONS) {
+        let mut index = i;
+        let picked: IndexMap<Sym, u64> = choices
+            .iter()
+            .filter_map(|(s, options)| {
+                let v = options.get(index % options.len().max(1)).copied();
+                index /= options.len().max(1);
+                v.map(|v| (s.clone(), v))
+            })
+            .collect();
+        if tiles.fits(&picked)
+            && let Some(env) = uses.solve(&picked, dims, target, limits)
+            && let Some(score) = tiles.score(&env, target)
+            && !scored.iter().any(|(_, e)| *e == env)
+        {
+            scored.push((score, env));
+        }
+    }
+    scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+    scored.truncate(KEPT.min(limits.assignments));
+    scored.into_iter().map(|(_, env)| env).collect()
+}
+
 /// How many vectors a tile is.
 fn vectors(tile: &Sym) -> Size {
     let tile = Size::sym(tile.clone());
@@ -194,10 +258,12 @@ struct Uses {
     lanes: IndexSet<Size>,
     /// Lengths that are unrolled.
     unrolled: IndexSet<Size>,
+    /// The tiles of a product of all pairs.
+    tiles: Option<Tiles>,
 }
 
 impl Uses {
-    fn of(term: &Term) -> Uses {
+    fn of(term: &Term, tiles: Option<Tiles>) -> Uses {
         let (mut sizes, mut lanes, mut unrolled) =
             (IndexSet::new(), IndexSet::new(), IndexSet::new());
         let (mut global, mut chunks) = (IndexSet::new(), IndexSet::new());
@@ -250,12 +316,15 @@ impl Uses {
             };
             roles.insert(s.clone(), role);
         }
-        Uses { term: term.clone(), symbols, roles, sizes, lanes, unrolled }
+        Uses { term: term.clone(), symbols, roles, sizes, lanes, unrolled, tiles }
     }
 
     /// What is enumerated for a symbol: a width, a tile's value, or into how many it cuts. Numbers
     /// of chunks are told from values by [`COUNT`].
     fn options(&self, s: &Sym, target: &Target) -> Vec<u64> {
+        if let Some(options) = self.tiles.as_ref().and_then(|t| t.options(s, target)) {
+            return options;
+        }
         match s {
             Sym::Width(_) => target.widths.clone(),
             Sym::Tile(of) => match self.roles.get(s) {
@@ -299,7 +368,10 @@ impl Uses {
             let pick = *picked.get(s)?;
             let inside = self.inside(s, picked);
             let n = of.eval(&env).ok()?;
-            let value = if pick & COUNT == 0 {
+            let fixed = |t: &Tiles| t.options(s, target).is_some();
+            let value = if self.tiles.as_ref().is_some_and(fixed) {
+                pick
+            } else if pick & COUNT == 0 {
                 // A value that what is inside does not divide is made a multiple of it.
                 if matches!(self.roles.get(s), Some(Role::Lanes | Role::Unroll)) {
                     (pick % inside == 0).then_some(pick)?

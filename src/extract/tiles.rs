@@ -1,0 +1,166 @@
+//! Values for the tiles of products of all pairs: what each tile is for, which values a device can take, and
+//! which of them promise most reuse.
+
+use super::tunables::Target;
+use crate::calculus::size::{Size, SizeEnv, Sym};
+use crate::calculus::term::{Op, Term};
+use crate::saturate::EGraph;
+use indexmap::IndexMap;
+
+/// What the tiles of a term are for. Sizes are those of the operators of tiling in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tiles {
+    /// Rows and columns, and their tiles; columns are 1 where only rows are tiled.
+    outer: Vec<[Size; 2]>,
+    /// The reduction, rounded up, and its blocks.
+    depth: Option<[Size; 2]>,
+    /// Rows and columns of one work-item.
+    inner: Option<[Size; 2]>,
+    /// Runs of rows and columns of one work-item.
+    runs: Vec<Size>,
+    /// Copies of blocks in local memory.
+    staged: usize,
+    /// Whether a work-group shares a tile.
+    grouped: bool,
+    /// Lanes of the vectors along columns, where there are.
+    vector: Option<Size>,
+}
+
+/// Usual values of the tiles in a graph, for estimates before a term is chosen.
+pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
+    let mut out = IndexMap::new();
+    let (rows, columns, depth) = if target.gpu { (64.0, 64.0, 16.0) } else { (8.0, 32.0, 256.0) };
+    for node in egraph.classes().flat_map(|c| &c.nodes) {
+        let Some(op) = node.function() else { continue };
+        // Their places among the sizes.
+        let values: &[(usize, f64)] = match op {
+            Op::Tiled => &[(2, rows), (3, columns)],
+            Op::TiledRows => &[(2, rows)],
+            Op::Blocked => &[(3, depth)],
+            Op::BlockedRows => &[(2, depth)],
+            Op::Spread(_) => &[(2, 4.0), (3, 4.0), (4, 4.0), (5, 4.0)],
+            _ => &[],
+        };
+        for (k, v) in values {
+            if let Some(s) = node.children.get(*k).and_then(|c| egraph[*c].data.size())
+                && let Some(sym) = s.as_sym()
+            {
+                out.insert(sym.clone(), *v);
+            }
+        }
+    }
+    out
+}
+
+/// Registers of a work-item that accumulators may take, in scalars: on a GPU, and in vectors on a CPU.
+const GPU_REGISTERS: f64 = 160.0;
+const CPU_REGISTERS: f64 = 28.0;
+
+impl Tiles {
+    /// The tiles of a term as it stands in the graph; `None` when nothing is tiled.
+    pub(super) fn of(compact: &Term) -> Option<Tiles> {
+        let mut out = Tiles::default();
+        compact.visit(&mut |t| {
+            let s = t.sizes();
+            match t.op() {
+                Op::Tiled => {
+                    out.outer = vec![[s[0].clone(), s[2].clone()], [s[1].clone(), s[3].clone()]];
+                }
+                Op::TiledRows => out.outer = vec![[s[0].clone(), s[2].clone()]],
+                Op::Blocked => out.depth = Some([s[4].clone(), s[3].clone()]),
+                Op::BlockedRows => out.depth = Some([s[3].clone(), s[2].clone()]),
+                Op::Spread(_) => {
+                    out.inner = Some([s[2].clone(), s[3].clone()]);
+                    out.runs = vec![s[4].clone(), s[5].clone()];
+                }
+                Op::ToMem(crate::calculus::term::Space::Local) => out.staged += 1,
+                Op::Map(crate::calculus::term::MapKind::Wrg(_)) => out.grouped = true,
+                Op::Vectorize => out.vector = s.first().cloned(),
+                _ => {}
+            }
+        });
+        (!out.outer.is_empty()).then_some(out)
+    }
+
+    /// What is tried for a symbol; `None` when it is not one of these tiles.
+    pub(super) fn options(&self, s: &Sym, target: &Target) -> Option<Vec<u64>> {
+        let is = |x: &Size| x.as_sym() == Some(s);
+        if self.runs.iter().any(is) {
+            return Some(vec![1, 4]);
+        }
+        if self.inner.iter().flatten().any(is) {
+            return Some(vec![2, 4, 8]);
+        }
+        if self.depth.as_ref().is_some_and(|[_, t]| is(t)) {
+            return Some(match (target.gpu, self.grouped) {
+                (true, true) if self.outer.len() == 1 => vec![64, 128, 256],
+                (true, _) => vec![8, 16, 32],
+                (false, _) => vec![128, 256, 512],
+            });
+        }
+        let place = self.outer.iter().position(|[_, t]| is(t))?;
+        Some(match (target.gpu, self.grouped, self.inner.is_some()) {
+            (true, true, true) => vec![32, 64, 128, 256],
+            // A row for each work-item, so many columns each.
+            (true, true, false) if place == 0 => vec![64, 128, 256],
+            (true, ..) => vec![1, 2, 4, 8],
+            (false, ..) if place == 0 => vec![1, 2, 4, 6, 8, 12, 16],
+            (false, ..) => vec![16, 32, 48, 64],
+        })
+    }
+
+    /// Time per multiply-add, roughly and relatively, for ordering; `None` for what does not fit the device.
+    pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Option<f64> {
+        let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
+        let tile = |k: usize| self.outer.get(k).map_or(1.0, |[_, t]| value(t));
+        let (rows, columns) = (tile(0), tile(1));
+        let parts = |k: usize| {
+            self.outer.get(k).map_or(1.0, |[n, t]| (value(n) / value(t)).ceil().max(1.0))
+        };
+        let groups = parts(0) * parts(1);
+        let [r, c] = match &self.inner {
+            Some([r, c]) => [value(r), value(c)],
+            None if self.grouped => [1.0, columns],
+            None => [rows, columns],
+        };
+        if target.gpu {
+            let items = if self.grouped { rows / r * (columns / c) } else { 1.0 };
+            if r * c + r + c > GPU_REGISTERS || (self.grouped && !(32.0..=512.0).contains(&items)) {
+                return None;
+            }
+            // Resident warps by registers; few of them hide little.
+            let resident = (60_000.0 / (r * c + 2.0 * (r + c) + 24.0) / items.max(64.0)).floor();
+            let slots = target.units() * resident.max(1.0);
+            let waves = (groups / slots).ceil().max(1.0);
+            let full = (groups / (waves * slots)).max(groups.min(target.units()) / target.units() / 2.0);
+            let reads = (r + c) / (r * c);
+            let global = if self.staged > 0 { 1.0 / rows + 1.0 / columns } else { reads / 8.0 };
+            let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
+            Some((1.0 + 2.0 * reads + 12.0 * global + 2.0 / depth) / full.min(1.0))
+        } else {
+            let w = self.vector.as_ref().map_or(1.0, value);
+            let registers = r * (c / w).ceil();
+            if registers + (c / w).ceil() > CPU_REGISTERS {
+                return None;
+            }
+            let vectors = (c / w).ceil();
+            let reads = (r + vectors) / (r * vectors);
+            let full = groups / ((groups / target.units()).ceil() * target.units());
+            // Two multiply-adds a cycle need some ten chains.
+            let chains = (10.0 / registers).max(1.0);
+            Some((1.0 + 0.5 * reads) * chains / full)
+        }
+    }
+
+    /// What must divide what: runs the rows and columns of a work-item, these the tile.
+    pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>) -> bool {
+        let value = |s: &Size| s.as_sym().and_then(|s| picked.get(s)).copied();
+        let divides = |k: &Size, n: &Size| match (value(k), value(n)) {
+            (Some(k), Some(n)) => n % k == 0,
+            _ => true,
+        };
+        let inner: Vec<&Size> = self.inner.iter().flatten().collect();
+        inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
+            && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r))
+    }
+}
