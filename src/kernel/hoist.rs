@@ -13,23 +13,29 @@ const MOST: usize = 32;
 
 /// Moves what does not change out of the loops of a kernel.
 pub fn invariants(k: &mut Kernel, fresh: &mut Fresh) {
-    let changed = changed(&k.body);
-    let mut body = std::mem::take(&mut k.body);
-    block(&mut body, &changed, fresh);
-    k.body = body;
+    let whole = Whole { changed: changed(&k.body), written: Effects::of(&k.body).stored };
+    block(&mut k.body, &whole, fresh);
 }
 
-fn block(b: &mut Block, changed: &FxHashSet<u32>, fresh: &mut Fresh) {
+/// What the kernel changes.
+struct Whole {
+    /// Registers that are set after their declaration.
+    changed: FxHashSet<u32>,
+    /// Memories that it stores to; the others do not change while it runs.
+    written: FxHashSet<Mem>,
+}
+
+fn block(b: &mut Block, whole: &Whole, fresh: &mut Fresh) {
     let mut out = Vec::with_capacity(b.len());
     for mut s in b.drain(..) {
-        s.blocks_mut().into_iter().for_each(|b| block(b, changed, fresh));
+        s.blocks_mut().into_iter().for_each(|b| block(b, whole, fresh));
         if let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = &mut s
-            && hi.sub(lo).range().0 >= 1
+            && runs_again(lo, hi)
         {
             let mut mover = Mover {
                 var: var.id,
                 effects: Effects::of(body),
-                changed,
+                whole,
                 copies: FxHashMap::default(),
                 moved: FxHashMap::default(),
                 before: vec![],
@@ -43,14 +49,19 @@ fn block(b: &mut Block, changed: &FxHashSet<u32>, fresh: &mut Fresh) {
     *b = out;
 }
 
+/// Whether the loop runs at least once, and may run twice.
+fn runs_again(lo: &Index, hi: &Index) -> bool {
+    let (least, most) = hi.sub(lo).range();
+    least >= 1 && most > 1
+}
+
 /// Moves things out of one loop.
 struct Mover<'a> {
     /// The loop's variable.
     var: u32,
     /// What the loop changes.
     effects: Effects,
-    /// Registers that are set after their declaration.
-    changed: &'a FxHashSet<u32>,
+    whole: &'a Whole,
     /// Registers declared in the loop that have the value of one in front of it.
     copies: FxHashMap<u32, Reg>,
     /// What was moved, and where it is.
@@ -68,7 +79,7 @@ impl Mover<'_> {
         }
         rebuild(s, &mut |e| self.expr(e));
         if let Stmt::Decl(r, Some(Expr::Reg(x))) = s
-            && !self.changed.contains(&r.id)
+            && !self.whole.changed.contains(&r.id)
             && !self.effects.regs.contains(&x.id)
         {
             self.copies.insert(r.id, x.clone());
@@ -127,7 +138,7 @@ impl Mover<'_> {
 
     /// Whether no work-item changes it while the loop runs.
     fn memory(&self, m: Mem) -> bool {
-        let shared = !matches!(m, Mem::Private(_));
+        let shared = self.whole.written.contains(&m) && !matches!(m, Mem::Private(_));
         !self.effects.stored.contains(&m) && !(shared && self.effects.meets)
     }
 }

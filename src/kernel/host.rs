@@ -9,7 +9,7 @@ use super::leaf::Emit;
 use super::lower::{Building, Context, Lowerer};
 use super::view::{Shape, Slot, Step, View, Views, stop};
 use super::walk::Fresh;
-use super::{Options, barrier, common, hoist, reuse, split, tidy, widen};
+use super::{Options, barrier, improve, reuse, split, tidy};
 use crate::calculus::scalar::SExpr;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{MapKind, Op, Term};
@@ -72,10 +72,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
         reuse::locals(k, sub_groups);
         barrier::insert(k, sub_groups);
         tidy::registers(k);
-        hoist::invariants(k, &mut fresh);
-        widen::accesses(k, options.device.access_bytes, &mut fresh);
-        common::share(k, &mut fresh);
-        tidy::copies_of_registers(k);
+        improve::kernel(k, options.device.access_bytes, &mut fresh);
     }
     reuse::temporaries(&mut out);
     Ok(out)

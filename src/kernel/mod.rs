@@ -12,6 +12,7 @@ mod estimate;
 mod hazard;
 mod hoist;
 mod host;
+mod improve;
 pub mod index;
 pub mod ir;
 mod leaf;

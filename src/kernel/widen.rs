@@ -12,15 +12,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Widens the accesses of a kernel to at most so many bytes.
 pub fn accesses(k: &mut Kernel, bytes: usize, fresh: &mut Fresh) {
-    let mut body = std::mem::take(&mut k.body);
-    block(&mut body, bytes, fresh);
-    k.body = body;
+    if bytes > 0 {
+        let written = Effects::of(&k.body).stored;
+        block(&mut k.body, bytes, &written, fresh);
+    }
 }
 
-fn block(b: &mut Block, bytes: usize, fresh: &mut Fresh) {
-    b.iter_mut().flat_map(Stmt::blocks_mut).for_each(|b| block(b, bytes, fresh));
+fn block(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fresh) {
+    b.iter_mut().flat_map(Stmt::blocks_mut).for_each(|b| block(b, bytes, written, fresh));
     stores(b, bytes);
-    loads(b, bytes, fresh);
+    loads(b, bytes, written, fresh);
 }
 
 /// Where neighbours of an access are: its memory, its index without the constant.
@@ -160,10 +161,10 @@ struct Loads {
     known: FxHashSet<i64>,
 }
 
-/// For each place its vector and the lane.
-type Lanes = FxHashMap<(usize, i64), (Reg, usize)>;
+/// For each place of a group its vector and the lane, and from which statement on it is there.
+type Lanes = FxHashMap<(usize, i64), (Reg, usize, usize)>;
 
-fn loads(b: &mut Block, bytes: usize, fresh: &mut Fresh) {
+fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fresh) {
     // Group by group; a memory that changes begins new ones.
     let mut groups: Vec<(Base, Loads)> = vec![];
     let mut open: FxHashMap<Base, usize> = FxHashMap::default();
@@ -190,7 +191,7 @@ fn loads(b: &mut Block, bytes: usize, fresh: &mut Fresh) {
         let mut effects = Effects::default();
         effects.add(s);
         if effects.meets {
-            open.retain(|(m, ..), _| matches!(m, Mem::Private(_)));
+            open.retain(|(m, ..), _| !written.contains(m));
         }
         if !effects.stored.is_empty() {
             open.retain(|(m, ..), _| !effects.stored.contains(m));
@@ -209,7 +210,7 @@ fn loads(b: &mut Block, bytes: usize, fresh: &mut Fresh) {
             let ty = ElemTy { scalar: base.1, width };
             let r = fresh.reg(ty);
             for (k, p) in all.enumerate() {
-                lanes.insert((group, p), (r.clone(), k));
+                lanes.insert((group, p), (r.clone(), k, at));
             }
             let load = Expr::Load(base.0, ty, base.2.plus(first));
             before[at].push(Stmt::Decl(r, Some(load)));
@@ -219,10 +220,10 @@ fn loads(b: &mut Block, bytes: usize, fresh: &mut Fresh) {
         return;
     }
     let mut out = Vec::with_capacity(b.len());
-    for (mut s, (before, of)) in b.drain(..).zip(before.into_iter().zip(of)) {
+    for (at, (mut s, (before, of))) in b.drain(..).zip(before.into_iter().zip(of)).enumerate() {
         out.extend(before);
         if !matches!(s, Stmt::While(..)) && !of.is_empty() {
-            rebuild(&mut s, &mut |e| in_lanes(e, &of, &lanes));
+            rebuild(&mut s, &mut |e| in_lanes(e, at, &of, &lanes));
         }
         out.push(s);
     }
@@ -245,14 +246,18 @@ fn scalar_loads(e: &Expr, f: &mut dyn FnMut(Base, i64)) {
     });
 }
 
-fn in_lanes(e: &Expr, of: &FxHashMap<Base, usize>, lanes: &Lanes) -> Expr {
+/// The expression of statement `now` with the scalars of its loads taken from vectors.
+fn in_lanes(e: &Expr, now: usize, of: &FxHashMap<Base, usize>, lanes: &Lanes) -> Expr {
     if let Expr::Load(m, t, i) = e
         && t.width == 1
         && !i.has_data()
     {
         let (base, place) = base(*m, t.scalar, i);
-        let lane = of.get(&base).and_then(|group| lanes.get(&(*group, place)));
-        return lane.map_or_else(|| e.clone(), |(r, k)| Expr::Reg(r.clone()).lane(*k));
+        return match of.get(&base).and_then(|group| lanes.get(&(*group, place))) {
+            // What is evaluated only sometimes may come before all that is evaluated always.
+            Some((r, k, at)) if *at <= now => Expr::Reg(r.clone()).lane(*k),
+            _ => e.clone(),
+        };
     }
-    rebuilt(e, &mut |e, _| in_lanes(e, of, lanes))
+    rebuilt(e, &mut |e, _| in_lanes(e, now, of, lanes))
 }
