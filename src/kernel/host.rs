@@ -8,7 +8,8 @@ use super::ir::{
 use super::leaf::Emit;
 use super::lower::{Building, Context, Lowerer};
 use super::view::{Shape, Slot, Step, View, Views, stop};
-use super::{Options, barrier, reuse, split, tidy};
+use super::walk::Fresh;
+use super::{Options, barrier, improve, reuse, split, tidy};
 use crate::calculus::scalar::SExpr;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{MapKind, Op, Term};
@@ -60,7 +61,8 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     };
     let dest = Dest::of_slots(&shape, &slots)?;
     lowerer.write(&term.chain(), &View::Unit, &dest)?;
-    let mut out = lowerer.program;
+    let Lowerer { program: mut out, next, reserved, .. } = lowerer;
+    let mut fresh = Fresh { next, reserved };
     for k in &mut out.kernels {
         split::resolve(k);
         // Which work-items make a sub-group is known of whole ones in one dimension.
@@ -70,6 +72,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
         reuse::locals(k, sub_groups);
         barrier::insert(k, sub_groups);
         tidy::registers(k);
+        improve::kernel(k, options.device.access_bytes, &mut fresh);
     }
     reuse::temporaries(&mut out);
     Ok(out)

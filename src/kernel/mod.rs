@@ -6,11 +6,14 @@
 mod accumulator;
 mod barrier;
 mod chain;
+mod common;
 mod dest;
 mod display;
 mod estimate;
 mod hazard;
+mod hoist;
 mod host;
+mod improve;
 pub mod index;
 pub mod ir;
 mod leaf;
@@ -27,14 +30,16 @@ mod stage;
 mod tidy;
 pub mod verify;
 mod view;
+mod walk;
 mod warp;
+mod widen;
 
 pub use estimate::{Prediction, estimate};
 pub use nest::check_nesting;
 
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
-use crate::device::DeviceInfo;
+use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Limits};
 
 /// What kernels may use on a device.
@@ -50,6 +55,9 @@ pub struct DeviceLimits {
     pub sub_group: usize,
     /// Compute units: work that is not grouped by the term is spread over at least so many groups.
     pub compute_units: usize,
+    /// Bytes of the widest access to which a work-item's accesses of neighbouring scalars are joined; 0 where
+    /// that gains nothing.
+    pub access_bytes: usize,
 }
 
 impl DeviceLimits {
@@ -61,6 +69,8 @@ impl DeviceLimits {
             local_mem_bytes: usize::try_from(device.local_mem_bytes).unwrap_or(usize::MAX),
             sub_group: device.capabilities.sub_group as usize,
             compute_units: device.compute_units as usize,
+            // A CPU reads a scalar into all lanes for free, and parts of a vector not.
+            access_bytes: if device.kind == DeviceKind::Gpu { 16 } else { 0 },
         }
     }
 }
@@ -74,6 +84,7 @@ impl Default for DeviceLimits {
             local_mem_bytes: 32 << 10,
             sub_group: 0,
             compute_units: 8,
+            access_bytes: 0,
         }
     }
 }

@@ -7,6 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Tidies a kernel.
 pub fn registers(k: &mut Kernel) {
     declarations(&mut k.body);
+    copies_of_registers(k);
+}
+
+/// Registers that are copies of others, where neither changes, are those.
+pub fn copies_of_registers(k: &mut Kernel) {
     let mut changed = BTreeSet::new();
     for s in &k.body {
         s.visit(&mut |s| {

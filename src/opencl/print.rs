@@ -4,16 +4,17 @@
 //! and how work-items number themselves.
 
 mod expr;
+mod names;
 mod types;
 
 use super::plan::{Arg, Buffer, HostPlan, Launch, Role, Scalar};
-use crate::kernel::index::{Index, Var};
+use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
     Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
 };
 use crate::lang::types::ScalarType;
 use expr::stored;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use types::c_type;
@@ -116,6 +117,12 @@ struct Printer<'a> {
     buffers: RefCell<BTreeSet<usize>>,
     scalars: RefCell<BTreeSet<usize>>,
     powers: &'a RefCell<BTreeSet<ScalarType>>,
+    /// Whether quotients and remainders are to be looked for.
+    divides: bool,
+    /// Those that have names here.
+    named: RefCell<Vec<(Atom, String)>>,
+    /// How many names there have been.
+    names: Cell<usize>,
 }
 
 fn kernel(
@@ -157,6 +164,9 @@ fn kernel(
         buffers: RefCell::default(),
         scalars: RefCell::default(),
         powers,
+        divides: names::divides(&k.body),
+        named: RefCell::default(),
+        names: Cell::new(0),
     };
     let mut body = String::new();
     p.block(&k.body, 1, &mut body);
@@ -217,6 +227,12 @@ fn kernel(
     let launch = Launch { kernel: k.name.clone(), args, global: k.global, local: k.group };
     (text, launch)
 }
+
+/// Most iterations of a loop that a compiler is asked to unroll.
+const MOST_TRIPS: i64 = 16;
+
+/// Most statements that come of it.
+const MOST_STATEMENTS: i64 = 2048;
 
 /// Stands for the local id of a dimension in [`Printer::used`] where no loop has it.
 fn lone(d: usize) -> u32 {
@@ -333,9 +349,44 @@ impl Printer<'_> {
     }
 
     fn block(&self, b: &Block, depth: usize, out: &mut String) {
-        for s in b {
+        let outside = self.named.borrow().len();
+        let plan = if self.divides { names::plan(b) } else { vec![] };
+        for (at, s) in b.iter().enumerate() {
+            for a in plan.get(at).into_iter().flatten() {
+                self.name(a, depth, out);
+            }
             self.stmt(s, depth, out);
         }
+        self.named.borrow_mut().truncate(outside);
+    }
+
+    /// Names a quotient or remainder, where it has no name yet.
+    fn name(&self, a: &Atom, depth: usize, out: &mut String) {
+        if self.named.borrow().iter().any(|(b, _)| b == a) {
+            return;
+        }
+        let pad = "    ".repeat(depth);
+        // No two of a kernel are the same: what lies between work-items need not be a block in C.
+        let name = self.unused(&format!("q{}", self.names.get()));
+        self.names.set(self.names.get() + 1);
+        let value = self.atom(a).0;
+        let _ = writeln!(out, "{pad}const {} {name} = {value};", self.int());
+        self.named.borrow_mut().push((a.clone(), name));
+    }
+
+    /// Whether a compiler is asked to write out a sequential loop: few iterations, and nothing in them that
+    /// repeats or waits.
+    fn unrolls(lo: &Index, hi: &Index, body: &Block) -> bool {
+        let (Some(lo), Some(hi)) = (lo.as_constant(), hi.as_constant()) else { return false };
+        let (mut plain, mut statements) = (true, 0);
+        for s in body {
+            s.visit(&mut |s| {
+                plain &= !matches!(s, Stmt::Loop { .. } | Stmt::While(..) | Stmt::Barrier { .. });
+                statements += 1;
+            });
+        }
+        let trips = hi.saturating_sub(lo);
+        plain && (2..=MOST_TRIPS).contains(&trips) && trips * statements <= MOST_STATEMENTS
     }
 
     fn nested(&self, head: &str, b: &Block, depth: usize, out: &mut String) {
@@ -402,6 +453,9 @@ impl Printer<'_> {
                         let name = self.unused(&format!("{i}_end"));
                         first = format!("{first}, {name} = {end}");
                         end = name;
+                    }
+                    if Self::unrolls(lo, hi, body) {
+                        let _ = writeln!(out, "{pad}#pragma unroll");
                     }
                     let head = format!("for ({int} {i} = {first}; {i} < {end}; ++{i})");
                     self.nested(&head, body, depth, out);

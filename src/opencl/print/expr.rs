@@ -99,7 +99,10 @@ impl Printer<'_> {
         if self.wide { format!("{n}L") } else { n.to_string() }
     }
 
-    fn atom(&self, a: &Atom) -> Text {
+    pub(super) fn atom(&self, a: &Atom) -> Text {
+        if let Some((_, name)) = self.named.borrow().iter().rev().find(|(b, _)| b == a) {
+            return primary(name.clone());
+        }
         match a {
             Atom::Var(v) => {
                 self.used.borrow_mut().insert(v.id);

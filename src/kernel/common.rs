@@ -1,0 +1,327 @@
+//! Common subexpressions: a load, or a value that takes some work, is computed once.
+//!
+//! Every expression gets a number, equal for equal operations on equally numbered parts. A register
+//! has a new number whenever it may have a new value, and a load depends on how often its memory may have
+//! changed: by a store of this work-item, or where work-items meet. A value is shared from where it is
+//! computed in any case, to all that follows in the block and inside it; what a guard
+//! protects is never computed without it, and a value used once gets no register.
+
+use super::index::{Guard, Index};
+use super::ir::{Block, ElemTy, Expr, Kernel, Mem, Reg, Stmt};
+use super::walk::{Effects, Fresh, Weight, changed, parts, rebuild, rebuilt};
+use crate::calculus::scalar::Lit;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Shares the common subexpressions of a kernel.
+pub fn share(k: &mut Kernel, fresh: &mut Fresh) {
+    let written = Effects::of(&k.body);
+    let mut finder = Finder {
+        written: written.stored,
+        changed: changed(&k.body),
+        values: FxHashMap::default(),
+        next: 0,
+        regs: FxHashMap::default(),
+        epochs: FxHashMap::default(),
+        meetings: 0,
+        visible: FxHashMap::default(),
+        seen: vec![],
+        open: vec![],
+        uses: vec![],
+    };
+    finder.block(&k.body);
+    if !finder.seen.iter().any(|s| s.count > 1) {
+        return;
+    }
+    let mut sharer = Sharer { seen: finder.seen, uses: finder.uses.into_iter(), fresh };
+    k.body = sharer.block(std::mem::take(&mut k.body));
+}
+
+/// The number of a value.
+type Value = u32;
+
+/// What makes two expressions equal: an operation on numbered parts.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Lit(Lit),
+    Arg(usize, ScalarType),
+    Index(Index, ScalarType),
+    /// The memory as it is after so many stores and meetings.
+    Load(Mem, ElemTy, Index, (u32, u32)),
+    Op(ScalarOp, ElemTy),
+    If,
+    Guarded(Guard),
+    Splat(usize),
+    Vector,
+    Lane(usize),
+}
+
+/// An expression inside another, in the order of [`parts`].
+struct Node {
+    value: Value,
+    /// Nodes in it, with itself.
+    size: usize,
+    worth: bool,
+}
+
+/// A value that is computed in any case when its block runs.
+struct Seen {
+    value: Value,
+    /// How often it is wanted.
+    count: usize,
+    /// The register that has it.
+    holder: Option<Reg>,
+}
+
+/// What the second walk does with an expression.
+#[derive(Clone, Copy)]
+enum Use {
+    /// Leave it where it is.
+    Here,
+    /// Compute it first, if it is wanted again.
+    First(usize),
+    /// It has been computed.
+    Again(usize),
+}
+
+struct Finder {
+    /// Memories that the kernel stores to; the others do not change while it runs.
+    written: FxHashSet<Mem>,
+    /// Registers that are set after their declaration.
+    changed: FxHashSet<u32>,
+    values: FxHashMap<(Key, Vec<Value>), Value>,
+    next: Value,
+    /// The values of registers.
+    regs: FxHashMap<u32, Value>,
+    /// How often each memory may have been stored to.
+    epochs: FxHashMap<Mem, u32>,
+    /// How often work-items may have met.
+    meetings: u32,
+    /// Places in `seen` of the values that can be shared here.
+    visible: FxHashMap<Value, usize>,
+    seen: Vec<Seen>,
+    /// Values that became visible, in order: they are forgotten at the end of their block.
+    open: Vec<Value>,
+    uses: Vec<Use>,
+}
+
+impl Finder {
+    fn new_value(&mut self) -> Value {
+        self.next += 1;
+        self.next
+    }
+
+    fn forget(&mut self, e: &Effects) {
+        for r in &e.regs {
+            let v = self.new_value();
+            self.regs.insert(*r, v);
+        }
+        for m in &e.stored {
+            *self.epochs.entry(*m).or_insert(0) += 1;
+        }
+        self.meetings += u32::from(e.meets);
+    }
+
+    /// A nested block: what it computes is not known behind it.
+    fn nested(&mut self, b: &Block) {
+        let before = self.open.len();
+        self.block(b);
+        for v in self.open.drain(before..) {
+            self.visible.remove(&v);
+        }
+    }
+
+    fn block(&mut self, b: &Block) {
+        for s in b {
+            self.stmt(s);
+        }
+    }
+
+    fn stmt(&mut self, s: &Stmt) {
+        if let Stmt::While(head, c, body) = s {
+            let mut effects = Effects::default();
+            effects.add(s);
+            self.forget(&effects);
+            self.nested(head);
+            // Evaluated again each time: nothing of it can be shared with what follows.
+            self.expr(c, true, None);
+            self.nested(body);
+            self.forget(&effects);
+            return;
+        }
+        let holder = match s {
+            Stmt::Decl(r, Some(e)) if !self.changed.contains(&r.id) && r.ty == e.ty() => Some(r),
+            _ => None,
+        };
+        let mut value = None;
+        s.exprs(&mut |e| value = Some(self.expr(e, false, holder)));
+        match s {
+            Stmt::Decl(r, _) | Stmt::Set(r, _) => {
+                let v = match value {
+                    Some(v) if holder.is_some() => v,
+                    _ => self.new_value(),
+                };
+                self.regs.insert(r.id, v);
+            }
+            Stmt::Store(m, ..) => *self.epochs.entry(*m).or_insert(0) += 1,
+            Stmt::Barrier { .. } => self.meetings += 1,
+            Stmt::Loop { .. } | Stmt::If(..) | Stmt::Branch(..) | Stmt::Once(_) => {
+                let effects = s.blocks().into_iter().map(Effects::of).collect::<Vec<_>>();
+                if matches!(s, Stmt::Loop { .. }) {
+                    effects.iter().for_each(|e| self.forget(e));
+                }
+                for (b, e) in s.blocks().into_iter().zip(&effects) {
+                    self.nested(b);
+                    // The other branch begins without it, what follows does not know.
+                    self.forget(e);
+                }
+            }
+            Stmt::While(..) => {}
+        }
+    }
+
+    /// Looks at an expression of a statement; `lazy` where it may not be evaluated first.
+    fn expr(&mut self, e: &Expr, lazy: bool, holder: Option<&Reg>) -> Value {
+        let mut nodes = vec![];
+        self.number(e, &mut nodes);
+        self.count(e, lazy, holder, &nodes);
+        nodes[0].value
+    }
+
+    fn number(&mut self, e: &Expr, out: &mut Vec<Node>) -> Weight {
+        let at = out.len();
+        out.push(Node { value: 0, size: 0, worth: false });
+        let mut weight = Weight::default();
+        let mut places = vec![];
+        parts(e, &mut |part, _| {
+            places.push(out.len());
+            weight.add(self.number(part, out));
+        });
+        let weight = Weight::of(e, weight);
+        let operands: Vec<Value> = places.iter().map(|p| out[*p].value).collect();
+        let key = match e {
+            Expr::Reg(r) => {
+                let known = self.regs.get(&r.id).copied();
+                let value = known.unwrap_or_else(|| {
+                    let v = self.new_value();
+                    self.regs.insert(r.id, v);
+                    v
+                });
+                out[at] = Node { value, size: 1, worth: false };
+                return weight;
+            }
+            Expr::Lit(l) => Key::Lit(*l),
+            Expr::Arg(i, t) => Key::Arg(*i, *t),
+            Expr::Index(i, t) => Key::Index(i.clone(), *t),
+            Expr::Load(m, t, i) => {
+                let epoch = if self.written.contains(m) {
+                    let shared = !matches!(m, Mem::Private(_));
+                    let meetings = if shared { self.meetings } else { 0 };
+                    (self.epochs.get(m).copied().unwrap_or(0), meetings)
+                } else {
+                    (0, 0)
+                };
+                Key::Load(*m, *t, i.clone(), epoch)
+            }
+            Expr::Op(op, t, _) => Key::Op(*op, *t),
+            Expr::If(..) => Key::If,
+            Expr::Guarded(g, ..) => Key::Guarded(g.clone()),
+            Expr::Splat(_, w) => Key::Splat(*w),
+            Expr::Vector(_) => Key::Vector,
+            Expr::Lane(_, k) => Key::Lane(*k),
+        };
+        let next = &mut self.next;
+        let value = *self.values.entry((key, operands)).or_insert_with(|| {
+            *next += 1;
+            *next
+        });
+        out[at] = Node { value, size: out.len() - at, worth: weight.worth };
+        weight
+    }
+
+    fn count(&mut self, e: &Expr, lazy: bool, holder: Option<&Reg>, nodes: &[Node]) {
+        let Node { value, worth, .. } = nodes[0];
+        if worth {
+            if let Some(place) = self.visible.get(&value) {
+                self.seen[*place].count += 1;
+                self.uses.push(Use::Again(*place));
+                return;
+            }
+            if !lazy {
+                let place = self.seen.len();
+                self.seen.push(Seen { value, count: 1, holder: holder.cloned() });
+                self.uses.push(Use::First(place));
+                self.count_parts(e, lazy, nodes);
+                // Its parts come before it: they are shared with each other, not with the whole.
+                self.visible.insert(value, place);
+                self.open.push(value);
+                return;
+            }
+        }
+        self.uses.push(Use::Here);
+        self.count_parts(e, lazy, nodes);
+    }
+
+    fn count_parts(&mut self, e: &Expr, lazy: bool, nodes: &[Node]) {
+        let mut at = 1;
+        parts(e, &mut |part, sometimes| {
+            let size = nodes[at].size;
+            self.count(part, lazy || sometimes, None, &nodes[at..at + size]);
+            at += size;
+        });
+    }
+}
+
+struct Sharer<'a> {
+    seen: Vec<Seen>,
+    uses: std::vec::IntoIter<Use>,
+    fresh: &'a mut Fresh,
+}
+
+impl Sharer<'_> {
+    fn block(&mut self, b: Block) -> Block {
+        let mut out = vec![];
+        for mut s in b {
+            if let Stmt::While(head, c, body) = s {
+                let head = self.block(head);
+                let c = self.expr(&c, None, &mut out);
+                out.push(Stmt::While(head, c, self.block(body)));
+                continue;
+            }
+            let own = match &s {
+                Stmt::Decl(r, _) => Some(r.id),
+                _ => None,
+            };
+            rebuild(&mut s, &mut |e| self.expr(e, own, &mut out));
+            for b in s.blocks_mut() {
+                *b = self.block(std::mem::take(b));
+            }
+            out.push(s);
+        }
+        out
+    }
+
+    /// The expression of a statement that declares the register `own`, with what comes before it.
+    fn expr(&mut self, e: &Expr, own: Option<u32>, out: &mut Block) -> Expr {
+        match self.uses.next() {
+            Some(Use::Again(place)) => {
+                let seen = &self.seen[place];
+                debug_assert!(seen.holder.is_some(), "value {} has no register", seen.value);
+                seen.holder.clone().map_or_else(|| e.clone(), Expr::Reg)
+            }
+            Some(Use::First(place)) if self.seen[place].count > 1 => {
+                let inner = rebuilt(e, &mut |e, _| self.expr(e, None, out));
+                let holder = &self.seen[place].holder;
+                if own.is_some() && holder.as_ref().map(|r| r.id) == own {
+                    return inner;
+                }
+                let r = self.fresh.reg(e.ty());
+                out.push(Stmt::Decl(r.clone(), Some(inner)));
+                self.seen[place].holder = Some(r.clone());
+                Expr::Reg(r)
+            }
+            _ => rebuilt(e, &mut |e, _| self.expr(e, None, out)),
+        }
+    }
+}

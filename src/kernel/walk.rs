@@ -1,0 +1,202 @@
+//! What the passes over finished code share: the parts of an expression in order, what code changes,
+//! and names for new registers.
+
+use super::index::{Guard, Index};
+use super::ir::{Block, ElemTy, Expr, Mem, Reg, Scope, Stmt};
+use super::leaf::is_dear;
+use rustc_hash::FxHashSet;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Gives registers that no program has yet.
+pub struct Fresh {
+    /// The next unused number.
+    pub next: u32,
+    /// Names of parameters and buffers.
+    pub reserved: BTreeSet<String>,
+}
+
+impl Fresh {
+    /// A new register.
+    pub fn reg(&mut self, ty: ElemTy) -> Reg {
+        loop {
+            let id = self.next;
+            self.next += 1;
+            let name = format!("t{id}");
+            if !self.reserved.contains(&name) {
+                return Reg { id, name: name.into(), ty };
+            }
+        }
+    }
+}
+
+/// Calls `f` on the direct parts of an expression, values inside its indices first, in an order
+/// that [`rebuilt`] keeps. The flag says that the part is evaluated only sometimes.
+pub fn parts(e: &Expr, f: &mut dyn FnMut(&Expr, bool)) {
+    match e {
+        Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
+        Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| f(e, false)),
+        Expr::Op(_, _, es) | Expr::Vector(es) => es.iter().for_each(|e| f(e, false)),
+        Expr::If(c, a, b) => {
+            f(c, false);
+            f(a, true);
+            f(b, true);
+        }
+        Expr::Guarded(g, a, b) => {
+            g.0.iter().for_each(|i| i.visit_data(&mut |e| f(e, false)));
+            f(a, true);
+            f(b, true);
+        }
+        Expr::Splat(e, _) | Expr::Lane(e, _) => f(e, false),
+    }
+}
+
+/// The index with its values replaced, in order.
+pub fn rebuilt_index(i: &Index, f: &mut dyn FnMut(&Expr) -> Expr) -> Index {
+    if !i.has_data() {
+        return i.clone();
+    }
+    let f = RefCell::new(f);
+    i.map_data(&|e| f.borrow_mut()(e))
+}
+
+/// The expression with its direct parts replaced; the flag is that of [`parts`].
+pub fn rebuilt(e: &Expr, f: &mut dyn FnMut(&Expr, bool) -> Expr) -> Expr {
+    let all = |es: &[Expr], f: &mut dyn FnMut(&Expr, bool) -> Expr| -> Vec<Expr> {
+        es.iter().map(|e| f(e, false)).collect()
+    };
+    match e {
+        Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => e.clone(),
+        Expr::Index(i, t) => Expr::Index(rebuilt_index(i, &mut |e| f(e, false)), *t),
+        Expr::Load(m, t, i) => Expr::Load(*m, *t, rebuilt_index(i, &mut |e| f(e, false))),
+        Expr::Op(op, t, es) => Expr::Op(*op, *t, all(es, f)),
+        Expr::Vector(es) => Expr::Vector(all(es, f)),
+        Expr::If(c, a, b) => {
+            let c = Arc::new(f(c, false));
+            let a = Arc::new(f(a, true));
+            Expr::If(c, a, Arc::new(f(b, true)))
+        }
+        Expr::Guarded(g, a, b) => {
+            let g = Guard(g.0.iter().map(|i| rebuilt_index(i, &mut |e| f(e, false))).collect());
+            let a = Arc::new(f(a, true));
+            Expr::Guarded(g, a, Arc::new(f(b, true)))
+        }
+        Expr::Splat(e, w) => Expr::Splat(Arc::new(f(e, false)), *w),
+        Expr::Lane(e, k) => Expr::Lane(Arc::new(f(e, false)), *k),
+    }
+}
+
+/// Replaces the expressions of a statement itself, values inside its indices included, in the order of
+/// [`Stmt::exprs`].
+pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
+    match s {
+        Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
+        Stmt::Decl(_, Some(e)) | Stmt::Set(_, e) | Stmt::Branch(e, ..) | Stmt::While(_, e, _) => {
+            *e = f(e)
+        }
+        Stmt::Store(_, i, e) => {
+            *i = rebuilt_index(i, f);
+            *e = f(e);
+        }
+        Stmt::Loop { lo, hi, .. } => {
+            *lo = rebuilt_index(lo, f);
+            *hi = rebuilt_index(hi, f);
+        }
+        Stmt::If(g, ..) => g.0.iter_mut().for_each(|i| *i = rebuilt_index(i, f)),
+    }
+}
+
+/// How much it takes to evaluate something again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weight {
+    /// Operations in it.
+    pub operations: u32,
+    /// Whether it loads, or takes many cycles.
+    pub heavy: bool,
+    /// Whether it is worth a register of its own, if it is wanted twice.
+    pub worth: bool,
+}
+
+impl Weight {
+    /// The weight of an expression by those of its parts, summed.
+    pub fn of(e: &Expr, parts: Weight) -> Weight {
+        let Weight { mut operations, mut heavy, .. } = parts;
+        let worth = match e {
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) | Expr::Index(..) | Expr::Lane(..) => false,
+            Expr::Load(..) => {
+                heavy = true;
+                true
+            }
+            Expr::Op(op, ..) => {
+                operations += 1;
+                heavy |= is_dear(*op);
+                heavy || operations > 1
+            }
+            Expr::Splat(..) => heavy || operations > 0,
+            Expr::Vector(_) | Expr::If(..) | Expr::Guarded(..) => {
+                operations += 1;
+                !e.is_decision()
+            }
+        };
+        Weight { operations, heavy, worth }
+    }
+
+    /// Adds that of another part.
+    pub fn add(&mut self, part: Weight) {
+        self.operations += part.operations;
+        self.heavy |= part.heavy;
+    }
+}
+
+/// What a piece of code may change.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    /// Registers that it sets or declares.
+    pub regs: FxHashSet<u32>,
+    /// Memories that it stores to.
+    pub stored: FxHashSet<Mem>,
+    /// Whether work-items meet in it: then memories that they share may change.
+    pub meets: bool,
+}
+
+impl Effects {
+    /// Those of a statement and all inside it.
+    pub fn add(&mut self, s: &Stmt) {
+        s.visit(&mut |s| match s {
+            Stmt::Decl(r, _) | Stmt::Set(r, _) => {
+                self.regs.insert(r.id);
+            }
+            Stmt::Store(m, ..) => {
+                self.stored.insert(*m);
+            }
+            Stmt::Barrier { scope: Scope::Group | Scope::Warp, .. } => self.meets = true,
+            Stmt::Loop { .. }
+            | Stmt::If(..)
+            | Stmt::Branch(..)
+            | Stmt::While(..)
+            | Stmt::Once(_) => {}
+        });
+    }
+
+    /// Those of a block.
+    pub fn of(b: &Block) -> Effects {
+        let mut out = Effects::default();
+        b.iter().for_each(|s| out.add(s));
+        out
+    }
+}
+
+/// Registers that get a new value after their declaration.
+pub fn changed(b: &Block) -> FxHashSet<u32> {
+    let mut out = FxHashSet::default();
+    for s in b {
+        s.visit(&mut |s| match s {
+            Stmt::Set(r, _) | Stmt::Decl(r, None) => {
+                out.insert(r.id);
+            }
+            _ => {}
+        });
+    }
+    out
+}

@@ -1,0 +1,263 @@
+//! Wide accesses: loads and stores of neighbouring scalars in one run of statements become vector accesses.
+//!
+//! Only where all lanes are wanted in any case, the place is aligned whatever the values of the variables,
+//! and nothing between may touch the same memory. Private arrays stay as they are: compilers make
+//! registers of their elements.
+
+use super::index::Index;
+use super::ir::{Block, ElemTy, Expr, Kernel, Mem, Reg, Stmt};
+use super::walk::{Effects, Fresh, parts, rebuild, rebuilt};
+use crate::lang::types::ScalarType;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Widens the accesses of a kernel to at most so many bytes.
+pub fn accesses(k: &mut Kernel, bytes: usize, fresh: &mut Fresh) {
+    if bytes > 0 {
+        let written = Effects::of(&k.body).stored;
+        block(&mut k.body, bytes, &written, fresh);
+    }
+}
+
+fn block(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fresh) {
+    b.iter_mut().flat_map(Stmt::blocks_mut).for_each(|b| block(b, bytes, written, fresh));
+    stores(b, bytes);
+    loads(b, bytes, written, fresh);
+}
+
+/// Where neighbours of an access are: its memory, its index without the constant.
+type Base = (Mem, ScalarType, Index);
+
+fn base(m: Mem, t: ScalarType, i: &Index) -> (Base, i64) {
+    ((m, t, i.plus(-i.constant())), i.constant())
+}
+
+/// The vectors that cover neighbouring places: first place and number of lanes, at most so many bytes.
+/// A place may be there once only.
+fn vectors(base: &Base, places: &[i64], bytes: usize) -> Vec<(i64, usize)> {
+    let (mem, scalar, index) = base;
+    let most = (bytes / scalar.bytes().max(1)).min(16);
+    let all: FxHashSet<i64> = places.iter().copied().collect();
+    if most < 2
+        || matches!(mem, Mem::Private(_))
+        || *scalar == ScalarType::Bool
+        || all.len() != places.len()
+    {
+        return vec![];
+    }
+    let mut sorted = places.to_vec();
+    sorted.sort_unstable();
+    let mut out: Vec<(i64, usize)> = vec![];
+    let mut free = i64::MIN;
+    for at in sorted {
+        if at < free {
+            continue;
+        }
+        let widths =
+            [16i64, 8, 4, 2].into_iter().filter(|w| usize::try_from(*w).is_ok_and(|w| w <= most));
+        let fits =
+            |w: &i64| index.plus(at).is_multiple_of(*w) && (1..*w).all(|k| all.contains(&(at + k)));
+        if let Some(w) = widths.into_iter().find(fits) {
+            out.push((at, usize::try_from(w).unwrap_or(1)));
+            free = at + w;
+        }
+    }
+    out
+}
+
+/// Stores that may become one: no statement between the first and the last touches their memory in
+/// another way, or changes what their values are made of.
+#[derive(Default)]
+struct Run {
+    /// Place, and position of the statement.
+    stores: Vec<(i64, usize)>,
+    /// Registers that the values read.
+    regs: FxHashSet<u32>,
+    /// Memories that the values load from.
+    loaded: FxHashSet<Mem>,
+}
+
+fn stores(b: &mut Block, bytes: usize) {
+    let mut open: FxHashMap<Mem, (Base, Run)> = FxHashMap::default();
+    let mut done: Vec<(Base, Run)> = vec![];
+    for (at, s) in b.iter().enumerate() {
+        let (mut loaded, mut read) = (FxHashSet::default(), FxHashSet::default());
+        let mut effects = Effects::default();
+        effects.add(s);
+        s.visit(&mut |s| {
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| match e {
+                    Expr::Load(m, ..) => {
+                        loaded.insert(*m);
+                    }
+                    Expr::Reg(r) => {
+                        read.insert(r.id);
+                    }
+                    _ => {}
+                });
+            });
+        });
+        let single = match s {
+            Stmt::Store(m, i, e) if e.ty().width == 1 && !i.has_data() => {
+                Some(base(*m, e.ty().scalar, i))
+            }
+            _ => None,
+        };
+        let ends: Vec<Mem> = open
+            .iter()
+            .filter(|(m, (base, run))| {
+                let joins = single.as_ref().is_some_and(|(b, place)| {
+                    b == base && run.stores.iter().all(|(p, _)| p != place)
+                });
+                loaded.contains(m)
+                    || effects.meets
+                    || (effects.stored.contains(m) && !joins)
+                    || effects.stored.iter().any(|m| run.loaded.contains(m))
+                    || effects.regs.iter().any(|r| run.regs.contains(r))
+            })
+            .map(|(m, _)| *m)
+            .collect();
+        done.extend(ends.iter().filter_map(|m| open.remove(m)));
+        if let Some((base, place)) = single {
+            // A value that loads what it stores to is not moved.
+            if loaded.contains(&base.0) {
+                continue;
+            }
+            let run = &mut open.entry(base.0).or_insert_with(|| (base, Run::default())).1;
+            run.stores.push((place, at));
+            run.regs.extend(read);
+            run.loaded.extend(loaded);
+        }
+    }
+    done.extend(open.into_values());
+    let mut gone: FxHashSet<usize> = FxHashSet::default();
+    for (base, run) in done {
+        let places: FxHashMap<i64, usize> = run.stores.iter().copied().collect();
+        let order: Vec<i64> = run.stores.iter().map(|s| s.0).collect();
+        for (first, width) in vectors(&base, &order, bytes) {
+            let lanes = (first..).take(width);
+            let at: Vec<usize> = lanes.filter_map(|p| places.get(&p).copied()).collect();
+            let values = at.iter().filter_map(|at| match &b[*at] {
+                Stmt::Store(_, _, e) => Some(e.clone()),
+                _ => None,
+            });
+            let value = Expr::vector(values.collect());
+            let Some(last) = at.iter().copied().max() else { continue };
+            gone.extend(at.into_iter().filter(|at| *at != last));
+            b[last] = Stmt::Store(base.0, base.2.plus(first), value);
+        }
+    }
+    let mut at = 0;
+    b.retain(|_| {
+        at += 1;
+        !gone.contains(&(at - 1))
+    });
+}
+
+/// Loads of one memory between two changes of it.
+#[derive(Default)]
+struct Loads {
+    /// Places, in the order in which they are first wanted, and by which statement.
+    places: Vec<(i64, usize)>,
+    known: FxHashSet<i64>,
+}
+
+/// For each place of a group its vector and the lane, and from which statement on it is there.
+type Lanes = FxHashMap<(usize, i64), (Reg, usize, usize)>;
+
+fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fresh) {
+    // Group by group; a memory that changes begins new ones.
+    let mut groups: Vec<(Base, Loads)> = vec![];
+    let mut open: FxHashMap<Base, usize> = FxHashMap::default();
+    let mut of: Vec<FxHashMap<Base, usize>> = vec![];
+    for (at, s) in b.iter().enumerate() {
+        let mut mine = FxHashMap::default();
+        // What a loop that may be left out evaluates is no matter here: only its bounds are.
+        if !matches!(s, Stmt::While(..)) {
+            s.exprs(&mut |e| {
+                scalar_loads(e, &mut |base, place| {
+                    let group = *open.entry(base.clone()).or_insert_with(|| {
+                        groups.push((base.clone(), Loads::default()));
+                        groups.len() - 1
+                    });
+                    mine.insert(base, group);
+                    let loads = &mut groups[group].1;
+                    if loads.known.insert(place) {
+                        loads.places.push((place, at));
+                    }
+                });
+            });
+        }
+        of.push(mine);
+        let mut effects = Effects::default();
+        effects.add(s);
+        if effects.meets {
+            open.retain(|(m, ..), _| !written.contains(m));
+        }
+        if !effects.stored.is_empty() {
+            open.retain(|(m, ..), _| !effects.stored.contains(m));
+        }
+    }
+    let mut lanes: Lanes = FxHashMap::default();
+    let mut before: Vec<Vec<Stmt>> = vec![vec![]; b.len()];
+    for (group, (base, loads)) in groups.iter().enumerate() {
+        let order: Vec<i64> = loads.places.iter().map(|p| p.0).collect();
+        let when: FxHashMap<i64, usize> = loads.places.iter().copied().collect();
+        for (first, width) in vectors(base, &order, bytes) {
+            let all = (first..).take(width);
+            let Some(at) = all.clone().filter_map(|p| when.get(&p).copied()).min() else {
+                continue;
+            };
+            let ty = ElemTy { scalar: base.1, width };
+            let r = fresh.reg(ty);
+            for (k, p) in all.enumerate() {
+                lanes.insert((group, p), (r.clone(), k, at));
+            }
+            let load = Expr::Load(base.0, ty, base.2.plus(first));
+            before[at].push(Stmt::Decl(r, Some(load)));
+        }
+    }
+    if lanes.is_empty() {
+        return;
+    }
+    let mut out = Vec::with_capacity(b.len());
+    for (at, (mut s, (before, of))) in b.drain(..).zip(before.into_iter().zip(of)).enumerate() {
+        out.extend(before);
+        if !matches!(s, Stmt::While(..)) && !of.is_empty() {
+            rebuild(&mut s, &mut |e| in_lanes(e, at, &of, &lanes));
+        }
+        out.push(s);
+    }
+    *b = out;
+}
+
+/// Calls `f` with the scalar loads that are made in any case and whose place is known.
+fn scalar_loads(e: &Expr, f: &mut dyn FnMut(Base, i64)) {
+    if let Expr::Load(m, t, i) = e
+        && t.width == 1
+        && !i.has_data()
+    {
+        let (base, place) = base(*m, t.scalar, i);
+        f(base, place);
+    }
+    parts(e, &mut |e, lazy| {
+        if !lazy {
+            scalar_loads(e, f);
+        }
+    });
+}
+
+/// The expression of statement `now` with the scalars of its loads taken from vectors.
+fn in_lanes(e: &Expr, now: usize, of: &FxHashMap<Base, usize>, lanes: &Lanes) -> Expr {
+    if let Expr::Load(m, t, i) = e
+        && t.width == 1
+        && !i.has_data()
+    {
+        let (base, place) = base(*m, t.scalar, i);
+        return match of.get(&base).and_then(|group| lanes.get(&(*group, place))) {
+            // What is evaluated only sometimes may come before all that is evaluated always.
+            Some((r, k, at)) if *at <= now => Expr::Reg(r.clone()).lane(*k),
+            _ => e.clone(),
+        };
+    }
+    rebuilt(e, &mut |e, _| in_lanes(e, now, of, lanes))
+}

@@ -1,0 +1,162 @@
+//! Index arithmetic of the generated kernels: quotients and remainders are computed outside innermost loops.
+
+use indexmap::IndexMap;
+use patsat::calculus::elaborate::elaborate;
+use patsat::device::cost_model::CostModel;
+use patsat::device::{Capabilities, DeviceInfo, DeviceKind};
+use patsat::diag::{Limits, Source};
+use patsat::kernel::{DeviceLimits, Options, lower};
+use patsat::opencl::print::print;
+use patsat::rules::RuleSet;
+use patsat::{extract, lang, saturate};
+use std::collections::BTreeSet;
+
+/// Skeletons of each program that are looked at, best first.
+const SKELETONS: usize = 24;
+
+/// Sizes that tiles divide and that they do not; the value for every size a program may have.
+const SIZES: [u64; 2] = [1 << 10, 1000];
+
+fn device(kind: DeviceKind) -> DeviceInfo {
+    let gpu = kind == DeviceKind::Gpu;
+    DeviceInfo {
+        index: 0,
+        platform: "written down".into(),
+        name: "written down".into(),
+        vendor: String::new(),
+        driver: "0".into(),
+        opencl_version: "OpenCL 1.2".into(),
+        kind,
+        compute_units: if gpu { 100 } else { 4 },
+        max_work_group_size: 1024,
+        max_work_item_sizes: [1024; 3],
+        local_mem_bytes: 32 << 10,
+        local_mem_dedicated: gpu,
+        global_mem_bytes: 1 << 33,
+        max_alloc_bytes: 1 << 31,
+        cache_bytes: 1 << 22,
+        vector_width_f32: 8,
+        fp64: true,
+        fp16: false,
+        extensions: vec![],
+        capabilities: Capabilities::default(),
+    }
+}
+
+/// The bracketed parts of a line, without those inside others.
+fn subscripts(line: &str) -> Vec<&str> {
+    let (mut out, mut depth, mut start) = (vec![], 0, 0);
+    for (at, c) in line.char_indices() {
+        match c {
+            '[' => {
+                if depth == 0 {
+                    start = at + 1;
+                }
+                depth += 1;
+            }
+            ']' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    out.push(&line[start..at]);
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Lines of innermost loops with an index that divides.
+fn divisions(source: &str) -> Vec<String> {
+    let lines: Vec<&str> = source.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let loops = |line: &str| line.trim_start().starts_with("for (") || line.contains("while (");
+    let mut found = vec![];
+    for (at, head) in lines.iter().enumerate().filter(|(_, line)| loops(line)) {
+        let body: Vec<&&str> =
+            lines[at + 1..].iter().take_while(|line| indent(line) > indent(head)).collect();
+        if body.iter().any(|line| loops(line)) {
+            continue;
+        }
+        let divides = |line: &&&&str| subscripts(line).iter().any(|s| s.contains(['/', '%']));
+        found.extend(body.iter().filter(divides).map(|line| format!("{}\n{line}", head.trim())));
+    }
+    found
+}
+
+/// Candidates looked at, and what is wrong with them.
+fn check(name: &str, size: u64, kind: DeviceKind) -> (usize, Vec<String>) {
+    let path = format!("{}/programs/{name}.pat", env!("CARGO_MANIFEST_DIR"));
+    let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
+    let entry = lang::check_entry(&source, None).expect("well-typed");
+    let sizes: IndexMap<String, u64> = entry.sizes.iter().map(|n| (n.clone(), size)).collect();
+    let program = elaborate(&entry, &sizes).expect("elaborates");
+    let rules = RuleSet::shipped().expect("shipped rules").offered(&[]);
+    let limits = Limits { saturation_time: None, ..Limits::default() };
+    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    let info = device(kind);
+    let model = CostModel::choose(&info).expect("a model").model;
+    let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
+    let options = Options::new(&entry.name, DeviceLimits::of(&info), &limits);
+    let mut seen = BTreeSet::new();
+    let (mut looked, mut wrong) = (0, vec![]);
+    for c in found {
+        if seen.len() == SKELETONS {
+            break;
+        }
+        if seen.contains(&c.skeleton) {
+            continue;
+        }
+        let Ok(kernels) = lower(&c.term, &c.env, &options) else { continue };
+        let source = print(&kernels).source;
+        looked += 1;
+        wrong.extend(
+            divisions(&source)
+                .into_iter()
+                .map(|line| format!("{name}, {size}, {kind:?}: {}\n{line}", c.term)),
+        );
+        seen.insert(c.skeleton);
+    }
+    (looked, wrong)
+}
+
+#[test]
+fn innermost_loops_do_not_divide() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
+    let mut programs: Vec<String> = std::fs::read_dir(folder)
+        .expect("the programs")
+        .map(|f| f.expect("a file").file_name().to_string_lossy().into_owned())
+        .filter_map(|f| Some(f.strip_suffix(".pat")?.to_owned()))
+        .collect();
+    programs.sort_unstable();
+    let mut wrong = vec![];
+    for name in &programs {
+        for size in SIZES {
+            for kind in [DeviceKind::Cpu, DeviceKind::Gpu] {
+                let (looked, found) = check(name, size, kind);
+                assert!(looked > 0, "{name}: no kernels for a {kind:?} at {size}");
+                wrong.extend(found);
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} indices of innermost loops divide. What does not change in a loop is named in front of it \
+         (src/opencl/print/names.rs); what does needs another view or tile.\n\n{}",
+        wrong.len(),
+        wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n\n")
+    );
+}
+
+#[test]
+fn divisions_are_found() {
+    let text = |index: &str| {
+        format!("void f() {{\n    for (;;) {{\n        x = A[{index}] / 2;\n    }}\n}}\n")
+    };
+    assert_eq!(divisions(&text("i")).len(), 0);
+    assert_eq!(divisions(&text("4 * (l0 / 8) + i")).len(), 1);
+    assert_eq!(divisions(&text("(int)B[i % 3]")).len(), 1);
+    // Outer loops may.
+    let nest = "for (a) {\n    x = A[i / 2];\n    for (b) {\n        y = A[i];\n    }\n}\n";
+    assert_eq!(divisions(nest).len(), 0);
+}
