@@ -31,6 +31,8 @@ pub(super) struct Context {
     pub registers: bool,
     /// Inside a vectorised function, where every lane does the same.
     vector: bool,
+    /// Inside a step of a tile's accumulators.
+    pub tile: bool,
     /// Directly inside a parallel map, so that one of another dimension may follow.
     nest: bool,
 }
@@ -56,6 +58,7 @@ impl Context {
         placed: false,
         registers: false,
         vector: false,
+        tile: false,
         nest: false,
     };
 
@@ -86,7 +89,7 @@ impl Context {
     /// The contexts of the arguments of an operator of tiling; `None` for others, and where it may not run.
     pub fn holes(self, op: &Op) -> Option<Vec<Context>> {
         let copy = Context { registers: false, ..self.intermediate() };
-        let step = Context { registers: true, ..self.intermediate() };
+        let step = Context { registers: true, tile: true, ..self.intermediate() };
         let grouped = matches!(self.level, Level::Group | Level::Item);
         match op {
             Op::Tiled if self.level == Level::Host => Some(vec![copy, copy, self]),

@@ -84,15 +84,38 @@ impl Outline {
             }
             Op::Spread(warps) => out.features |= if *warps { 2048 | 4096 } else { 2048 },
             Op::Blocked | Op::BlockedRows => {
-                out.features |= 512;
+                out.features |= BLOCKED;
                 // Which of the two is staged.
-                out.features |= if chosen[0].outline.features & 128 != 0 { 1024 } else { 0 };
+                for (k, bit) in [(0, 1024), (1, 8192)] {
+                    let staged = chosen[k].outline.features & 128 != 0;
+                    out.features |= if staged && chosen[k].skeleton != 0 { bit } else { 0 };
+                }
             }
             Op::Reduce(_) if at.level == Level::Host => out.kernels = (out.kernels + 1).min(3),
             _ => {}
         }
         out
     }
+}
+
+/// Accumulators of a tile are carried over blocks of a reduction.
+const BLOCKED: u16 = 512;
+
+/// The best of every outline, half of them of tiles with accumulators where there are such: what they are worth
+/// is reuse, which the additive cost does not see.
+fn kept(all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
+    let (tiled, plain): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|c| c.outline.features & BLOCKED != 0);
+    let half = keep / 2;
+    let (of_tiled, of_plain) = match (tiled.len() < half, plain.len() < half) {
+        (true, _) => (tiled.len(), keep - tiled.len()),
+        (false, true) => (keep - plain.len(), plain.len()),
+        (false, false) => (keep - half, half),
+    };
+    let mut out = diverse(tiled, of_tiled);
+    out.extend(diverse(plain, of_plain));
+    out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    out
 }
 
 /// The best of every outline first, then the second best of every outline, and so on.
@@ -312,9 +335,17 @@ impl Search<'_> {
         for node in &egraph[class].nodes {
             self.choices(node, class, at, &mut found);
         }
-        // What stands outside kernels decides most and is combined least.
-        let keep = if at.level == Level::Host { self.keep } else { self.beam };
-        Rc::new(diverse(found.into_values().collect(), keep))
+        // What stands outside kernels decides most and is combined least; and what is staged and shared out,
+        // how, is decided where a block is reduced.
+        let blocked = |n: &Node| matches!(n.function(), Some(Op::Blocked | Op::BlockedRows));
+        let keep = if at.level == Level::Host {
+            self.keep
+        } else if egraph[class].nodes.iter().any(blocked) {
+            self.beam * 3
+        } else {
+            self.beam
+        };
+        Rc::new(kept(found.into_values().collect(), keep))
     }
 
     fn sizes(&self, node: &Node) -> Vec<Size> {
@@ -346,6 +377,16 @@ impl Search<'_> {
                 vec![outer, inner]
             }
             Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at.settled()))).collect(),
+            // Local memory is worth a copy where it is a memory of its own, order in global memory where
+            // there are caches instead.
+            Op::ToMem(Space::Local) if !self.target.gpu && self.views.contains_key(&args[0]) => {
+                return;
+            }
+            Op::ToMem(Space::Global) if self.target.gpu => return,
+            // A tile's rows and columns are in registers one by one: chunks of them say nothing new, and
+            // where work-items are lanes, vectors do not either.
+            Op::Chunked if at.tile => return,
+            Op::Packed if at.tile && self.target.gpu => return,
             op => {
                 let sizes = self.sizes(node);
                 // One form of a short reduction is enough: lanes are unrolled, long runs are loops.
@@ -405,6 +446,18 @@ impl Search<'_> {
                 return;
             }
             let mut cost = share.own + share.times * chosen.iter().map(|c| c.cost).sum::<f64>();
+            if at.level == Level::Group {
+                // Every block that is not staged is read again and again from global memory.
+                let sources = match op {
+                    Op::Blocked => 2,
+                    Op::BlockedRows => 1,
+                    _ => 0,
+                };
+                let plain = chosen.iter().take(sources).filter(|c| c.skeleton == 0).count();
+                #[expect(clippy::cast_precision_loss, reason = "two at most")]
+                let again = 1.0 + 0.5 * plain as f64;
+                cost *= again;
+            }
             if op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {
                 cost += passed;
             }

@@ -85,6 +85,9 @@ impl Tiles {
     /// What is tried for a symbol; `None` when it is not one of these tiles.
     pub(super) fn options(&self, s: &Sym, target: &Target) -> Option<Vec<u64>> {
         let is = |x: &Size| x.as_sym() == Some(s);
+        if self.vector.as_ref().is_some_and(is) {
+            return None;
+        }
         if self.runs.iter().any(is) {
             return Some(vec![1, 4]);
         }
@@ -129,14 +132,20 @@ impl Tiles {
                 return None;
             }
             // Resident warps by registers; few of them hide little.
-            let resident = (60_000.0 / (r * c + 2.0 * (r + c) + 24.0) / items.max(64.0)).floor();
+            let resident = (65_536.0 / (r * c + r + c + 24.0) / items.max(64.0)).floor();
             let slots = target.units() * resident.max(1.0);
             let waves = (groups / slots).ceil().max(1.0);
-            let full = (groups / (waves * slots)).max(groups.min(target.units()) / target.units() / 2.0);
+            let full =
+                (groups / (waves * slots)).max(groups.min(target.units()) / target.units() / 2.0);
             let reads = (r + c) / (r * c);
-            let global = if self.staged > 0 { 1.0 / rows + 1.0 / columns } else { reads / 8.0 };
+            // What is not staged is read by each work-item for itself, through the caches.
+            let global = match self.staged {
+                0 => reads,
+                1 => (1.0 / rows + 1.0 / columns).max(reads / 2.0),
+                _ => 1.0 / rows + 1.0 / columns,
+            };
             let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
-            Some((1.0 + 2.0 * reads + 12.0 * global + 2.0 / depth) / full.min(1.0))
+            Some((1.0 + 4.0 * reads + 24.0 * global + 2.0 / depth) / full.min(1.0))
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
             let registers = r * (c / w).ceil();
@@ -153,13 +162,21 @@ impl Tiles {
     }
 
     /// What must divide what: runs the rows and columns of a work-item, these the tile.
-    pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>) -> bool {
+    pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>, target: &Target) -> bool {
         let value = |s: &Size| s.as_sym().and_then(|s| picked.get(s)).copied();
         let divides = |k: &Size, n: &Size| match (value(k), value(n)) {
             (Some(k), Some(n)) => n % k == 0,
             _ => true,
         };
         let inner: Vec<&Size> = self.inner.iter().flatten().collect();
+        if let ([t, u], [r, c], true) = (
+            &self.outer.iter().filter_map(|[_, t]| value(t)).collect::<Vec<_>>()[..],
+            &inner.iter().filter_map(|r| value(r)).collect::<Vec<_>>()[..],
+            target.gpu,
+        ) && !(32..=512).contains(&(t / r * (u / c)))
+        {
+            return false;
+        }
         inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
             && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r))
     }

@@ -173,9 +173,7 @@ pub(super) fn assignments(
     if let Some(tiles) = &uses.tiles {
         return tiled(&uses, tiles, &choices, dims, target, limits);
     }
-    // Walk the product with a stride that is coprime to it, so that a cut-off still varies everything.
-    let golden = (total as f64 * 0.618_033_988_7) as usize;
-    let stride = (golden..golden + total).find(|s| gcd(*s, total) == 1).unwrap_or(1);
+    let stride = coprime_stride(total);
     for i in 0..total.min(limits.assignments * 16) {
         let mut index = (i * stride) % total;
         let picked: IndexMap<Sym, u64> = choices
@@ -198,8 +196,15 @@ pub(super) fn assignments(
     out
 }
 
+/// To walk a product of choices with, so that a cut-off still varies everything: coprime to its size.
+fn coprime_stride(total: usize) -> usize {
+    let golden = (total as f64 * 0.618_033_988_7) as usize;
+    (golden..golden + total).find(|s| gcd(*s, total) == 1).unwrap_or(1)
+}
+
 /// Most combinations of tiles that are looked at, and kept for a skeleton.
-const COMBINATIONS: usize = 20_000;
+const COMBINATIONS: usize = 40_000;
+const SOLVED: usize = 500;
 const KEPT: usize = 12;
 
 /// The assignments of a tiled term that promise most reuse.
@@ -213,8 +218,9 @@ fn tiled(
 ) -> Vec<SizeEnv> {
     let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     let mut scored: Vec<(f64, SizeEnv)> = vec![];
+    let mut solved = 0;
     for i in 0..total.min(COMBINATIONS) {
-        let mut index = i;
+        let mut index = (i * coprime_stride(total)) % total;
         let picked: IndexMap<Sym, u64> = choices
             .iter()
             .filter_map(|(s, options)| {
@@ -223,8 +229,14 @@ fn tiled(
                 v.map(|v| (s.clone(), v))
             })
             .collect();
-        if tiles.fits(&picked)
-            && let Some(env) = uses.solve(&picked, dims, target, limits)
+        if !tiles.fits(&picked, target) {
+            continue;
+        }
+        solved += 1;
+        if solved > SOLVED {
+            break;
+        }
+        if let Some(env) = uses.solve(&picked, dims, target, limits)
             && let Some(score) = tiles.score(&env, target)
             && !scored.iter().any(|(_, e)| *e == env)
         {

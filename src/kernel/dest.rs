@@ -93,6 +93,7 @@ impl Dest {
             Dest::Mem(m, t, i) => Ok(Dest::Mem(*m, ElemTy::scalar(t.scalar), i.add(k))),
             Dest::Pair(a, b) => Ok(Dest::pair(a.lane(k)?, b.lane(k)?)),
             Dest::Guarded(g, d) => Ok(Dest::guarded(g.clone(), d.lane(k)?)),
+            Dest::Reg(r) if r.ty.width == 1 && k.as_constant() == Some(0) => Ok(self.clone()),
             Dest::Reg(r) if r.ty.width > 1 => match k.as_constant().map(usize::try_from) {
                 Some(Ok(k)) => Ok(Dest::Lane(r.clone(), k)),
                 _ => Err(Stop::Dynamic(k.clone())),

@@ -185,7 +185,18 @@ fn resident(k: &KernelProfile, m: &CostModel) -> f64 {
         let fit = m.local.bytes_per_compute_unit as f64 / k.local_bytes as f64;
         n = n.min(fit.floor().max(1.0));
     }
-    n
+    // Registers: of 4 bytes, some for addresses besides those that are declared.
+    let most = real_bytes(m.compute.register_bytes_per_item as usize);
+    let registers = (real_bytes(k.register_bytes) + 64.0).min(most.max(64.0));
+    n.min((REGISTER_FILE / registers / group).floor().max(1.0))
+}
+
+/// Bytes of registers of a compute unit, where work-items share them.
+const REGISTER_FILE: f64 = 262_144.0;
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn real_bytes(n: usize) -> f64 {
+    n as f64
 }
 
 /// Bandwidth of the smallest cache that holds so many bytes.

@@ -258,7 +258,11 @@ impl Walk<'_> {
         let stride = |id: Option<u32>| match id {
             None => Some(0),
             Some(_) if i.has_data() => None,
-            Some(id) => i.linear_in(id).map(|(c, _)| c),
+            Some(id) => i.linear_in(id).map(|(c, _)| c).or_else(|| {
+                // A quotient or remainder of it: what the first two values tell.
+                let at = |k: i64| i.eval(&|v| Some(if v.id == id { k } else { v.lo }));
+                Some(at(1)? - at(0)?)
+            }),
         };
         let item = self
             .loops

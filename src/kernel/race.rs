@@ -58,7 +58,14 @@ impl Access {
         let apart_in = |vars: &mut dyn Iterator<Item = &Var>| apart(both, vars, groups);
         match (&self.who, &other.who) {
             (Who::Once, Who::Once) => return Meet::Never,
-            (Who::Each(a), Who::Each(b)) if apart_in(&mut a.iter().chain(b)) => {
+            (Who::Each(a), Who::Each(b))
+                if apart_in(&mut a.iter().chain(b))
+                    // Trying takes time, and is for blocks that are stored across: columns written as rows.
+                    || (a == b
+                        && self.write
+                        && other.write
+                        && tried_apart(both, a, groups) == Some(true)) =>
+            {
                 return Meet::Never;
             }
             _ => {}
@@ -145,6 +152,62 @@ pub fn apart(
         span = span.saturating_add(weight.saturating_mul(most));
         above
     })
+}
+
+/// As [`apart`], by trying: which work-item touches which scalar, where all of that is few; `None` where it is not.
+fn tried_apart(
+    accesses: [(&Index, usize); 2],
+    workers: &BTreeSet<Var>,
+    same: &BTreeSet<u32>,
+) -> Option<bool> {
+    const FEW: i64 = 1 << 13;
+    // Which scalars, and by whom: the worker's place among all.
+    let touched = |(index, width): (&Index, usize)| -> Option<Vec<(i64, i64)>> {
+        let mut vars: Vec<Var> = workers.iter().cloned().collect();
+        index.visit_vars(&mut |v| {
+            if !same.contains(&v.id) && !vars.contains(v) {
+                vars.push(v.clone());
+            }
+        });
+        let width = i64::try_from(width).ok()?;
+        let range = |v: &Var| v.hi - v.lo + 1;
+        let count = vars.iter().fold(width, |n, v| n.saturating_mul(range(v)));
+        if count > FEW || index.has_data() {
+            return None;
+        }
+        // Workers change fastest, so that the place among them is a remainder.
+        let all = workers.iter().map(range).product::<i64>();
+        let mut out = vec![];
+        for k in 0..count / width {
+            let value = |v: &Var| {
+                let mut rest = k;
+                for w in &vars {
+                    if w.id == v.id {
+                        return Some(w.lo + rest % range(w));
+                    }
+                    rest /= range(w);
+                }
+                // What is the same for both counts for nothing: it is a plain summand of both.
+                Some(0)
+            };
+            let at = index.eval(&value)?;
+            out.extend((at..at + width).map(|i| (i, k % all)));
+        }
+        out.sort_unstable();
+        out.dedup();
+        Some(out)
+    };
+    for id in same {
+        let [a, b] = accesses.map(|(i, _)| i.linear_in(*id).map(|(c, _)| c));
+        if a.is_none() || a != b {
+            return None;
+        }
+    }
+    let [first, second] = [touched(accesses[0])?, touched(accesses[1])?];
+    Some(second.iter().all(|(at, who)| {
+        let from = first.partition_point(|(i, _)| i < at);
+        first[from..].iter().take_while(|(i, _)| i == at).all(|(_, other)| other == who)
+    }))
 }
 
 /// What an index is a sum of, variables by their numbers.
