@@ -415,10 +415,8 @@ impl Machine {
         g.0.iter().all(|i| self.index(i) >= 0)
     }
 
-    fn place(&self, i: &Index, width: usize) -> usize {
-        let at = usize::try_from(self.index(i)).expect("inside the array");
-        assert!(at.is_multiple_of(width), "vectors are aligned");
-        at
+    fn place(&self, i: &Index) -> usize {
+        usize::try_from(self.index(i)).expect("inside the array")
     }
 
     fn expr(&self, e: &Expr) -> Vec<i32> {
@@ -426,7 +424,7 @@ impl Machine {
             Expr::Lit(l) => vec![l.bits as u32 as i32],
             Expr::Reg(r) => self.regs[&r.id].clone(),
             Expr::Load(m, t, i) => {
-                let at = self.place(i, t.width);
+                let at = self.place(i);
                 self.memory[m][at..at + t.width].to_vec()
             }
             Expr::Op(op, _, es) => {
@@ -454,7 +452,8 @@ impl Machine {
                 }
                 Stmt::Store(m, i, e) => {
                     let x = self.expr(e);
-                    let at = self.place(i, x.len());
+                    let at = self.place(i);
+                    assert!(at.is_multiple_of(x.len()), "vectors are aligned");
                     self.memory.get_mut(m).expect("an array")[at..at + x.len()].copy_from_slice(&x);
                 }
                 Stmt::Loop { var, lo, hi, body, .. } => {
