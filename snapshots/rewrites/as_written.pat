@@ -21,6 +21,7 @@ entry low [n] (xs: [n]f32) : [n / 128]f32 =
 -- |     const int g0 = get_group_id(0);
 -- |     const int l0 = get_local_id(0);
 -- |     float t7 = 0.0f;
+-- |     #pragma unroll
 -- |     for (int i8 = 0; i8 < 2; ++i8) {
 -- |         t7 = t7 + fabs(xs[128 * g0 + 2 * l0 + i8]);
 -- |     }

@@ -139,6 +139,6 @@ impl Mover<'_> {
     /// Whether no work-item changes it while the loop runs.
     fn memory(&self, m: Mem) -> bool {
         let shared = self.whole.written.contains(&m) && !matches!(m, Mem::Private(_));
-        !self.effects.stored.contains(&m) && !(shared && self.effects.meets)
+        !(self.effects.stored.contains(&m) || shared && self.effects.meets)
     }
 }

@@ -4,8 +4,8 @@
 //! and nothing between may touch the same memory. Private arrays stay as they are: compilers make
 //! registers of their elements.
 
-use super::index::Index;
-use super::ir::{Block, ElemTy, Expr, Kernel, Mem, Reg, Stmt};
+use super::index::{Index, Var};
+use super::ir::{Block, ElemTy, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
 use super::walk::{Effects, Fresh, parts, rebuild, rebuilt};
 use crate::lang::types::ScalarType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,6 +20,7 @@ pub fn accesses(k: &mut Kernel, bytes: usize, fresh: &mut Fresh) {
 
 fn block(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fresh) {
     b.iter_mut().flat_map(Stmt::blocks_mut).for_each(|b| block(b, bytes, written, fresh));
+    b.iter_mut().for_each(|s| copy_loop(s, bytes));
     stores(b, bytes);
     loads(b, bytes, written, fresh);
 }
@@ -62,6 +63,41 @@ fn vectors(base: &Base, places: &[i64], bytes: usize) -> Vec<(i64, usize)> {
         }
     }
     out
+}
+
+/// A loop that copies neighbours to neighbours copies vectors.
+fn copy_loop(s: &mut Stmt, bytes: usize) {
+    let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = s else { return };
+    let [Stmt::Store(to, into, Expr::Load(from, ty, place))] = body.as_slice() else { return };
+    let (Some(first), Some(end)) = (lo.as_constant(), hi.as_constant()) else { return };
+    let shared = |m: &Mem| !matches!(m, Mem::Private(_));
+    if ty.width != 1 || ty.scalar == ScalarType::Bool || to == from || !shared(to) || !shared(from)
+    {
+        return;
+    }
+    let most = (bytes / ty.scalar.bytes().max(1)).min(16);
+    let fits = |w: &i64| {
+        let aligned = |i: &Index| {
+            !i.has_data()
+                && i.linear_in(var.id).is_some_and(|(c, rest)| c == 1 && rest.is_multiple_of(*w))
+        };
+        first % w == 0 && end % w == 0 && aligned(into) && aligned(place)
+    };
+    let widths =
+        [16i64, 8, 4, 2].into_iter().filter(|w| usize::try_from(*w).is_ok_and(|w| w <= most));
+    let Some(w) = widths.into_iter().find(fits) else { return };
+    let (lo, hi) = (first / w, end / w);
+    let vectors = Var { lo, hi: (hi - 1).max(lo), ..var.clone() };
+    let start = Index::from(vectors.clone()).times(w);
+    let at = |i: &Index| i.substitute(&|v| (v.id == var.id).then(|| start.clone()));
+    let ty = ElemTy { width: usize::try_from(w).unwrap_or(1), ..*ty };
+    let copy = Stmt::Store(*to, at(into), Expr::Load(*from, ty, at(place)));
+    *s = if hi - lo == 1 {
+        copy
+    } else {
+        let (lo, hi) = (Index::from(lo), Index::from(hi));
+        Stmt::Loop { kind: LoopKind::Seq, var: vectors, lo, hi, body: vec![copy] }
+    };
 }
 
 /// Stores that may become one: no statement between the first and the last touches their memory in

@@ -260,6 +260,28 @@ fn neighbours_are_stored_together() {
     assert_eq!((loads(&copy, INPUT), accesses(&copy, TILE).1), (vec![4, 4], vec![4, 4]));
 }
 
+#[test]
+fn copying_loops_copy_vectors() {
+    let copy = |hi: i64, into: Index, from: Index| {
+        let body = vec![Stmt::Store(TILE, into, load(INPUT, &from))];
+        improved(vec![repeat(1, &Index::from(hi), body)])
+    };
+    let (into, from) = (at(1).add(&at(7).times(8)), at(1).add(&at(8).times(4)).plus(4));
+    let wide = |b: &Block| (loads(b, INPUT), accesses(b, TILE).1);
+    let eight = copy(8, into.clone(), from.clone());
+    assert_eq!(wide(&eight), (vec![4], vec![4]));
+    let Stmt::Loop { hi, .. } = &eight[0] else { panic!("a loop") };
+    assert_eq!(hi.as_constant(), Some(2));
+    // One vector needs no loop.
+    let four = copy(4, into.clone(), from.clone());
+    assert!(matches!(four.as_slice(), [Stmt::Store(..)]));
+    // Fewer lanes where the ends or places ask for it, one where they are apart.
+    assert_eq!(wide(&copy(6, into.clone(), from.clone())), (vec![2], vec![2]));
+    assert_eq!(wide(&copy(8, into.plus(2), from.clone())), (vec![2], vec![2]));
+    assert_eq!(wide(&copy(8, into.plus(1), from.clone())), (vec![1], vec![1]));
+    assert_eq!(wide(&copy(8, into, from.times(2))), (vec![1], vec![1]));
+}
+
 /// Numbers from a seed.
 struct Random(u64);
 
@@ -349,6 +371,15 @@ impl Maker {
                     let m = r.pick(&[OUT, TILE, OWN]);
                     out.push(Stmt::Store(m, me.index(r), me.expr(r, 2)));
                 }
+                5 if r.below(2) > 0 => {
+                    // A copy.
+                    let v = var(*next);
+                    let along = |i: Index| i.add(&Index::from(v.clone()));
+                    let from = load(INPUT, &along(me.index(r)));
+                    let hi = r.pick(&[2, 3, 4].map(Index::from));
+                    let copy = Stmt::Store(TILE, along(me.index(r)), from);
+                    out.push(repeat(*next, &hi, vec![copy]));
+                }
                 5 => out.push(barrier()),
                 6 | 7 => {
                     let v = var(*next);
@@ -415,10 +446,8 @@ impl Machine {
         g.0.iter().all(|i| self.index(i) >= 0)
     }
 
-    fn place(&self, i: &Index, width: usize) -> usize {
-        let at = usize::try_from(self.index(i)).expect("inside the array");
-        assert!(at.is_multiple_of(width), "vectors are aligned");
-        at
+    fn place(&self, i: &Index) -> usize {
+        usize::try_from(self.index(i)).expect("inside the array")
     }
 
     fn expr(&self, e: &Expr) -> Vec<i32> {
@@ -426,7 +455,7 @@ impl Machine {
             Expr::Lit(l) => vec![l.bits as u32 as i32],
             Expr::Reg(r) => self.regs[&r.id].clone(),
             Expr::Load(m, t, i) => {
-                let at = self.place(i, t.width);
+                let at = self.place(i);
                 self.memory[m][at..at + t.width].to_vec()
             }
             Expr::Op(op, _, es) => {
@@ -454,7 +483,8 @@ impl Machine {
                 }
                 Stmt::Store(m, i, e) => {
                     let x = self.expr(e);
-                    let at = self.place(i, x.len());
+                    let at = self.place(i);
+                    assert!(at.is_multiple_of(x.len()), "vectors are aligned");
                     self.memory.get_mut(m).expect("an array")[at..at + x.len()].copy_from_slice(&x);
                 }
                 Stmt::Loop { var, lo, hi, body, .. } => {

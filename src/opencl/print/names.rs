@@ -55,9 +55,25 @@ pub(super) fn plan(b: &Block) -> Vec<Vec<Atom>> {
 /// Whether an index of the block divides anywhere.
 pub(super) fn divides(b: &Block) -> bool {
     let mut any = false;
-    let mut found = |_: &Atom, _: usize, _: bool| any = true;
+    let guard = |g: &Guard| g.0.iter().any(Index::has_division);
     for s in b {
-        Place { bound: vec![], depth: 0, repeated: false, found: &mut found }.stmt(s);
+        s.visit(&mut |s| {
+            any |= match s {
+                Stmt::Store(_, i, _) => i.has_division(),
+                Stmt::Loop { lo, hi, .. } => lo.has_division() || hi.has_division(),
+                Stmt::If(g, ..) => guard(g),
+                _ => false,
+            };
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| {
+                    any |= match e {
+                        Expr::Load(_, _, i) | Expr::Index(i, _) => i.has_division(),
+                        Expr::Guarded(g, ..) => guard(g),
+                        _ => false,
+                    };
+                });
+            });
+        });
     }
     any
 }
@@ -135,3 +151,6 @@ impl Place<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
