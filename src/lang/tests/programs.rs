@@ -100,6 +100,10 @@ entry vsum2 [n] (z: f32) (xs: [4*n]f32) (ys: [4*n]f32) : f32 =
 entry lanes [n] (xs: [32*n]f32) : [32*n]f32 =
   xs |> split 32 |> split 1 |> mapWrg 0 (mapWarp (mapLane (+ 1)) >-> id) |> join |> join
 ",
+    "def nearer (d: f32, i: i32) (e: f32, j: i32) = if e < d then (e, j) else (d, i)
+entry typed [n] (x: f32, (ys: [n]f32, _: f32)) ((i: i32)) : [n]f32 =
+  map (\\y -> (nearer (x, i) (y, 1)).0) ys
+",
     "entry lows [n] (xs: [n][8]f32) : [n][8]f32 =
   mapGlb 1 (mapGlb 0 (mapSeq (\\x -> x + 1) >-> toGlobal (mapUnroll id)) >-> id) (map (split 8) xs) |> map join
 entry strides [n] (xs: [4*n]f32) : [4*n]f32 = xs |> reorderStride 4 |> toPrivate (mapSeq (+ 1)) |> scanSeq (+) 0
