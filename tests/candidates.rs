@@ -202,3 +202,9 @@ fn md() {
     let sizes = sizes.map(|(n, k)| [("n", n), ("k", k)]);
     all("md", &sizes.each_ref().map(|s| &s[..]), Data::Stated, 37);
 }
+
+#[test]
+fn outer() {
+    let sizes = [(0, 3), (3, 0), (1, 9), (9, 1), (17, 33)].map(|(n, m)| [("n", n), ("m", m)]);
+    all("outer", &sizes.each_ref().map(|s| &s[..]), Data::Stated, 11);
+}
