@@ -124,7 +124,7 @@ impl Cx<'_> {
             return Ok(());
         }
         let room = i64::try_from(a.len).unwrap_or(i64::MAX) - i64::try_from(width).unwrap_or(0);
-        if self.facts.prove(i) && self.facts.prove(&Index::from(room).sub(i)) {
+        if self.facts.prove_hard(i) && self.facts.prove_hard(&Index::from(room).sub(i)) {
             return Ok(());
         }
         self.fail(&format!("`{}[{i}]` may lie outside its {} elements", a.name, a.len))
