@@ -6,6 +6,7 @@ use super::env::{Arg, Bind, Elab, Env};
 use super::finish::Finish;
 use super::infer::Ty;
 use super::ir::{Node, NodeKind};
+use super::uses::Uses;
 use crate::diag::{Code, Diagnostic, Source, Span};
 use crate::lang::ast::{Decl, ExprKind, Pat, PatKind, TypeExpr, TypeKind};
 use crate::lang::size::Size;
@@ -86,7 +87,9 @@ pub fn general(
     let mut checker = Checker::new(source, decls);
     let mut mode = Mode::General { axes: vec![], used: BTreeSet::new() };
     let parts = build(&mut checker, decl, &mut mode).ok()?;
-    let Mode::General { axes, .. } = mode else { return None };
+    let Mode::General { mut axes, .. } = mode else { return None };
+    let made = checker.uses.take().unwrap_or_default().made;
+    axes.extend(made.into_iter().map(|(unknown, declared)| Axis { unknown, declared }));
     if !checker.diagnostics.is_empty() {
         return None;
     }
@@ -171,6 +174,11 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
         params.push((name, var, ty, inner.span));
         let arg = Arg { elab: Elab::Value(node), span: pat.span };
         env = checker.bind(inner, arg, &env, &sizes, &mut lets, "the parameter")?;
+    }
+    if let Mode::General { axes, .. } = &*mode {
+        let declared = axes.iter().map(|a| (a.unknown.clone(), a.declared.clone())).collect();
+        let params = params.iter().map(|(_, v, ..)| *v).collect();
+        checker.uses = Some(Uses::new(params, declared));
     }
     let result = match &decl.result {
         None => None,

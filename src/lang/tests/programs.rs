@@ -138,6 +138,32 @@ fn general_sizes_of_a_square_product() {
 }
 
 #[test]
+fn uses_in_different_loops_have_axes_of_their_own() {
+    let general = |text: &str| {
+        let (entry, sizes) = check_entry_general(&Source::new("p.pat", text), None).unwrap();
+        assert!(
+            sizes.iter().all(|(_, s)| s.to_string() == "n" || s.to_string() == "k"),
+            "{sizes:?}"
+        );
+        (entry.sizes.join(" "), entry.body.ty.to_string())
+    };
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    // All pairs; A*A^T, whose rows have one length.
+    let pairs = "entry f [n] (xs: [n]f32) = map (\\x -> reduce (+) 0 (map (* x) xs)) xs";
+    assert_eq!(general(pairs), pair("n n_1", "[n]f32"));
+    let product = "entry f [n][k] (A: [n][k]f32) : [n][n]f32 =
+        map (\\a -> map (\\b -> reduce (+) 0 (map2 (*) a b)) A) A";
+    assert_eq!(general(product), pair("n k n_1", "[n][n_1]f32"));
+    // One loop, or lengths that have to be equal.
+    let scaled = "entry f [n] (xs: [n]f32) = let m = reduce max 0 xs in map (/ m) xs";
+    assert_eq!(general(scaled), pair("n", "[n]f32"));
+    let rows = "entry f [n] (A: [n][n]f32) (x: [n]f32) = map (\\a -> map2 (*) a x) A";
+    assert_eq!(general(rows).0, "n n_1");
+    let once = "entry f [n] (xs: [n]f32) (is: [n]i32) = map (\\i -> xs[i]) is";
+    assert_eq!(general(once), pair("n n_1", "[n_1]f32"));
+}
+
+#[test]
 fn every_program_has_a_general_form() {
     for program in PROGRAMS {
         let source = Source::new("p.pat", *program);
