@@ -41,7 +41,7 @@ const BEST: usize = 8;
 fn sizes_of(program: &Program) -> Sizes {
     let sizes = &program.entry.sizes;
     let values: &[u64] = match sizes.len() {
-        1 => &[515],
+        1 => &[261],
         2 => &[11, 37],
         3 => &[11, 19, 7],
         _ => &[3, 5, 9, 7, 2, 2, 2],
