@@ -202,3 +202,56 @@ fn md() {
     let sizes = sizes.map(|(n, k)| [("n", n), ("k", k)]);
     all("md", &sizes.each_ref().map(|s| &s[..]), Data::Stated, 37);
 }
+
+/// Sizes by name, and which of the candidates are run: those of products are many.
+fn reuse(program: &str, sizes: &[&[(&str, u64)]]) {
+    all(program, sizes, Data::Stated, 61);
+}
+
+#[test]
+fn products() {
+    let nmk = [[1, 7, 3], [5, 1, 9], [17, 33, 9]];
+    let nmk = nmk.map(|[n, m, k]| [("n", n), ("m", m), ("k", k)]);
+    for program in ["matmul", "matmul_nt", "matmul_tn", "matmul_tt", "gemm"] {
+        reuse(program, &nmk.each_ref().map(|s| &s[..]));
+    }
+    reuse("matmul", &[&[("n", 3), ("m", 5), ("k", 0)], &[("n", 0), ("m", 5), ("k", 7)]]);
+    let bnmk = [[3, 1, 5, 4], [2, 17, 9, 33]];
+    let bnmk = bnmk.map(|[b, n, m, k]| [("b", b), ("n", n), ("m", m), ("k", k)]);
+    reuse("batched", &bnmk.each_ref().map(|s| &s[..]));
+    let nk = [[1, 5], [5, 1], [17, 33]].map(|[n, k]| [("n", n), ("k", k)]);
+    reuse("syrk", &nk.each_ref().map(|s| &s[..]));
+}
+
+#[test]
+fn pairs() {
+    let n = [1, 17, 130].map(|n| [("n", n)]);
+    reuse("nbody", &n.each_ref().map(|s| &s[..]));
+    let nm = [[1, 33], [33, 1], [17, 130]].map(|[n, m]| [("n", n), ("m", m)]);
+    for program in ["gemv_t", "nn", "outer"] {
+        reuse(program, &nm.each_ref().map(|s| &s[..]));
+    }
+    let nk = [[1, 33], [33, 1], [17, 130]].map(|[n, k]| [("n", n), ("k", k)]);
+    reuse("mriq", &nk.each_ref().map(|s| &s[..]));
+    let nmd = [[1, 17, 3], [17, 1, 5], [17, 33, 9]];
+    let nmd = nmd.map(|[n, m, d]| [("n", n), ("m", m), ("d", d)]);
+    for program in ["pairwise", "attention"] {
+        reuse(program, &nmd.each_ref().map(|s| &s[..]));
+    }
+    let nkd = [[1, 33, 9], [33, 1, 1], [17, 5, 3]].map(|[n, k, d]| [("n", n), ("k", k), ("d", d)]);
+    reuse("kmeans", &nkd.each_ref().map(|s| &s[..]));
+}
+
+/// A new program is to be added above.
+#[test]
+fn every_program_is_run() {
+    let text = include_str!("candidates.rs");
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/programs"));
+    for file in folder.expect("programs") {
+        let path = file.expect("a file").path();
+        if path.extension().is_some_and(|e| e == "pat") {
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            assert!(text.contains(&format!("\"{name}\"")), "{name} is not run here");
+        }
+    }
+}

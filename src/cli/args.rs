@@ -50,8 +50,9 @@ pub struct DataArgs {
     /// A scalar parameter's value.
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair, allow_hyphen_values = true)]
     pub args: Vec<(String, String)>,
-    /// Made-up data: `normal`, `uniform`, `uniform:LOW..HIGH`, `neighbours:N` (lists of other elements'
-    /// numbers), `iota` or `const:V`; LOW, HIGH and N are numbers or sizes.
+    /// Made-up data: `normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH` (whole numbers, also as
+    /// floats), `neighbours:N` (lists of other elements' numbers), `iota` or `const:V`; LOW, HIGH and N
+    /// are numbers or sizes.
     #[arg(long = "gen", value_name = "NAME=HOW", value_parser = pair)]
     pub gens: Vec<(String, String)>,
     /// Seed of made-up data.

@@ -535,6 +535,12 @@ impl Facts {
         self.prove_in(x, 2)
     }
 
+    /// [`Facts::prove`] with twice as many facts: an element of a batch of matrices whose three dimensions are all
+    /// padded is inside because of a condition for each. For what must be shown, not for what may be simplified.
+    pub fn prove_hard(&self, x: &Index) -> bool {
+        self.prove_in(x, 4)
+    }
+
     fn prove_in(&self, x: &Index, depth: usize) -> bool {
         if x.range().0 >= 0 {
             return true;
@@ -558,6 +564,24 @@ impl Facts {
                 }
             })
         })
+    }
+
+    /// The variable with the range that each fact by itself leaves it; one value where nothing is left.
+    pub fn narrow(&self, v: &Var) -> Var {
+        let atom = Atom::Var(v.clone());
+        let (mut lo, mut hi) = (v.lo, v.hi);
+        for f in &self.0 {
+            let c = f.terms.get(&atom).map_or(0, |c| *c);
+            let rest = f.sub(&Index::from(v.clone()).times(c)).range().1;
+            // `c * v + rest >= 0`, whatever the rest is.
+            match c.signum() {
+                1 => lo = lo.max((-rest).div_euclid(c) + i64::from((-rest).rem_euclid(c) > 0)),
+                -1 => hi = hi.min(rest.div_euclid(-c)),
+                _ => {}
+            }
+        }
+        let lo = lo.min(v.hi);
+        Var { lo, hi: hi.max(lo), ..v.clone() }
     }
 
     /// Whether the guard holds (`Some(true)`), fails (`Some(false)`), or is not known.
@@ -626,6 +650,25 @@ mod tests {
 
     fn var(id: u32, n: i64) -> Index {
         Index::from(Var { id, name: format!("v{id}").into(), lo: 0, hi: n - 1 })
+    }
+
+    #[test]
+    fn guards_narrow_ranges() {
+        let v = Var { id: 0, name: "v".into(), lo: 0, hi: 9 };
+        let (x, y) = (Index::from(v.clone()), var(1, 3));
+        let range = |g: Guard| {
+            let n = Facts::default().with(&g).narrow(&v);
+            (n.lo, n.hi)
+        };
+        assert_eq!(range(Guard::less(&x, &Index::from(4))), (0, 3));
+        assert_eq!(range(Guard::less(&Index::from(4), &x)), (5, 9));
+        // 33 < 4 * v + y, where y is at most 2; and 4 * v + y < 33, where it is at least 0.
+        assert_eq!(range(Guard(vec![x.times(4).add(&y).plus(-34)])), (8, 9));
+        assert_eq!(range(Guard(vec![Index::from(32).sub(&x.times(4)).sub(&y)])), (0, 8));
+        assert_eq!(range(Guard::less(&y, &Index::from(1))), (0, 9));
+        // Nobody comes here.
+        assert_eq!(range(Guard::less(&Index::from(20), &x)), (9, 9));
+        assert_eq!(range(Guard::less(&x, &Index::from(-5))), (0, 0));
     }
 
     #[test]

@@ -16,8 +16,7 @@ use std::str::FromStr;
 const RANGE: i8 = 100;
 
 /// How generators are written, for messages.
-const GENERATORS: &str =
-    "`normal`, `uniform`, `uniform:LOW..HIGH`, `neighbours:N`, `iota` and `const:VALUE`";
+const GENERATORS: &str = "`normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH`, `neighbours:N`, `iota` and `const:VALUE`";
 
 /// What to fill an array with.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +27,9 @@ pub enum Generator {
     Uniform,
     /// Numbers from the first on, below the second.
     Between(Bound, Bound),
+    /// Whole numbers from the first on, below the second, also where the type is a float: sums of products of
+    /// small ones are exact in any order, and many are equal.
+    Whole(Bound, Bound),
     /// For lists of neighbours `[..][n]` or `[n][..]`: integers from 0 on, below this `n`, but never the number
     /// of the element whose list it is.
     Neighbours(Bound),
@@ -104,11 +106,16 @@ impl FromStr for Generator {
             other => {
                 let between = |range: &str| {
                     let (low, high) = range.split_once("..")?;
-                    Some(Generator::Between(Bound::read(low)?, Bound::read(high)?))
+                    Some((Bound::read(low)?, Bound::read(high)?))
                 };
                 let made = match other.split_once(':') {
                     Some(("const", value)) => constant(value).map(Generator::Const),
-                    Some(("uniform", range)) => between(range),
+                    Some(("uniform", range)) => {
+                        between(range).map(|(low, high)| Generator::Between(low, high))
+                    }
+                    Some(("whole", range)) => {
+                        between(range).map(|(low, high)| Generator::Whole(low, high))
+                    }
                     Some(("neighbours", n)) => Bound::read(n).map(Generator::Neighbours),
                     _ => None,
                 };
@@ -128,6 +135,7 @@ impl fmt::Display for Generator {
             Generator::Normal => write!(f, "normal"),
             Generator::Uniform => write!(f, "uniform"),
             Generator::Between(low, high) => write!(f, "uniform:{low}..{high}"),
+            Generator::Whole(low, high) => write!(f, "whole:{low}..{high}"),
             Generator::Neighbours(n) => write!(f, "neighbours:{n}"),
             Generator::Iota => write!(f, "iota"),
             Generator::Const(c) => write!(f, "const:{c}"),
@@ -220,6 +228,12 @@ pub fn generate_shaped(
                     let high = high.value(sizes)?.float().ok_or_else(none)?;
                     fill::<$t>(len, |_| narrow(low + (high - low) * f64::from(unit(rng))))
                 }
+                Generator::Whole(low, high) => {
+                    let low: i32 = low.value(sizes)?.integer().ok_or_else(none)?;
+                    let high: i32 = high.value(sizes)?.integer().ok_or_else(none)?;
+                    some_integer(low, high, len)?;
+                    fill::<$t>(len, |_| narrow(f64::from(rng.random_range(low..high))))
+                }
                 Generator::Neighbours(_) => return Err(none().into()),
                 Generator::Iota => fill::<$t>(len, |i| narrow(i as f64)),
                 Generator::Const(c) => {
@@ -236,13 +250,10 @@ pub fn generate_shaped(
                     let low: $t = $low;
                     fill::<$t>(len, |_| rng.random_range(low..low + RANGE as $t))
                 }
-                Generator::Between(low, high) => {
+                Generator::Between(low, high) | Generator::Whole(low, high) => {
                     let low: $t = low.value(sizes)?.integer().ok_or_else(none)?;
                     let high: $t = high.value(sizes)?.integer().ok_or_else(none)?;
-                    if low >= high && len > 0 {
-                        let text = format!("there is no integer in `{low}..{high}`");
-                        return Err(Diagnostic::error(Code::Usage, text).into());
-                    }
+                    some_integer(low, high, len)?;
                     fill::<$t>(len, |_| rng.random_range(low..high))
                 }
                 Generator::Neighbours(n) => {
@@ -285,9 +296,19 @@ pub fn generate_shaped(
             Generator::Const(Constant::Bool(v)) => fill::<bool>(len, |_| *v),
             Generator::Const(Constant::Float(_) | Constant::Integer(_))
             | Generator::Between(..)
+            | Generator::Whole(..)
             | Generator::Neighbours(_) => return Err(none().into()),
         },
     })
+}
+
+/// That there are integers to draw `len` of.
+fn some_integer<T: PartialOrd + fmt::Display>(low: T, high: T, len: usize) -> Result<()> {
+    if low >= high && len > 0 {
+        let text = format!("there is no integer in `{low}..{high}`");
+        return Err(Diagnostic::error(Code::Usage, text).into());
+    }
+    Ok(())
 }
 
 /// Whose list the element at a position of an array of this shape belongs to: the position in the last
@@ -383,6 +404,10 @@ mod tests {
         let range = range.to_vec::<f32>().unwrap();
         assert!(range.iter().all(|x| (0.25..10.0).contains(x)));
         assert!(range.iter().any(|x| *x > 9.0) && range.iter().any(|x| *x < 1.0));
+        let whole = make("whole:-2..n", ScalarType::F32, &[1000]).unwrap();
+        let whole = whole.to_vec::<f32>().unwrap();
+        assert!(whole.iter().all(|x| x.fract() == 0.0 && (-2.0..7.0).contains(x)));
+        assert!((-2..7).all(|x| whole.contains(&(x as f32))));
         for (shape, whose) in [([50, 7], [1, 7]), ([7, 50], [50, 7])] {
             let lists = make("neighbours:n", ScalarType::I32, &shape).unwrap();
             let mut met = [[false; 7]; 7];
@@ -398,6 +423,8 @@ mod tests {
             ("uniform:0..m", ScalarType::F32),
             ("uniform:3..3", ScalarType::I32),
             ("uniform:0.5..3", ScalarType::I32),
+            ("whole:3..3", ScalarType::F32),
+            ("whole:0.5..3", ScalarType::F32),
             ("neighbours:n", ScalarType::F32),
             ("neighbours:5", ScalarType::I32),
         ] {
@@ -407,7 +434,15 @@ mod tests {
         {
             assert_eq!(text.parse::<Generator>().unwrap_err().0[0].code, Code::Usage, "{text}");
         }
-        for text in ["normal", "uniform", "uniform:-1.5..n", "neighbours:n", "iota", "const:-0.0"] {
+        for text in [
+            "normal",
+            "uniform",
+            "uniform:-1.5..n",
+            "whole:-8..n",
+            "neighbours:n",
+            "iota",
+            "const:-0.0",
+        ] {
             assert_eq!(text.parse::<Generator>().unwrap().to_string(), text);
         }
     }

@@ -10,6 +10,7 @@
 //! Sizes are products of numbers, the entry's size parameters, `units` (compute units), and quotients of these;
 //! arguments are parameters of the entry, `out` (its result), or `tmp:TYPE:SIZE` (an array between kernels); `xs.1`
 //! and `out.1` are components of tuples, counted from 0.
+//! `global` and `local` have up to three sizes, separated by commas, one for each dimension.
 //! Several `launch` lines run one after the other. `// define: NAME=SIZE` gives the preprocessor a value.
 
 use super::program::{Program, Sizes, components};
@@ -81,8 +82,18 @@ pub fn peers(
                 Launch { kernel: kernel.to_owned(), args: vec![], global: [1; 3], local: [1; 3] };
             for word in words {
                 match word.split_once('=') {
-                    Some(("global", text)) => launch.global[0] = index(value(text)?),
-                    Some(("local", text)) => launch.local[0] = index(value(text)?),
+                    Some((range @ ("global" | "local"), text)) => {
+                        let sizes = text
+                            .split(',')
+                            .map(&value)
+                            .collect::<std::result::Result<Vec<_>, _>>()?;
+                        if sizes.len() > 3 {
+                            return Err(fail(format!("`{word}` has more than 3 sizes")).into());
+                        }
+                        let of =
+                            if range == "global" { &mut launch.global } else { &mut launch.local };
+                        of.iter_mut().zip(sizes).for_each(|(d, n)| *d = index(n));
+                    }
                     Some(("args", list)) => {
                         for name in list.split(',') {
                             let arg = argument(plan, name, &value)?;

@@ -12,7 +12,7 @@ use patsat::opencl::plan::HostPlan;
 use patsat::opencl::print::print;
 use patsat::opencl::runtime::Runtime;
 use patsat::session::generate::{Generator, generate};
-use patsat::session::{Program, Sizes};
+use patsat::session::{self, Program, Request, Sizes};
 use patsat::tune::worker::Worker;
 use std::process::Command;
 use std::sync::Arc;
@@ -57,12 +57,12 @@ pub fn compile(
 pub struct Case {
     program: Program,
     sizes: Sizes,
-    /// Small whole numbers: sums of a million of them are exact in any order.
     pub inputs: Inputs,
     expected: Value,
 }
 
 impl Case {
+    /// With small whole numbers: sums of a million of them are exact in any order.
     pub fn new(program: &Program, sizes: &Sizes) -> Case {
         let mut inputs = Inputs::default();
         let mut values = vec![];
@@ -81,7 +81,17 @@ impl Case {
             }
             values.push(Value::from_bytes(&shape, &parts).expect("a value"));
         }
-        let expected = interp::run(&program.entry, sizes, &values).expect("a result");
+        Case::with(program, sizes, inputs, &values)
+    }
+
+    /// With data as the program's comment says, of whatever types it takes.
+    pub fn stated(program: &Program, request: &Request) -> Case {
+        let bound = session::inputs::bind(program, request).expect("inputs");
+        Case::with(program, &bound.sizes, bound.inputs, &bound.values)
+    }
+
+    fn with(program: &Program, sizes: &Sizes, inputs: Inputs, values: &[Value]) -> Case {
+        let expected = interp::run(&program.entry, sizes, values).expect("a result");
         Case { program: program.clone(), sizes: sizes.clone(), inputs, expected }
     }
 

@@ -10,7 +10,7 @@ use patsat::lang::types::ScalarType;
 use patsat::opencl::host::Inputs;
 use patsat::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role};
 use patsat::session::generate::Generator;
-use patsat::session::{Program, Request, Session};
+use patsat::session::{Program, Request, Session, Sizes};
 use std::sync::Arc;
 
 #[test]
@@ -33,38 +33,60 @@ fn oclgrind_finds_nothing_in_patterns() {
     }
 }
 
-/// Shipped programs with sizes that tiles do not divide.
-const SHIPPED: &[(&str, &[(&str, u64)])] = &[
-    ("scal", &[("n", 1003)]),
-    ("asum", &[("n", 1003)]),
-    ("dot", &[("n", 127)]),
-    ("gemv", &[("n", 7), ("m", 130)]),
-    ("nrm2", &[("n", 1024)]),
-    ("axpy", &[("n", 77)]),
-    ("sumsq", &[("n", 513)]),
-    ("chain", &[("n", 300)]),
-];
+/// How many kernels of a program are looked at for each model, each of another skeleton.
+const BEST: usize = 8;
 
+/// Values for the sizes of a shipped program, by how many it has: several work-groups and nothing that tiles
+/// divide, but few enough for oclgrind, which interprets every instruction.
+fn sizes_of(program: &Program) -> Sizes {
+    let sizes = &program.entry.sizes;
+    let values: &[u64] = match sizes.len() {
+        1 => &[261],
+        2 => &[11, 37],
+        3 => &[11, 19, 7],
+        _ => &[3, 5, 9, 7, 2, 2, 2],
+    };
+    assert!(sizes.len() <= values.len(), "no sizes for {}", program.entry.name);
+    sizes.iter().cloned().zip(values.iter().copied()).collect()
+}
+
+/// The best kernels of every program in the folder, by the models of a CPU and of a GPU.
 #[test]
 fn oclgrind_finds_nothing_in_shipped_programs() {
-    for (name, sizes) in SHIPPED {
-        let program = shipped(name);
-        let mut request = Request { default: Some(Generator::Normal), ..Request::default() };
-        request.sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/programs"));
+    let paths = folder.expect("programs").map(|file| file.expect("a file").path());
+    let mut names: Vec<String> = paths
+        .filter(|p| p.extension().is_some_and(|e| e == "pat"))
+        .map(|p| p.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 25, "programs are missing: {names:?}");
+    for name in names {
+        let start = std::time::Instant::now();
+        let program = shipped(&name);
+        let sizes = sizes_of(&program);
+        let request = Request { default: Some(Generator::Normal), sizes, ..Request::default() };
         let mut plans: Vec<Arc<HostPlan>> = vec![];
         let models = CostModel::shipped().expect("shipped models");
         for model in models.into_iter().filter(|m| m.name.starts_with("generic")) {
             let mut session = Session::new().expect("a session");
             session.cost_model = Some(model);
             let found = session.optimize(&program, &request, &mut ()).expect("kernels");
-            for best in found.ranking {
+            for best in found.ranking.into_iter().take(BEST) {
                 if !plans.contains(&best.variant.plan) {
                     plans.push(best.variant.plan.clone());
                 }
             }
         }
         assert!(!plans.is_empty());
-        Case::new(&program, &request.sizes.clone().into_iter().collect()).grind(&plans);
+        eprintln!(
+            "{name} {:?}: {} plans after {:.1?}",
+            request.sizes,
+            plans.len(),
+            start.elapsed()
+        );
+        Case::stated(&program, &request).grind(&plans);
+        eprintln!("  {:.1?}", start.elapsed());
     }
 }
 

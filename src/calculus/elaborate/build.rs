@@ -271,8 +271,23 @@ fn pushed(f: &Term, g: &Term) -> Result<Option<Term>, TypeError> {
         return Ok(None);
     }
     let out = fork(&compose(a, g)?, &compose(b, g)?)?;
-    let fine = !shared || views && is_const(g) || out.size() <= f.size() + g.size() + 1;
+    let no_larger = || {
+        out.size() <= f.size() + g.size() + 1 && reductions(&out) <= reductions(f) + reductions(g)
+    };
+    let fine = !shared || views && is_const(g) || no_larger();
     Ok(fine.then_some(out))
+}
+
+/// How many reductions are written in a term.
+fn reductions(t: &Term) -> usize {
+    let mut count = 0;
+    t.visit(&mut |t| {
+        count += usize::from(matches!(
+            t.op(),
+            Op::Reduce(_) | Op::ReducePart | Op::Scan(_) | Op::Histogram
+        ));
+    });
+    count
 }
 
 fn is_cheap(t: &Term) -> bool {

@@ -96,7 +96,13 @@ impl<'s, 'a> Enter<'s, 'a> {
         match &e.kind {
             ExprKind::Lit(l) => self.literal(*l, &e.ty, span),
             ExprKind::Var(v) => match self.vars.get(v) {
-                Some(value) => Ok(value.clone()),
+                // A parameter may be used as an array of another length that has the same value.
+                Some(value) => match (&value.kind, self.sizes.ty(&e.ty, span)?) {
+                    (Kind::Input(_), ty) if ty != value.ty => {
+                        made(Kind::Prim(Prim::Take, vec![], vec![], vec![value.clone()]), ty)
+                    }
+                    _ => Ok(value.clone()),
+                },
                 None => Err(inner_problem("a variable that nothing binds", span)),
             },
             ExprKind::Size(s) => {

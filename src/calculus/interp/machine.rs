@@ -378,8 +378,12 @@ impl Machine {
 
     fn map(&mut self, map: &Map) -> Run<Value> {
         let xs = self.rows(&map.xs, map.n, map.site)?;
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        if self.helper || map.n < SHARED || cores == 1 {
+        // The system is asked for its cores where that is little beside the work: it takes long to answer.
+        let cores = match self.helper || map.n < SHARED {
+            true => 1,
+            false => thread::available_parallelism().map_or(1, NonZero::get),
+        };
+        if cores == 1 {
             return Ok(self.map_part(map, &xs, 0..map.n)?.finish());
         }
         // Rows do not depend on each other; the first error is the first part's.

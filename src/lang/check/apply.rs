@@ -489,7 +489,11 @@ impl<'a> Checker<'a> {
             return Err(wrong(self));
         }
         let body = Closure { lets: vec![], ..closure.clone() };
-        match self.apply(body, args, closure.span) {
+        self.functions += 1;
+        let outer = std::mem::replace(&mut self.function, self.functions);
+        let applied = self.apply(body, args, closure.span);
+        self.function = outer;
+        match applied {
             Ok(Elab::Value(body)) => {
                 let ty = body.ty.clone();
                 Ok((Fun { params, body: Box::new(body) }, ty))

@@ -47,6 +47,11 @@ pub struct Checker<'a> {
     pub diagnostics: Vec<Diagnostic>,
     /// The rigid sizes of the `iterate`s that change a length.
     pub iterates: Vec<String>,
+    /// Where sizes are to be as general as they can: the uses of parameters.
+    pub uses: Option<super::uses::Uses>,
+    /// The number of the innermost function under a pattern, 0 outside; and how many there are.
+    pub function: usize,
+    pub functions: usize,
     depth: usize,
     nodes: usize,
 }
@@ -56,6 +61,7 @@ pub struct Snapshot {
     infer: Infer,
     diagnostics: usize,
     iterates: usize,
+    uses: Option<super::uses::Uses>,
 }
 
 impl<'a> Checker<'a> {
@@ -68,6 +74,9 @@ impl<'a> Checker<'a> {
             names: vec![],
             diagnostics: vec![],
             iterates: vec![],
+            uses: None,
+            function: 0,
+            functions: 0,
             depth: 0,
             nodes: 0,
         }
@@ -75,8 +84,12 @@ impl<'a> Checker<'a> {
 
     /// Remembers the state.
     pub fn snapshot(&self) -> Snapshot {
-        let infer = self.infer.clone();
-        Snapshot { infer, diagnostics: self.diagnostics.len(), iterates: self.iterates.len() }
+        Snapshot {
+            infer: self.infer.clone(),
+            diagnostics: self.diagnostics.len(),
+            iterates: self.iterates.len(),
+            uses: self.uses.clone(),
+        }
     }
 
     /// Whether nothing was reported since.
@@ -89,6 +102,7 @@ impl<'a> Checker<'a> {
         self.infer = snapshot.infer;
         self.diagnostics.truncate(snapshot.diagnostics);
         self.iterates.truncate(snapshot.iterates);
+        self.uses = snapshot.uses;
     }
 
     /// A fresh variable.
@@ -348,7 +362,10 @@ impl<'a> Checker<'a> {
 
     fn name(&mut self, name: &str, span: Span, env: &Env<'a>) -> Res<Elab<'a>> {
         match env.get(name) {
-            Some(Bind::Value(node)) => return Ok(Elab::Value(Node { span, ..node.clone() })),
+            Some(Bind::Value(node)) => {
+                let node = Node { span, ..node.clone() };
+                return Ok(Elab::Value(self.used(node)));
+            }
             Some(Bind::Size(size)) => {
                 let ty = self.infer.fresh(Class::Integer);
                 return Ok(Elab::Value(Node { kind: NodeKind::Size(size.clone()), ty, span }));

@@ -6,6 +6,7 @@ use super::env::{Arg, Bind, Elab, Env};
 use super::finish::Finish;
 use super::infer::Ty;
 use super::ir::{Node, NodeKind};
+use super::uses::Uses;
 use crate::diag::{Code, Diagnostic, Source, Span};
 use crate::lang::ast::{Decl, ExprKind, Pat, PatKind, TypeExpr, TypeKind};
 use crate::lang::size::Size;
@@ -86,7 +87,9 @@ pub fn general(
     let mut checker = Checker::new(source, decls);
     let mut mode = Mode::General { axes: vec![], used: BTreeSet::new() };
     let parts = build(&mut checker, decl, &mut mode).ok()?;
-    let Mode::General { axes, .. } = mode else { return None };
+    let Mode::General { mut axes, .. } = mode else { return None };
+    let made = checker.uses.take().unwrap_or_default().made;
+    axes.extend(made.into_iter().map(|(unknown, declared)| Axis { unknown, declared }));
     if !checker.diagnostics.is_empty() {
         return None;
     }
@@ -158,19 +161,24 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
     let mut params = vec![];
     let mut lets = vec![];
     for (i, pat) in decl.params.iter().enumerate() {
-        let Some((inner, ty)) = annotation(pat) else {
+        let Some(ty) = pattern_type(checker, pat, &sizes, mode)? else {
             let name = super::apply::pattern_name(pat).unwrap_or("x");
             let message = format!("parameter `{name}` of `{}` has no type", decl.name.text);
             let d = checker.error(Code::Ambiguous, message, pat.span);
             return Err(d.help(format!("write `({name}: f32)` or `({name}: [n]f32)`")).into());
         };
+        let inner = without_type(pat);
         let name = super::apply::pattern_name(inner).map_or(format!("arg{i}"), str::to_owned);
-        let ty = param_type(checker, ty, &sizes, mode)?;
         let var = checker.fresh_var(&name);
         let node = Node { kind: NodeKind::Var(var), ty: ty.clone(), span: pat.span };
         params.push((name, var, ty, inner.span));
         let arg = Arg { elab: Elab::Value(node), span: pat.span };
         env = checker.bind(inner, arg, &env, &sizes, &mut lets, "the parameter")?;
+    }
+    if let Mode::General { axes, .. } = &*mode {
+        let declared = axes.iter().map(|a| (a.unknown.clone(), a.declared.clone())).collect();
+        let params = params.iter().map(|(_, v, ..)| *v).collect();
+        checker.uses = Some(Uses::new(params, declared));
     }
     let result = match &decl.result {
         None => None,
@@ -211,13 +219,31 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
     Ok((params, body))
 }
 
-/// A parameter's inner pattern and type.
-fn annotation(pat: &Pat) -> Option<(&Pat, &TypeExpr)> {
+/// A parameter's pattern without the type that all of it has.
+fn without_type(pat: &Pat) -> &Pat {
     match &pat.kind {
-        PatKind::Typed(inner, ty) => Some((inner, ty)),
-        PatKind::Paren(inner) => annotation(inner),
-        PatKind::Name(_) | PatKind::Wild | PatKind::Tuple(_) => None,
+        PatKind::Typed(inner, _) => inner,
+        PatKind::Paren(inner) => without_type(inner),
+        PatKind::Name(_) | PatKind::Wild | PatKind::Tuple(_) => pat,
     }
+}
+
+/// The type that a parameter's pattern says, as a whole or for each component of a tuple.
+fn pattern_type<'a>(
+    checker: &mut Checker<'a>,
+    pat: &'a Pat,
+    sizes: &Env<'a>,
+    mode: &mut Mode,
+) -> Res<Option<Ty>> {
+    Ok(match &pat.kind {
+        PatKind::Typed(_, ty) => Some(param_type(checker, ty, sizes, mode)?),
+        PatKind::Paren(inner) => pattern_type(checker, inner, sizes, mode)?,
+        PatKind::Tuple(parts) => {
+            let parts = parts.iter().map(|p| pattern_type(checker, p, sizes, mode));
+            parts.collect::<Res<Option<Vec<_>>>>()?.map(Ty::Tuple)
+        }
+        PatKind::Name(_) | PatKind::Wild => None,
+    })
 }
 
 /// A parameter's type; in general mode, an axis that is just a size name gets a size of its own.

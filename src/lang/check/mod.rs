@@ -15,6 +15,7 @@ mod names;
 mod nesting;
 mod prims;
 mod sizes;
+mod uses;
 
 pub use names::distance;
 

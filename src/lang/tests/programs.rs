@@ -100,6 +100,10 @@ entry vsum2 [n] (z: f32) (xs: [4*n]f32) (ys: [4*n]f32) : f32 =
 entry lanes [n] (xs: [32*n]f32) : [32*n]f32 =
   xs |> split 32 |> split 1 |> mapWrg 0 (mapWarp (mapLane (+ 1)) >-> id) |> join |> join
 ",
+    "def nearer (d: f32, i: i32) (e: f32, j: i32) = if e < d then (e, j) else (d, i)
+entry typed [n] (x: f32, (ys: [n]f32, _: f32)) ((i: i32)) : [n]f32 =
+  map (\\y -> (nearer (x, i) (y, 1)).0) ys
+",
     "entry lows [n] (xs: [n][8]f32) : [n][8]f32 =
   mapGlb 1 (mapGlb 0 (mapSeq (\\x -> x + 1) >-> toGlobal (mapUnroll id)) >-> id) (map (split 8) xs) |> map join
 entry strides [n] (xs: [4*n]f32) : [4*n]f32 = xs |> reorderStride 4 |> toPrivate (mapSeq (+ 1)) |> scanSeq (+) 0
@@ -131,6 +135,32 @@ fn general_sizes_of_a_square_product() {
     assert!(sizes.iter().all(|(_, s)| s.to_string() == "n"));
     let declared = check_entry(&source, None).unwrap();
     assert_eq!(declared.body.ty.to_string(), "[n][n]f32");
+}
+
+#[test]
+fn uses_in_different_loops_have_axes_of_their_own() {
+    let general = |text: &str| {
+        let (entry, sizes) = check_entry_general(&Source::new("p.pat", text), None).unwrap();
+        assert!(
+            sizes.iter().all(|(_, s)| s.to_string() == "n" || s.to_string() == "k"),
+            "{sizes:?}"
+        );
+        (entry.sizes.join(" "), entry.body.ty.to_string())
+    };
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    // All pairs; A*A^T, whose rows have one length.
+    let pairs = "entry f [n] (xs: [n]f32) = map (\\x -> reduce (+) 0 (map (* x) xs)) xs";
+    assert_eq!(general(pairs), pair("n n_1", "[n]f32"));
+    let product = "entry f [n][k] (A: [n][k]f32) : [n][n]f32 =
+        map (\\a -> map (\\b -> reduce (+) 0 (map2 (*) a b)) A) A";
+    assert_eq!(general(product), pair("n k n_1", "[n][n_1]f32"));
+    // One loop, or lengths that have to be equal.
+    let scaled = "entry f [n] (xs: [n]f32) = let m = reduce max 0 xs in map (/ m) xs";
+    assert_eq!(general(scaled), pair("n", "[n]f32"));
+    let rows = "entry f [n] (A: [n][n]f32) (x: [n]f32) = map (\\a -> map2 (*) a x) A";
+    assert_eq!(general(rows).0, "n n_1");
+    let once = "entry f [n] (xs: [n]f32) (is: [n]i32) = map (\\i -> xs[i]) is";
+    assert_eq!(general(once), pair("n n_1", "[n_1]f32"));
 }
 
 #[test]
