@@ -16,6 +16,7 @@ pub(super) use array::room;
 pub use array::{Array, Column};
 pub use compare::{Comparison, Tolerance, compare, compare_values};
 pub use number::Cell;
+pub(super) use view::padded;
 
 use crate::lang::types::ScalarType;
 use std::fmt;
