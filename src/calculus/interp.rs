@@ -20,10 +20,10 @@ use crate::lang::size::Size;
 use crate::lang::typed::{Entry, Expr, ExprKind, Prim};
 use crate::lang::types::{ScalarType, Type};
 use build::Builder;
+pub use code::Axis;
 use code::Values;
 use indexmap::IndexMap;
 use lower::Lower;
-pub use code::Axis;
 pub use pick::Part;
 
 /// Values of an entry's size parameters.
@@ -70,8 +70,12 @@ impl Compiled {
             }
         }
         if inputs.len() != entry.params.len() {
-            let text =
-                format!("`{}` takes {} inputs, not {}", entry.name, entry.params.len(), inputs.len());
+            let text = format!(
+                "`{}` takes {} inputs, not {}",
+                entry.name,
+                entry.params.len(),
+                inputs.len()
+            );
             return Err(at(Error::InputMissing, entry.span, text).into());
         }
         let mut lower = Lower::new(sizes);
@@ -139,11 +143,7 @@ impl Compiled {
     pub fn run(&self, choice: &Choice) -> Result<Value> {
         let code = self.code(choice);
         let result = self.builder.run_values(&code).map_err(|d| *d)?;
-        let fits = result
-            .leaves()
-            .iter()
-            .map(|l| (l.ty(), l.shape()))
-            .eq(self.components(choice));
+        let fits = result.leaves().iter().map(|l| (l.ty(), l.shape())).eq(self.components(choice));
         if fits {
             Ok(result)
         } else {

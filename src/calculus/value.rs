@@ -6,15 +6,17 @@
 //! `(a, (b, c))` are the same value. Vectors are a trailing dimension. What tuples and dimensions
 //! mean is said by types ([`Shape`]). Nothing here reads files or talks to devices.
 
+mod agree;
 mod array;
 mod compare;
 pub mod number;
 mod show;
 mod view;
 
+pub use agree::{Disagreement, agree};
 pub(super) use array::room;
 pub use array::{Array, Column};
-pub use compare::{Comparison, Tolerance, compare, compare_values};
+pub use compare::{Comparison, Tolerance, compare, compare_at, compare_values};
 pub use number::Cell;
 pub(super) use view::padded;
 
@@ -121,6 +123,17 @@ impl Leaf {
             Leaf::Scalar(..) => 1,
             Leaf::Array(a) => a.count(),
         }
+    }
+
+    /// The least magnitude of a float that has one; 0 where none has.
+    pub fn least_magnitude(&self) -> f64 {
+        let mut least = f64::INFINITY;
+        self.for_each(&mut |c| {
+            if c.mag > 0.0 {
+                least = least.min(c.mag);
+            }
+        });
+        if self.ty().is_float() && least.is_finite() { least } else { 0.0 }
     }
 
     /// Calls `f` on every element in row-major order.

@@ -16,13 +16,9 @@ pub fn operations(v: &Values) -> f64 {
         Values::Let(b) => of_code(&b.1) + operations(&b.2),
         Values::Loop(l) => looped(l),
         Values::Fold(f) => folded(f),
-        Values::Pick(x, _) => {
-            operations(x) + lengths(v).into_iter().map(count).product::<f64>()
-        }
+        Values::Pick(x, _) => operations(x) + lengths(v).into_iter().map(count).product::<f64>(),
         Values::Concat(b, _) | Values::PadWith(b, ..) | Values::Gather(b, _) => {
-            operations(&b.0)
-                + operations(&b.1)
-                + lengths(v).into_iter().map(count).product::<f64>()
+            operations(&b.0) + operations(&b.1) + lengths(v).into_iter().map(count).product::<f64>()
         }
         Values::Row(b, ..) => operations(&b.0) + of_cells(&b.1),
         Values::Scatter(b, _) => operations(&b.0) + operations(&b.1) + operations(&b.2),

@@ -71,8 +71,7 @@ fn of(body: &str) -> Compiled {
     let (entries, errors) = crate::lang::check(&Source::new("f.pat", text));
     assert!(errors.is_empty(), "{body}: {errors:?}");
     let numbers: Vec<f64> = (0..24).map(|i| f64::from(i * 7 % 11) - 4.0).collect();
-    let inputs =
-        [Value::floats(F32, &[12], &numbers[..12]), Value::floats(F32, &[4, 6], &numbers)];
+    let inputs = [Value::floats(F32, &[12], &numbers[..12]), Value::floats(F32, &[4, 6], &numbers)];
     agrees(body, &entries[0], &Sizes::new(), &inputs);
     Compiled::new(&entries[0], &Sizes::new(), &inputs).unwrap()
 }
