@@ -169,11 +169,15 @@ impl Leaf {
         if bytes.len() != count.checked_mul(ty.bytes())? {
             return None;
         }
-        let mut column = Column::new(ty, count);
-        for element in bytes.chunks_exact(ty.bytes()) {
-            column.push(decode(ty, element));
-        }
-        Some(Leaf::from_column(ty, column, shape))
+        // Inputs of millions of elements are nearly always of this type.
+        let bits = match ty {
+            ScalarType::F32 => {
+                let float = |e: &[u8; 4]| Cell::float(f64::from(f32::from_le_bytes(*e))).bits;
+                bytes.as_chunks().0.iter().map(float).collect()
+            }
+            _ => bytes.chunks_exact(ty.bytes()).map(|e| decode(ty, e).bits).collect(),
+        };
+        Some(Leaf::from_column(ty, Column::plain(ty, bits), shape))
     }
 
     fn from_column(ty: ScalarType, column: Column, shape: &[usize]) -> Leaf {

@@ -44,7 +44,8 @@ pub fn sample(compiled: &Compiled, budget: f64) -> Option<Choice> {
             taken[d] = (taken[d] / 2).max(2);
         }
     }
-    (cost(&taken) < 0.5 * whole).then(|| choice(&lengths, &taken))
+    let least = cost(&taken);
+    (least <= budget || least < 0.5 * whole).then(|| choice(&lengths, &taken))
 }
 
 /// The choice of so many indices of each dimension.

@@ -299,6 +299,11 @@ impl Column {
         Column { ty, bits: Vec::with_capacity(count), mags: None }
     }
 
+    /// Elements whose magnitudes are their absolute values.
+    pub(super) fn plain(ty: ScalarType, bits: Vec<u64>) -> Column {
+        Column { ty, bits, mags: None }
+    }
+
     /// Appends.
     #[inline]
     pub fn push(&mut self, c: Cell) {
