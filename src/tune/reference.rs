@@ -355,7 +355,7 @@ mod tests {
         let known = &reference.answer.as_ref().unwrap().known[0];
         let at = known.places[0].1.as_ref().unwrap();
         let mut free = (0..N * N).filter(|i| !at.contains(i));
-        (free.next().unwrap(), free.last().unwrap(), at[at.len() / 2])
+        (free.next().unwrap(), free.next_back().unwrap(), at[at.len() / 2])
     }
 
     fn with(xs: &[f32], i: usize, off: f32) -> Vec<f32> {

@@ -70,11 +70,7 @@ pub fn choose(v: Values, shape: &Shape, axes: &[Vec<Axis>]) -> Values {
     choose_each(v, shape, &mut axes.iter())
 }
 
-fn choose_each<'a>(
-    v: Values,
-    shape: &Shape,
-    axes: &mut dyn Iterator<Item = &'a Vec<Axis>>,
-) -> Values {
+fn choose_each(v: Values, shape: &Shape, axes: &mut dyn Iterator<Item = &Vec<Axis>>) -> Values {
     let Some(ts) = split(shape) else {
         return pick(v, axes.next().map_or(&[], Vec::as_slice));
     };
@@ -201,7 +197,7 @@ pub fn lengths(v: &Values) -> Vec<usize> {
                 [m, rest @ ..] => [&[*m, *n], rest].concat(),
                 [] => vec![],
             },
-            View::Only => lengths(v).split_off_first(),
+            View::Only => inside(lengths(v)),
         },
         Values::Pick(v, axes) => {
             let mut out = lengths(v);
@@ -217,7 +213,7 @@ pub fn lengths(v: &Values) -> Vec<usize> {
             _ => vec![],
         },
         Values::PadWith(b, _, m, _) => under(*m, &b.1, 1),
-        Values::Row(b, ..) => lengths(&b.0).split_off_first(),
+        Values::Row(b, ..) => inside(lengths(&b.0)),
         Values::Gather(b, _) => match lengths(&b.1).first() {
             Some(n) => under(*n, &b.0, 1),
             None => vec![],
@@ -230,15 +226,9 @@ pub fn lengths(v: &Values) -> Vec<usize> {
     }
 }
 
-/// All but the first.
-trait Inner {
-    fn split_off_first(self) -> Self;
-}
-
-impl Inner for Vec<usize> {
-    fn split_off_first(mut self) -> Self {
-        if self.is_empty() { self } else { self.split_off(1) }
-    }
+/// All lengths but the first.
+fn inside(mut lengths: Vec<usize>) -> Vec<usize> {
+    if lengths.is_empty() { lengths } else { lengths.split_off(1) }
 }
 
 /// The value with only the chosen indices in its leading dimensions, which all its components share.
@@ -266,8 +256,8 @@ pub fn pick(v: Values, axes: &[Axis]) -> Values {
             v => pick(v, axes),
         },
         Values::View(view, v, site) => through(view, *v, axes, site),
-        Values::Concat(b, site) => concat(b, first, rest, site),
-        Values::PadWith(b, l, m, site) => pad_with(b, l, m, first, rest, site),
+        Values::Concat(b, site) => concat(*b, first, rest, site),
+        Values::PadWith(b, l, m, site) => pad_with(*b, l, m, first, rest, site),
         Values::Row(b, ty, site) => {
             let (v, i) = *b;
             Values::Row(Box::new((pick(v, &behind(None, axes)), i)), ty, site)
@@ -316,8 +306,7 @@ fn rows(v: Values, at: &[usize], rest: &[Axis]) -> Values {
 }
 
 fn map(mut m: Map, first: &Axis, rest: &[Axis]) -> Values {
-    let inside = !rest.is_empty();
-    if inside && matches!(m.body, Code::Cells(_)) {
+    if !rest.is_empty() && matches!(m.body, Code::Cells(_)) {
         return taken(Values::Map(Box::new(m)), &behind(first.clone(), rest));
     }
     if let Some(at) = first {
@@ -420,8 +409,7 @@ fn source(view: View, i: usize, n: Option<usize>) -> Option<usize> {
     }
 }
 
-fn concat(b: Box<(Values, Values)>, first: &Axis, rest: &[Axis], site: Site) -> Values {
-    let (x, y) = *b;
+fn concat((x, y): (Values, Values), first: &Axis, rest: &[Axis], site: Site) -> Values {
     let both = |x: Values, y: Values| Values::Concat(Box::new((x, y)), site);
     let Some(at) = first else {
         let under = behind(None, rest);
@@ -439,14 +427,13 @@ fn concat(b: Box<(Values, Values)>, first: &Axis, rest: &[Axis], site: Site) -> 
 }
 
 fn pad_with(
-    b: Box<(Values, Values)>,
+    (z, x): (Values, Values),
     l: usize,
     m: usize,
     first: &Axis,
     rest: &[Axis],
     site: Site,
 ) -> Values {
-    let (z, x) = *b;
     let Some(at) = first else {
         let both = (pick(z, rest), pick(x, &behind(None, rest)));
         return Values::PadWith(Box::new(both), l, m, site);
