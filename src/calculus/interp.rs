@@ -8,17 +8,23 @@
 
 pub(super) mod build;
 pub(super) mod code;
+mod cost;
 mod iterate;
 mod lower;
 pub(super) mod machine;
+mod pick;
 
 use super::value::{Shape, Value};
 use crate::diag::{Code as Error, Diagnostic, Label, Result, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{Entry, Expr, ExprKind, Prim};
-use crate::lang::types::Type;
+use crate::lang::types::{ScalarType, Type};
+use build::Builder;
+pub use code::Axis;
+use code::Values;
 use indexmap::IndexMap;
 use lower::Lower;
+pub use pick::Part;
 
 /// Values of an entry's size parameters.
 pub type Sizes = IndexMap<String, u64>;
@@ -31,40 +37,119 @@ pub type Sizes = IndexMap<String, u64>;
 /// When a size is missing or breaks what the entry needs of it, an input has another shape or type
 /// than its parameter, or the program has no value on these inputs (division by zero, an index outside).
 pub fn run(entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> Result<Value> {
-    for (a, b, span) in &entry.divides {
-        // Inside an `iterate` the lengths are only known as it runs.
-        let (Ok(a), Ok(b)) = (lower::length(a, sizes), lower::length(b, sizes)) else {
-            continue;
-        };
-        if a != 0 && (b == 0 || a % b != 0) {
-            let text = format!("{b} does not divide {a}");
-            return Err(at(Error::NotDivisible, *span, text).into());
-        }
-    }
-    if inputs.len() != entry.params.len() {
-        let text =
-            format!("`{}` takes {} inputs, not {}", entry.name, entry.params.len(), inputs.len());
-        return Err(at(Error::InputMissing, entry.span, text).into());
-    }
-    let mut lower = Lower::new(sizes);
-    for (param, input) in entry.params.iter().zip(inputs) {
-        let shape = shape(&param.ty, sizes)?;
-        if let Err(text) = input.conforms(&shape) {
-            let types = |v: Vec<_>| v.into_iter().map(|(ty, _)| ty).collect::<Vec<_>>();
-            let have: Vec<_> = input.leaves().iter().map(super::value::Leaf::ty).collect();
-            let code = if have == types(shape.components()) {
-                Error::InputShape
-            } else {
-                Error::InputType
+    let compiled = Compiled::new(entry, sizes, inputs)?;
+    compiled.run(&compiled.whole())
+}
+
+/// What is chosen of a result: of each of its [`parts`](Compiled::parts), indices of the lengths it shares.
+pub type Choice = Vec<Vec<Axis>>;
+
+/// An entry on its inputs, ready to be evaluated whole or in part.
+#[derive(Debug)]
+pub struct Compiled {
+    builder: Builder,
+    code: Values,
+    shape: Shape,
+    span: Span,
+}
+
+impl Compiled {
+    /// Checks the inputs, one for each parameter in order, and compiles.
+    ///
+    /// # Errors
+    /// Those of [`run`] that do not depend on data.
+    pub fn new(entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> Result<Compiled> {
+        for (a, b, span) in &entry.divides {
+            // Inside an `iterate` the lengths are only known as it runs.
+            let (Ok(a), Ok(b)) = (lower::length(a, sizes), lower::length(b, sizes)) else {
+                continue;
             };
-            return Err(at(code, param.span, format!("input `{}`: {text}", param.name)).into());
+            if a != 0 && (b == 0 || a % b != 0) {
+                let text = format!("{b} does not divide {a}");
+                return Err(at(Error::NotDivisible, *span, text).into());
+            }
         }
-        lower.input(param.var, input, shape);
+        if inputs.len() != entry.params.len() {
+            let text = format!(
+                "`{}` takes {} inputs, not {}",
+                entry.name,
+                entry.params.len(),
+                inputs.len()
+            );
+            return Err(at(Error::InputMissing, entry.span, text).into());
+        }
+        let mut lower = Lower::new(sizes);
+        for (param, input) in entry.params.iter().zip(inputs) {
+            let shape = shape(&param.ty, sizes)?;
+            if let Err(text) = input.conforms(&shape) {
+                let types = |v: Vec<_>| v.into_iter().map(|(ty, _)| ty).collect::<Vec<_>>();
+                let have: Vec<_> = input.leaves().iter().map(super::value::Leaf::ty).collect();
+                let code = if have == types(shape.components()) {
+                    Error::InputShape
+                } else {
+                    Error::InputType
+                };
+                return Err(at(code, param.span, format!("input `{}`: {text}", param.name)).into());
+            }
+            lower.input(param.var, input, shape);
+        }
+        let mut builder = Builder::default();
+        let code = lower.compile(&mut builder, &entry.body).map_err(|d| *d)?;
+        let code = builder.values(code);
+        Ok(Compiled { builder, code, shape: shape(&entry.body.ty, sizes)?, span: entry.span })
     }
-    let result = lower.run(&entry.body).map_err(|d| *d)?;
-    match result.conforms(&shape(&entry.body.ty, sizes)?) {
-        Ok(()) => Ok(result),
-        Err(text) => Err(at(Error::Internal, entry.span, format!("the result: {text}")).into()),
+
+    /// The result's shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What can be chosen from separately, in order.
+    pub fn parts(&self) -> Vec<Part> {
+        pick::parts(&self.shape)
+    }
+
+    /// The choice of everything.
+    pub fn whole(&self) -> Choice {
+        vec![vec![]; self.parts().len()]
+    }
+
+    fn code(&self, choice: &Choice) -> Values {
+        pick::choose(self.code.clone(), &self.shape, choice)
+    }
+
+    /// Scalar operations and rows that [`Compiled::run`] goes through; loops of unknown length count once.
+    pub fn operations(&self, choice: &Choice) -> f64 {
+        cost::operations(&self.code(choice))
+    }
+
+    /// Element type and lengths of each component of what is chosen.
+    pub fn components(&self, choice: &Choice) -> Vec<(ScalarType, Vec<usize>)> {
+        let mut all = self.shape.components();
+        for (part, axes) in self.parts().into_iter().zip(choice) {
+            for (_, lengths) in &mut all[part.components] {
+                for (n, axis) in lengths.iter_mut().zip(axes) {
+                    *n = axis.as_ref().map_or(*n, |at| at.len());
+                }
+            }
+        }
+        all
+    }
+
+    /// The chosen elements of the result: the same as of the whole result, whose other elements may cost nothing.
+    ///
+    /// # Errors
+    /// When the program has no value on these inputs: but what is not chosen may go unnoticed.
+    pub fn run(&self, choice: &Choice) -> Result<Value> {
+        let code = self.code(choice);
+        let result = self.builder.run_values(&code).map_err(|d| *d)?;
+        let fits = result.leaves().iter().map(|l| (l.ty(), l.shape())).eq(self.components(choice));
+        if fits {
+            Ok(result)
+        } else {
+            let text = "the result has another shape than its type".to_owned();
+            Err(at(Error::Internal, self.span, text).into())
+        }
     }
 }
 

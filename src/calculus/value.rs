@@ -6,16 +6,19 @@
 //! `(a, (b, c))` are the same value. Vectors are a trailing dimension. What tuples and dimensions
 //! mean is said by types ([`Shape`]). Nothing here reads files or talks to devices.
 
+mod agree;
 mod array;
 mod compare;
 pub mod number;
 mod show;
 mod view;
 
+pub use agree::{Disagreement, agree};
 pub(super) use array::room;
 pub use array::{Array, Column};
-pub use compare::{Comparison, Tolerance, compare, compare_values};
+pub use compare::{Comparison, Tolerance, compare, compare_at, compare_values};
 pub use number::Cell;
+pub(super) use view::padded;
 
 use crate::lang::types::ScalarType;
 use std::fmt;
@@ -122,6 +125,17 @@ impl Leaf {
         }
     }
 
+    /// The least magnitude of a float that has one; 0 where none has.
+    pub fn least_magnitude(&self) -> f64 {
+        let mut least = f64::INFINITY;
+        self.for_each(&mut |c| {
+            if c.mag > 0.0 {
+                least = least.min(c.mag);
+            }
+        });
+        if self.ty().is_float() && least.is_finite() { least } else { 0.0 }
+    }
+
     /// Calls `f` on every element in row-major order.
     pub fn for_each(&self, f: &mut dyn FnMut(Cell)) {
         match self {
@@ -155,11 +169,15 @@ impl Leaf {
         if bytes.len() != count.checked_mul(ty.bytes())? {
             return None;
         }
-        let mut column = Column::new(ty, count);
-        for element in bytes.chunks_exact(ty.bytes()) {
-            column.push(decode(ty, element));
-        }
-        Some(Leaf::from_column(ty, column, shape))
+        // Inputs of millions of elements are nearly always of this type.
+        let bits = match ty {
+            ScalarType::F32 => {
+                let float = |e: &[u8; 4]| Cell::float(f64::from(f32::from_le_bytes(*e))).bits;
+                bytes.as_chunks().0.iter().map(float).collect()
+            }
+            _ => bytes.chunks_exact(ty.bytes()).map(|e| decode(ty, e).bits).collect(),
+        };
+        Some(Leaf::from_column(ty, Column::plain(ty, bits), shape))
     }
 
     fn from_column(ty: ScalarType, column: Column, shape: &[usize]) -> Leaf {

@@ -106,6 +106,9 @@ fn report(b: &Bench, out: &mut Out) -> Done {
     for line in failed {
         out.line(&line)?;
     }
+    if let Some(checked) = &b.checked {
+        out.line(&format!("checked: {checked}"))?;
+    }
     Ok(())
 }
 
@@ -132,6 +135,6 @@ fn result(b: &Bench) -> Value {
         "share_of_copy": share(&b.copy), "share_of_read": share(&b.read),
         "peers": b.peers.iter().map(row).collect::<Vec<_>>(),
         "term": b.variant.term.to_string(), "tunables": b.variant.tunables(),
-        "kernels": b.variant.plan.source,
+        "kernels": b.variant.plan.source, "checked": b.checked,
     })
 }

@@ -126,6 +126,9 @@ fn measured(o: &Optimized, us: f64, spread: f64, out: &mut Out) -> Done {
             out.line(&format!("share      {own:.2} GB/s timed beside it: {text}"))?;
         }
     }
+    if let Some(checked) = &o.checked {
+        out.line(&format!("checked    {checked}"))?;
+    }
     if o.ties > 1 {
         out.line(&format!("ties       the first {} cannot be told apart", o.ties))?;
     }
@@ -209,7 +212,7 @@ pub fn result(o: &Optimized, top: usize) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut result = json!({
         "program": o.file,
         "entry": o.entry,
         "sizes": o.sizes,
@@ -251,5 +254,7 @@ pub fn result(o: &Optimized, top: usize) -> Value {
         "launches": v.plan.launches,
         "top": best,
         "interrupted": o.interrupted,
-    })
+    });
+    result["checked"] = json!(o.checked);
+    result
 }

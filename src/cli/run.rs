@@ -58,6 +58,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             "gflops": gflops(ran.work.flops, ran.device_us),
             "verified": ran.comparison.as_ref().map(|c| c.ok),
             "max_rel_err": ran.comparison.as_ref().map(|c| c.max_rel_err),
+            "checked": ran.checked,
             "term": ran.variant.term.to_string(), "tunables": ran.variant.tunables(),
             "kernels": ran.variant.plan.source, "result": value::json(&ran.outputs),
             "output": written,
@@ -68,6 +69,10 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         let verified = match &ran.comparison {
             Some(c) => format!(", largest relative error {:.2e}", c.max_rel_err),
             None => String::new(),
+        };
+        let verified = match &ran.checked {
+            Some(checked) => format!("{verified} (checked: {checked})"),
+            None => verified,
         };
         drop(writeln!(
             std::io::stderr(),

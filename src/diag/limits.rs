@@ -29,6 +29,9 @@ pub struct Limits {
     pub unroll: usize,
     /// Extraction: most scalar operations that unrolled loops make of one body: compilers take long over more.
     pub unrolled_operations: usize,
+    /// Tuning: operations and rows that the interpreter goes through to check results; of programs with more
+    /// it computes a sample (a few seconds' worth).
+    pub reference_operations: u64,
     /// Tuning: longest time one candidate may take to build.
     pub build_time: Duration,
     /// Tuning: longest time one candidate may take to run once.
@@ -50,6 +53,7 @@ impl Default for Limits {
             private_elements: 256,
             unroll: 64,
             unrolled_operations: 768,
+            reference_operations: 200_000_000,
             build_time: Duration::from_secs(30),
             run_time: Duration::from_secs(20),
         }

@@ -11,10 +11,10 @@ use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::opencl::yardstick::Traffic;
 use crate::tune::event::{Event, Observer, Phase};
-use crate::tune::reference::Reference;
+use crate::tune::reference::{Checked, Reference};
 use crate::tune::statistics::Summary;
 use crate::tune::variant::Variant;
-use crate::tune::worker::WorkerError;
+use crate::tune::worker::{Worker, WorkerError};
 use std::sync::Arc;
 
 /// Rounds of the race.
@@ -56,6 +56,8 @@ pub struct Bench {
     pub read: Option<BenchRow>,
     /// Hand-written kernels for the same program.
     pub peers: Vec<BenchRow>,
+    /// How results were checked, where the interpreter computed but a sample of them.
+    pub checked: Option<Checked>,
     /// Stopped early.
     pub interrupted: bool,
 }
@@ -90,7 +92,7 @@ impl Session {
         let elaborated = program.elaborate(&sizes)?;
         let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
         let mut bound = bind(program, request)?;
-        let mut reference = Reference::start(&program.entry, &sizes, &bound.values);
+        let mut reference = Reference::start(&program.entry, &sizes, &bound.values, &self.limits);
         let len = add_yardstick(&mut bound.inputs, work.read_bytes, &device);
         let mut worker = self.start_worker(&device, bound.inputs);
         let device = worker.device()?;
@@ -99,27 +101,23 @@ impl Session {
             0 => vec![],
             len => field(&mut worker, &device, len, observer)?,
         };
-        let mut wrong = vec![];
         let own = Peer { name: "patsat".into(), plan: variant.plan.clone() };
-        for peer in std::iter::once(own).chain(peers) {
-            // What is timed must be right, a peer no less than a candidate.
-            let checked = worker.prepare(peer.plan.clone()).and_then(|(id, _)| {
-                let (_, outputs) = worker.check(id)?;
-                worker.forget(id);
-                Ok(outputs)
-            });
-            let outcome = match checked {
-                Ok(outputs) => {
-                    program.placed(reference.wait(|| !observer.stop()).map(drop))?;
-                    match reference.compare(outputs) {
-                        Some(c) if !c.ok => Err(format!("wrong: {}", c.first.unwrap_or_default())),
-                        Some(_) => Ok(()),
-                        None => Err("stopped".into()),
-                    }
-                }
-                Err(WorkerError::Candidate(f)) => Err(format!("{}: {}", f.class, f.log)),
-                Err(WorkerError::Worker(failure)) => return Err(failure),
-            };
+        let all: Vec<Peer> = std::iter::once(own).chain(peers).collect();
+        let mut outcomes = vec![];
+        // When one that others were compared with turns out wrong, all are compared anew: each
+        // time one kernel more is known to be wrong, so that this ends.
+        let mut again = true;
+        while std::mem::take(&mut again) {
+            outcomes.clear();
+            for peer in &all {
+                let (outcome, overturned) =
+                    checked(program, &mut worker, &mut reference, peer, observer)?;
+                outcomes.push(outcome);
+                again |= overturned;
+            }
+        }
+        let mut wrong = vec![];
+        for (peer, outcome) in all.into_iter().zip(outcomes) {
             match outcome {
                 Ok(()) => racers.push(Racer {
                     name: peer.name,
@@ -155,7 +153,40 @@ impl Session {
             copy: best(&finishes, &[Traffic::Copy, Traffic::CopyNontemporal]).map(row),
             read: best(&finishes, &[Traffic::Read]).map(row),
             peers: ran,
+            checked: reference.checked(),
             interrupted: observer.stop(),
         })
     }
+}
+
+/// Runs and compares a kernel: what is timed must be right, a peer no less than a candidate. Says why
+/// it is out, if it is, and whether one that was accepted before is wrong.
+fn checked(
+    program: &Program,
+    worker: &mut Worker,
+    reference: &mut Reference,
+    peer: &Peer,
+    observer: &dyn Observer,
+) -> Result<(std::result::Result<(), String>, bool)> {
+    let answer = worker.prepare(peer.plan.clone()).and_then(|(id, _)| {
+        let (_, outputs) = worker.check(id)?;
+        worker.forget(id);
+        Ok(outputs)
+    });
+    let outputs = match answer {
+        Ok(outputs) => outputs,
+        Err(WorkerError::Candidate(f)) => {
+            return Ok((Err(format!("{}: {}", f.class, f.log)), false));
+        }
+        Err(WorkerError::Worker(failure)) => return Err(failure),
+    };
+    program.placed(reference.wait(|| !observer.stop()))?;
+    Ok(match program.placed(reference.compare(outputs))? {
+        Some(v) if v.comparison.ok => (Ok(()), v.overturned),
+        Some(v) => {
+            let why = format!("wrong: {}", v.comparison.first.unwrap_or_default());
+            (Err(why), v.overturned)
+        }
+        None => (Err("stopped".into()), false),
+    })
 }

@@ -15,7 +15,7 @@ use crate::extract;
 use crate::opencl::yardstick::Traffic;
 use crate::saturate::{Report, Saturated};
 use crate::tune::event::{Event, Observer, Phase};
-use crate::tune::reference::Reference;
+use crate::tune::reference::{Checked, Reference};
 use crate::tune::search::{Counts, Found, Search, counts_of, search};
 use crate::tune::statistics::Summary;
 use crate::tune::store::{Key, Store};
@@ -98,6 +98,8 @@ pub struct Optimized {
     pub work: Work,
     /// How it compares with the device.
     pub shares: Option<Shares>,
+    /// How results were checked, where the interpreter computed but a sample of them.
+    pub checked: Option<Checked>,
     /// Time spent.
     pub timings: Timings,
     /// Stopped by [`Observer::stop`].
@@ -243,7 +245,7 @@ impl Session {
             observer.event(&Event::Warning(warning));
         }
         // The oracle takes seconds for large inputs: it runs while candidates are drawn and built.
-        let mut reference = Reference::start(&program.entry, &sizes, &values);
+        let mut reference = Reference::start(&program.entry, &sizes, &values, &self.limits);
         drop(values);
         let mut store = match &self.store {
             Some(path) => Some(Store::open(path)?),
@@ -298,6 +300,7 @@ impl Session {
             o.device = device;
             o.shares = shares;
             o.ties = found.ties;
+            o.checked = reference.checked();
             o.timings.compile_ms = found.compile_ms;
             o.timings.measure_ms = found.measure_ms;
             o.interrupted = found.interrupted || observer.stop();
@@ -349,6 +352,7 @@ impl Session {
             counts,
             work,
             shares: None,
+            checked: None,
             timings,
             interrupted: false,
             warnings,

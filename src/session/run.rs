@@ -12,7 +12,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::extract::Candidate;
 use crate::kernel;
 use crate::tune::event::{Event, Observer};
-use crate::tune::reference::Reference;
+use crate::tune::reference::{Checked, Reference};
 use crate::tune::store::Store;
 use crate::tune::variant::{Variant, tunables};
 use crate::tune::worker::WorkerError;
@@ -54,6 +54,8 @@ pub struct Execution {
     pub wall_us: f64,
     /// How the result compares with the reference, when that was asked for.
     pub comparison: Option<Comparison>,
+    /// How it was checked, if the reference is but a sample.
+    pub checked: Option<Checked>,
     /// Value of each size parameter.
     pub sizes: Sizes,
     /// Where it ran.
@@ -135,11 +137,12 @@ impl Session {
                 observer.event(&Event::Warning(warning));
             }
         }
-        let reference =
-            execute.verify.then(|| Reference::start(&program.entry, &sizes, &bound.values));
+        let reference = execute
+            .verify
+            .then(|| Reference::start(&program.entry, &sizes, &bound.values, &self.limits));
         let mut worker = self.start_worker(&device, bound.inputs);
-        let checked = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
-        let (times, arrays) = match checked {
+        let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
+        let (times, arrays) = match answer {
             Ok(answer) => answer,
             Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Candidate(failure)) => {
@@ -148,13 +151,13 @@ impl Session {
                 return Err(d.note(failure.log).into());
             }
         };
-        let mut comparison = None;
-        if let Some(mut reference) = reference {
-            let waited =
-                program.placed(reference.wait(|| !observer.stop()).map(|v| v.is_some()))?;
-            if waited {
-                comparison = reference.compare(arrays.clone());
-            }
+        let (mut comparison, mut checked) = (None, None);
+        if let Some(mut reference) = reference
+            && program.placed(reference.wait(|| !observer.stop()))?
+        {
+            let verdict = program.placed(reference.compare(arrays.clone()))?;
+            comparison = verdict.map(|v| v.comparison);
+            checked = reference.checked();
         }
         let shape = program.placed(interp::shape(&program.entry.body.ty, &sizes))?;
         let outputs = shape
@@ -170,6 +173,7 @@ impl Session {
             device_us: times.device_us,
             wall_us: times.wall_us,
             comparison,
+            checked,
             sizes,
             device,
             work,

@@ -5,6 +5,7 @@
 pub mod event;
 pub mod measure;
 pub mod reference;
+mod sample;
 pub mod search;
 pub mod statistics;
 pub mod store;

@@ -1,11 +1,18 @@
-//! The interpreter's result, computed on a thread of its own while kernels are generated and built.
+//! The judge of results: the interpreter's, computed on a thread of its own while kernels are generated and built.
+//!
+//! Of a program that would take the interpreter too long, it computes a [`sample`](super::sample) of the result.
+//! The first kernel that agrees with that becomes the *witness*: every other must agree with it in
+//! all elements. Where one does not, the interpreter computes elements in question and says who is wrong.
 
-use crate::calculus::interp;
-use crate::calculus::value::{Comparison, Value, compare};
-use crate::diag::{Code, Diagnostic, Result};
+use super::sample::{only, places, sample};
+use crate::calculus::interp::{self, Choice, Compiled};
+use crate::calculus::value::{Comparison, Tolerance, Value, agree, compare_at};
+use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::lang::typed::Entry;
 use crate::opencl::host::HostArray;
 use indexmap::IndexMap;
+use serde::Serialize;
+use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -16,68 +23,401 @@ const STACK_BYTES: usize = 256 << 20;
 /// How often a wait asks whether to go on.
 const POLL: Duration = Duration::from_millis(50);
 
+/// Elements of one component that the interpreter computes when two kernels disagree.
+const JUDGED: usize = 8;
+
 /// What every kernel's result is compared with.
 pub struct Reference {
-    pending: Option<Receiver<Result<Value>>>,
-    value: Option<Value>,
+    pending: Option<Receiver<Result<Answer>>>,
+    answer: Option<Answer>,
     terms: u64,
-    /// A result that was found right: equal bytes need no second comparison.
+    budget: f64,
+    /// A result that was found right, the witness of a sample: equal bytes need no second comparison.
     right: Option<(Vec<HostArray>, Comparison)>,
+    agreed: usize,
+    overturned: usize,
+}
+
+/// What the interpreter has to say.
+struct Answer {
+    compiled: Compiled,
+    /// The sample, if it is one.
+    choice: Option<Choice>,
+    /// The sample or the whole, and all that was computed since.
+    known: Vec<Known>,
+}
+
+/// Elements that the interpreter computed, and where each component's are.
+struct Known {
+    value: Value,
+    places: Vec<(Vec<usize>, Option<Vec<usize>>)>,
+}
+
+/// What is said of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// How it compares with what the interpreter computed, and with the witness.
+    pub comparison: Comparison,
+    /// The witness was wrong: what was accepted before must be compared again.
+    pub overturned: bool,
+}
+
+/// How results were checked where the interpreter computed but a sample.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Elements that the interpreter computed.
+    pub elements: usize,
+    /// Of so many.
+    pub of_elements: usize,
+    /// Rows of the outermost dimension that they are in.
+    pub rows: usize,
+    /// Of so many.
+    pub of_rows: usize,
+    /// Comparisons of all elements with those of another kernel that agreed.
+    pub agreed: usize,
+    /// Kernels that were taken for right, and that the interpreter then found wrong.
+    pub overturned: usize,
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} rows", self.rows, self.of_rows)?;
+        // Not all of each row.
+        if self.elements as u128 * (self.of_rows as u128)
+            < self.of_elements as u128 * self.rows as u128
+        {
+            write!(f, ", in them {} of {} elements", self.elements, self.of_elements)?;
+        }
+        write!(f, " by the reference interpreter, ")?;
+        match self.agreed {
+            0 => write!(f, "the others not: there is no other kernel to compare with")?,
+            _ => write!(f, "all elements against another kernel")?,
+        }
+        match self.overturned {
+            0 => Ok(()),
+            1 => {
+                write!(f, "; one that others were compared with was wrong, they were checked again")
+            }
+            n => write!(
+                f,
+                "; {n} that others were compared with were wrong, they were checked again"
+            ),
+        }
+    }
+}
+
+impl Answer {
+    fn find(compiled: Compiled, budget: f64) -> Result<Answer> {
+        let choice = sample(&compiled, budget);
+        let whole = compiled.whole();
+        let first = Known::compute(&compiled, choice.as_ref().unwrap_or(&whole))?;
+        Ok(Answer { compiled, choice, known: vec![first] })
+    }
+
+    fn checked(&self) -> Option<Checked> {
+        let choice = self.choice.as_ref()?;
+        let first = self.known.first()?;
+        let count = |shape: &[usize]| shape.iter().product::<usize>();
+        let of_elements = first.places.iter().map(|(shape, _)| count(shape)).sum();
+        let elements =
+            first.places.iter().map(|(shape, at)| at.as_ref().map_or(count(shape), Vec::len)).sum();
+        // Of the part that has most rows, if there are several.
+        let parts = self.compiled.parts().into_iter().zip(choice);
+        let rows = parts.filter_map(|(part, axes)| {
+            let n = *part.lengths.first()?;
+            Some((n, axes.first().and_then(Option::as_ref).map_or(n, |at| at.len())))
+        });
+        let (of_rows, rows) = rows.max().unwrap_or_default();
+        Some(Checked { elements, of_elements, rows, of_rows, agreed: 0, overturned: 0 })
+    }
+}
+
+impl Known {
+    fn compute(compiled: &Compiled, choice: &Choice) -> Result<Known> {
+        let value = compiled.run(choice)?;
+        let shapes: Vec<Vec<usize>> =
+            compiled.shape().components().into_iter().map(|c| c.1).collect();
+        let mut places_of: Vec<_> = shapes.into_iter().map(|shape| (shape, None)).collect();
+        for (part, axes) in compiled.parts().into_iter().zip(choice) {
+            for (shape, at) in &mut places_of[part.components] {
+                *at = places(shape, axes);
+            }
+        }
+        Ok(Known { value, places: places_of })
+    }
+
+    fn compare(&self, outputs: &[HostArray], terms: u64) -> Comparison {
+        let bytes: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
+        compare_at(&self.value, &self.places, &bytes, terms)
+    }
 }
 
 impl Reference {
     /// Starts the interpreter.
-    pub fn start(entry: &Entry, sizes: &IndexMap<String, u64>, inputs: &[Value]) -> Reference {
+    pub fn start(
+        entry: &Entry,
+        sizes: &IndexMap<String, u64>,
+        inputs: &[Value],
+        limits: &Limits,
+    ) -> Reference {
         let terms = interp::terms(entry, sizes);
+        let budget = limits.reference_operations as f64;
         let (entry, sizes, inputs) = (entry.clone(), sizes.clone(), inputs.to_vec());
         let (send, pending) = mpsc::channel();
         let work = move || {
+            let compiled = Compiled::new(&entry, &sizes, &inputs);
             // Nobody listens any more when a search was stopped.
-            let _ = send.send(interp::run(&entry, &sizes, &inputs));
+            let _ = send.send(compiled.and_then(|c| Answer::find(c, budget)));
         };
         // Without a thread the channel is closed, which the wait reports.
         drop(thread::Builder::new().stack_size(STACK_BYTES).spawn(work));
-        Reference { pending: Some(pending), value: None, terms, right: None }
+        Reference {
+            pending: Some(pending),
+            answer: None,
+            terms,
+            budget,
+            right: None,
+            agreed: 0,
+            overturned: 0,
+        }
     }
 
     /// Whether the result is there.
-    pub fn is_ready(&mut self) -> bool {
-        self.value.is_some()
+    pub fn is_ready(&self) -> bool {
+        self.answer.is_some()
     }
 
-    /// Waits for the result; `None` when `go_on` says no before it is there.
+    /// Waits for the result; says whether it is there, or `go_on` said no before.
     ///
     /// # Errors
     /// When the program has no value on these inputs.
-    pub fn wait(&mut self, go_on: impl Fn() -> bool) -> Result<Option<&Value>> {
+    pub fn wait(&mut self, go_on: impl Fn() -> bool) -> Result<bool> {
         let gone = || Diagnostic::error(Code::Internal, "the interpreter ended without a result");
-        while self.value.is_none() {
+        while self.answer.is_none() {
             let Some(pending) = &self.pending else { return Err(gone().into()) };
             match pending.recv_timeout(POLL) {
                 Ok(result) => {
                     self.pending = None;
-                    self.value = Some(result?);
+                    self.answer = Some(result?);
                 }
                 Err(RecvTimeoutError::Timeout) if go_on() => {}
-                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => return Ok(false),
                 Err(RecvTimeoutError::Disconnected) => return Err(gone().into()),
             }
         }
-        Ok(self.value.as_ref())
+        Ok(true)
+    }
+
+    /// How results were checked so far, if the interpreter computed but a sample.
+    pub fn checked(&self) -> Option<Checked> {
+        let checked = self.answer.as_ref()?.checked()?;
+        Some(Checked { agreed: self.agreed, overturned: self.overturned, ..checked })
     }
 
     /// Compares a kernel's outputs; `None` while the result is not there.
-    pub fn compare(&mut self, outputs: Vec<HostArray>) -> Option<Comparison> {
+    ///
+    /// # Errors
+    /// When the program has no value where two kernels disagree.
+    pub fn compare(&mut self, outputs: Vec<HostArray>) -> Result<Option<Verdict>> {
+        let Some(answer) = &mut self.answer else { return Ok(None) };
+        let terms = self.terms;
+        let verdict = |comparison, overturned| Ok(Some(Verdict { comparison, overturned }));
         if let Some((right, comparison)) = &self.right
             && *right == outputs
         {
-            return Some(comparison.clone());
+            self.agreed += 1;
+            return verdict(comparison.clone(), false);
         }
-        let bytes: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
-        let comparison = compare(self.value.as_ref()?, &bytes, self.terms);
-        if comparison.ok {
+        let mut comparison: Option<Comparison> = None;
+        for known in &answer.known {
+            let more = known.compare(&outputs, terms);
+            if !more.ok {
+                return verdict(more, false);
+            }
+            comparison = Some(match comparison {
+                Some(c) if c.max_rel_err >= more.max_rel_err => c,
+                _ => more,
+            });
+        }
+        let nothing = || Diagnostic::error(Code::Internal, "the interpreter gave nothing");
+        let comparison = comparison.ok_or_else(nothing)?;
+        if answer.choice.is_none() {
             self.right = Some((outputs, comparison.clone()));
+            return verdict(comparison, false);
         }
-        Some(comparison)
+        let Some((witness, _)) = &self.right else {
+            self.right = Some((outputs, comparison.clone()));
+            return verdict(comparison, false);
+        };
+        let (count, elements) = answer.disagreements(witness, &outputs, terms);
+        let (mut wrong, mut overturned) = (None, false);
+        for known in answer.judge(&elements, self.budget)? {
+            overturned |= !known.compare(witness, terms).ok;
+            let own = known.compare(&outputs, terms);
+            if !own.ok {
+                wrong.get_or_insert(Comparison { mismatches: count, ..own });
+            }
+            answer.known.push(known);
+        }
+        if overturned {
+            self.right = None;
+            self.overturned += 1;
+            self.agreed = 0;
+        }
+        match wrong {
+            Some(wrong) => verdict(wrong, overturned),
+            None => {
+                match &self.right {
+                    Some(_) => self.agreed += 1,
+                    None => self.right = Some((outputs, comparison.clone())),
+                }
+                verdict(comparison, overturned)
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// How many elements of two results differ by more than the tolerance, and some of these:
+    /// component and index. A magnitude is not known outside the sample: the least one in it stands for that,
+    /// so that rather too many differ than too few.
+    fn disagreements(
+        &self,
+        left: &[HostArray],
+        right: &[HostArray],
+        terms: u64,
+    ) -> (usize, Vec<(usize, usize)>) {
+        let (mut count, mut elements) = (0, vec![]);
+        let sampled = self.known.first().map_or(&[][..], |k| k.value.leaves());
+        for (i, ((a, b), leaf)) in left.iter().zip(right).zip(sampled).enumerate() {
+            let ty = leaf.ty();
+            let relative = Tolerance::of(ty, terms).relative(ty);
+            let least = leaf.least_magnitude();
+            let found = agree(ty, a.bytes(), b.bytes(), relative, least, JUDGED);
+            count += found.count;
+            elements.extend(found.elements.into_iter().map(|e| (i, e)));
+        }
+        (count, elements)
+    }
+
+    /// Computes elements, the first of them in any case, the others for the budget.
+    fn judge(&self, elements: &[(usize, usize)], budget: f64) -> Result<Vec<Known>> {
+        let (mut spent, mut out) = (0.0, vec![]);
+        for (component, index) in elements {
+            let choice = only(&self.compiled, *component, *index);
+            spent += self.compiled.operations(&choice);
+            if spent > budget && !out.is_empty() {
+                break;
+            }
+            let known = thread::scope(|scope| {
+                let builder = thread::Builder::new().stack_size(STACK_BYTES);
+                let work = || Known::compute(&self.compiled, &choice);
+                builder.spawn_scoped(scope, work).ok()?.join().ok()
+            });
+            let gone =
+                || Diagnostic::error(Code::Internal, "the interpreter ended without a result");
+            out.push(known.ok_or_else(gone)??);
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::Source;
+    use crate::lang::check_entry;
+    use crate::lang::types::ScalarType::F32;
+
+    const PRODUCT: &str = "entry f [n] (A: [n][n]f32) (B: [n][n]f32) : [n][n]f32 =
+        map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
+    const N: usize = 48;
+
+    /// The judge of a product, and the right result.
+    fn product(operations: u64) -> (Reference, Vec<f32>) {
+        let entry = check_entry(&Source::new("f.pat", PRODUCT), None).unwrap();
+        let numbers: Vec<f64> = (0..N * N).map(|i| (i * 7919 % 31) as f64 - 15.0).collect();
+        let inputs = [Value::floats(F32, &[N, N], &numbers), Value::floats(F32, &[N, N], &numbers)];
+        let sizes = IndexMap::from([("n".to_owned(), N as u64)]);
+        let right = interp::run(&entry, &sizes, &inputs).unwrap().to_floats();
+        let limits = Limits { reference_operations: operations, ..Limits::default() };
+        let mut reference = Reference::start(&entry, &sizes, &inputs, &limits);
+        assert!(reference.wait(|| true).unwrap());
+        (reference, right.into_iter().map(|x| x as f32).collect())
+    }
+
+    fn judged(reference: &mut Reference, xs: &[f32]) -> Verdict {
+        reference.compare(vec![HostArray::from_slice(xs)]).unwrap().unwrap()
+    }
+
+    /// An element outside the sample, another one, and one in it.
+    fn outside(reference: &Reference) -> (usize, usize, usize) {
+        let known = &reference.answer.as_ref().unwrap().known[0];
+        let at = known.places[0].1.as_ref().unwrap();
+        let mut free = (0..N * N).filter(|i| !at.contains(i));
+        (free.next().unwrap(), free.next_back().unwrap(), at[at.len() / 2])
+    }
+
+    fn with(xs: &[f32], i: usize, off: f32) -> Vec<f32> {
+        let mut out = xs.to_vec();
+        out[i] += off;
+        out
+    }
+
+    #[test]
+    fn small_results_are_computed_whole() {
+        let (mut reference, right) = product(u64::MAX);
+        assert!(judged(&mut reference, &right).comparison.ok);
+        let verdict = judged(&mut reference, &with(&right, 77, 1.0));
+        assert_eq!(verdict.comparison.mismatches, 1);
+        assert_eq!(reference.checked(), None);
+    }
+
+    #[test]
+    fn a_wrong_candidate_is_found_outside_the_sample() {
+        let (mut reference, right) = product(100_000);
+        let (free, other, inside) = outside(&reference);
+        assert!(!judged(&mut reference, &with(&right, inside, 1.0)).comparison.ok);
+        assert!(judged(&mut reference, &right).comparison.ok);
+        assert_eq!(reference.checked().unwrap().agreed, 0);
+        let wrong = judged(&mut reference, &with(&with(&right, free, 1.0), other, f32::NAN));
+        assert!(!wrong.comparison.ok && !wrong.overturned);
+        assert_eq!(wrong.comparison.mismatches, 2);
+        let text = wrong.comparison.first.unwrap();
+        let place = format!("result 0, element {free} [{}, {}]", free / N, free % N);
+        assert!(text.starts_with(&place), "{text}");
+        // Rounding of another order of sums is no disagreement.
+        let near: Vec<f32> = right.iter().map(|x| x * (1.0 + f32::EPSILON)).collect();
+        assert!(judged(&mut reference, &near).comparison.ok);
+        let checked = reference.checked().unwrap();
+        assert_eq!((checked.agreed, checked.overturned, checked.of_rows), (1, 0, N));
+        assert!(checked.elements < checked.of_elements && checked.of_elements == N * N);
+    }
+
+    #[test]
+    fn a_wrong_witness_is_overturned() {
+        let (mut reference, right) = product(100_000);
+        let (free, other, _) = outside(&reference);
+        let wrong = with(&right, free, 1.0);
+        assert!(judged(&mut reference, &wrong).comparison.ok);
+        let verdict = judged(&mut reference, &right);
+        assert!(verdict.comparison.ok && verdict.overturned);
+        // What was accepted for being like it is wrong now, without being asked again.
+        let again = judged(&mut reference, &wrong);
+        assert!(!again.comparison.ok && !again.overturned);
+        assert!(!judged(&mut reference, &with(&right, other, 1.0)).comparison.ok);
+        assert!(judged(&mut reference, &right).comparison.ok);
+        assert_eq!(reference.checked().unwrap().overturned, 1);
+    }
+
+    #[test]
+    fn both_may_be_wrong() {
+        let (mut reference, right) = product(100_000);
+        let (free, other, _) = outside(&reference);
+        assert!(judged(&mut reference, &with(&right, free, 1.0)).comparison.ok);
+        let verdict = judged(&mut reference, &with(&right, other, f32::NAN));
+        assert!(!verdict.comparison.ok && verdict.overturned);
+        assert!(!judged(&mut reference, &with(&right, other, 2.0)).comparison.ok);
+        assert!(judged(&mut reference, &right).comparison.ok);
     }
 }

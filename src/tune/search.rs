@@ -13,7 +13,9 @@ use super::statistics::Summary;
 use super::store::{Fate, Key, Record, Store};
 use super::variant::{Pool, Variant};
 use super::worker::{CandidateFailure, CandidateId, FailureClass, Worker, WorkerError};
+use crate::calculus::value::Comparison;
 use crate::diag::{Code, Diagnostic, Result};
+use crate::opencl::host::HostArray;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -126,6 +128,8 @@ struct State<'a, 'b> {
     fresh: usize,
     /// In the worker, kept for the finals.
     alive: HashMap<String, CandidateId>,
+    /// The witness was wrong: candidates accepted since it was one must be checked again.
+    overturned: bool,
 }
 
 /// Looks for the best candidate of a pool.
@@ -152,6 +156,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         started: Instant::now(),
         fresh: 0,
         alive: HashMap::new(),
+        overturned: false,
     };
     let quota = ((budget as f64 * FIRST_SHARE).ceil() as usize).min(budget);
     let (chosen, mut rest) = spread(first, quota, OF_SKELETON);
@@ -241,6 +246,7 @@ impl State<'_, '_> {
             } else if let Some(ready) = self.prepare(&variant)? {
                 batch.push(ready);
             }
+            self.check_again(&mut batch)?;
             if batch.len() >= BATCH || (queue.is_empty() && !batch.is_empty()) {
                 self.batch(std::mem::take(&mut batch))?;
             }
@@ -351,29 +357,100 @@ impl State<'_, '_> {
         if !self.search.reference.is_ready() {
             self.search.observer.event(&Event::Phase(Phase::Reference));
             let observer = &*self.search.observer;
-            if self.search.reference.wait(|| !observer.stop())?.is_none() {
+            if !self.search.reference.wait(|| !observer.stop())? {
                 self.found.interrupted = true;
                 return Ok(None);
             }
             self.search.observer.event(&Event::Phase(Phase::Measure));
         }
-        let missing = || Diagnostic::error(Code::Internal, "the reference is not there");
-        let comparison = self.search.reference.compare(outputs).ok_or_else(missing)?;
+        let comparison = self.compare_outputs(outputs)?;
         self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
         if !comparison.ok {
-            let log = format!(
-                "{} elements are wrong; {}",
-                comparison.mismatches,
-                comparison.first.unwrap_or_default()
-            );
-            let failure = CandidateFailure { class: FailureClass::Wrong, log };
-            self.search.worker.condemn(id, failure.clone());
-            self.search.worker.forget(id);
-            self.failed(variant, failure, Some(build_ms), Some(comparison.max_rel_err))?;
+            let max_rel_err = comparison.max_rel_err;
+            let failure = self.condemn(id, comparison);
+            self.failed(variant, failure, Some(build_ms), Some(max_rel_err))?;
             return Ok(None);
         }
         let max_rel_err = comparison.max_rel_err;
         Ok(Some(Ready { variant: variant.clone(), id, build_ms, max_rel_err }))
+    }
+
+    /// Compares outputs with the reference, which is there.
+    fn compare_outputs(&mut self, outputs: Vec<HostArray>) -> Result<Comparison> {
+        let missing = || Diagnostic::error(Code::Internal, "the reference is not there");
+        let verdict = self.search.reference.compare(outputs)?.ok_or_else(missing)?;
+        self.overturned |= verdict.overturned;
+        Ok(verdict.comparison)
+    }
+
+    /// Drops a candidate for its wrong result.
+    fn condemn(&mut self, id: CandidateId, comparison: Comparison) -> CandidateFailure {
+        let log = format!(
+            "{} elements are wrong; {}",
+            comparison.mismatches,
+            comparison.first.unwrap_or_default()
+        );
+        let failure = CandidateFailure { class: FailureClass::Wrong, log };
+        self.search.worker.condemn(id, failure.clone());
+        self.search.worker.forget(id);
+        failure
+    }
+
+    /// When a witness was overturned: checks again what was accepted now, as often as that overturns another.
+    /// What the store knows was checked when it was measured.
+    fn check_again(&mut self, batch: &mut Vec<Ready>) -> Result<()> {
+        while std::mem::take(&mut self.overturned) {
+            for ready in std::mem::take(batch) {
+                match self.still_right(&ready.variant, Some(ready.id))? {
+                    None => batch.push(ready),
+                    Some(failure) => {
+                        self.failed(&ready.variant, failure, Some(ready.build_ms), None)?
+                    }
+                }
+            }
+            for m in std::mem::take(&mut self.found.ranking) {
+                let id = self.alive.get(&m.variant.hash).copied();
+                let failure = match m.resumed {
+                    true => None,
+                    false => self.still_right(&m.variant, id)?,
+                };
+                let Some(failure) = failure else {
+                    self.found.ranking.push(m);
+                    continue;
+                };
+                self.alive.remove(&m.variant.hash);
+                let counted =
+                    if m.finished { &mut self.counts.timed } else { &mut self.counts.slow };
+                *counted = counted.saturating_sub(1);
+                self.done = self.done.saturating_sub(1);
+                self.failed(&m.variant, failure, Some(m.build_ms), None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs and compares a candidate once more; why it is out, if it is.
+    fn still_right(
+        &mut self,
+        variant: &Variant,
+        id: Option<CandidateId>,
+    ) -> Result<Option<CandidateFailure>> {
+        let known =
+            id.map_or_else(|| self.search.worker.prepare(variant.plan.clone()), |id| Ok((id, 0.0)));
+        let checked = known.and_then(|(id, _)| Ok((id, self.search.worker.check(id)?.1)));
+        let (now, outputs) = match checked {
+            Ok(checked) => checked,
+            Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Candidate(failure)) => return Ok(Some(failure)),
+        };
+        let comparison = self.compare_outputs(outputs)?;
+        if !comparison.ok {
+            return Ok(Some(self.condemn(now, comparison)));
+        }
+        if id.is_none() {
+            self.search.worker.forget(now);
+        }
+        Ok(None)
     }
 
     /// Records that a candidate is out.

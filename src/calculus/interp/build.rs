@@ -435,8 +435,16 @@ impl Builder {
     /// When the program has no value.
     pub fn run(&mut self, t: Typed) -> Run<Value> {
         let code = self.values(t);
+        self.run_values(&code)
+    }
+
+    /// Runs code of a value once.
+    ///
+    /// # Errors
+    /// When the program has no value.
+    pub fn run_values(&self, code: &Values) -> Run<Value> {
         let site = Site { name: "result", span: None };
-        let result = self.machine().value(&code)?;
+        let result = self.machine().value(code)?;
         for leaf in result.leaves() {
             room(&leaf.shape()).map_err(|e| fault(site, Error::SizeRange, &e))?;
         }

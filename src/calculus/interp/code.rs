@@ -10,6 +10,7 @@ use crate::diag::Span;
 use crate::lang::typed::{PadMode, ScalarOp};
 use crate::lang::types::ScalarType;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Who to blame: the pattern and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -238,6 +239,9 @@ pub enum View {
     Only,
 }
 
+/// Which indices of a dimension are chosen, in this order; `None` is all of them.
+pub type Axis = Option<Arc<[usize]>>;
+
 /// A computation of a value.
 #[derive(Clone, Debug)]
 pub enum Values {
@@ -261,6 +265,8 @@ pub enum Values {
     Fold(Box<Fold>),
     /// A rearrangement.
     View(View, Box<Values>, Site),
+    /// Of an array, or of arrays of the same leading lengths, what is chosen in each leading dimension.
+    Pick(Box<Values>, Vec<Axis>),
     /// The rows of one, then of the other.
     Concat(Box<(Values, Values)>, Site),
     /// The filling, the array; so many before, and how long it becomes.

@@ -63,11 +63,9 @@ impl Lower {
         self.vars.insert(var, Typed::given(v, shape));
     }
 
-    /// Compiles and runs.
-    pub fn run(&mut self, body: &Expr) -> Run<Value> {
-        let mut b = Builder::default();
-        let code = self.expr(&mut b, body)?;
-        b.run(code)
+    /// Compiles.
+    pub fn compile(&mut self, b: &mut Builder, body: &Expr) -> Run<Typed> {
+        self.expr(b, body)
     }
 
     pub(super) fn shape(&self, ty: &Type, site: Site) -> Run<Shape> {

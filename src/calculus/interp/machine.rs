@@ -585,6 +585,10 @@ impl Machine {
                 let v = self.value(v)?;
                 self.view(*view, &v).map_err(|e| fault(*site, Error::Eval, &e))?
             }
+            Values::Pick(v, axes) => {
+                let site = Site { name: "result", span: None };
+                self.value(v)?.pick(axes).map_err(|e| broken(site, &e))?
+            }
             Values::Concat(b, site) => {
                 let (x, y) = (self.value(&b.0)?, self.value(&b.1)?);
                 x.concat(&y).map_err(|e| fault(*site, Error::Eval, &e))?

@@ -241,6 +241,42 @@ impl Array {
         self.replicate(n).transpose()
     }
 
+    /// The chosen indices of each leading dimension, all of the others, in a copy.
+    pub(super) fn pick(&self, axes: &[Option<Arc<[usize]>>]) -> Result<Array, String> {
+        if axes.len() > self.dims.len() {
+            return Err(format!("{} dimensions where {} belong", self.dims.len(), axes.len()));
+        }
+        let mut shape = self.shape();
+        for (n, at) in shape.iter_mut().zip(axes) {
+            let Some(at) = at else { continue };
+            if let Some(i) = at.iter().find(|i| **i >= *n) {
+                return Err(format!("element {i} of an array of {n}"));
+            }
+            *n = at.len();
+        }
+        let mut column = Column::new(self.ty, room(&shape)?);
+        self.walk_picked(axes, &self.dims, self.offset, &mut |c| column.push(c));
+        Ok(column.finish(&shape))
+    }
+
+    fn walk_picked(
+        &self,
+        axes: &[Option<Arc<[usize]>>],
+        dims: &[Dim],
+        offset: isize,
+        f: &mut dyn FnMut(Cell),
+    ) {
+        let (Some((axis, inner)), Some((dim, rest))) = (axes.split_first(), dims.split_first())
+        else {
+            return self.walk(dims, offset, f);
+        };
+        let mut go = |i: usize| self.walk_picked(inner, rest, offset + signed(i) * dim.stride, f);
+        match axis {
+            Some(at) => at.iter().for_each(|i| go(*i)),
+            None => (0..dim.len).for_each(go),
+        }
+    }
+
     /// A contiguous copy.
     fn compact(&self) -> Array {
         let mut column = Column::new(self.ty, self.count());
@@ -261,6 +297,11 @@ impl Column {
     /// An empty column with room for `count` elements.
     pub fn new(ty: ScalarType, count: usize) -> Column {
         Column { ty, bits: Vec::with_capacity(count), mags: None }
+    }
+
+    /// Elements whose magnitudes are their absolute values.
+    pub(super) fn plain(ty: ScalarType, bits: Vec<u64>) -> Column {
+        Column { ty, bits, mags: None }
     }
 
     /// Appends.

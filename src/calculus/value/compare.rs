@@ -74,7 +74,19 @@ impl Comparison {
 /// Compares a result with device buffers, one for each component, in the default tolerance for
 /// reductions of up to `terms` elements.
 pub fn compare(expected: &Value, got: &[impl AsRef<[u8]>], terms: u64) -> Comparison {
-    if expected.leaves().len() != got.len() {
+    let places: Vec<_> = expected.leaves().iter().map(|leaf| (leaf.shape(), None)).collect();
+    compare_at(expected, &places, got, terms)
+}
+
+/// As [`compare`], of a part of the result: for each component its full dimensions, and the row-major
+/// index in them of each element of `expected`; all of them in order where there is no list.
+pub fn compare_at(
+    expected: &Value,
+    places: &[(Vec<usize>, Option<Vec<usize>>)],
+    got: &[impl AsRef<[u8]>],
+    terms: u64,
+) -> Comparison {
+    if expected.leaves().len() != got.len() || places.len() != got.len() {
         return Comparison::broken(format!(
             "{} results instead of {}",
             got.len(),
@@ -82,17 +94,31 @@ pub fn compare(expected: &Value, got: &[impl AsRef<[u8]>], terms: u64) -> Compar
         ));
     }
     let mut out = Comparison::clean();
-    for (i, (leaf, buffer)) in expected.leaves().iter().zip(got).enumerate() {
+    let leaves = expected.leaves().iter().zip(places).zip(got);
+    for (i, ((leaf, (shape, at)), buffer)) in leaves.enumerate() {
         let (ty, bytes) = (leaf.ty(), buffer.as_ref());
-        if bytes.len() != leaf.count() * ty.bytes() {
+        let count: usize = shape.iter().product();
+        if bytes.len() != count * ty.bytes() {
             return Comparison::broken(format!(
                 "result {i} has {} bytes instead of {}",
                 bytes.len(),
-                leaf.count() * ty.bytes()
+                count * ty.bytes()
             ));
         }
-        let cells = bytes.chunks_exact(ty.bytes()).map(|e| decode(ty, e));
-        component(&mut out, i, leaf, cells, Tolerance::of(ty, terms));
+        let tolerance = Tolerance::of(ty, terms);
+        match at {
+            None => {
+                let cells = bytes.chunks_exact(ty.bytes()).map(|e| decode(ty, e)).enumerate();
+                component(&mut out, i, leaf, shape, cells, tolerance);
+            }
+            Some(at) => {
+                let cells = at.iter().map(|&index| {
+                    let element = bytes.get(index * ty.bytes()..(index + 1) * ty.bytes());
+                    (index, element.map_or_else(Cell::default, |e| decode(ty, e)))
+                });
+                component(&mut out, i, leaf, shape, cells, tolerance);
+            }
+        }
     }
     out
 }
@@ -116,13 +142,13 @@ pub fn compare_values(
     for (i, (a, b)) in expected.leaves().iter().zip(got.leaves()).enumerate() {
         let mut cells = Vec::with_capacity(b.count());
         b.for_each(&mut |c| cells.push(c));
-        component(&mut out, i, a, cells.into_iter(), tolerance(a.ty()));
+        component(&mut out, i, a, &a.shape(), cells.into_iter().enumerate(), tolerance(a.ty()));
     }
     out
 }
 
 /// The largest finite and the least positive normal number.
-fn range(ty: ScalarType) -> (f64, f64) {
+pub(super) fn range(ty: ScalarType) -> (f64, f64) {
     match ty {
         ScalarType::F16 => (half::f16::MAX.to_f64(), half::f16::MIN_POSITIVE.to_f64()),
         ScalarType::F32 => (f64::from(f32::MAX), f64::from(f32::MIN_POSITIVE)),
@@ -134,14 +160,14 @@ fn component(
     out: &mut Comparison,
     number: usize,
     expected: &Leaf,
-    mut got: impl Iterator<Item = Cell>,
+    shape: &[usize],
+    mut got: impl Iterator<Item = (usize, Cell)>,
     tolerance: Tolerance,
 ) {
     let ty = expected.ty();
     let (rtol, eps, (most, tiny)) = (tolerance.relative(ty), epsilon(ty), range(ty));
-    let mut index = 0;
     expected.for_each(&mut |want| {
-        let have = got.next().unwrap_or_default();
+        let (index, have) = got.next().unwrap_or_default();
         let (ok, error) = if !ty.is_float() {
             (want.bits == have.bits, f64::from(u8::from(want.bits != have.bits)))
         } else {
@@ -168,18 +194,17 @@ fn component(
             if out.first.is_none() {
                 out.first = Some(format!(
                     "result {number}, element {index}{}: {} instead of {}",
-                    position(index, &expected.shape()),
+                    position(index, shape),
                     have.show(ty),
                     want.show(ty)
                 ));
             }
         }
-        index += 1;
     });
 }
 
 /// Whether one is infinite and the other so large that rounding may have made it so.
-fn overflow(want: f64, have: f64, slack: f64, most: f64) -> bool {
+pub(super) fn overflow(want: f64, have: f64, slack: f64, most: f64) -> bool {
     let near = |x: f64| x.is_infinite() || x.abs() + slack >= most;
     want.signum() == have.signum() && near(want) && near(have)
 }

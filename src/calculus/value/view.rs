@@ -5,6 +5,7 @@ use super::array::room;
 use super::{Array, Cell, Column, Leaf, Value};
 use crate::lang::typed::PadMode;
 use crate::lang::types::ScalarType;
+use std::sync::Arc;
 
 type Viewed = Result<Value, String>;
 
@@ -153,6 +154,11 @@ impl Value {
         })
     }
 
+    /// What is chosen in each leading dimension, and all of the others. Copies.
+    pub fn pick(&self, axes: &[Option<Arc<[usize]>>]) -> Viewed {
+        self.each(|a| a.pick(axes))
+    }
+
     /// The rows of this array, then those of `other`. Copies.
     pub fn concat(&self, other: &Value) -> Viewed {
         if self.leaves.len() != other.leaves.len() {
@@ -204,16 +210,10 @@ impl Value {
         if l.saturating_add(n) > m {
             return Err(format!("{l} + {n} elements are more than {m}"));
         }
-        // Position `j` stands for element `j - l`; the multiples of n keep it from going negative.
-        match mode {
-            PadMode::Clamp => self.select(m, |j| j.saturating_sub(l).min(n - 1)),
-            PadMode::Wrap => self.select(m, |j| (j + n - l % n) % n),
-            PadMode::Mirror => self.select(m, |j| {
-                let i = (j + 2 * n - l % (2 * n)) % (2 * n);
-                if i < n { i } else { 2 * n - 1 - i }
-            }),
-            PadMode::Constant => Err("a constant padding without its constant".to_owned()),
+        if mode == PadMode::Constant {
+            return Err("a constant padding without its constant".to_owned());
         }
+        self.select(m, |j| padded(mode, j, l, n).unwrap_or(n))
     }
 
     /// `l` times `z`, the array, and so many `z` that there are `m`.
@@ -245,6 +245,20 @@ impl Leaf {
             Leaf::Array(a) if a.rank() == 1 => Leaf::Scalar(a.ty(), a.cell(i)),
             Leaf::Array(a) => Leaf::Array(a.row(i)),
         }
+    }
+}
+
+/// Which of `n` elements, not none, stands at `j` behind a padding of `l`; of a constant, none.
+pub(crate) fn padded(mode: PadMode, j: usize, l: usize, n: usize) -> Option<usize> {
+    // Position `j` stands for element `j - l`; the multiples of n keep it from going negative.
+    match mode {
+        PadMode::Clamp => Some(j.saturating_sub(l).min(n - 1)),
+        PadMode::Wrap => Some((j + n - l % n) % n),
+        PadMode::Mirror => {
+            let i = (j + 2 * n - l % (2 * n)) % (2 * n);
+            Some(if i < n { i } else { 2 * n - 1 - i })
+        }
+        PadMode::Constant => None,
     }
 }
 

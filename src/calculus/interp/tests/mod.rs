@@ -1,5 +1,6 @@
 //! Each pattern on small inputs, with results computed by hand.
 
+mod chosen;
 mod programs;
 
 use super::*;

@@ -1,0 +1,170 @@
+//! Which elements of a result the interpreter computes when all of them would take it too long.
+
+use crate::calculus::interp::{Axis, Choice, Compiled};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
+
+/// So many indices of a dimension before those of the next are thinned out.
+const SPREAD: usize = 16;
+
+/// The same sample of the same program every time.
+const SEED: u64 = 0x5eed;
+
+/// A sample of the result that takes about `budget` operations: the first and the last index
+/// of each dimension and others well spread over it, of the outermost as many as the budget
+/// allows. Only when few are too many, the next dimension is thinned out, too. `None` when all of
+/// the result can be had for the budget, or none of it for much less than the whole.
+pub fn sample(compiled: &Compiled, budget: f64) -> Option<Choice> {
+    let whole = compiled.operations(&compiled.whole());
+    if whole <= budget {
+        return None;
+    }
+    let lengths: Vec<Vec<usize>> = compiled.parts().into_iter().map(|p| p.lengths).collect();
+    let depth = lengths.iter().map(Vec::len).max()?;
+    // How many of each dimension; all parts' alike.
+    let mut taken: Vec<usize> = vec![];
+    let cost = |taken: &[usize]| compiled.operations(&choice(&lengths, taken));
+    for d in 0..depth {
+        let longest = lengths.iter().filter_map(|l| l.get(d)).max().copied().unwrap_or(0);
+        let at = |n: usize| [&taken[..], &[n]].concat();
+        let few = longest.min(SPREAD);
+        if cost(&at(few)) <= budget {
+            let (mut fits, mut beyond) = (few, longest + 1);
+            while beyond - fits > 1 {
+                let middle = fits.midpoint(beyond);
+                if cost(&at(middle)) <= budget { fits = middle } else { beyond = middle }
+            }
+            taken.push(fits);
+            break;
+        }
+        taken.push(few);
+    }
+    // Still too much: as little as there can be of the outermost dimensions.
+    for d in 0..taken.len() {
+        while taken[d] > 2 && cost(&taken) > budget {
+            taken[d] = (taken[d] / 2).max(2);
+        }
+    }
+    let least = cost(&taken);
+    (least <= budget || least < 0.5 * whole).then(|| choice(&lengths, &taken))
+}
+
+/// The choice of so many indices of each dimension.
+fn choice(lengths: &[Vec<usize>], taken: &[usize]) -> Choice {
+    let mut rng = SmallRng::seed_from_u64(SEED);
+    let mut axis =
+        |(n, k): (&usize, &usize)| -> Axis { (k < n).then(|| spread(*n, *k, &mut rng).into()) };
+    lengths.iter().map(|l| l.iter().zip(taken).map(&mut axis).collect()).collect()
+}
+
+/// `k` of `n` indices, `2 <= k < n`: the first, the last, and one of each of equal parts between.
+fn spread(n: usize, k: usize, rng: &mut SmallRng) -> Vec<usize> {
+    let (inner, parts) = (n - 2, k - 2);
+    let begin = |p: usize| 1 + (p as u128 * inner as u128 / parts.max(1) as u128) as usize;
+    let mut out = vec![0];
+    out.extend((0..parts).map(|p| rng.random_range(begin(p)..begin(p + 1))));
+    out.push(n - 1);
+    out
+}
+
+/// Row-major indices of the chosen elements of a component of these dimensions; `None` for all.
+pub fn places(lengths: &[usize], axes: &[Axis]) -> Option<Vec<usize>> {
+    if axes.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut out = vec![0];
+    for (d, n) in lengths.iter().enumerate() {
+        let step = |from: &usize, i: usize| from * n + i;
+        out = match axes.get(d) {
+            Some(Some(at)) => {
+                out.iter().flat_map(|from| at.iter().map(move |i| step(from, *i))).collect()
+            }
+            _ => out.iter().flat_map(|from| (0..*n).map(move |i| step(from, i))).collect(),
+        };
+    }
+    Some(out)
+}
+
+/// The choice of one element: that of component `component` at a row-major index, and where the whole
+/// it is chosen from stands.
+pub fn only(compiled: &Compiled, component: usize, index: usize) -> Choice {
+    let shapes = compiled.shape().components();
+    let parts = compiled.parts().into_iter();
+    let mut lengths = shapes.get(component).map_or_else(Vec::new, |c| c.1.clone());
+    let mut at = index;
+    for n in lengths.iter_mut().rev() {
+        let i = at.checked_rem(*n).unwrap_or(0);
+        at = at.checked_div(*n).unwrap_or(0);
+        *n = i;
+    }
+    parts
+        .map(|p| {
+            let mine = p.components.contains(&component);
+            let axis = |d: usize| -> Axis {
+                Some(if mine { [lengths[d]].as_slice().into() } else { [].into() })
+            };
+            (0..p.lengths.len()).map(axis).collect()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::value::Value;
+    use crate::diag::Source;
+    use crate::lang::check_entry;
+    use crate::lang::types::ScalarType::F32;
+
+    fn compiled(body: &str) -> Compiled {
+        let text = format!("entry f (A: [40][30]f32) (B: [30][50]f32) = {body}");
+        let entry = check_entry(&Source::new("f.pat", text), None).unwrap();
+        let ramp = |n: usize| (0..n).map(|i| (i % 17) as f64 - 8.0).collect::<Vec<_>>();
+        let inputs = [
+            Value::floats(F32, &[40, 30], &ramp(1200)),
+            Value::floats(F32, &[30, 50], &ramp(1500)),
+        ];
+        Compiled::new(&entry, &Default::default(), &inputs).unwrap()
+    }
+
+    const PRODUCT: &str =
+        "map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
+
+    #[test]
+    fn samples_fit_the_budget_and_reach_both_ends() {
+        let c = compiled(PRODUCT);
+        let whole = c.operations(&c.whole());
+        assert!(sample(&c, whole).is_none());
+        for share in [0.9, 0.6, 0.3, 0.1, 0.01] {
+            let choice = sample(&c, share * whole).unwrap();
+            assert!(c.operations(&choice) <= share * whole, "{share}");
+            let rows = choice[0][0].as_deref().unwrap();
+            assert!(rows.is_sorted_by(|a, b| a < b), "{rows:?}");
+            assert_eq!((rows[0], rows[rows.len() - 1]), (0, 39));
+            // Columns are thinned out only when rows are few.
+            let inside = choice[0].get(1).cloned().flatten();
+            assert_eq!(inside.is_some(), share < 0.4, "{share}: {choice:?}");
+            assert!(inside.is_none() || rows.len() <= SPREAD);
+        }
+    }
+
+    #[test]
+    fn what_has_no_rows_is_computed_whole() {
+        let c = compiled("reduce (+) 0 (join A)");
+        assert!(sample(&c, 100.0).is_none());
+        let c = compiled("scan (+) 0 (join A)");
+        assert!(sample(&c, 100.0).is_none());
+    }
+
+    #[test]
+    fn elements_are_found_in_the_whole() {
+        let c = compiled(PRODUCT);
+        let whole = c.run(&c.whole()).unwrap().to_floats();
+        let choice = sample(&c, 20_000.0).unwrap();
+        let at = places(&[40, 50], &choice[0]).unwrap();
+        let some = c.run(&choice).unwrap().to_floats();
+        assert_eq!(some, at.iter().map(|i| whole[*i]).collect::<Vec<_>>());
+        for i in [0, 49, 50, 1234, 1999] {
+            assert_eq!(c.run(&only(&c, 0, i)).unwrap().to_floats(), [whole[i]]);
+        }
+    }
+}
