@@ -90,11 +90,12 @@ impl Context {
     pub fn holes(self, op: &Op) -> Option<Vec<Context>> {
         let copy = Context { registers: false, ..self.intermediate() };
         let step = Context { registers: true, tile: true, ..self.intermediate() };
+        let end = Context { tile: true, ..self.settled() };
         let grouped = matches!(self.level, Level::Group | Level::Item);
         match op {
             Op::Tiled if self.level == Level::Host => Some(vec![copy, copy, self]),
-            Op::Blocked if grouped => Some(vec![copy, copy, step, copy.item(), self.settled()]),
-            Op::BlockedRows if grouped => Some(vec![copy, step, copy.item(), self.settled()]),
+            Op::Blocked if grouped => Some(vec![copy, copy, step, copy.item(), end]),
+            Op::BlockedRows if grouped => Some(vec![copy, step, copy.item(), end]),
             _ => None,
         }
     }
@@ -162,7 +163,7 @@ impl Context {
             Op::Fold if self.level == Level::Item => {
                 Inside(Context { registers: array, ..self.intermediate() })
             }
-            Op::Spread(_) if self.level == Level::Group => Inside(self.settled()),
+            Op::Spread(_) if self.level == Level::Group && self.tile => Inside(self.settled()),
             Op::TiledRows => Inside(self),
             Op::ToMem(Space::Stream) if self.level == Level::Host && self.sink && !self.placed => {
                 Inside(Context { placed: true, ..self })

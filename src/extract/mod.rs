@@ -53,8 +53,15 @@ pub fn candidates(
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let mut out = vec![];
     for found in search::terms(saturated, &nominal, &target, limits) {
-        for env in tunables::assignments(&found.term, &found.compact, env, &target, limits) {
-            let estimate_us = cost::of_term(&found.term, &env, &target);
+        let assigned = tunables::assignments(&found.term, &found.compact, env, &target, limits);
+        // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
+        let least = assigned
+            .iter()
+            .map(|(env, _)| cost::of_term(&found.term, env, &target))
+            .fold(f64::INFINITY, f64::min);
+        for (env, times) in assigned {
+            let estimate_us =
+                times.map_or_else(|| cost::of_term(&found.term, &env, &target), |t| t * least);
             out.push(Candidate {
                 term: found.term.clone(),
                 compact: found.compact.clone(),

@@ -82,6 +82,11 @@ impl Tiles {
         (!out.outer.is_empty()).then_some(out)
     }
 
+    /// Whether the work-items of a group share a tile's accumulators.
+    pub(super) fn is_shared(&self) -> bool {
+        self.grouped && self.depth.is_some()
+    }
+
     /// What is tried for a symbol; `None` when it is not one of these tiles.
     pub(super) fn options(&self, s: &Sym, target: &Target) -> Option<Vec<u64>> {
         let is = |x: &Size| x.as_sym() == Some(s);
@@ -131,6 +136,14 @@ impl Tiles {
             if r * c + r + c > GPU_REGISTERS || (self.grouped && !(32.0..=512.0).contains(&items)) {
                 return None;
             }
+            let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
+            // Rows are padded; what a block's element is, the kernel's verifier knows better.
+            let local = self.staged as f64 * depth * (rows.max(columns) + 4.0) * 4.0;
+            if self.grouped
+                && local.min(depth * (rows + columns + 4.0) * 4.0) > target.local_bytes()
+            {
+                return None;
+            }
             // Resident warps by registers; few of them hide little.
             let resident = (65_536.0 / (r * c + r + c + 24.0) / items.max(64.0)).floor();
             let slots = target.units() * resident.max(1.0);
@@ -144,7 +157,10 @@ impl Tiles {
                 1 => (1.0 / rows + 1.0 / columns).max(reads / 2.0),
                 _ => 1.0 / rows + 1.0 / columns,
             };
-            let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
+            // Runs are read as vectors.
+            let narrow = self.runs.iter().filter(|v| value(v) < 2.0).count();
+            #[expect(clippy::cast_precision_loss, reason = "two at most")]
+            let reads = reads * (1.0 + 0.25 * narrow as f64);
             Some((1.0 + 4.0 * reads + 24.0 * global + 2.0 / depth) / full.min(1.0))
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);

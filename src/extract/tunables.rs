@@ -37,6 +37,7 @@ pub struct Target {
     /// Bandwidth of global memory.
     pub(super) bytes_per_ns: f64,
     units: u64,
+    local: f64,
     widths: Vec<u64>,
 }
 
@@ -64,8 +65,14 @@ impl Target {
             loop_ns: model.compute.loop_overhead_ns,
             bytes_per_ns: model.memory.copy_gb_per_s,
             units,
+            local: device.local_mem_bytes as f64,
             widths: [2, 4, 8, 16].into_iter().filter(|w| *w <= useful && (gpu || *w > 2)).collect(),
         }
+    }
+
+    /// Bytes of local memory that a group may have.
+    pub(super) fn local_bytes(&self) -> f64 {
+        self.local
     }
 
     /// Compute units.
@@ -157,14 +164,15 @@ impl Nominal {
     }
 }
 
-/// Concrete environments for a term: at most [`Limits::assignments`].
+/// Concrete environments for a term, at most [`Limits::assignments`], each with how many times dearer it
+/// promises to be than the best of them, where that is known.
 pub(super) fn assignments(
     term: &Term,
     compact: &Term,
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
-) -> Vec<SizeEnv> {
+) -> Vec<(SizeEnv, Option<f64>)> {
     let uses = Uses::of(term, Tiles::of(compact));
     let mut out: Vec<SizeEnv> = vec![];
     let choices: Vec<(Sym, Vec<u64>)> =
@@ -193,7 +201,7 @@ pub(super) fn assignments(
             }
         }
     }
-    out
+    out.into_iter().map(|env| (env, None)).collect()
 }
 
 /// To walk a product of choices with, so that a cut-off still varies everything: coprime to its size.
@@ -204,7 +212,7 @@ fn coprime_stride(total: usize) -> usize {
 
 /// Most combinations of tiles that are looked at, and kept for a skeleton.
 const COMBINATIONS: usize = 40_000;
-const SOLVED: usize = 500;
+const SOLVED: usize = 2_000;
 const KEPT: usize = 12;
 
 /// The assignments of a tiled term that promise most reuse.
@@ -215,7 +223,7 @@ fn tiled(
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
-) -> Vec<SizeEnv> {
+) -> Vec<(SizeEnv, Option<f64>)> {
     let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     let mut scored: Vec<(f64, SizeEnv)> = vec![];
     let mut solved = 0;
@@ -245,7 +253,8 @@ fn tiled(
     }
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     scored.truncate(KEPT.min(limits.assignments));
-    scored.into_iter().map(|(_, env)| env).collect()
+    let best = scored.first().map_or(1.0, |(s, _)| *s);
+    scored.into_iter().map(|(s, env)| (env, Some(s / best))).collect()
 }
 
 /// How many vectors a tile is.
@@ -296,7 +305,9 @@ impl Uses {
                 }
                 _ => {}
             }
-            if let Op::Reduce(ReduceKind::Seq) = t.op() {
+            // The accumulators of a tile that a group shares are spread over its work-items.
+            let shared = tiles.as_ref().is_some_and(Tiles::is_shared);
+            if let (Op::Reduce(ReduceKind::Seq), false) = (t.op(), shared) {
                 arrays(&t.ty().cod, &mut unrolled);
             }
         });

@@ -277,7 +277,7 @@ pub fn can_unroll(n: &Size) -> bool {
         None => match n.as_sym() {
             Some(Sym::Width(_) | Sym::Tile(_)) => true,
             _ => {
-                n.level() >= 2
+                n.level() >= 1
                     && n.factors().all(|(s, _)| !matches!(s, Sym::Dim(_) | Sym::Round(_)))
             }
         },
