@@ -44,6 +44,11 @@ fn same_fn(f: &FnTy, dom: &Ty, cod: &Ty) -> Built<()> {
     same(&f.cod, cod)
 }
 
+/// How many parts of `t` there are in `n`.
+fn parts(n: &Size, t: &Size) -> Built<Size> {
+    if t.as_constant() == Some(0) { no(format!("no parts of 0 in {n}")) } else { Ok(n.div(t)) }
+}
+
 /// Whether an element of a block is one of the reduction's, and the element.
 fn flagged(t: &Ty) -> Ty {
     Ty::pair(&Ty::Scalar(ScalarType::Bool), t)
@@ -54,7 +59,7 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
     let arr = Ty::array;
     match (op, sizes, args) {
         (Op::Tiled, [n, m, t, u, r, q], [pa, pb, h]) => {
-            let (rows, columns) = (r.div(t), q.div(u));
+            let (rows, columns) = (parts(r, t)?, parts(q, u)?);
             let (a, b) = pair(items(&columns, items(&rows, &h.dom)?)?)?;
             let c = items(u, items(t, items(&columns, items(&rows, &h.cod)?)?)?)?;
             same_fn(pa, &arr(&rows, a), &arr(&rows, a))?;
@@ -63,9 +68,10 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
             Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, &arr(m, c))))
         }
         (Op::TiledRows, [n, m, t, r], [h]) => {
-            let (a, b) = pair(items(&r.div(t), &h.dom)?)?;
+            let tiles = parts(r, t)?;
+            let (a, b) = pair(items(&tiles, &h.dom)?)?;
             let (a, b) = (items(t, a)?, items(m, b)?);
-            let c = items(t, items(&r.div(t), &h.cod)?)?;
+            let c = items(t, items(&tiles, &h.cod)?)?;
             Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, c)))
         }
         (Op::Blocked, [n, m, k, t, _], [sa, sb, u, z, f]) => {
@@ -94,7 +100,7 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
         }
         (Op::Spread(_), [n, m, t, u, ..], [h]) => {
             let items_of = |x: &Ty| -> Built<Ty> {
-                let x = items(u, items(t, items(&n.div(t).mul(&m.div(u)), x)?)?)?;
+                let x = items(u, items(t, items(&parts(n, t)?.mul(&parts(m, u)?), x)?)?)?;
                 Ok(arr(n, &arr(m, x)))
             };
             Ok(FnTy::new(items_of(&h.dom)?, items_of(&h.cod)?))
@@ -163,7 +169,7 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
                 .then(f)?
         }
         (Op::Spread(warps), [n, m, t, u, v, w], [h]) => {
-            let (rows, columns) = (n.div(t), m.div(u));
+            let (rows, columns) = (parts(n, t)?, parts(m, u)?);
             let [four, eight] = WARP.map(Size::constant);
             let apart = |x: Flow| -> Built<Flow> {
                 let x =
@@ -229,7 +235,7 @@ fn runs(x: Flow, t: &Size, v: &Size) -> Built<Flow> {
     if v == t {
         return x.split(t);
     }
-    x.split(&n.mul(v).div(t))?.map(|x| x.split(v))?.transpose()?.map(Flow::join)
+    x.split(&parts(&n.mul(v), t)?)?.map(|x| x.split(v))?.transpose()?.map(Flow::join)
 }
 
 /// The inverse of [`runs`].

@@ -27,7 +27,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub(super) fn of(rule: &Rule) -> Sizes {
-        let (left, right) = (sizes_in(&rule.lhs), sizes_in(&rule.rhs));
+        let (left, right) = (all_sizes(&rule.lhs), all_sizes(&rule.rhs));
         let mut free: IndexMap<Arc<str>, (u64, u64)> = IndexMap::new();
         for s in &left {
             s.visit(&mut |sym| {
@@ -161,6 +161,17 @@ fn length(rng: &mut Rng, least: u64, most: u64) -> u64 {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Every size in a term, and in what its operators are short for.
+fn all_sizes(t: &Term) -> Vec<Size> {
+    let mut out = sizes_in(t);
+    if let Ok(long) = t.unpacked() {
+        out.extend(sizes_in(&long));
+        out.sort();
+        out.dedup();
+    }
+    out
 }
 
 /// Every size in a term, those of its types too.
