@@ -7,7 +7,7 @@ use patsat::saturate::{self, StopReason};
 use patsat::session::{Program, Sizes};
 
 /// The most nodes that any of these needs.
-const MOST: usize = 60_000;
+const MOST: usize = 40_000;
 
 /// A product of matrices, whose tiles are tiled, staged, shared out, vectorised and packed.
 const PRODUCT: &str = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =

@@ -245,3 +245,66 @@ fn gather_runs(x: Flow, t: &Size, v: &Size) -> Built<Flow> {
     }
     x.map(|x| x.split(v))?.transpose()?.map(Flow::join)?.join()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::eval::{self, Inputs};
+    use crate::calculus::size::SizeEnv;
+    use crate::calculus::term::Term;
+    use crate::calculus::text::{Context, parse_type, read_term};
+    use crate::calculus::value::Value;
+    use crate::diag::{Result, Source};
+    use crate::lang::types::ScalarType;
+
+    fn term(text: &str, dom: &str) -> Result<Term> {
+        let dom = parse_type(&Source::new("t", dom), 0..dom.len())?;
+        read_term(&Source::new("f", text), &dom, &Context::default())
+    }
+
+    /// Which part each element of a matrix of `n` by `m` is in.
+    fn shares(name: &str, n: usize, m: usize, [t, u, v, w]: [usize; 4]) -> Vec<Vec<i64>> {
+        let parts = n / t * (m / u);
+        let number = "map (map fst) . map distl . distl";
+        let text =
+            format!("{name} {t} {u} {v} {w} (map ({number}) . zip . fork (iota {parts} i32) id)");
+        let f = term(&text, &format!("[{n}][{m}]i32")).expect("a term");
+        let x = Value::ints(ScalarType::I32, &[n, m], &vec![0; n * m]);
+        let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
+        let text = y.to_string().replace(['[', ']', ' '], "");
+        let all: Vec<i64> = text.split(',').map(|s| s.parse().expect("a number")).collect();
+        all.chunks(m).map(<[i64]>::to_vec).collect()
+    }
+
+    #[test]
+    fn parts_have_runs_from_all_over() {
+        let rows = shares("spread", 4, 4, [2, 2, 1, 1]);
+        assert_eq!(rows, [[0, 1, 0, 1], [2, 3, 2, 3], [0, 1, 0, 1], [2, 3, 2, 3]]);
+        let rows = shares("spread", 4, 4, [2, 2, 2, 2]);
+        assert_eq!(rows, [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]]);
+        let rows = shares("spread", 2, 8, [1, 4, 1, 2]);
+        assert_eq!(rows, [[0, 0, 1, 1, 0, 0, 1, 1], [2, 2, 3, 3, 2, 2, 3, 3]]);
+    }
+
+    #[test]
+    fn warps_have_blocks_of_parts() {
+        // 8 by 16 parts: a warp has 4 rows of 8.
+        let rows = shares("spreadWarps", 8, 16, [1, 1, 1, 1]);
+        for (i, row) in rows.iter().enumerate() {
+            for (j, part) in row.iter().enumerate() {
+                let warp = i / 4 * 2 + j / 8;
+                assert_eq!(usize::try_from(*part), Ok(warp * 32 + i % 4 * 8 + j % 8));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_nothing_are_refused() {
+        let pairs = "([4]i32, [4]i32)";
+        assert!(term("tiled 0 2 4 4 id id (map (map (map (map (+)) . cross)))", pairs).is_err());
+        assert!(term("tiledRows 0 4 (map (map (map (+)) . cross))", pairs).is_err());
+        assert!(term("spread 0 2 1 1 (map (map (map abs)))", "[4][4]i32").is_err());
+        // What is there for a matrix of nothing is well-typed, and has no value to spread.
+        let none = term("spread 2 2 1 1 (map (map (map abs)))", "[0][4]i32").expect("a term");
+        assert!(none.definition().is_err());
+    }
+}

@@ -132,7 +132,8 @@ impl Tiles {
             let resident = (60_000.0 / (r * c + 2.0 * (r + c) + 24.0) / items.max(64.0)).floor();
             let slots = target.units() * resident.max(1.0);
             let waves = (groups / slots).ceil().max(1.0);
-            let full = (groups / (waves * slots)).max(groups.min(target.units()) / target.units() / 2.0);
+            let full =
+                (groups / (waves * slots)).max(groups.min(target.units()) / target.units() / 2.0);
             let reads = (r + c) / (r * c);
             let global = if self.staged > 0 { 1.0 / rows + 1.0 / columns } else { reads / 8.0 };
             let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));

@@ -252,7 +252,10 @@ fn tilings_are_tested_where_they_are_hard() {
             seen.short += usize::from(lengths().any(|n| n > 0 && made(SizeMaker::Tile, n)));
             let widths = rule.lets.iter().filter(|l| l.maker == SizeMaker::Width);
             seen.runs += usize::from(widths.clone().any(|w| {
-                let tile = rule.lets.iter().find(|l| w.of.as_sym() == Some(&Sym::Meta(l.name.as_str().into())));
+                let tile = rule
+                    .lets
+                    .iter()
+                    .find(|l| w.of.as_sym() == Some(&Sym::Meta(l.name.as_str().into())));
                 let (t, v) = (w.of.eval(&i.sizes).unwrap_or(0), size_of(&i, &w.name).unwrap_or(0));
                 let n = tile.and_then(|l| l.of.eval(&i.sizes).ok()).unwrap_or(0);
                 t > v && n > t

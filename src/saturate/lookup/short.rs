@@ -61,8 +61,7 @@ impl Search<'_> {
     /// The ways in which the node's definition lies over a piece; what the holes take is not looked at.
     pub(super) fn laid(&mut self, piece: Slice, node: &Node) -> Vec<Laid> {
         let Some(definition) = self.definition(node) else { return vec![] };
-        let start =
-            Laid { equations: Equations::default(), holes: vec![None; node.args().len()] };
+        let start = Laid { equations: Equations::default(), holes: vec![None; node.args().len()] };
         let mut out = vec![];
         let classes = node.args();
         self.lay(&definition.chain(), Some(piece), classes, &start, &mut out);
