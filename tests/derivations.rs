@@ -2,8 +2,10 @@
 //! which each step is confirmed on terms and holds in the interpreter.
 
 use patsat::calculus::term::Op;
+use patsat::diag::Limits;
 use patsat::rules::{Library, RuleSet, derivation};
 use patsat::saturate::explain::{Derivation, Explainer, StepLaw};
+use patsat::saturate::{lookup, saturate};
 use patsat::session::generate::Generator;
 use patsat::session::{Program, Request, Session, Sizes, replay};
 use std::path::Path;
@@ -170,4 +172,35 @@ fn small_rules_are_not_in_the_default_set() {
             assert!(default.get(&rule.name).is_none(), "{}", rule.name);
         }
     }
+}
+
+/// A product in tiles, whose blocks are staged: from the plain one, as the graph has it and written out.
+#[test]
+fn a_tiled_product_is_derived() {
+    let text = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
+        map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
+    let program = Program::check(&patsat::diag::Source::new("mm.pat", text), None).expect("right");
+    let request = request(&program, 1024);
+    let elaborated = program.elaborate(&request.sizes).expect("a term");
+    let rules = RuleSet::shipped().expect("the shipped rules");
+    let limits = Limits { saturation_time: None, ..Limits::default() };
+    let graph = saturate(&elaborated.term, &rules, &limits).expect("sound rules");
+    let sought = r"tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 (
+        blocked 16 1024 (toLocal id) (toLocal id) (mapLcl 0 (mapSeq (foldSeq (
+        \(c, (i, (a, b))) -> if i then c + a * b else c)))) 0.0 id))) . fork A (transpose . B)";
+    let source = patsat::diag::Source::new("term", sought);
+    let sought = lookup::read(&source, &elaborated).expect("a term");
+    let found = lookup::lookup(&graph, &sought, &elaborated.env).expect("there").term;
+    let mut explainer = Explainer::new(&elaborated.term, &rules, &limits).expect("sound rules");
+    let short = explainer.derive_written(&found).expect("a derivation");
+    holds(&short, "tiled");
+    for rule in ["cross-tile", "cross-block", "stage-rows", "stage-columns"] {
+        assert!(short.uses(rule), "{rule}");
+    }
+    let long = found.unpacked().expect("definitions").flat().expect("well-typed");
+    let written = explainer.derive_written(&long).expect("a derivation");
+    holds(&written, "written out");
+    assert_eq!(written.goal(), &long);
+    let replayed = replay(&program, &request, &written).expect("small sizes");
+    assert!(replayed.ok() && !replayed.rounds.is_empty(), "{replayed:?}");
 }

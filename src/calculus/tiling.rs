@@ -270,7 +270,8 @@ mod tests {
         let f = term(&text, &format!("[{n}][{m}]i32")).expect("a term");
         let x = Value::ints(ScalarType::I32, &[n, m], &vec![0; n * m]);
         let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
-        let text = y.to_string().replace(['[', ']', ' '], "");
+        let shape = eval::shape(&f.ty().cod, &SizeEnv::new()).expect("a shape");
+        let text = shape.show(&y).replace(['[', ']', ' '], "");
         let all: Vec<i64> = text.split(',').map(|s| s.parse().expect("a number")).collect();
         all.chunks(m).map(<[i64]>::to_vec).collect()
     }
