@@ -1,9 +1,11 @@
-//! Derivations of the best terms of every shipped program: each step is confirmed on terms, and holds in
-//! the interpreter.
+//! Derivations: those of the larger rules, of smaller ones; and those of the best terms of every shipped program, of
+//! which each step is confirmed on terms and holds in the interpreter.
 
 use patsat::calculus::term::Op;
-use patsat::rules::RuleSet;
+use patsat::diag::Limits;
+use patsat::rules::{Library, RuleSet, derivation};
 use patsat::saturate::explain::{Derivation, Explainer, StepLaw};
+use patsat::saturate::{lookup, saturate};
 use patsat::session::generate::Generator;
 use patsat::session::{Program, Request, Session, Sizes, replay};
 use std::path::Path;
@@ -107,4 +109,98 @@ fn a_derivation_of_nothing_is_empty() {
     assert!(d.steps.is_empty() && d.goal() == &d.start);
     let replayed = replay(&program, &request, &d).expect("small sizes");
     assert!(replayed.ok() && replayed.steps.is_empty());
+}
+
+/// Rules of the default set that split, vectorise or tile and are not made of smaller ones: interchanges of a loop and a map,
+/// and where things run.
+const PRIMITIVE: [&str; 5] = [
+    "reduce-interleave",
+    "fold-interleave",
+    "to-private",
+    "lower-maps-global",
+    "lower-maps-workgroup",
+];
+
+#[test]
+fn larger_rules_are_made_of_smaller_ones() {
+    let library = Library::shipped().expect("the shipped rules");
+    let all = library.all();
+    let mut without = vec![];
+    for theme in ["split", "vectorise", "tiling"] {
+        let rules = library.theme(theme).expect("a theme");
+        let own = rules.iter().filter(|r| r.derivation.is_empty());
+        without.extend(own.map(|r| r.name.clone()));
+    }
+    assert_eq!(without, PRIMITIVE);
+    // Each by rules that come before it in some order, so that nothing is derived of itself.
+    let mut known: Vec<&str> =
+        all.iter().filter(|r| r.derivation.is_empty()).map(|r| r.name.as_str()).collect();
+    let mut rest: Vec<_> = all.iter().filter(|r| !r.derivation.is_empty()).collect();
+    while !rest.is_empty() {
+        let ready = |r: &&&patsat::rules::Rule| {
+            r.derivation.iter().all(|s| known.contains(&s.rule.as_str()))
+        };
+        let next: Vec<_> = rest.iter().filter(ready).copied().collect();
+        let names = || rest.iter().map(|r| &r.name).collect::<Vec<_>>();
+        assert!(!next.is_empty(), "each of these is derived of another of them: {:?}", names());
+        for rule in &next {
+            derivation::replay(rule, &all).unwrap_or_else(|e| panic!("{e}"));
+        }
+        known.extend(next.iter().map(|r| r.name.as_str()));
+        rest.retain(|r| !known.contains(&r.name.as_str()));
+    }
+}
+
+#[test]
+fn definitions_are_those_of_the_calculus() {
+    let all = Library::shipped().expect("the shipped rules").all();
+    let mut seen = 0;
+    for rule in all.iter().filter(|r| r.name.ends_with("-definition")) {
+        let Some(long) = rule.lhs.definition().expect("well-typed") else { continue };
+        assert_eq!(long.flat(), rule.rhs.flat(), "{}", rule.name);
+        seen += 1;
+    }
+    assert_eq!(seen, 8);
+}
+
+#[test]
+fn small_rules_are_not_in_the_default_set() {
+    let library = Library::shipped().expect("the shipped rules");
+    let default = RuleSet::shipped().expect("the shipped rules");
+    for theme in ["primitive", "pairs"] {
+        for rule in library.theme(theme).expect("a theme").iter() {
+            assert!(default.get(&rule.name).is_none(), "{}", rule.name);
+        }
+    }
+}
+
+/// A product in tiles, whose blocks are staged: from the plain one, as the graph has it and written out.
+#[test]
+fn a_tiled_product_is_derived() {
+    let text = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
+        map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
+    let program = Program::check(&patsat::diag::Source::new("mm.pat", text), None).expect("right");
+    let request = request(&program, 1024);
+    let elaborated = program.elaborate(&request.sizes).expect("a term");
+    let rules = RuleSet::shipped().expect("the shipped rules");
+    let limits = Limits { saturation_time: None, ..Limits::default() };
+    let graph = saturate(&elaborated.term, &rules, &limits).expect("sound rules");
+    let sought = r"tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 (
+        blocked 16 1024 (toLocal id) (toLocal id) (mapLcl 0 (mapSeq (foldSeq (
+        \(c, (i, (a, b))) -> if i then c + a * b else c)))) 0.0 id))) . fork A (transpose . B)";
+    let source = patsat::diag::Source::new("term", sought);
+    let sought = lookup::read(&source, &elaborated).expect("a term");
+    let found = lookup::lookup(&graph, &sought, &elaborated.env).expect("there").term;
+    let mut explainer = Explainer::new(&elaborated.term, &rules, &limits).expect("sound rules");
+    let short = explainer.derive_written(&found).expect("a derivation");
+    holds(&short, "tiled");
+    for rule in ["cross-tile", "cross-block", "stage-rows", "stage-columns"] {
+        assert!(short.uses(rule), "{rule}");
+    }
+    let long = found.unpacked().expect("definitions").flat().expect("well-typed");
+    let written = explainer.derive_written(&long).expect("a derivation");
+    holds(&written, "written out");
+    assert_eq!(written.goal(), &long);
+    let replayed = replay(&program, &request, &written).expect("small sizes");
+    assert!(replayed.ok() && !replayed.rounds.is_empty(), "{replayed:?}");
 }

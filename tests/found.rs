@@ -69,6 +69,69 @@ fn fused_sum_of_absolute_values() {
     find(&saturated(&text, "partials,fusion"), "asum_fused", &[("m", N / 32768), ("k", 32768)]);
 }
 
+/// The product of matrices of the talk (notes, part C2), step by step, in the graph of the plain one: under the
+/// default rules, which know nothing of a product.
+#[test]
+fn products_of_the_talk() {
+    let text = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
+        map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
+    let program = Program::check(&Source::new("program", text), None).expect("a program");
+    let sizes: Sizes = ["n", "m", "k"].iter().map(|n| ((*n).to_owned(), 1024)).collect();
+    let program = elaborate(&program.entry, &sizes).expect("a term");
+    let rules = rule_set::<&str>(&[], Float::Exact).expect("rules");
+    let limits = Limits { saturation_time: None, ..Limits::default() };
+    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    let report = &graph.report;
+    println!("{} nodes, {:.0} ms", report.nodes, report.ms);
+    assert_eq!(report.stop_reason, StopReason::Saturated);
+    let there = |term: &str| {
+        let source = Source::new("term", format!("{term} . fork A (transpose . B)"));
+        let term = lookup::read(&source, &program).unwrap_or_else(|e| panic!("{term}: {e}"));
+        // As one writes it, and with everything written out that is short for something.
+        for term in [term.clone(), term.unpacked().expect("definitions")] {
+            if let Err(missing) = lookup(&graph, &term, &program.env) {
+                panic!("{term}\n{missing}");
+            }
+        }
+    };
+    let step = r"(\(c, (i, (a, b))) -> if i then c + a * b else c)";
+    let groups = |t: u64, u: u64, inside: &str| {
+        there(&format!("tiled {t} {u} 1024 1024 id id (mapWrg 1 (mapWrg 0 ({inside})))"));
+    };
+    there("map (map (reduce (+) 0.0 . map (*) . zip)) . cross");
+    // Tiles of the result, a work-group each.
+    groups(64, 64, r"mapLcl 0 (mapSeq (reduceSeq (\(c, (a, b)) -> c + a * b) 0.0 . zip)) . cross");
+    let staged =
+        |inside: &str| format!("blocked 16 1024 (toLocal id) (toLocal id) ({inside}) 0.0 id");
+    // Tiles of both inputs in local memory.
+    groups(64, 64, &staged(&format!("mapLcl 0 (mapSeq (foldSeq {step}))")));
+    // Accumulators in registers: each work-item has 8 by 8 of a tile, in runs of 2.
+    let columns = "bimap id (transpose . map transpose) . unzip . map unzip";
+    let products =
+        |inside: &str| format!("foldSeq (mapUnroll ({inside}) . map zip . zip) . {columns}");
+    let unrolled = format!("mapUnroll {step}");
+    groups(64, 64, &staged(&format!("spread 8 8 2 2 (mapLcl 0 ({}))", products(&unrolled))));
+    // And vectors of 4 of them, the work-items of a warp over 4 by 8 parts.
+    let vectors = |w: u64| {
+        let all = 2 * w;
+        format!("packed {w} {all} (mapUnroll (vectorize {w} {step}))")
+    };
+    groups(64, 64, &staged(&format!("spreadWarps 8 8 4 4 (mapLcl 0 ({}))", products(&vectors(4)))));
+    // For a CPU: the tiles of both inputs packed first, and in a work-item parts with vectors of 16.
+    let pack = "(map transpose . toGlobal id . map transpose)";
+    let item = format!("spread 8 32 4 16 (mapSeq ({}))", products(&vectors(16)));
+    let item = format!("blocked 16 1024 id id ({item}) 0.0 id");
+    there(&format!("tiled 64 64 1024 1024 {pack} {pack} (mapGlb 1 (mapGlb 0 ({item})))"));
+    // And what is not equal is not.
+    let wrong = format!(
+        "tiled 64 64 1024 1024 reverse id (mapWrg 1 (mapWrg 0 ({})))",
+        staged(&format!("mapLcl 0 (mapSeq (foldSeq {step}))"))
+    );
+    let source = Source::new("term", format!("{wrong} . fork A (transpose . B)"));
+    let wrong = lookup::read(&source, &program).expect("a term");
+    assert!(lookup(&graph, &wrong, &program.env).is_err());
+}
+
 /// What is not equal is not found.
 #[test]
 fn other_terms_are_missing() {

@@ -110,9 +110,12 @@ impl Flow {
         self.both(Ok, g)
     }
 
-    /// `split k`; nothing for the only chunk of an array that is one already.
+    /// `split k`.
     pub fn split(self, k: &Size) -> Built<Flow> {
         let (n, t) = self.array()?;
+        if k.as_constant() == Some(0) {
+            return unfit("a chunk of nothing", self.ty());
+        }
         self.op(Op::Split, vec![k.clone(), n.div(k)], vec![t])
     }
 

@@ -44,6 +44,11 @@ fn same_fn(f: &FnTy, dom: &Ty, cod: &Ty) -> Built<()> {
     same(&f.cod, cod)
 }
 
+/// How many parts of `t` there are in `n`.
+fn parts(n: &Size, t: &Size) -> Built<Size> {
+    if t.as_constant() == Some(0) { no(format!("no parts of 0 in {n}")) } else { Ok(n.div(t)) }
+}
+
 /// Whether an element of a block is one of the reduction's, and the element.
 fn flagged(t: &Ty) -> Ty {
     Ty::pair(&Ty::Scalar(ScalarType::Bool), t)
@@ -54,7 +59,7 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
     let arr = Ty::array;
     match (op, sizes, args) {
         (Op::Tiled, [n, m, t, u, r, q], [pa, pb, h]) => {
-            let (rows, columns) = (r.div(t), q.div(u));
+            let (rows, columns) = (parts(r, t)?, parts(q, u)?);
             let (a, b) = pair(items(&columns, items(&rows, &h.dom)?)?)?;
             let c = items(u, items(t, items(&columns, items(&rows, &h.cod)?)?)?)?;
             same_fn(pa, &arr(&rows, a), &arr(&rows, a))?;
@@ -63,9 +68,10 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
             Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, &arr(m, c))))
         }
         (Op::TiledRows, [n, m, t, r], [h]) => {
-            let (a, b) = pair(items(&r.div(t), &h.dom)?)?;
+            let tiles = parts(r, t)?;
+            let (a, b) = pair(items(&tiles, &h.dom)?)?;
             let (a, b) = (items(t, a)?, items(m, b)?);
-            let c = items(t, items(&r.div(t), &h.cod)?)?;
+            let c = items(t, items(&tiles, &h.cod)?)?;
             Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, c)))
         }
         (Op::Blocked, [n, m, k, t, _], [sa, sb, u, z, f]) => {
@@ -94,7 +100,7 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
         }
         (Op::Spread(_), [n, m, t, u, ..], [h]) => {
             let items_of = |x: &Ty| -> Built<Ty> {
-                let x = items(u, items(t, items(&n.div(t).mul(&m.div(u)), x)?)?)?;
+                let x = items(u, items(t, items(&parts(n, t)?.mul(&parts(m, u)?), x)?)?)?;
                 Ok(arr(n, &arr(m, x)))
             };
             Ok(FnTy::new(items_of(&h.dom)?, items_of(&h.cod)?))
@@ -163,7 +169,7 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
                 .then(f)?
         }
         (Op::Spread(warps), [n, m, t, u, v, w], [h]) => {
-            let (rows, columns) = (n.div(t), m.div(u));
+            let (rows, columns) = (parts(n, t)?, parts(m, u)?);
             let [four, eight] = WARP.map(Size::constant);
             let apart = |x: Flow| -> Built<Flow> {
                 let x =
@@ -229,7 +235,7 @@ fn runs(x: Flow, t: &Size, v: &Size) -> Built<Flow> {
     if v == t {
         return x.split(t);
     }
-    x.split(&n.mul(v).div(t))?.map(|x| x.split(v))?.transpose()?.map(Flow::join)
+    x.split(&parts(&n.mul(v), t)?)?.map(|x| x.split(v))?.transpose()?.map(Flow::join)
 }
 
 /// The inverse of [`runs`].
@@ -238,4 +244,68 @@ fn gather_runs(x: Flow, t: &Size, v: &Size) -> Built<Flow> {
         return x.join();
     }
     x.map(|x| x.split(v))?.transpose()?.map(Flow::join)?.join()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::eval::{self, Inputs};
+    use crate::calculus::size::SizeEnv;
+    use crate::calculus::term::Term;
+    use crate::calculus::text::{Context, parse_type, read_term};
+    use crate::calculus::value::Value;
+    use crate::diag::{Result, Source};
+    use crate::lang::types::ScalarType;
+
+    fn term(text: &str, dom: &str) -> Result<Term> {
+        let dom = parse_type(&Source::new("t", dom), 0..dom.len())?;
+        read_term(&Source::new("f", text), &dom, &Context::default())
+    }
+
+    /// Which part each element of a matrix of `n` by `m` is in.
+    fn shares(name: &str, n: usize, m: usize, [t, u, v, w]: [usize; 4]) -> Vec<Vec<i64>> {
+        let parts = n / t * (m / u);
+        let number = "map (map fst) . map distl . distl";
+        let text =
+            format!("{name} {t} {u} {v} {w} (map ({number}) . zip . fork (iota {parts} i32) id)");
+        let f = term(&text, &format!("[{n}][{m}]i32")).expect("a term");
+        let x = Value::ints(ScalarType::I32, &[n, m], &vec![0; n * m]);
+        let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
+        let shape = eval::shape(&f.ty().cod, &SizeEnv::new()).expect("a shape");
+        let text = shape.show(&y).replace(['[', ']', ' '], "");
+        let all: Vec<i64> = text.split(',').map(|s| s.parse().expect("a number")).collect();
+        all.chunks(m).map(<[i64]>::to_vec).collect()
+    }
+
+    #[test]
+    fn parts_have_runs_from_all_over() {
+        let rows = shares("spread", 4, 4, [2, 2, 1, 1]);
+        assert_eq!(rows, [[0, 1, 0, 1], [2, 3, 2, 3], [0, 1, 0, 1], [2, 3, 2, 3]]);
+        let rows = shares("spread", 4, 4, [2, 2, 2, 2]);
+        assert_eq!(rows, [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]]);
+        let rows = shares("spread", 2, 8, [1, 4, 1, 2]);
+        assert_eq!(rows, [[0, 0, 1, 1, 0, 0, 1, 1], [2, 2, 3, 3, 2, 2, 3, 3]]);
+    }
+
+    #[test]
+    fn warps_have_blocks_of_parts() {
+        // 8 by 16 parts: a warp has 4 rows of 8.
+        let rows = shares("spreadWarps", 8, 16, [1, 1, 1, 1]);
+        for (i, row) in rows.iter().enumerate() {
+            for (j, part) in row.iter().enumerate() {
+                let warp = i / 4 * 2 + j / 8;
+                assert_eq!(usize::try_from(*part), Ok(warp * 32 + i % 4 * 8 + j % 8));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_nothing_are_refused() {
+        let pairs = "([4]i32, [4]i32)";
+        assert!(term("tiled 0 2 4 4 id id (map (map (map (map (+)) . cross)))", pairs).is_err());
+        assert!(term("tiledRows 0 4 (map (map (map (+)) . cross))", pairs).is_err());
+        assert!(term("spread 0 2 1 1 (map (map (map abs)))", "[4][4]i32").is_err());
+        // What is there for a matrix of nothing is well-typed, and has no value to spread.
+        let none = term("spread 2 2 1 1 (map (map (map abs)))", "[0][4]i32").expect("a term");
+        assert!(none.definition().is_err());
+    }
 }

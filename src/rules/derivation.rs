@@ -124,6 +124,7 @@ fn allowed(by: &Rule, of: &Rule, i: &Bindings) -> bool {
     by.when.iter().all(|c| match c {
         Condition::Commutative(f) => promised(f, |f| f.commutative, Condition::Commutative),
         Condition::Vectorisable(f) => promised(f, |f| f.vectorisable, Condition::Vectorisable),
+        Condition::Lanewise(f) => promised(f, |f| f.lanewise, Condition::Lanewise),
         Condition::Scalar(a) => i.type_of(a).is_some_and(|t| match t {
             Ty::Meta(m) => of.when.contains(&Condition::Scalar(m.to_string())),
             t => t.is_scalar(),

@@ -44,7 +44,7 @@ pub fn applications(rule: &Rule, factors: &[Term]) -> Vec<Application> {
     let Ok(subject) = flat(factors) else { return vec![] };
     let mut found = vec![];
     let goals = vec![(rule.lhs.chain(), subject.chain())];
-    solve(goals, Bindings::default(), &mut found);
+    solve(goals, Bindings::default(), false, &mut found);
     let mut out = vec![];
     for mut bindings in found {
         // The sizes were solved for: putting them in must give the subject.
@@ -88,31 +88,42 @@ fn verdict(condition: &Condition, b: &Bindings) -> Verdict {
 /// Patterns, each a chain, with the chains that they should be.
 type Goals = Vec<(Vec<Term>, Vec<Term>)>;
 
-fn solve(mut goals: Goals, bindings: Bindings, found: &mut Vec<Bindings>) {
+/// `unwritten`: whether a function variable may stand for an identity that is not written.
+fn solve(mut goals: Goals, bindings: Bindings, unwritten: bool, found: &mut Vec<Bindings>) {
     let Some((patterns, subject)) = goals.pop() else {
         found.push(bindings);
         return;
     };
     let Some((first, patterns)) = patterns.split_first() else {
         if subject.is_empty() {
-            solve(goals, bindings, found);
+            solve(goals, bindings, unwritten, found);
         }
         return;
     };
     // Each pattern that is left takes a factor or more.
-    let most = subject.len().saturating_sub(patterns.len());
+    let least = |t: &Term| usize::from(!(unwritten && matches!(t.op(), Op::Meta(_))));
+    let most = subject.len().saturating_sub(patterns.iter().map(least).sum());
     if let Op::Meta(name) = first.op() {
-        for taken in 1..=most {
+        for taken in least(first)..=most {
             let mut b = bindings.clone();
             let (mine, rest) = subject.split_at(taken);
-            let (dom, cod) = (&mine[taken - 1].ty().dom, &mine[0].ty().cod);
+            let here = match (mine, rest) {
+                // Which identity, only its other places tell.
+                ([], []) => match b.function_of(name) {
+                    Some(f) if *f.op() == Op::Id => vec![f.clone()],
+                    _ => continue,
+                },
+                ([], [next, ..]) => vec![Term::id(&next.ty().cod)],
+                _ => mine.to_vec(),
+            };
+            let (dom, cod) = (&here[here.len() - 1].ty().dom, &here[0].ty().cod);
             let fits = b.match_ty(&first.ty().dom, dom)
                 && b.match_ty(&first.ty().cod, cod)
-                && Term::of_chain(mine).is_ok_and(|t| b.match_function(name, &t));
+                && Term::of_chain(&here).is_ok_and(|t| b.match_function(name, &t));
             if fits {
                 let mut goals = goals.clone();
                 goals.push((patterns.to_vec(), rest.to_vec()));
-                solve(goals, b, found);
+                solve(goals, b, unwritten, found);
             }
         }
         return;
@@ -125,32 +136,44 @@ fn solve(mut goals: Goals, bindings: Bindings, found: &mut Vec<Bindings>) {
     if fits {
         goals.push((patterns.to_vec(), rest.to_vec()));
         goals.extend(first.args().iter().zip(got.args()).map(|(p, s)| (p.chain(), s.chain())));
-        solve(goals, b, found);
+        solve(goals, b, unwritten, found);
     }
 }
 
 /// Every way in which a rule's left side is the one chain and its right side the other. What the rule makes
 /// with `let` may have any value; side conditions are not looked at. Identities are left out of chains, so a
-/// rule on the identity relates the empty chain to another.
+/// rule on the identity relates the empty chain to another, and a function variable may stand for nothing.
 pub fn instances(rule: &Rule, left: &[Term], right: &[Term]) -> Vec<Bindings> {
     let goals = vec![
         (without_identities(&rule.rhs.chain()), without_identities(right)),
         (without_identities(&rule.lhs.chain()), without_identities(left)),
     ];
     let mut found = vec![];
-    solve(goals, Bindings::default(), &mut found);
+    solve(goals, Bindings::default(), true, &mut found);
     let same = |b: &Bindings, side: &Term, there: &[Term]| {
-        let flat = |t: Term| t.flat().ok().map(|t| without_identities(&t.chain()));
-        let made = b.term(side).and_then(flat);
-        let there = if there.is_empty() { Some(vec![]) } else { flat_chain(there) };
+        let made = b.term(side).and_then(|t| plain(&t));
+        let there = if there.is_empty() { Some(vec![]) } else { plain_chain(there) };
         made.is_none() && there.as_ref().is_some_and(Vec::is_empty) || made == there
     };
     found.retain_mut(|b| b.settle() && same(b, &rule.lhs, left) && same(b, &rule.rhs, right));
     found
 }
 
-fn flat_chain(factors: &[Term]) -> Option<Vec<Term>> {
-    Some(without_identities(&flat(factors).ok()?.chain()))
+/// The factors of a term, without identities anywhere.
+fn plain(t: &Term) -> Option<Vec<Term>> {
+    plain_chain(&t.chain())
+}
+
+fn plain_chain(factors: &[Term]) -> Option<Vec<Term>> {
+    let factor = |t: &Term| {
+        let arg = |a: &Term| match plain(a)?.as_slice() {
+            [] => Some(Term::id(&a.ty().dom)),
+            some => Term::of_chain(some).ok(),
+        };
+        let args = t.args().iter().map(arg).collect::<Option<Vec<_>>>()?;
+        Term::new(t.op().clone(), t.sizes().to_vec(), t.tys().to_vec(), args).ok()
+    };
+    without_identities(factors).iter().map(factor).collect()
 }
 
 /// The factors that are not the identity.

@@ -16,6 +16,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("lowering", include_str!("../../rules/lowering.rules")),
     ("warp", include_str!("../../rules/warp.rules")),
     ("primitive", include_str!("../../rules/primitive.rules")),
+    ("pairs", include_str!("../../rules/pairs.rules")),
     ("thesis", include_str!("../../rules/thesis.rules")),
     ("partials", include_str!("../../rules/partials.rules")),
 ];

@@ -542,15 +542,20 @@ fn concrete(t: &Term, i: &Instance) -> Result<Term, TypeError> {
     Term::new(t.op().clone(), sizes?, tys?, args?)
 }
 
-/// What no term of a program holds: a vector form of what has none, a padding that is none.
 /// Whether what has these facts has a vector form.
 fn has_lanes(f: Facts) -> bool {
     f.vectorisable || f.lanewise && f.scalar
 }
 
+/// What no term of a program holds: a vector form of what has none, a padding that is none; also in what its
+/// operators are short for.
 fn illegal(t: &Term) -> Option<String> {
     let mut found = None;
-    t.visit(&mut |t| {
+    let long = match t.unpacked() {
+        Ok(long) => long,
+        Err(TypeError(why)) => return Some(why),
+    };
+    long.visit(&mut |t| {
         let why = match (t.op(), t.sizes()) {
             (Op::Vectorize, _) if !has_lanes(Facts::of(&t.args()[0])) => {
                 Some(format!("`{}` has no vector form", t.args()[0]))

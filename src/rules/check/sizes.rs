@@ -27,7 +27,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub(super) fn of(rule: &Rule) -> Sizes {
-        let (left, right) = (sizes_in(&rule.lhs), sizes_in(&rule.rhs));
+        let (left, right) = (all_sizes(&rule.lhs), all_sizes(&rule.rhs));
         let mut free: IndexMap<Arc<str>, (u64, u64)> = IndexMap::new();
         for s in &left {
             s.visit(&mut |sym| {
@@ -79,7 +79,19 @@ impl Sizes {
             env.insert(Sym::Meta(name.clone()), n);
         }
         self.repair(&mut env)?;
-        (0..12).find_map(|_| self.tiled(rng, &env))
+        let tiled = (0..12).find_map(|_| self.tiled(rng, &env));
+        tiled.or_else(|| (0..4).find_map(|_| self.fitted(rng, &env)))
+    }
+
+    /// Tunables first, then lengths that they divide as the right side wants; where none is rounded up.
+    fn fitted(&self, rng: &mut Rng, env: &SizeEnv) -> Option<SizeEnv> {
+        if self.lets.iter().any(|l| l.maker == SizeMaker::Round) {
+            return None;
+        }
+        let mut with = env.clone();
+        self.make(rng, &mut with)?;
+        self.repair(&mut with)?;
+        self.right.iter().all(|s| s.eval(&with).is_ok()).then_some(with)
     }
 
     /// The same lengths with other values for tunables; `None` when these do not fit.
@@ -136,7 +148,17 @@ impl Sizes {
                         _ => rng.random_range(1..n.min(24) + 3),
                     }
                 }
-                SizeMaker::Width => [2, 2, 4, 8, 16][rng.random_range(0..5)],
+                SizeMaker::Width => {
+                    // Of a tile, it divides the tile; a length is rounded up.
+                    let of_tile =
+                        |m: &LetSize| l.of.as_sym() == Some(&Sym::Meta(m.name.as_str().into()));
+                    let any = !self.lets.iter().any(of_tile);
+                    let fits: Vec<u64> = [2, 2, 4, 8, 16]
+                        .into_iter()
+                        .filter(|w| any || n.is_multiple_of(*w))
+                        .collect();
+                    if fits.is_empty() { 1 } else { fits[rng.random_range(0..fits.len())] }
+                }
                 SizeMaker::Round => continue,
             };
             steps.push((l.of.clone(), v));
@@ -161,6 +183,17 @@ fn length(rng: &mut Rng, least: u64, most: u64) -> u64 {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Every size in a term, and in what its operators are short for.
+fn all_sizes(t: &Term) -> Vec<Size> {
+    let mut out = sizes_in(t);
+    if let Ok(long) = t.unpacked() {
+        out.extend(sizes_in(&long));
+        out.sort();
+        out.dedup();
+    }
+    out
 }
 
 /// Every size in a term, those of its types too.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::diag::Source;
-use crate::rules::{Condition, Library, RuleSet};
+use crate::rules::{Condition, Library, RuleSet, SizeMaker};
 
 #[test]
 fn the_shipped_rules_hold() {
@@ -154,4 +154,137 @@ fn rules_without_instances_are_no_passes() {
     assert!(matches!(outcome, Outcome::Untested(0)), "{outcome:?}");
     // With the operator given, its neutral element is found.
     holds("exact", "on [n]i32\n rewrite reduce (\\(a, b) -> a + b * 1) z => reduceSeq (+) z");
+}
+
+const BLOCKS: &str = "on ([n][k]a, [m][k]b)\n  let t = tile k, r = round k\n  when tile n, tile m";
+const PAIRS: &str =
+    "on ([n]a, [m]b)\n  let t = tile n, r = round n, u = tile m, q = round m\n  when computes e";
+const SHARES: &str = "on [n][m]a\n  let t = tile n, u = tile m, v = width t, w = width u\n  \
+                      when tile n, tile m, computes f";
+
+#[test]
+fn wrong_tilings_are_found() {
+    let blocked = |step: &str| {
+        format!(
+            "{BLOCKS}\n  rewrite map (map (reduceSeq op z . zip)) . cross => \
+             blocked t r id id (map (map (foldSeq ({step})))) z id"
+        )
+    };
+    holds("exact", &blocked("cond (fst . snd) (op . bimap id snd) fst"));
+    // What is behind the end counts, or only that.
+    broken("exact", &blocked("op . bimap id snd"));
+    broken("exact", &blocked("cond (fst . snd) fst (op . bimap id snd)"));
+    let rows = "on ([n]a, [k]b)\n  let t = tile k, r = round k\n  when tile n\n  \
+                rewrite map (reduceSeq op z) . cross => \
+                blockedRows t r id (map (foldSeq (op . bimap id snd))) z id";
+    broken("exact", rows);
+    let tiled = |copies: &str| {
+        format!(
+            "{PAIRS}\n  rewrite map (map e) . cross => \
+             tiled t u r q {copies} (map (map (map (map e) . cross)))"
+        )
+    };
+    holds("exact", &tiled("id id"));
+    holds("exact", &tiled("(reverse . reverse) id"));
+    broken("exact", &tiled("reverse id"));
+    broken("exact", &tiled("id (map reverse)"));
+    for name in ["spread", "spreadWarps"] {
+        let shared = |inside: &str| {
+            format!("{SHARES}\n  rewrite map (map f) => {name} t u v w ({inside}map (map (map f)))")
+        };
+        holds("exact", &shared(""));
+        broken("exact", &shared("reverse . "));
+        broken("exact", &shared("map (map reverse) . "));
+    }
+    let interleaved = |order: &str| {
+        format!(
+            "on [n](c, [k]a)\n  rewrite map (foldSeq g) => \
+             foldSeq (map g . zip) . bimap id ({order}transpose) . unzip"
+        )
+    };
+    holds("exact", &interleaved(""));
+    broken("exact", &interleaved("reverse . "));
+}
+
+/// What instances of a rule there are, of so many.
+#[derive(Default, Debug)]
+struct Seen {
+    all: usize,
+    /// Every dimension of the argument has something in it.
+    full: usize,
+    /// A length is rounded up.
+    padded: usize,
+    /// A length is less than its tile.
+    short: usize,
+    /// A width is less than the tile it is of, and there is more than one tile.
+    runs: usize,
+    /// A length that is reduced is 0, or 1.
+    ends: [usize; 2],
+}
+
+#[test]
+fn tilings_are_tested_where_they_are_hard() {
+    let library = Library::shipped().unwrap();
+    let themes = ["tiling", "pairs"].map(|t| library.theme(t).unwrap());
+    for rule in themes.iter().flat_map(RuleSet::iter) {
+        let plan = Plan::of(rule);
+        let mut seen = Seen::default();
+        for attempt in 0..200 * ATTEMPTS {
+            let rng = &mut sample::rng(1, &rule.name, attempt as u64);
+            let Some(i) = plan.draw(rng, Scale { most: LONGEST, plain: false }) else { continue };
+            if plan.judge(&i) != Verdict::Same {
+                continue;
+            }
+            seen.all += 1;
+            let left = plan.sides(&i).unwrap().left;
+            let leaves = left.ty().dom.components();
+            let zero = |d: &crate::calculus::size::Size| d.as_constant() == Some(0);
+            seen.full += usize::from(!leaves.iter().any(|(dims, _)| dims.iter().any(zero)));
+            let made = |maker, of: u64| {
+                rule.lets.iter().any(|l| {
+                    l.maker == maker
+                        && l.of.eval(&i.sizes) == Ok(of)
+                        && size_of(&i, &l.name).is_some_and(|v| v > of)
+                })
+            };
+            let lengths = || rule.lets.iter().filter_map(|l| l.of.eval(&i.sizes).ok());
+            seen.padded += usize::from(lengths().any(|n| n > 0 && made(SizeMaker::Round, n)));
+            seen.short += usize::from(lengths().any(|n| n > 0 && made(SizeMaker::Tile, n)));
+            let widths = rule.lets.iter().filter(|l| l.maker == SizeMaker::Width);
+            seen.runs += usize::from(widths.clone().any(|w| {
+                let tile = rule
+                    .lets
+                    .iter()
+                    .find(|l| w.of.as_sym() == Some(&Sym::Meta(l.name.as_str().into())));
+                let (t, v) = (w.of.eval(&i.sizes).unwrap_or(0), size_of(&i, &w.name).unwrap_or(0));
+                let n = tile.and_then(|l| l.of.eval(&i.sizes).ok()).unwrap_or(0);
+                t > v && n > t
+            }));
+            if let Some(k @ 0..=1) = size_of(&i, "k") {
+                seen.ends[usize::try_from(k).unwrap()] += 1;
+            }
+            if seen.all == 200 {
+                break;
+            }
+        }
+        let has = |maker| rule.lets.iter().any(|l| l.maker == maker);
+        let least = |n: usize, at_least: usize, what: &str| {
+            assert!(n >= at_least, "{}: {n} of {} instances {what}", rule.name, seen.all);
+        };
+        least(seen.all, 200, "at all");
+        least(seen.full, 80, "have elements");
+        if has(SizeMaker::Round) {
+            least(seen.padded, 30, "are padded");
+            if has(SizeMaker::Tile) {
+                least(seen.short, 10, "are smaller than a tile");
+            }
+        }
+        if has(SizeMaker::Width) {
+            least(seen.runs, 20, "have several runs in a tile");
+        }
+        if rule.name.contains("block") && rule.theme == "tiling" {
+            least(seen.ends[0], 1, "reduce nothing");
+            least(seen.ends[1], 1, "reduce one element");
+        }
+    }
 }

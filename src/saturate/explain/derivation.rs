@@ -241,6 +241,37 @@ fn cancelled(rule: &Rule, from: &[Term], to: &[Term]) -> Option<Application> {
     if to == [rest.clone()] && !from.is_empty() { application(rule, from, &[id]) } else { None }
 }
 
+/// The name of an operator that is short for a chain, those of its sizes, and what it is short for, as a person reads it.
+fn short_form(op: &Op) -> (&'static str, &'static str, &'static str) {
+    match op {
+        Op::Packed => {
+            ("packed", "n w r", "packed w r h => take n . asScalar . h . asVector w . padLast r")
+        }
+        Op::Vectorize => {
+            ("vectorize", "w", "vectorize w f: f with every loop in it one over vectors")
+        }
+        Op::Tiled => ("tiled", "n m t u r q", "tiled t u r q pa pb h: h of all pairs of tiles"),
+        Op::TiledRows => ("tiledRows", "n m t r", "tiledRows t r h: h of all tiles of rows"),
+        Op::Blocked => (
+            "blocked",
+            "n m k t r",
+            "blocked t r sa sb u z f: all pairs of rows reduced by u, block after block",
+        ),
+        Op::BlockedRows => (
+            "blockedRows",
+            "n k t r",
+            "blockedRows t r s u z f: rows and partners reduced by u, block after block",
+        ),
+        Op::Spread(false) => {
+            ("spread", "n m t u v w", "spread t u v w h: h of all parts of a matrix")
+        }
+        Op::Spread(true) => {
+            ("spreadWarps", "n m t u v w", "spreadWarps t u v w h: h of all parts, 4 by 8 together")
+        }
+        _ => ("chunked", "n k r", "chunked k r h => take n . join . h . split k . padLast r"),
+    }
+}
+
 /// Adds the steps that write out what is short for a chain.
 pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError> {
     while let Some((at, short)) = first_short(d.goal()) {
@@ -250,21 +281,7 @@ pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError
         let after = at.replace(&before, &long.chain())?;
         let start = at.factors.start;
         let new = Position { path: at.path.clone(), factors: start..start + long.chain().len() };
-        let name = match *short.op() {
-            Op::Packed => "packed",
-            Op::Vectorize => "vectorize",
-            _ => "chunked",
-        };
-        let statement = match *short.op() {
-            Op::Vectorize => "vectorize w f: f with every loop in it one over vectors",
-            Op::Packed => "packed w r h => take n . asScalar . h . asVector w . padLast r",
-            _ => "chunked k r h => take n . join . h . split k . padLast r",
-        };
-        let sizes: &[&str] = match *short.op() {
-            Op::Packed => &["n", "w", "r"],
-            Op::Vectorize => &["w"],
-            _ => &["n", "k", "r"],
-        };
+        let (name, sizes, statement) = short_form(short.op());
         d.steps.push(Step {
             rule: name.to_owned(),
             direction: Direction::Forwards,
@@ -273,7 +290,7 @@ pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError
             from: "definition".to_owned(),
             statement: statement.to_owned(),
             place: at.words(&before),
-            sizes: sizes.iter().map(|n| (*n).to_owned()).zip(short.sizes().to_vec()).collect(),
+            sizes: sizes.split(' ').map(str::to_owned).zip(short.sizes().to_vec()).collect(),
             before: Part { term: before, at },
             after: Part { term: after, at: new },
             conditions: vec![],

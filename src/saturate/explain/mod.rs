@@ -16,6 +16,7 @@ pub use derivation::{Derivation, Direction, Part, Step, StepLaw};
 pub use why_not::{Outcome, Site};
 
 use super::language::{Node, add_term};
+use super::lookup::lookup;
 use super::run::{Saturated, saturate_explained};
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{Op, Term, TypeError};
@@ -95,8 +96,8 @@ impl Explainer {
         Ok(Derivation { start, steps })
     }
 
-    /// As [`Explainer::derive`], with the steps from a term of the graph to a candidate: `chunked` and `packed`
-    /// written out, and the tunables chosen.
+    /// As [`Explainer::derive`], with the steps from a term of the graph to a candidate: `chunked`, `tiled` and
+    /// their like written out, and the tunables chosen.
     ///
     /// # Errors
     /// Those of [`Explainer::derive`].
@@ -107,7 +108,7 @@ impl Explainer {
         Ok(out)
     }
 
-    /// The derivation of a term as a person writes it: the graph may hold it with `chunked` and `packed`.
+    /// The derivation of a term as a person writes it: the graph may hold it with operators that are short for others.
     ///
     /// # Errors
     /// Those of [`Explainer::derive`].
@@ -116,7 +117,13 @@ impl Explainer {
         if self.knows(&goal) {
             return self.derive(&goal);
         }
-        let compact = self.compact(&goal).map_err(broken)?;
+        let mut compact = self.compact(&goal).map_err(broken)?;
+        if !self.knows(&compact)
+            && let Ok(found) = lookup(&self.graph, &goal, &SizeEnv::new())
+            && found.sizes.is_empty()
+        {
+            compact = found.term.flat().map_err(broken)?;
+        }
         if !self.knows(&compact) {
             return Err(self.unknown(&compact).into());
         }

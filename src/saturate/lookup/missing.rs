@@ -3,6 +3,7 @@
 use super::equations::Equations;
 use super::pattern::Slice;
 use super::search::Search;
+use super::short::is_short;
 use crate::calculus::term::Op;
 use crate::saturate::Node;
 use egg::Id;
@@ -134,7 +135,7 @@ impl Explain<'_, '_> {
             for node in &self.search.egraph[shortcut.class].nodes {
                 let next = match node.function() {
                     Some(Op::Compose) => self.chain(piece, node, class),
-                    Some(Op::Chunked | Op::Packed) => self.short_for(piece, node),
+                    Some(op) if is_short(op) => self.short_for(piece, node),
                     Some(_) if piece.len() == 1 => self.part(piece, node, class),
                     _ => None,
                 };
@@ -244,17 +245,23 @@ impl Explain<'_, '_> {
         Some(inner)
     }
 
+    /// What is missing of the argument of a short form, where all else of its definition is there.
     fn short_for(&mut self, piece: Slice, node: &Node) -> Option<Reach> {
-        let (middle, _) = self.search.frame(piece, node)?;
-        let class = node.args()[0];
-        if !self.search.find(middle, class).is_empty() {
-            return None;
+        let mut best: Option<Reach> = None;
+        for laid in self.search.laid(piece, node) {
+            let taken = laid.holes.iter().zip(node.args());
+            let taken: Vec<_> = taken.filter_map(|(s, c)| s.map(|s| (s, *c))).collect();
+            let absent = taken.iter().find(|(s, c)| self.search.find(*s, *c).is_empty());
+            let Some((hole, class)) = absent.copied() else { continue };
+            let mut inner = self.reach(hole, class);
+            inner.weight += self.weight(piece).saturating_sub(self.weight(hole));
+            let (own, inside) = (self.search.chains.text(piece), self.search.chains.text(hole));
+            inner.around = own.replacen(&inside, &inner.around, 1);
+            if best.as_ref().is_none_or(|b| inner.weight > b.weight) {
+                best = Some(inner);
+            }
         }
-        let mut inner = self.reach(middle, class);
-        inner.weight += self.weight(piece) - self.weight(middle);
-        let (own, inside) = (self.search.chains.text(piece), self.search.chains.text(middle));
-        inner.around = own.replacen(&inside, &inner.around, 1);
-        Some(inner)
+        best
     }
 }
 

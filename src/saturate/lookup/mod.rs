@@ -5,7 +5,7 @@
 //! solution in positive whole numbers. Besides that, these count as the same:
 //!
 //! * chains of `.`, however they are nested, without identities;
-//! * `chunked` and `packed`, and what they are short for;
+//! * operators that are short for others (`chunked`, `packed`, those of tiling), and what they stand for;
 //! * `take`, `padTo`, `padLast` and `mask` that do nothing because the lengths happen to be equal, and
 //!   their absence; behind a `mask` that does nothing, elements and elements paired with `true`
 //!   (a `mask` of elements that are pairs with a truth value themselves is to be written);
@@ -16,6 +16,7 @@ mod missing;
 mod pattern;
 mod scalar;
 mod search;
+mod short;
 #[cfg(test)]
 mod tests;
 

@@ -5,6 +5,7 @@
 use super::equations::{Equations, Symbols};
 use super::pattern::{Chains, Slice, lengths};
 use super::scalar;
+use super::short::is_short;
 use crate::calculus::scalar::SExpr;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Term};
@@ -52,6 +53,8 @@ pub(super) struct Search<'a> {
     /// Under which equations a class is the identity; `None` while that is being found out.
     identities: FxHashMap<Id, Option<Rc<Vec<Solution>>>>,
     expressions: FxHashMap<Id, Option<Expressions>>,
+    /// What short forms stand for, with holes for their arguments.
+    pub definitions: FxHashMap<Node, Option<Rc<Term>>>,
     smallest: Extractor<'a, AstSize, Node, crate::saturate::Typed>,
 }
 
@@ -67,11 +70,12 @@ impl<'a> Search<'a> {
             shortcuts: FxHashMap::default(),
             identities: FxHashMap::default(),
             expressions: FxHashMap::default(),
+            definitions: FxHashMap::default(),
             smallest: Extractor::new(egraph, AstSize),
         }
     }
 
-    /// A term as a piece: `chunked` and `packed` written out.
+    /// A term as a piece: operators that are short for others written out.
     pub(super) fn sought(&mut self, term: &Term) -> Slice {
         let plain = term.unpacked().unwrap_or_else(|_| term.clone());
         self.chains.of(&plain, self.known)
@@ -130,7 +134,7 @@ impl<'a> Search<'a> {
             }
             match node.function() {
                 Some(Op::Compose) => self.chain(piece, node, &mut out),
-                Some(Op::Chunked | Op::Packed) => self.short_for(piece, node, &mut out),
+                Some(op) if is_short(op) => self.short_for(piece, node, &mut out),
                 Some(Op::Cond) => self.unmasked(piece, node, &mut out),
                 _ => {}
             }
@@ -154,7 +158,7 @@ impl<'a> Search<'a> {
 
     /// How many parts of a piece the class can take, leaving one at least.
     pub(super) fn heads(&mut self, piece: Slice, class: Id) -> usize {
-        let long = |op: &Op| matches!(op, Op::Compose | Op::Chunked | Op::Packed);
+        let long = |op: &Op| *op == Op::Compose || is_short(op);
         let classes = self.shortcuts(class);
         let mut nodes = classes.iter().flat_map(|s| &self.egraph[s.class].nodes);
         let several = nodes.any(|n| n.function().is_some_and(long));
@@ -211,49 +215,6 @@ impl<'a> Search<'a> {
         )
     }
 
-    /// `chunked t r h` for `take n . join . h . split t . padLast r`, in which the first and the last
-    /// may be missing when they do nothing; `packed` likewise.
-    fn short_for(&mut self, piece: Slice, node: &Node, out: &mut Ways) {
-        if let Some((middle, equations)) = self.frame(piece, node) {
-            let inside = self.find(middle, node.args()[0]);
-            self.product(node, &[inside], &equations, out);
-        }
-    }
-
-    /// What stands for `h` in a piece, and what the sizes around it must be.
-    pub(super) fn frame(&mut self, piece: Slice, node: &Node) -> Option<(Slice, Equations)> {
-        let parts = self.chains.get(piece);
-        let (pack, unpack) = match node.function()? {
-            Op::Chunked => (Op::Split, Op::Join),
-            _ => (Op::AsVector, Op::AsScalar),
-        };
-        let (sizes, _) = self.carried(node);
-        let [n, k, r] = &sizes[..] else { return None };
-        let mut equations = Equations::default();
-        let mut same = |have: [&Size; 2], want: &[Size], equations: &mut Equations| {
-            have.iter().zip(want).all(|(h, w)| self.symbols.equate(h, w, equations))
-        };
-        let (front, back) = (parts.first()?, parts.last()?);
-        let (mut from, mut to) = (0, parts.len());
-        let mut written = false;
-        if *front.op() == Op::Take && same([n, r], front.sizes(), &mut equations) {
-            (from, written) = (1, true);
-        }
-        if *back.op() == Op::PadLast && same([n, r], back.sizes(), &mut equations) {
-            (to, written) = (to - 1, true);
-        }
-        if !written && !same([n, k], &[r.clone(), k.clone()], &mut equations) {
-            return None;
-        }
-        if to < from + 3 || *parts[from].op() != unpack || *parts[to - 1].op() != pack {
-            return None;
-        }
-        let count = r.div(k);
-        let framed = same([k, &count], parts[from].sizes(), &mut equations)
-            && same([k, &count], parts[to - 1].sizes(), &mut equations);
-        framed.then(|| (piece.head(to - 1).tail(from + 1), equations))
-    }
-
     /// `cond fst (f . snd) z` behind a mask that does nothing is `f`.
     fn unmasked(&mut self, piece: Slice, node: &Node, out: &mut Ways) {
         let &[p, f, z] = node.args() else { return };
@@ -280,7 +241,7 @@ impl<'a> Search<'a> {
     }
 
     /// Every combination of the arguments' ways that goes together.
-    fn product(
+    pub(super) fn product(
         &self,
         node: &Node,
         args: &[Rc<Vec<Solution>>],
@@ -310,7 +271,7 @@ impl<'a> Search<'a> {
     }
 
     /// A node with these arguments.
-    fn term(&self, node: &Node, args: Vec<Term>) -> Option<Term> {
+    pub(super) fn term(&self, node: &Node, args: Vec<Term>) -> Option<Term> {
         if let (Some(Op::Compose), [f, g]) = (node.function(), &args[..]) {
             return f.after(g).ok();
         }
@@ -369,7 +330,7 @@ impl<'a> Search<'a> {
     }
 
     /// The equations under which a class is the identity.
-    fn identity(&mut self, class: Id) -> Rc<Vec<Solution>> {
+    pub(super) fn identity(&mut self, class: Id) -> Rc<Vec<Solution>> {
         let class = self.egraph.find(class);
         if let Some(known) = self.identities.get(&class) {
             return known.clone().unwrap_or_default();
@@ -465,7 +426,7 @@ impl<'a> Search<'a> {
 
 /// Different ways, no more than are kept.
 #[derive(Default)]
-struct Ways {
+pub(super) struct Ways {
     kept: Vec<Solution>,
     seen: FxHashSet<Equations>,
     cut: bool,
@@ -495,7 +456,7 @@ fn around(skipped: &[(Term, bool)], inner: Term) -> Option<Term> {
 
 /// Whether a type of the graph is one of the sought term, up to sizes that are then equal. With `masked`, a pair
 /// of a truth value and something may stand for that something.
-fn types(
+pub(super) fn types(
     symbols: &mut Symbols,
     have: &Ty,
     want: &Ty,

@@ -1,0 +1,40 @@
+//! The default rules saturate on every shipped program, with every capability that rules ask for, and on small graphs.
+
+use patsat::calculus::elaborate::elaborate;
+use patsat::diag::{Limits, Source};
+use patsat::rules::RuleSet;
+use patsat::saturate::{self, StopReason};
+use patsat::session::{Program, Sizes};
+
+/// The most nodes that any of these needs.
+const MOST: usize = 40_000;
+
+/// A product of matrices, whose tiles are tiled, staged, shared out, vectorised and packed.
+const PRODUCT: &str = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
+  map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
+
+#[test]
+fn shipped_programs_saturate() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let mut texts = vec![("a product of matrices".to_owned(), PRODUCT.to_owned())];
+    for file in std::fs::read_dir(format!("{root}/programs")).expect("the programs") {
+        let path = file.expect("a file").path();
+        if path.extension().is_some_and(|e| e == "pat") {
+            let text = std::fs::read_to_string(&path).expect("a program");
+            texts.push((path.display().to_string(), text));
+        }
+    }
+    assert!(texts.len() > 8, "{} programs", texts.len());
+    let rules = RuleSet::shipped().expect("shipped rules");
+    let limits = Limits { saturation_time: None, ..Limits::default() };
+    for (name, text) in texts {
+        let program = Program::check(&Source::new(&name, text), None).expect("a program");
+        let sizes: Sizes = program.entry.sizes.iter().map(|n| (n.clone(), 4096)).collect();
+        let term = elaborate(&program.entry, &sizes).expect("a term").term;
+        let report = saturate::saturate(&term, &rules, &limits).expect("sound rules").report;
+        let nodes = report.nodes;
+        println!("{name}: {nodes} nodes, {:.0} ms", report.ms);
+        assert_eq!(report.stop_reason, StopReason::Saturated, "{name}: {nodes} nodes");
+        assert!(nodes <= MOST, "{name}: {nodes} nodes");
+    }
+}
