@@ -56,6 +56,9 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
 const GPU_REGISTERS: f64 = 160.0;
 const CPU_REGISTERS: f64 = 28.0;
 
+/// Registers of 4 bytes that the work-items of a compute unit share.
+const REGISTER_FILE: f64 = 65_536.0;
+
 impl Tiles {
     /// The tiles of a term as it stands in the graph; `None` when nothing is tiled.
     pub(super) fn of(compact: &Term) -> Option<Tiles> {
@@ -133,6 +136,10 @@ impl Tiles {
         };
         if target.gpu {
             let items = if self.grouped { rows / r * (columns / c) } else { 1.0 };
+            // Addresses and what is on its way take as many again as a small tile.
+            if (r * c + r + c + 64.0) * items > REGISTER_FILE {
+                return None;
+            }
             if r * c + r + c > GPU_REGISTERS || (self.grouped && !(32.0..=512.0).contains(&items)) {
                 return None;
             }
@@ -145,7 +152,7 @@ impl Tiles {
                 return None;
             }
             // Resident warps by registers; few of them hide little.
-            let resident = (65_536.0 / (r * c + r + c + 24.0) / items.max(64.0)).floor();
+            let resident = (REGISTER_FILE / (r * c + r + c + 24.0) / items.max(64.0)).floor();
             let slots = target.units() * resident.max(1.0);
             let waves = (groups / slots).ceil().max(1.0);
             let full =
