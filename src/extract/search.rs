@@ -196,7 +196,7 @@ pub(super) fn terms(
         .filter_map(|c| {
             // Ill-typed combinations cannot arise: every class has one type.
             let compact = term_of(egraph, c)?;
-            let term = compact.expand().ok()?;
+            let term = compact.expand().ok()?.flat().ok()?;
             let skeleton = skeleton_text(&term);
             Some(Found { term, compact, skeleton })
         })
