@@ -38,6 +38,15 @@ struct Choice {
 }
 
 impl Choice {
+    /// Whether a parallel map of this dimension is outermost, but for views.
+    fn spreads(&self, d: u8) -> bool {
+        match self.node.function() {
+            Some(Op::Map(MapKind::Glb(e) | MapKind::Wrg(e))) => *e == d,
+            Some(Op::Compose) => self.args.iter().any(|a| a.spreads(d)),
+            _ => false,
+        }
+    }
+
     /// A view, or a constant: it costs next to nothing and is no part of the skeleton.
     fn view(node: &Node, args: Vec<Rc<Choice>>) -> Choice {
         let cost = cost::VIEW_NS + args.iter().map(|a| a.cost).sum::<f64>();
@@ -439,6 +448,13 @@ impl Search<'_> {
             // Local memory passes partial results on; what is only mapped is fused instead. And
             // what goes into registers side by side is no further reduction.
             if (staged && !reduces) || (in_registers && reduces) {
+                return;
+            }
+            // An upper dimension is for a nest of maps: alone, the lowest does the same.
+            if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d)) = op
+                && d > 0
+                && !chosen[0].spreads(d - 1)
+            {
                 return;
             }
             // Few results are not worth keeping out of the caches.
