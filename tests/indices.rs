@@ -1,9 +1,12 @@
 //! Index arithmetic of the generated kernels: quotients and remainders are computed outside innermost loops.
 
+mod common;
+
+use common::device;
 use indexmap::IndexMap;
 use patsat::calculus::elaborate::elaborate;
+use patsat::device::DeviceKind;
 use patsat::device::cost_model::CostModel;
-use patsat::device::{Capabilities, DeviceInfo, DeviceKind};
 use patsat::diag::{Limits, Source};
 use patsat::kernel::{DeviceLimits, Options, lower};
 use patsat::opencl::print::print;
@@ -16,32 +19,6 @@ const SKELETONS: usize = 24;
 
 /// Sizes that tiles divide and that they do not; the value for every size a program may have.
 const SIZES: [u64; 2] = [1 << 10, 1000];
-
-fn device(kind: DeviceKind) -> DeviceInfo {
-    let gpu = kind == DeviceKind::Gpu;
-    DeviceInfo {
-        index: 0,
-        platform: "written down".into(),
-        name: "written down".into(),
-        vendor: String::new(),
-        driver: "0".into(),
-        opencl_version: "OpenCL 1.2".into(),
-        kind,
-        compute_units: if gpu { 100 } else { 4 },
-        max_work_group_size: 1024,
-        max_work_item_sizes: [1024; 3],
-        local_mem_bytes: 32 << 10,
-        local_mem_dedicated: gpu,
-        global_mem_bytes: 1 << 33,
-        max_alloc_bytes: 1 << 31,
-        cache_bytes: 1 << 22,
-        vector_width_f32: 8,
-        fp64: true,
-        fp16: false,
-        extensions: vec![],
-        capabilities: Capabilities::default(),
-    }
-}
 
 /// The bracketed parts of a line, without those inside others.
 fn subscripts(line: &str) -> Vec<&str> {

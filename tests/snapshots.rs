@@ -1,11 +1,14 @@
 //! Snapshots of terms and kernels of the shipped programs, for devices that are written down and not
 //! there: nothing here depends on the machine or the clock. `INSTA_UPDATE=always cargo test` renews them.
 
+mod common;
+
+use common::device;
 use indexmap::IndexMap;
 use insta::Settings;
 use patsat::calculus::elaborate::elaborate;
+use patsat::device::DeviceKind;
 use patsat::device::cost_model::CostModel;
-use patsat::device::{Capabilities, DeviceInfo, DeviceKind};
 use patsat::diag::{Limits, Source};
 use patsat::kernel::{DeviceLimits, Options, lower};
 use patsat::opencl::print::print;
@@ -24,32 +27,6 @@ const PROGRAMS: &[(&str, &[(&str, u64)])] = &[
     ("blackscholes", &[("n", 1 << 22)]),
     ("md", &[("n", 12_288), ("k", 128)]),
 ];
-
-fn device(kind: DeviceKind) -> DeviceInfo {
-    let gpu = kind == DeviceKind::Gpu;
-    DeviceInfo {
-        index: 0,
-        platform: "written down".into(),
-        name: "written down".into(),
-        vendor: String::new(),
-        driver: "0".into(),
-        opencl_version: "OpenCL 1.2".into(),
-        kind,
-        compute_units: if gpu { 100 } else { 4 },
-        max_work_group_size: 1024,
-        max_work_item_sizes: [1024; 3],
-        local_mem_bytes: 32 << 10,
-        local_mem_dedicated: gpu,
-        global_mem_bytes: 1 << 33,
-        max_alloc_bytes: 1 << 31,
-        cache_bytes: 1 << 22,
-        vector_width_f32: 8,
-        fp64: true,
-        fp16: false,
-        extensions: vec![],
-        capabilities: Capabilities::default(),
-    }
-}
 
 /// The program, the five best terms by the additive estimate, and the first one's kernels.
 fn show(program: &str, sizes: &[(&str, u64)], kind: DeviceKind) -> String {

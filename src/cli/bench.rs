@@ -26,6 +26,19 @@ pub struct Args {
     /// Hand-written kernels to time beside the generated ones (see docs/architecture.md).
     #[arg(long, value_name = "FILE.cl")]
     peers: Vec<PathBuf>,
+    /// A program of others to time beside the generated kernels: it is told on its standard input when to run
+    /// (see docs/architecture.md).
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = named)]
+    peer_program: Vec<(String, String)>,
+}
+
+fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, command)) if !name.is_empty() && !command.is_empty() => {
+            Ok((name.to_owned(), command.to_owned()))
+        }
+        _ => Err("needs NAME=COMMAND".into()),
+    }
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
@@ -52,7 +65,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             }
             Ok(all)
         };
-        let bench = session.bench(&program, &request, find, &mut progress);
+        let bench = session.bench(&program, &request, find, &args.peer_program, &mut progress);
         progress.finish();
         let bench = bench?;
         if i > 0 {

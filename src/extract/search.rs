@@ -47,6 +47,17 @@ impl Choice {
         }
     }
 
+    /// How the work of a group is shared out to its work-items: the outermost operator that does so, with its
+    /// sizes. `None` where nothing is.
+    fn shares(&self, egraph: &EGraph) -> Option<(Op, Vec<Size>)> {
+        match self.node.function()? {
+            op @ (Op::Map(MapKind::Lcl(_)) | Op::Packed | Op::Chunked | Op::Spread(_)) => {
+                Some((op.clone(), sizes_of(egraph, &self.node)))
+            }
+            _ => self.args.iter().find_map(|a| a.shares(egraph)),
+        }
+    }
+
     /// A view, or a constant: it costs next to nothing and is no part of the skeleton.
     fn view(node: &Node, args: Vec<Rc<Choice>>) -> Choice {
         let cost = cost::VIEW_NS + args.iter().map(|a| a.cost).sum::<f64>();
@@ -58,6 +69,11 @@ impl Choice {
         let (reduces, loops) = (false, false);
         Choice { node: node.clone(), args, cost, skeleton: 0, outline, reduces, loops }
     }
+}
+
+/// The sizes among the children of a node.
+fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
+    node.children.iter().filter_map(|c| egraph[*c].data.size().cloned()).collect()
 }
 
 /// A skeleton from afar. Every outline keeps a few choices, however dear it looks: the additive
@@ -357,10 +373,6 @@ impl Search<'_> {
         Rc::new(kept(found.into_values().collect(), keep))
     }
 
-    fn sizes(&self, node: &Node) -> Vec<Size> {
-        node.children.iter().filter_map(|c| self.egraph[*c].data.size().cloned()).collect()
-    }
-
     fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Map<u64, Rc<Choice>>) {
         let Some(op) = node.function().cloned() else { return };
         let args: Vec<Id> = node.args().iter().map(|a| self.egraph.find(*a)).collect();
@@ -397,7 +409,7 @@ impl Search<'_> {
             Op::Chunked if at.tile => return,
             Op::Packed if at.tile && self.target.gpu => return,
             op => {
-                let sizes = self.sizes(node);
+                let sizes = sizes_of(self.egraph, node);
                 // One form of a short reduction is enough: lanes are unrolled, long runs are loops.
                 let lanes = matches!(sizes.first().and_then(Size::as_sym), Some(Sym::Width(_)));
                 match op {
@@ -418,7 +430,7 @@ impl Search<'_> {
         if lists.iter().any(|l| l.is_empty()) {
             return;
         }
-        let sizes = self.sizes(node);
+        let sizes = sizes_of(self.egraph, node);
         let mut share = cost::share(&op, &sizes, at, self.target, self.value, &result);
         if op == Op::Map(MapKind::Unroll) {
             // Its length will be chosen short.
@@ -432,6 +444,7 @@ impl Search<'_> {
             },
             _ => 0.0,
         };
+        let egraph = self.egraph;
         let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
@@ -449,6 +462,19 @@ impl Search<'_> {
             // what goes into registers side by side is no further reduction.
             if (staged && !reduces) || (in_registers && reduces) {
                 return;
+            }
+            // The accumulators of a group are in the registers of the work-items that add to them, and so
+            // the same work-items must finish them.
+            let (step, end) = match op {
+                Op::Blocked => (2, 4),
+                Op::BlockedRows => (1, 3),
+                _ => (0, 0),
+            };
+            if end > 0 && at.level == Level::Group {
+                let shares = chosen[end].shares(egraph);
+                if shares.is_some() && shares != chosen[step].shares(egraph) {
+                    return;
+                }
             }
             // An upper dimension is for a nest of maps: alone, the lowest does the same.
             if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d)) = op

@@ -183,15 +183,7 @@ pub(super) fn assignments(
     }
     let stride = coprime_stride(total);
     for i in 0..total.min(limits.assignments * 16) {
-        let mut index = (i * stride) % total;
-        let picked: IndexMap<Sym, u64> = choices
-            .iter()
-            .filter_map(|(s, options)| {
-                let v = options.get(index % options.len().max(1)).copied();
-                index /= options.len().max(1);
-                v.map(|v| (s.clone(), v))
-            })
-            .collect();
+        let picked = pick(&choices, (i * stride) % total);
         if let Some(env) = uses.solve(&picked, dims, target, limits)
             && !out.contains(&env)
         {
@@ -202,6 +194,18 @@ pub(super) fn assignments(
         }
     }
     out.into_iter().map(|env| (env, None)).collect()
+}
+
+/// One of the product of all choices: its number's digits are the places in the lists.
+fn pick(choices: &[(Sym, Vec<u64>)], mut number: usize) -> IndexMap<Sym, u64> {
+    choices
+        .iter()
+        .filter_map(|(s, options)| {
+            let v = options.get(number % options.len().max(1)).copied();
+            number /= options.len().max(1);
+            v.map(|v| (s.clone(), v))
+        })
+        .collect()
 }
 
 /// To walk a product of choices with, so that a cut-off still varies everything: coprime to its size.
@@ -225,18 +229,11 @@ fn tiled(
     limits: &Limits,
 ) -> Vec<(SizeEnv, Option<f64>)> {
     let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
+    let stride = coprime_stride(total);
     let mut scored: Vec<(f64, SizeEnv)> = vec![];
     let mut solved = 0;
     for i in 0..total.min(COMBINATIONS) {
-        let mut index = (i * coprime_stride(total)) % total;
-        let picked: IndexMap<Sym, u64> = choices
-            .iter()
-            .filter_map(|(s, options)| {
-                let v = options.get(index % options.len().max(1)).copied();
-                index /= options.len().max(1);
-                v.map(|v| (s.clone(), v))
-            })
-            .collect();
+        let picked = pick(choices, (i * stride) % total);
         if !tiles.fits(&picked, target) {
             continue;
         }

@@ -1,6 +1,7 @@
 //! Programs beside the device's bandwidth and hand-written kernels, all timed in one run.
 
 use super::inputs::{Request, bind, sizes};
+use super::peer_program::{Exchange, PeerProgram};
 use super::peers::Peer;
 use super::program::{Program, Sizes};
 use super::race::{Finish, Racer, add_yardstick, best, field, race};
@@ -9,6 +10,7 @@ use super::{Device, Session, memory};
 use crate::calculus::term::Term;
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
+use crate::opencl::host::HostArray;
 use crate::opencl::yardstick::Traffic;
 use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::reference::{Checked, Reference};
@@ -64,7 +66,8 @@ pub struct Bench {
 
 impl Session {
     /// Times a program's best kernels (from the store, or looked for now) beside the device's
-    /// bandwidth and the peers that `peers` gives for the device, all interleaved.
+    /// bandwidth, the peers that `peers` gives for the device, and programs of others (each a name and a command, see
+    /// `docs/architecture.md`), all interleaved.
     ///
     /// # Errors
     /// As [`Session::optimize`], and when there is no device.
@@ -73,6 +76,7 @@ impl Session {
         program: &Program,
         request: &Request,
         peers: impl FnOnce(&Program, &Sizes, &DeviceInfo) -> Result<Vec<Peer>>,
+        programs: &[(String, String)],
         observer: &mut dyn Observer,
     ) -> Result<Bench> {
         if self.device == Device::None {
@@ -92,6 +96,12 @@ impl Session {
         let elaborated = program.elaborate(&sizes)?;
         let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
         let mut bound = bind(program, request)?;
+        let exchange =
+            (!programs.is_empty()).then(|| Exchange::new(program, &bound)).transpose()?;
+        let mut others = vec![];
+        for ((name, command), exchange) in programs.iter().zip(exchange.iter().cycle()) {
+            others.push(PeerProgram::start(name, command, exchange, &bound, work.bytes)?);
+        }
         let mut reference = Reference::start(&program.entry, &sizes, &bound.values, &self.limits);
         let len = add_yardstick(&mut bound.inputs, work.read_bytes, &device);
         let mut worker = self.start_worker(&device, bound.inputs);
@@ -115,8 +125,17 @@ impl Session {
                 outcomes.push(outcome);
                 again |= overturned;
             }
+            for (other, exchange) in others.iter_mut().zip(exchange.iter().cycle()) {
+                let (outcome, overturned) = match other.check(exchange) {
+                    Ok(outputs) => compared(program, &mut reference, outputs, observer)?,
+                    Err(why) => (Err(why), false),
+                };
+                outcomes.push(outcome);
+                again |= overturned;
+            }
         }
         let mut wrong = vec![];
+        let of_others = outcomes.split_off(all.len());
         for (peer, outcome) in all.into_iter().zip(outcomes) {
             match outcome {
                 Ok(()) => racers.push(Racer {
@@ -130,7 +149,20 @@ impl Session {
                 }
             }
         }
-        let finishes = race(&mut worker, &racers, ROUNDS, observer)?;
+        let mut right = vec![];
+        for (other, outcome) in others.into_iter().zip(of_others) {
+            match outcome {
+                Ok(()) => right.push(other),
+                Err(why) => {
+                    wrong.push(BenchRow {
+                        name: other.name.clone(),
+                        outcome: Err(why),
+                        gb_per_s: None,
+                    });
+                }
+            }
+        }
+        let finishes = race(&mut worker, &racers, &mut right, ROUNDS, observer)?;
         let row = |f: &Finish| BenchRow {
             name: f.name.clone(),
             outcome: f.outcome.clone(),
@@ -180,6 +212,16 @@ fn checked(
         }
         Err(WorkerError::Worker(failure)) => return Err(failure),
     };
+    compared(program, reference, outputs, observer)
+}
+
+/// As [`checked`], of a result.
+fn compared(
+    program: &Program,
+    reference: &mut Reference,
+    outputs: Vec<HostArray>,
+    observer: &dyn Observer,
+) -> Result<(std::result::Result<(), String>, bool)> {
     program.placed(reference.wait(|| !observer.stop()))?;
     Ok(match program.placed(reference.compare(outputs))? {
         Some(v) if v.comparison.ok => (Ok(()), v.overturned),

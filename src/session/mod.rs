@@ -33,6 +33,7 @@ pub mod inputs;
 mod memory;
 pub mod npy;
 mod optimize;
+mod peer_program;
 mod peers;
 mod program;
 mod race;

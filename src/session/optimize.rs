@@ -379,7 +379,7 @@ fn shares(
         bytes: work.bytes,
         traffic: None,
     });
-    let finishes = race(worker, &racers, 9, observer)?;
+    let finishes = race(worker, &racers, &mut [], 9, observer)?;
     let own = finishes.iter().find(|f| f.traffic.is_none());
     let Some(Ok(summary)) = own.map(|f| &f.outcome) else { return Ok(None) };
     let of = |traffic: &[Traffic]| best(&finishes, traffic).and_then(|f| f.gb_per_s());

@@ -1,5 +1,6 @@
 //! Kernels timed against each other and against the device's memory bandwidth, in one worker and one run.
 
+use super::peer_program::{Field, PeerProgram};
 use crate::device::DeviceInfo;
 use crate::diag::Result;
 use crate::lang::types::ScalarType;
@@ -76,7 +77,7 @@ pub(super) fn field(
     for traffic in [Traffic::Copy, Traffic::CopyNontemporal, Traffic::Read] {
         let of: Vec<&Racer> = all.iter().filter(|r| r.traffic == Some(traffic)).collect();
         let mut times = vec![];
-        for finish in race_of(worker, &of, &schedule, observer)? {
+        for finish in race_of(worker, &of, &mut [], &schedule, observer)? {
             times.push(finish.outcome.map_or(f64::INFINITY, |s| s.median_us / finish.bytes as f64));
         }
         let mut order: Vec<usize> = (0..of.len()).filter(|&i| times[i].is_finite()).collect();
@@ -103,22 +104,25 @@ fn racer(y: crate::opencl::yardstick::Yardstick) -> Racer {
     Racer { name, plan: Arc::new(plan), bytes: y.bytes, traffic: Some(y.traffic) }
 }
 
-/// Times racers interleaved, none given up as slow.
+/// Times racers interleaved, and programs of others among them, none given up as slow. The programs come
+/// last in the result.
 pub(super) fn race(
     worker: &mut Worker,
     racers: &[Racer],
+    programs: &mut [PeerProgram],
     rounds: usize,
     observer: &dyn Observer,
 ) -> Result<Vec<Finish>> {
     let forever = f64::INFINITY;
     let schedule =
         Schedule { rounds, slow_factor: forever, trial_factor: forever, ..Schedule::default() };
-    race_of(worker, &racers.iter().collect::<Vec<_>>(), &schedule, observer)
+    race_of(worker, &racers.iter().collect::<Vec<_>>(), programs, &schedule, observer)
 }
 
 fn race_of(
     worker: &mut Worker,
     racers: &[&Racer],
+    programs: &mut [PeerProgram],
     schedule: &Schedule,
     observer: &dyn Observer,
 ) -> Result<Vec<Finish>> {
@@ -131,6 +135,12 @@ fn race_of(
             outcome: Err("stopped".into()),
         })
         .collect();
+    finishes.extend(programs.iter().map(|p| Finish {
+        name: p.name.clone(),
+        traffic: None,
+        bytes: p.bytes,
+        outcome: Err("stopped".into()),
+    }));
     let mut ids: Vec<(usize, CandidateId)> = vec![];
     for (i, r) in racers.iter().enumerate() {
         if observer.stop() {
@@ -144,15 +154,19 @@ fn race_of(
             Err(WorkerError::Worker(failure)) => return Err(failure),
         }
     }
+    ids.extend((0..programs.len()).map(|k| (racers.len() + k, Field::id(k))));
     let only: Vec<CandidateId> = ids.iter().map(|(_, id)| *id).collect();
-    let outcomes = measure(worker, &only, schedule, || !observer.stop())?;
+    let mut all = Field { worker: &mut *worker, programs };
+    let outcomes = measure(&mut all, &only, schedule, || !observer.stop())?;
     for ((i, id), (_, outcome)) in ids.into_iter().zip(outcomes) {
         finishes[i].outcome = match outcome {
             Outcome::Timed(s) | Outcome::Slow(s) | Outcome::Stopped(Some(s)) => Ok(s),
             Outcome::Failed(failure) => Err(format!("{}: {}", failure.class, failure.log)),
             Outcome::Stopped(None) => Err("stopped".into()),
         };
-        worker.forget(id);
+        if i < racers.len() {
+            worker.forget(id);
+        }
     }
     Ok(finishes)
 }

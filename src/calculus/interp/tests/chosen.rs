@@ -27,7 +27,7 @@ fn taken(compiled: &Compiled, whole: &Value, choice: &Choice) -> Value {
     let parts = compiled.parts().into_iter().zip(choice);
     Value::tuple(parts.map(|(p, axes)| {
         let part = whole.part(p.components);
-        if axes.is_empty() { part } else { part.pick(axes).unwrap() }
+        if axes.is_empty() { part } else { part.pick(axes).expect("axes of the part") }
     }))
 }
 
@@ -37,7 +37,7 @@ fn exact(_: ScalarType) -> Tolerance {
 
 /// Compares several choices with the whole; how many were less work.
 fn agrees(what: &str, entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> usize {
-    let compiled = Compiled::new(entry, sizes, inputs).unwrap();
+    let compiled = Compiled::new(entry, sizes, inputs).expect("a program that compiles");
     let Ok(whole) = compiled.run(&compiled.whole()) else { return 0 };
     let all = compiled.operations(&compiled.whole());
     let mut rng = SmallRng::seed_from_u64(7);
@@ -73,7 +73,7 @@ fn of(body: &str) -> Compiled {
     let numbers: Vec<f64> = (0..24).map(|i| f64::from(i * 7 % 11) - 4.0).collect();
     let inputs = [Value::floats(F32, &[12], &numbers[..12]), Value::floats(F32, &[4, 6], &numbers)];
     agrees(body, &entries[0], &Sizes::new(), &inputs);
-    Compiled::new(&entries[0], &Sizes::new(), &inputs).unwrap()
+    Compiled::new(&entries[0], &Sizes::new(), &inputs).expect("a program that compiles")
 }
 
 fn at(indices: &[usize]) -> Axis {
@@ -121,5 +121,5 @@ fn of_tuples_each_component_by_itself() {
     let choice = vec![vec![at(&[2, 0])], vec![at(&[3])], vec![]];
     let shapes: Vec<_> = compiled.components(&choice).into_iter().map(|c| c.1).collect();
     assert_eq!(shapes, [vec![2], vec![1], vec![1, 6], vec![]]);
-    compiled.run(&choice).unwrap();
+    compiled.run(&choice).expect("a result");
 }
