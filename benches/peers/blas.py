@@ -4,7 +4,7 @@
 
 `mkl` is Intel's library through ctypes (pip install mkl numpy), timed by the wall clock, as a CPU call is waited for;
 `torch` is cuBLAS (pip install torch), fp32 without TF32, timed by device events. Parameters are taken by the names that
-the shipped programs give them: `A` and `B`, `A` and `x`, `xs`, `xs` and `ys`.
+the shipped programs give them: `A` and `B`; `A`, `x`, `y`, `alpha` and `beta`; `xs`; `xs` and `ys`.
 """
 
 import ctypes
@@ -34,11 +34,15 @@ def mkl():
         call = lambda: lib.cblas_sgemm(row, no, no, n, m, k, f(1), at(a), k, at(b), m, f(0), at(c), m)
         result = lambda: c
     elif workload == "sgemv":
-        a, x = load("A"), load("x")
+        a, x, y, alpha, beta = (load(p) for p in ("A", "x", "y", "alpha", "beta"))
         n, k = a.shape
-        y = np.zeros(n, np.float32)
-        call = lambda: lib.cblas_sgemv(row, no, n, k, f(1), at(a), k, at(x), 1, f(0), at(y), 1)
-        result = lambda: y
+        out = np.empty_like(y)
+
+        def call():
+            out[:] = y
+            lib.cblas_sgemv(row, no, n, k, f(alpha), at(a), k, at(x), 1, f(beta), at(out), 1)
+
+        result = lambda: out
     elif workload == "sasum":
         x, r = load("xs"), [0.0]
 
@@ -77,9 +81,9 @@ def torch():
         out = torch.empty(a.shape[0], b.shape[1], device="cuda")
         call = lambda: torch.mm(a, b, out=out)
     elif workload == "sgemv":
-        a, x = on("A"), on("x")
-        out = torch.empty(a.shape[0], device="cuda")
-        call = lambda: torch.mv(a, x, out=out)
+        a, x, y, alpha, beta = on("A"), on("x"), on("y"), load("alpha").item(), load("beta").item()
+        out = torch.empty_like(y)
+        call = lambda: torch.addmv(y, a, x, alpha=alpha, beta=beta, out=out)
     elif workload == "sasum":
         x = on("xs")
         out = torch.empty((), device="cuda")

@@ -476,6 +476,11 @@ impl Guard {
 pub struct Facts(Vec<Index>);
 
 impl Facts {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Index> {
+        self.0.iter()
+    }
+
     /// With the guard's conditions added.
     #[must_use]
     pub fn with(&self, g: &Guard) -> Facts {

@@ -8,6 +8,7 @@ mod barrier;
 mod chain;
 mod common;
 mod dest;
+mod disjoint;
 mod display;
 mod estimate;
 mod hazard;

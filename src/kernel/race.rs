@@ -230,88 +230,6 @@ fn summands(i: &Index) -> BTreeMap<Summand, (i64, i64, i64)> {
         .collect()
 }
 
-/// Whether workers that differ in one of `vars` never store to one scalar through this index: shown by
-/// [`apart`], of the digits of variables where they are divided, or by trying all workers where they are few.
-pub fn stores_apart(index: &Index, width: usize, vars: &[&Var]) -> bool {
-    const FEW: i64 = 1 << 14;
-    let shown =
-        |i: &Index, vars: &[Var]| apart([(i, width); 2], &mut vars.iter(), &BTreeSet::new());
-    let workers: Vec<Var> = vars.iter().copied().cloned().collect();
-    if shown(index, &workers) {
-        return true;
-    }
-    let (digits, workers) = in_digits(index, workers);
-    if shown(&digits, &workers) {
-        return true;
-    }
-    let mut known = true;
-    index.visit_vars(&mut |v| known &= vars.iter().any(|w| w.id == v.id));
-    let count = vars.iter().fold(1i64, |n, v| n.saturating_mul(v.hi - v.lo + 1));
-    if !known || count > FEW {
-        return false;
-    }
-    let width = i64::try_from(width).unwrap_or(i64::MAX);
-    let mut starts: Vec<i64> = vec![];
-    for k in 0..count {
-        let mut rest = k;
-        let values: BTreeMap<u32, i64> = vars
-            .iter()
-            .map(|v| {
-                let n = v.hi - v.lo + 1;
-                let digit = v.lo + rest % n;
-                rest /= n;
-                (v.id, digit)
-            })
-            .collect();
-        let Some(i) = index.eval(&|v| values.get(&v.id).copied()) else { return false };
-        starts.push(i);
-    }
-    starts.sort_unstable();
-    starts.windows(2).all(|w| w[1] - w[0] >= width)
-}
-
-/// An index with every variable that is divided by some `k` written as `k * q + r`, so that quotient and
-/// remainder are variables, which the simplifier then takes out of the division; and the workers in digits.
-/// Two workers differ where one of their digits does; digits of all ranges are more workers than there are.
-fn in_digits(index: &Index, mut workers: Vec<Var>) -> (Index, Vec<Var>) {
-    /// Divisors are few: tile sizes and lengths of rows.
-    const MOST: u32 = 16;
-    let mut index = index.clone();
-    for round in 0..MOST {
-        let Some((v, shift, k)) = divided(&index) else { break };
-        let digit = |which: u32, lo: i64, hi: i64| Var {
-            // The kernel numbers its variables from 0 on.
-            id: u32::MAX - 2 * round - which,
-            name: v.name.clone(),
-            lo,
-            hi,
-        };
-        let (lo, hi) = (v.lo.saturating_add(shift), v.hi.saturating_add(shift));
-        let (q, r) = (digit(0, lo.div_euclid(k), hi.div_euclid(k)), digit(1, 0, k - 1));
-        let whole = Index::from(q.clone()).times(k).add(&Index::from(r.clone())).plus(-shift);
-        index = index.substitute(&|w| (w.id == v.id).then(|| whole.clone()));
-        if let Some(at) = workers.iter().position(|w| w.id == v.id) {
-            workers.splice(at..=at, [q, r]);
-        }
-    }
-    (index, workers)
-}
-
-/// A variable alone, up to a summand, under a division or remainder: with the summand and the divisor.
-fn divided(index: &Index) -> Option<(Var, i64, i64)> {
-    index.terms().find_map(|(a, _)| match a {
-        Atom::Div(x, k) | Atom::Mod(x, k) => {
-            let mut terms = x.terms();
-            match (terms.next(), terms.next()) {
-                (Some((Atom::Var(v), 1)), None) => Some((v.clone(), x.constant(), *k)),
-                _ => divided(x),
-            }
-        }
-        Atom::Min(x, y) | Atom::Max(x, y) => divided(x).or_else(|| divided(y)),
-        Atom::Var(_) | Atom::Data(_) => None,
-    })
-}
-
 /// The accesses of a statement that runs in a work-group, outside loops over its work-items.
 pub fn accesses(s: &Stmt) -> BTreeSet<Access> {
     let mut out = BTreeSet::new();
@@ -578,36 +496,6 @@ mod tests {
         assert!(!alone(&sum(&[(4, &l0), (1, &i)], 0), 1, &item));
         assert!(alone(&sum(&[(1, &l0), (32, &i)], 0), 1, &item));
         assert!(!alone(&sum(&[(1, &l0), (16, &i)], 0), 1, &item));
-    }
-
-    #[test]
-    fn permutations_are_tried() {
-        let l = var(0, 60);
-        let x = Index::from(l.clone());
-        let (q, r) = x.div_mod(4);
-        let there = q.add(&r.times(15));
-        assert!(!alone(&there, 1, std::slice::from_ref(&l)));
-        assert!(stores_apart(&there, 1, &[&l]));
-        assert!(!stores_apart(&q, 1, &[&l]));
-    }
-
-    #[test]
-    fn permutations_of_many_are_shown_by_digits() {
-        let (g, row) = (var(0, 6 * 1000 * 35), var(1, 5));
-        let (q, r) = Index::from(g.clone()).div_mod(35);
-        let (top, mid) = q.div_mod(1000);
-        // [6][1000][35] stored as [35][6][1000], and rows of it.
-        let there = r.times(6000).add(&top.times(1000)).add(&mid);
-        assert!(stores_apart(&there, 1, &[&g]));
-        assert!(!stores_apart(&there, 2, &[&g]));
-        assert!(stores_apart(&there.times(5).add(&Index::from(row.clone())), 1, &[&g]));
-        assert!(!stores_apart(&there.times(4).add(&Index::from(row)), 1, &[&g]));
-        // A digit is lost.
-        assert!(!stores_apart(&r.times(6000).add(&mid), 1, &[&g]));
-        // Of a shifted number.
-        let (q, r) = Index::from(g.clone()).plus(3).div_mod(7);
-        assert!(stores_apart(&q.add(&r.times(30_001)), 1, &[&g]));
-        assert!(!stores_apart(&q.add(&r.times(29_999)), 1, &[&g]));
     }
 
     #[test]

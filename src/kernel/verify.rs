@@ -5,6 +5,7 @@
 //! have no meaning in the language either.
 
 use super::DeviceLimits;
+use super::disjoint::stores_apart;
 use super::index::{Facts, Guard, Index, Var};
 use super::ir::{Block, Expr, Kernel, LoopKind, Mem, Program, Stmt};
 use super::lower::Context;
@@ -239,9 +240,9 @@ impl Cx<'_> {
         let workers = self.workers.iter().filter(|v| !local || self.locals.contains(&v.id));
         // Only those that come here: the last of a row may do other than the rest.
         let here: Vec<Var> = workers.map(|v| self.facts.narrow(v)).collect();
-        let of_here = |v: &Var| here.iter().find(|w| w.id == v.id).cloned().map(Index::from);
-        let several: Vec<&Var> = here.iter().filter(|v| v.hi > v.lo).collect();
-        if !race::stores_apart(&i.substitute(&of_here), width, &several) {
+        let of_here = |v: &Var| Some(Index::from(self.facts.narrow(v)));
+        let several: Vec<Var> = here.iter().filter(|v| v.hi > v.lo).cloned().collect();
+        if !stores_apart(&i.substitute(&of_here), width, &several, &self.facts) {
             return self.fail(&format!("work-items may store to one element: `{m}[{i}]`"));
         }
         Ok(())
