@@ -105,6 +105,11 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
             };
             Ok(FnTy::new(items_of(&h.dom)?, items_of(&h.cod)?))
         }
+        (Op::SpreadRows, [n, t], [h]) => {
+            let parts = parts(n, t)?;
+            let rows = |x: &Ty| -> Built<Ty> { Ok(arr(n, items(t, items(&parts, x)?)?)) };
+            Ok(FnTy::new(rows(&h.dom)?, rows(&h.cod)?))
+        }
         (Op::Fold, [n], [op]) => {
             let (c, x) = pair(&op.dom)?;
             same(&op.cod, c)?;
@@ -199,6 +204,10 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             };
             debug_assert!(rows.mul(t) == *n);
             together(apart(flow)?.then(h)?)?
+        }
+        (Op::SpreadRows, [n, t], [h]) => {
+            let parts = parts(n, t)?;
+            flow.split(&parts)?.transpose()?.then(h)?.transpose()?.join()?
         }
         _ => return Ok(None),
     };

@@ -81,7 +81,7 @@ fn improved(body: Block) -> Block {
         streaming: false,
         body,
     };
-    super::kernel(&mut k, 16, &mut Fresh { next: 1000, reserved: BTreeSet::new() });
+    super::kernel(&mut k, 16, false, &mut Fresh { next: 1000, reserved: BTreeSet::new() });
     k.body
 }
 
