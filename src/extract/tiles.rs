@@ -64,6 +64,9 @@ const SCHEDULERS: f64 = 4.0;
 /// Rows in flight by which a scheduler is kept busy, in one warp or in several.
 const ROWS_IN_FLIGHT: f64 = 6.0;
 
+/// Bytes of a staged partner, roughly.
+const PARTNER_BYTES: f64 = 16.0;
+
 /// Registers of 4 bytes that the work-items of a compute unit share.
 const REGISTER_FILE: f64 = 65_536.0;
 
@@ -165,15 +168,16 @@ impl Tiles {
                 return None;
             }
             let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
+            if self.grouped && self.is_rows() {
+                let fits = self.staged as f64 * depth * PARTNER_BYTES <= target.local_bytes();
+                return fits.then(|| rows_score(groups, items, r, depth, target));
+            }
             // Rows are padded; what a block's element is, the kernel's verifier knows better.
             let local = self.staged as f64 * depth * (rows.max(columns) + 4.0) * 4.0;
             if self.grouped
                 && local.min(depth * (rows + columns + 4.0) * 4.0) > target.local_bytes()
             {
                 return None;
-            }
-            if self.grouped && self.is_rows() {
-                return rows_score(groups, items, r, depth, target);
             }
             // Resident warps by registers; few of them hide little.
             let resident = (REGISTER_FILE / (r * c + r + c + 24.0) / items.max(64.0)).floor();
@@ -239,12 +243,12 @@ impl Tiles {
 
 /// The score of `groups` work-groups of `items`, each work-item with `rows` rows and partners in blocks of `depth`:
 /// each compute unit, and each of its schedulers, should have as much to do, and a partner read serve several rows.
-fn rows_score(groups: f64, items: f64, rows: f64, depth: f64, target: &Target) -> Option<f64> {
+fn rows_score(groups: f64, items: f64, rows: f64, depth: f64, target: &Target) -> f64 {
     let most = (groups / target.units()).ceil().max(1.0);
     #[expect(clippy::cast_precision_loss, reason = "a small constant")]
     let warps = most * (items / WARP as f64).ceil();
     let each = (warps / SCHEDULERS).ceil();
     let full = groups / (most * target.units()) * warps / (each * SCHEDULERS);
     let hidden = (each * rows / ROWS_IN_FLIGHT).min(1.0);
-    Some((1.0 + 0.5 / rows + 2.0 / depth) / full / hidden)
+    (1.0 + 0.5 / rows + 2.0 / depth) / full / hidden
 }
