@@ -153,7 +153,7 @@ fn tiles_of_bodies() {
     let tiles = |share: &str, order: &str| {
         let text = format!(
             "tiledRows 192 1152 (mapWrg 0 (blockedRows 192 1152 (toLocal id)
-                ({share} ({order}toPrivate (mapLcl 0 ({registers})))) (\() -> (0.0, (0.0, 0.0))) id))
+                ({share} ({order}toPrivate (mapLcl 0 ({registers})))) (\\() -> (0.0, (0.0, 0.0))) id))
                 . fork (map (bimap id (bimap id fst)) . bodies) bodies"
         );
         lookup::read(&Source::new("term", text.as_str()), &program)
