@@ -170,7 +170,7 @@ fn definitions_are_those_of_the_calculus() {
         assert_eq!(long.flat(), rule.rhs.flat(), "{}", rule.name);
         seen += 1;
     }
-    assert_eq!(seen, 8);
+    assert_eq!(seen, 9);
 }
 
 #[test]

@@ -132,6 +132,42 @@ fn products_of_the_talk() {
     assert!(lookup(&graph, &wrong, &program.env).is_err());
 }
 
+/// All pairs of bodies, tile by tile: several rows for each work-item, which meet the partners in local memory together,
+/// with their accumulators in registers.
+#[test]
+fn tiles_of_bodies() {
+    let program = Program::load(Path::new("programs/nbody.pat"), None).expect("a program");
+    let sizes: Sizes = [("n".to_owned(), 1000)].into_iter().collect();
+    let program = elaborate(&program.entry, &sizes).expect("a term");
+    let rules = rule_set::<&str>(&[], Float::Exact).expect("rules");
+    let limits = Limits { saturation_time: None, ..Limits::default() };
+    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    assert_eq!(graph.report.stop_reason, StopReason::Saturated);
+    let pull = r"(\((px, (py, pz)), (qx, (qy, (qz, m)))) ->
+        let dx = qx - px in let dy = qy - py in let dz = qz - pz in
+        let r = rsqrt (dx * dx + dy * dy + dz * dz + eps) in
+        let w = m * r * r * r in (dx * w, (dy * w, dz * w)))";
+    let add = r"(\((ax, (ay, az)), (bx, (by, bz))) -> (ax + bx, (ay + by, az + bz)))";
+    let step = format!("cond (fst . snd) ({add} . bimap id ({pull} . snd)) fst");
+    let registers = format!("foldSeq (mapUnroll ({step}) . zip) . bimap id transpose . unzip");
+    let tiles = |share: &str, order: &str| {
+        let text = format!(
+            "tiledRows 192 1152 (mapWrg 0 (blockedRows 192 1152 (toLocal id)
+                ({share} ({order}toPrivate (mapLcl 0 ({registers})))) (\\() -> (0.0, (0.0, 0.0))) id))
+                . fork (map (bimap id (bimap id fst)) . bodies) bodies"
+        );
+        lookup::read(&Source::new("term", text.as_str()), &program)
+            .unwrap_or_else(|e| panic!("{text}: {e}"))
+    };
+    let term = tiles("spreadRows 3", "");
+    for term in [term.clone(), term.unpacked().expect("definitions")] {
+        if let Err(missing) = lookup(&graph, &term, &program.env) {
+            panic!("{term}\n{missing}");
+        }
+    }
+    assert!(lookup(&graph, &tiles("spreadRows 3", "reverse . "), &program.env).is_err());
+}
+
 /// What is not equal is not found.
 #[test]
 fn other_terms_are_missing() {

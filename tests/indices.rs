@@ -61,12 +61,16 @@ fn divisions(source: &str) -> Vec<String> {
     found
 }
 
-/// Candidates looked at, and what is wrong with them.
-fn check(name: &str, size: u64, kind: DeviceKind) -> (usize, Vec<String>) {
+/// The candidates of a shipped program for a device, and how kernels are generated for it.
+fn drawn(
+    name: &str,
+    kind: DeviceKind,
+    size: &dyn Fn(&str) -> u64,
+) -> (Vec<extract::Candidate>, Options) {
     let path = format!("{}/programs/{name}.pat", env!("CARGO_MANIFEST_DIR"));
     let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
     let entry = lang::check_entry(&source, None).expect("well-typed");
-    let sizes: IndexMap<String, u64> = entry.sizes.iter().map(|n| (n.clone(), size)).collect();
+    let sizes: IndexMap<String, u64> = entry.sizes.iter().map(|n| (n.clone(), size(n))).collect();
     let program = elaborate(&entry, &sizes).expect("elaborates");
     let rules = RuleSet::shipped().expect("shipped rules").offered(&[]);
     let limits = Limits { saturation_time: None, ..Limits::default() };
@@ -74,7 +78,12 @@ fn check(name: &str, size: u64, kind: DeviceKind) -> (usize, Vec<String>) {
     let info = device(kind);
     let model = CostModel::choose(&info).expect("a model").model;
     let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
-    let options = Options::new(&entry.name, DeviceLimits::of(&info), &limits);
+    (found, Options::new(&entry.name, DeviceLimits::of(&info), &limits))
+}
+
+/// Candidates looked at, and what is wrong with them.
+fn check(name: &str, size: u64, kind: DeviceKind) -> (usize, Vec<String>) {
+    let (found, options) = drawn(name, kind, &|_| size);
     let mut seen = BTreeSet::new();
     let (mut looked, mut wrong) = (0, vec![]);
     for c in found {
@@ -123,6 +132,42 @@ fn innermost_loops_do_not_divide() {
         wrong.len(),
         wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n\n")
     );
+}
+
+/// Where work-items have several rows each, the loop over what is staged decides nothing and reads a partner at once: only
+/// the last block asks where the partners end, and rows past the end are decided outside.
+#[test]
+fn loops_over_staged_partners_decide_nothing() {
+    for (name, last) in [("nbody", "n"), ("mriq", "k")] {
+        let size = |of: &str| if of == last { 100_000 } else { 10_000 };
+        let (found, options) = drawn(name, DeviceKind::Gpu, &size);
+        let mut looked = 0;
+        for c in found {
+            let text = c.compact.to_string();
+            if !(text.contains("spreadRows") && text.contains("toLocal id")) {
+                continue;
+            }
+            let source = print(&lower(&c.term, &c.env, &options).expect("a kernel")).source;
+            let lines: Vec<&str> = source.lines().collect();
+            let asked = lines.iter().position(|l| l.trim() == "#pragma unroll 4");
+            let head = asked.expect("a loop over a block") + 1;
+            assert!(lines[head].trim_start().starts_with("for ("), "{source}");
+            let indent = |line: &str| line.len() - line.trim_start().len();
+            let body: Vec<&str> = lines[head + 1..]
+                .iter()
+                .take_while(|l| indent(l) > indent(lines[head]))
+                .copied()
+                .collect();
+            let text = body.join("\n");
+            for asks in ["?", "select", "min(", "if (", "%", "for ("] {
+                assert!(!text.contains(asks), "{}\n{text}", c.compact);
+            }
+            assert_eq!(text.matches("(local float4*)").count(), 1, "{}\n{text}", c.compact);
+            assert!(!text.contains("bodies") && !text.contains("samples"), "{text}");
+            looked += 1;
+        }
+        assert!(looked > 0, "{name}: no rows are shared out");
+    }
 }
 
 #[test]

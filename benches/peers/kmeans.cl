@@ -1,16 +1,18 @@
 // Hand-written kernels for programs/kmeans.pat: a point for each work-item; the same with all centroids in local
 // memory; and after the points have been transposed, so that neighbouring work-items, or the lanes of a
-// vector, read neighbouring numbers. They want numbers of points that 64 divides.
+// vector, read neighbouring numbers (the last of numbers of points that 16 divides).
 
 #ifdef KM_D
 // peer: plain for kmeans
 // define: KM_N=n
 // define: KM_K=k
 // define: KM_D=d
-// launch: kmeans_plain global=n/64*64 local=64 args=points,centroids,out
+// launch: kmeans_plain global=n local=64 args=points,centroids,out
 kernel void kmeans_plain(global const float *restrict points, global const float *restrict centroids,
                          global int *restrict out) {
   const int i = get_global_id(0);
+  if (i >= KM_N)
+    return;
   float least = INFINITY;
   int nearest = 0;
   for (int c = 0; c < KM_K; ++c) {
@@ -31,7 +33,7 @@ kernel void kmeans_plain(global const float *restrict points, global const float
 // define: KM_N=n
 // define: KM_K=k
 // define: KM_D=d
-// launch: kmeans_local global=n/64*64 local=64 args=points,centroids,out
+// launch: kmeans_local global=n local=64 args=points,centroids,out
 kernel void kmeans_local(global const float *restrict points, global const float *restrict centroids,
                          global int *restrict out) {
   local float all[KM_K * KM_D];
@@ -39,6 +41,8 @@ kernel void kmeans_local(global const float *restrict points, global const float
     all[j] = centroids[j];
   barrier(CLK_LOCAL_MEM_FENCE);
   const int i = get_global_id(0);
+  if (i >= KM_N)
+    return;
   float least = INFINITY;
   int nearest = 0;
   for (int c = 0; c < KM_K; ++c) {
@@ -57,6 +61,8 @@ kernel void kmeans_local(global const float *restrict points, global const float
 
 kernel void kmeans_transpose(global const float *restrict points, global float *restrict features) {
   const int i = get_global_id(0);
+  if (i >= KM_N)
+    return;
   for (int j = 0; j < KM_D; ++j)
     features[j * KM_N + i] = points[i * KM_D + j];
 }
@@ -65,11 +71,13 @@ kernel void kmeans_transpose(global const float *restrict points, global float *
 // define: KM_N=n
 // define: KM_K=k
 // define: KM_D=d
-// launch: kmeans_transpose global=n/64*64 local=64 args=points,tmp:f32:n*d
-// launch: kmeans_features global=n/64*64 local=64 args=tmp:f32:n*d,centroids,out
+// launch: kmeans_transpose global=n local=64 args=points,tmp:f32:n*d
+// launch: kmeans_features global=n local=64 args=tmp:f32:n*d,centroids,out
 kernel void kmeans_features(global const float *restrict features, global const float *restrict centroids,
                             global int *restrict out) {
   const int i = get_global_id(0);
+  if (i >= KM_N)
+    return;
   float least = INFINITY;
   int nearest = 0;
   for (int c = 0; c < KM_K; ++c) {
@@ -90,7 +98,7 @@ kernel void kmeans_features(global const float *restrict features, global const 
 // define: KM_N=n
 // define: KM_K=k
 // define: KM_D=d
-// launch: kmeans_transpose global=n/64*64 local=64 args=points,tmp:f32:n*d
+// launch: kmeans_transpose global=n local=64 args=points,tmp:f32:n*d
 // launch: kmeans_vector global=n/16 local=1 args=tmp:f32:n*d,centroids,out
 kernel void kmeans_vector(global const float *restrict features, global const float *restrict centroids,
                           global int *restrict out) {

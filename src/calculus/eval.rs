@@ -278,7 +278,12 @@ impl Compiler<'_> {
                 let long = term.expand().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
                 self.term(b, &long, arg, exact)
             }
-            Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::Spread(_) => {
+            Op::Tiled
+            | Op::TiledRows
+            | Op::Blocked
+            | Op::BlockedRows
+            | Op::Spread(_)
+            | Op::SpreadRows => {
                 let long = term.definition().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
                 let long = long.ok_or_else(|| fault(site, Error::BadTerm, "no definition"))?;
                 self.term(b, &long, arg, exact)

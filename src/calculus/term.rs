@@ -184,6 +184,9 @@ pub enum Op {
     /// `t` by `u`, whose rows come in runs of `v` and columns in runs of `w` from all over. The parts go
     /// row by row, or (when true) in blocks of 4 by 8, the shape of a warp.
     Spread(bool),
+    /// `n t; ; h : [n]A -> [n]B` for `h : [n/t][t]A -> [n/t][t]B`: as [`Op::Spread`], of rows alone, one by one: part `i`
+    /// has the rows `i`, `i + n/t`, `i + 2*n/t`, and so on.
+    SpreadRows,
     /// `; A B; : A -> B`: a function variable of a rule; occurs in no program.
     Meta(Arc<str>),
 }
@@ -224,6 +227,7 @@ impl Op {
             Op::Blocked => (5, 0, 5),
             Op::BlockedRows => (4, 0, 4),
             Op::Spread(_) => (6, 0, 1),
+            Op::SpreadRows => (2, 0, 1),
             Op::Pad(PadMode::Constant) => (3, 1, 1),
             Op::Pad(PadMode::Clamp | PadMode::Wrap | PadMode::Mirror) | Op::Concat => (3, 1, 0),
             Op::Histogram => (2, 1, 2),
@@ -290,6 +294,7 @@ impl Op {
             | Op::Blocked
             | Op::BlockedRows
             | Op::Spread(_)
+            | Op::SpreadRows
             | Op::Meta(_) => false,
         }
     }
@@ -467,9 +472,13 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             };
             FnTy::new(inside(&args[0].dom)?, inside(&args[0].cod)?)
         }
-        Op::Fold | Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::Spread(_) => {
-            super::tiling::signature(op, sizes, args)?
-        }
+        Op::Fold
+        | Op::Tiled
+        | Op::TiledRows
+        | Op::Blocked
+        | Op::BlockedRows
+        | Op::Spread(_)
+        | Op::SpreadRows => super::tiling::signature(op, sizes, args)?,
         Op::Slide => FnTy::new(arr(&sizes[2], &tys[0]), arr(&sizes[3], &arr(&sizes[0], &tys[0]))),
         Op::Pad(mode) => {
             if *mode == PadMode::Constant {

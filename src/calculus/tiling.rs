@@ -105,6 +105,11 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
             };
             Ok(FnTy::new(items_of(&h.dom)?, items_of(&h.cod)?))
         }
+        (Op::SpreadRows, [n, t], [h]) => {
+            let parts = parts(n, t)?;
+            let rows = |x: &Ty| -> Built<Ty> { Ok(arr(n, items(t, items(&parts, x)?)?)) };
+            Ok(FnTy::new(rows(&h.dom)?, rows(&h.cod)?))
+        }
         (Op::Fold, [n], [op]) => {
             let (c, x) = pair(&op.dom)?;
             same(&op.cod, c)?;
@@ -200,6 +205,10 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             debug_assert!(rows.mul(t) == *n);
             together(apart(flow)?.then(h)?)?
         }
+        (Op::SpreadRows, [n, t], [h]) => {
+            let parts = parts(n, t)?;
+            flow.split(&parts)?.transpose()?.then(h)?.transpose()?.join()?
+        }
         _ => return Ok(None),
     };
     Ok(Some(out.term()))
@@ -287,6 +296,15 @@ mod tests {
     }
 
     #[test]
+    fn parts_have_rows_from_all_over() {
+        let number = "map (map fst) . map distl . zip . fork (iota 3 i32) id";
+        let f = term(&format!("spreadRows 2 ({number})"), "[6]i32").expect("a term");
+        let x = Value::ints(ScalarType::I32, &[6], &[0; 6]);
+        let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
+        assert_eq!(y.to_ints(), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
     fn warps_have_blocks_of_parts() {
         // 8 by 16 parts: a warp has 4 rows of 8.
         let rows = shares("spreadWarps", 8, 16, [1, 1, 1, 1]);
@@ -304,6 +322,7 @@ mod tests {
         assert!(term("tiled 0 2 4 4 id id (map (map (map (map (+)) . cross)))", pairs).is_err());
         assert!(term("tiledRows 0 4 (map (map (map (+)) . cross))", pairs).is_err());
         assert!(term("spread 0 2 1 1 (map (map (map abs)))", "[4][4]i32").is_err());
+        assert!(term("spreadRows 0 (map (map abs))", "[4]i32").is_err());
         // What is there for a matrix of nothing is well-typed, and has no value to spread.
         let none = term("spread 2 2 1 1 (map (map (map abs)))", "[0][4]i32").expect("a term");
         assert!(none.definition().is_err());

@@ -163,7 +163,9 @@ impl Context {
             Op::Fold if self.level == Level::Item => {
                 Inside(Context { registers: array, ..self.intermediate() })
             }
-            Op::Spread(_) if self.level == Level::Group && self.tile => Inside(self.settled()),
+            Op::Spread(_) | Op::SpreadRows if self.level == Level::Group && self.tile => {
+                Inside(self.settled())
+            }
             Op::TiledRows => Inside(self),
             Op::ToMem(Space::Stream) if self.level == Level::Host && self.sink && !self.placed => {
                 Inside(Context { placed: true, ..self })
@@ -178,6 +180,7 @@ impl Context {
             Op::Tiled | Op::Blocked | Op::BlockedRows => No,
             Op::Fold
             | Op::Spread(_)
+            | Op::SpreadRows
             | Op::ToMem(_)
             | Op::Cond
             | Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)

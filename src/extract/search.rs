@@ -108,6 +108,7 @@ impl Outline {
                 (out.features, out.kernels) = (out.features | 256, (out.kernels + 1).min(3));
             }
             Op::Spread(warps) => out.features |= if *warps { 2048 | 4096 } else { 2048 },
+            Op::SpreadRows => out.features |= 2048,
             Op::Blocked | Op::BlockedRows => {
                 out.features |= BLOCKED;
                 // Which of the two is staged.
@@ -563,7 +564,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     let named = match op {
         Op::Map(MapKind::Plain) => false,
         Op::Map(_) | Op::Vectorize | Op::ToMem(_) | Op::Fold | Op::Spread(_) => true,
-        Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows => true,
+        Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::SpreadRows => true,
         Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => true,
         _ => false,
     };

@@ -39,6 +39,7 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
             Op::Blocked => &[(3, depth)],
             Op::BlockedRows => &[(2, depth)],
             Op::Spread(_) => &[(2, 4.0), (3, 4.0), (4, 4.0), (5, 4.0)],
+            Op::SpreadRows => &[(1, 4.0)],
             _ => &[],
         };
         for (k, v) in values {
@@ -55,6 +56,16 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
 /// Registers of a work-item that accumulators may take, in scalars: on a GPU, and in vectors on a CPU.
 const GPU_REGISTERS: f64 = 160.0;
 const CPU_REGISTERS: f64 = 28.0;
+
+/// Work-items of a warp, and warps that a compute unit runs side by side.
+const WARP: u64 = 32;
+const SCHEDULERS: f64 = 4.0;
+
+/// Rows in flight by which a scheduler is kept busy, in one warp or in several.
+const ROWS_IN_FLIGHT: f64 = 6.0;
+
+/// Bytes of a staged partner, roughly.
+const PARTNER_BYTES: f64 = 16.0;
 
 /// Registers of 4 bytes that the work-items of a compute unit share.
 const REGISTER_FILE: f64 = 65_536.0;
@@ -76,6 +87,7 @@ impl Tiles {
                     out.inner = Some([s[2].clone(), s[3].clone()]);
                     out.runs = vec![s[4].clone(), s[5].clone()];
                 }
+                Op::SpreadRows => out.inner = Some([s[1].clone(), Size::constant(1)]),
                 Op::ToMem(crate::calculus::term::Space::Local) => out.staged += 1,
                 Op::Map(crate::calculus::term::MapKind::Wrg(_)) => out.grouped = true,
                 Op::Vectorize => out.vector = s.first().cloned(),
@@ -90,6 +102,11 @@ impl Tiles {
         self.grouped && self.depth.is_some()
     }
 
+    /// Whether rows alone are tiled.
+    fn is_rows(&self) -> bool {
+        self.outer.len() == 1
+    }
+
     /// What is tried for a symbol; `None` when it is not one of these tiles.
     pub(super) fn options(&self, s: &Sym, target: &Target) -> Option<Vec<u64>> {
         let is = |x: &Size| x.as_sym() == Some(s);
@@ -100,11 +117,18 @@ impl Tiles {
             return Some(vec![1, 4]);
         }
         if self.inner.iter().flatten().any(is) {
-            return Some(vec![2, 4, 8]);
+            return Some(if self.is_rows() { vec![2, 3, 4, 6, 8] } else { vec![2, 4, 8] });
+        }
+        if self.is_rows()
+            && target.gpu
+            && self.inner.is_some()
+            && self.outer.iter().any(|[_, t]| is(t))
+        {
+            return Some(vec![64, 96, 128, 192, 256, 384, 512, 768, 1024]);
         }
         if self.depth.as_ref().is_some_and(|[_, t]| is(t)) {
             return Some(match (target.gpu, self.grouped) {
-                (true, true) if self.outer.len() == 1 => vec![64, 128, 256],
+                (true, true) if self.is_rows() => vec![64, 128, 256],
                 (true, _) => vec![8, 16, 32],
                 (false, _) => vec![128, 256, 512],
             });
@@ -144,6 +168,10 @@ impl Tiles {
                 return None;
             }
             let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
+            if self.grouped && self.is_rows() {
+                let fits = self.staged as f64 * depth * PARTNER_BYTES <= target.local_bytes();
+                return fits.then(|| rows_score(groups, items, r, depth, target));
+            }
             // Rows are padded; what a block's element is, the kernel's verifier knows better.
             let local = self.staged as f64 * depth * (rows.max(columns) + 4.0) * 4.0;
             if self.grouped
@@ -200,7 +228,27 @@ impl Tiles {
         {
             return false;
         }
+        // Every work-item has as many rows, and every warp has as many work-items.
+        let grouped = self.is_rows() && self.grouped && target.gpu;
+        if let ([[_, t]], [r, ..], true) = (&self.outer[..], &inner[..], grouped)
+            && let (Some(t), Some(r)) = (value(t), value(r))
+            && !(t % r == 0 && (t / r).is_multiple_of(WARP) && t / r <= 512)
+        {
+            return false;
+        }
         inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
             && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r))
     }
+}
+
+/// The score of `groups` work-groups of `items`, each work-item with `rows` rows and partners in blocks of `depth`:
+/// each compute unit, and each of its schedulers, should have as much to do, and a partner read serve several rows.
+fn rows_score(groups: f64, items: f64, rows: f64, depth: f64, target: &Target) -> f64 {
+    let most = (groups / target.units()).ceil().max(1.0);
+    #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+    let warps = most * (items / WARP as f64).ceil();
+    let each = (warps / SCHEDULERS).ceil();
+    let full = groups / (most * target.units()) * warps / (each * SCHEDULERS);
+    let hidden = (each * rows / ROWS_IN_FLIGHT).min(1.0);
+    (1.0 + 0.5 / rows + 2.0 / depth) / full / hidden
 }

@@ -283,6 +283,7 @@ pub fn is_invertible(t: &Term) -> bool {
         | Op::Blocked
         | Op::BlockedRows
         | Op::Spread(_)
+        | Op::SpreadRows
         | Op::Meta(_)
         | Op::Slide
         | Op::Pad(_)

@@ -24,6 +24,9 @@ const LATENCY_NS: f64 = 40.0;
 /// cycles at some 4 GHz.
 const WAIT_NS: f64 = 0.75;
 
+/// Warps that a compute unit runs side by side, where work-items run in warps.
+const SCHEDULERS: f64 = 4.0;
+
 /// Predicts the time of a program on a device.
 pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
     let mut out = Prediction { us: 0.0, bound: "nothing to do".to_owned() };
@@ -73,6 +76,16 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
         (k.groups / units).min(1.0) * if k.groups > slots { tail } else { 1.0 }
     } else {
         tail
+    };
+
+    // Arithmetic ends with the unit that has most groups, and there with the scheduler that has most warps.
+    let even = if across {
+        let most = if k.groups > slots { per_unit } else { (k.groups / units).ceil() };
+        let warps = most * (group / warp).ceil();
+        let units = if k.groups > slots { busy } else { k.groups / (most * units) };
+        units * warps / ((warps / SCHEDULERS).ceil() * SCHEDULERS)
+    } else {
+        busy
     };
 
     // Memory in flight hides latency: wide accesses count for as many narrow ones.
@@ -125,7 +138,7 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     }
     let workers = if across { items.min(slots * group) } else { k.groups.min(units) };
     let loops = k.iterations * m.compute.loop_overhead_ns / workers.max(1.0);
-    arithmetic = arithmetic / (busy * lanes_used).max(1e-6) + loops;
+    arithmetic = arithmetic / (even * lanes_used).max(1e-6) + loops;
     // On a GPU other work-items run meanwhile.
     if !across {
         arithmetic += k.waiting * WAIT_NS / workers.max(1.0);

@@ -72,7 +72,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
         reuse::locals(k, sub_groups);
         barrier::insert(k, sub_groups);
         tidy::registers(k);
-        improve::kernel(k, options.device.access_bytes, &mut fresh);
+        improve::kernel(k, options.device.access_bytes, options.relaxed, &mut fresh);
     }
     reuse::temporaries(&mut out);
     Ok(out)

@@ -1,14 +1,20 @@
-//! Passes over a finished kernel, after its barriers: nothing here changes what it computes.
+//! Passes over a finished kernel, after its barriers: nothing here changes what it computes, but for the order of sums
+//! where that is free.
 
 use super::ir::Kernel;
 use super::walk::Fresh;
-use super::{common, hoist, tidy, widen};
+use super::{common, contract, gather, hoist, tidy, widen};
 
-/// Improves a kernel; accesses become at most `bytes` wide.
-pub fn kernel(k: &mut Kernel, bytes: usize, fresh: &mut Fresh) {
+/// Improves a kernel; accesses become at most `bytes` wide. `relaxed` says that floating-point operations may be
+/// reassociated.
+pub fn kernel(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
+    if relaxed {
+        contract::sums(k);
+    }
     hoist::invariants(k, fresh);
     widen::accesses(k, bytes, fresh);
     common::share(k, fresh);
+    gather::once(k, fresh);
     tidy::copies_of_registers(k);
 }
 

@@ -6,13 +6,50 @@
 
 use super::index::{Facts, Guard, Index, Var};
 use super::ir::{Block, Expr, Kernel, LoopKind, Stmt};
+use super::walk::{rebuild, rebuilt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Resolves the guards of a kernel.
 pub fn resolve(k: &mut Kernel) {
+    k.body.iter_mut().for_each(|s| clamp(s, &mut vec![]));
     let cx = Cx { facts: Facts::default(), scope: BTreeSet::new(), remainder: false };
     k.body = cx.block(&k.body);
+}
+
+/// An element that is another's past the end, and the same in all loops around it, is one load at the lesser place: no
+/// loop is written twice for it, and it can move in front of them.
+fn clamp(s: &mut Stmt, loops: &mut Vec<u32>) {
+    if !loops.is_empty() && matches!(s, Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..)) {
+        rebuild(s, &mut |e| clamped(e, loops));
+    }
+    let var = match s {
+        Stmt::Loop { kind: LoopKind::Seq, var, .. } => Some(var.id),
+        _ => None,
+    };
+    loops.extend(var);
+    s.blocks_mut().into_iter().flatten().for_each(|s| clamp(s, loops));
+    if var.is_some() {
+        loops.pop();
+    }
+}
+
+fn clamped(e: &Expr, loops: &[u32]) -> Expr {
+    if let Expr::Guarded(g, a, b) = e
+        && let (Expr::Load(m, t, i), Expr::Load(n, u, last)) = (&**a, &**b)
+        && (m, t) == (n, u)
+        && t.width == 1
+        && !i.has_data()
+        && !loops.iter().any(|v| i.mentions(*v))
+        && *g == Guard::not_negative(&last.sub(i))
+    {
+        return Expr::Load(*m, *t, i.lesser(last));
+    }
+    // Lanes stay neighbours of each other.
+    rebuilt(e, &mut |e, _| match e {
+        Expr::Vector(_) => e.clone(),
+        e => clamped(e, loops),
+    })
 }
 
 #[derive(Clone)]

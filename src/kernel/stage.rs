@@ -7,6 +7,7 @@ use super::ir::{ElemTy, Expr, Mem, MemArray, Stmt};
 use super::leaf::{self, Emit};
 use super::lower::Lowerer;
 use super::view::{Shape, Slot, Step, View};
+use crate::lang::types::ScalarType;
 use std::rc::Rc;
 
 /// Scalars by which rows are longer than they need be, where columns are written: a float4 of padding keeps
@@ -24,11 +25,13 @@ struct Layout {
     stride: i64,
     /// What an element is.
     t: Shape,
+    /// Scalars from one element to the next in its array: the components of small tuples lie together.
+    step: i64,
 }
 
 impl Layout {
     fn slots(&self, slots: &[Slot], i: &Index, j: &Index) -> Vec<Slot> {
-        super::view::advance(&self.t, slots, &i.times(self.stride).add(j))
+        super::view::advance(&self.t, slots, &i.times(self.stride).add(j).times(self.step))
     }
 }
 
@@ -59,9 +62,15 @@ impl Lowerer {
         };
         let plan = self.plan(&source, rows, columns, &t)?;
         let stride = if plan.down { columns + PADDING } else { columns };
-        let layout = Layout { rows, columns, stride, t: t.clone() };
+        let together = together(&t);
+        let step = together.map_or(1, |(_, step)| step);
+        let layout = Layout { rows, columns, stride, t: t.clone(), step };
         let mut slots = vec![];
-        for (e, n) in t.components() {
+        if let Some((e, step)) = together {
+            let mem = self.tile(e, layout.rows.saturating_mul(layout.stride).saturating_mul(step));
+            slots.extend((0..t.elems()).map(|c| Slot { mem, index: Index::from(c) }));
+        }
+        for (e, n) in t.components().into_iter().filter(|_| together.is_none()) {
             let each = n.saturating_mul(i64::try_from(e.width).unwrap_or(1));
             let len = layout.rows.saturating_mul(layout.stride).saturating_mul(each);
             slots.push(Slot { mem: self.tile(e, len), index: Index::from(0) });
@@ -176,6 +185,17 @@ impl Lowerer {
         self.kernel.locals.push(MemArray { name, scalar: e.scalar, len });
         Mem::Local(self.kernel.locals.len() - 1)
     }
+}
+
+/// Of an element that is a tuple of two to four scalars of one type: the type, and the scalars of a vector that holds
+/// them. Together they are read in one access.
+fn together(t: &Shape) -> Option<(ElemTy, i64)> {
+    let components = t.components();
+    let (e, _) = *components.first()?;
+    let same = components.iter().all(|(c, n)| *c == e && *n == 1);
+    let fits = t.is_element() && e.width == 1 && e.scalar != ScalarType::Bool;
+    let n = u32::try_from(components.len()).ok().filter(|n| (2..=4).contains(n))?;
+    (same && fits).then(|| (e, i64::from(n.next_power_of_two())))
 }
 
 /// `w` times a variable of as many values as there are multiples of `w`.

@@ -646,6 +646,7 @@ impl Views {
             | Op::Blocked
             | Op::BlockedRows
             | Op::Spread(_)
+            | Op::SpreadRows
             | Op::Meta(_) => return ill_formed("a pattern that only rearranges"),
         })
     }

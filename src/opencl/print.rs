@@ -56,7 +56,11 @@ pub fn print(program: &Program) -> HostPlan {
         source,
         options: [
             if sub_groups { SUB_GROUP_OPTIONS } else { "-cl-std=CL1.2" },
-            if program.relaxed { " -cl-mad-enable -cl-no-signed-zeros" } else { "" },
+            if program.relaxed {
+                " -cl-mad-enable -cl-no-signed-zeros -cl-denorms-are-zero"
+            } else {
+                ""
+            },
         ]
         .concat(),
         buffers: program
@@ -234,6 +238,11 @@ const MOST_TRIPS: i64 = 16;
 /// Most statements that come of it.
 const MOST_STATEMENTS: i64 = 2048;
 
+/// Iterations of a loop over what a group has staged that a compiler is asked to write out at a time, where there are
+/// more than so many.
+const AT_ONCE: i64 = 4;
+const LEFT_ALONE: i64 = 32;
+
 /// Stands for the local id of a dimension in [`Printer::used`] where no loop has it.
 fn lone(d: usize) -> u32 {
     u32::MAX - u32::try_from(d).unwrap_or(0)
@@ -374,10 +383,10 @@ impl Printer<'_> {
         self.named.borrow_mut().push((a.clone(), name));
     }
 
-    /// Whether a compiler is asked to write out a sequential loop: few iterations, and nothing in them that
-    /// repeats or waits.
-    fn unrolls(lo: &Index, hi: &Index, body: &Block) -> bool {
-        let (Some(lo), Some(hi)) = (lo.as_constant(), hi.as_constant()) else { return false };
+    /// How a compiler is asked to write out a sequential loop, if at all: one of few iterations, and nothing in them
+    /// that repeats or waits, or of many over what a group has staged.
+    fn unrolls(&self, lo: &Index, hi: &Index, body: &Block) -> Option<String> {
+        let (lo, hi) = (lo.as_constant()?, hi.as_constant()?);
         let (mut plain, mut statements) = (true, 0);
         for s in body {
             s.visit(&mut |s| {
@@ -386,7 +395,13 @@ impl Printer<'_> {
             });
         }
         let trips = hi.saturating_sub(lo);
-        plain && (2..=MOST_TRIPS).contains(&trips) && trips * statements <= MOST_STATEMENTS
+        let short = |n: i64| plain && n * statements <= MOST_STATEMENTS;
+        if (2..=MOST_TRIPS).contains(&trips) && short(trips) {
+            return Some("#pragma unroll".to_owned());
+        }
+        let staged = !self.kernel.locals.is_empty();
+        let long = trips > LEFT_ALONE && trips % AT_ONCE == 0;
+        (staged && long && short(4 * AT_ONCE)).then(|| format!("#pragma unroll {AT_ONCE}"))
     }
 
     fn nested(&self, head: &str, b: &Block, depth: usize, out: &mut String) {
@@ -454,8 +469,8 @@ impl Printer<'_> {
                         first = format!("{first}, {name} = {end}");
                         end = name;
                     }
-                    if Self::unrolls(lo, hi, body) {
-                        let _ = writeln!(out, "{pad}#pragma unroll");
+                    if let Some(how) = self.unrolls(lo, hi, body) {
+                        let _ = writeln!(out, "{pad}{how}");
                     }
                     let head = format!("for ({int} {i} = {first}; {i} < {end}; ++{i})");
                     self.nested(&head, body, depth, out);

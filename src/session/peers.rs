@@ -11,6 +11,7 @@
 //! arguments are parameters of the entry, `out` (its result), or `tmp:TYPE:SIZE` (an array between kernels); `xs.1`
 //! and `out.1` are components of tuples, counted from 0.
 //! `global` and `local` have up to three sizes, separated by commas, one for each dimension.
+//! Numbers of work-items are rounded up to whole groups.
 //! Several `launch` lines run one after the other. `// define: NAME=SIZE` gives the preprocessor a value.
 
 use super::program::{Program, Sizes, components};
@@ -103,6 +104,9 @@ pub fn peers(
                     }
                     _ => return Err(fail(format!("`{word}` is not understood")).into()),
                 }
+            }
+            for (n, group) in launch.global.iter_mut().zip(launch.local) {
+                *n = n.div_ceil(group.max(1)).saturating_mul(group.max(1));
             }
             plan.launches.push(launch);
         }
@@ -248,6 +252,9 @@ mod tests {
         assert_eq!((plan.launches[0].global[0], plan.launches[0].local[0]), (64, 16));
         assert_eq!(plan.options, " -D N=64");
         assert_eq!((plan.buffers.len(), plan.buffers[2].len), (3, 16));
+        let odd = "// peer: a for f\n// launch: k global=n,3 local=24,2\n";
+        let found = peers(&Source::new("k.cl", odd), &program, &sizes, 2).unwrap();
+        assert_eq!(found[0].plan.launches[0].global, [72, 4, 1]);
         let bad = Source::new("k.cl", "// peer: a for f\n// launch: k global=m\n");
         assert_eq!(peers(&bad, &program, &sizes, 2).unwrap_err().0[0].code, Code::Usage);
     }

@@ -255,6 +255,7 @@ impl Infer<'_> {
                 | Op::Blocked
                 | Op::BlockedRows
                 | Op::Spread(_)
+                | Op::SpreadRows
         );
         if divides && explicit.first().is_some_and(|k| k.as_constant() == Some(0)) {
             return Err(bad(self.source, span, "0 divides no length").into());
@@ -455,9 +456,12 @@ impl Infer<'_> {
                 args = vec![f];
                 (vec![n], vec![], c)
             }
-            Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::Spread(_) => {
-                self.tiling(span, op, explicit, raw_args, dom, &mut args)?
-            }
+            Op::Tiled
+            | Op::TiledRows
+            | Op::Blocked
+            | Op::BlockedRows
+            | Op::Spread(_)
+            | Op::SpreadRows => self.tiling(span, op, explicit, raw_args, dom, &mut args)?,
             Op::Mask => {
                 let (n, a) = self.array(span, dom)?;
                 let r = explicit[0].clone();
@@ -582,6 +586,18 @@ impl Infer<'_> {
                 args.push(h);
                 sizes.extend([n.clone(), m.clone()]);
                 arr(&n, &arr(&m, &b))
+            }
+            Op::SpreadRows => {
+                let (n, a) = self.array(span, dom)?;
+                let t = &explicit[0];
+                let parts = self.u.size(&n).div(t);
+                let h = self.term(&raw[0], &arr(&parts, &arr(t, &a)))?;
+                let b = self.inside(span, &h.cod, 2)?;
+                let want = arr(&parts, &arr(t, &b));
+                self.unify(span, "the result for the parts", &h.cod, &want)?;
+                args.push(h);
+                sizes.push(n.clone());
+                arr(&n, &b)
             }
             Op::Tiled => {
                 let (left, right) = self.pair(span, dom)?;

@@ -78,6 +78,7 @@ spellings! {
     "blockedRows" 2 4 false Op::BlockedRows;
     "spread" 4 1 false Op::Spread(false);
     "spreadWarps" 4 1 false Op::Spread(true);
+    "spreadRows" 1 1 false Op::SpreadRows;
     "take" 1 0 false Op::Take;
     "drop" 1 0 false Op::Drop;
     "slide" 3 0 false Op::Slide;

@@ -81,7 +81,7 @@ fn improved(body: Block) -> Block {
         streaming: false,
         body,
     };
-    super::kernel(&mut k, 16, &mut Fresh { next: 1000, reserved: BTreeSet::new() });
+    super::kernel(&mut k, 16, false, &mut Fresh { next: 1000, reserved: BTreeSet::new() });
     k.body
 }
 
@@ -205,6 +205,73 @@ fn what_does_not_change_leaves_a_loop_that_runs() {
         repeat(1, &four(), vec![barrier(), Stmt::Store(OUT, at(1), load(TILE, &at(7)))]),
     ];
     assert_eq!(improved(meeting.clone()), meeting);
+}
+
+#[test]
+fn gathers_are_made_once() {
+    // Lanes three apart, so that they are no vector in memory.
+    let gather =
+        |m, i: &Index| Expr::vector((0..8).map(|l| load(m, &i.times(32).plus(3 * l))).collect());
+    let nest = |e: Expr| {
+        let body = vec![Stmt::Store(OUT, at(1).times(32).add(&at(2).times(8)), e)];
+        vec![repeat(1, &four(), vec![repeat(2, &four(), body)])]
+    };
+    let new = Mem::Private(0);
+    let wide = ElemTy { width: 8, ..INT };
+    let place = at(2).times(8);
+    let kept = repeat(2, &four(), vec![Stmt::Store(new, place.clone(), gather(INPUT, &at(2)))]);
+    let [read] = nest(Expr::Load(new, wide, place)).try_into().expect("one loop");
+    assert_eq!(improved(nest(gather(INPUT, &at(2)))), [kept, read]);
+    // Not what changes in the outer loop, what the kernel writes, what is not always gathered, what few lanes are.
+    let sum = gather(INPUT, &at(2).add(&at(1)));
+    let narrow = Expr::vector((0..4).map(|l| load(INPUT, &at(2).plus(3 * l))).collect());
+    let lazy = Expr::Guarded(
+        Guard::not_negative(&at(1).plus(-2)),
+        Arc::new(gather(INPUT, &at(2))),
+        Arc::new(Expr::Splat(Arc::new(int(0)), 8)),
+    );
+    for e in [sum, gather(OUT, &at(2)), narrow, lazy] {
+        assert_eq!(improved(nest(e.clone())), nest(e));
+    }
+    // Arrays are of limited size.
+    let long = Index::from(1000);
+    let body = vec![Stmt::Store(OUT, at(1), gather(INPUT, &at(2)))];
+    let nest = vec![repeat(1, &four(), vec![repeat(2, &long, body)])];
+    assert_eq!(improved(nest.clone()), nest);
+}
+
+#[test]
+fn products_are_added_to_what_is_there() {
+    let float = ElemTy { scalar: crate::lang::types::ScalarType::F32, width: 1 };
+    let value = |id| Expr::Reg(Reg { ty: float, ..reg(id) });
+    let add = |a, b| Expr::Op(ScalarOp::Add, float, vec![a, b]);
+    let square = |id| Expr::Op(ScalarOp::Mul, float, vec![value(id), value(id)]);
+    let relaxed = |e: Expr| {
+        let mut k = Kernel {
+            name: "test".into(),
+            global: [1; 3],
+            group: [1; 3],
+            warp: 0,
+            locals: vec![],
+            privates: vec![],
+            streaming: false,
+            body: vec![Stmt::Store(OUT, at(1), e)],
+        };
+        super::super::contract::sums(&mut k);
+        let [Stmt::Store(_, _, e)] = &k.body[..] else { panic!("a store") };
+        e.clone()
+    };
+    let sum = add(add(square(1), square(2)), value(3));
+    assert_eq!(relaxed(sum), add(add(value(3), square(1)), square(2)));
+    let inside = add(square(1), add(square(2), value(3)));
+    assert_eq!(relaxed(inside), add(add(value(3), square(1)), square(2)));
+    // Nothing but products, and what begins with none, stays.
+    for e in [add(square(1), square(2)), add(value(3), square(1))] {
+        assert_eq!(relaxed(e.clone()), e);
+    }
+    // Integers are exact and stay.
+    let whole = super::super::ir::Expr::Op(ScalarOp::Add, INT, vec![int(1), int(2)]);
+    assert_eq!(relaxed(whole.clone()), whole);
 }
 
 #[test]

@@ -196,6 +196,14 @@ fn wrong_tilings_are_found() {
         broken("exact", &shared("reverse . "));
         broken("exact", &shared("map (map reverse) . "));
     }
+    let rows = |inside: &str| {
+        format!(
+            "on [n]a\n  let v = tile n\n  when tile n, tileable n 2\n  rewrite map f => spreadRows v ({inside}map (map f))"
+        )
+    };
+    holds("exact", &rows(""));
+    broken("exact", &rows("reverse . "));
+    broken("exact", &rows("map reverse . "));
     let interleaved = |order: &str| {
         format!(
             "on [n](c, [k]a)\n  rewrite map (foldSeq g) => \

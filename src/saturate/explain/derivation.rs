@@ -268,6 +268,7 @@ fn short_form(op: &Op) -> (&'static str, &'static str, &'static str) {
         Op::Spread(true) => {
             ("spreadWarps", "n m t u v w", "spreadWarps t u v w h: h of all parts, 4 by 8 together")
         }
+        Op::SpreadRows => ("spreadRows", "n t", "spreadRows t h: h of all parts of t rows"),
         _ => ("chunked", "n k r", "chunked k r h => take n . join . h . split k . padLast r"),
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn is_short(op: &Op) -> bool {
             | Op::Blocked
             | Op::BlockedRows
             | Op::Spread(_)
+            | Op::SpreadRows
     )
 }
 
