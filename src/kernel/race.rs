@@ -49,22 +49,31 @@ pub enum Meet {
 
 impl Access {
     /// Whether it and another of the same group may make a difference to each other, and between
-    /// whom. `groups` are the numbers of work-groups.
-    pub fn meets(&self, other: &Access, groups: &BTreeSet<u32>) -> Meet {
+    /// whom. `same` are the variables that have one value for both: numbers of work-groups, and of loops in one
+    /// of whose iterations both are.
+    pub fn meets(&self, other: &Access, same: &BTreeSet<u32>) -> Meet {
         if self.mem != other.mem || !(self.write || other.write) {
             return Meet::Never;
         }
-        let both = [(&self.index, self.width), (&other.index, other.width)];
-        let apart_in = |vars: &mut dyn Iterator<Item = &Var>| apart(both, vars, groups);
+        let cases = halves(&self.index, &other.index, same);
+        let of_case = |(a, b): &(Index, Index)| self.meets_at(a, other, b, same);
+        cases.iter().map(of_case).max().unwrap_or(Meet::Never)
+    }
+
+    fn meets_at(&self, here: &Index, other: &Access, there: &Index, same: &BTreeSet<u32>) -> Meet {
+        let both = [(here, self.width), (there, other.width)];
+        let apart_in = |vars: &mut dyn Iterator<Item = &Var>| apart(both, vars, same);
         match (&self.who, &other.who) {
             (Who::Once, Who::Once) => return Meet::Never,
+            // Not even the same places, whoever it is.
+            _ if separate(both, same) => return Meet::Never,
             (Who::Each(a), Who::Each(b))
                 if apart_in(&mut a.iter().chain(b))
                     // Trying takes time, and is for blocks that are stored across: columns written as rows.
                     || (a == b
                         && self.write
                         && other.write
-                        && tried_apart(both, a, groups) == Some(true)) =>
+                        && tried_apart(both, a, same) == Some(true)) =>
             {
                 return Meet::Never;
             }
@@ -76,6 +85,50 @@ impl Access {
             _ => Meet::Group,
         }
     }
+}
+
+/// Two indices in each case of whether what both have in common is even or odd: which half of a memory is used and
+/// which is filled changes from step to step of a loop.
+fn halves(a: &Index, b: &Index, same: &BTreeSet<u32>) -> Vec<(Index, Index)> {
+    let parity = |i: &Index| {
+        i.terms().find_map(|(atom, _)| {
+            let Atom::Mod(x, 2) = atom else { return None };
+            let mut common = !x.has_data();
+            x.visit_vars(&mut |v| common &= same.contains(&v.id));
+            common.then(|| atom.clone())
+        })
+    };
+    let Some(atom) = parity(a).or_else(|| parity(b)) else {
+        return vec![(a.clone(), b.clone())];
+    };
+    // At most the value that the atom's coefficient has: without the atom, or once with it.
+    let at = |i: &Index, odd: i64| {
+        let part = i.part(&atom);
+        let weight = i.terms().find(|(x, _)| **x == atom).map_or(0, |(_, c)| c);
+        i.sub(&part).plus(weight * odd)
+    };
+    [0, 1].iter().flat_map(|odd| halves(&at(a, *odd), &at(b, *odd), same)).collect()
+}
+
+/// Whether two accesses touch no scalar in common, whoever makes them: the difference of their places, in
+/// which the variables of `same` have one value, leaves no room.
+fn separate([(a, wa), (b, wb)]: [(&Index, usize); 2], same: &BTreeSet<u32>) -> bool {
+    let range = |i: &Index, other: &Index| {
+        let other = summands(other);
+        let mut ends = (i128::from(i.constant()), i128::from(i.constant()));
+        for (summand, (c, lo, hi)) in summands(i) {
+            let fixed = matches!(&summand, Summand::Var(id) if same.contains(id))
+                && other.get(&summand).is_some_and(|o| o.0 == c);
+            if !fixed {
+                let (x, y) = (i128::from(c) * i128::from(lo), i128::from(c) * i128::from(hi));
+                ends = (ends.0 + x.min(y), ends.1 + x.max(y));
+            }
+        }
+        ends
+    };
+    let (p, q) = (range(a, b), range(b, a));
+    let width = |w: usize| i128::try_from(w).unwrap_or(i128::MAX / 2);
+    p.1 + width(wa) <= q.0 || q.1 + width(wb) <= p.0
 }
 
 /// Whether two accesses by workers that differ in one of `vars` never touch one scalar, whatever the
@@ -161,6 +214,12 @@ fn tried_apart(
     same: &BTreeSet<u32>,
 ) -> Option<bool> {
     const FEW: i64 = 1 << 13;
+    // Those that count for nothing, whatever their value.
+    let plain = |id: &u32| {
+        let [a, b] = accesses.map(|(i, _)| i.linear_in(*id).map(|(c, _)| c));
+        a.is_some() && a == b
+    };
+    let same: BTreeSet<u32> = same.iter().copied().filter(plain).collect();
     // Which scalars, and by whom: the worker's place among all.
     let touched = |(index, width): (&Index, usize)| -> Option<Vec<(i64, i64)>> {
         let mut vars: Vec<Var> = workers.iter().cloned().collect();
@@ -197,12 +256,6 @@ fn tried_apart(
         out.dedup();
         Some(out)
     };
-    for id in same {
-        let [a, b] = accesses.map(|(i, _)| i.linear_in(*id).map(|(c, _)| c));
-        if a.is_none() || a != b {
-            return None;
-        }
-    }
     let [first, second] = [touched(accesses[0])?, touched(accesses[1])?];
     Some(second.iter().all(|(at, who)| {
         let from = first.partition_point(|(i, _)| i < at);
@@ -311,6 +364,9 @@ fn statement(s: &Stmt, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>
     }
 }
 
+/// Marks the variable of a loop in what an iteration other than the present one did.
+const EARLIER: u32 = 1 << 31;
+
 /// The accesses since the last barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phase {
@@ -364,6 +420,17 @@ impl Phase {
         }
     }
 
+    /// An iteration of the loop over this variable is over: what was in it may now be in any other.
+    pub fn iterated(&mut self, var: &Var) {
+        let earlier = Var { id: var.id | EARLIER, ..var.clone() };
+        let of_earlier = |v: &Var| (v.id == var.id).then(|| Index::from(earlier.clone()));
+        let seen = std::mem::take(&mut self.seen);
+        for (mut a, ordered) in seen {
+            a.index = a.index.substitute(&of_earlier);
+            *self.seen.entry(a).or_insert(true) &= ordered;
+        }
+    }
+
     /// Memories stored to.
     pub fn written(&self) -> impl Iterator<Item = Mem> + '_ {
         self.seen.keys().filter(|a| a.write).map(|a| a.mem)
@@ -373,7 +440,7 @@ impl Phase {
 /// What is wrong with the barriers in the code of a work-group: two accesses of different work-items of a group that no
 /// barrier orders. Elements that the program itself chooses (scatter) are its own affair.
 pub fn find(b: &Block) -> Option<String> {
-    Check { groups: group_numbers(b) }.block(b, &mut Phase::default())
+    Check { same: group_numbers(b) }.block(b, &mut Phase::default())
 }
 
 /// Two accesses of work-items that no barrier can order: of different groups, or of none.
@@ -416,8 +483,18 @@ pub fn group_numbers(b: &Block) -> BTreeSet<u32> {
     out
 }
 
+/// The variables that have one value in an iteration of a loop outside work-items.
+pub fn within(same: &BTreeSet<u32>, kind: LoopKind, var: &Var) -> BTreeSet<u32> {
+    let mut same = same.clone();
+    if kind == LoopKind::Seq {
+        same.insert(var.id);
+    }
+    same
+}
+
 struct Check {
-    groups: BTreeSet<u32>,
+    /// Variables that have one value for all that is compared.
+    same: BTreeSet<u32>,
 }
 
 impl Check {
@@ -429,10 +506,17 @@ impl Check {
         match s {
             Stmt::Barrier { scope: Scope::Group, .. } => phase.group_meets(),
             Stmt::Barrier { scope: Scope::Warp, .. } => phase.warps_meet(),
-            Stmt::Loop { kind, lo, hi, body, .. } if !kind.is_local() => {
+            Stmt::Loop { kind, var, lo, hi, body } if !kind.is_local() => {
                 let before = phase.clone();
                 let times = if *kind == LoopKind::Seq { 2 } else { 1 };
-                let found = (0..times).find_map(|_| self.block(body, phase));
+                let inside = Check { same: within(&self.same, *kind, var) };
+                let found = (0..times).find_map(|_| {
+                    let found = inside.block(body, phase);
+                    if *kind == LoopKind::Seq {
+                        phase.iterated(var);
+                    }
+                    found
+                });
                 if hi.sub(lo).range().0 < 1 {
                     phase.union(&before);
                 }
@@ -485,7 +569,7 @@ impl Check {
         if a.write && b.write && a != b && matches!(a.mem, Mem::Global(_)) {
             return false;
         }
-        match a.meets(b, &self.groups) {
+        match a.meets(b, &self.same) {
             Meet::Never => false,
             Meet::Warp => !ordered,
             Meet::Group => true,
