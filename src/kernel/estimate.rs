@@ -150,7 +150,8 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     };
 
     let busiest = memory.max(arithmetic).max(chain);
-    let ns = busiest + 0.1 * (memory + arithmetic - busiest).max(0.0) + starting + barriers + stalls;
+    let ns =
+        busiest + 0.1 * (memory + arithmetic - busiest).max(0.0) + starting + barriers + stalls;
     let us = x.launch_us + ns / 1e3;
     let share = |gb_per_s: f64| {
         format!(

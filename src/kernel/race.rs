@@ -638,6 +638,42 @@ mod tests {
         assert!(!apart(shifted, &mut [&warp].into_iter(), &BTreeSet::new()));
     }
 
+    fn access(index: Index, write: bool, who: &Var) -> Access {
+        let who = Who::Each(BTreeSet::from([who.clone()]));
+        Access { mem: Mem::Local(0), index, width: 1, write, who, warp: None }
+    }
+
+    /// Two halves of 32 elements, one of them used and the other filled in each step `i`.
+    #[test]
+    fn halves_are_apart_in_one_step() {
+        let (l, i) = (var(0, 32), var(1, 9));
+        let half = Index::from(i.clone()).rem(2);
+        let backwards = Index::from(31).sub(&Index::from(l.clone()));
+        let used = access(half.times(32).add(&backwards), false, &l);
+        let filled = |half: &Index| access(half.times(32).add(&l.clone().into()), true, &l);
+        let other = filled(&Index::from(1).sub(&half));
+        let step = BTreeSet::from([1]);
+        assert_eq!(used.meets(&other, &step), Meet::Never);
+        assert_eq!(other.meets(&used, &step), Meet::Never);
+        assert_eq!(other.meets(&other, &step), Meet::Never);
+        // In steps of their own they may be in one half, and what is filled may be what is used.
+        assert_eq!(used.meets(&other, &BTreeSet::new()), Meet::Group);
+        assert_eq!(used.meets(&filled(&half), &step), Meet::Group);
+        assert_eq!(used.meets(&filled(&Index::from(0)), &step), Meet::Group);
+        // Halves that overlap.
+        let long = access(Index::from(32).sub(&half.times(31)).add(&l.clone().into()), true, &l);
+        assert_eq!(used.meets(&long, &step), Meet::Group);
+        // What an earlier step did is in no known half.
+        let mut phase = Phase::default();
+        phase.extend(BTreeSet::from([used.clone()]));
+        let meets = |phase: &Phase| {
+            phase.meets(&BTreeSet::from([other.clone()]), &|a, b| a.meets(b, &step)).0
+        };
+        assert_eq!(meets(&phase), Meet::Never);
+        phase.iterated(&i);
+        assert_eq!(meets(&phase), Meet::Group);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 

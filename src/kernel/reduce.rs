@@ -115,7 +115,13 @@ impl Lowerer {
     }
 
     /// `acc = op(arg)`, in place unless that would read what it has already overwritten.
-    pub fn update(&mut self, op: &[Term], arg: &View, acc: &Accumulator, shape: &Shape) -> Step<()> {
+    pub fn update(
+        &mut self,
+        op: &[Term],
+        arg: &View,
+        acc: &Accumulator,
+        shape: &Shape,
+    ) -> Step<()> {
         self.begin();
         let done = self.write(op, arg, &acc.dest);
         let block = self.end();
