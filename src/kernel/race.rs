@@ -4,7 +4,7 @@
 //! accesses are *apart* when no two different work-items touch one scalar through them; that is
 //! shown from the shape of their indices, and taken as not so where it cannot be.
 
-use super::index::{Atom, Guard, Index, Var};
+use super::index::{Atom, Facts, Guard, Index, Var};
 use super::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,27 +87,26 @@ impl Access {
     }
 }
 
-/// Two indices in each case of whether what both have in common is even or odd: which half of a memory is used and
+/// Two indices for each value of what both have in common and has two values: which half of a memory is used and
 /// which is filled changes from step to step of a loop.
 fn halves(a: &Index, b: &Index, same: &BTreeSet<u32>) -> Vec<(Index, Index)> {
-    let parity = |i: &Index| {
-        i.terms().find_map(|(atom, _)| {
-            let Atom::Mod(x, 2) = atom else { return None };
+    let weight = |i: &Index, atom: &Atom| i.terms().find(|(x, _)| *x == atom).map_or(0, |t| t.1);
+    let half = a.terms().chain(b.terms()).map(|(atom, _)| atom).find(|atom| match atom {
+        // Where it counts the same in both, it is known to be the same without trying.
+        Atom::Var(v) => {
+            v.hi - v.lo == 1 && same.contains(&v.id) && weight(a, atom) != weight(b, atom)
+        }
+        Atom::Mod(x, 2) => {
             let mut common = !x.has_data();
             x.visit_vars(&mut |v| common &= same.contains(&v.id));
-            common.then(|| atom.clone())
-        })
-    };
-    let Some(atom) = parity(a).or_else(|| parity(b)) else {
-        return vec![(a.clone(), b.clone())];
-    };
-    // At most the value that the atom's coefficient has: without the atom, or once with it.
-    let at = |i: &Index, odd: i64| {
-        let part = i.part(&atom);
-        let weight = i.terms().find(|(x, _)| **x == atom).map_or(0, |(_, c)| c);
-        i.sub(&part).plus(weight * odd)
-    };
-    [0, 1].iter().flat_map(|odd| halves(&at(a, *odd), &at(b, *odd), same)).collect()
+            common
+        }
+        _ => false,
+    });
+    let Some(half) = half else { return vec![(a.clone(), b.clone())] };
+    let at = |i: &Index, value: i64| i.sub(&i.part(half)).plus(weight(i, half) * value);
+    let (lo, hi) = half.range();
+    [lo, hi].iter().flat_map(|x| halves(&at(a, *x), &at(b, *x), same)).collect()
 }
 
 /// Whether two accesses touch no scalar in common, whoever makes them: the difference of their places, in
@@ -284,8 +283,8 @@ fn summands(i: &Index) -> BTreeMap<Summand, (i64, i64, i64)> {
 }
 
 /// Whether workers that differ in one of `vars` never store to one scalar through this index, as far
-/// as can be told: shown by [`apart`], or by trying all of them where they are few.
-pub fn stores_apart(index: &Index, width: usize, vars: &[&Var]) -> bool {
+/// as can be told: shown by [`apart`], or by trying all that `facts` admit, where they are few.
+pub fn stores_apart(index: &Index, width: usize, vars: &[&Var], facts: &Facts) -> bool {
     const FEW: i64 = 1 << 14;
     if apart([(index, width); 2], &mut vars.iter().copied(), &BTreeSet::new()) {
         return true;
@@ -309,7 +308,11 @@ pub fn stores_apart(index: &Index, width: usize, vars: &[&Var]) -> bool {
                 (v.id, digit)
             })
             .collect();
-        let Some(i) = index.eval(&|v| values.get(&v.id).copied()) else { return false };
+        let value = |v: &Var| values.get(&v.id).copied();
+        if !facts.admit(&value) {
+            continue;
+        }
+        let Some(i) = index.eval(&value) else { return false };
         starts.push(i);
     }
     starts.sort_unstable();
@@ -622,8 +625,14 @@ mod tests {
         let (q, r) = x.div_mod(4);
         let there = q.add(&r.times(15));
         assert!(!alone(&there, 1, std::slice::from_ref(&l)));
-        assert!(stores_apart(&there, 1, &[&l]));
-        assert!(!stores_apart(&q, 1, &[&l]));
+        let free = Facts::default();
+        assert!(stores_apart(&there, 1, &[&l], &free));
+        assert!(!stores_apart(&q, 1, &[&l], &free));
+        // Rows of 3, of which work-items have 4 columns: only the first 3 of each store.
+        let rows = q.times(3).add(&r);
+        assert!(!stores_apart(&rows, 1, &[&l], &free));
+        let few = free.with(&Guard::less(&r, &Index::from(3)));
+        assert!(stores_apart(&rows, 1, &[&l], &few));
     }
 
     #[test]

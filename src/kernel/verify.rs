@@ -241,7 +241,7 @@ impl Cx<'_> {
         let here: Vec<Var> = workers.map(|v| self.facts.narrow(v)).collect();
         let of_here = |v: &Var| here.iter().find(|w| w.id == v.id).cloned().map(Index::from);
         let several: Vec<&Var> = here.iter().filter(|v| v.hi > v.lo).collect();
-        if !race::stores_apart(&i.substitute(&of_here), width, &several) {
+        if !race::stores_apart(&i.substitute(&of_here), width, &several, &self.facts) {
             return self.fail(&format!("work-items may store to one element: `{m}[{i}]`"));
         }
         Ok(())

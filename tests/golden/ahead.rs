@@ -144,7 +144,7 @@ fn one_barrier_a_step() {
 fn every_barrier_is_needed() {
     for k in [product([64, 64, 64], "toLocalAhead", false, false), rows(40, 96)] {
         let (_, count) = changed(&k.ir, &|_, s| Some(s.clone()));
-        assert_eq!(count, 2, "one in the loop, one before the last step");
+        assert_eq!(count, 2, "one in the loop, one before the last step: {}", k.plan.source);
         assert!((0..count).all(|b| is_missed(&k.ir, b)), "{}", k.plan.source);
     }
 }
