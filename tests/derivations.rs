@@ -187,6 +187,16 @@ fn small_rules_are_not_in_the_default_set() {
 /// A product in tiles, whose blocks are staged: from the plain one, as the graph has it and written out.
 #[test]
 fn a_tiled_product_is_derived() {
+    product_is_derived("toLocal", &["stage-rows", "stage-columns"]);
+}
+
+/// The same, the next blocks on their way while those that are there are used.
+#[test]
+fn a_product_loaded_ahead_is_derived() {
+    product_is_derived("toLocalAhead", &["stage-ahead"]);
+}
+
+fn product_is_derived(staging: &str, by: &[&str]) {
     let text = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
         map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
     let program = Program::check(&patsat::diag::Source::new("mm.pat", text), None).expect("right");
@@ -196,15 +206,16 @@ fn a_tiled_product_is_derived() {
     let limits = Limits { saturation_time: None, ..Limits::default() };
     let graph = saturate(&elaborated.term, &rules, &limits).expect("sound rules");
     let sought = r"tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 (
-        blocked 16 1024 (toLocal id) (toLocal id) (mapLcl 0 (mapSeq (foldSeq (
+        blocked 16 1024 (STAGING id) (STAGING id) (mapLcl 0 (mapSeq (foldSeq (
         \(c, (i, (a, b))) -> if i then c + a * b else c)))) 0.0 id))) . fork A (transpose . B)";
+    let sought = sought.replace("STAGING", staging);
     let source = patsat::diag::Source::new("term", sought);
     let sought = lookup::read(&source, &elaborated).expect("a term");
     let found = lookup::lookup(&graph, &sought, &elaborated.env).expect("there").term;
     let mut explainer = Explainer::new(&elaborated.term, &rules, &limits).expect("sound rules");
     let short = explainer.derive_written(&found).expect("a derivation");
     holds(&short, "tiled");
-    for rule in ["cross-tile", "cross-block", "stage-rows", "stage-columns"] {
+    for rule in [&["cross-tile", "cross-block"], by].concat() {
         assert!(short.uses(rule), "{rule}");
     }
     let long = found.unpacked().expect("definitions").flat().expect("well-typed");

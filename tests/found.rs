@@ -111,6 +111,11 @@ fn products_of_the_talk() {
         |inside: &str| format!("foldSeq (mapUnroll ({inside}) . map zip . zip) . {columns}");
     let unrolled = format!("mapUnroll {step}");
     groups(64, 64, &staged(&format!("spread 8 8 2 2 (mapLcl 0 ({}))", products(&unrolled))));
+    // The next blocks are loaded while these are used.
+    let ahead = |inside: &str| {
+        format!("blocked 16 1024 (toLocalAhead id) (toLocalAhead id) ({inside}) 0.0 id")
+    };
+    groups(64, 64, &ahead(&format!("spreadWarps 8 8 4 4 (mapLcl 0 ({}))", products(&unrolled))));
     // And vectors of 4 of them, the work-items of a warp over 4 by 8 parts.
     let vectors = |w: u64| {
         let all = 2 * w;

@@ -5,7 +5,7 @@ mod common;
 use common::device;
 use indexmap::IndexMap;
 use patsat::calculus::elaborate::elaborate;
-use patsat::device::DeviceKind;
+use patsat::device::{DeviceInfo, DeviceKind};
 use patsat::device::cost_model::CostModel;
 use patsat::diag::{Limits, Source};
 use patsat::kernel::{DeviceLimits, Options, lower};
@@ -181,4 +181,68 @@ fn divisions_are_found() {
     // Outer loops may.
     let nest = "for (a) {\n    x = A[i / 2];\n    for (b) {\n        y = A[i];\n    }\n}\n";
     assert_eq!(divisions(nest).len(), 0);
+}
+
+/// The kernels of a product in tiles of 128 by 128 by 16 that a group loads ahead, 8 by 8 for each work-item, in
+/// two halves each way, those of a warp over 4 by 8 of them.
+#[test]
+fn blocks_are_loaded_ahead() {
+    let info = DeviceInfo { local_mem_bytes: 48 << 10, ..device(DeviceKind::Gpu) };
+    let source = include_str!("../programs/matmul.pat");
+    let entry = lang::check_entry(&Source::new("matmul", source), None).expect("well-typed");
+    let sizes: IndexMap<String, u64> = entry.sizes.iter().map(|n| (n.clone(), 4096)).collect();
+    let program = elaborate(&entry, &sizes).expect("elaborates");
+    let rules = RuleSet::shipped().expect("shipped rules").offered(&[]);
+    let limits = Limits { saturation_time: None, ..Limits::default() };
+    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    let model = CostModel::choose(&info).expect("a model").model;
+    let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
+    let tiles =
+        ["n.t0=128", "m.t0=128", "k.t0=16", "n.t0.t1=8", "m.t0.t1=8", "n.t0.t1.v=4", "m.t0.t1.v=4"];
+    let wanted = found.iter().find(|c| {
+        let term = c.compact.to_string();
+        let env: BTreeSet<String> = c.env.iter().map(|(s, v)| format!("{s}={v}")).collect();
+        term.contains("(toLocalAhead id) (toLocalAhead id)")
+            && term.contains("spreadWarps")
+            && term.contains("mapUnroll (mapUnroll")
+            && tiles.iter().all(|t| env.contains(*t))
+    });
+    let c = wanted.expect("a candidate of the best shape");
+    let options = Options::new("product", DeviceLimits::of(&info), &limits);
+    let source = print(&lower(&c.term, &c.env, &options).expect("kernels")).source;
+    assert_eq!(divisions(&source), [""; 0], "{source}");
+    let lines: Vec<&str> = source.lines().collect();
+    let place = |from: usize, what: &str| {
+        from + lines[from..].iter().position(|l| l.contains(what)).expect("a line")
+    };
+    let indent = |at: usize| lines[at].len() - lines[at].trim_start().len();
+    let last = |what: &str| lines.iter().rposition(|l| l.contains(what)).expect("a line");
+    // The loop over blocks: what is loaded, the barrier, the step, what is stored.
+    let blocks = (0..lines.len())
+        .find(|at| {
+            lines[*at].contains("for (")
+                && lines[at + 1..]
+                    .iter()
+                    .take_while(|l| l.len() - l.trim_start().len() > indent(*at))
+                    .any(|l| l.contains("barrier("))
+        })
+        .expect("a loop over blocks");
+    let end = (blocks + 1..lines.len()).find(|at| indent(*at) <= indent(blocks)).expect("an end");
+    let barrier = place(blocks, "barrier(");
+    let step = place(barrier, "for (");
+    let done = (step + 1..end).find(|at| indent(*at) <= indent(step)).expect("an end");
+    let count = |from: usize, to: usize, what: &str| {
+        lines[from..to].iter().filter(|l| l.contains(what)).count()
+    };
+    assert_eq!(count(blocks, end, "barrier("), 1, "{source}");
+    // 128 by 16 of either matrix are 2 float4 for each of 256 work-items, in registers of their own.
+    assert_eq!(count(blocks, barrier, "(global const float4*)"), 4, "{source}");
+    assert_eq!(count(barrier, end, "(global const float"), 0, "{source}");
+    assert_eq!(count(blocks, barrier, "(local "), 0, "{source}");
+    // Vectors of 4 from either half of the tile's rows and columns.
+    assert_eq!(count(step, done, "(local float4*)"), 4, "{source}");
+    assert!(count(done, end, "tile") >= 4, "{source}");
+    // And the last block, with nothing left to load.
+    assert_eq!(count(end, last("for ("), "barrier("), 1, "{source}");
+    assert_eq!(count(end, lines.len(), "(global const float"), 0, "{source}");
 }

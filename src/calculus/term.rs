@@ -53,6 +53,9 @@ pub enum Space {
     Stream,
     /// Memory of a work-group.
     Local,
+    /// As [`Space::Local`], twice, where a loop copies a block in each step: the next one is loaded while this one
+    /// is used (double buffering).
+    LocalAhead,
     /// Registers of a work-item.
     Private,
 }

@@ -140,7 +140,7 @@ impl Context {
                 // The operator's result is the accumulator, never the sink itself.
                 Inside(Context { registers: array, ..self.item().intermediate() })
             }
-            Op::ToMem(Space::Local)
+            Op::ToMem(Space::Local | Space::LocalAhead)
                 if matches!(self.level, Level::Group | Level::Warp)
                     && !self.sink
                     && !self.registers

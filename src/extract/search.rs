@@ -81,7 +81,7 @@ fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Outline {
     /// Which mappings occur: work-items, groups, local items, vectors, register arrays; and whether
-    /// anything is read across rows; what is staged or packed, and whether there are accumulators of a tile.
+    /// anything is read across rows; what is staged (ahead) or packed, and whether there are accumulators of a tile.
     features: u16,
     /// Launches, up to 3.
     kernels: u8,
@@ -104,6 +104,7 @@ impl Outline {
             Op::ToMem(Space::Local) if chosen.iter().all(|c| c.skeleton == 0) => {
                 out.features |= 128;
             }
+            Op::ToMem(Space::LocalAhead) => out.features |= 128 | 16384,
             Op::ToMem(Space::Global) => {
                 (out.features, out.kernels) = (out.features | 256, (out.kernels + 1).min(3));
             }
@@ -401,7 +402,9 @@ impl Search<'_> {
             Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at.settled()))).collect(),
             // Local memory is worth a copy where it is a memory of its own, order in global memory where
             // there are caches instead.
-            Op::ToMem(Space::Local) if !self.target.gpu && self.views.contains_key(&args[0]) => {
+            Op::ToMem(Space::Local | Space::LocalAhead)
+                if !self.target.gpu && self.views.contains_key(&args[0]) =>
+            {
                 return;
             }
             Op::ToMem(Space::Global) if self.target.gpu => return,
@@ -610,6 +613,7 @@ fn skeleton_text(t: &Term) -> String {
             Op::Reduce(_) => Some("red".to_owned()),
             Op::Fold => Some("fold".to_owned()),
             Op::ToMem(Space::Local) if !cost::computes(&t.args()[0]) => Some("stage".to_owned()),
+            Op::ToMem(Space::LocalAhead) => Some("ahead".to_owned()),
             Op::ToMem(Space::Global) if !cost::computes(&t.args()[0]) => Some("pack".to_owned()),
             Op::Vectorize if cost::computes(&t.args()[0]) => Some("vec".to_owned()),
             Op::ToMem(Space::Stream) => Some("stream".to_owned()),

@@ -3,7 +3,7 @@
 
 use super::tunables::Target;
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::{Op, Term};
+use crate::calculus::term::{Op, Space, Term};
 use crate::saturate::EGraph;
 use indexmap::IndexMap;
 
@@ -20,6 +20,8 @@ pub(super) struct Tiles {
     runs: Vec<Size>,
     /// Copies of blocks in local memory.
     staged: usize,
+    /// The next blocks are loaded while those before them are used.
+    ahead: bool,
     /// Whether a work-group shares a tile.
     grouped: bool,
     /// Lanes of the vectors along columns, where there are.
@@ -88,7 +90,11 @@ impl Tiles {
                     out.runs = vec![s[4].clone(), s[5].clone()];
                 }
                 Op::SpreadRows => out.inner = Some([s[1].clone(), Size::constant(1)]),
-                Op::ToMem(crate::calculus::term::Space::Local) => out.staged += 1,
+                Op::ToMem(Space::Local) => out.staged += 1,
+                Op::ToMem(Space::LocalAhead) => {
+                    out.staged += 1;
+                    out.ahead = true;
+                }
                 Op::Map(crate::calculus::term::MapKind::Wrg(_)) => out.grouped = true,
                 Op::Vectorize => out.vector = s.first().cloned(),
                 _ => {}
@@ -160,27 +166,36 @@ impl Tiles {
         };
         if target.gpu {
             let items = if self.grouped { rows / r * (columns / c) } else { 1.0 };
-            // Addresses and what is on its way take as many again as a small tile.
-            if (r * c + r + c + 64.0) * items > REGISTER_FILE {
-                return None;
-            }
-            if r * c + r + c > GPU_REGISTERS || (self.grouped && !(32.0..=512.0).contains(&items)) {
-                return None;
-            }
             let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
+            let halves = if self.ahead { 2.0 } else { 1.0 };
             if self.grouped && self.is_rows() {
-                let fits = self.staged as f64 * depth * PARTNER_BYTES <= target.local_bytes();
-                return fits.then(|| rows_score(groups, items, r, depth, target));
+                let local = halves * self.staged as f64 * depth * PARTNER_BYTES;
+                return (local <= target.local_bytes())
+                    .then(|| rows_score(groups, items, r, depth, target));
+            }
+            // A block on its way to local memory is in registers, and there is room for two.
+            let loaded = match (self.ahead, self.outer.len()) {
+                (false, _) => 0.0,
+                (true, 1) => depth / items,
+                (true, _) => depth * (rows + columns) / items,
+            };
+            let registers = r * c + r + c + loaded;
+            // Addresses and what is on its way take as many again as a small tile.
+            if (registers + 64.0) * items > REGISTER_FILE {
+                return None;
+            }
+            if registers > GPU_REGISTERS || (self.grouped && !(32.0..=512.0).contains(&items)) {
+                return None;
             }
             // Rows are padded; what a block's element is, the kernel's verifier knows better.
             let local = self.staged as f64 * depth * (rows.max(columns) + 4.0) * 4.0;
             if self.grouped
-                && local.min(depth * (rows + columns + 4.0) * 4.0) > target.local_bytes()
+                && halves * local.min(depth * (rows + columns + 4.0) * 4.0) > target.local_bytes()
             {
                 return None;
             }
             // Resident warps by registers; few of them hide little.
-            let resident = (REGISTER_FILE / (r * c + r + c + 24.0) / items.max(64.0)).floor();
+            let resident = (REGISTER_FILE / (registers + 24.0) / items.max(64.0)).floor();
             let slots = target.units() * resident.max(1.0);
             let waves = (groups / slots).ceil().max(1.0);
             let full =
@@ -196,7 +211,9 @@ impl Tiles {
             let narrow = self.runs.iter().filter(|v| value(v) < 2.0).count();
             #[expect(clippy::cast_precision_loss, reason = "two at most")]
             let reads = reads * (1.0 + 0.25 * narrow as f64);
-            Some((1.0 + 4.0 * reads + 24.0 * global + 2.0 / depth) / full.min(1.0))
+            // A barrier before a block is used, and one after it where there is but one place for blocks.
+            let barriers = if self.ahead { 1.0 } else { 2.0 };
+            Some((1.0 + 4.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0))
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
             let registers = r * (c / w).ceil();

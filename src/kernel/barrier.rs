@@ -5,7 +5,7 @@
 //! reads what another wrote since the last barrier, or overwrites what another may still read.
 
 use super::ir::{Block, Kernel, LoopKind, Mem, Scope, Stmt};
-use super::race::{Access, Meet, Phase, Who, accesses, group_numbers};
+use super::race::{Access, Meet, Phase, Who, accesses, group_numbers, within};
 use std::collections::BTreeSet;
 
 /// Puts the barriers of a kernel. Where data pass only within warps, a barrier of the sub-group is
@@ -15,7 +15,7 @@ pub fn insert(k: &mut Kernel, sub_groups: bool) {
     if k.group.iter().product::<usize>() == 1 {
         return;
     }
-    let cx = Cx { groups: group_numbers(&k.body), sub_groups };
+    let cx = Cx { same: group_numbers(&k.body), sub_groups };
     k.body = cx.block(&k.body, &mut Phase::default());
 }
 
@@ -35,7 +35,8 @@ fn all(b: &Block) -> usize {
 }
 
 struct Cx {
-    groups: BTreeSet<u32>,
+    /// Variables that have one value for all that is compared.
+    same: BTreeSet<u32>,
     sub_groups: bool,
 }
 
@@ -55,7 +56,7 @@ impl Cx {
         }
         // The single element that a stage leaves is for all.
         let single = |x: &Access| x.index.as_constant().is_some() && x.who != Who::Once;
-        match a.meets(b, &self.groups) {
+        match a.meets(b, &self.same) {
             Meet::Never if a.mem == b.mem && (a.write || b.write) && single(a) && single(b) => {
                 Meet::Group
             }
@@ -81,25 +82,29 @@ impl Cx {
                 body,
             } => {
                 let before = since.clone();
+                let inside = Cx { same: within(&self.same, *kind, var), ..*self };
                 let body = if *kind == LoopKind::Seq {
                     // What the end of one iteration leaves, the next begins with.
                     let mut carried = Phase::default();
-                    self.block(body, &mut carried);
-                    let alone = self.block(body, &mut carried.clone());
+                    inside.block(body, &mut carried);
+                    carried.iterated(var);
+                    let alone = inside.block(body, &mut carried.clone());
                     let mut both = since.clone();
                     both.union(&carried);
-                    let within = self.block(body, &mut both);
-                    if all(&within) == all(&alone) {
+                    let within = inside.block(body, &mut both);
+                    let body = if all(&within) == all(&alone) {
                         *since = both;
                         within
                     } else {
                         // What only the first iteration needs is done once, before the loop.
                         out.push(fence(since, BTreeSet::new(), Scope::Group));
                         *since = carried;
-                        self.block(body, since)
-                    }
+                        inside.block(body, since)
+                    };
+                    since.iterated(var);
+                    body
                 } else {
-                    self.block(body, since)
+                    inside.block(body, since)
                 };
                 if hi.sub(lo).range().0 < 1 {
                     // It may be left out, with the barriers in it.

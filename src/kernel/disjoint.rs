@@ -11,11 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Whether workers that differ in one of `vars` never store to one scalar through this index, each of them where
 /// `facts` hold.
 pub fn stores_apart(index: &Index, width: usize, vars: &[Var], facts: &Facts) -> bool {
-    let facts: Vec<Index> = facts.iter().cloned().collect();
-    if apart_within(index, width, vars, &facts, NESTED) || tried(index, width, vars) {
+    let mut all: Vec<Index> = facts.iter().cloned().collect();
+    if apart_within(index, width, vars, &all, NESTED) || tried(index, width, vars, facts) {
         return true;
     }
-    let mut all = facts;
     all.push(index.clone());
     let (mut all, vars) = in_digits(all, vars.to_vec());
     let index = all.pop().unwrap_or_default();
@@ -97,8 +96,8 @@ impl Sum {
     }
 }
 
-/// By trying all workers, where they are few and nothing else varies.
-fn tried(index: &Index, width: usize, vars: &[Var]) -> bool {
+/// By trying all workers that `facts` admit, where they are few and nothing else varies.
+fn tried(index: &Index, width: usize, vars: &[Var], facts: &Facts) -> bool {
     const FEW: i64 = 1 << 14;
     let mut known = true;
     index.visit_vars(&mut |v| known &= vars.iter().any(|w| w.id == v.id));
@@ -119,7 +118,11 @@ fn tried(index: &Index, width: usize, vars: &[Var]) -> bool {
                 (v.id, digit)
             })
             .collect();
-        let Some(i) = index.eval(&|v| values.get(&v.id).copied()) else { return false };
+        let value = |v: &Var| values.get(&v.id).copied();
+        if !facts.admit(&value) {
+            continue;
+        }
+        let Some(i) = index.eval(&value) else { return false };
         starts.push(i);
     }
     starts.sort_unstable();
@@ -195,6 +198,11 @@ mod tests {
         assert!(!alike);
         assert!(alone(&there, 1, &[&l]));
         assert!(!alone(&q, 1, &[&l]));
+        // Rows of 3, of which work-items have 4 columns: only the first 3 of each store.
+        let rows = q.times(3).add(&r);
+        assert!(!alone(&rows, 1, &[&l]));
+        let few = Facts::default().with(&Guard::less(&r, &Index::from(3)));
+        assert!(stores_apart(&rows, 1, &[l], &few));
     }
 
     #[test]

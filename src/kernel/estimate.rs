@@ -20,6 +20,9 @@ pub struct Prediction {
 /// Reading global memory once without company, in nanoseconds, where neighbours are what makes it fast.
 const LATENCY_NS: f64 = 40.0;
 
+/// A round trip to global memory, in nanoseconds, for which a group waits at a barrier.
+const ROUND_TRIP_NS: f64 = 300.0;
+
 /// What is seen of waiting for an addition, in nanoseconds, where nothing else hides it: most of four
 /// cycles at some 4 GHz.
 const WAIT_NS: f64 = 0.75;
@@ -151,9 +154,17 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     let starting = (k.groups * x.work_group_overhead_ns + items * x.work_item_overhead_ns)
         / if across { 1.0 } else { units.min(k.groups).max(1.0) };
     let barriers = k.barriers * items * x.barrier_item_ns;
+    // While a group waits for a block, the others of its unit go on.
+    let company = (k.groups / units).min(per_unit).max(1.0);
+    let stalls = if across {
+        (k.groups / (units * company)).ceil() * k.stalls * ROUND_TRIP_NS / company
+    } else {
+        0.0
+    };
 
     let busiest = memory.max(arithmetic).max(chain);
-    let ns = busiest + 0.1 * (memory + arithmetic - busiest).max(0.0) + starting + barriers;
+    let ns =
+        busiest + 0.1 * (memory + arithmetic - busiest).max(0.0) + starting + barriers + stalls;
     let us = x.launch_us + ns / 1e3;
     let share = |gb_per_s: f64| {
         format!(

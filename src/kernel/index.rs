@@ -589,6 +589,11 @@ impl Facts {
         Var { lo, hi: hi.max(lo), ..v.clone() }
     }
 
+    /// Whether what is known may hold for these values; what mentions others is not looked at.
+    pub fn admit(&self, value: &dyn Fn(&Var) -> Option<i64>) -> bool {
+        self.0.iter().all(|fact| fact.eval(value).is_none_or(|x| x >= 0))
+    }
+
     /// Whether the guard holds (`Some(true)`), fails (`Some(false)`), or is not known.
     pub fn decide(&self, g: &Guard) -> Option<bool> {
         if g.0.iter().all(|c| self.prove(c)) {

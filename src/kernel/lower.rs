@@ -407,7 +407,9 @@ impl Lowerer {
                 let (kept, _, form) = self.fold(f, x)?;
                 self.views.apply(&form.out, &kept)
             }
-            Op::ToMem(Space::Local) if is_pure(&args[0]) && self.context == Context::Group => {
+            Op::ToMem(Space::Local | Space::LocalAhead)
+                if is_pure(&args[0]) && self.context == Context::Group =>
+            {
                 let v = self.apply(&args[0].chain(), x)?;
                 self.stage(&v, &shape)
             }

@@ -37,8 +37,11 @@ impl Lowerer {
         let small = scalars <= i64::try_from(self.options.private_elements).unwrap_or(0)
             && shape.longest() <= i64::try_from(self.options.unroll).unwrap_or(0);
         let mut space = space.unwrap_or(default);
-        if space == Space::Stream {
-            space = Space::Global;
+        match space {
+            Space::Stream => space = Space::Global,
+            // There is no next block here.
+            Space::LocalAhead => space = Space::Local,
+            Space::Global | Space::Local | Space::Private => {}
         }
         if space == Space::Private && !small && self.kernel.single {
             space = Space::Global;
@@ -90,7 +93,7 @@ impl Lowerer {
                 Some(warp) => std::slice::from_ref(warp),
                 None => &[],
             },
-            (Space::Local | Space::Private, _) => &[],
+            (Space::Local | Space::LocalAhead | Space::Private, _) => &[],
         };
         owners.iter().fold((Index::from(0), 1), |(i, n), v| {
             let count = v.hi + 1;
@@ -101,7 +104,7 @@ impl Lowerer {
     fn array(&mut self, space: Space, t: ElemTy, len: usize) -> Mem {
         let (_, name) = self.fresh(match space {
             Space::Global | Space::Stream => "temp",
-            Space::Local => "tile",
+            Space::Local | Space::LocalAhead => "tile",
             Space::Private => "own",
         });
         let a = MemArray { name, scalar: t.scalar, len };
@@ -110,7 +113,7 @@ impl Lowerer {
                 self.program.buffers.push(Buffer { array: a, role: BufferRole::Temp });
                 Mem::Global(self.program.buffers.len() - 1)
             }
-            Space::Local => {
+            Space::Local | Space::LocalAhead => {
                 self.kernel.locals.push(a);
                 Mem::Local(self.kernel.locals.len() - 1)
             }

@@ -4,6 +4,7 @@
 //! whether a term respects the device hierarchy. Nothing here prints OpenCL or talks to a driver.
 
 mod accumulator;
+mod ahead;
 mod barrier;
 mod chain;
 mod common;

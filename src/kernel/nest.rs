@@ -66,10 +66,10 @@ fn walk(t: &Term, mut p: Path) -> Result<(), Box<Diagnostic>> {
                 p.lane = true;
             }
         },
-        Op::ToMem(Space::Local) if !any(p.wrg) => {
+        Op::ToMem(Space::Local | Space::LocalAhead) if !any(p.wrg) => {
             return fail("`toLocal` outside `mapWrg`: local memory belongs to a work-group".into());
         }
-        Op::ToMem(Space::Local) if any(p.lcl) || p.lane => {
+        Op::ToMem(Space::Local | Space::LocalAhead) if any(p.lcl) || p.lane => {
             let name = if p.lane { "mapLane" } else { "mapLcl" };
             return fail(format!(
                 "`toLocal` inside `{name}`: local memory belongs to a work-group"

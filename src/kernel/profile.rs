@@ -61,7 +61,10 @@ pub struct KernelProfile {
     pub barriers: f64,
     /// Local memory of one group.
     pub local_bytes: usize,
-    /// Bytes of registers of one work-item, all declared registers taken together.
+    /// How often one group waits, in a loop, for what it copies from global to local memory with nothing else to do.
+    pub stalls: f64,
+    /// Bytes of registers of one work-item: all that are declared, but of parts of the code that follow each
+    /// other those with the most.
     pub register_bytes: usize,
     /// Memory accesses in order of the code.
     pub accesses: Vec<Access>,
@@ -115,14 +118,36 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
             groups,
             group_size,
             local_bytes: k.local_bytes(),
+            register_bytes: register_bytes(&k.body),
             ..KernelProfile::default()
         },
         loops: vec![],
+        copied: false,
         read: BTreeSet::new(),
     };
     // Code outside loops over work-items is run by all of them.
     w.block(&k.body, 1.0, true);
     w.out
+}
+
+fn register_bytes(b: &Block) -> usize {
+    let own = |s: &Stmt| if let Stmt::Decl(r, _) = s { r.ty.bytes() } else { 0 };
+    let inside = |s: &Stmt| s.blocks().into_iter().map(register_bytes).max().unwrap_or(0);
+    b.iter().map(own).sum::<usize>() + b.iter().map(inside).max().unwrap_or(0)
+}
+
+/// Whether work-items both load from global memory and store to local memory.
+fn copies(b: &Block) -> bool {
+    let (mut loads, mut stores) = (false, false);
+    for s in b {
+        s.visit(&mut |s| {
+            stores |= matches!(s, Stmt::Store(Mem::Local(_), ..));
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| loads |= matches!(e, Expr::Load(Mem::Global(_), ..)));
+            });
+        });
+    }
+    loads && stores
 }
 
 struct Walk<'a> {
@@ -131,6 +156,8 @@ struct Walk<'a> {
     out: KernelProfile,
     /// Enclosing loops: kind, variable, iterations.
     loops: Vec<(LoopKind, u32, f64)>,
+    /// Whether something was copied to local memory since the last barrier.
+    copied: bool,
     /// Inputs that the innermost loop has read already: compilers keep them.
     read: BTreeSet<(Mem, usize, Index)>,
 }
@@ -149,8 +176,7 @@ impl Walk<'_> {
         let each = if uniform && grouped { count * real(self.out.group_size) } else { count };
         s.exprs(&mut |e| self.expr(e, each));
         match s {
-            Stmt::Decl(r, _) => self.out.register_bytes += r.ty.bytes(),
-            Stmt::Set(..) => {}
+            Stmt::Decl(..) | Stmt::Set(..) => {}
             Stmt::Store(m, i, e) => {
                 self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, each);
             }
@@ -165,6 +191,12 @@ impl Walk<'_> {
                     LoopKind::Wrg(_) => uniform,
                     LoopKind::Glb(_) | LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => false,
                 };
+                let in_group = !self.loops.iter().any(|(k, ..)| k.is_local());
+                let repeated = self.loops.iter().any(|(k, ..)| *k == LoopKind::Seq);
+                if kind.is_local() && in_group && repeated && !self.copied && copies(body) {
+                    self.out.stalls += count / self.out.groups.max(1.0);
+                    self.copied = true;
+                }
                 self.out.waiting += count * trips * super::chain::waiting(body);
                 self.loops.push((*kind, var.id, trips));
                 let read = std::mem::take(&mut self.read);
@@ -190,6 +222,7 @@ impl Walk<'_> {
             // The work-items of a sub-group wait for nobody else.
             Stmt::Barrier { scope: Scope::Warp, .. } => {}
             Stmt::Barrier { scope: Scope::Group, .. } => {
+                self.copied = false;
                 let groups: f64 = self
                     .loops
                     .iter()

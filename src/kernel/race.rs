@@ -49,22 +49,31 @@ pub enum Meet {
 
 impl Access {
     /// Whether it and another of the same group may make a difference to each other, and between
-    /// whom. `groups` are the numbers of work-groups.
-    pub fn meets(&self, other: &Access, groups: &BTreeSet<u32>) -> Meet {
+    /// whom. `same` are the variables that have one value for both: numbers of work-groups, and of loops in one
+    /// of whose iterations both are.
+    pub fn meets(&self, other: &Access, same: &BTreeSet<u32>) -> Meet {
         if self.mem != other.mem || !(self.write || other.write) {
             return Meet::Never;
         }
-        let both = [(&self.index, self.width), (&other.index, other.width)];
-        let apart_in = |vars: &mut dyn Iterator<Item = &Var>| apart(both, vars, groups);
+        let cases = halves(&self.index, &other.index, same);
+        let of_case = |(a, b): &(Index, Index)| self.meets_at(a, other, b, same);
+        cases.iter().map(of_case).max().unwrap_or(Meet::Never)
+    }
+
+    fn meets_at(&self, here: &Index, other: &Access, there: &Index, same: &BTreeSet<u32>) -> Meet {
+        let both = [(here, self.width), (there, other.width)];
+        let apart_in = |vars: &mut dyn Iterator<Item = &Var>| apart(both, vars, same);
         match (&self.who, &other.who) {
             (Who::Once, Who::Once) => return Meet::Never,
+            // Not even the same places, whoever it is.
+            _ if separate(both, same) => return Meet::Never,
             (Who::Each(a), Who::Each(b))
                 if apart_in(&mut a.iter().chain(b))
                     // Trying takes time, and is for blocks that are stored across: columns written as rows.
                     || (a == b
                         && self.write
                         && other.write
-                        && tried_apart(both, a, groups) == Some(true)) =>
+                        && tried_apart(both, a, same) == Some(true)) =>
             {
                 return Meet::Never;
             }
@@ -76,6 +85,49 @@ impl Access {
             _ => Meet::Group,
         }
     }
+}
+
+/// Two indices for each value of what both have in common and has two values: which half of a memory is used and
+/// which is filled changes from step to step of a loop.
+fn halves(a: &Index, b: &Index, same: &BTreeSet<u32>) -> Vec<(Index, Index)> {
+    let weight = |i: &Index, atom: &Atom| i.terms().find(|(x, _)| *x == atom).map_or(0, |t| t.1);
+    let half = a.terms().chain(b.terms()).map(|(atom, _)| atom).find(|atom| match atom {
+        // Where it counts the same in both, it is known to be the same without trying.
+        Atom::Var(v) => {
+            v.hi - v.lo == 1 && same.contains(&v.id) && weight(a, atom) != weight(b, atom)
+        }
+        Atom::Mod(x, 2) => {
+            let mut common = !x.has_data();
+            x.visit_vars(&mut |v| common &= same.contains(&v.id));
+            common
+        }
+        _ => false,
+    });
+    let Some(half) = half else { return vec![(a.clone(), b.clone())] };
+    let at = |i: &Index, value: i64| i.sub(&i.part(half)).plus(weight(i, half) * value);
+    let (lo, hi) = half.range();
+    [lo, hi].iter().flat_map(|x| halves(&at(a, *x), &at(b, *x), same)).collect()
+}
+
+/// Whether two accesses touch no scalar in common, whoever makes them: the difference of their places, in
+/// which the variables of `same` have one value, leaves no room.
+fn separate([(a, wa), (b, wb)]: [(&Index, usize); 2], same: &BTreeSet<u32>) -> bool {
+    let range = |i: &Index, other: &Index| {
+        let other = summands(other);
+        let mut ends = (i128::from(i.constant()), i128::from(i.constant()));
+        for (summand, (c, lo, hi)) in summands(i) {
+            let fixed = matches!(&summand, Summand::Var(id) if same.contains(id))
+                && other.get(&summand).is_some_and(|o| o.0 == c);
+            if !fixed {
+                let (x, y) = (i128::from(c) * i128::from(lo), i128::from(c) * i128::from(hi));
+                ends = (ends.0 + x.min(y), ends.1 + x.max(y));
+            }
+        }
+        ends
+    };
+    let (p, q) = (range(a, b), range(b, a));
+    let width = |w: usize| i128::try_from(w).unwrap_or(i128::MAX / 2);
+    p.1 + width(wa) <= q.0 || q.1 + width(wb) <= p.0
 }
 
 /// Whether two accesses by workers that differ in one of `vars` never touch one scalar, whatever the
@@ -161,6 +213,12 @@ fn tried_apart(
     same: &BTreeSet<u32>,
 ) -> Option<bool> {
     const FEW: i64 = 1 << 13;
+    // Those that count for nothing, whatever their value.
+    let plain = |id: &u32| {
+        let [a, b] = accesses.map(|(i, _)| i.linear_in(*id).map(|(c, _)| c));
+        a.is_some() && a == b
+    };
+    let same: BTreeSet<u32> = same.iter().copied().filter(plain).collect();
     // Which scalars, and by whom: the worker's place among all.
     let touched = |(index, width): (&Index, usize)| -> Option<Vec<(i64, i64)>> {
         let mut vars: Vec<Var> = workers.iter().cloned().collect();
@@ -197,12 +255,6 @@ fn tried_apart(
         out.dedup();
         Some(out)
     };
-    for id in same {
-        let [a, b] = accesses.map(|(i, _)| i.linear_in(*id).map(|(c, _)| c));
-        if a.is_none() || a != b {
-            return None;
-        }
-    }
     let [first, second] = [touched(accesses[0])?, touched(accesses[1])?];
     Some(second.iter().all(|(at, who)| {
         let from = first.partition_point(|(i, _)| i < at);
@@ -278,6 +330,9 @@ fn statement(s: &Stmt, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>
     }
 }
 
+/// Marks the variable of a loop in what an iteration other than the present one did.
+const EARLIER: u32 = 1 << 31;
+
 /// The accesses since the last barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phase {
@@ -331,6 +386,17 @@ impl Phase {
         }
     }
 
+    /// An iteration of the loop over this variable is over: what was in it may now be in any other.
+    pub fn iterated(&mut self, var: &Var) {
+        let earlier = Var { id: var.id | EARLIER, ..var.clone() };
+        let of_earlier = |v: &Var| (v.id == var.id).then(|| Index::from(earlier.clone()));
+        let seen = std::mem::take(&mut self.seen);
+        for (mut a, ordered) in seen {
+            a.index = a.index.substitute(&of_earlier);
+            *self.seen.entry(a).or_insert(true) &= ordered;
+        }
+    }
+
     /// Memories stored to.
     pub fn written(&self) -> impl Iterator<Item = Mem> + '_ {
         self.seen.keys().filter(|a| a.write).map(|a| a.mem)
@@ -340,7 +406,7 @@ impl Phase {
 /// What is wrong with the barriers in the code of a work-group: two accesses of different work-items of a group that no
 /// barrier orders. Elements that the program itself chooses (scatter) are its own affair.
 pub fn find(b: &Block) -> Option<String> {
-    Check { groups: group_numbers(b) }.block(b, &mut Phase::default())
+    Check { same: group_numbers(b) }.block(b, &mut Phase::default())
 }
 
 /// Two accesses of work-items that no barrier can order: of different groups, or of none.
@@ -383,8 +449,18 @@ pub fn group_numbers(b: &Block) -> BTreeSet<u32> {
     out
 }
 
+/// The variables that have one value in an iteration of a loop outside work-items.
+pub fn within(same: &BTreeSet<u32>, kind: LoopKind, var: &Var) -> BTreeSet<u32> {
+    let mut same = same.clone();
+    if kind == LoopKind::Seq {
+        same.insert(var.id);
+    }
+    same
+}
+
 struct Check {
-    groups: BTreeSet<u32>,
+    /// Variables that have one value for all that is compared.
+    same: BTreeSet<u32>,
 }
 
 impl Check {
@@ -396,10 +472,17 @@ impl Check {
         match s {
             Stmt::Barrier { scope: Scope::Group, .. } => phase.group_meets(),
             Stmt::Barrier { scope: Scope::Warp, .. } => phase.warps_meet(),
-            Stmt::Loop { kind, lo, hi, body, .. } if !kind.is_local() => {
+            Stmt::Loop { kind, var, lo, hi, body } if !kind.is_local() => {
                 let before = phase.clone();
                 let times = if *kind == LoopKind::Seq { 2 } else { 1 };
-                let found = (0..times).find_map(|_| self.block(body, phase));
+                let inside = Check { same: within(&self.same, *kind, var) };
+                let found = (0..times).find_map(|_| {
+                    let found = inside.block(body, phase);
+                    if *kind == LoopKind::Seq {
+                        phase.iterated(var);
+                    }
+                    found
+                });
                 if hi.sub(lo).range().0 < 1 {
                     phase.union(&before);
                 }
@@ -452,7 +535,7 @@ impl Check {
         if a.write && b.write && a != b && matches!(a.mem, Mem::Global(_)) {
             return false;
         }
-        match a.meets(b, &self.groups) {
+        match a.meets(b, &self.same) {
             Meet::Never => false,
             Meet::Warp => !ordered,
             Meet::Group => true,
@@ -508,6 +591,42 @@ mod tests {
         assert!(!apart(both, &mut [&warp, &lane].into_iter(), &BTreeSet::new()));
         let shifted = [(&to, 1), (&sum(&[(32, &warp), (-1, &lane)], 32), 1)];
         assert!(!apart(shifted, &mut [&warp].into_iter(), &BTreeSet::new()));
+    }
+
+    fn access(index: Index, write: bool, who: &Var) -> Access {
+        let who = Who::Each(BTreeSet::from([who.clone()]));
+        Access { mem: Mem::Local(0), index, width: 1, write, who, warp: None }
+    }
+
+    /// Two halves of 32 elements, one of them used and the other filled in each step `i`.
+    #[test]
+    fn halves_are_apart_in_one_step() {
+        let (l, i) = (var(0, 32), var(1, 9));
+        let half = Index::from(i.clone()).rem(2);
+        let backwards = Index::from(31).sub(&Index::from(l.clone()));
+        let used = access(half.times(32).add(&backwards), false, &l);
+        let filled = |half: &Index| access(half.times(32).add(&l.clone().into()), true, &l);
+        let other = filled(&Index::from(1).sub(&half));
+        let step = BTreeSet::from([1]);
+        assert_eq!(used.meets(&other, &step), Meet::Never);
+        assert_eq!(other.meets(&used, &step), Meet::Never);
+        assert_eq!(other.meets(&other, &step), Meet::Never);
+        // In steps of their own they may be in one half, and what is filled may be what is used.
+        assert_eq!(used.meets(&other, &BTreeSet::new()), Meet::Group);
+        assert_eq!(used.meets(&filled(&half), &step), Meet::Group);
+        assert_eq!(used.meets(&filled(&Index::from(0)), &step), Meet::Group);
+        // Halves that overlap.
+        let long = access(Index::from(32).sub(&half.times(31)).add(&l.clone().into()), true, &l);
+        assert_eq!(used.meets(&long, &step), Meet::Group);
+        // What an earlier step did is in no known half.
+        let mut phase = Phase::default();
+        phase.extend(BTreeSet::from([used.clone()]));
+        let meets = |phase: &Phase| {
+            phase.meets(&BTreeSet::from([other.clone()]), &|a, b| a.meets(b, &step)).0
+        };
+        assert_eq!(meets(&phase), Meet::Never);
+        phase.iterated(&i);
+        assert_eq!(meets(&phase), Meet::Group);
     }
 
     proptest! {

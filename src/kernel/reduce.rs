@@ -1,6 +1,7 @@
 //! Sequential reductions, folds and scans: accumulators stay where they are and change in place.
 
 use super::accumulator::{Form, form};
+use super::ahead;
 use super::dest::{Dest, inverse};
 use super::hazard::{self, Owned};
 use super::leaf::Emit;
@@ -102,6 +103,10 @@ impl Lowerer {
         let acc = self.accumulator(&op, &z)?;
         let unroll = *f.op() == Op::Reduce(ReduceKind::Unroll);
         let (op, shape) = (op.chain(), self.views.shape(&z.ty().cod)?);
+        if let Some(parts) = ahead::parts(&op).filter(|_| self.may_load_ahead(n)) {
+            self.reduce_ahead(parts, x, n, &acc, &shape)?;
+            return Ok(acc);
+        }
         self.repeat(n, unroll, &mut |me, i| {
             let arg = View::pair(acc.view.clone(), x.at(i)?);
             me.update(&op, &arg, &acc, &shape)
@@ -110,7 +115,13 @@ impl Lowerer {
     }
 
     /// `acc = op(arg)`, in place unless that would read what it has already overwritten.
-    fn update(&mut self, op: &[Term], arg: &View, acc: &Accumulator, shape: &Shape) -> Step<()> {
+    pub fn update(
+        &mut self,
+        op: &[Term],
+        arg: &View,
+        acc: &Accumulator,
+        shape: &Shape,
+    ) -> Step<()> {
         self.begin();
         let done = self.write(op, arg, &acc.dest);
         let block = self.end();

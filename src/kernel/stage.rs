@@ -1,5 +1,6 @@
 //! Copies of blocks to local memory by a whole work-group: neighbours read neighbours, in vectors where the
-//! source allows, and rows are padded where writing them would meet one bank again and again.
+//! source allows, and rows are padded where writing them would meet one bank again and again. A copy may be
+//! taken in two parts, with what it copies in registers between them.
 
 use super::dest::Dest;
 use super::index::{Index, Var};
@@ -17,24 +18,6 @@ const PADDING: i64 = 4;
 /// The widest vector that is copied at once.
 const WIDEST: i64 = 4;
 
-/// Where rows of a staged block start: `[rows][columns]t`, rows `stride` elements apart.
-#[derive(Clone)]
-struct Layout {
-    rows: i64,
-    columns: i64,
-    stride: i64,
-    /// What an element is.
-    t: Shape,
-    /// Scalars from one element to the next in its array: the components of small tuples lie together.
-    step: i64,
-}
-
-impl Layout {
-    fn slots(&self, slots: &[Slot], i: &Index, j: &Index) -> Vec<Slot> {
-        super::view::advance(&self.t, slots, &i.times(self.stride).add(j).times(self.step))
-    }
-}
-
 /// How a block is copied.
 struct Plan {
     /// Lanes of a vector go down a column rather than along a row.
@@ -42,9 +25,93 @@ struct Plan {
     width: i64,
 }
 
+/// A place in local memory for blocks `[rows][columns]t`, and how they are copied there.
+pub struct Tile {
+    rows: i64,
+    columns: i64,
+    /// Elements from row to row.
+    stride: i64,
+    /// What an element is.
+    t: Shape,
+    /// Scalars from one element to the next in its array: the components of small tuples lie together.
+    step: i64,
+    /// Blocks have no rows: `[columns]t`.
+    flat: bool,
+    plan: Plan,
+    slots: Rc<[Slot]>,
+}
+
+impl Tile {
+    /// Elements from one block to the next, where there is room for several; vectors stay aligned.
+    fn size(&self) -> i64 {
+        self.rows.saturating_mul(self.stride).saturating_add(PADDING - 1) / PADDING * PADDING
+    }
+
+    fn slots(&self, block: &Index, i: &Index, j: &Index) -> Vec<Slot> {
+        let at = block.times(self.size()).add(&i.times(self.stride)).add(j);
+        super::view::advance(&self.t, &self.slots, &at.times(self.step))
+    }
+
+    /// One of the blocks in it.
+    pub fn view(self: &Rc<Self>, block: &Index) -> View {
+        let row = |me: Rc<Self>, block: Index, i: Index| {
+            View::array(me.columns, move |j| View::of_slots(&me.t, &me.slots(&block, &i, j)))
+        };
+        let (me, block) = (self.clone(), block.clone());
+        if self.flat {
+            return row(me, block, Index::from(0));
+        }
+        View::array(self.rows, move |i| Ok(row(me.clone(), block.clone(), i.clone())))
+    }
+
+    /// What one work-item copies at a time, and how many of it there are.
+    fn unit(&self) -> (Shape, i64) {
+        let (along, across) = self.extents();
+        let t = match self.t {
+            Shape::Elem(e) if self.plan.width > 1 => {
+                Shape::Elem(ElemTy { width: usize::try_from(self.plan.width).unwrap_or(1), ..e })
+            }
+            _ => self.t.clone(),
+        };
+        (t, along / self.plan.width * across)
+    }
+
+    fn extents(&self) -> (i64, i64) {
+        if self.plan.down { (self.rows, self.columns) } else { (self.columns, self.rows) }
+    }
+
+    /// Where lane `l` of unit `f` is.
+    fn place(&self, f: &Index, l: i64) -> (Index, Index) {
+        let (line, start) = f.div_mod(self.extents().0 / self.plan.width);
+        let k = start.times(self.plan.width).plus(l);
+        if self.plan.down { (k, line) } else { (line, k) }
+    }
+
+    /// Unit `f` of a block.
+    fn load(&self, source: &View, f: &Index) -> Step<View> {
+        let at = |l: i64| -> Step<View> {
+            let (i, j) = self.place(f, l);
+            if self.flat { source.at(&j) } else { source.at(&i)?.at(&j) }
+        };
+        if self.plan.width == 1 {
+            return at(0);
+        }
+        let lanes = (0..self.plan.width).map(|l| at(l)?.expr()).collect::<Step<Vec<_>>>()?;
+        Ok(View::Elem(Expr::vector(lanes)))
+    }
+}
+
 impl Lowerer {
     /// Copies a view to local memory of the work-group.
     pub fn stage(&mut self, v: &View, shape: &Shape) -> Step<View> {
+        let tile = Rc::new(self.tile(v, shape, 1)?);
+        let first = Index::from(0);
+        self.copy_block(&tile, v, &first)?;
+        Ok(tile.view(&first))
+    }
+
+    /// Local memory for so many blocks that are read like this one.
+    pub fn tile(&mut self, v: &View, shape: &Shape, blocks: i64) -> Step<Tile> {
         // Rows of what is inside: the last dimension alone where there are several.
         let (rows, columns, t) = match shape {
             Shape::Array(n, t) => match &**t {
@@ -64,69 +131,69 @@ impl Lowerer {
         let stride = if plan.down { columns + PADDING } else { columns };
         let together = together(&t);
         let step = together.map_or(1, |(_, step)| step);
-        let layout = Layout { rows, columns, stride, t: t.clone(), step };
+        let mut tile = Tile { rows, columns, stride, t, step, flat, plan, slots: Rc::new([]) };
+        // What comes after the last block needs no room for alignment.
+        let elements = tile.size().saturating_mul(blocks - 1).saturating_add(rows * stride);
         let mut slots = vec![];
         if let Some((e, step)) = together {
-            let mem = self.tile(e, layout.rows.saturating_mul(layout.stride).saturating_mul(step));
-            slots.extend((0..t.elems()).map(|c| Slot { mem, index: Index::from(c) }));
+            let mem = self.local_array(e, elements.saturating_mul(step));
+            slots.extend((0..tile.t.elems()).map(|c| Slot { mem, index: Index::from(c) }));
         }
-        for (e, n) in t.components().into_iter().filter(|_| together.is_none()) {
+        for (e, n) in tile.t.components().into_iter().filter(|_| together.is_none()) {
             let each = n.saturating_mul(i64::try_from(e.width).unwrap_or(1));
-            let len = layout.rows.saturating_mul(layout.stride).saturating_mul(each);
-            slots.push(Slot { mem: self.tile(e, len), index: Index::from(0) });
+            let mem = self.local_array(e, elements.saturating_mul(each));
+            slots.push(Slot { mem, index: Index::from(0) });
         }
-        let dest = {
-            let (layout, slots) = (layout.clone(), slots.clone());
-            move |i: &Index, j: &Index| Dest::of_slots(&layout.t, &layout.slots(&slots, i, j))
-        };
-        let (w, down) = (plan.width, plan.down);
-        let (along, across) = if down { (rows, columns) } else { (columns, rows) };
-        let most = along / w * across;
-        self.local(0, most, false, &mut |me, f| {
-            let (line, start) = f.div_mod(along / w);
-            let place = |l: i64| {
-                let k = start.times(w).plus(l);
-                if down { (k, line.clone()) } else { (line.clone(), k) }
-            };
-            if w == 1 {
-                let (i, j) = place(0);
-                return me.store(&source.at(&i)?.at(&j)?, &dest(&i, &j)?, &t);
-            }
-            let lanes = (0..w)
-                .map(|l| {
-                    let (i, j) = place(l);
-                    source.at(&i)?.at(&j)?.expr()
-                })
-                .collect::<Step<Vec<_>>>()?;
-            let whole = leaf::bind(&View::Elem(Expr::vector(lanes)), me)?.expr()?;
-            if !down {
-                let (i, j) = place(0);
-                let Dest::Mem(mem, t, at) = dest(&i, &j)? else {
-                    return super::view::stop(crate::diag::Code::Internal, "a tile is memory");
-                };
-                let _: ElemTy = t;
-                return me.emit(Stmt::Store(mem, at, whole));
-            }
-            for l in 0..w {
-                let (i, j) = place(l);
-                let lane = whole.lane(usize::try_from(l).unwrap_or(0));
-                me.store(&View::Elem(lane), &dest(&i, &j)?, &t)?;
-            }
-            Ok(())
-        })?;
-        let slots = Rc::new(slots);
-        Ok(if flat {
-            View::array(columns, move |j| {
-                View::of_slots(&layout.t, &layout.slots(&slots, &Index::from(0), j))
-            })
-        } else {
-            View::array(rows, move |i| {
-                let (layout, slots, i) = (layout.clone(), slots.clone(), i.clone());
-                Ok(View::array(layout.columns, move |j| {
-                    View::of_slots(&layout.t, &layout.slots(&slots, &i, j))
-                }))
-            })
+        tile.slots = slots.into();
+        Ok(tile)
+    }
+
+    /// Copies a block to local memory.
+    pub fn copy_block(&mut self, tile: &Tile, source: &View, block: &Index) -> Step<()> {
+        self.local(0, tile.unit().1, false, &mut |me, f| {
+            let value = tile.load(source, f)?;
+            me.store_unit(tile, &value, f, block)
         })
+    }
+
+    /// Loads a block into registers of the work-items that are to store it.
+    pub fn load_block(&mut self, tile: &Tile, source: &View) -> Step<View> {
+        let (unit, count) = tile.unit();
+        let shape = Shape::Array(count, Box::new(unit.clone()));
+        let own = self.distributed(&[Some(0)], &shape)?;
+        self.local(0, count, false, &mut |me, f| {
+            me.store(&tile.load(source, f)?, &own.dest.at(f)?, &unit)
+        })?;
+        Ok(own.view)
+    }
+
+    /// Stores a loaded block to local memory.
+    pub fn store_block(&mut self, tile: &Tile, loaded: &View, block: &Index) -> Step<()> {
+        self.local(0, tile.unit().1, false, &mut |me, f| {
+            me.store_unit(tile, &loaded.at(f)?, f, block)
+        })
+    }
+
+    fn store_unit(&mut self, tile: &Tile, value: &View, f: &Index, block: &Index) -> Step<()> {
+        let dest = |l: i64| {
+            let (i, j) = tile.place(f, l);
+            Dest::of_slots(&tile.t, &tile.slots(block, &i, &j))
+        };
+        if tile.plan.width == 1 {
+            return self.store(value, &dest(0)?, &tile.t);
+        }
+        let whole = leaf::bind(value, self)?.expr()?;
+        if !tile.plan.down {
+            let Dest::Mem(mem, _, at) = dest(0)? else {
+                return super::view::stop(crate::diag::Code::Internal, "a tile is memory");
+            };
+            return self.emit(Stmt::Store(mem, at, whole));
+        }
+        for l in 0..tile.plan.width {
+            let lane = whole.lane(usize::try_from(l).unwrap_or(0));
+            self.store(&View::Elem(lane), &dest(l)?, &tile.t)?;
+        }
+        Ok(())
     }
 
     /// The order in which neighbours read neighbours, and the widest vectors that are one load.
@@ -179,7 +246,7 @@ impl Lowerer {
         Ok(Plan { down, width: 1 })
     }
 
-    fn tile(&mut self, e: ElemTy, len: i64) -> Mem {
+    fn local_array(&mut self, e: ElemTy, len: i64) -> Mem {
         let (_, name) = self.fresh("tile");
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         self.kernel.locals.push(MemArray { name, scalar: e.scalar, len });

@@ -32,8 +32,8 @@ pub fn device() -> DeviceLimits {
 
 /// A program's kernels at some sizes.
 pub struct Kernels {
-    program: Program,
-    sizes: Sizes,
+    pub program: Program,
+    pub sizes: Sizes,
     pub term: String,
     pub ir: Ir,
     pub plan: Arc<HostPlan>,

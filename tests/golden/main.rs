@@ -1,6 +1,7 @@
 //! The low-level terms of the papers (`programs/golden`) and every other low-level pattern, compiled as
 //! they stand. See `check` for how kernels are checked.
 
+mod ahead;
 mod check;
 mod extraction;
 mod listings;

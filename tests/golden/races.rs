@@ -34,14 +34,14 @@ fn replace(b: &mut Block, k: &mut usize, f: &dyn Fn(usize, &Stmt) -> Option<Stmt
 }
 
 /// The program with the barriers of its first kernel replaced, and how many those were.
-fn changed(ir: &Ir, f: &dyn Fn(usize, &Stmt) -> Option<Stmt>) -> (Ir, usize) {
+pub fn changed(ir: &Ir, f: &dyn Fn(usize, &Stmt) -> Option<Stmt>) -> (Ir, usize) {
     let (mut ir, mut count) = (ir.clone(), 0);
     replace(&mut ir.kernels[0].body, &mut count, f);
     (ir, count)
 }
 
 /// Whether the verifier finds that work-items meet without a barrier once barrier `k` is gone.
-fn is_missed(ir: &Ir, k: usize) -> bool {
+pub fn is_missed(ir: &Ir, k: usize) -> bool {
     let (without, _) = changed(ir, &|i, s| (i != k).then(|| s.clone()));
     match verify(&without, &device()) {
         Ok(()) => false,

@@ -176,8 +176,10 @@ fn vectors() {
     let inc = term(Op::Map(MapKind::Glb(0)), &[2], &[], &[inc]);
     let t =
         term(Op::AsScalar, &[4, 2], &[int()], &[]).after(&inc).unwrap().after(&as_vector).unwrap();
-    let t = term(Op::ToMem(Space::Local), &[], &[], &[t]);
-    given(&t, &ints(&[0, 1, 2, 3, 4, 5, 6, 7]), &[1, 2, 3, 4, 5, 6, 7, 8]);
+    for space in [Space::Local, Space::LocalAhead] {
+        let t = term(Op::ToMem(space), &[], &[], std::slice::from_ref(&t));
+        given(&t, &ints(&[0, 1, 2, 3, 4, 5, 6, 7]), &[1, 2, 3, 4, 5, 6, 7, 8]);
+    }
     given(&term(Op::Splat, &[4], &[int()], &[]), &Value::ints(I32, &[], &[3]), &[3, 3, 3, 3]);
 }
 

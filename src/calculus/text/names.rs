@@ -63,6 +63,7 @@ spellings! {
     "toGlobal" 0 1 false Op::ToMem(Space::Global);
     "toStream" 0 1 false Op::ToMem(Space::Stream);
     "toLocal" 0 1 false Op::ToMem(Space::Local);
+    "toLocalAhead" 0 1 false Op::ToMem(Space::LocalAhead);
     "toPrivate" 0 1 false Op::ToMem(Space::Private);
     "reorderStride" 1 0 false Op::Stride;
     "reorder" 0 0 false Op::Reorder;

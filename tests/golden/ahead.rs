@@ -1,0 +1,164 @@
+//! Double buffering: products in tiles whose blocks are loaded ahead (`toLocalAhead`), at sizes that tiles divide and
+//! that they do not, with no block, one, and several.
+
+use crate::check::{Kernels, cpu};
+use crate::races::{changed, is_missed};
+use patsat::calculus::size::{Size, SizeEnv};
+use patsat::calculus::text::{Context, read_term};
+use patsat::calculus::ty::Ty;
+use patsat::device::cost_model::CostModel;
+use patsat::diag::{Limits, Source};
+use patsat::kernel::ir::{LoopKind, Stmt};
+use patsat::kernel::profile::profile;
+use patsat::kernel::{DeviceLimits, Options, estimate, lower};
+use patsat::lang::types::ScalarType;
+use patsat::opencl::print::print;
+use patsat::session::{Program, Sizes};
+use std::sync::Arc;
+
+const STEP: &str = r"(\(c, (i, (a, b))) -> if i then c + a * b else c)";
+
+/// Rows, columns, and what is reduced. Tiles are 32 by 32 (64 with warps), blocks of 8.
+const PRODUCTS: &[[u64; 3]] = &[
+    [64, 64, 64],
+    [40, 24, 37],
+    [33, 31, 5],
+    [32, 32, 8],
+    [32, 64, 16],
+    [3, 5, 17],
+    [5, 3, 1],
+    [5, 3, 0],
+];
+
+fn device() -> DeviceLimits {
+    DeviceLimits { access_bytes: 16, ..DeviceLimits::default() }
+}
+
+fn round(n: u64, t: u64) -> u64 {
+    n.next_multiple_of(t)
+}
+
+fn array(dims: &[u64]) -> Ty {
+    let f32 = Ty::Scalar(ScalarType::F32);
+    dims.iter().rev().fold(f32, |t, n| Ty::array(&Size::constant(*n), &t))
+}
+
+fn kernels(program: &str, sizes: &[(&str, u64)], inputs: &[(&str, Ty)], term: &str) -> Kernels {
+    let program = Program::check(&Source::new("product.pat", program), None).expect("well-typed");
+    let inputs = inputs.iter().map(|(name, t)| ((*name).to_owned(), t.clone())).collect();
+    let context = Context { inputs, variables: None };
+    let term = read_term(&Source::new("term", term), &Ty::Unit, &context).expect("a term");
+    let term = term.expand().and_then(|t| t.flat()).expect("definitions");
+    let options = Options::new("product", device(), &Limits::default());
+    let ir = lower(&term, &SizeEnv::new(), &options).unwrap_or_else(|e| panic!("{e}\n{term}"));
+    let plan = Arc::new(print(&ir));
+    let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    Kernels { program, sizes, term: term.to_string(), ir, plan }
+}
+
+/// `A*B`, or `A*B^T` where both are read along their rows.
+fn product([n, m, k]: [u64; 3], staging: &str, warps: bool, rows: bool) -> Kernels {
+    let (t, share) = if warps { (64, "spreadWarps 8 8 4 4") } else { (32, "spread 4 4 2 2") };
+    let (r, q, kr) = (round(n, t), round(m, t), round(k, 8));
+    let (b, dims, parameter) =
+        if rows { ("B", [m, k], "[m][k]f32") } else { ("transpose . B", [k, m], "[k][m]f32") };
+    let columns = if rows { "B" } else { "(transpose B)" };
+    let program = format!(
+        "entry product [n][m][k] (A: [n][k]f32) (B: {parameter}) : [n][m]f32 =
+           map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) {columns}) A"
+    );
+    let item = format!(
+        "foldSeq (mapUnroll (mapUnroll {STEP}) . map zip . zip) . bimap id (transpose . map transpose) \
+         . unzip . map unzip"
+    );
+    let term = format!(
+        "tiled {t} {t} {r} {q} id id (mapWrg 1 (mapWrg 0 (blocked 8 {kr} ({staging} id) ({staging} id) \
+         (toPrivate ({share} (mapLcl 0 ({item})))) 0.0 id))) . fork A ({b})"
+    );
+    let inputs = [("A", array(&[n, k])), ("B", array(&dims))];
+    kernels(&program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
+}
+
+/// Every element meets the same partners.
+fn rows(n: u64, k: u64) -> Kernels {
+    let program = "entry product [n][k] (A: [n]f32) (B: [k]f32) : [n]f32 =
+        map (\\a -> reduce (+) 0 (map (\\b -> a * b) B)) A";
+    let (r, kr) = (round(n, 16), round(k, 32));
+    let term = format!(
+        "tiledRows 16 {r} (mapWrg 0 (blockedRows 32 {kr} (toLocalAhead id) \
+         (toPrivate (mapLcl 0 (foldSeq {STEP}))) 0.0 id)) . fork A B"
+    );
+    let inputs = [("A", array(&[n])), ("B", array(&[k]))];
+    kernels(program, &[("n", n), ("k", k)], &inputs, &term)
+}
+
+fn all() -> impl Iterator<Item = Kernels> {
+    let shapes = [(false, false), (true, false), (false, true)];
+    let products = shapes.into_iter().flat_map(|(warps, rows)| {
+        PRODUCTS.iter().map(move |sizes| product(*sizes, "toLocalAhead", warps, rows))
+    });
+    let rest = [[40, 96], [16, 64], [5, 70], [7, 32], [9, 3], [9, 1], [9, 0]];
+    products.chain(rest.into_iter().map(|[n, k]| rows(n, k)))
+}
+
+#[test]
+fn products_loaded_ahead_run() {
+    let rt = cpu();
+    all().for_each(|k| k.run(&rt));
+}
+
+#[test]
+fn oclgrind_finds_nothing_where_blocks_are_loaded_ahead() {
+    all().for_each(|k| k.grind());
+}
+
+/// Barriers in the loop over blocks.
+fn in_loop(k: &Kernels) -> Vec<usize> {
+    let mut out = vec![];
+    for s in &k.ir.kernels[0].body {
+        s.visit(&mut |s| {
+            let Stmt::Loop { kind: LoopKind::Seq, body, .. } = s else { return };
+            let barriers = body.iter().filter(|s| matches!(s, Stmt::Barrier { .. })).count();
+            if barriers > 0 {
+                out.push(barriers);
+            }
+        });
+    }
+    out
+}
+
+#[test]
+fn one_barrier_a_step() {
+    let ahead = product([64, 64, 64], "toLocalAhead", false, false);
+    assert_eq!(in_loop(&ahead), [1]);
+    assert_eq!(in_loop(&product([64, 64, 64], "toLocal", false, false)), [2]);
+    // Both blocks have room twice; of a single block there is no second one.
+    let local = |k: &Kernels| k.ir.kernels[0].local_bytes();
+    let once = local(&product([64, 64, 8], "toLocal", false, false));
+    assert_eq!(local(&product([64, 64, 8], "toLocalAhead", false, false)), once);
+    assert_eq!(local(&ahead), 2 * once);
+}
+
+/// Without any one of its barriers a kernel is refused.
+#[test]
+fn every_barrier_is_needed() {
+    for k in [product([64, 64, 64], "toLocalAhead", false, false), rows(40, 96)] {
+        let (_, count) = changed(&k.ir, &|_, s| Some(s.clone()));
+        assert_eq!(count, 2, "one in the loop, one before the last step: {}", k.plan.source);
+        assert!((0..count).all(|b| is_missed(&k.ir, b)), "{}", k.plan.source);
+    }
+}
+
+/// A kernel that waits for no copy and meets half as often is expected to be faster.
+#[test]
+fn loading_ahead_is_worth_it() {
+    let models = CostModel::shipped().expect("shipped models");
+    let model = models.iter().find(|m| m.name.starts_with("generic-gpu")).expect("a model");
+    let of = |staging: &str| {
+        let profile = profile(&product([512, 512, 512], staging, true, false).ir);
+        (profile.kernels[0].stalls, estimate(&profile, model).us)
+    };
+    let (ahead, staged) = (of("toLocalAhead"), of("toLocal"));
+    assert_eq!((ahead.0, staged.0), (0.0, 64.0));
+    assert!(ahead.1 < staged.1, "{ahead:?} {staged:?}");
+}
