@@ -278,7 +278,7 @@ impl Compiler<'_> {
                 let long = term.expand().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
                 self.term(b, &long, arg, exact)
             }
-            Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::Spread(_) => {
+            Op::Tiled(_) | Op::TiledRows | Op::Blocked(_) | Op::BlockedRows | Op::Spread(_) => {
                 let long = term.definition().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
                 let long = long.ok_or_else(|| fault(site, Error::BadTerm, "no definition"))?;
                 self.term(b, &long, arg, exact)

@@ -3,7 +3,7 @@
 
 use super::tunables::Target;
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::{Op, Term};
+use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::saturate::EGraph;
 use indexmap::IndexMap;
 
@@ -18,6 +18,8 @@ pub(super) struct Tiles {
     inner: Option<[Size; 2]>,
     /// Runs of rows and columns of one work-item.
     runs: Vec<Size>,
+    /// How many such products there are side by side.
+    batch: Vec<Size>,
     /// Copies of blocks in local memory.
     staged: usize,
     /// Whether a work-group shares a tile.
@@ -34,9 +36,9 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
         let Some(op) = node.function() else { continue };
         // Their places among the sizes.
         let values: &[(usize, f64)] = match op {
-            Op::Tiled => &[(2, rows), (3, columns)],
+            Op::Tiled(_) => &[(2, rows), (3, columns)],
             Op::TiledRows => &[(2, rows)],
-            Op::Blocked => &[(3, depth)],
+            Op::Blocked(_) => &[(3, depth)],
             Op::BlockedRows => &[(2, depth)],
             Op::Spread(_) => &[(2, 4.0), (3, 4.0), (4, 4.0), (5, 4.0)],
             _ => &[],
@@ -66,18 +68,22 @@ impl Tiles {
         compact.visit(&mut |t| {
             let s = t.sizes();
             match t.op() {
-                Op::Tiled => {
+                Op::Tiled(_) => {
                     out.outer = vec![[s[0].clone(), s[2].clone()], [s[1].clone(), s[3].clone()]];
                 }
                 Op::TiledRows => out.outer = vec![[s[0].clone(), s[2].clone()]],
-                Op::Blocked => out.depth = Some([s[4].clone(), s[3].clone()]),
+                Op::Blocked(_) => out.depth = Some([s[4].clone(), s[3].clone()]),
                 Op::BlockedRows => out.depth = Some([s[3].clone(), s[2].clone()]),
                 Op::Spread(_) => {
                     out.inner = Some([s[2].clone(), s[3].clone()]);
                     out.runs = vec![s[4].clone(), s[5].clone()];
                 }
-                Op::ToMem(crate::calculus::term::Space::Local) => out.staged += 1,
-                Op::Map(crate::calculus::term::MapKind::Wrg(_)) => out.grouped = true,
+                Op::ToMem(Space::Local) => out.staged += 1,
+                Op::Map(MapKind::Wrg(d)) => {
+                    out.grouped = true;
+                    out.batch.extend((*d == 2).then(|| s[0].clone()));
+                }
+                Op::Map(MapKind::Glb(2)) => out.batch.push(s[0].clone()),
                 Op::Vectorize => out.vector = s.first().cloned(),
                 _ => {}
             }
@@ -128,7 +134,7 @@ impl Tiles {
         let parts = |k: usize| {
             self.outer.get(k).map_or(1.0, |[n, t]| (value(n) / value(t)).ceil().max(1.0))
         };
-        let groups = parts(0) * parts(1);
+        let groups = parts(0) * parts(1) * self.batch.iter().map(value).product::<f64>();
         let [r, c] = match &self.inner {
             Some([r, c]) => [value(r), value(c)],
             None if self.grouped => [1.0, columns],
