@@ -475,9 +475,7 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
         | Op::TiledRows
         | Op::Blocked(_)
         | Op::BlockedRows
-        | Op::Spread(_) => {
-            super::tiling::signature(op, sizes, args)?
-        }
+        | Op::Spread(_) => super::tiling::signature(op, sizes, args)?,
         Op::Slide => FnTy::new(arr(&sizes[2], &tys[0]), arr(&sizes[3], &arr(&sizes[0], &tys[0]))),
         Op::Pad(mode) => {
             if *mode == PadMode::Constant {

@@ -136,8 +136,11 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
     let out = match (t.op(), t.sizes(), args) {
         (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
             let pairs = |x: Flow| {
-                x.both(|a| a.pad_last(r)?.split(t)?.then(pa), |b| b.pad_last(q)?.split(u)?.then(pb))?
-                    .cross()
+                x.both(
+                    |a| a.pad_last(r)?.split(t)?.then(pa),
+                    |b| b.pad_last(q)?.split(u)?.then(pb),
+                )?
+                .cross()
             };
             let tiles = |x: Flow| {
                 x.pad_last(r)?

@@ -113,8 +113,11 @@ impl Context {
         use Verdict::{Inside, No};
         let inside =
             |level, used| Inside(Context { level, used, placed: false, nest: false, ..self });
-        let dimension =
-            |level, used| Inside(Context { level, used, placed: false, nest: true, ..self });
+        // A kernel writes where it is told to, to the result or to a buffer between kernels.
+        let dimension = |level, used| {
+            let sink = self.sink || self.level == Level::Host;
+            Inside(Context { level, used, sink, placed: false, nest: true, ..self })
+        };
         match op {
             Op::Map(kind) => match (kind, self.level) {
                 (MapKind::Plain, _) => No,

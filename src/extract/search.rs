@@ -526,7 +526,10 @@ impl Search<'_> {
                     };
                     more.iter().map(pick).collect::<Vec<_>>()
                 });
-                choices.filter(|chosen| ends_where_it_is(&op, chosen)).take(PAIRS).for_each(combine);
+                choices
+                    .filter(|chosen| ends_where_it_is(&op, chosen))
+                    .take(PAIRS)
+                    .for_each(combine);
             }
         }
     }

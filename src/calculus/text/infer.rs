@@ -584,7 +584,8 @@ impl Infer<'_> {
                 arr(&n, &arr(&m, &b))
             }
             Op::Tiled(with) => {
-                let (pairs, matrix) = if *with { self.pair(span, dom)? } else { (dom.clone(), Ty::Unit) };
+                let (pairs, matrix) =
+                    if *with { self.pair(span, dom)? } else { (dom.clone(), Ty::Unit) };
                 let (left, right) = self.pair(span, &pairs)?;
                 let ((n, a), (m, b)) = (self.array(span, &left)?, self.array(span, &right)?);
                 let [t, u, r, q] = explicit else {
@@ -624,7 +625,8 @@ impl Infer<'_> {
                 arr(&n, &c)
             }
             Op::Blocked(with) => {
-                let (pairs, besides) = if *with { self.pair(span, dom)? } else { (dom.clone(), Ty::Unit) };
+                let (pairs, besides) =
+                    if *with { self.pair(span, dom)? } else { (dom.clone(), Ty::Unit) };
                 let (left, right) = self.pair(span, &pairs)?;
                 let ((n, row), (m, column)) = (self.array(span, &left)?, self.array(span, &right)?);
                 let ((k, a), (l, b)) = (self.array(span, &row)?, self.array(span, &column)?);
