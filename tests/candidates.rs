@@ -2,8 +2,10 @@
 //! sizes that tiles do not divide.
 
 use indexmap::IndexMap;
+use patsat::calculus::term::{MapKind, Op, Term};
 use patsat::calculus::value::{self, Value};
 use patsat::calculus::{elaborate, interp};
+use patsat::device::DeviceKind;
 use patsat::device::cost_model::CostModel;
 use patsat::diag::{Limits, Source};
 use patsat::kernel::{self, DeviceLimits, Options};
@@ -15,6 +17,15 @@ use patsat::session::generate::{Generator, generate};
 use patsat::session::{self, Request};
 use patsat::{extract, opencl, saturate};
 use std::sync::Arc;
+
+/// Which of the candidates are run.
+#[derive(Clone, Copy)]
+enum Which {
+    /// Every so many of those for this CPU.
+    Every(usize),
+    /// Of those for a GPU, every so many of the ones whose tiles belong to groups and have accumulators in blocks.
+    Tiles(usize),
+}
 
 /// What the programs run on.
 #[derive(Clone, Copy)]
@@ -53,7 +64,7 @@ fn whole(entry: &Entry, sizes: &IndexMap<String, u64>) -> (Inputs, Vec<Value>) {
 
 /// Lowers every candidate of the program at these sizes, builds and runs every `step`th; gives how
 /// many were found and how many were run.
-fn check(program: &str, sizes: &[(&str, u64)], data: Data, step: usize) -> (usize, usize) {
+fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usize, usize) {
     let path = format!("{}/programs/{program}.pat", env!("CARGO_MANIFEST_DIR"));
     let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
     let (entry, equal) = lang::check_entry_general(&source, None).expect("well-typed");
@@ -72,9 +83,26 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, step: usize) -> (usiz
     assert_eq!(graph.report.stop_reason, saturate::StopReason::Saturated, "{program}");
 
     let rt = Runtime::open(Some("Portable")).expect("PoCL");
-    let info = rt.info().clone();
-    let model = CostModel::choose(&info).expect("a model").model;
-    let found = extract::candidates(&graph, &term.env, &info, &model, &limits).expect("terms");
+    let mut info = rt.info().clone();
+    if matches!(which, Which::Tiles(_)) {
+        info.kind = DeviceKind::Gpu;
+    }
+    let models = CostModel::shipped().expect("shipped models");
+    let model = match which {
+        Which::Every(_) => CostModel::choose(&info).expect("a model").model,
+        Which::Tiles(_) => {
+            models.into_iter().find(|m| m.name == "generic-gpu").expect("a model of a GPU")
+        }
+    };
+    let mut found = extract::candidates(&graph, &term.env, &info, &model, &limits).expect("terms");
+    let step = match which {
+        Which::Every(step) => step,
+        Which::Tiles(step) => {
+            found.retain(|c| in_group_tiles(&c.compact));
+            assert!(!found.is_empty(), "{program} {sizes:?}: no tiles of groups");
+            step
+        }
+    };
 
     let (inputs, values) = match data {
         Data::Whole => whole(&entry, &all),
@@ -136,7 +164,7 @@ fn all(program: &str, sizes: &[&[(&str, u64)]], data: Data, step: usize) {
         let start = std::time::Instant::now();
         // PATSAT_EVERY=1 runs every candidate: many minutes, after changes of the code generator.
         let step = if std::env::var_os("PATSAT_EVERY").is_some() { 1 } else { step };
-        let (found, run) = check(program, s, data, step);
+        let (found, run) = check(program, s, data, Which::Every(step));
         eprintln!("{program} {s:?}: {run} of {found} run in {:.1?}", start.elapsed());
     }
 }
@@ -240,6 +268,34 @@ fn pairs() {
     }
     let nkd = [[1, 33, 9], [33, 1, 1], [17, 5, 3]].map(|[n, k, d]| [("n", n), ("k", k), ("d", d)]);
     reuse("kmeans", &nkd.each_ref().map(|s| &s[..]));
+}
+
+/// Whether a tile's accumulators are carried over blocks in a work-group.
+fn in_group_tiles(t: &Term) -> bool {
+    let (mut groups, mut blocks) = (false, false);
+    t.visit(&mut |t| {
+        groups |= matches!(t.op(), Op::Map(MapKind::Wrg(_)));
+        blocks |= matches!(t.op(), Op::Blocked(_));
+    });
+    groups && blocks
+}
+
+/// Tiles that work-groups share, where a product is not alone: at skinny sizes, and ones that tiles do not divide.
+#[test]
+fn products_with_more_around_them() {
+    let tiles = |program: &str, sizes: &[(&str, u64)]| {
+        let (found, run) = check(program, sizes, Data::Whole, Which::Tiles(23));
+        eprintln!("{program} {sizes:?}: {run} of {found} run");
+    };
+    for [n, m, k] in [[1, 70, 5], [70, 1, 33], [67, 45, 19]] {
+        tiles("gemm", &[("n", n), ("m", m), ("k", k)]);
+    }
+    for [n, k] in [[1, 9], [67, 19]] {
+        tiles("syrk", &[("n", n), ("k", k)]);
+    }
+    for [b, n, m, k] in [[3, 1, 70, 5], [2, 67, 45, 19]] {
+        tiles("batched", &[("b", b), ("n", n), ("m", m), ("k", k)]);
+    }
 }
 
 /// A new program is to be added above.

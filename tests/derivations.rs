@@ -77,7 +77,7 @@ fn best_terms_of_every_program() {
 fn vectors_in_a_tile(compact: &Term) -> bool {
     let (mut tile, mut vector) = (false, false);
     compact.visit(&mut |t| {
-        tile |= matches!(t.op(), Op::Blocked | Op::BlockedRows);
+        tile |= matches!(t.op(), Op::Blocked(_) | Op::BlockedRows);
         vector |= *t.op() == Op::Vectorize;
     });
     tile && vector
@@ -123,12 +123,14 @@ fn a_derivation_of_nothing_is_empty() {
 
 /// Rules of the default set that split, vectorise or tile and are not made of smaller ones: interchanges of a loop and a map,
 /// and where things run.
-const PRIMITIVE: [&str; 5] = [
+const PRIMITIVE: [&str; 7] = [
     "reduce-interleave",
     "fold-interleave",
     "to-private",
     "lower-maps-global",
     "lower-maps-workgroup",
+    "lower-batch-global",
+    "lower-batch-workgroup",
 ];
 
 #[test]
@@ -170,7 +172,7 @@ fn definitions_are_those_of_the_calculus() {
         assert_eq!(long.flat(), rule.rhs.flat(), "{}", rule.name);
         seen += 1;
     }
-    assert_eq!(seen, 9);
+    assert_eq!(seen, 11);
 }
 
 #[test]

@@ -137,17 +137,25 @@ fn products_of_the_talk() {
     assert!(lookup(&graph, &wrong, &program.env).is_err());
 }
 
-/// All pairs of bodies, tile by tile: several rows for each work-item, which meet the partners in local memory together,
-/// with their accumulators in registers.
-#[test]
-fn tiles_of_bodies() {
-    let program = Program::load(Path::new("programs/nbody.pat"), None).expect("a program");
-    let sizes: Sizes = [("n".to_owned(), 1000)].into_iter().collect();
+/// A shipped program's term and its graph under the default rules.
+fn shipped(name: &str) -> (patsat::calculus::elaborate::Program, Saturated) {
+    let program = Program::load(&Path::new("programs").join(name).with_extension("pat"), None);
+    let program = program.expect("a program");
+    let sizes: Sizes = program.entry.sizes.iter().map(|n| (n.clone(), 1024)).collect();
     let program = elaborate(&program.entry, &sizes).expect("a term");
     let rules = rule_set::<&str>(&[], Float::Exact).expect("rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
     let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
-    assert_eq!(graph.report.stop_reason, StopReason::Saturated);
+    assert_eq!(graph.report.stop_reason, StopReason::Saturated, "{name}");
+    println!("{name}: {} nodes", graph.report.nodes);
+    (program, graph)
+}
+
+/// All pairs of bodies, tile by tile: several rows for each work-item, which meet the partners in local memory together,
+/// with their accumulators in registers.
+#[test]
+fn tiles_of_bodies() {
+    let (program, graph) = shipped("nbody");
     let pull = r"(\((px, (py, pz)), (qx, (qy, (qz, m)))) ->
         let dx = qx - px in let dy = qy - py in let dz = qz - pz in
         let r = rsqrt (dx * dx + dy * dy + dz * dz + eps) in
@@ -171,6 +179,54 @@ fn tiles_of_bodies() {
         }
     }
     assert!(lookup(&graph, &tiles("spreadRows 3", "reverse . "), &program.env).is_err());
+}
+
+/// Products that are not alone: added to a matrix, and many of them. Tiles of the result, blocks of the reduction in local
+/// memory, registers, and what follows, are one kernel all the same.
+#[test]
+fn products_with_more_around_them() {
+    let step = r"(\(c, (i, (a, b))) -> if i then c + a * b else c)";
+    let columns = "bimap id (transpose . map transpose) . unzip . map unzip";
+    let fold = |inside: &str| format!("foldSeq (mapUnroll ({inside}) . map zip . zip) . {columns}");
+    let spread = |inside: &str| format!("spread 8 8 2 2 (mapLcl 0 ({inside}))");
+    let staged = |with: &str, end: &str| {
+        let steps = spread(&fold(&format!("mapUnroll {step}")));
+        format!("blocked{with} 16 1024 (toLocal id) (toLocal id) ({steps}) 0.0 ({end})")
+    };
+    let groups = |inside: &str| format!("64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 ({inside})))");
+    // Each work-item ends with its own part, and reads the matrix there.
+    let added = r"(\(a, b) -> alpha * a + beta * b)";
+    let end = format!("{} . map zip . zip", spread(&format!("mapUnroll (mapUnroll {added})")));
+    let shared = format!("tiledWith {}", groups(&staged("With", &end)));
+    // For a CPU both inputs are packed; vectors of columns go on to the end as vectors.
+    let pack = "(map transpose . toGlobal id . map transpose)";
+    let vectors = |f: &str| format!("packed 16 64 (mapUnroll (vectorize 16 {f}))");
+    let (steps, end) = (fold(&vectors(step)), format!("mapSeq ({})", vectors(added)));
+    let item = format!("blockedWith 16 1024 id id ({steps}) 0.0 ({end} . map zip . zip)");
+    let packed = format!("tiledWith 64 64 1024 1024 {pack} {pack} (mapGlb 1 (mapGlb 0 ({item})))");
+    // Many products: tiles in two dimensions, the products in the third.
+    let many = groups(&staged("", "id"));
+    let many = format!("mapWrg 2 (tiled {many} . bimap id transpose) . zip . fork A B");
+    let item = format!("blocked 16 1024 id id ({steps}) 0.0 id");
+    let items = format!("tiled 64 64 1024 1024 id id (mapGlb 1 (mapGlb 0 ({item})))");
+    let items = format!("mapGlb 2 ({items} . bimap id transpose) . zip . fork A B");
+    let of = |tiles: &str, rows: &str| format!("{tiles} . fork (fork A {rows}) C");
+    for (name, terms) in [
+        ("gemm", [of(&shared, "(transpose . B)"), of(&packed, "(transpose . B)")]),
+        ("syrk", [of(&shared, "A"), of(&packed, "A")]),
+        ("batched", [many, items]),
+    ] {
+        let (program, graph) = shipped(name);
+        for term in terms {
+            let source = Source::new("term", &*term);
+            let term = lookup::read(&source, &program).unwrap_or_else(|e| panic!("{term}: {e}"));
+            for term in [term.clone(), term.unpacked().expect("definitions")] {
+                if let Err(missing) = lookup(&graph, &term, &program.env) {
+                    panic!("{name}: {term}\n{missing}");
+                }
+            }
+        }
+    }
 }
 
 /// What is not equal is not found.

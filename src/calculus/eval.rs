@@ -278,9 +278,9 @@ impl Compiler<'_> {
                 let long = term.expand().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
                 self.term(b, &long, arg, exact)
             }
-            Op::Tiled
+            Op::Tiled(_)
             | Op::TiledRows
-            | Op::Blocked
+            | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)
             | Op::SpreadRows => {

@@ -171,15 +171,18 @@ pub enum Op {
     Fold,
     /// `n m t u r q; ; pa pb h : ([n]A, [m]B) -> [n][m]C` for `h : [r/t][q/u]([t]A, [u]B) -> [r/t][q/u][t][u]C`:
     /// short for `h` of all pairs of tiles of `t` and `u`, lengths rounded up to `r` and `q`. `pa` and `pb`
-    /// are on the arrays of tiles: identities that may copy them.
-    Tiled,
+    /// are on the arrays of tiles: identities that may copy them. When true (`tiledWith`), a matrix is in tiles
+    /// along: `(([n]A, [m]B), [n][m]X) -> [n][m]C` for `h : [r/t][q/u](([t]A, [u]B), [t][u]X) -> [r/t][q/u][t][u]C`.
+    Tiled(bool),
     /// `n m t r; ; h : ([n]A, [m]B) -> [n]C` for `h : [r/t]([t]A, [m]B) -> [r/t][t]C`: as [`Op::Tiled`], of rows alone.
     TiledRows,
     /// `n m k t r; ; sa sb u z f : ([n][k]A, [m][k]B) -> D`: all pairs of rows are reduced together, `t` elements at
     /// a time, `k` rounded up to `r`. `z : () -> C` is where each of the `[n][m]C` begins,
     /// `u : [n][m](C, [t](bool, (A, B))) -> [n][m]C` a step (the flag says whether an element is one of the `k`),
     /// `f : [n][m]C -> D` the end. `sa` and `sb` are on the blocks `[t][n]A` and `[t][m]B`: identities that may copy.
-    Blocked,
+    /// When true (`blockedWith`), the end reads something besides: `(([n][k]A, [m][k]B), X) -> D` for
+    /// `f : ([n][m]C, X) -> D`.
+    Blocked(bool),
     /// `n k t r; ; s u z f : ([n]A, [k]B) -> D`: as [`Op::Blocked`], every `A` meeting all `B`s, with
     /// `u : [n](C, [t](bool, (A, B))) -> [n]C` and `s` on `[t]B`.
     BlockedRows,
@@ -225,9 +228,9 @@ impl Op {
             Op::Slide => (4, 1, 0),
             Op::Chunked | Op::Packed => (3, 0, 1),
             Op::Fold => (1, 0, 1),
-            Op::Tiled => (6, 0, 3),
+            Op::Tiled(_) => (6, 0, 3),
             Op::TiledRows => (4, 0, 1),
-            Op::Blocked => (5, 0, 5),
+            Op::Blocked(_) => (5, 0, 5),
             Op::BlockedRows => (4, 0, 4),
             Op::Spread(_) => (6, 0, 1),
             Op::SpreadRows => (2, 0, 1),
@@ -292,9 +295,9 @@ impl Op {
             | Op::Chunked
             | Op::Packed
             | Op::Fold
-            | Op::Tiled
+            | Op::Tiled(_)
             | Op::TiledRows
-            | Op::Blocked
+            | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)
             | Op::SpreadRows
@@ -476,9 +479,9 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             FnTy::new(inside(&args[0].dom)?, inside(&args[0].cod)?)
         }
         Op::Fold
-        | Op::Tiled
+        | Op::Tiled(_)
         | Op::TiledRows
-        | Op::Blocked
+        | Op::Blocked(_)
         | Op::BlockedRows
         | Op::Spread(_)
         | Op::SpreadRows => super::tiling::signature(op, sizes, args)?,

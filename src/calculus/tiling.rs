@@ -58,14 +58,22 @@ fn flagged(t: &Ty) -> Ty {
 pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
     let arr = Ty::array;
     match (op, sizes, args) {
-        (Op::Tiled, [n, m, t, u, r, q], [pa, pb, h]) => {
+        (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
             let (rows, columns) = (parts(r, t)?, parts(q, u)?);
-            let (a, b) = pair(items(&columns, items(&rows, &h.dom)?)?)?;
+            let each = items(&columns, items(&rows, &h.dom)?)?;
+            let (each, x) = if *with {
+                let (each, x) = pair(each)?;
+                (each, Some(items(u, items(t, x)?)?))
+            } else {
+                (each, None)
+            };
+            let (a, b) = pair(each)?;
             let c = items(u, items(t, items(&columns, items(&rows, &h.cod)?)?)?)?;
             same_fn(pa, &arr(&rows, a), &arr(&rows, a))?;
             same_fn(pb, &arr(&columns, b), &arr(&columns, b))?;
-            let (a, b) = (items(t, a)?, items(u, b)?);
-            Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, &arr(m, c))))
+            let pairs = Ty::pair(&arr(n, items(t, a)?), &arr(m, items(u, b)?));
+            let dom = x.map_or(pairs.clone(), |x| Ty::pair(&pairs, &arr(n, &arr(m, x))));
+            Ok(FnTy::new(dom, arr(n, &arr(m, c))))
         }
         (Op::TiledRows, [n, m, t, r], [h]) => {
             let tiles = parts(r, t)?;
@@ -74,7 +82,7 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
             let c = items(t, items(&tiles, &h.cod)?)?;
             Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, c)))
         }
-        (Op::Blocked, [n, m, k, t, _], [sa, sb, u, z, f]) => {
+        (Op::Blocked(with), [n, m, k, t, _], [sa, sb, u, z, f]) => {
             let (c, x) = pair(items(m, items(n, &u.dom)?)?)?;
             let (_, x) = pair(items(t, x)?)?;
             let (a, b) = pair(x)?;
@@ -84,8 +92,15 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
             same_fn(sb, &arr(t, &arr(m, b)), &arr(t, &arr(m, b)))?;
             let x = arr(n, &arr(m, &Ty::pair(c, &arr(t, &flagged(x)))));
             same_fn(u, &x, &acc)?;
-            same(&f.dom, &acc)?;
-            let dom = Ty::pair(&arr(n, &arr(k, a)), &arr(m, &arr(k, b)));
+            let pairs = Ty::pair(&arr(n, &arr(k, a)), &arr(m, &arr(k, b)));
+            let dom = if *with {
+                let (kept, x) = pair(&f.dom)?;
+                same(kept, &acc)?;
+                Ty::pair(&pairs, x)
+            } else {
+                same(&f.dom, &acc)?;
+                pairs
+            };
             Ok(FnTy::new(dom, f.cod.clone()))
         }
         (Op::BlockedRows, [n, k, t, _], [s, u, z, f]) => {
@@ -124,35 +139,50 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
     let (dom, args) = (&t.ty().dom, t.args());
     let flow = Flow::from(dom);
     let out = match (t.op(), t.sizes(), args) {
-        (Op::Tiled, [n, m, t, u, r, q], [pa, pb, h]) => flow
-            .both(|a| a.pad_last(r)?.split(t)?.then(pa), |b| b.pad_last(q)?.split(u)?.then(pb))?
-            .cross()?
-            .then(h)?
-            .map(|row| row.transpose()?.map(Flow::join))?
-            .join()?
-            .map(|row| row.take(m))?
-            .take(n)?,
+        (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
+            let pairs = |x: Flow| {
+                x.both(
+                    |a| a.pad_last(r)?.split(t)?.then(pa),
+                    |b| b.pad_last(q)?.split(u)?.then(pb),
+                )?
+                .cross()
+            };
+            let tiles = |x: Flow| {
+                x.pad_last(r)?
+                    .map(|row| row.pad_last(q))?
+                    .split(t)?
+                    .map(|x| x.map(|row| row.split(u))?.transpose())
+            };
+            if *with { flow.both(pairs, tiles)?.zip()?.map(Flow::zip)? } else { pairs(flow)? }
+                .then(h)?
+                .map(|row| row.transpose()?.map(Flow::join))?
+                .join()?
+                .map(|row| row.take(m))?
+                .take(n)?
+        }
         (Op::TiledRows, [n, _, t, r], [h]) => {
             flow.first(|a| a.pad_last(r)?.split(t))?.distr()?.then(h)?.join()?.take(n)?
         }
-        (Op::Blocked, [n, m, _, t, r], [sa, sb, u, z, f]) => {
+        (Op::Blocked(with), [n, m, _, t, r], [sa, sb, u, z, f]) => {
             let zero = Flow::from(&Ty::Unit).then(z)?.replicate(m)?.replicate(n)?.term();
-            flow.both(Flow::transpose, Flow::transpose)?
-                .zip()?
-                .mask(r)?
-                .split(t)?
-                .map(|block| block.unzip()?.second(Flow::unzip))?
-                .reduce_seq(
-                    |x| {
-                        x.second(|x| x.second(|x| x.both(|a| a.then(sa), |b| b.then(sb))))?
-                            .second(|x| weave(x)?.map(Flow::transpose))?
-                            .zip()?
-                            .map(Flow::zip)?
-                            .then(u)
-                    },
-                    zero,
-                )?
-                .then(f)?
+            let reduced = |x: Flow| {
+                x.both(Flow::transpose, Flow::transpose)?
+                    .zip()?
+                    .mask(r)?
+                    .split(t)?
+                    .map(|block| block.unzip()?.second(Flow::unzip))?
+                    .reduce_seq(
+                        |x| {
+                            x.second(|x| x.second(|x| x.both(|a| a.then(sa), |b| b.then(sb))))?
+                                .second(|x| weave(x)?.map(Flow::transpose))?
+                                .zip()?
+                                .map(Flow::zip)?
+                                .then(u)
+                        },
+                        zero,
+                    )
+            };
+            if *with { flow.first(reduced)? } else { reduced(flow)? }.then(f)?
         }
         (Op::BlockedRows, [n, _, t, r], [s, u, z, f]) => {
             let zero = Flow::from(&Ty::Unit).then(z)?.replicate(n)?.term();

@@ -80,6 +80,11 @@ impl Context {
         Context { level: Level::Item, placed: false, nest: false, ..self }
     }
 
+    /// Directly inside a parallel map of the last dimension, so that tiles may have the other two.
+    fn in_batch(self) -> bool {
+        self.nest && [bit(0, 2), bit(6, 2)].contains(&self.used)
+    }
+
     fn may_spread(self, inside: Level, base: u16, d: u8) -> bool {
         // From the upper dimensions to the lower ones.
         let nested = self.nest && self.level == inside && self.used & bit(base, d + 1) != 0;
@@ -93,8 +98,10 @@ impl Context {
         let end = Context { tile: true, ..self.settled() };
         let grouped = matches!(self.level, Level::Group | Level::Item);
         match op {
-            Op::Tiled if self.level == Level::Host => Some(vec![copy, copy, self]),
-            Op::Blocked if grouped => Some(vec![copy, copy, step, copy.item(), end]),
+            Op::Tiled(_) if self.level == Level::Host || self.in_batch() => {
+                Some(vec![copy, copy, self])
+            }
+            Op::Blocked(_) if grouped => Some(vec![copy, copy, step, copy.item(), end]),
             Op::BlockedRows if grouped => Some(vec![copy, step, copy.item(), end]),
             _ => None,
         }
@@ -106,8 +113,11 @@ impl Context {
         use Verdict::{Inside, No};
         let inside =
             |level, used| Inside(Context { level, used, placed: false, nest: false, ..self });
-        let dimension =
-            |level, used| Inside(Context { level, used, placed: false, nest: true, ..self });
+        // A kernel writes where it is told to, to the result or to a buffer between kernels.
+        let dimension = |level, used| {
+            let sink = self.sink || self.level == Level::Host;
+            Inside(Context { level, used, sink, placed: false, nest: true, ..self })
+        };
         match op {
             Op::Map(kind) => match (kind, self.level) {
                 (MapKind::Plain, _) => No,
@@ -177,7 +187,7 @@ impl Context {
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),
             // Their arguments run in different contexts: see `holes`.
-            Op::Tiled | Op::Blocked | Op::BlockedRows => No,
+            Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows => No,
             Op::Fold
             | Op::Spread(_)
             | Op::SpreadRows

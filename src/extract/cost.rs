@@ -65,7 +65,7 @@ pub(super) fn share(
             let n = n();
             Share { own: n * (target.loop_ns + element(result, value, target)), times: n }
         }
-        Op::Blocked => Share {
+        Op::Blocked(_) => Share {
             own: 0.0,
             times: sizes.get(4).map_or(1.0, value) / sizes.get(3).map_or(1.0, value),
         },

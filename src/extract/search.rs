@@ -35,6 +35,8 @@ struct Choice {
     reduces: bool,
     /// Whether a loop is in it.
     loops: bool,
+    /// How the outermost of its stages is shared out to work-items, as a hash.
+    form: Option<u64>,
 }
 
 impl Choice {
@@ -43,18 +45,8 @@ impl Choice {
         match self.node.function() {
             Some(Op::Map(MapKind::Glb(e) | MapKind::Wrg(e))) => *e == d,
             Some(Op::Compose) => self.args.iter().any(|a| a.spreads(d)),
+            Some(Op::Tiled(_)) => self.args[2].spreads(d),
             _ => false,
-        }
-    }
-
-    /// How the work of a group is shared out to its work-items: the outermost operator that does so, with its
-    /// sizes. `None` where nothing is.
-    fn shares(&self, egraph: &EGraph) -> Option<(Op, Vec<Size>)> {
-        match self.node.function()? {
-            op @ (Op::Map(MapKind::Lcl(_)) | Op::Packed | Op::Chunked | Op::Spread(_)) => {
-                Some((op.clone(), sizes_of(egraph, &self.node)))
-            }
-            _ => self.args.iter().find_map(|a| a.shares(egraph)),
         }
     }
 
@@ -66,8 +58,8 @@ impl Choice {
         if node.function() == Some(&Op::Transpose) {
             outline.features |= 32;
         }
-        let (reduces, loops) = (false, false);
-        Choice { node: node.clone(), args, cost, skeleton: 0, outline, reduces, loops }
+        let (reduces, loops, form) = (false, false, None);
+        Choice { node: node.clone(), args, cost, skeleton: 0, outline, reduces, loops, form }
     }
 }
 
@@ -110,7 +102,7 @@ impl Outline {
             }
             Op::Spread(warps) => out.features |= if *warps { 2048 | 4096 } else { 2048 },
             Op::SpreadRows => out.features |= 2048,
-            Op::Blocked | Op::BlockedRows => {
+            Op::Blocked(_) | Op::BlockedRows => {
                 out.features |= BLOCKED;
                 // Which of the two is staged.
                 for (k, bit) in [(0, 1024), (1, 8192)] {
@@ -364,7 +356,7 @@ impl Search<'_> {
         }
         // What stands outside kernels decides most and is combined least; and what is staged and shared out,
         // how, is decided where a block is reduced.
-        let blocked = |n: &Node| matches!(n.function(), Some(Op::Blocked | Op::BlockedRows));
+        let blocked = |n: &Node| matches!(n.function(), Some(Op::Blocked(_) | Op::BlockedRows));
         let keep = if at.level == Level::Host {
             self.keep
         } else if egraph[class].nodes.iter().any(blocked) {
@@ -383,7 +375,7 @@ impl Search<'_> {
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
-            Op::Tiled | Op::Blocked | Op::BlockedRows => match at.holes(&op) {
+            Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows => match at.holes(&op) {
                 Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
                 None => return,
             },
@@ -448,7 +440,6 @@ impl Search<'_> {
             },
             _ => 0.0,
         };
-        let egraph = self.egraph;
         let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
@@ -467,19 +458,6 @@ impl Search<'_> {
             if (staged && !reduces) || (in_registers && reduces) {
                 return;
             }
-            // The accumulators of a group are in the registers of the work-items that add to them, and so
-            // the same work-items must finish them.
-            let (step, end) = match op {
-                Op::Blocked => (2, 4),
-                Op::BlockedRows => (1, 3),
-                _ => (0, 0),
-            };
-            if end > 0 && at.level == Level::Group {
-                let shares = chosen[end].shares(egraph);
-                if shares.is_some() && shares != chosen[step].shares(egraph) {
-                    return;
-                }
-            }
             // An upper dimension is for a nest of maps: alone, the lowest does the same.
             if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d)) = op
                 && d > 0
@@ -495,7 +473,7 @@ impl Search<'_> {
             if at.level == Level::Group {
                 // Every block that is not staged is read again and again from global memory.
                 let sources = match op {
-                    Op::Blocked => 2,
+                    Op::Blocked(_) => 2,
                     Op::BlockedRows => 1,
                     _ => 0,
                 };
@@ -522,8 +500,9 @@ impl Search<'_> {
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
             if found.get(&skeleton).is_none_or(|b| cost < b.cost) {
                 let outline = Outline::of(&op, at, &chosen);
+                let form = shared_form(&op, &sizes, &chosen);
                 let (node, args) = (node.clone(), chosen);
-                let choice = Choice { node, args, cost, skeleton, outline, reduces, loops };
+                let choice = Choice { node, args, cost, skeleton, outline, reduces, loops, form };
                 found.insert(skeleton, Rc::new(choice));
             }
         };
@@ -543,18 +522,47 @@ impl Search<'_> {
             more => {
                 // One of every list, the last list fastest, as many as are worth it.
                 let total: usize = more.iter().map(|l| l.len()).product();
-                for i in 0..total.min(PAIRS) {
+                let choices = (0..total).map(|i| {
                     let mut rest = i;
                     let pick = |l: &Rc<Vec<Rc<Choice>>>| {
                         let one = l[rest % l.len()].clone();
                         rest /= l.len();
                         one
                     };
-                    combine(more.iter().map(pick).collect());
-                }
+                    more.iter().map(pick).collect::<Vec<_>>()
+                });
+                choices
+                    .filter(|chosen| ends_where_it_is(&op, chosen))
+                    .take(PAIRS)
+                    .for_each(combine);
             }
         }
     }
+}
+
+/// How a stage is shared out to work-items: what of its arguments is, unless it does so itself.
+fn shared_form(op: &Op, sizes: &[Size], args: &[Rc<Choice>]) -> Option<u64> {
+    match op {
+        Op::Spread(_) | Op::SpreadRows | Op::Map(MapKind::Lcl(_) | MapKind::Warp) => {
+            let mut h = FxHasher::default();
+            op.hash(&mut h);
+            sizes.hash(&mut h);
+            Some(h.finish())
+        }
+        Op::Compose | Op::ToMem(_) => args.iter().find_map(|a| a.form),
+        _ => None,
+    }
+}
+
+/// Whether the end of a reduction in blocks, where it computes, works on accumulators where the steps leave them: in the
+/// registers of the same work-items.
+fn ends_where_it_is(op: &Op, chosen: &[Rc<Choice>]) -> bool {
+    let (step, end) = match op {
+        Op::Blocked(_) => (&chosen[2], &chosen[4]),
+        Op::BlockedRows => (&chosen[1], &chosen[3]),
+        _ => return true,
+    };
+    end.skeleton == 0 || step.form == end.form
 }
 
 /// Whether a chosen view can be written through.
@@ -567,7 +575,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     let named = match op {
         Op::Map(MapKind::Plain) => false,
         Op::Map(_) | Op::Vectorize | Op::ToMem(_) | Op::Fold | Op::Spread(_) => true,
-        Op::Tiled | Op::TiledRows | Op::Blocked | Op::BlockedRows | Op::SpreadRows => true,
+        Op::Tiled(_) | Op::TiledRows | Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
         Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => true,
         _ => false,
     };

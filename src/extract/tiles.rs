@@ -3,7 +3,7 @@
 
 use super::tunables::Target;
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::{Op, Space, Term};
+use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::saturate::EGraph;
 use indexmap::IndexMap;
 
@@ -18,6 +18,8 @@ pub(super) struct Tiles {
     inner: Option<[Size; 2]>,
     /// Runs of rows and columns of one work-item.
     runs: Vec<Size>,
+    /// How many such products there are side by side.
+    batch: Vec<Size>,
     /// Copies of blocks in local memory.
     staged: usize,
     /// The next blocks are loaded while those before them are used.
@@ -36,9 +38,9 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
         let Some(op) = node.function() else { continue };
         // Their places among the sizes.
         let values: &[(usize, f64)] = match op {
-            Op::Tiled => &[(2, rows), (3, columns)],
+            Op::Tiled(_) => &[(2, rows), (3, columns)],
             Op::TiledRows => &[(2, rows)],
-            Op::Blocked => &[(3, depth)],
+            Op::Blocked(_) => &[(3, depth)],
             Op::BlockedRows => &[(2, depth)],
             Op::Spread(_) => &[(2, 4.0), (3, 4.0), (4, 4.0), (5, 4.0)],
             Op::SpreadRows => &[(1, 4.0)],
@@ -79,11 +81,11 @@ impl Tiles {
         compact.visit(&mut |t| {
             let s = t.sizes();
             match t.op() {
-                Op::Tiled => {
+                Op::Tiled(_) => {
                     out.outer = vec![[s[0].clone(), s[2].clone()], [s[1].clone(), s[3].clone()]];
                 }
                 Op::TiledRows => out.outer = vec![[s[0].clone(), s[2].clone()]],
-                Op::Blocked => out.depth = Some([s[4].clone(), s[3].clone()]),
+                Op::Blocked(_) => out.depth = Some([s[4].clone(), s[3].clone()]),
                 Op::BlockedRows => out.depth = Some([s[3].clone(), s[2].clone()]),
                 Op::Spread(_) => {
                     out.inner = Some([s[2].clone(), s[3].clone()]);
@@ -95,7 +97,11 @@ impl Tiles {
                     out.staged += 1;
                     out.ahead = true;
                 }
-                Op::Map(crate::calculus::term::MapKind::Wrg(_)) => out.grouped = true,
+                Op::Map(MapKind::Wrg(d)) => {
+                    out.grouped = true;
+                    out.batch.extend((*d == 2).then(|| s[0].clone()));
+                }
+                Op::Map(MapKind::Glb(2)) => out.batch.push(s[0].clone()),
                 Op::Vectorize => out.vector = s.first().cloned(),
                 _ => {}
             }
@@ -158,7 +164,7 @@ impl Tiles {
         let parts = |k: usize| {
             self.outer.get(k).map_or(1.0, |[n, t]| (value(n) / value(t)).ceil().max(1.0))
         };
-        let groups = parts(0) * parts(1);
+        let groups = parts(0) * parts(1) * self.batch.iter().map(value).product::<f64>();
         let [r, c] = match &self.inner {
             Some([r, c]) => [value(r), value(c)],
             None if self.grouped => [1.0, columns],

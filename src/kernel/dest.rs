@@ -278,9 +278,9 @@ pub fn is_invertible(t: &Term) -> bool {
         | Op::Chunked
         | Op::Packed
         | Op::Fold
-        | Op::Tiled
+        | Op::Tiled(_)
         | Op::TiledRows
-        | Op::Blocked
+        | Op::Blocked(_)
         | Op::BlockedRows
         | Op::Spread(_)
         | Op::SpreadRows

@@ -641,9 +641,9 @@ impl Views {
             | Op::Chunked
             | Op::Packed
             | Op::Fold
-            | Op::Tiled
+            | Op::Tiled(_)
             | Op::TiledRows
-            | Op::Blocked
+            | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)
             | Op::SpreadRows

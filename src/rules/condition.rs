@@ -39,6 +39,8 @@ pub enum Condition {
     Lanewise(String),
     /// `computes f`: `f` does more than rearrange.
     Computes(String),
+    /// `tiles f`: `f` does something with all pairs, tile by tile.
+    Tiles(String),
 }
 
 impl Condition {
@@ -60,6 +62,7 @@ impl Condition {
             Condition::Vectorisable(_) => "vectorisable",
             Condition::Lanewise(_) => "lanewise",
             Condition::Computes(_) => "computes",
+            Condition::Tiles(_) => "tiles",
         }
     }
 
@@ -69,7 +72,8 @@ impl Condition {
             Condition::Commutative(f)
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
-            | Condition::Computes(f) => Some(f),
+            | Condition::Computes(f)
+            | Condition::Tiles(f) => Some(f),
             Condition::Tileable(..)
             | Condition::Whole(_)
             | Condition::Dimension(_)
@@ -102,6 +106,7 @@ impl Condition {
             Condition::Vectorisable(f) => facts(f).vectorisable,
             Condition::Lanewise(f) => facts(f).lanewise && facts(f).scalar,
             Condition::Computes(f) => !facts(f).view,
+            Condition::Tiles(f) => facts(f).tiles,
             Condition::Scalar(a) => b.type_of(a).is_some_and(Ty::is_scalar),
             Condition::Element(a) => b.type_of(a).is_some_and(Ty::is_element),
         }
@@ -132,7 +137,8 @@ impl Condition {
             Condition::Commutative(f)
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
-            | Condition::Computes(f) => {
+            | Condition::Computes(f)
+            | Condition::Tiles(f) => {
                 format!("{f} is {}", function(f))
             }
             Condition::Scalar(a) | Condition::Element(a) => match b.type_of(a) {
@@ -165,6 +171,7 @@ impl Condition {
             "f gives elements by views, reductions and functions of elements, so that every lane of a vector can run it by itself",
         ),
         ("computes f", "f does more than rearrange its argument"),
+        ("tiles f", "f does something with all pairs, tile by tile"),
     ];
 }
 
@@ -194,7 +201,8 @@ impl fmt::Display for Condition {
             | Condition::Element(v)
             | Condition::Vectorisable(v)
             | Condition::Lanewise(v)
-            | Condition::Computes(v) => f.write_str(v),
+            | Condition::Computes(v)
+            | Condition::Tiles(v) => f.write_str(v),
         }
     }
 }

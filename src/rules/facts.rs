@@ -16,6 +16,8 @@ pub struct Facts {
     pub scalar: bool,
     /// It is a commutative binary operation.
     pub commutative: bool,
+    /// It does something with all pairs, tile by tile.
+    pub tiles: bool,
 }
 
 impl Facts {
@@ -31,8 +33,10 @@ impl Facts {
                 view: all(|f| f.view),
                 vectorisable: all(|f| f.vectorisable),
                 lanewise: lanes,
+                tiles: *op == Op::Compose && args.iter().any(|f| f.tiles),
                 ..none
             },
+            Op::Tiled(_) => Facts { tiles: true, ..none },
             Op::Id | Op::Fst | Op::Snd | Op::Bang => {
                 Facts { view: true, vectorisable: elements, lanewise: lanes, ..none }
             }

@@ -13,6 +13,8 @@
 //!   example map abs : [12]f32
 //! ```
 //!
+//! `where p : a -> [k]b` says more of the type of a function variable, so that its sizes have names.
+//!
 //! Clauses may come in any order; a clause goes on over lines that do not start with a clause's
 //! word. Names in the sides that are no operators are function variables; `==` for `=>` gives the
 //! rule in both directions (the second named `NAME-back`).
@@ -47,6 +49,7 @@ const CLAUSES: &[&str] = &[
     "from",
     "for",
     "on",
+    "where",
     "let",
     "when",
     "needs",
@@ -279,6 +282,7 @@ fn build(
         Some(c) => Some(names.ty(&text::parse_type(source, c.body.clone())?)),
         None => None,
     };
+    let functions = clause("where").map_or(Ok(vec![]), |c| read_functions(source, c, names))?;
     let lets = clause("let").map_or(Ok(vec![]), |c| read_lets(source, c, names))?;
     let when = clause("when").map_or(Ok(vec![]), |c| read_conditions(source, c, names))?;
     let steps = clause("derivation").map_or(Ok(vec![]), |c| read_steps(source, c))?;
@@ -296,7 +300,8 @@ fn build(
     let text = statement.split_whitespace().collect::<Vec<_>>().join(" ");
 
     let make = |suffix: &str, l: &Raw, r: &Raw| -> Result<Rule> {
-        let sides = Sides { source, span, on: on.as_ref(), lets: &lets, names, free };
+        let (on, functions) = (on.as_ref(), &functions[..]);
+        let sides = Sides { source, span, on, functions, lets: &lets, names, free };
         // Read forwards it is a derivation of the rule as written.
         let steps = if suffix.is_empty() { steps.as_slice() } else { &[] };
         let (lhs, rhs, derivation) = sides.read(l, r, steps)?;
@@ -365,6 +370,8 @@ struct Sides<'a> {
     source: &'a Arc<Source>,
     span: Span,
     on: Option<&'a Ty>,
+    /// Function variables whose types are given.
+    functions: &'a [(String, FnTy)],
     lets: &'a [LetSize],
     names: Names<'a>,
     /// Whether the left side may be a variable alone: not in the default set.
@@ -373,7 +380,7 @@ struct Sides<'a> {
 
 impl Sides<'_> {
     fn read(&self, left: &Raw, right: &Raw, steps: &[RawStep]) -> Result<(Term, Term, Vec<Step>)> {
-        let Sides { source, span, on, lets, names, free } = *self;
+        let Sides { source, span, on, functions, lets, names, free } = *self;
         let (mut bound, mut used) = (IndexSet::new(), IndexSet::new());
         let (left, right) =
             (raw_metas(left, names, &mut bound), raw_metas(right, names, &mut used));
@@ -387,8 +394,19 @@ impl Sides<'_> {
             .into());
         }
         let mut u = Unifier::default();
-        let variables: IndexMap<String, FnTy> =
+        let mut variables: IndexMap<String, FnTy> =
             bound.iter().map(|n| (n.clone(), FnTy::new(u.fresh_type(), u.fresh_type()))).collect();
+        for (name, ty) in functions {
+            let Some(known) = variables.get_mut(name) else {
+                return Err(Diagnostic::error(
+                    Code::RuleUnbound,
+                    format!("the left side does not mention `{name}`, whose type is given"),
+                )
+                .at(source, left.span, "the left side")
+                .into());
+            };
+            *known = ty.clone();
+        }
         let context = Context { inputs: IndexMap::new(), variables: Some(variables) };
         let typed = |f: crate::diag::Failure| {
             let all = f.0.into_iter().map(|d| Diagnostic { code: Code::RuleType, ..d });
@@ -521,6 +539,32 @@ fn items(source: &Arc<Source>, c: &Clause) -> Vec<Range<usize>> {
     out
 }
 
+/// `name : type -> type`, with commas between them.
+fn read_functions(
+    source: &Arc<Source>,
+    c: &Clause,
+    names: Names<'_>,
+) -> Result<Vec<(String, FnTy)>> {
+    let mut out = vec![];
+    for range in items(source, c) {
+        let fail = || {
+            Diagnostic::error(Code::RuleParse, "expected `name : type -> type`").at(
+                source,
+                Span::new(range.start, range.end),
+                "here",
+            )
+        };
+        let piece = &source.text[range.clone()];
+        let (colon, arrow) =
+            piece.find(':').zip(piece.find("->")).filter(|(c, a)| c < a).ok_or_else(fail)?;
+        let ty = |at: Range<usize>| text::parse_type(source, at).map(|t| names.ty(&t));
+        let dom = ty(range.start + colon + 1..range.start + arrow)?;
+        let cod = ty(range.start + arrow + 2..range.end)?;
+        out.push((piece[..colon].trim().to_owned(), FnTy::new(dom, cod)));
+    }
+    Ok(out)
+}
+
 /// `by RULE [back][: TERM]`, one on each line that starts with `by`.
 fn read_steps(source: &Arc<Source>, c: &Clause) -> Result<Vec<RawStep>> {
     let text = &source.text[c.body.clone()];
@@ -621,6 +665,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result
             ["vectorisable", f] => Some(Condition::Vectorisable((*f).to_owned())),
             ["lanewise", f] => Some(Condition::Lanewise((*f).to_owned())),
             ["computes", f] => Some(Condition::Computes((*f).to_owned())),
+            ["tiles", f] => Some(Condition::Tiles((*f).to_owned())),
             _ => None,
         };
         out.push(condition.ok_or_else(|| {

@@ -71,7 +71,8 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
             Condition::Commutative(f)
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
-            | Condition::Computes(f) => {
+            | Condition::Computes(f)
+            | Condition::Tiles(f) => {
                 if !functions.contains(f) {
                     return Err(unbound(f));
                 }

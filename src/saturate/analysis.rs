@@ -106,6 +106,7 @@ impl Analysis<Node> for Typed {
                     lanewise: f.lanewise || g.lanewise,
                     scalar: f.scalar || g.scalar,
                     commutative: f.commutative || g.commutative,
+                    tiles: f.tiles || g.tiles,
                 };
                 let merge = DidMerge(both != *f, both != *g);
                 *f = both;

@@ -250,9 +250,9 @@ impl Infer<'_> {
                 | Op::ReducePart
                 | Op::Chunked
                 | Op::Packed
-                | Op::Tiled
+                | Op::Tiled(_)
                 | Op::TiledRows
-                | Op::Blocked
+                | Op::Blocked(_)
                 | Op::BlockedRows
                 | Op::Spread(_)
                 | Op::SpreadRows
@@ -456,9 +456,9 @@ impl Infer<'_> {
                 args = vec![f];
                 (vec![n], vec![], c)
             }
-            Op::Tiled
+            Op::Tiled(_)
             | Op::TiledRows
-            | Op::Blocked
+            | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)
             | Op::SpreadRows => self.tiling(span, op, explicit, raw_args, dom, &mut args)?,
@@ -599,8 +599,10 @@ impl Infer<'_> {
                 sizes.push(n.clone());
                 arr(&n, &b)
             }
-            Op::Tiled => {
-                let (left, right) = self.pair(span, dom)?;
+            Op::Tiled(with) => {
+                let (pairs, matrix) =
+                    if *with { self.pair(span, dom)? } else { (dom.clone(), Ty::Unit) };
+                let (left, right) = self.pair(span, &pairs)?;
                 let ((n, a), (m, b)) = (self.array(span, &left)?, self.array(span, &right)?);
                 let [t, u, r, q] = explicit else {
                     return Err(bad(self.source, span, "sizes").into());
@@ -613,7 +615,13 @@ impl Infer<'_> {
                     args.push(copy);
                 }
                 let tiles = |x: &Ty| arr(&rows, &arr(&columns, x));
-                let h = self.term(&raw[2], &tiles(&Ty::pair(&a, &b)))?;
+                let mut each = Ty::pair(&a, &b);
+                if *with {
+                    let x = self.inside(span, &matrix, 2)?;
+                    self.unify(span, "the matrix", &matrix, &arr(&n, &arr(&m, &x)))?;
+                    each = Ty::pair(&each, &arr(t, &arr(u, &x)));
+                }
+                let h = self.term(&raw[2], &tiles(&each))?;
                 let c = self.inside(span, &h.cod, 4)?;
                 self.unify(span, "the result", &h.cod, &tiles(&arr(t, &arr(u, &c))))?;
                 args.push(h);
@@ -632,8 +640,10 @@ impl Infer<'_> {
                 sizes.extend([n.clone(), m]);
                 arr(&n, &c)
             }
-            Op::Blocked => {
-                let (left, right) = self.pair(span, dom)?;
+            Op::Blocked(with) => {
+                let (pairs, besides) =
+                    if *with { self.pair(span, dom)? } else { (dom.clone(), Ty::Unit) };
+                let (left, right) = self.pair(span, &pairs)?;
                 let ((n, row), (m, column)) = (self.array(span, &left)?, self.array(span, &right)?);
                 let ((k, a), (l, b)) = (self.array(span, &row)?, self.array(span, &column)?);
                 self.unify(span, "the second array", &arr(&l, &b), &arr(&k, &b))?;
@@ -648,7 +658,9 @@ impl Infer<'_> {
                 let x = arr(t, &flagged(&Ty::pair(&a, &b)));
                 let u = self.term(&raw[2], &matrix(&Ty::pair(&z.cod, &x)))?;
                 self.unify(span, "a step's result", &u.cod, &matrix(&z.cod))?;
-                let f = self.term(&raw[4], &matrix(&z.cod))?;
+                let end = matrix(&z.cod);
+                let end = if *with { Ty::pair(&end, &besides) } else { end };
+                let f = self.term(&raw[4], &end)?;
                 let cod = f.cod.clone();
                 args.extend([u, z, f]);
                 sizes.extend([n, m, k]);

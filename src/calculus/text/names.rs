@@ -73,9 +73,11 @@ spellings! {
     "chunked" 2 1 false Op::Chunked;
     "packed" 2 1 false Op::Packed;
     "foldSeq" 0 1 false Op::Fold;
-    "tiled" 4 3 false Op::Tiled;
+    "tiled" 4 3 false Op::Tiled(false);
+    "tiledWith" 4 3 false Op::Tiled(true);
     "tiledRows" 2 1 false Op::TiledRows;
-    "blocked" 2 5 false Op::Blocked;
+    "blocked" 2 5 false Op::Blocked(false);
+    "blockedWith" 2 5 false Op::Blocked(true);
     "blockedRows" 2 4 false Op::BlockedRows;
     "spread" 4 1 false Op::Spread(false);
     "spreadWarps" 4 1 false Op::Spread(true);

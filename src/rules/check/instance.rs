@@ -218,7 +218,8 @@ impl<'a> Plan<'a> {
                 | Condition::Divides(..)
                 | Condition::UpTo(..)
                 | Condition::From(..)
-                | Condition::Small(_) => {}
+                | Condition::Small(_)
+                | Condition::Tiles(_) => {}
             }
         }
         for (f, ty) in vectorised {

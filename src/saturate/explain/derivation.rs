@@ -250,9 +250,21 @@ fn short_form(op: &Op) -> (&'static str, &'static str, &'static str) {
         Op::Vectorize => {
             ("vectorize", "w", "vectorize w f: f with every loop in it one over vectors")
         }
-        Op::Tiled => ("tiled", "n m t u r q", "tiled t u r q pa pb h: h of all pairs of tiles"),
+        Op::Tiled(false) => {
+            ("tiled", "n m t u r q", "tiled t u r q pa pb h: h of all pairs of tiles")
+        }
+        Op::Tiled(true) => (
+            "tiledWith",
+            "n m t u r q",
+            "tiledWith t u r q pa pb h: h of all pairs of tiles, each with its tile of a matrix",
+        ),
         Op::TiledRows => ("tiledRows", "n m t r", "tiledRows t r h: h of all tiles of rows"),
-        Op::Blocked => (
+        Op::Blocked(true) => (
+            "blockedWith",
+            "n m k t r",
+            "blockedWith t r sa sb u z f: all pairs of rows reduced by u, block after block; f reads more",
+        ),
+        Op::Blocked(false) => (
             "blocked",
             "n m k t r",
             "blocked t r sa sb u z f: all pairs of rows reduced by u, block after block",

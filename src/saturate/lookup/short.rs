@@ -28,9 +28,9 @@ pub(super) fn is_short(op: &Op) -> bool {
         op,
         Op::Chunked
             | Op::Packed
-            | Op::Tiled
+            | Op::Tiled(_)
             | Op::TiledRows
-            | Op::Blocked
+            | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)
             | Op::SpreadRows
