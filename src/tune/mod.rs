@@ -2,6 +2,7 @@
 //!
 //! Nothing here generates candidates or prints.
 
+mod choose;
 pub mod event;
 pub mod measure;
 pub mod reference;

@@ -6,6 +6,7 @@
 //! apart or calls a tie. Every candidate is checked against the reference before its time counts, is timed
 //! interleaved with the best so far, and goes into the store as soon as it is measured.
 
+use super::choose::spread;
 use super::event::{Event, Observer, Phase};
 use super::measure::{Outcome, Schedule, measure};
 use super::reference::Reference;
@@ -188,24 +189,6 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
 pub fn counts_of(pool: &Pool, counts: &mut Counts) {
     counts.duplicates = pool.duplicates();
     counts.rejected = pool.rejected().clone();
-}
-
-/// The best `count` variants, but no more than `each` of one skeleton while others are left; and the rest.
-pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>, Vec<Variant>) {
-    let mut of_skeleton: HashMap<String, usize> = HashMap::new();
-    let (mut chosen, mut rest) = (vec![], vec![]);
-    for v in ranked {
-        let taken = of_skeleton.entry(v.skeleton.clone()).or_default();
-        if *taken < each && chosen.len() < count {
-            *taken += 1;
-            chosen.push(v);
-        } else {
-            rest.push(v);
-        }
-    }
-    let short = count.saturating_sub(chosen.len()).min(rest.len());
-    chosen.extend(rest.drain(..short));
-    (chosen, rest)
 }
 
 impl State<'_, '_> {

@@ -122,11 +122,17 @@ fn kernel(rt: &Runtime, program: &Program, launch: &Launch) -> Result<Kernel> {
     }
     let group =
         launch.local.iter().try_fold(1usize, |a, &b| a.checked_mul(b)).unwrap_or(usize::MAX);
-    // What this kernel allows can be less than what the device allows, since registers run out.
-    let most = kernel
-        .get_work_group_size(rt.device.id())
-        .unwrap_or(rt.info.max_work_group_size)
-        .min(rt.info.max_work_group_size);
+    // What this kernel allows can be less than what the device allows, since registers run out; but not for a kernel
+    // that was compiled for groups of just this size, whatever the driver says of others.
+    let compiled = kernel.get_compile_work_group_size(rt.device.id()).unwrap_or_default();
+    let most = if compiled == launch.local {
+        rt.info.max_work_group_size
+    } else {
+        kernel
+            .get_work_group_size(rt.device.id())
+            .unwrap_or(rt.info.max_work_group_size)
+            .min(rt.info.max_work_group_size)
+    };
     if group > most {
         return Err(limit(format!("has work-groups of {group}; {most} are allowed")).into());
     }

@@ -1,0 +1,108 @@
+//! Which of the candidates that a model has ranked are measured first.
+
+use super::variant::Variant;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Share of a choice that goes to the best of each shape.
+const OF_SHAPES: f64 = 0.4;
+
+/// A shape whose best is predicted to take so many times the best of all is not worth a measurement of its own.
+const FAR: f64 = 4.0;
+
+/// The best `count` variants, but no more than `each` of one skeleton while others are left; and the rest. Some of
+/// them are the best of each shape, wherever it ranks: a model that is wrong about one shape (what reuse is worth, how well
+/// latency is hidden) is wrong about all of its variants alike.
+pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>, Vec<Variant>) {
+    let order: Vec<(&str, f64)> =
+        ranked.iter().map(|v| (v.skeleton.as_str(), v.predicted_us)).collect();
+    let chosen = choose(&order, count, each);
+    let (mut taken, mut rest) = (vec![], vec![]);
+    for (i, v) in ranked.into_iter().enumerate() {
+        if chosen.contains(&i) { taken.push(v) } else { rest.push(v) }
+    }
+    (taken, rest)
+}
+
+/// Places in a ranking of skeletons with predicted times.
+fn choose(ranked: &[(&str, f64)], count: usize, each: usize) -> HashSet<usize> {
+    let mut chosen = HashSet::new();
+    let mut of_skeleton: HashMap<&str, usize> = HashMap::new();
+    let best = ranked.iter().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
+    let (mut shapes, most) = (HashSet::new(), (count as f64 * OF_SHAPES).ceil() as usize);
+    for (i, (skeleton, us)) in ranked.iter().enumerate() {
+        if chosen.len() < most && *us <= FAR * best && shapes.insert(shape(skeleton)) {
+            chosen.insert(i);
+            *of_skeleton.entry(skeleton).or_default() += 1;
+        }
+    }
+    for (i, (skeleton, _)) in ranked.iter().enumerate() {
+        let taken = of_skeleton.entry(skeleton).or_default();
+        if *taken < each && chosen.len() < count && chosen.insert(i) {
+            *taken += 1;
+        }
+    }
+    for i in 0..ranked.len() {
+        if chosen.len() < count {
+            chosen.insert(i);
+        }
+    }
+    chosen
+}
+
+/// A skeleton from afar: which patterns are in it, whatever their lengths and however they nest.
+fn shape(skeleton: &str) -> BTreeSet<&str> {
+    let mut words = BTreeSet::new();
+    let (mut depth, mut start) = (0, 0);
+    for (at, c) in skeleton.char_indices() {
+        if depth == 0 && !c.is_alphanumeric() {
+            words.extend((start < at).then(|| &skeleton[start..at]));
+        }
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        if depth > 0 || !c.is_alphanumeric() {
+            start = at + c.len_utf8();
+        }
+    }
+    words.extend((start < skeleton.len()).then(|| &skeleton[start..]));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_patterns_without_lengths() {
+        let of = |s| shape(s).into_iter().collect::<Vec<_>>();
+        assert_eq!(
+            of("wrg0[n^/n.t0](lcl0[n.t0](red[k] seq[m])) stage"),
+            ["lcl0", "red", "seq", "stage", "wrg0"]
+        );
+        assert_eq!(of("glb0[(k^/k.v).t0](glb0[n]) pack[k]"), ["glb0", "pack"]);
+        assert_eq!(of("seq"), ["seq"]);
+        assert_eq!(shape(""), BTreeSet::new());
+    }
+
+    #[test]
+    fn every_shape_has_a_chance_and_no_skeleton_more_than_its_share() {
+        let mut ranked = vec![];
+        ranked.extend([("glb0[a](red[k])", 1.0); 4]);
+        ranked.extend([("glb0[b](red[k])", 1.1); 4]);
+        ranked.extend([("wrg0[a](lcl0[b])", 3.0); 2]);
+        ranked.extend([("seq[a]", 5.0); 2]);
+        let sorted = |count, each| {
+            let mut all: Vec<usize> = choose(&ranked, count, each).into_iter().collect();
+            all.sort_unstable();
+            all
+        };
+        // The other shape is in, the one that is too far is not, and the rest are the best.
+        assert_eq!(sorted(5, 2), [0, 1, 4, 5, 8]);
+        // Few places go to the best; many are all filled, by what is left in its order.
+        assert_eq!(sorted(1, 2), [0]);
+        assert_eq!(sorted(9, 2), [0, 1, 2, 4, 5, 8, 9, 10, 11]);
+        assert_eq!(sorted(20, 2).len(), 12);
+    }
+}
