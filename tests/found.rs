@@ -1,6 +1,6 @@
 //! The papers' low-level terms are found in the saturated e-graphs of the high-level programs.
 
-use patsat::calculus::elaborate::elaborate;
+use patsat::calculus::elaborate::{self, elaborate};
 use patsat::calculus::term::Term;
 use patsat::diag::{Limits, Source};
 use patsat::saturate::{self, Saturated, StopReason, lookup};
@@ -137,18 +137,31 @@ fn products_of_the_talk() {
     assert!(lookup(&graph, &wrong, &program.env).is_err());
 }
 
-/// A shipped program's term and its graph under the default rules.
-fn shipped(name: &str) -> (patsat::calculus::elaborate::Program, Saturated) {
-    let program = Program::load(&Path::new("programs").join(name).with_extension("pat"), None);
-    let program = program.expect("a program");
+/// A program's term and its graph under the default rules.
+fn graph_of(program: &Program) -> (elaborate::Program, Saturated) {
     let sizes: Sizes = program.entry.sizes.iter().map(|n| (n.clone(), 1024)).collect();
-    let program = elaborate(&program.entry, &sizes).expect("a term");
+    let term = elaborate(&program.entry, &sizes).expect("a term");
     let rules = rule_set::<&str>(&[], Float::Exact).expect("rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    let graph = saturate::saturate(&term.term, &rules, &limits).expect("sound rules");
+    let name = &program.entry.name;
     assert_eq!(graph.report.stop_reason, StopReason::Saturated, "{name}");
     println!("{name}: {} nodes", graph.report.nodes);
-    (program, graph)
+    (term, graph)
+}
+
+/// That the terms are there, as one writes them and with everything written out that is short for something.
+fn are_there(program: &Program, terms: &[String]) {
+    let (program, graph) = graph_of(program);
+    for term in terms {
+        let source = Source::new("term", term.as_str());
+        let term = lookup::read(&source, &program).unwrap_or_else(|e| panic!("{term}: {e}"));
+        for term in [term.clone(), term.unpacked().expect("definitions")] {
+            if let Err(missing) = lookup(&graph, &term, &program.env) {
+                panic!("{term}\n{missing}");
+            }
+        }
+    }
 }
 
 /// All pairs of bodies, tile by tile: several rows for each work-item, which meet the partners in local memory together,
@@ -216,17 +229,25 @@ fn products_with_more_around_them() {
         ("syrk", [of(&shared, "A"), of(&packed, "A")]),
         ("batched", [many, items]),
     ] {
-        let (program, graph) = shipped(name);
-        for term in terms {
-            let source = Source::new("term", &*term);
-            let term = lookup::read(&source, &program).unwrap_or_else(|e| panic!("{term}: {e}"));
-            for term in [term.clone(), term.unpacked().expect("definitions")] {
-                if let Err(missing) = lookup(&graph, &term, &program.env) {
-                    panic!("{name}: {term}\n{missing}");
-                }
-            }
-        }
+        let path = Path::new("programs").join(name).with_extension("pat");
+        are_there(&Program::load(&path, None).expect("a program"), &terms);
     }
+}
+
+/// A bias goes with the columns: it is read by the end, of the vector itself.
+#[test]
+fn products_with_a_bias() {
+    let text = "entry layer [n][m][k] (A: [n][k]f32) (B: [m][k]f32) (bias: [m]f32) : [n][m]f32 =
+        map (\\row -> map2 (\\col b -> max 0 (reduce (+) 0 (map2 (*) row col) + b)) B bias) A";
+    let program = Program::check(&Source::new("program", text), None).expect("a program");
+    let step = r"(\(c, (i, (a, b))) -> if i then c + a * b else c)";
+    let end = r"mapLcl 0 (mapSeq (\(a, b) -> max 0.0 (a + b))) . map zip . zip";
+    let of = "fork (bimap id (map fst)) (map (map (snd . snd)) . cross)";
+    let staged = format!(
+        "blockedWith 16 1024 (toLocal id) (toLocal id) (mapLcl 0 (mapSeq (foldSeq {step}))) 0.0 ({end}) . {of}"
+    );
+    let groups = format!("tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 ({staged})))");
+    are_there(&program, &[format!("{groups} . fork A (zip . fork B bias)")]);
 }
 
 /// What is not equal is not found.

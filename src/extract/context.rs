@@ -113,11 +113,8 @@ impl Context {
         use Verdict::{Inside, No};
         let inside =
             |level, used| Inside(Context { level, used, placed: false, nest: false, ..self });
-        // A kernel writes where it is told to, to the result or to a buffer between kernels.
-        let dimension = |level, used| {
-            let sink = self.sink || self.level == Level::Host;
-            Inside(Context { level, used, sink, placed: false, nest: true, ..self })
-        };
+        let dimension =
+            |level, used| Inside(Context { level, used, placed: false, nest: true, ..self });
         match op {
             Op::Map(kind) => match (kind, self.level) {
                 (MapKind::Plain, _) => No,
@@ -242,6 +239,21 @@ mod tests {
             Verdict::Inside(c) => Some(c),
             Verdict::No => None,
         })
+    }
+
+    #[test]
+    fn tiles_stand_alone_or_directly_in_a_batch() {
+        let map = |k| Op::Map(k);
+        let tiles =
+            |path: &[Op]| inside(path).is_some_and(|at| at.holes(&Op::Tiled(false)).is_some());
+        assert!(tiles(&[]));
+        assert!(tiles(&[map(MapKind::Wrg(2))]) && tiles(&[map(MapKind::Glb(2))]));
+        // The other dimensions are the tiles', and what computes stands between.
+        assert!(!tiles(&[map(MapKind::Wrg(1))]) && !tiles(&[map(MapKind::Glb(0))]));
+        assert!(!tiles(&[map(MapKind::Wrg(2)), map(MapKind::Wrg(1))]));
+        assert!(!tiles(&[map(MapKind::Wrg(2)), Op::Reduce(ReduceKind::Seq)]));
+        let batch = inside(&[map(MapKind::Wrg(2))]).expect("a batch of groups");
+        assert!(batch.settled().holes(&Op::Tiled(true)).is_none());
     }
 
     #[test]
