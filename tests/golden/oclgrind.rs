@@ -5,12 +5,17 @@ use crate::check::{Case, compile, device, grind, shipped};
 use crate::listings::GOLDEN;
 use crate::patterns::LEGAL;
 use patsat::device::cost_model::CostModel;
-use patsat::diag::Source;
+use patsat::device::{Capabilities, DeviceInfo, DeviceKind};
+use patsat::diag::{Limits, Source};
+use patsat::kernel::{DeviceLimits, Options, lower};
 use patsat::lang::types::ScalarType;
 use patsat::opencl::host::Inputs;
 use patsat::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role};
+use patsat::opencl::print::print;
+use patsat::rules::RuleSet;
 use patsat::session::generate::Generator;
 use patsat::session::{Program, Request, Session, Sizes};
+use patsat::{extract, saturate};
 use std::sync::Arc;
 
 #[test]
@@ -87,6 +92,61 @@ fn oclgrind_finds_nothing_in_shipped_programs() {
         );
         Case::stated(&program, &request).grind(&plans);
         eprintln!("  {:.1?}", start.elapsed());
+    }
+}
+
+/// Tiles of rows that work-items share, several for each: whatever the tiles are, and whatever becomes of the results.
+#[test]
+fn oclgrind_finds_nothing_in_shared_rows() {
+    for name in ["nbody", "nn", "mriq"] {
+        let program = shipped(name);
+        let size = |of: &String| (of.clone(), if of == "n" { 261 } else { 37 });
+        let sizes: Sizes = program.entry.sizes.iter().map(size).collect();
+        let elaborated = program.elaborate(&sizes).expect("elaborates");
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let limits = Limits { saturation_time: None, ..Limits::default() };
+        let graph = saturate::saturate(&elaborated.term, &rules, &limits).expect("sound rules");
+        let gpu = gpu();
+        let model = CostModel::choose(&gpu).expect("a model").model;
+        let found = extract::candidates(&graph, &elaborated.env, &gpu, &model, &limits);
+        let mut plans: Vec<Arc<HostPlan>> = vec![];
+        for c in found.expect("terms") {
+            if c.compact.to_string().contains("spreadRows") && plans.len() < BEST {
+                let options = Options::new(name, DeviceLimits::of(&gpu), &limits);
+                let kernels = lower(&c.term, &c.env, &options);
+                let kernels = kernels.unwrap_or_else(|e| panic!("{}: {e}", c.term));
+                plans.push(Arc::new(print(&kernels)));
+            }
+        }
+        assert!(!plans.is_empty(), "{name}: no rows are shared out");
+        let request = Request { default: Some(Generator::Normal), sizes, ..Request::default() };
+        Case::stated(&program, &request).grind(&plans);
+    }
+}
+
+/// A GPU of few units, so that few rows fill it.
+fn gpu() -> DeviceInfo {
+    DeviceInfo {
+        index: 0,
+        platform: "written down".into(),
+        name: "written down".into(),
+        vendor: String::new(),
+        driver: "0".into(),
+        opencl_version: "OpenCL 1.2".into(),
+        kind: DeviceKind::Gpu,
+        compute_units: 1,
+        max_work_group_size: 1024,
+        max_work_item_sizes: [1024; 3],
+        local_mem_bytes: 32 << 10,
+        local_mem_dedicated: true,
+        global_mem_bytes: 1 << 33,
+        max_alloc_bytes: 1 << 31,
+        cache_bytes: 1 << 22,
+        vector_width_f32: 1,
+        fp64: true,
+        fp16: false,
+        extensions: vec![],
+        capabilities: Capabilities::default(),
     }
 }
 
