@@ -168,7 +168,8 @@ fn are_there(program: &Program, terms: &[String]) {
 /// with their accumulators in registers.
 #[test]
 fn tiles_of_bodies() {
-    let (program, graph) = shipped("nbody");
+    let program = Program::load(Path::new("programs/nbody.pat"), None).expect("a program");
+    let (program, graph) = graph_of(&program);
     let pull = r"(\((px, (py, pz)), (qx, (qy, (qz, m)))) ->
         let dx = qx - px in let dy = qy - py in let dz = qz - pz in
         let r = rsqrt (dx * dx + dy * dy + dz * dz + eps) in
