@@ -401,9 +401,9 @@ impl Search<'_> {
             }
             Op::ToMem(Space::Global) if self.target.gpu => return,
             // A tile's rows and columns are in registers one by one: chunks of them say nothing new, and
-            // where work-items are lanes, vectors do not either.
+            // where work-items are lanes, vectors do not either. What a group shares out is not shared out in vectors.
             Op::Chunked if at.tile => return,
-            Op::Packed if at.tile && self.target.gpu => return,
+            Op::Packed if at.tile && (self.target.gpu || at.level == Level::Group) => return,
             op => {
                 let sizes = sizes_of(self.egraph, node);
                 // One form of a short reduction is enough: lanes are unrolled, long runs are loops.

@@ -102,8 +102,7 @@ impl Pass<'_> {
         }
         let width = i64::try_from(lanes.len()).ok()?;
         let (mut place, mut len) = (Index::from(0), width);
-        let over: Vec<&Level> =
-            inside.iter().filter(|l| mentions(&l.var)).rev().map(|l| &*l).collect();
+        let over: Vec<&Level> = inside.iter().filter(|l| mentions(&l.var)).rev().collect();
         for l in &over {
             place = place.add(&Index::from(l.var.clone()).plus(-l.lo).times(len));
             len = len.checked_mul(l.trips)?;
