@@ -65,8 +65,8 @@ const CPU_REGISTERS: f64 = 28.0;
 const WARP: u64 = 32;
 const SCHEDULERS: f64 = 4.0;
 
-/// Rows in flight by which a scheduler is kept busy, in one warp or in several.
-const ROWS_IN_FLIGHT: f64 = 6.0;
+/// Warps by which a scheduler is kept busy, where each has one row at a time.
+const WARPS_IN_FLIGHT: f64 = 4.0;
 
 /// Bytes of a staged partner, roughly.
 const PARTNER_BYTES: f64 = 16.0;
@@ -272,6 +272,7 @@ fn rows_score(groups: f64, items: f64, rows: f64, depth: f64, target: &Target) -
     let warps = most * (items / WARP as f64).ceil();
     let each = (warps / SCHEDULERS).ceil();
     let full = groups / (most * target.units()) * warps / (each * SCHEDULERS);
-    let hidden = (each * rows / ROWS_IN_FLIGHT).min(1.0);
+    // Rows side by side in a work-item hide latency too, but less than as many warps: they stall together.
+    let hidden = (each * rows.sqrt() / WARPS_IN_FLIGHT).min(1.0);
     (1.0 + 0.5 / rows + 2.0 / depth) / full / hidden
 }
