@@ -188,6 +188,16 @@ fn wrong_tilings_are_found() {
     holds("exact", &tiled("(reverse . reverse) id"));
     broken("exact", &tiled("reverse id"));
     broken("exact", &tiled("id (map reverse)"));
+    let with = |tile: &str| {
+        let sizes = PAIRS.split_once('\n').expect("a clause for each line").1;
+        format!(
+            "on (([n]a, [m]b), [n][m]c)\n{sizes}\n  rewrite map (map e . zip) . zip . bimap cross id => \
+             tiledWith t u r q id id (map (map (map (map e . zip) . zip . bimap cross {tile})))"
+        )
+    };
+    holds("exact", &with("id"));
+    broken("exact", &with("reverse"));
+    broken("exact", &with("(map reverse)"));
     for name in ["spread", "spreadWarps"] {
         let shared = |inside: &str| {
             format!("{SHARES}\n  rewrite map (map f) => {name} t u v w ({inside}map (map (map f)))")
