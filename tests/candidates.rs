@@ -293,7 +293,7 @@ fn products_with_more_around_them() {
     for [n, k] in [[33, 5], [67, 19]] {
         tiles("syrk", &[("n", n), ("k", k)]);
     }
-    for [b, n, m, k] in [[3, 1, 70, 5], [2, 67, 45, 19]] {
+    for [b, n, m, k] in [[3, 33, 70, 5], [2, 67, 45, 19]] {
         tiles("batched", &[("b", b), ("n", n), ("m", m), ("k", k)]);
     }
 }
