@@ -140,7 +140,7 @@ impl Tiles {
         }
         if self.depth.as_ref().is_some_and(|[_, t]| is(t)) {
             return Some(match (target.gpu, self.grouped) {
-                (true, true) if self.is_rows() => vec![64, 128, 256],
+                (true, true) if self.is_rows() => vec![64, 128, 256, 512],
                 (true, _) => vec![8, 16, 32],
                 (false, _) => vec![128, 256, 512],
             });
@@ -201,7 +201,10 @@ impl Tiles {
                 return None;
             }
             // Resident warps by registers; few of them hide little.
-            let resident = (REGISTER_FILE / (registers + 24.0) / items.max(64.0)).floor();
+            let resident = (REGISTER_FILE / (registers + 40.0) / items.max(64.0)).floor();
+            #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+            let each = resident.max(1.0) * (items / WARP as f64).ceil() / SCHEDULERS;
+            let hidden = (each / WARPS_IN_FLIGHT).min(1.0).powf(0.27);
             let slots = target.units() * resident.max(1.0);
             let waves = (groups / slots).ceil().max(1.0);
             let full =
@@ -219,7 +222,7 @@ impl Tiles {
             let reads = reads * (1.0 + 0.25 * narrow as f64);
             // A barrier before a block is used, and one after it where there is but one place for blocks.
             let barriers = if self.ahead { 1.0 } else { 2.0 };
-            Some((1.0 + 4.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0))
+            Some((1.0 + 4.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0) / hidden)
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
             let registers = r * (c / w).ceil();
@@ -233,6 +236,11 @@ impl Tiles {
             let chains = (10.0 / registers).max(1.0);
             Some((1.0 + 0.5 * reads) * chains / full)
         }
+    }
+
+    /// Rows and columns of a work-item, where a tile is shared out.
+    pub(super) fn share(&self, env: &SizeEnv) -> Option<Vec<u64>> {
+        self.inner.as_ref()?.iter().map(|s| s.eval(env).ok()).collect()
     }
 
     /// What must divide what: runs the rows and columns of a work-item, these the tile.

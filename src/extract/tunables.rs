@@ -217,7 +217,10 @@ fn coprime_stride(total: usize) -> usize {
 /// Most combinations of tiles that are looked at, and kept for a skeleton.
 const COMBINATIONS: usize = 40_000;
 const SOLVED: usize = 2_000;
-const KEPT: usize = 12;
+const KEPT: usize = 16;
+
+/// And of those, with one share of a work-item: what is best beside it depends on more than a score knows.
+const KEPT_OF_SHARE: usize = 8;
 
 /// The assignments of a tiled term that promise most reuse.
 fn tiled(
@@ -249,6 +252,13 @@ fn tiled(
         }
     }
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut of_share: IndexMap<Vec<u64>, usize> = IndexMap::new();
+    scored.retain(|(_, env)| {
+        let Some(share) = tiles.share(env) else { return true };
+        let n = of_share.entry(share).or_default();
+        *n += 1;
+        *n <= KEPT_OF_SHARE
+    });
     scored.truncate(KEPT.min(limits.assignments));
     let best = scored.first().map_or(1.0, |(s, _)| *s);
     scored.into_iter().map(|(s, env)| (env, Some(s / best))).collect()
