@@ -1,20 +1,52 @@
 //! Which of the candidates that a model has ranked are measured first.
 
 use super::variant::Variant;
+use crate::calculus::size::Sym;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Share of a choice that goes to the best of each shape.
-const OF_SHAPES: f64 = 0.4;
+/// Share of a choice that goes to the best of those that are alike.
+const OF_ALIKE: f64 = 0.4;
 
-/// A shape whose best is predicted to take so many times the best of all is not worth a measurement of its own.
+/// Those whose best is predicted to take so many times the best of all are not worth a measurement of their own.
 const FAR: f64 = 4.0;
 
+/// What makes two variants alike, so that a model is right or wrong about both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alike {
+    /// The patterns in them.
+    Shape,
+    /// The skeleton, and what a work-item has of a tile: the values of tiles of tiles.
+    Share,
+}
+
+impl Alike {
+    fn key(self, v: &Variant) -> String {
+        match self {
+            Alike::Shape => shape(&v.skeleton).into_iter().collect::<Vec<_>>().join(" "),
+            Alike::Share => {
+                let nested = v.env.iter().filter(|(s, _)| is_nested(s)).map(|(_, n)| n.to_string());
+                std::iter::once(v.skeleton.clone()).chain(nested).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
+/// Whether a symbol is a tile of a tile.
+fn is_nested(s: &Sym) -> bool {
+    matches!(s, Sym::Tile(n) if matches!(n.as_sym(), Some(Sym::Tile(_))))
+}
+
 /// The best `count` variants, but no more than `each` of one skeleton while others are left; and the rest. Some of
-/// them are the best of each shape, wherever it ranks: a model that is wrong about one shape (what reuse is worth, how well
-/// latency is hidden) is wrong about all of its variants alike.
-pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>, Vec<Variant>) {
-    let order: Vec<(&str, f64)> =
-        ranked.iter().map(|v| (v.skeleton.as_str(), v.predicted_us)).collect();
+/// them are the best of those that are `alike`, wherever it ranks: a model that is wrong about one (what reuse is worth, how
+/// well latency is hidden) is wrong about all of them.
+pub fn spread(
+    ranked: Vec<Variant>,
+    count: usize,
+    each: usize,
+    alike: Alike,
+) -> (Vec<Variant>, Vec<Variant>) {
+    let order: Vec<(&str, f64, String)> =
+        ranked.iter().map(|v| (v.skeleton.as_str(), v.predicted_us, alike.key(v))).collect();
     let chosen = choose(&order, count, each);
     let (mut taken, mut rest) = (vec![], vec![]);
     for (i, v) in ranked.into_iter().enumerate() {
@@ -23,19 +55,19 @@ pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>,
     (taken, rest)
 }
 
-/// Places in a ranking of skeletons with predicted times.
-fn choose(ranked: &[(&str, f64)], count: usize, each: usize) -> HashSet<usize> {
+/// Places in a ranking of skeletons with predicted times, and what makes them alike.
+fn choose(ranked: &[(&str, f64, String)], count: usize, each: usize) -> HashSet<usize> {
     let mut chosen = HashSet::new();
     let mut of_skeleton: HashMap<&str, usize> = HashMap::new();
-    let best = ranked.iter().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
-    let (mut shapes, most) = (HashSet::new(), (count as f64 * OF_SHAPES).ceil() as usize);
-    for (i, (skeleton, us)) in ranked.iter().enumerate() {
-        if chosen.len() < most && *us <= FAR * best && shapes.insert(shape(skeleton)) {
+    let best = ranked.iter().map(|(_, us, _)| *us).fold(f64::INFINITY, f64::min);
+    let (mut keys, most) = (HashSet::new(), (count as f64 * OF_ALIKE).ceil() as usize);
+    for (i, (skeleton, us, key)) in ranked.iter().enumerate() {
+        if chosen.len() < most && *us <= FAR * best && keys.insert(key) {
             chosen.insert(i);
             *of_skeleton.entry(skeleton).or_default() += 1;
         }
     }
-    for (i, (skeleton, _)) in ranked.iter().enumerate() {
+    for (i, (skeleton, ..)) in ranked.iter().enumerate() {
         let taken = of_skeleton.entry(skeleton).or_default();
         if *taken < each && chosen.len() < count && chosen.insert(i) {
             *taken += 1;
@@ -93,6 +125,10 @@ mod tests {
         ranked.extend([("glb0[b](red[k])", 1.1); 4]);
         ranked.extend([("wrg0[a](lcl0[b])", 3.0); 2]);
         ranked.extend([("seq[a]", 5.0); 2]);
+        let ranked: Vec<_> = ranked
+            .into_iter()
+            .map(|(s, us)| (s, us, shape(s).into_iter().collect::<String>()))
+            .collect();
         let sorted = |count, each| {
             let mut all: Vec<usize> = choose(&ranked, count, each).into_iter().collect();
             all.sort_unstable();

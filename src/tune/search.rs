@@ -1,12 +1,12 @@
 //! The search: which candidates are built and timed, and which of them is best.
 //!
 //! The `default` strategy, with a budget of N candidates: a first round takes the variants with the
-//! best predictions, a few of each skeleton; a second spends the rest on other tunable values of the
+//! best predictions, a few of each skeleton and the best of each shape; a second spends the rest on other tunable values of the
 //! skeletons that lead; at last the best few are timed against each other once more, which tells them
 //! apart or calls a tie. Every candidate is checked against the reference before its time counts, is timed
 //! interleaved with the best so far, and goes into the store as soon as it is measured.
 
-use super::choose::spread;
+use super::choose::{Alike, spread};
 use super::event::{Event, Observer, Phase};
 use super::measure::{Outcome, Schedule, measure};
 use super::reference::Reference;
@@ -160,7 +160,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         overturned: false,
     };
     let quota = ((budget as f64 * FIRST_SHARE).ceil() as usize).min(budget);
-    let (chosen, mut rest) = spread(first, quota, OF_SKELETON);
+    let (chosen, mut rest) = spread(first, quota, OF_SKELETON, Alike::Shape);
     state.search.observer.event(&Event::Phase(Phase::Measure));
     state.round(chosen)?;
     // The second round: the leaders' other tunables, drawn from candidates not yet looked at as well.
@@ -175,7 +175,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         rest.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
         let (near, far): (Vec<_>, Vec<_>) =
             rest.into_iter().partition(|v| leaders.contains(&v.skeleton));
-        let (near, others) = spread(near, left, left.div_ceil(leaders.len().max(1)));
+        let (near, others) = spread(near, left, left.div_ceil(leaders.len().max(1)), Alike::Share);
         let short = left - near.len();
         let near = near.into_iter().chain(others.into_iter().chain(far).take(short)).collect();
         state.round(near)?;
