@@ -222,7 +222,8 @@ impl Tiles {
             let reads = reads * (1.0 + 0.25 * narrow as f64);
             // A barrier before a block is used, and one after it where there is but one place for blocks.
             let barriers = if self.ahead { 1.0 } else { 2.0 };
-            Some((1.0 + 4.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0) / hidden)
+            // A compute unit reads as fast as it computes where a work-item has eight rows and columns.
+            Some((1.0 + 8.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0) / hidden)
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
             let registers = r * (c / w).ceil();
@@ -282,5 +283,5 @@ fn rows_score(groups: f64, items: f64, rows: f64, depth: f64, target: &Target) -
     let full = groups / (most * target.units()) * warps / (each * SCHEDULERS);
     // Rows side by side in a work-item hide latency too, but less than as many warps: they stall together.
     let hidden = (each * rows.sqrt() / WARPS_IN_FLIGHT).min(1.0);
-    (1.0 + 0.5 / rows + 2.0 / depth) / full / hidden
+    (1.0 + 1.0 / rows + 2.0 / depth) / full / hidden
 }
