@@ -183,7 +183,7 @@ fn divisions_are_found() {
     assert_eq!(divisions(nest).len(), 0);
 }
 
-/// The kernels of a product in tiles of 128 by 128 by 16 that a group loads ahead, 8 by 8 for each work-item, in
+/// The kernels of a product in tiles of 128 by 128 by 8 that a group loads ahead, 8 by 8 for each work-item, in
 /// two halves each way, those of a warp over 4 by 8 of them.
 #[test]
 fn blocks_are_loaded_ahead() {
@@ -198,7 +198,7 @@ fn blocks_are_loaded_ahead() {
     let model = CostModel::choose(&info).expect("a model").model;
     let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
     let tiles =
-        ["n.t0=128", "m.t0=128", "k.t0=16", "n.t0.t1=8", "m.t0.t1=8", "n.t0.t1.v=4", "m.t0.t1.v=4"];
+        ["n.t0=128", "m.t0=128", "k.t0=8", "n.t0.t1=8", "m.t0.t1=8", "n.t0.t1.v=4", "m.t0.t1.v=4"];
     let wanted = found.iter().find(|c| {
         let term = c.compact.to_string();
         let env: BTreeSet<String> = c.env.iter().map(|(s, v)| format!("{s}={v}")).collect();
@@ -235,8 +235,8 @@ fn blocks_are_loaded_ahead() {
         lines[from..to].iter().filter(|l| l.contains(what)).count()
     };
     assert_eq!(count(blocks, end, "barrier("), 1, "{source}");
-    // 128 by 16 of either matrix are 2 float4 for each of 256 work-items, in registers of their own.
-    assert_eq!(count(blocks, barrier, "(global const float4*)"), 4, "{source}");
+    // 128 by 8 of either matrix are a float4 for each of 256 work-items, in registers of their own.
+    assert_eq!(count(blocks, barrier, "(global const float4*)"), 2, "{source}");
     assert_eq!(count(barrier, end, "(global const float"), 0, "{source}");
     assert_eq!(count(blocks, barrier, "(local "), 0, "{source}");
     // Vectors of 4 from either half of the tile's rows and columns.

@@ -26,6 +26,11 @@ const PROGRAMS: &[(&str, &[(&str, u64)])] = &[
     ("chain", &[("n", 1 << 20)]),
     ("blackscholes", &[("n", 1 << 22)]),
     ("md", &[("n", 12_288), ("k", 128)]),
+    ("matmul", &[("n", 1000), ("m", 1000), ("k", 1000)]),
+    ("gemm", &[("n", 512), ("m", 512), ("k", 512)]),
+    ("batched", &[("b", 16), ("n", 64), ("m", 64), ("k", 64)]),
+    ("nbody", &[("n", 4096)]),
+    ("kmeans", &[("n", 10_000), ("k", 5), ("d", 34)]),
 ];
 
 /// The program, the five best terms by the additive estimate, and the first one's kernels.

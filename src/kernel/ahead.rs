@@ -1,9 +1,11 @@
 //! Double buffering: a reduction whose steps begin with copies of a block to local memory loads the next block
 //! into registers before it uses the one that is there, and stores it to the other half of the memory afterwards.
 //!
-//!     half 0 = block 0
-//!     for i in 0..n-1 { registers = block i+1; step with half i%2; half (i+1)%2 = registers }
-//!     step with the last half
+//! ```text
+//! half 0 = block 0
+//! for i in 0..n-1 { registers = block i+1; step with half i%2; half (i+1)%2 = registers }
+//! step with the last half
+//! ```
 //!
 //! So loads are on their way during a step, and one barrier is enough for each: it stands before the step, between
 //! the stores of a block and its use, and also parts the use of a half from the stores of the next but one.

@@ -235,16 +235,16 @@ mod tests {
         // 63 parts of 16 are 1008: without the condition, rows run into each other.
         assert!(!stores_apart(&at, 1, &[g.clone(), l.clone()], &Facts::default()));
         assert!(stores_apart(&at, 1, &[g.clone(), l.clone()], &inside(1000)));
-        assert!(stores_apart(&at, 1, &[g.clone()], &inside(1000)));
+        assert!(stores_apart(&at, 1, std::slice::from_ref(&g), &inside(1000)));
         assert!(!stores_apart(&at, 1, &[g.clone(), l.clone()], &inside(1001)));
         // Whoever has the last but one of a row and stores two reaches the next.
-        assert!(!stores_apart(&at, 2, &[g.clone()], &inside(1000)));
-        assert!(stores_apart(&at, 2, &[g.clone()], &inside(999)));
+        assert!(!stores_apart(&at, 2, std::slice::from_ref(&g), &inside(1000)));
+        assert!(stores_apart(&at, 2, std::slice::from_ref(&g), &inside(999)));
         assert!(!stores_apart(&at, 2, &[g.clone(), l.clone()], &inside(999)));
         // Of parts that overlap, no condition makes any that do not.
         let overlap = sum(&[(1000, &g), (15, &l), (1, &i)]);
         let facts = Facts::default().with(&Guard::less(&sum(&[(15, &l), (1, &i)]), &1000.into()));
-        assert!(stores_apart(&overlap, 1, &[g.clone()], &facts));
+        assert!(stores_apart(&overlap, 1, std::slice::from_ref(&g), &facts));
         assert!(!stores_apart(&overlap, 1, &[g, l], &facts));
     }
 
