@@ -404,8 +404,8 @@ mod tests {
         let range = range.to_vec::<f32>().unwrap();
         assert!(range.iter().all(|x| (0.25..10.0).contains(x)));
         assert!(range.iter().any(|x| *x > 9.0) && range.iter().any(|x| *x < 1.0));
-        let whole = make("whole:-2..n", ScalarType::F32, &[1000]).unwrap();
-        let whole = whole.to_vec::<f32>().unwrap();
+        let whole = make("whole:-2..n", ScalarType::F32, &[1000]).expect("whole numbers");
+        let whole = whole.to_vec::<f32>().expect("floats");
         assert!(whole.iter().all(|x| x.fract() == 0.0 && (-2.0..7.0).contains(x)));
         assert!((-2..7).all(|x| whole.contains(&(x as f32))));
         for (shape, whose) in [([50, 7], [1, 7]), ([7, 50], [50, 7])] {

@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(plan.options, " -D N=64");
         assert_eq!((plan.buffers.len(), plan.buffers[2].len), (3, 16));
         let odd = "// peer: a for f\n// launch: k global=n,3 local=24,2\n";
-        let found = peers(&Source::new("k.cl", odd), &program, &sizes, 2).unwrap();
+        let found = peers(&Source::new("k.cl", odd), &program, &sizes, 2).expect("a peer");
         assert_eq!(found[0].plan.launches[0].global, [72, 4, 1]);
         let bad = Source::new("k.cl", "// peer: a for f\n// launch: k global=m\n");
         assert_eq!(peers(&bad, &program, &sizes, 2).unwrap_err().0[0].code, Code::Usage);

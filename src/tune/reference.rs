@@ -335,27 +335,30 @@ mod tests {
 
     /// The judge of a product, and the right result.
     fn product(operations: u64) -> (Reference, Vec<f32>) {
-        let entry = check_entry(&Source::new("f.pat", PRODUCT), None).unwrap();
+        let entry = check_entry(&Source::new("f.pat", PRODUCT), None).expect("a program");
         let numbers: Vec<f64> = (0..N * N).map(|i| (i * 7919 % 31) as f64 - 15.0).collect();
         let inputs = [Value::floats(F32, &[N, N], &numbers), Value::floats(F32, &[N, N], &numbers)];
         let sizes = IndexMap::from([("n".to_owned(), N as u64)]);
-        let right = interp::run(&entry, &sizes, &inputs).unwrap().to_floats();
+        let right = interp::run(&entry, &sizes, &inputs).expect("a result").to_floats();
         let limits = Limits { reference_operations: operations, ..Limits::default() };
         let mut reference = Reference::start(&entry, &sizes, &inputs, &limits);
-        assert!(reference.wait(|| true).unwrap());
+        assert!(reference.wait(|| true).expect("a reference"));
         (reference, right.into_iter().map(|x| x as f32).collect())
     }
 
     fn judged(reference: &mut Reference, xs: &[f32]) -> Verdict {
-        reference.compare(vec![HostArray::from_slice(xs)]).unwrap().unwrap()
+        let verdict = reference.compare(vec![HostArray::from_slice(xs)]);
+        verdict.expect("an answer").expect("a verdict")
     }
 
     /// An element outside the sample, another one, and one in it.
     fn outside(reference: &Reference) -> (usize, usize, usize) {
-        let known = &reference.answer.as_ref().unwrap().known[0];
-        let at = known.places[0].1.as_ref().unwrap();
+        let known = &reference.answer.as_ref().expect("an answer").known[0];
+        let at = known.places[0].1.as_ref().expect("a sample");
         let mut free = (0..N * N).filter(|i| !at.contains(i));
-        (free.next().unwrap(), free.next_back().unwrap(), at[at.len() / 2])
+        let first = free.next().expect("an element outside the sample");
+        let last = free.next_back().expect("another element outside it");
+        (first, last, at[at.len() / 2])
     }
 
     fn with(xs: &[f32], i: usize, off: f32) -> Vec<f32> {
@@ -379,17 +382,17 @@ mod tests {
         let (free, other, inside) = outside(&reference);
         assert!(!judged(&mut reference, &with(&right, inside, 1.0)).comparison.ok);
         assert!(judged(&mut reference, &right).comparison.ok);
-        assert_eq!(reference.checked().unwrap().agreed, 0);
+        assert_eq!(reference.checked().expect("a sample was computed").agreed, 0);
         let wrong = judged(&mut reference, &with(&with(&right, free, 1.0), other, f32::NAN));
         assert!(!wrong.comparison.ok && !wrong.overturned);
         assert_eq!(wrong.comparison.mismatches, 2);
-        let text = wrong.comparison.first.unwrap();
+        let text = wrong.comparison.first.expect("a place");
         let place = format!("result 0, element {free} [{}, {}]", free / N, free % N);
         assert!(text.starts_with(&place), "{text}");
         // Rounding of another order of sums is no disagreement.
         let near: Vec<f32> = right.iter().map(|x| x * (1.0 + f32::EPSILON)).collect();
         assert!(judged(&mut reference, &near).comparison.ok);
-        let checked = reference.checked().unwrap();
+        let checked = reference.checked().expect("a sample was computed");
         assert_eq!((checked.agreed, checked.overturned, checked.of_rows), (1, 0, N));
         assert!(checked.elements < checked.of_elements && checked.of_elements == N * N);
     }
@@ -407,7 +410,7 @@ mod tests {
         assert!(!again.comparison.ok && !again.overturned);
         assert!(!judged(&mut reference, &with(&right, other, 1.0)).comparison.ok);
         assert!(judged(&mut reference, &right).comparison.ok);
-        assert_eq!(reference.checked().unwrap().overturned, 1);
+        assert_eq!(reference.checked().expect("a sample was computed").overturned, 1);
     }
 
     #[test]

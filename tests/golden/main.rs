@@ -3,6 +3,8 @@
 
 mod ahead;
 mod check;
+#[path = "../common/mod.rs"]
+mod common;
 mod extraction;
 mod listings;
 mod oclgrind;

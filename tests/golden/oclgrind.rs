@@ -2,10 +2,11 @@
 //! reach. `make check-kernels` runs these.
 
 use crate::check::{Case, compile, device, grind, shipped};
+use crate::common;
 use crate::listings::GOLDEN;
 use crate::patterns::LEGAL;
 use patsat::device::cost_model::CostModel;
-use patsat::device::{Capabilities, DeviceInfo, DeviceKind};
+use patsat::device::{DeviceInfo, DeviceKind};
 use patsat::diag::{Limits, Source};
 use patsat::kernel::{DeviceLimits, Options, lower};
 use patsat::lang::types::ScalarType;
@@ -126,28 +127,7 @@ fn oclgrind_finds_nothing_in_shared_rows() {
 
 /// A GPU of few units, so that few rows fill it.
 fn gpu() -> DeviceInfo {
-    DeviceInfo {
-        index: 0,
-        platform: "written down".into(),
-        name: "written down".into(),
-        vendor: String::new(),
-        driver: "0".into(),
-        opencl_version: "OpenCL 1.2".into(),
-        kind: DeviceKind::Gpu,
-        compute_units: 1,
-        max_work_group_size: 1024,
-        max_work_item_sizes: [1024; 3],
-        local_mem_bytes: 32 << 10,
-        local_mem_dedicated: true,
-        global_mem_bytes: 1 << 33,
-        max_alloc_bytes: 1 << 31,
-        cache_bytes: 1 << 22,
-        vector_width_f32: 1,
-        fp64: true,
-        fp16: false,
-        extensions: vec![],
-        capabilities: Capabilities::default(),
-    }
+    DeviceInfo { compute_units: 1, vector_width_f32: 1, ..common::device(DeviceKind::Gpu) }
 }
 
 /// What is looked for is found: oclgrind runs as it should.

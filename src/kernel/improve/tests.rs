@@ -70,8 +70,8 @@ fn four() -> Index {
     Index::from(4)
 }
 
-fn improved(body: Block) -> Block {
-    let mut k = Kernel {
+fn kernel(body: Block) -> Kernel {
+    Kernel {
         name: "test".into(),
         global: [1; 3],
         group: [1; 3],
@@ -80,7 +80,11 @@ fn improved(body: Block) -> Block {
         privates: vec![],
         streaming: false,
         body,
-    };
+    }
+}
+
+fn improved(body: Block) -> Block {
+    let mut k = kernel(body);
     super::kernel(&mut k, 16, false, &mut Fresh { next: 1000, reserved: BTreeSet::new() });
     k.body
 }
@@ -247,16 +251,7 @@ fn products_are_added_to_what_is_there() {
     let add = |a, b| Expr::Op(ScalarOp::Add, float, vec![a, b]);
     let square = |id| Expr::Op(ScalarOp::Mul, float, vec![value(id), value(id)]);
     let relaxed = |e: Expr| {
-        let mut k = Kernel {
-            name: "test".into(),
-            global: [1; 3],
-            group: [1; 3],
-            warp: 0,
-            locals: vec![],
-            privates: vec![],
-            streaming: false,
-            body: vec![Stmt::Store(OUT, at(1), e)],
-        };
+        let mut k = kernel(vec![Stmt::Store(OUT, at(1), e)]);
         super::super::contract::sums(&mut k);
         let [Stmt::Store(_, _, e)] = &k.body[..] else { panic!("a store") };
         e.clone()

@@ -140,7 +140,8 @@ fn general_sizes_of_a_square_product() {
 #[test]
 fn uses_in_different_loops_have_axes_of_their_own() {
     let general = |text: &str| {
-        let (entry, sizes) = check_entry_general(&Source::new("p.pat", text), None).unwrap();
+        let (entry, sizes) =
+            check_entry_general(&Source::new("p.pat", text), None).expect("a program");
         assert!(
             sizes.iter().all(|(_, s)| s.to_string() == "n" || s.to_string() == "k"),
             "{sizes:?}"
