@@ -50,7 +50,7 @@ impl Default for Limits {
             extraction_rounds: 12,
             assignments: 24,
             skeletons: 64,
-            private_elements: 256,
+            private_elements: 512,
             unroll: 64,
             unrolled_operations: 768,
             reference_operations: 200_000_000,

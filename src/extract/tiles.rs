@@ -24,7 +24,7 @@ pub(super) struct Tiles {
     staged: usize,
     /// The next blocks are loaded while those before them are used.
     ahead: bool,
-    /// Whether a work-group shares a tile.
+    /// Whether the work-items of a group share a tile.
     grouped: bool,
     /// Lanes of the vectors along columns, where there are.
     vector: Option<Size>,
@@ -78,10 +78,12 @@ impl Tiles {
     /// The tiles of a term as it stands in the graph; `None` when nothing is tiled.
     pub(super) fn of(compact: &Term) -> Option<Tiles> {
         let mut out = Tiles::default();
+        let mut whole = false;
         compact.visit(&mut |t| {
             let s = t.sizes();
             match t.op() {
                 Op::Tiled(_) => {
+                    whole = is_whole(t);
                     out.outer = vec![[s[0].clone(), s[2].clone()], [s[1].clone(), s[3].clone()]];
                 }
                 Op::TiledRows => out.outer = vec![[s[0].clone(), s[2].clone()]],
@@ -98,7 +100,7 @@ impl Tiles {
                     out.ahead = true;
                 }
                 Op::Map(MapKind::Wrg(d)) => {
-                    out.grouped = true;
+                    out.grouped |= !whole;
                     out.batch.extend((*d == 2).then(|| s[0].clone()));
                 }
                 Op::Map(MapKind::Glb(2)) => out.batch.push(s[0].clone()),
@@ -235,7 +237,8 @@ impl Tiles {
             let full = groups / ((groups / target.units()).ceil() * target.units());
             // Two multiply-adds a cycle need some ten chains.
             let chains = (10.0 / registers).max(1.0);
-            Some((1.0 + 0.5 * reads) * chains / full)
+            // All lanes of a vector in the time of one.
+            Some((1.0 + 0.5 * reads) * chains / full / w)
         }
     }
 
@@ -271,6 +274,14 @@ impl Tiles {
         inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
             && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r))
     }
+}
+
+/// Whether a work-item has a tile to itself: groups have rows of tiles, their work-items the tiles.
+fn is_whole(tiled: &Term) -> bool {
+    tiled.args().last().is_some_and(|h| {
+        matches!(h.op(), Op::Map(MapKind::Wrg(_)))
+            && h.args().iter().any(|inside| matches!(inside.op(), Op::Map(MapKind::Lcl(_))))
+    })
 }
 
 /// The score of `groups` work-groups of `items`, each work-item with `rows` rows and partners in blocks of `depth`:
