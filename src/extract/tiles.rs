@@ -135,7 +135,7 @@ impl Tiles {
         }
         if self.is_rows()
             && target.gpu
-            && self.inner.is_some()
+            && (self.grouped || self.inner.is_some())
             && self.outer.iter().any(|[_, t]| is(t))
         {
             return Some(vec![64, 96, 128, 192, 256, 384, 512, 768, 1024]);

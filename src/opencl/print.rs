@@ -238,9 +238,11 @@ const MOST_TRIPS: i64 = 16;
 /// Most statements that come of it.
 const MOST_STATEMENTS: i64 = 2048;
 
-/// Iterations of a loop over what a group has staged that a compiler is asked to write out at a time, where there are
-/// more than so many.
-const AT_ONCE: i64 = 4;
+/// Iterations of a loop over what a group has staged that a compiler is asked to write out at a time, the most that
+/// divide it and make no more than so many statements: they hide each other's latency. Of loops that are
+/// longer than the last.
+const AT_ONCE: [i64; 3] = [16, 8, 4];
+const STATEMENTS_AT_ONCE: i64 = 768;
 const LEFT_ALONE: i64 = 32;
 
 /// Stands for the local id of a dimension in [`Printer::used`] where no loop has it.
@@ -399,9 +401,10 @@ impl Printer<'_> {
         if (2..=MOST_TRIPS).contains(&trips) && short(trips) {
             return Some("#pragma unroll".to_owned());
         }
-        let staged = !self.kernel.locals.is_empty();
-        let long = trips > LEFT_ALONE && trips % AT_ONCE == 0;
-        (staged && long && short(4 * AT_ONCE)).then(|| format!("#pragma unroll {AT_ONCE}"))
+        let long = plain && !self.kernel.locals.is_empty() && trips > LEFT_ALONE;
+        let fits = |n: &i64| trips % n == 0 && n * statements <= STATEMENTS_AT_ONCE;
+        let at_once = AT_ONCE.into_iter().find(|n| long && fits(n))?;
+        Some(format!("#pragma unroll {at_once}"))
     }
 
     fn nested(&self, head: &str, b: &Block, depth: usize, out: &mut String) {
