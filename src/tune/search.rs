@@ -464,18 +464,12 @@ impl State<'_, '_> {
     ) -> Result<()> {
         let Some((store, key)) = &mut self.search.store else { return Ok(()) };
         let record = Record {
-            term: variant.term.to_string(),
-            tunables: variant.tunables(),
-            plan: variant.hash.clone(),
-            source: variant.plan.source.clone(),
-            fate,
             log,
             build_ms,
             median_us: summary.map(|s| s.median_us),
             spread_us: summary.map(|s| s.spread_us),
-            predicted_us: Some(variant.predicted_us),
             max_rel_err,
-            when: 0,
+            ..Record::of(variant, fate)
         };
         store.record(key, &record)
     }

@@ -87,7 +87,7 @@ mod tests {
 
     /// A sum in two steps: chunks of `n.t0`, folded by one work-item each.
     const SUM: &str =
-        "join . mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . padLast n^ . xs";
+        "mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . padLast n^ . xs";
 
     fn term(text: &str) -> Term {
         let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
