@@ -12,11 +12,7 @@ const RUN: u64 = 64;
 
 /// The value of every symbol of a term, from the program's dimensions and the term's tunables by name; `None`
 /// when one is missing or they do not divide.
-pub fn assigned(
-    term: &Term,
-    dims: &SizeEnv,
-    tunables: &BTreeMap<String, u64>,
-) -> Option<SizeEnv> {
+pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -> Option<SizeEnv> {
     let uses = Uses::of(term, None);
     let mut env = dims.clone();
     for s in &uses.symbols {
@@ -86,8 +82,7 @@ mod tests {
     use crate::lang::types::ScalarType;
 
     /// A sum in two steps: chunks of `n.t0`, folded by one work-item each.
-    const SUM: &str =
-        "mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . padLast n^ . xs";
+    const SUM: &str = "mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . padLast n^ . xs";
 
     fn term(text: &str) -> Term {
         let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));

@@ -149,7 +149,9 @@ impl Store {
                 runs.push(Run {
                     key,
                     about,
-                    candidates: candidates.query_map([id], record)?.collect::<rusqlite::Result<_>>()?,
+                    candidates: candidates
+                        .query_map([id], record)?
+                        .collect::<rusqlite::Result<_>>()?,
                     answers: answers.query_map([id], answer)?.collect::<rusqlite::Result<_>>()?,
                 });
             }

@@ -15,7 +15,9 @@ pub use record::{About, Answer, Entry, Fate, Host, Key, Ranked, Record};
 
 use crate::diag::{Code, Diagnostic, Result};
 use record::{answer, entry, json, key, optional, record, signed};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, OpenFlags, TransactionBehavior, named_params, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, named_params, params,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -120,12 +122,10 @@ impl Store {
     }
 
     /// One transaction. It takes the lock at once, so that it never has to be given up half-way.
-    fn writing<T>(
-        &mut self,
-        body: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T> {
+    fn writing<T>(&mut self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let raw = || -> rusqlite::Result<T> {
-            let write = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let write =
+                self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let out = body(&write)?;
             write.commit()?;
             Ok(out)
@@ -137,7 +137,8 @@ impl Store {
     pub fn about(&self, key: &Key) -> Result<Option<About>> {
         let raw = || -> rusqlite::Result<Option<About>> {
             let Some(run) = find(&self.connection, key)? else { return Ok(None) };
-            let mut query = self.connection.prepare_cached("SELECT about FROM runs WHERE id = ?1")?;
+            let mut query =
+                self.connection.prepare_cached("SELECT about FROM runs WHERE id = ?1")?;
             query.query_row([run], |row| optional(row, "about"))
         };
         raw().map_err(|e| explain(&e, &self.path).into())
@@ -171,7 +172,11 @@ impl Store {
         found.retain(|k| k != wanted && k.sizes.keys().eq(wanted.sizes.keys()));
         let log = |n: u64| (n.max(1) as f64).ln();
         let far = |k: &Key| -> f64 {
-            k.sizes.values().zip(wanted.sizes.values()).map(|(a, b)| (log(*a) - log(*b)).abs()).sum()
+            k.sizes
+                .values()
+                .zip(wanted.sizes.values())
+                .map(|(a, b)| (log(*a) - log(*b)).abs())
+                .sum()
         };
         found.sort_by(|a, b| far(a).total_cmp(&far(b)));
         Ok(found)
@@ -181,8 +186,9 @@ impl Store {
     pub fn history(&self, key: &Key) -> Result<Vec<Record>> {
         let raw = || -> rusqlite::Result<Vec<Record>> {
             let Some(run) = find(&self.connection, key)? else { return Ok(vec![]) };
-            let mut query =
-                self.connection.prepare_cached("SELECT * FROM candidates WHERE run = ?1 ORDER BY id")?;
+            let mut query = self
+                .connection
+                .prepare_cached("SELECT * FROM candidates WHERE run = ?1 ORDER BY id")?;
             query.query_map([run], record)?.collect()
         };
         raw().map_err(|e| explain(&e, &self.path).into())

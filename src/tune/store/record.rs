@@ -238,7 +238,10 @@ fn parsed<T: DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
 }
 
 /// Of a column that may be empty.
-pub(super) fn optional<T: DeserializeOwned>(row: &Row, column: &str) -> rusqlite::Result<Option<T>> {
+pub(super) fn optional<T: DeserializeOwned>(
+    row: &Row,
+    column: &str,
+) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(column)?;
     text.map(|t| parsed(&t)).transpose()
 }
@@ -316,4 +319,3 @@ pub(super) fn signed(n: u64) -> i64 {
 pub(super) fn unsigned(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)
 }
-
