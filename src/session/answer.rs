@@ -2,7 +2,7 @@
 
 use super::optimize::{Best, Optimized, Shares, Timings, ms, not_saturated};
 use super::program::{Program, Sizes};
-use super::work::work;
+use super::work::{Work, work};
 use super::{Device, Session, recall};
 use crate::device::cost_model::CostModel;
 use crate::device::{DeviceInfo, select};
@@ -178,7 +178,8 @@ impl Session {
     pub(super) fn about(
         &self,
         program: &Program,
-        work: super::work::Work,
+        work: Work,
+        device: &DeviceInfo,
         model: &CostModel,
     ) -> About {
         let text = super::format(&program.source).unwrap_or_else(|_| program.source.text.clone());
@@ -192,6 +193,7 @@ impl Session {
             text,
             bytes: work.bytes,
             flops: work.flops,
+            capabilities: device.capabilities.names().into_iter().map(str::to_owned).collect(),
             cost_model: model.name.clone(),
             gb_per_s: model.memory.read_gb_per_s,
             gflops,

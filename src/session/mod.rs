@@ -43,6 +43,7 @@ mod replay;
 mod rules;
 mod run;
 pub mod snapshot;
+pub mod survey;
 mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};

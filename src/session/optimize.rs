@@ -284,7 +284,7 @@ impl Session {
         let device = worker.device()?;
         let key = self.key(program, &sizes, &device);
         if let Some(store) = &mut store {
-            store.describe(&key, &self.about(program, work, &rewritten.model.model))?;
+            store.describe(&key, &self.about(program, work, &device, &rewritten.model.model))?;
         }
         let found = program.placed(search(
             Search {

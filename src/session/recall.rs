@@ -25,7 +25,7 @@ pub(super) struct Neighbour {
 }
 
 /// A term of a program from its text; `None` when this version of patsat does not read it.
-fn term(text: &str, program: &elaborate::Program) -> Option<Term> {
+pub(super) fn term(text: &str, program: &elaborate::Program) -> Option<Term> {
     let inputs = program.inputs.iter().map(|(n, _, t)| (n.clone(), t.clone())).collect();
     let context = Context { inputs, variables: None };
     read_term(&Source::new("the tuning store", text), &Ty::Unit, &context).ok()

@@ -13,6 +13,9 @@ const FORMAT: &str = "patsat store";
 /// Version of the layout.
 const VERSION: u32 = 1;
 
+/// Bytes of the longest line that is shown to a person.
+const SHOWN: usize = 4 << 10;
+
 /// Everything in a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,18 +57,31 @@ impl Dump {
         Dump { format: FORMAT.to_owned(), version: VERSION, runs }
     }
 
+    /// As text.
+    ///
+    /// # Errors
+    /// Never: it is plain data.
+    pub fn text(&self) -> Result<String> {
+        let wrong = |e| Diagnostic::error(Code::Internal, format!("an export cannot be made: {e}"));
+        Ok(serde_json::to_string_pretty(self).map_err(wrong)? + "\n")
+    }
+
     /// Reads an export.
     ///
     /// # Errors
     /// [`Code::StoreImport`] with the place when it is none, is of a newer version, or says what cannot be.
     pub fn parse(source: &Arc<Source>) -> Result<Dump> {
         let wrong = |e: &serde_json::Error| {
-            let at = place(&source.text, e.line(), e.column());
             let text = e.to_string();
             let what = text.split(" at line ").next().unwrap_or_default().to_owned();
-            Diagnostic::error(Code::StoreImport, "the file is no export of a tuning store")
-                .at(source, at, what)
-                .help("`patsat store export` writes such files; `docs/store.md` has the layout")
+            let d = Diagnostic::error(Code::StoreImport, "the file is no export of a tuning store");
+            let line = source.text.lines().nth(e.line().saturating_sub(1)).unwrap_or_default();
+            // A file without line breaks would be shown as a whole.
+            let d = match line.len() > SHOWN {
+                true => d.note(format!("{}: {text}", source.name)),
+                false => d.at(source, place(&source.text, e.line(), e.column()), what),
+            };
+            d.help("`patsat store export` writes such files; `docs/store.md` has the layout")
         };
         // The version first: a file of another layout would only get a list of strange fields.
         #[derive(Deserialize)]

@@ -169,6 +169,8 @@ pub struct About {
     pub bytes: u64,
     /// Operations on floats that it states.
     pub flops: f64,
+    /// What the device offers beyond the standard, as rules ask for it.
+    pub capabilities: Vec<String>,
     /// The cost model that ranked the candidates.
     pub cost_model: String,
     /// The device's read bandwidth by that model, in GB/s.
