@@ -122,6 +122,9 @@ pub struct SessionArgs {
     /// Neither look into the tuning store nor write to it.
     #[arg(long, conflicts_with = "store")]
     pub no_store: bool,
+    /// Search and measure anew, whatever the tuning store knows; what is measured replaces it.
+    #[arg(long)]
+    pub anew: bool,
     /// Longest time a candidate may take to build, in seconds.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub build_timeout: Option<Duration>,
@@ -166,6 +169,7 @@ impl SessionArgs {
             cost_model: self.cost_model.as_deref().map(cost_model).transpose()?,
             budget: self.budget,
             store: if self.no_store { None } else { store },
+            anew: self.anew,
             worker: Some(Arc::new(worker)),
             shares: true,
             trust_laws: self.trust_laws,

@@ -3,10 +3,11 @@
 use super::explain::{bindings, holding, law, round};
 use super::report::sizes;
 use crate::calculus::text::marked;
-use crate::saturate::explain::{Part, Step, StepLaw};
+use crate::saturate::explain::{Derivation, Part, Step, StepLaw};
 use crate::session::{Explained, Replay, StepCheck};
 
-const STYLE: &str = "\
+/// How pages look: the colours of the reader's system, light or dark.
+pub(super) const STYLE: &str = "\
 :root { color-scheme: light dark; --text: #1c2024; --faint: #5b6570; --page: #ffffff; --card: #f5f6f8;
   --line: #d9dde2; --old: #ffd9d6; --new: #cdf0d3; --good: #1a7f37; --bad: #c62828; --link: #1858b8; }
 @media (prefers-color-scheme: dark) {
@@ -68,20 +69,24 @@ pub fn page(e: &Explained, replayed: Option<&Replay>) -> String {
     );
     let start = escaped(&d.start.to_string());
     out.push_str(&format!("<h2>Program</h2>\n<pre><code>{start}</code></pre>\n<h2>Steps</h2>\n"));
-    for (i, s) in d.steps.iter().enumerate() {
-        out.push_str(&step(i, s, replayed.and_then(|r| r.steps.get(i))));
-    }
+    out.push_str(&steps("step", d, replayed));
     let goal = escaped(&d.goal().to_string());
     out.push_str(&format!("<h2>Result</h2>\n<pre><code>{goal}</code></pre>\n"));
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
 
-fn step(i: usize, s: &Step, check: Option<&StepCheck>) -> String {
+/// Every step of a derivation, to be opened one by one. `id` is what their names on the page begin with.
+pub(super) fn steps(id: &str, d: &Derivation, replayed: Option<&Replay>) -> String {
+    let check = |i| replayed.and_then(|r| r.steps.get(i));
+    d.steps.iter().enumerate().map(|(i, s)| step(id, i, s, check(i))).collect()
+}
+
+fn step(id: &str, i: usize, s: &Step, check: Option<&StepCheck>) -> String {
     let ok = s.holds() && check.is_none_or(|c| c.ok);
     let (class, verdict) = if ok { ("good", "holds") } else { ("bad", "fails") };
     let mut out = format!(
-        "<details id=\"step-{n}\" open>\n<summary>{n}. <b>{}</b> <span class=\"faint\">{}</span> {} \
+        "<details id=\"{id}-{n}\" open>\n<summary>{n}. <b>{}</b> <span class=\"faint\">{}</span> {} \
          <span class=\"{class}\">{verdict}</span></summary>\n",
         escaped(&s.rule),
         escaped(&law(s)),
@@ -136,6 +141,7 @@ fn term(part: &Part, element: &str) -> String {
     )
 }
 
-fn escaped(text: &str) -> String {
+/// Text as it stands in a page.
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

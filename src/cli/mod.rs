@@ -17,6 +17,7 @@ mod html;
 mod interrupt;
 mod optimize;
 mod out;
+mod page;
 mod progress;
 mod render;
 mod report;
@@ -97,6 +98,8 @@ enum Verb {
     /// The tuning store.
     #[command(subcommand)]
     Store(store::Verb),
+    /// Write a page for a browser about all that is in the tuning store.
+    Report(page::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Build and run candidates for a parent process.
@@ -165,6 +168,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Rules(verb) => rules::main(&verb, out),
         Verb::Snapshot(args) => snapshot::main(&args, out),
         Verb::Store(verb) => store::main(&verb, out),
+        Verb::Report(args) => page::main(&args, out),
         Verb::Completions(args) => completions::main(&args, out),
         // Dealt with before the command line was parsed.
         Verb::Worker => Ok(()),

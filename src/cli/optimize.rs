@@ -8,7 +8,7 @@ use super::report;
 use crate::diag::{Code, Diagnostic};
 use crate::saturate::export::{self, Focus, Shown};
 use crate::session::generate::Generator;
-use crate::session::{Optimized, Program};
+use crate::session::{Graph, Optimized, Program};
 use serde_json::json;
 
 /// What to optimise.
@@ -61,7 +61,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         report::optimized(&optimized, args.top, out)?;
     } else {
         for what in &args.emit {
-            let text = emit(*what, &optimized)?;
+            let text = emit(*what, &optimized, || session.graph(&program, &request))?;
             out.event("emit", json!({"what": format!("{what:?}").to_lowercase(), "text": text}))?;
             out.text(&text)?;
         }
@@ -83,12 +83,22 @@ pub fn start(program: &Program, session: &SessionArgs) -> serde_json::Value {
     })
 }
 
-fn emit(what: Emit, o: &Optimized) -> Result<String, Stop> {
-    let pretty = |v: &serde_json::Value| {
-        let text = serde_json::to_string_pretty(v).map_err(|e| {
-            Diagnostic::error(Code::Internal, format!("a value cannot be written: {e}"))
-        })?;
-        Ok::<String, Stop>(text + "\n")
+fn pretty(v: &serde_json::Value) -> Result<String, Stop> {
+    let text = serde_json::to_string_pretty(v).map_err(|e| {
+        Diagnostic::error(Code::Internal, format!("a value cannot be written: {e}"))
+    })?;
+    Ok(text + "\n")
+}
+
+/// `graph` makes the e-graph where an answer from the tuning store has none.
+fn emit(
+    what: Emit,
+    o: &Optimized,
+    graph: impl FnOnce() -> crate::diag::Result<Graph>,
+) -> Result<String, Stop> {
+    let shown = |focus: &Focus, write: &dyn Fn(&Shown) -> Result<String, Stop>| match &o.saturated {
+        Some(saturated) => write(&Shown::new(saturated, focus)),
+        None => write(&Shown::new(&graph()?.saturated, focus)),
     };
     let plan = &o.best.variant.plan;
     match what {
@@ -100,9 +110,9 @@ fn emit(what: Emit, o: &Optimized) -> Result<String, Stop> {
         })),
         Emit::Egraph => {
             let focus = Focus { leaves: true, ..Focus::default() };
-            pretty(&export::json(&Shown::new(&o.saturated, &focus)))
+            shown(&focus, &|s| pretty(&export::json(s)))
         }
-        Emit::Dot => Ok(export::dot(&Shown::new(&o.saturated, &Focus::default()))),
+        Emit::Dot => shown(&Focus::default(), &|s| Ok(export::dot(s))),
         Emit::Stats => pretty(&json!(o.report)),
     }
 }

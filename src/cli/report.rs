@@ -44,6 +44,14 @@ pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
     out.line(&format!("device     {}, driver {}", o.device.label(), none(&o.device.driver)))?;
     out.line(&format!("cost model {}: {}", o.model.model.name, o.model.why))?;
     out.line(&format!("rules      {}, float {}", o.rules, o.float.name()))?;
+    if let Some(s) = &o.stored {
+        out.line(&format!(
+            "stored     this is what a search with {} candidates came to on {}; found in {:.0} ms",
+            s.budget,
+            date(s.when),
+            s.ms
+        ))?;
+    }
     out.line(&format!(
         "e-graph    {} nodes in {} classes after {} iterations, {} in {:.0} ms",
         o.report.nodes,
@@ -75,6 +83,21 @@ pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
         out.line(&ranking(&o.ranking, top))?;
     }
     Ok(())
+}
+
+/// A moment in seconds since 1970, as `2026-11-21 16:05 UTC`.
+pub fn date(when: u64) -> String {
+    let (days, rest) = (when / 86_400, when % 86_400);
+    // Years from March on, so that the day that some of them have more is their last; in eras of 400.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year + later;
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3_600, rest / 60 % 60)
 }
 
 fn none(text: &str) -> &str {
@@ -256,5 +279,19 @@ pub fn result(o: &Optimized, top: usize) -> Value {
         "interrupted": o.interrupted,
     });
     result["checked"] = json!(o.checked);
+    result["stored"] = json!(o.stored);
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn moments_have_dates() {
+        assert_eq!(date(0), "1970-01-01 00:00 UTC");
+        assert_eq!(date(951_782_399), "2000-02-28 23:59 UTC");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(date(1_767_225_599), "2025-12-31 23:59 UTC");
+    }
 }

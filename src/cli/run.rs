@@ -52,7 +52,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             "program": program.source.name, "entry": program.entry.name, "sizes": ran.sizes,
             "device": ran.device.label(), "driver": ran.device.driver,
             "rules": session.rules.hash(), "float": session.float.name(),
-            "kernels_from": ran.how.name(), "device_us": ran.device_us, "wall_us": ran.wall_us,
+            "kernels_from": ran.how.name(), "tuned_for": ran.tuned_for,
+            "device_us": ran.device_us, "wall_us": ran.wall_us,
             "bytes": ran.work.bytes, "flops": ran.work.flops,
             "gbytes_per_s": gb_per_s(ran.work.bytes, ran.device_us),
             "gflops": gflops(ran.work.flops, ran.device_us),
@@ -82,7 +83,10 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             micros(ran.device_us),
             ran.device.label(),
             gb_per_s(ran.work.bytes, ran.device_us),
-            ran.how.name(),
+            match &ran.tuned_for {
+                Some(tuned) => format!("from {}, the nearest size tuned", sizes(tuned)),
+                None => ran.how.name().to_owned(),
+            },
         ));
     }
     if written.is_empty() {

@@ -1,9 +1,10 @@
 //! `patsat store`
 
-use super::args::open_store;
+use super::args::{open_store, source};
 use super::out::{Done, Out};
 use super::progress::micros;
-use crate::tune::store::{Entry, Keep};
+use crate::diag::{Code, Diagnostic};
+use crate::tune::store::{Absorbed, Dump, Entry, Keep, Store};
 use comfy_table::{Table, presets};
 use serde_json::json;
 use std::path::PathBuf;
@@ -40,6 +41,30 @@ pub enum Verb {
         /// Keep what this version of patsat recorded.
         #[arg(long)]
         this_version: bool,
+    },
+    /// Write everything in the store as JSON (see docs/store.md).
+    Export {
+        #[command(flatten)]
+        at: StoreArgs,
+        /// Where it goes [default: the standard output].
+        #[arg(short, long, value_name = "FILE.json")]
+        output: Option<PathBuf>,
+    },
+    /// Take in what another store exported; of two measurements of a candidate the newer one stays.
+    Import {
+        /// The export.
+        #[arg(value_name = "FILE.json")]
+        file: PathBuf,
+        #[command(flatten)]
+        at: StoreArgs,
+    },
+    /// Take in another store, which stays as it is; of two measurements of a candidate the newer one stays.
+    Merge {
+        /// The other store.
+        #[arg(value_name = "OTHER.sqlite")]
+        other: PathBuf,
+        #[command(flatten)]
+        at: StoreArgs,
     },
 }
 
@@ -107,7 +132,34 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             out.event("removed", json!({"candidates": gone}))?;
             out.line(&format!("{gone} measurements removed"))
         }
+        Verb::Export { at, output } => {
+            let store = open_store(at.store.as_ref())?;
+            let text = store.dump()?.text()?;
+            let Some(path) = output else { return out.raw(text.as_bytes()) };
+            std::fs::write(path, text).map_err(|e| {
+                let text = format!("{} cannot be written: {e}", path.display());
+                Diagnostic::error(Code::Io, text)
+            })?;
+            Ok(())
+        }
+        Verb::Import { file, at } => {
+            // Read before a store is made for it.
+            let dump = Dump::parse(&source(file)?)?;
+            absorbed(open_store(at.store.as_ref())?.absorb(&dump)?, out)
+        }
+        Verb::Merge { other, at } => {
+            let dump = Store::copy(other)?.dump()?;
+            absorbed(open_store(at.store.as_ref())?.absorb(&dump)?, out)
+        }
     }
+}
+
+fn absorbed(a: Absorbed, out: &mut Out) -> Done {
+    out.event("absorbed", json!(a))?;
+    out.line(&format!(
+        "{} measurements added, {} replaced by newer ones, {} known already",
+        a.added, a.replaced, a.kept
+    ))
 }
 
 fn sizes(e: &Entry) -> String {

@@ -12,7 +12,7 @@ mod tiles;
 mod tunables;
 
 pub use context::Level;
-pub use tunables::Target;
+pub use tunables::{Target, assigned, refitted};
 
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;

@@ -6,6 +6,10 @@
 //! program's dimension is made a multiple of everything inside it, so that only program dimensions
 //! (and numbers of partial results) are ever rounded up.
 
+mod refit;
+
+pub use refit::{assigned, refitted};
+
 use super::cost;
 use super::tiles::Tiles;
 use crate::calculus::size::{Size, SizeEnv, Sym};

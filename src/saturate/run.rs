@@ -9,14 +9,14 @@ use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::rules::RuleSet;
 use egg::{Id, RecExpr, Rewrite, RewriteScheduler, Runner, SearchMatches, Symbol};
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Why the run stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// No rule adds anything: the whole space is in the graph.
@@ -41,7 +41,7 @@ impl fmt::Display for StopReason {
 }
 
 /// Sizes after one iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Iteration {
     /// E-nodes.
     pub nodes: usize,
@@ -50,7 +50,7 @@ pub struct Iteration {
 }
 
 /// What one rule did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RuleStat {
     /// Matches found, over all iterations.
     pub matches: usize,
@@ -76,7 +76,7 @@ impl RuleStat {
 }
 
 /// How the run went.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Why it stopped.
     pub stop_reason: StopReason,

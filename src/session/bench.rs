@@ -86,7 +86,7 @@ impl Session {
         let sizes = sizes(program, request)?;
         memory::check_device(program, &sizes, &device)?;
         let peers = peers(program, &sizes, &device)?;
-        let variant = match self.known(program, &sizes, &device, observer)? {
+        let variant = match self.known(program, &sizes, &device)? {
             Some(variant) => Arc::new(variant),
             None => {
                 let quiet = Session { shares: false, ..self.clone() };

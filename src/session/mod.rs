@@ -24,6 +24,7 @@
 //! # Ok::<(), patsat::diag::Failure>(())
 //! ```
 
+mod answer;
 mod bench;
 mod compare;
 mod explain;
@@ -37,13 +38,16 @@ mod peer_program;
 mod peers;
 mod program;
 mod race;
+mod recall;
 mod replay;
 mod rules;
 mod run;
 pub mod snapshot;
+pub mod survey;
 mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};
+pub use answer::Stored;
 pub use bench::{Bench, BenchRow};
 pub use compare::Outcome;
 pub use explain::{Explained, ProgramUse, RuleUse, RuleUses, WhyNot};
@@ -102,6 +106,8 @@ pub struct Session {
     pub budget: usize,
     /// Where measurements are kept and looked up; nowhere when not given.
     pub store: Option<PathBuf>,
+    /// Whether programs are searched and measured anew, whatever the store knows of them.
+    pub anew: bool,
     /// How the process is started in which candidates run: the `patsat` on the search path when not given.
     pub worker: Option<WorkerCommand>,
     /// Whether the best kernel is compared with the device's bandwidth, measured in the same run.
@@ -128,6 +134,7 @@ impl Session {
             cost_model: None,
             budget: Session::BUDGET,
             store: None,
+            anew: false,
             worker: None,
             shares: true,
             trust_laws: false,
@@ -146,15 +153,20 @@ impl Session {
                 runtime::Runtime::open(selector.as_deref())?.info().clone()
             }
         };
-        let choice = match &self.cost_model {
-            Some(model) => Choice {
+        let choice = self.cost_model_for(&info)?;
+        Ok((info, choice))
+    }
+
+    /// The cost model for a device.
+    fn cost_model_for(&self, info: &DeviceInfo) -> Result<Choice> {
+        match &self.cost_model {
+            Some(model) => Ok(Choice {
                 model: model.clone(),
                 why: format!("the cost model `{}`, as asked for", model.name),
                 fallback: false,
-            },
-            None => CostModel::choose(&info)?,
-        };
-        Ok((info, choice))
+            }),
+            None => CostModel::choose(info),
+        }
     }
 
     /// What decides kernels besides terms.

@@ -1,5 +1,6 @@
 //! From a program to its best kernels: saturate, draw candidates, and let the model or the clock decide.
 
+use super::answer::Stored;
 use super::graph::Graph;
 use super::inputs::{Bound, Request, bind, sizes};
 use super::program::{Program, Sizes};
@@ -21,6 +22,7 @@ use crate::tune::statistics::Summary;
 use crate::tune::store::{Key, Store};
 use crate::tune::variant::{Pool, Variant};
 use crate::tune::worker::{FailureClass, Worker};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,7 +30,7 @@ use std::time::Instant;
 const UNMEASURED: usize = 128;
 
 /// Time spent on the way, in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timings {
     /// Elaborating and rewriting.
     pub saturate_ms: f64,
@@ -43,7 +45,7 @@ pub struct Timings {
 }
 
 /// How the best kernel compares with the device, timed in the same run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shares {
     /// The kernel itself, in microseconds, timed with the yardsticks.
     pub median_us: f64,
@@ -84,8 +86,8 @@ pub struct Optimized {
     pub term: Term,
     /// How saturation went.
     pub report: Report,
-    /// The e-graph.
-    pub saturated: Saturated,
+    /// The e-graph; none when the answer is from the tuning store.
+    pub saturated: Option<Saturated>,
     /// The best candidate: the first of the ranking.
     pub best: Best,
     /// The best few, best first: measured ones, or by prediction when nothing was measured.
@@ -104,6 +106,8 @@ pub struct Optimized {
     pub timings: Timings,
     /// Stopped by [`Observer::stop`].
     pub interrupted: bool,
+    /// Of which search this is the result, when nothing was searched now: then the tuning store knew it.
+    pub stored: Option<Stored>,
     /// What to tell a person.
     pub warnings: Vec<Diagnostic>,
 }
@@ -124,7 +128,8 @@ impl Session {
     ///
     /// Without a device, the cost model decides. With one, `budget` candidates are built, checked
     /// against the interpreter and timed; inputs that `request` does not give are then made up
-    /// only if it says how.
+    /// only if it says how. What an earlier search came to answers for one with no more candidates, unless
+    /// [`Session::anew`].
     ///
     /// # Errors
     /// When the program or its inputs are wrong, no candidate survives, or there is no such device.
@@ -141,6 +146,12 @@ impl Session {
             return self.ranked(program, sizes, rewritten, begun, observer);
         }
         let sizes = sizes(program, request)?;
+        if let Some(answer) = self.answered(program, &sizes, begun)? {
+            for warning in &answer.warnings {
+                observer.event(&Event::Warning(warning));
+            }
+            return Ok(answer);
+        }
         let (device, _) = self.target()?;
         memory::check_device(program, &sizes, &device)?;
         let bound = bind(program, request)?;
@@ -155,11 +166,7 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Rewritten> {
         let (device, model) = self.target()?;
-        let mut warnings = vec![];
-        if model.fallback && self.device != Device::None {
-            let text = format!("no cost model for {}", device.label());
-            warnings.push(Diagnostic::warning(Code::CostModel, text).note(model.why.clone()));
-        }
+        let mut warnings = self.about_model(&model, &device);
         if !self.trust_laws {
             warnings.extend(program.check_laws(sizes)?);
         }
@@ -189,6 +196,15 @@ impl Session {
             timings,
             warnings,
         })
+    }
+
+    /// That the cost model is not made for the device.
+    pub(super) fn about_model(&self, model: &Choice, device: &DeviceInfo) -> Vec<Diagnostic> {
+        if !model.fallback || self.device == Device::None {
+            return vec![];
+        }
+        let text = format!("no cost model for {}", device.label());
+        vec![Diagnostic::warning(Code::CostModel, text).note(model.why.clone())]
     }
 
     /// The key under which a program's measurements are kept.
@@ -267,6 +283,9 @@ impl Session {
         // With what the device's compiler was seen to accept.
         let device = worker.device()?;
         let key = self.key(program, &sizes, &device);
+        if let Some(store) = &mut store {
+            store.describe(&key, &self.about(program, work, &device, &rewritten.model.model))?;
+        }
         let found = program.placed(search(
             Search {
                 worker: &mut worker,
@@ -274,6 +293,7 @@ impl Session {
                 store: store.as_mut().map(|s| (s, &key)),
                 observer,
                 budget: self.budget,
+                anew: self.anew,
             },
             &mut pool,
             &mut counts,
@@ -296,7 +316,7 @@ impl Session {
         } else {
             None
         };
-        self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
+        let optimized = self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
             o.device = device;
             o.shares = shares;
             o.ties = found.ties;
@@ -304,7 +324,11 @@ impl Session {
             o.timings.compile_ms = found.compile_ms;
             o.timings.measure_ms = found.measure_ms;
             o.interrupted = found.interrupted || observer.stop();
-        })
+        })?;
+        if let Some(store) = store.as_mut().filter(|_| !optimized.interrupted) {
+            self.conclude(store, &key, &optimized)?;
+        }
+        Ok(optimized)
     }
 
     /// A worker on a device.
@@ -345,7 +369,7 @@ impl Session {
             float: self.float,
             term: elaborated.term,
             report: saturated.report.clone(),
-            saturated,
+            saturated: Some(saturated),
             best,
             ranking,
             ties: 1,
@@ -355,6 +379,7 @@ impl Session {
             checked: None,
             timings,
             interrupted: false,
+            stored: None,
             warnings,
         };
         finish(&mut out);
@@ -445,6 +470,6 @@ fn nothing(found: &Found, counts: &Counts) -> Failure {
     d.into()
 }
 
-fn ms(begun: Instant) -> f64 {
+pub(super) fn ms(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }

@@ -1,6 +1,6 @@
 //! Executing a program: by its best known kernels, by newly found ones, or as it is written.
 
-use super::inputs::{Request, bind, sizes};
+use super::inputs::{Bound, Request, bind, sizes};
 use super::npy::NpyArray;
 use super::program::{Program, Sizes};
 use super::work::{Work, work};
@@ -9,12 +9,12 @@ use crate::calculus::value::Comparison;
 use crate::calculus::{elaborate, interp};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
-use crate::extract::Candidate;
 use crate::kernel;
+use crate::opencl::host::HostArray;
+use crate::opencl::runtime::RunTimes;
 use crate::tune::event::{Event, Observer};
 use crate::tune::reference::{Checked, Reference};
-use crate::tune::store::Store;
-use crate::tune::variant::{Variant, tunables};
+use crate::tune::variant::Variant;
 use crate::tune::worker::WorkerError;
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ use std::sync::Arc;
 pub enum How {
     /// The tuning store knew the best.
     Store,
+    /// The tuning store knew the best for other sizes.
+    Nearest,
     /// They were looked for.
     Optimized,
     /// The program says itself how it runs.
@@ -34,6 +36,7 @@ impl How {
     pub fn name(self) -> &'static str {
         match self {
             How::Store => "store",
+            How::Nearest => "nearest size",
             How::Optimized => "optimized",
             How::AsWritten => "as written",
         }
@@ -46,6 +49,8 @@ pub struct Execution {
     pub outputs: Vec<NpyArray>,
     /// How the kernels were come by.
     pub how: How,
+    /// The sizes that they were tuned for, if those are others.
+    pub tuned_for: Option<Sizes>,
     /// What ran.
     pub variant: Arc<Variant>,
     /// Time of this one run by device events, in microseconds.
@@ -66,6 +71,16 @@ pub struct Execution {
     pub warnings: Vec<Diagnostic>,
     /// Stopped while looking for kernels; the best so far ran.
     pub interrupted: bool,
+}
+
+/// What came of running kernels once.
+struct Ran {
+    variant: Arc<Variant>,
+    times: RunTimes,
+    arrays: Vec<HostArray>,
+    comparison: Option<Comparison>,
+    checked: Option<Checked>,
+    warnings: Vec<Diagnostic>,
 }
 
 /// What to do besides running.
@@ -121,26 +136,84 @@ impl Session {
         }
         let sizes = sizes(program, request)?;
         memory::check_device(program, &sizes, &device)?;
-        let (variant, how, interrupted) = if execute.as_written {
-            (Arc::new(self.compile(program, &sizes)?), How::AsWritten, false)
-        } else if let Some(variant) = self.known(program, &sizes, &device, observer)? {
-            (Arc::new(variant), How::Store, false)
+        let mut ran = None;
+        let mut interrupted = false;
+        let (mut how, mut tuned_for) = (How::AsWritten, None);
+        let variant = if execute.as_written {
+            Some(Arc::new(self.compile(program, &sizes)?))
         } else {
-            let found = self.optimize(program, request, observer)?;
-            (found.best.variant, How::Optimized, found.interrupted)
+            how = How::Store;
+            self.known(program, &sizes, &device)?.map(Arc::new)
         };
-        let elaborated = program.elaborate(&sizes)?;
-        let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
-        let bound = bind(program, request)?;
-        for warning in &bound.warnings {
-            if how != How::Optimized {
+        if let Some(variant) = variant {
+            ran = Some(self.once(program, request, &device, variant, execute.verify, observer)?);
+        } else if let Some(near) = self.neighbour(program, &sizes, &device)? {
+            // Nobody has checked these kernels at these sizes: that is done now, and whatever is wrong with them, others
+            // can be looked for.
+            let tried =
+                self.once(program, request, &device, Arc::new(near.variant), true, observer);
+            let right = |r: &Ran| r.comparison.as_ref().is_none_or(|c| c.ok);
+            ran = tried.ok().filter(right);
+            if ran.is_some() {
+                (how, tuned_for) = (How::Nearest, Some(near.sizes));
+                interrupted = observer.stop();
+            }
+        }
+        let ran = match ran {
+            Some(ran) => ran,
+            None => {
+                let found = self.optimize(program, request, observer)?;
+                (how, interrupted) = (How::Optimized, found.interrupted);
+                let best = found.best.variant;
+                self.once(program, request, &device, best, execute.verify, observer)?
+            }
+        };
+        let Ran { variant, times, arrays, comparison, checked, warnings } = ran;
+        if how != How::Optimized {
+            for warning in &warnings {
                 observer.event(&Event::Warning(warning));
             }
         }
-        let reference = execute
-            .verify
-            .then(|| Reference::start(&program.entry, &sizes, &bound.values, &self.limits));
-        let mut worker = self.start_worker(&device, bound.inputs);
+        let elaborated = program.elaborate(&sizes)?;
+        let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
+        let shape = program.placed(interp::shape(&program.entry.body.ty, &sizes))?;
+        let outputs = shape
+            .components()
+            .into_iter()
+            .zip(arrays)
+            .map(|((_, shape), data)| NpyArray { shape, data })
+            .collect();
+        Ok(Execution {
+            outputs,
+            how,
+            tuned_for,
+            variant,
+            device_us: times.device_us,
+            wall_us: times.wall_us,
+            comparison,
+            checked,
+            sizes,
+            device,
+            work,
+            warnings,
+            interrupted,
+        })
+    }
+
+    /// Runs kernels once, and compares their result with the interpreter's if `verify`.
+    fn once(
+        &self,
+        program: &Program,
+        request: &Request,
+        device: &DeviceInfo,
+        variant: Arc<Variant>,
+        verify: bool,
+        observer: &dyn Observer,
+    ) -> Result<Ran> {
+        let Bound { sizes, inputs, values, warnings } = bind(program, request)?;
+        let reference =
+            verify.then(|| Reference::start(&program.entry, &sizes, &values, &self.limits));
+        let mut worker = self.start_worker(device, inputs);
         let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
         let (times, arrays) = match answer {
             Ok(answer) => answer,
@@ -159,52 +232,7 @@ impl Session {
             comparison = verdict.map(|v| v.comparison);
             checked = reference.checked();
         }
-        let shape = program.placed(interp::shape(&program.entry.body.ty, &sizes))?;
-        let outputs = shape
-            .components()
-            .into_iter()
-            .zip(arrays)
-            .map(|((_, shape), data)| NpyArray { shape, data })
-            .collect();
-        Ok(Execution {
-            outputs,
-            how,
-            variant,
-            device_us: times.device_us,
-            wall_us: times.wall_us,
-            comparison,
-            checked,
-            sizes,
-            device,
-            work,
-            warnings: bound.warnings,
-            interrupted,
-        })
-    }
-
-    /// The best kernels that the store knows, made again.
-    pub(super) fn known(
-        &self,
-        program: &Program,
-        sizes: &Sizes,
-        device: &DeviceInfo,
-        observer: &mut dyn Observer,
-    ) -> Result<Option<Variant>> {
-        let Some(path) = &self.store else { return Ok(None) };
-        let store = Store::open(path)?;
-        let Some(record) = store.best(&self.key(program, sizes, device))? else {
-            return Ok(None);
-        };
-        let rewritten = self.rewrite(program, sizes, observer)?;
-        let options = self.options(&program.entry.name, &rewritten.device);
-        let same = |c: &&Candidate| {
-            tunables(&c.env) == record.tunables && c.term.to_string() == record.term
-        };
-        let made = rewritten.candidates.iter().filter(same).filter_map(|c| {
-            Variant::new(&c.term, &c.env, &c.skeleton, &options, &rewritten.model.model).ok()
-        });
-        // Kernels that have changed since must be measured again.
-        Ok(made.into_iter().find(|v| v.hash == record.plan))
+        Ok(Ran { variant, times, arrays, comparison, checked, warnings })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::lang::typed::Entry;
 use crate::opencl::host::HostArray;
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -63,7 +63,7 @@ pub struct Verdict {
 }
 
 /// How results were checked where the interpreter computed but a sample.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// Elements that the interpreter computed.
     pub elements: usize,

@@ -17,7 +17,7 @@ use super::worker::{CandidateFailure, CandidateId, FailureClass, Worker, WorkerE
 use crate::calculus::value::Comparison;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::opencl::host::HostArray;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ const FINALS: usize = 3;
 const FINAL_FACTOR: f64 = 1.25;
 
 /// What became of the candidates.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Drawn from the e-graph.
     pub generated: usize,
@@ -98,8 +98,6 @@ pub struct Found {
     pub interrupted: bool,
     /// What the first failure of each class had to say.
     pub logs: BTreeMap<String, String>,
-    /// Whether anything was measured now (and not only found in the store).
-    pub fresh: bool,
 }
 
 /// Everything a search works with.
@@ -114,6 +112,8 @@ pub struct Search<'a> {
     pub observer: &'a mut dyn Observer,
     /// Candidates to measure, those known from the store included.
     pub budget: usize,
+    /// Measure also what the store knows.
+    pub anew: bool,
 }
 
 /// A search under way.
@@ -139,8 +139,8 @@ struct State<'a, 'b> {
 /// When no candidate can run at all: no device, no value on these inputs, a store that cannot be written.
 pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Found> {
     let known = match &search.store {
-        Some((store, key)) => store.measured(key)?,
-        None => vec![],
+        Some((store, key)) if !search.anew => store.measured(key)?,
+        Some(_) | None => vec![],
     };
     search.observer.event(&Event::Phase(Phase::Generate));
     let observer = &*search.observer;
@@ -464,18 +464,12 @@ impl State<'_, '_> {
     ) -> Result<()> {
         let Some((store, key)) = &mut self.search.store else { return Ok(()) };
         let record = Record {
-            term: variant.term.to_string(),
-            tunables: variant.tunables(),
-            plan: variant.hash.clone(),
-            source: variant.plan.source.clone(),
-            fate,
             log,
             build_ms,
             median_us: summary.map(|s| s.median_us),
             spread_us: summary.map(|s| s.spread_us),
-            predicted_us: Some(variant.predicted_us),
             max_rel_err,
-            when: 0,
+            ..Record::of(variant, fate)
         };
         store.record(key, &record)
     }
@@ -514,7 +508,6 @@ impl State<'_, '_> {
             };
             self.done += 1;
             self.fresh += 1;
-            self.found.fresh = true;
             let fate = if finished { Fate::Timed } else { Fate::Slow };
             if finished {
                 self.counts.timed += 1
@@ -575,7 +568,7 @@ impl State<'_, '_> {
     fn finals(&mut self) -> Result<()> {
         self.rank();
         for _ in 0..FINALS {
-            if !self.found.fresh || self.stopped() {
+            if self.stopped() {
                 break;
             }
             self.compare()?;

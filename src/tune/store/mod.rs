@@ -2,117 +2,27 @@
 //!
 //! Every measurement is a transaction of its own, so an interrupted run loses nothing and can be
 //! resumed. Several processes may use one store; a measurement is never changed, only replaced by a
-//! newer one of the same candidate.
+//! newer one of the same candidate. What a search that was carried through came to is an [`Answer`], so that
+//! nobody need ask again.
 
+mod dump;
+mod record;
 mod schema;
+mod write;
 
-use super::worker::FailureClass;
+pub use dump::{Absorbed, Dump, Run};
+pub use record::{About, Answer, Entry, Fate, Host, Key, Ranked, Record};
+
 use crate::diag::{Code, Diagnostic, Result};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, named_params, params};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use record::{answer, entry, json, key, optional, record, signed};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, named_params, params,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long another process's transaction is waited for.
 const BUSY: Duration = Duration::from_secs(5);
-
-/// What a set of measurements belongs to: equal keys, comparable times.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Key {
-    /// Hash of the normalised program.
-    pub program: String,
-    /// Name of the entry.
-    pub entry: String,
-    /// Value of each size.
-    pub sizes: BTreeMap<String, u64>,
-    /// Hash of the rule set.
-    pub rules: String,
-    /// Platform and name of the device.
-    pub device: String,
-    /// Version of its driver.
-    pub driver: String,
-    /// Version of patsat.
-    pub tool: String,
-    /// The float mode.
-    pub float: String,
-}
-
-/// What became of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fate {
-    /// Checked and measured in every round.
-    Timed,
-    /// Checked, and given up as too slow after a few runs.
-    Slow,
-    /// Out.
-    #[serde(untagged)]
-    Failed(FailureClass),
-}
-
-impl Fate {
-    /// The name in the store and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Fate::Timed => "timed",
-            Fate::Slow => "slow",
-            Fate::Failed(class) => class.name(),
-        }
-    }
-
-    fn from_name(name: &str) -> Option<Fate> {
-        match name {
-            "timed" => Some(Fate::Timed),
-            "slow" => Some(Fate::Slow),
-            other => FailureClass::from_name(other).map(Fate::Failed),
-        }
-    }
-}
-
-/// One candidate as it was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// The low-level term, as printed.
-    pub term: String,
-    /// Value of each tunable.
-    pub tunables: BTreeMap<String, u64>,
-    /// Hash of the host plan: names the candidate within its key.
-    pub plan: String,
-    /// The OpenCL source.
-    pub source: String,
-    /// What became of it.
-    pub fate: Fate,
-    /// What the driver had to say of a failure.
-    pub log: Option<String>,
-    /// Time its build took, in milliseconds.
-    pub build_ms: Option<f64>,
-    /// Median time of a run, in microseconds.
-    pub median_us: Option<f64>,
-    /// Spread of the runs, in microseconds (see [`super::statistics::Summary`]).
-    pub spread_us: Option<f64>,
-    /// Time the cost model predicted, in microseconds.
-    pub predicted_us: Option<f64>,
-    /// Largest relative error against the reference.
-    pub max_rel_err: Option<f64>,
-    /// When, in seconds since 1970. Set by [`Store::record`] when 0.
-    pub when: u64,
-}
-
-/// A key with what the store has under it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// The key.
-    pub key: Key,
-    /// How many candidates.
-    pub candidates: u64,
-    /// How many of them were measured.
-    pub timed: u64,
-    /// Median time of the best, in microseconds.
-    pub best_us: Option<f64>,
-    /// When the last candidate was recorded, in seconds since 1970.
-    pub latest: u64,
-}
 
 /// What [`Store::gc`] keeps. Everything by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -164,51 +74,136 @@ impl Store {
         &self.path
     }
 
-    /// Keeps a measurement, durably. One of the same candidate under the same key is replaced.
-    pub fn record(&mut self, key: &Key, record: &Record) -> Result<()> {
-        let path = self.path.clone();
-        self.record_raw(key, record).map_err(|e| explain(&e, &path).into())
+    /// A copy in memory of a store that stays as it is, whatever its version.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub fn copy(path: &Path) -> Result<Store> {
+        let raw = || -> rusqlite::Result<Connection> {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let from = Connection::open_with_flags(path, flags)?;
+            from.busy_timeout(BUSY)?;
+            let mut copy = Connection::open_in_memory()?;
+            rusqlite::backup::Backup::new(&from, &mut copy)?.run_to_completion(
+                1024,
+                Duration::ZERO,
+                None,
+            )?;
+            Ok(copy)
+        };
+        let mut connection = raw().map_err(|e| explain(&e, path))?;
+        schema::prepare(&mut connection, path)?;
+        Ok(Store { connection, path: path.to_path_buf() })
     }
 
-    fn record_raw(&mut self, key: &Key, record: &Record) -> rusqlite::Result<()> {
-        let when = if record.when == 0 { now() } else { record.when };
-        let write = self.connection.transaction()?;
-        write.execute(
-            "INSERT OR IGNORE INTO runs (program, entry, sizes, rules, device, driver, tool, float)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            params![
-                key.program,
-                key.entry,
-                json(&key.sizes),
-                key.rules,
-                key.device,
-                key.driver,
-                key.tool,
-                key.float
-            ],
-        )?;
-        let run = find(&write, key)?;
-        write.execute(
-            "INSERT OR REPLACE INTO candidates (run, term, tunables, plan, source, outcome, log,
-                 build_ms, median_us, spread_us, predicted_us, max_rel_err, recorded)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-            params![
-                run,
-                record.term,
-                json(&record.tunables),
-                record.plan,
-                record.source,
-                record.fate.name(),
-                record.log,
-                record.build_ms,
-                record.median_us,
-                record.spread_us,
-                record.predicted_us,
-                record.max_rel_err,
-                signed(when)
-            ],
-        )?;
-        write.commit()
+    /// Keeps a measurement, durably. One of the same candidate under the same key is replaced, and stays at its
+    /// place in the order of measuring.
+    pub fn record(&mut self, key: &Key, record: &Record) -> Result<()> {
+        self.writing(|w| {
+            let run = write::run(w, key)?;
+            write::candidate(w, run, record)
+        })
+    }
+
+    /// Says what a key's measurements are of.
+    pub fn describe(&mut self, key: &Key, about: &About) -> Result<()> {
+        self.writing(|w| {
+            let run = write::run(w, key)?;
+            write::about(w, run, about)
+        })
+    }
+
+    /// Keeps what a search came to. It replaces what an earlier one by the same strategy and cost model did.
+    pub fn conclude(&mut self, key: &Key, answer: &Answer) -> Result<()> {
+        self.writing(|w| {
+            let run = write::run(w, key)?;
+            write::answer(w, run, answer)
+        })
+    }
+
+    /// One transaction. It takes the lock at once, so that it never has to be given up half-way.
+    fn writing<T>(&mut self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let raw = || -> rusqlite::Result<T> {
+            let write =
+                self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let out = body(&write)?;
+            write.commit()?;
+            Ok(out)
+        };
+        raw().map_err(|e| explain(&e, &self.path).into())
+    }
+
+    /// What the measurements under a key are of, if that was said.
+    pub fn about(&self, key: &Key) -> Result<Option<About>> {
+        let raw = || -> rusqlite::Result<Option<About>> {
+            let Some(run) = find(&self.connection, key)? else { return Ok(None) };
+            let mut query =
+                self.connection.prepare_cached("SELECT about FROM runs WHERE id = ?1")?;
+            query.query_row([run], |row| optional(row, "about"))
+        };
+        raw().map_err(|e| explain(&e, &self.path).into())
+    }
+
+    /// What searches came to under a key, the latest first.
+    pub fn answers(&self, key: &Key) -> Result<Vec<Answer>> {
+        let raw = || -> rusqlite::Result<Vec<Answer>> {
+            let Some(run) = find(&self.connection, key)? else { return Ok(vec![]) };
+            let mut query = self.connection.prepare_cached(
+                "SELECT * FROM answers WHERE run = ?1 ORDER BY recorded DESC, strategy, model",
+            )?;
+            query.query_map([run], answer)?.collect()
+        };
+        raw().map_err(|e| explain(&e, &self.path).into())
+    }
+
+    /// Keys of the same program, entry, device and float mode, the one with the nearest sizes first: by how many
+    /// times larger or smaller each size is. That of the same sizes is among them when something else differs.
+    pub fn nearest(&self, wanted: &Key) -> Result<Vec<Key>> {
+        let raw = || -> rusqlite::Result<Vec<Key>> {
+            let mut query = self.connection.prepare_cached(
+                "SELECT * FROM runs WHERE program = ?1 AND entry = ?2 AND device = ?3 AND float = ?4
+                 AND EXISTS (SELECT 1 FROM candidates WHERE run = runs.id AND outcome = 'timed')
+                 ORDER BY id DESC",
+            )?;
+            let like = params![wanted.program, wanted.entry, wanted.device, wanted.float];
+            query.query_map(like, key)?.collect()
+        };
+        let mut found = raw().map_err(|e| explain(&e, &self.path))?;
+        found.retain(|k| k != wanted && k.sizes.keys().eq(wanted.sizes.keys()));
+        let log = |n: u64| (n.max(1) as f64).ln();
+        let far = |k: &Key| -> f64 {
+            k.sizes
+                .values()
+                .zip(wanted.sizes.values())
+                .map(|(a, b)| (log(*a) - log(*b)).abs())
+                .sum()
+        };
+        found.sort_by(|a, b| far(a).total_cmp(&far(b)));
+        Ok(found)
+    }
+
+    /// Everything measured under a key, in the order of measuring.
+    pub fn history(&self, key: &Key) -> Result<Vec<Record>> {
+        let raw = || -> rusqlite::Result<Vec<Record>> {
+            let Some(run) = find(&self.connection, key)? else { return Ok(vec![]) };
+            let mut query = self
+                .connection
+                .prepare_cached("SELECT * FROM candidates WHERE run = ?1 ORDER BY id")?;
+            query.query_map([run], record)?.collect()
+        };
+        raw().map_err(|e| explain(&e, &self.path).into())
+    }
+
+    /// One candidate of a key, by its plan.
+    pub fn candidate(&self, key: &Key, plan: &str) -> Result<Option<Record>> {
+        let raw = || -> rusqlite::Result<Option<Record>> {
+            let Some(run) = find(&self.connection, key)? else { return Ok(None) };
+            let mut query = self
+                .connection
+                .prepare_cached("SELECT * FROM candidates WHERE run = ?1 AND plan = ?2")?;
+            query.query_row(params![run, plan], record).optional()
+        };
+        raw().map_err(|e| explain(&e, &self.path).into())
     }
 
     /// Everything measured under a key, best first and failures last: what a resumed run need not
@@ -249,46 +244,50 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// Removes all but what is to be kept; says how many candidates went.
+    /// Removes all but what is to be kept; says how many candidates went. What searches came to goes with the
+    /// candidates that they found best.
     pub fn gc(&mut self, keep: &Keep) -> Result<usize> {
-        let path = self.path.clone();
-        self.gc_raw(keep).map_err(|e| explain(&e, &path).into())
-    }
-
-    fn gc_raw(&mut self, keep: &Keep) -> rusqlite::Result<usize> {
-        let write = self.connection.transaction()?;
-        let mut gone = 0;
-        if let Some(tool) = &keep.tool {
-            gone += write.execute(
-                "DELETE FROM candidates WHERE run IN (SELECT id FROM runs WHERE tool <> ?1)",
-                [tool],
-            )?;
-        }
-        if let Some(within) = keep.within {
-            let since = now().saturating_sub(within.as_secs());
-            gone += write.execute("DELETE FROM candidates WHERE recorded < ?1", [signed(since)])?;
-        }
-        if let Some(best) = keep.best {
-            gone += write.execute(
-                "DELETE FROM candidates WHERE outcome <> 'timed' OR id NOT IN (
-                     SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY run
-                         ORDER BY outcome <> 'timed', median_us, plan) AS place FROM candidates)
-                     WHERE place <= :best)",
-                named_params! { ":best": i64::try_from(best).unwrap_or(i64::MAX) },
-            )?;
-        }
-        write.execute("DELETE FROM runs WHERE id NOT IN (SELECT run FROM candidates)", [])?;
-        write.commit()?;
+        let gone = self.writing(|write| gc(write, keep))?;
         if gone > 0 {
             // Gives the space back to the file system; done without it when another process reads.
             match self.connection.execute("VACUUM", []) {
                 Ok(_) => {}
                 Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {}
-                Err(e) => return Err(e),
+                Err(e) => return Err(explain(&e, &self.path).into()),
             }
         }
         Ok(gone)
     }
+}
+
+fn gc(write: &Connection, keep: &Keep) -> rusqlite::Result<usize> {
+    let mut gone = 0;
+    if let Some(tool) = &keep.tool {
+        gone += write.execute(
+            "DELETE FROM candidates WHERE run IN (SELECT id FROM runs WHERE tool <> ?1)",
+            [tool],
+        )?;
+    }
+    if let Some(within) = keep.within {
+        let since = now().saturating_sub(within.as_secs());
+        gone += write.execute("DELETE FROM candidates WHERE recorded < ?1", [signed(since)])?;
+    }
+    if let Some(best) = keep.best {
+        gone += write.execute(
+            "DELETE FROM candidates WHERE outcome <> 'timed' OR id NOT IN (
+                 SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY run
+                     ORDER BY outcome <> 'timed', median_us, plan) AS place FROM candidates)
+                 WHERE place <= :best)",
+            named_params! { ":best": i64::try_from(best).unwrap_or(i64::MAX) },
+        )?;
+    }
+    write.execute("DELETE FROM runs WHERE id NOT IN (SELECT run FROM candidates)", [])?;
+    write.execute(
+        "DELETE FROM answers WHERE NOT EXISTS (SELECT 1 FROM candidates
+             WHERE run = answers.run AND plan = ranking ->> '$[0].plan')",
+        [],
+    )?;
+    Ok(gone)
 }
 
 /// The row of a key.
@@ -312,68 +311,6 @@ fn find(connection: &Connection, key: &Key) -> rusqlite::Result<Option<i64>> {
             |row| row.get(0),
         )
         .optional()
-}
-
-/// Sorted, hence equal for equal maps.
-fn json(map: &BTreeMap<String, u64>) -> String {
-    let object = map.iter().map(|(k, v)| (k.clone(), (*v).into())).collect();
-    serde_json::Value::Object(object).to_string()
-}
-
-fn map(row: &Row, column: &str) -> rusqlite::Result<BTreeMap<String, u64>> {
-    let text: String = row.get(column)?;
-    serde_json::from_str(&text).map_err(|e| unreadable(Box::new(e)))
-}
-
-fn unreadable(e: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, e)
-}
-
-fn record(row: &Row) -> rusqlite::Result<Record> {
-    let fate: String = row.get("outcome")?;
-    Ok(Record {
-        term: row.get("term")?,
-        tunables: map(row, "tunables")?,
-        plan: row.get("plan")?,
-        source: row.get("source")?,
-        fate: Fate::from_name(&fate)
-            .ok_or_else(|| unreadable(format!("`{fate}` is no outcome").into()))?,
-        log: row.get("log")?,
-        build_ms: row.get("build_ms")?,
-        median_us: row.get("median_us")?,
-        spread_us: row.get("spread_us")?,
-        predicted_us: row.get("predicted_us")?,
-        max_rel_err: row.get("max_rel_err")?,
-        when: unsigned(row.get("recorded")?),
-    })
-}
-
-fn entry(row: &Row) -> rusqlite::Result<Entry> {
-    Ok(Entry {
-        key: Key {
-            program: row.get("program")?,
-            entry: row.get("entry")?,
-            sizes: map(row, "sizes")?,
-            rules: row.get("rules")?,
-            device: row.get("device")?,
-            driver: row.get("driver")?,
-            tool: row.get("tool")?,
-            float: row.get("float")?,
-        },
-        candidates: unsigned(row.get("candidates")?),
-        timed: unsigned(row.get("timed")?),
-        best_us: row.get("best_us")?,
-        latest: unsigned(row.get("latest")?),
-    })
-}
-
-/// SQLite's integers are signed.
-fn signed(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-fn unsigned(n: i64) -> u64 {
-    u64::try_from(n).unwrap_or(0)
 }
 
 fn now() -> u64 {

@@ -2,17 +2,19 @@
 
 use super::explain;
 use crate::diag::{Code, Diagnostic, Result};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-/// Version of the tables below. A change of the tables raises it, and adds a step to [`prepare`].
-pub(super) const VERSION: i64 = 1;
+/// Version of the tables below: the number of steps. A change of the tables adds one.
+pub(super) const VERSION: i64 = STEPS.len() as i64;
 
 /// Marks the file as patsat's (`PSAT`).
 const APPLICATION: i64 = 0x5053_4154;
 
-const TABLES: &str = "
-    CREATE TABLE runs (
+/// What makes a store of each version from one of the version before; the first from nothing.
+pub(super) const STEPS: [&str; 2] = [
+    "CREATE TABLE runs (
         id INTEGER PRIMARY KEY,
         program TEXT NOT NULL, entry TEXT NOT NULL, sizes TEXT NOT NULL, rules TEXT NOT NULL,
         device TEXT NOT NULL, driver TEXT NOT NULL, tool TEXT NOT NULL, float TEXT NOT NULL,
@@ -27,10 +29,22 @@ const TABLES: &str = "
         recorded INTEGER NOT NULL,
         UNIQUE (run, plan)
     ) STRICT;
-    CREATE INDEX candidates_by_time ON candidates (run, outcome, median_us);
-";
+    CREATE INDEX candidates_by_time ON candidates (run, outcome, median_us);",
+    // What a run is of, what a candidate is made of besides its source, and what finished runs came to.
+    "ALTER TABLE runs ADD COLUMN about TEXT;
+    ALTER TABLE candidates ADD COLUMN compact TEXT;
+    ALTER TABLE candidates ADD COLUMN skeleton TEXT;
+    ALTER TABLE candidates ADD COLUMN bound TEXT;
+    ALTER TABLE candidates ADD COLUMN host TEXT;
+    CREATE TABLE answers (
+        run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        strategy TEXT NOT NULL, model TEXT NOT NULL, budget INTEGER NOT NULL,
+        ranking TEXT NOT NULL, summary TEXT NOT NULL, recorded INTEGER NOT NULL,
+        PRIMARY KEY (run, strategy, model)
+    ) STRICT;",
+];
 
-/// Makes the tables in a new file, and checks an old one.
+/// Makes the tables in a new file, checks those of an old one, and brings them to this version.
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<()> {
     let found = version(connection).map_err(|e| explain(&e, path))?;
     if found > VERSION {
@@ -47,23 +61,40 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<()> {
         return Err(foreign(path));
     }
     if found < VERSION {
-        let empty = connection
-            .query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
-            .map_err(|e| explain(&e, path))?
-            == 0;
+        let empty = is_empty(connection).map_err(|e| explain(&e, path))?;
         if !empty && !ours(connection).map_err(|e| explain(&e, path))? {
             return Err(foreign(path));
         }
-        create(connection).map_err(|e| explain(&e, path))?;
+        renew(connection).map_err(|e| explain(&e, path))?;
     }
     // A write-ahead log: readers and the one writer do not wait for each other, and each commit is
     // one append. `NORMAL` may lose the last commits in a power failure, never in a crash of patsat.
-    connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
+    ahead(connection)
         .and_then(|()| connection.pragma_update(None, "synchronous", "NORMAL"))
         .and_then(|()| connection.pragma_update(None, "foreign_keys", "ON"))
         .map_err(|e| explain(&e, path))?;
     Ok(())
+}
+
+/// Switches to a write-ahead log. Of processes that do so at once one gets through, and the others are turned away
+/// without being made to wait: they ask again.
+fn ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let deadline = Instant::now() + super::BUSY;
+    loop {
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |r| r.get(0))?;
+        if mode == "wal" || mode == "memory" {
+            return Ok(());
+        }
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+            Err(e)
+                if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
 }
 
 fn foreign(path: &Path) -> crate::diag::Failure {
@@ -71,6 +102,11 @@ fn foreign(path: &Path) -> crate::diag::Failure {
         .note(path.display().to_string())
         .help("name another file (`PATSAT_STORE=FILE`)")
         .into()
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    let count = "SELECT COUNT(*) FROM sqlite_schema";
+    Ok(connection.query_row(count, [], |row| row.get::<_, i64>(0))? == 0)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {
@@ -82,11 +118,15 @@ fn ours(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(id == APPLICATION)
 }
 
-fn create(connection: &mut Connection) -> rusqlite::Result<()> {
+/// Takes the steps that the file has not seen, all or none.
+fn renew(connection: &mut Connection) -> rusqlite::Result<()> {
     let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
-    if version(&write)? < VERSION {
-        write.execute_batch(TABLES)?;
+    let found = usize::try_from(version(&write)?).unwrap_or(0);
+    for step in STEPS.iter().skip(found) {
+        write.execute_batch(step)?;
+    }
+    if found < STEPS.len() {
         write.pragma_update(None, "application_id", APPLICATION)?;
         write.pragma_update(None, "user_version", VERSION)?;
     }

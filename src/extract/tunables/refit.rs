@@ -1,0 +1,123 @@
+//! Tunables that are known already, of a term that comes from elsewhere than a search: all other symbols follow from them.
+
+use super::{Role, Uses, is_free};
+use crate::calculus::size::{SizeEnv, Sym};
+use crate::calculus::term::Term;
+use indexmap::IndexMap;
+use std::collections::BTreeMap;
+
+/// A chunk up to so many times what is inside it is a short run of a work-item, whatever the size: a longer one is
+/// a share of the whole.
+const RUN: u64 = 64;
+
+/// The value of every symbol of a term, from the program's dimensions and the term's tunables by name; `None`
+/// when one is missing or they do not divide.
+pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -> Option<SizeEnv> {
+    let uses = Uses::of(term, None);
+    let mut env = dims.clone();
+    for s in &uses.symbols {
+        env.insert(s.clone(), *tunables.get(&s.to_string()).filter(|v| **v > 0)?);
+    }
+    uses.finished(env)
+}
+
+/// The same for other dimensions than those that the tunables in `from` were chosen for. Tiles, widths and short runs stay as
+/// they are; what cut the work into so many chunks cuts it into as many again. `None` when they do not divide
+/// there, or most of a tile would be past the end.
+pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> {
+    let uses = Uses::of(term, None);
+    let mut env = dims.clone();
+    let mut picked = IndexMap::new();
+    for s in &uses.symbols {
+        let value = *from.get(s)?;
+        picked.insert(s.clone(), value);
+        if matches!(s, Sym::Width(_)) {
+            env.insert(s.clone(), value);
+        }
+    }
+    for s in &uses.symbols {
+        let Sym::Tile(of) = s else { continue };
+        uses.round(of, &mut env, &picked)?;
+        let (before, now, value) = (of.eval(from).ok()?, of.eval(&env).ok()?, picked[s]);
+        let inside = uses.inside(s, &picked);
+        let shared = matches!(uses.roles.get(s), Some(Role::Chunk(_)) | None)
+            && value > RUN.saturating_mul(inside);
+        let value = match shared {
+            false => value,
+            true => {
+                let count = before.div_ceil(value).max(1);
+                if is_free(of) {
+                    now.div_ceil(count).max(1).next_multiple_of(inside)
+                } else {
+                    (now % count == 0).then_some(now / count)?
+                }
+            }
+        };
+        let fits = match is_free(of) {
+            true => value <= 2 * now.max(1).next_multiple_of(inside),
+            false => value > 0 && now % value == 0,
+        };
+        env.insert(s.clone(), fits.then_some(value)?);
+    }
+    uses.finished(env)
+}
+
+impl Uses {
+    /// With the sizes that are rounded up; `None` when a size is no whole number.
+    fn finished(&self, mut env: SizeEnv) -> Option<SizeEnv> {
+        for of in self.rounded() {
+            self.round_final(&of, &mut env)?;
+        }
+        self.sizes.iter().all(|s| s.eval(&env).is_ok()).then_some(env)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::size::Size;
+    use crate::calculus::text::{Context, read_term};
+    use crate::calculus::ty::Ty;
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType;
+
+    /// A sum in two steps: chunks of `n.t0`, folded by one work-item each.
+    const SUM: &str = "mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . padLast n^ . xs";
+
+    fn term(text: &str) -> Term {
+        let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
+        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
+        read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term")
+    }
+
+    fn dims(n: u64) -> SizeEnv {
+        SizeEnv::from_iter([(Sym::Dim("n".into()), n)])
+    }
+
+    fn values(env: &SizeEnv) -> BTreeMap<String, u64> {
+        env.iter().map(|(s, v)| (s.to_string(), *v)).collect()
+    }
+
+    #[test]
+    fn what_is_rounded_up_follows_from_tiles() {
+        let of = |t: u64| assigned(&term(SUM), &dims(1000), &[("n.t0".to_owned(), t)].into());
+        let env = values(&of(256).expect("every size has a value"));
+        assert_eq!((env["n.t0"], env["n^"]), (256, 1024));
+        assert_eq!(of(0), None);
+        assert_eq!(assigned(&term(SUM), &dims(1000), &BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn shares_stay_shares_and_runs_stay_runs() {
+        let at = |n: u64, t: u64, now: u64| {
+            let from = assigned(&term(SUM), &dims(n), &[("n.t0".to_owned(), t)].into());
+            let env = refitted(&term(SUM), &from.expect("an assignment"), &dims(now))?;
+            Some((values(&env)["n.t0"], values(&env)["n^"]))
+        };
+        // Eight chunks of a thousand, eight of ten thousand.
+        assert_eq!(at(8_000, 1_000, 80_001), Some((10_001, 80_008)));
+        assert_eq!(at(8_000, 16, 80_001), Some((16, 80_016)));
+        // A tile of which most would be past the end.
+        assert_eq!(at(8_000, 16, 3), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! Kernels from what the tuning store says of them: a term and its tunables as text.
+
+use super::Session;
+use super::optimize::Best;
+use super::program::{Program, Sizes};
+use crate::calculus::elaborate;
+use crate::calculus::term::Term;
+use crate::calculus::text::{Context, read_term};
+use crate::calculus::ty::Ty;
+use crate::device::DeviceInfo;
+use crate::diag::{Result, Source};
+use crate::extract::{assigned, refitted};
+use crate::tune::store::{Key, Ranked, Record, Store};
+use crate::tune::variant::Variant;
+use std::sync::Arc;
+
+/// Stored sizes that are tried before a search is made.
+const NEIGHBOURS: usize = 4;
+
+/// Kernels that were tuned for other sizes.
+pub(super) struct Neighbour {
+    pub variant: Variant,
+    /// The sizes that they were tuned for.
+    pub sizes: Sizes,
+}
+
+/// A term of a program from its text; `None` when this version of patsat does not read it.
+pub(super) fn term(text: &str, program: &elaborate::Program) -> Option<Term> {
+    let inputs = program.inputs.iter().map(|(n, _, t)| (n.clone(), t.clone())).collect();
+    let context = Context { inputs, variables: None };
+    read_term(&Source::new("the tuning store", text), &Ty::Unit, &context).ok()
+}
+
+impl Session {
+    /// The kernels of a stored candidate, generated again; `None` when they have changed since it was measured.
+    pub(super) fn again(
+        &self,
+        elaborated: &elaborate::Program,
+        record: &Record,
+        device: &DeviceInfo,
+    ) -> Result<Option<Variant>> {
+        let Some(term_) = term(&record.term, elaborated) else { return Ok(None) };
+        let Some(env) = assigned(&term_, &elaborated.env, &record.tunables) else {
+            return Ok(None);
+        };
+        let options = self.options(&elaborated.name, device);
+        let skeleton = record.skeleton.as_deref().unwrap_or_default();
+        let model = self.cost_model_for(device)?.model;
+        let made = Variant::new(&term_, &env, skeleton, &options, &model);
+        let Some(variant) = made.ok().filter(|v| v.hash == record.plan) else { return Ok(None) };
+        let compact = record.compact.as_ref().and_then(|text| term(text, elaborated));
+        Ok(Some(Variant { compact, ..variant }))
+    }
+
+    /// The best kernels that the store knows, if they are what would be generated now.
+    pub(super) fn known(
+        &self,
+        program: &Program,
+        sizes: &Sizes,
+        device: &DeviceInfo,
+    ) -> Result<Option<Variant>> {
+        let Some(path) = self.store.as_ref().filter(|_| !self.anew) else { return Ok(None) };
+        let store = Store::open(path)?;
+        let Some(record) = store.best(&self.key(program, sizes, device))? else {
+            return Ok(None);
+        };
+        self.again(&program.elaborate(sizes)?, &record, device)
+    }
+
+    /// Kernels for these sizes by the term and the tunables of the nearest sizes that the store knows, if
+    /// they can be had for these: not measured, and not checked yet.
+    pub(super) fn neighbour(
+        &self,
+        program: &Program,
+        sizes: &Sizes,
+        device: &DeviceInfo,
+    ) -> Result<Option<Neighbour>> {
+        let Some(path) = self.store.as_ref().filter(|_| !self.anew) else { return Ok(None) };
+        let store = Store::open(path)?;
+        let elaborated = program.elaborate(sizes)?;
+        let model = self.cost_model_for(device)?.model;
+        let options = self.options(&elaborated.name, device);
+        let made = |key: &Key, record: &Record| -> Option<Neighbour> {
+            let tuned: Sizes = key.sizes.iter().map(|(n, v)| (n.clone(), *v)).collect();
+            let before = program.elaborate(&tuned).ok()?;
+            let term_ = term(&record.term, &elaborated)?;
+            let from = assigned(&term_, &before.env, &record.tunables)?;
+            let env = refitted(&term_, &from, &elaborated.env)?;
+            let skeleton = record.skeleton.as_deref().unwrap_or_default();
+            let variant = Variant::new(&term_, &env, skeleton, &options, &model).ok()?;
+            Some(Neighbour { variant, sizes: tuned })
+        };
+        for key in store.nearest(&self.key(program, sizes, device))?.iter().take(NEIGHBOURS) {
+            if let Some(found) = store.best(key)?.and_then(|record| made(key, &record)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A place in a ranking as it was stored, its kernels as they were measured; `None` when they cannot be read.
+pub(super) fn ranked(
+    elaborated: &elaborate::Program,
+    place: &Ranked,
+    record: Record,
+) -> Option<Best> {
+    let term_ = term(&record.term, elaborated)?;
+    let env = assigned(&term_, &elaborated.env, &record.tunables)?;
+    let variant = Variant {
+        compact: record.compact.and_then(|text| term(&text, elaborated)),
+        term: term_,
+        env,
+        skeleton: record.skeleton.unwrap_or_default(),
+        plan: Arc::new(record.host?.plan(record.source)),
+        hash: record.plan,
+        predicted_us: record.predicted_us?,
+        bound: record.bound.unwrap_or_default(),
+    };
+    Some(best(Arc::new(variant), place))
+}
+
+/// A variant with the times that it was ranked by.
+pub(super) fn best(variant: Arc<Variant>, place: &Ranked) -> Best {
+    Best { variant, summary: Some(place.times), max_rel_err: Some(place.max_rel_err) }
+}

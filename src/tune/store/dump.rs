@@ -1,0 +1,228 @@
+//! A whole store as one value: what is exported as JSON, imported, and merged. `docs/store.md` has the layout.
+
+use super::record::{About, Answer, Key, Record, answer, key, optional, record};
+use super::{Store, explain, find, write};
+use crate::diag::{Code, Diagnostic, Result, Source, Span};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a file says that it is.
+const FORMAT: &str = "patsat store";
+
+/// Version of the layout.
+const VERSION: u32 = 1;
+
+/// Bytes of the longest line that is shown to a person.
+const SHOWN: usize = 4 << 10;
+
+/// Everything in a store.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dump {
+    format: String,
+    version: u32,
+    /// By key, in the order in which they came into the store.
+    pub runs: Vec<Run>,
+}
+
+/// What is stored under one key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The key.
+    pub key: Key,
+    /// What it is of.
+    pub about: Option<About>,
+    /// The candidates, in the order of measuring.
+    pub candidates: Vec<Record>,
+    /// What searches came to.
+    pub answers: Vec<Answer>,
+}
+
+/// What an import came to, in candidates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Absorbed {
+    /// That the store did not know.
+    pub added: usize,
+    /// That the store knew by an older measurement.
+    pub replaced: usize,
+    /// That the store knew by this measurement, or by a newer one.
+    pub kept: usize,
+}
+
+impl Dump {
+    /// Of these runs.
+    pub fn new(runs: Vec<Run>) -> Dump {
+        Dump { format: FORMAT.to_owned(), version: VERSION, runs }
+    }
+
+    /// As text.
+    ///
+    /// # Errors
+    /// Never: it is plain data.
+    pub fn text(&self) -> Result<String> {
+        let wrong = |e| Diagnostic::error(Code::Internal, format!("an export cannot be made: {e}"));
+        Ok(serde_json::to_string_pretty(self).map_err(wrong)? + "\n")
+    }
+
+    /// Reads an export.
+    ///
+    /// # Errors
+    /// [`Code::StoreImport`] with the place when it is none, is of a newer version, or says what cannot be.
+    pub fn parse(source: &Arc<Source>) -> Result<Dump> {
+        let wrong = |e: &serde_json::Error| {
+            let text = e.to_string();
+            let what = text.split(" at line ").next().unwrap_or_default().to_owned();
+            let d = Diagnostic::error(Code::StoreImport, "the file is no export of a tuning store");
+            let line = source.text.lines().nth(e.line().saturating_sub(1)).unwrap_or_default();
+            // A file without line breaks would be shown as a whole.
+            let d = match line.len() > SHOWN {
+                true => d.note(format!("{}: {text}", source.name)),
+                false => d.at(source, place(&source.text, e.line(), e.column()), what),
+            };
+            d.help("`patsat store export` writes such files; `docs/store.md` has the layout")
+        };
+        // The version first: a file of another layout would only get a list of strange fields.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let head: Head = serde_json::from_str(&source.text).map_err(|e| wrong(&e))?;
+        let refused = |what: String, help: &str| {
+            let d = Diagnostic::error(Code::StoreImport, what).note(source.name.clone());
+            d.help(help)
+        };
+        if head.format != FORMAT {
+            let what = format!("the file is no export of a tuning store, but `{}`", head.format);
+            return Err(refused(what, "`patsat store export` writes such files").into());
+        }
+        if head.version != VERSION {
+            let what = format!(
+                "the export has version {}; this patsat reads version {VERSION}",
+                head.version
+            );
+            return Err(refused(what, "export it again with this version of patsat").into());
+        }
+        let dump: Dump = serde_json::from_str(&source.text).map_err(|e| wrong(&e))?;
+        for (i, run) in dump.runs.iter().enumerate() {
+            if let Some((j, what)) = run.impossible() {
+                let text = format!("what the export says cannot be: {what}");
+                let at = format!("{}: runs[{i}].candidates[{j}]", source.name);
+                return Err(Diagnostic::error(Code::StoreImport, text).note(at).into());
+            }
+        }
+        Ok(dump)
+    }
+}
+
+impl Run {
+    /// The first candidate that cannot have been measured, and why.
+    fn impossible(&self) -> Option<(usize, &'static str)> {
+        let mut plans = std::collections::HashSet::new();
+        self.candidates.iter().enumerate().find_map(|(j, r)| {
+            let ran = matches!(r.fate, super::Fate::Timed | super::Fate::Slow);
+            let why = match r.median_us {
+                Some(us) if us < 0.0 => "a time below zero",
+                None if ran => "a candidate that ran, without a time",
+                _ if !plans.insert(&r.plan) => "one plan twice under a key",
+                _ => return None,
+            };
+            Some((j, why))
+        })
+    }
+}
+
+/// A place by line and column, both from 1; columns are bytes.
+fn place(text: &str, line: usize, column: usize) -> Span {
+    let before: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let mut at = (before + column.saturating_sub(1)).min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    Span::new(at, at)
+}
+
+impl Store {
+    /// Everything in it.
+    pub fn dump(&self) -> Result<Dump> {
+        let raw = || -> rusqlite::Result<Dump> {
+            // Of one moment, whatever other processes write meanwhile.
+            let read = self.connection.unchecked_transaction()?;
+            let mut runs = vec![];
+            let mut query = read.prepare("SELECT * FROM runs ORDER BY id")?;
+            let keys = query.query_map([], |row| {
+                Ok((row.get::<_, i64>("id")?, key(row)?, optional(row, "about")?))
+            })?;
+            for found in keys {
+                let (id, key, about) = found?;
+                let mut candidates =
+                    read.prepare_cached("SELECT * FROM candidates WHERE run = ?1 ORDER BY id")?;
+                let mut answers = read.prepare_cached(
+                    "SELECT * FROM answers WHERE run = ?1 ORDER BY strategy, model",
+                )?;
+                runs.push(Run {
+                    key,
+                    about,
+                    candidates: candidates
+                        .query_map([id], record)?
+                        .collect::<rusqlite::Result<_>>()?,
+                    answers: answers.query_map([id], answer)?.collect::<rusqlite::Result<_>>()?,
+                });
+            }
+            Ok(Dump::new(runs))
+        };
+        raw().map_err(|e| explain(&e, &self.path).into())
+    }
+
+    /// Takes in another store's contents, all or nothing. Of two measurements of one candidate the newer one stays.
+    pub fn absorb(&mut self, dump: &Dump) -> Result<Absorbed> {
+        self.writing(|write| {
+            let mut out = Absorbed::default();
+            for run in &dump.runs {
+                absorb(write, run, &mut out)?;
+            }
+            Ok(out)
+        })
+    }
+}
+
+fn absorb(write: &Connection, run: &Run, out: &mut Absorbed) -> rusqlite::Result<()> {
+    let known = find(write, &run.key)?;
+    let id = write::run(write, &run.key)?;
+    if let Some(about) = &run.about {
+        let mut query = write.prepare_cached("SELECT about IS NOT NULL FROM runs WHERE id = ?1")?;
+        // Both are of one program: what is known stays.
+        if known.is_none() || !query.query_row([id], |row| row.get::<_, bool>(0))? {
+            write::about(write, id, about)?;
+        }
+    }
+    for candidate in &run.candidates {
+        let have: Option<i64> = write
+            .prepare_cached("SELECT recorded FROM candidates WHERE run = ?1 AND plan = ?2")?
+            .query_row(params![id, candidate.plan], |row| row.get(0))
+            .optional()?;
+        match have {
+            None => out.added += 1,
+            Some(when) if when < super::signed(candidate.when) => out.replaced += 1,
+            Some(_) => {
+                out.kept += 1;
+                continue;
+            }
+        }
+        write::candidate(write, id, candidate)?;
+    }
+    for answer in &run.answers {
+        let have: Option<i64> = write
+            .prepare_cached(
+                "SELECT recorded FROM answers WHERE run = ?1 AND strategy = ?2 AND model = ?3",
+            )?
+            .query_row(params![id, answer.strategy, answer.model], |row| row.get(0))
+            .optional()?;
+        if have.is_none_or(|when| when < super::signed(answer.when)) {
+            write::answer(write, id, answer)?;
+        }
+    }
+    Ok(())
+}
