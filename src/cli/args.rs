@@ -119,7 +119,7 @@ pub struct SessionArgs {
     /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
-    /// Neither look into the tuning store nor write to it.
+    /// Neither look into the tuning store nor write to it, nor to the built kernels that are kept beside it.
     #[arg(long, conflicts_with = "store")]
     pub no_store: bool,
     /// Search and measure anew, whatever the tuning store knows; what is measured replaces it.
@@ -152,7 +152,7 @@ impl SessionArgs {
         let mut limits = Limits::default();
         limits.build_time = self.build_timeout.unwrap_or(limits.build_time);
         limits.run_time = self.run_timeout.unwrap_or(limits.run_time);
-        let store = store_path(self.store.as_ref());
+        let store = if self.no_store { None } else { store_path(self.store.as_ref()) };
         let worker = Worker::own_executable()?;
         let rules = rule_set(&self.rules, float)?;
         if !self.trust_rules {
@@ -168,7 +168,8 @@ impl SessionArgs {
             },
             cost_model: self.cost_model.as_deref().map(cost_model).transpose()?,
             budget: self.budget,
-            store: if self.no_store { None } else { store },
+            kernels: store.as_deref().map(kernels_beside),
+            store,
             anew: self.anew,
             worker: Some(Arc::new(worker)),
             shares: true,
@@ -180,6 +181,12 @@ impl SessionArgs {
 /// Where the tuning store lies.
 pub fn store_path(given: Option<&PathBuf>) -> Option<PathBuf> {
     given.cloned().or_else(default_path)
+}
+
+/// Where built kernels are kept: `$PATSAT_KERNELS`, or a folder beside the store.
+fn kernels_beside(store: &Path) -> PathBuf {
+    let set = std::env::var_os("PATSAT_KERNELS").filter(|v| !v.is_empty());
+    set.map_or_else(|| store.with_extension("kernels"), PathBuf::from)
 }
 
 /// The tuning store, for the verbs that are about it.

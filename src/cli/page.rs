@@ -50,14 +50,10 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     progress.finish();
     let subjects = subjects?;
     let path = args.output.display().to_string();
-    std::fs::write(&args.output, page(&subjects, &store.path().display().to_string())).map_err(
-        |e| Diagnostic::error(Code::Io, format!("{path} cannot be written: {e}")),
-    )?;
+    std::fs::write(&args.output, page(&subjects, &store.path().display().to_string()))
+        .map_err(|e| Diagnostic::error(Code::Io, format!("{path} cannot be written: {e}")))?;
     let derived = subjects.iter().filter(|s| s.derivation.is_ok()).count();
-    out.event(
-        "result",
-        json!({"file": path, "programs": subjects.len(), "derivations": derived}),
-    )?;
+    out.event("result", json!({"file": path, "programs": subjects.len(), "derivations": derived}))?;
     out.line(&format!("{path}: {} programs and sizes, {derived} derivations", subjects.len()))?;
     if progress.stop() {
         let text = "interrupted; the page lacks some derivations";

@@ -166,6 +166,9 @@ fn candidates(o: &Optimized, out: &mut Out) -> Done {
     );
     if c.built + c.failed.len() > 0 {
         text.push_str(&format!(", {} built, {} timed, {} slow", c.built, c.timed, c.slow));
+        if c.cached > 0 {
+            text.push_str(&format!(", {} loads of kernels built before", c.cached));
+        }
     }
     if let Some(failures) = failures(c) {
         text.push_str(&format!(", failed: {failures}"));

@@ -4,7 +4,7 @@ use super::file;
 use super::rule::Rule;
 use crate::diag::{Code, Diagnostic, Result, Source};
 use indexmap::IndexMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The shipped rule files by theme.
 const SHIPPED: &[(&str, &str)] = &[
@@ -34,11 +34,22 @@ struct Theme {
 }
 
 impl Library {
-    /// Reads the shipped files.
+    /// The shipped files, read once in a process: that takes a good part of what a quick command does.
     ///
     /// # Errors
     /// Never for a tested build: the shipped files are checked by a test.
-    pub fn shipped() -> Result<Library> {
+    pub fn shipped() -> Result<&'static Library> {
+        static READ: OnceLock<Library> = OnceLock::new();
+        match READ.get() {
+            Some(library) => Ok(library),
+            None => {
+                let library = Library::read()?;
+                Ok(READ.get_or_init(|| library))
+            }
+        }
+    }
+
+    fn read() -> Result<Library> {
         let mut themes = IndexMap::new();
         for (theme, text) in SHIPPED {
             let source = Source::new(format!("rules/{theme}.rules"), *text);

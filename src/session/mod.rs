@@ -108,6 +108,8 @@ pub struct Session {
     pub store: Option<PathBuf>,
     /// Whether programs are searched and measured anew, whatever the store knows of them.
     pub anew: bool,
+    /// Where built kernels are kept, so that no driver builds them twice; nowhere when not given.
+    pub kernels: Option<PathBuf>,
     /// How the process is started in which candidates run: the `patsat` on the search path when not given.
     pub worker: Option<WorkerCommand>,
     /// Whether the best kernel is compared with the device's bandwidth, measured in the same run.
@@ -135,6 +137,7 @@ impl Session {
             budget: Session::BUDGET,
             store: None,
             anew: false,
+            kernels: None,
             worker: None,
             shares: true,
             trust_laws: false,

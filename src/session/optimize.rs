@@ -340,6 +340,7 @@ impl Session {
         let command = self.worker_command();
         let selector = Some(format!("#{}", device.index));
         Worker::new(move || command(), selector, Arc::new(inputs), &self.limits)
+            .caching(self.kernels.clone())
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one result")]

@@ -76,11 +76,11 @@ pub fn rule_set<P: AsRef<Path>>(specs: &[P], float: Float) -> Result<RuleSet> {
         } else if let Some(set) = library.set(item) {
             base.get_or_insert_default().extend(&set);
         } else if let Some(name) = item.strip_prefix('-') {
-            dropped.push(named(name).ok_or_else(|| unknown(name, &library))?);
+            dropped.push(named(name).ok_or_else(|| unknown(name, library))?);
         } else if named(item).is_some() {
             added.push(item);
         } else {
-            return Err(unknown(item, &library).into());
+            return Err(unknown(item, library).into());
         }
     }
     let mut set = match base {
@@ -119,7 +119,7 @@ pub fn rules_in<P: AsRef<Path>>(specs: &[P]) -> Result<RuleSet> {
         } else {
             let named = library.set(&item).or_else(|| library.theme(&item));
             let named = named.or_else(|| only(library.all(), &item));
-            set.extend(&named.ok_or_else(|| unknown(&item, &library))?);
+            set.extend(&named.ok_or_else(|| unknown(&item, library))?);
         }
     }
     Ok(set)

@@ -148,8 +148,8 @@ impl Why<'_> {
         let elaborated = program.elaborate(&sizes)?;
         let read = |text: &str| recall::term(text, &elaborated);
         let compact = best.compact.as_deref().and_then(read);
-        let env = read(&best.term)
-            .and_then(|term| assigned(&term, &elaborated.env, &best.tunables));
+        let env =
+            read(&best.term).and_then(|term| assigned(&term, &elaborated.env, &best.tunables));
         let (Some(compact), Some(env)) = (compact, env) else {
             let text = "this version of patsat does not read the term";
             return Err(Diagnostic::error(Code::NotDerived, text).into());

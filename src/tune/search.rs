@@ -54,6 +54,9 @@ pub struct Counts {
     pub rejected: BTreeMap<String, usize>,
     /// Built by the driver.
     pub built: usize,
+    /// Of these, built before and kept: loading them took no compiling.
+    #[serde(default)]
+    pub cached: usize,
     /// Checked and timed.
     pub timed: usize,
     /// Checked, and given up as slow.
@@ -181,6 +184,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         state.round(near)?;
     }
     counts_of(pool, state.counts);
+    state.counts.cached = state.search.worker.cached();
     state.finals()?;
     Ok(state.finish())
 }

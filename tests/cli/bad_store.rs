@@ -39,6 +39,30 @@ fn locked_stores_are_waited_for_and_told_of() {
 }
 
 #[test]
+fn imports_that_are_none_leave_the_store_alone() {
+    let p = Place::new();
+    for (text, says) in [
+        ("{", "EOF while parsing"),
+        ("{\"format\": \"patsat store\", \"version\": 7, \"runs\": []}", "version 7"),
+        ("{\"format\": \"another\", \"version\": 1}", "another"),
+        (
+            "{\"format\": \"patsat store\", \"version\": 1,\n \"runs\": [{\"kee\": 1}]}",
+            "unknown field `kee`",
+        ),
+    ] {
+        let file = p.file("export.json", text);
+        let ran = p.run(&format!("store import {file}")).fails("E0805", 8);
+        assert!(ran.stderr().contains(says), "{}", ran.stderr());
+        assert!(ran.stderr().contains("export.json"), "{}", ran.stderr());
+    }
+    assert!(!p.path("store.sqlite").exists());
+    p.run("store import no-such.json").fails("E0901", 9);
+    p.run("store merge no-such.sqlite").fails("E0804", 8);
+    let text = p.file("text.sqlite", "no database, but long enough to be looked at\n".repeat(30));
+    p.run(&format!("store merge {text}")).fails("E0802", 8);
+}
+
+#[test]
 fn places_that_cannot_be_written_are_told_of() {
     let p = Place::new();
     p.run("store list --store /dev/null/store.sqlite").fails("E0804", 8);

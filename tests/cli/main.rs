@@ -7,7 +7,9 @@ mod bad_rules;
 mod bad_store;
 mod egraph;
 mod explain;
+mod report;
 mod snapshot;
+mod store;
 mod verbs;
 
 use assert_cmd::Command;

@@ -111,11 +111,8 @@ impl Chart {
 
     /// A line through points.
     pub fn line(&mut self, class: &str, points: &[(f64, f64)]) {
-        let points: Vec<String> = points
-            .iter()
-            .map(|p| self.place(*p))
-            .map(|(x, y)| format!("{x:.1},{y:.1}"))
-            .collect();
+        let points: Vec<String> =
+            points.iter().map(|p| self.place(*p)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let points = points.join(" ");
         let _ = writeln!(self.marks, "<polyline class=\"{class}\" points=\"{points}\"/>");
     }

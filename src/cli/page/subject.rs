@@ -35,7 +35,8 @@ fn time(us: f64) -> String {
 
 fn says(r: &Record, us: f64) -> String {
     let tunables: Vec<String> = r.tunables.iter().map(|(n, v)| format!("{n}={v}")).collect();
-    let predicted = r.predicted_us.map_or_else(String::new, |p| format!(", predicted {}", micros(p)));
+    let predicted =
+        r.predicted_us.map_or_else(String::new, |p| format!(", predicted {}", micros(p)));
     let skeleton = r.skeleton.as_deref().unwrap_or("kernel");
     format!("{}{predicted}; {skeleton} {}", micros(us), tunables.join(" "))
 }
@@ -130,7 +131,8 @@ fn measured(best: &Record, us: f64, about: Option<&About>) -> String {
 }
 
 fn winner(best: &Record) -> String {
-    let mut out = format!("<h3>The best term</h3>\n<pre><code>{}</code></pre>\n", escaped(&best.term));
+    let mut out =
+        format!("<h3>The best term</h3>\n<pre><code>{}</code></pre>\n", escaped(&best.term));
     let tunables: Vec<String> = best.tunables.iter().map(|(n, v)| format!("{n}={v}")).collect();
     if !tunables.is_empty() {
         let _ = writeln!(out, "<p>where <code>{}</code></p>", escaped(&tunables.join(" ")));
@@ -254,12 +256,8 @@ fn launches(best: &Record) -> String {
     let Some(host) = &best.host else { return String::new() };
     let rows = host.launches.iter().map(|l| {
         let dims = |n: [usize; 3]| n.map(|d| d.to_string()).join(" x ");
-        let text = format!(
-            "{}: {} work-items in groups of {}",
-            l.kernel,
-            dims(l.global),
-            dims(l.local)
-        );
+        let text =
+            format!("{}: {} work-items in groups of {}", l.kernel, dims(l.global), dims(l.local));
         format!("<li>{}</li>\n", escaped(&text))
     });
     format!("<ul>\n{}</ul>\n", rows.collect::<String>())

@@ -5,6 +5,7 @@
 //! decides what to run: it does what a [`HostPlan`] says, after checking it against the device.
 
 mod bandwidth;
+mod cache;
 mod error;
 mod prepared;
 mod sub_group;
@@ -16,6 +17,7 @@ use crate::device::{Capabilities, DeviceInfo, DeviceKind, select};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::opencl::plan::HostPlan;
 use crate::opencl::yardstick::NONTEMPORAL_PROBE;
+use cache::Cache;
 use error::driver;
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -25,6 +27,7 @@ use opencl3::platform::{Platform, get_platforms};
 use opencl3::program::Program;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -124,11 +127,18 @@ pub struct Runtime {
     /// Buffers for temporaries and outputs by size in bytes. Prepared plans share them: runs are one
     /// after the other, and a check fetches its outputs before the next run.
     pool: RefCell<HashMap<usize, Vec<Arc<Bytes>>>>,
+    /// Programs that were built before.
+    cache: Option<Cache>,
 }
 
 impl Runtime {
     /// Opens the device a selector means (see [`select`]), and finds out what its compiler accepts.
     pub fn open(selector: Option<&str>) -> Result<Runtime> {
+        Runtime::open_with(selector, None)
+    }
+
+    /// The same, with a folder for built programs.
+    pub fn open_with(selector: Option<&str>, cache: Option<&Path>) -> Result<Runtime> {
         let all = handles()?;
         let infos: Vec<DeviceInfo> = all.iter().map(|(info, _)| info.clone()).collect();
         let wanted = select(&infos, selector)?.index;
@@ -141,8 +151,9 @@ impl Runtime {
         #[allow(deprecated)]
         let queue = CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
             .map_err(|e| driver(e, "creating a command queue"))?;
-        let mut runtime =
-            Runtime { info, device, context, queue, pool: RefCell::new(HashMap::new()) };
+        let pool = RefCell::new(HashMap::new());
+        let cache = cache.map(Cache::new);
+        let mut runtime = Runtime { info, device, context, queue, pool, cache };
         runtime.info.capabilities = Capabilities {
             nontemporal: runtime.compiles(NONTEMPORAL_PROBE),
             sub_group: sub_group::size(&runtime),
@@ -158,14 +169,45 @@ impl Runtime {
     /// Builds a plan's program and looks up its kernels. A build failure carries the compiler's log.
     pub fn build(&self, plan: &Arc<HostPlan>) -> Result<Built> {
         let started = Instant::now();
-        let program = self.compile(&plan.source, &plan.options)?;
-        let kernels = prepared::kernels(self, &program, plan)?;
-        Ok(Built {
+        let built = |program: Program, kernels, cached| Built {
             plan: plan.clone(),
             kernels,
             build_ms: started.elapsed().as_secs_f64() * 1e3,
+            cached,
             _program: program,
-        })
+        };
+        let file =
+            self.cache.as_ref().map(|c| (c, c.file(&self.info, &plan.source, &plan.options)));
+        if let Some((cache, file)) = &file
+            && let Some(binary) = cache.get(file)
+        {
+            // Whatever is wrong with it is no reason to be without a kernel.
+            let loaded = self.load(&binary, &plan.options);
+            match loaded.and_then(|p| Some((prepared::kernels(self, &p, plan).ok()?, p))) {
+                Some((kernels, program)) => return Ok(built(program, kernels, true)),
+                None => cache.forget(file),
+            }
+        }
+        let program = self.compile(&plan.source, &plan.options)?;
+        let kernels = prepared::kernels(self, &program, plan)?;
+        let built = built(program, kernels, false);
+        if let Some((cache, file)) = file
+            && let Some(binary) = built._program.get_binaries().ok().and_then(|mut all| all.pop())
+        {
+            cache.put(&file, &binary);
+        }
+        Ok(built)
+    }
+
+    /// A program from what the driver made of it before; `None` when the driver refuses it.
+    fn load(&self, binary: &[u8], options: &str) -> Option<Program> {
+        // SAFETY: the device is the one that the context was made for. Only what this driver has written itself gets
+        // here, and is whole: the cache names files by device and driver, and keeps a hash in them.
+        let made =
+            unsafe { Program::create_from_binary(&self.context, &[self.device.id()], &[binary]) };
+        let mut program = made.ok()?;
+        program.build(&[self.device.id()], options).ok()?;
+        Some(program)
     }
 
     /// Whether the compiler accepts a program.
@@ -196,6 +238,8 @@ pub struct Built {
     pub plan: Arc<HostPlan>,
     /// Time the build took, in milliseconds. Some drivers (PoCL) finish compiling at the first launch.
     pub build_ms: f64,
+    /// Whether it was built before, and only loaded now.
+    pub cached: bool,
     kernels: Vec<opencl3::kernel::Kernel>,
     /// Kernels need their program for as long as they live.
     _program: Program,

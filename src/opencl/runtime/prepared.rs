@@ -381,6 +381,11 @@ impl Prepared {
         self.built.build_ms
     }
 
+    /// Whether it was built before, and only loaded now.
+    pub fn cached(&self) -> bool {
+        self.built.cached
+    }
+
     /// Runs every launch in order and waits.
     pub fn run(&self, rt: &Runtime) -> Result<RunTimes> {
         let started = Instant::now();

@@ -1,4 +1,8 @@
 use super::*;
+use crate::diag::Source;
+use crate::tune::statistics::Summary;
+use crate::tune::worker::FailureClass;
+use std::collections::BTreeMap;
 use tempfile::TempDir;
 
 fn key(entry: &str) -> Key {
@@ -17,15 +21,19 @@ fn key(entry: &str) -> Key {
 fn candidate(plan: &str, median_us: Option<f64>) -> Record {
     Record {
         term: "map f".into(),
+        compact: None,
+        skeleton: Some("s".into()),
         tunables: [("n.t0".to_string(), 4)].into(),
         plan: plan.into(),
         source: "kernel".into(),
+        host: None,
         fate: if median_us.is_some() { Fate::Timed } else { Fate::Failed(FailureClass::Crash) },
         log: median_us.is_none().then(|| "died".to_string()),
         build_ms: Some(1.0),
         median_us,
         spread_us: Some(0.5),
         predicted_us: None,
+        bound: None,
         max_rel_err: Some(0.0),
         when: 0,
     }
@@ -156,4 +164,302 @@ fn two_processes_worth_of_writers() {
         }
     });
     assert_eq!(Store::open(&path).unwrap().list().unwrap()[0].candidates, 100);
+}
+
+/// A store as version 1 made it, with one run of two candidates.
+fn old_store(path: &Path) {
+    let raw = Connection::open(path).unwrap();
+    raw.execute_batch(schema::STEPS[0]).unwrap();
+    raw.execute_batch(
+        "PRAGMA application_id = 1347633492; PRAGMA user_version = 1;
+         INSERT INTO runs VALUES (1, 'p', 'a', '{\"n\":16}', 'r', 'd', '1', '0.1.0', 'exact');
+         INSERT INTO candidates VALUES
+             (1, 1, 'map f', '{}', 'slow', 'kernel', 'timed', NULL, 1, 9, 0.5, 8, 0, 1000),
+             (2, 1, 'map g', '{}', 'fast', 'kernel', 'timed', NULL, 1, 3, 0.5, 8, 0, 1001);",
+    )
+    .unwrap();
+}
+
+#[test]
+fn older_stores_are_brought_up_to_date() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.sqlite");
+    old_store(&path);
+    // Several at once: one takes the step, the others find it taken.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| Store::open(&path).unwrap());
+        }
+    });
+    let mut store = Store::open(&path).unwrap();
+    let best = store.best(&key("a")).unwrap().unwrap();
+    assert_eq!((best.plan.as_str(), best.median_us, best.host), ("fast", Some(3.0), None));
+    assert_eq!(store.about(&key("a")).unwrap(), None);
+    assert_eq!(store.answers(&key("a")).unwrap(), []);
+    store.describe(&key("a"), &about()).unwrap();
+    assert_eq!(store.about(&key("a")).unwrap(), Some(about()));
+    assert_eq!(store.history(&key("a")).unwrap().len(), 2);
+    let version: i64 =
+        store.connection.pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
+    assert_eq!(version, schema::VERSION);
+}
+
+fn about() -> About {
+    About {
+        file: "f.pat".into(),
+        text: "entry a".into(),
+        bytes: 64,
+        flops: 16.0,
+        capabilities: vec!["subgroups".into()],
+        cost_model: "m".into(),
+        gb_per_s: 10.0,
+        gflops: 20.0,
+    }
+}
+
+fn answer_of(plans: &[&str]) -> Answer {
+    let times = Summary { median_us: 1.0, spread_us: 0.1, min_us: 0.9, runs: 21 };
+    let place = |p: &&str| Ranked { plan: (*p).to_owned(), times, max_rel_err: 0.0 };
+    Answer {
+        strategy: "default".into(),
+        model: "m".into(),
+        budget: 40,
+        ranking: plans.iter().map(place).collect(),
+        summary: serde_json::json!({"ties": 2}),
+        when: 2000,
+    }
+}
+
+#[test]
+fn order_of_measuring_stays_when_a_candidate_is_measured_again() {
+    let folder = TempDir::new().unwrap();
+    let mut store = open(&folder);
+    for (plan, us) in [("a", 3.0), ("b", 2.0), ("a", 1.0)] {
+        store.record(&key("x"), &candidate(plan, Some(us))).unwrap();
+    }
+    let history = store.history(&key("x")).unwrap();
+    let found: Vec<_> = history.iter().map(|r| (r.plan.as_str(), r.median_us)).collect();
+    assert_eq!(found, [("a", Some(1.0)), ("b", Some(2.0))]);
+}
+
+#[test]
+fn answers_go_with_the_candidate_that_they_name() {
+    let folder = TempDir::new().unwrap();
+    let mut store = open(&folder);
+    for (plan, us) in [("a", 1.0), ("b", 2.0)] {
+        store.record(&key("x"), &candidate(plan, Some(us))).unwrap();
+    }
+    store.conclude(&key("x"), &answer_of(&["b", "a"])).unwrap();
+    assert_eq!(store.answers(&key("x")).unwrap(), [answer_of(&["b", "a"])]);
+    assert_eq!(store.gc(&Keep { best: Some(2), ..Keep::default() }).unwrap(), 0);
+    assert_eq!(store.answers(&key("x")).unwrap().len(), 1);
+    assert_eq!(store.gc(&Keep { best: Some(1), ..Keep::default() }).unwrap(), 1);
+    assert_eq!(store.answers(&key("x")).unwrap(), []);
+}
+
+#[test]
+fn the_nearest_sizes_come_first() {
+    let folder = TempDir::new().unwrap();
+    let mut store = open(&folder);
+    let at = |n: u64| Key { sizes: [("n".to_string(), n)].into(), ..key("x") };
+    for n in [10, 1000, 100_000] {
+        store.record(&at(n), &candidate("p", Some(1.0))).unwrap();
+    }
+    store.record(&at(300), &candidate("p", None)).unwrap();
+    store.record(&Key { device: "e".into(), ..at(400) }, &candidate("p", Some(1.0))).unwrap();
+    store.record(&Key { float: "relaxed".into(), ..at(400) }, &candidate("p", Some(1.0))).unwrap();
+    let sizes = |wanted: &Key| -> Vec<u64> {
+        store.nearest(wanted).unwrap().iter().map(|k| k.sizes["n"]).collect()
+    };
+    assert_eq!(sizes(&at(400)), [1000, 10, 100_000]);
+    assert_eq!(sizes(&at(1000)), [10, 100_000]);
+    assert_eq!(sizes(&Key { driver: "2".into(), ..at(1000) }), [1000, 10, 100_000]);
+    assert_eq!(sizes(&Key { sizes: BTreeMap::new(), ..key("x") }), [0; 0]);
+}
+
+#[test]
+fn the_newer_measurement_wins() {
+    let folder = TempDir::new().unwrap();
+    let mut store = open(&folder);
+    let at = |plan, us, when| Record { when, ..candidate(plan, Some(us)) };
+    store.record(&key("x"), &at("old", 5.0, 100)).unwrap();
+    store.record(&key("x"), &at("new", 5.0, 300)).unwrap();
+    let run = Run {
+        key: key("x"),
+        about: Some(about()),
+        candidates: vec![at("old", 1.0, 200), at("new", 1.0, 200), at("other", 1.0, 200)],
+        answers: vec![],
+    };
+    let dump = Dump::new(vec![run]);
+    let absorbed = store.absorb(&dump).unwrap();
+    assert_eq!(absorbed, Absorbed { added: 1, replaced: 1, kept: 1 });
+    let times: Vec<_> =
+        store.history(&key("x")).unwrap().into_iter().map(|r| (r.plan, r.median_us)).collect();
+    let expected = [("old", 1.0), ("new", 5.0), ("other", 1.0)];
+    assert_eq!(times, expected.map(|(p, us)| (p.to_owned(), Some(us))));
+    assert_eq!(store.about(&key("x")).unwrap(), Some(about()));
+    // Once more: nothing is new.
+    assert_eq!(store.absorb(&dump).unwrap(), Absorbed { added: 0, replaced: 0, kept: 3 });
+}
+
+#[test]
+fn a_copy_leaves_the_store_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("old.sqlite");
+    old_store(&path);
+    let before = std::fs::read(&path).unwrap();
+    let dump = Store::copy(&path).unwrap().dump().unwrap();
+    assert_eq!(dump.runs[0].candidates.len(), 2);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    // One that others write to at the moment.
+    let mut store = open(&folder);
+    store.record(&key("x"), &candidate("p", Some(1.0))).unwrap();
+    assert_eq!(Store::copy(store.path()).unwrap().dump().unwrap(), store.dump().unwrap());
+    assert_eq!(code(Store::copy(&folder.path().join("none.sqlite"))), Code::StoreFailed);
+    assert!(!folder.path().join("none.sqlite").exists());
+}
+
+#[test]
+fn exports_that_are_none_are_refused_with_the_place() {
+    let folder = TempDir::new().unwrap();
+    let mut store = open(&folder);
+    store.record(&key("x"), &candidate("p", Some(1.0))).unwrap();
+    let text = store.dump().unwrap().text().unwrap();
+    let parse = |text: &str| Dump::parse(&Source::new("f.json", text));
+    assert_eq!(parse(&text).unwrap(), store.dump().unwrap());
+    let refused = |text: &str| parse(text).unwrap_err().0.remove(0);
+    for (from, to, at) in [
+        ("\"plan\": \"p\"", "\"plan\": 5", Some("5")),
+        ("\"plan\": \"p\"", "\"plam\": \"p\"", Some("\"plam\"")),
+        ("\"timed\"", "\"timid\"", None),
+        ("\"median_us\": 1.0", "\"median_us\": null", None),
+        ("\"median_us\": 1.0", "\"median_us\": -1.0", None),
+        ("\"version\": 1", "\"version\": 2", None),
+        ("patsat store", "something else", None),
+    ] {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text, "no {from}");
+        let d = refused(&changed);
+        assert_eq!(d.code, Code::StoreImport);
+        let label = d.labels.first().map(|l| l.span.start as usize);
+        match at {
+            // On the line with what is wrong.
+            Some(at) => {
+                let line = changed[..label.unwrap()].lines().count();
+                assert_eq!(line, changed[..changed.find(at).unwrap()].lines().count(), "{to}");
+            }
+            None => {
+                assert!(label.is_some() || d.notes.iter().any(|n| n.contains("f.json")), "{to}")
+            }
+        }
+    }
+    for cut in [0, 1, 20, text.len() / 2, text.len() - 3] {
+        assert_eq!(refused(&text[..cut]).code, Code::StoreImport);
+    }
+    assert_eq!(refused("[1, 2]").code, Code::StoreImport);
+}
+
+mod round_trip {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn time() -> impl Strategy<Value = Option<f64>> {
+        proptest::option::of(1e-3..1e9_f64)
+    }
+
+    fn record() -> impl Strategy<Value = Record> {
+        let fates = proptest::sample::select(
+            [Fate::Timed, Fate::Slow]
+                .into_iter()
+                .chain(FailureClass::ALL.map(Fate::Failed))
+                .collect::<Vec<_>>(),
+        );
+        let texts = (".*", proptest::option::of(".*"), "[a-f]{1,3}", proptest::option::of(".*"));
+        let times = (1e-3..1e9_f64, time(), time(), time());
+        (texts, fates, times, 0..1u64 << 62, 1..5000u64, any::<bool>()).prop_map(
+            |((term, compact, plan, log), fate, (us, build_ms, spread_us, err), n, when, host)| {
+                let failed = matches!(fate, Fate::Failed(_));
+                let buffers = vec![];
+                let plan_ = |options| Host { options, buffers, scalars: vec![], launches: vec![] };
+                Record {
+                    host: host.then(|| plan_(term.clone())),
+                    source: format!("kernel {term}"),
+                    skeleton: compact.clone(),
+                    tunables: [("n.t0".to_owned(), n)].into(),
+                    predicted_us: spread_us.map(|s| s * 3.0),
+                    bound: log.clone(),
+                    max_rel_err: err,
+                    median_us: (!failed).then_some(us),
+                    term,
+                    compact,
+                    plan,
+                    log,
+                    fate,
+                    build_ms,
+                    spread_us,
+                    when,
+                }
+            },
+        )
+    }
+
+    fn run(entry: usize) -> impl Strategy<Value = Run> {
+        (proptest::collection::vec(record(), 0..6), any::<bool>(), any::<bool>()).prop_map(
+            move |(candidates, described, answered)| {
+                // A plan names a candidate.
+                let mut named = std::collections::HashSet::new();
+                let mut candidates = candidates;
+                candidates.retain(|r| named.insert(r.plan.clone()));
+                Run {
+                    key: key(&format!("e{entry}")),
+                    about: described.then(about),
+                    candidates,
+                    answers: if answered { vec![answer_of(&["a", "b"])] } else { vec![] },
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn an_export_taken_in_is_exported_again(
+            runs in (0..4usize).prop_flat_map(|n| (0..n).map(run).collect::<Vec<_>>())
+        ) {
+            let dump = Dump::new(runs);
+            let text = dump.text().unwrap();
+            let read = Dump::parse(&Source::new("f.json", text.clone())).unwrap();
+            prop_assert_eq!(&read, &dump);
+            let folder = TempDir::new().unwrap();
+            let mut store = open(&folder);
+            let absorbed = store.absorb(&read).unwrap();
+            prop_assert_eq!(absorbed.added, dump.runs.iter().map(|r| r.candidates.len()).sum::<usize>());
+            prop_assert_eq!(store.dump().unwrap().text().unwrap(), text);
+        }
+    }
+}
+
+#[test]
+fn an_import_that_fails_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    let mut store = open(&folder);
+    let run = |entry: &str| Run {
+        key: key(entry),
+        about: None,
+        candidates: vec![candidate("p", Some(1.0))],
+        answers: vec![],
+    };
+    // The last of its rows is refused by the database.
+    store
+        .connection
+        .execute_batch(
+            "CREATE TRIGGER full BEFORE INSERT ON candidates WHEN (SELECT COUNT(*) FROM candidates) >= 2
+             BEGIN SELECT RAISE(ABORT, 'full'); END",
+        )
+        .unwrap();
+    let dump = Dump::new(vec![run("a"), run("b"), run("c")]);
+    assert!(store.absorb(&dump).is_err());
+    assert_eq!(store.list().unwrap(), []);
+    assert_eq!(store.dump().unwrap(), Dump::new(vec![]));
 }

@@ -8,6 +8,7 @@ use crate::opencl::plan::HostPlan;
 use crate::opencl::runtime::{DeviceInputs, Prepared, RunTimes, Runtime};
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
@@ -56,8 +57,8 @@ fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Repl
     };
     let alone = |reply| (reply, vec![]);
     match (request, session) {
-        (Request::Init { device, inputs }, session) => {
-            alone(match open(device.as_deref(), &inputs, bulk) {
+        (Request::Init { device, inputs, cache }, session) => {
+            alone(match open(device.as_deref(), &inputs, cache.as_deref(), bulk) {
                 Ok(opened) => {
                     let device = opened.runtime.info().clone();
                     *session = Some(opened);
@@ -67,7 +68,7 @@ fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Repl
             })
         }
         (Request::Prepare { id, plan }, Some(s)) => alone(match s.prepare(id, *plan) {
-            Ok(build_ms) => Reply::Built { build_ms },
+            Ok((build_ms, cached)) => Reply::Built { build_ms, cached },
             Err(failure) => failed(failure),
         }),
         (Request::Run { id, repetitions, budget_us }, Some(s)) => {
@@ -123,9 +124,10 @@ fn refused(failure: Failure) -> Reply {
 fn open(
     device: Option<&str>,
     layout: &[(Slot, ScalarType, usize)],
+    cache: Option<&Path>,
     mut bulk: &[u8],
 ) -> Result<Session> {
-    let runtime = Runtime::open(device)?;
+    let runtime = Runtime::open_with(device, cache)?;
     let mut inputs = Inputs::default();
     for (slot, ty, len) in layout {
         let bytes = len.checked_mul(ty.bytes()).and_then(|n| bulk.split_at_checked(n));
@@ -147,11 +149,11 @@ impl Session {
         })
     }
 
-    fn prepare(&mut self, id: u64, plan: HostPlan) -> Result<f64> {
+    fn prepare(&mut self, id: u64, plan: HostPlan) -> Result<(f64, bool)> {
         let prepared = self.runtime.prepare(self.runtime.build(&Arc::new(plan))?, &self.inputs)?;
-        let build_ms = prepared.build_ms();
+        let built = (prepared.build_ms(), prepared.cached());
         self.candidates.insert(id, prepared);
-        Ok(build_ms)
+        Ok(built)
     }
 
     fn run(&self, id: u64, repetitions: usize, budget_us: f64) -> Result<Vec<RunTimes>> {

@@ -19,6 +19,7 @@ use crate::opencl::plan::HostPlan;
 use crate::opencl::runtime::RunTimes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 
 /// What became of a candidate that did not make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -118,8 +119,9 @@ impl From<CandidateFailure> for Diagnostic {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
-    /// Open a device; the frame's bulk is the inputs, one after the other.
-    Init { device: Option<String>, inputs: Vec<(Slot, ScalarType, usize)> },
+    /// Open a device; the frame's bulk is the inputs, one after the other. Built programs are kept in a folder if
+    /// one is given.
+    Init { device: Option<String>, inputs: Vec<(Slot, ScalarType, usize)>, cache: Option<PathBuf> },
     /// Build a candidate and give it buffers.
     Prepare { id: u64, plan: Box<HostPlan> },
     /// Run a candidate so often, or until the time is spent (but once at least).
@@ -138,8 +140,8 @@ enum Reply {
     Ready { device: DeviceInfo },
     /// The device is not usable; the code is [`Code::as_str`].
     Refused { code: String, message: String, notes: Vec<String>, help: Vec<String> },
-    /// A candidate is built.
-    Built { build_ms: f64 },
+    /// A candidate is built, or was before.
+    Built { build_ms: f64, cached: bool },
     /// A candidate ran.
     Timed { times: Vec<RunTimes> },
     /// A candidate's outputs; the frame's bulk is their bytes, one after the other.

@@ -8,6 +8,7 @@ use crate::opencl::plan::HostPlan;
 use crate::opencl::runtime::RunTimes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,6 +58,10 @@ pub struct Worker {
     device: Option<String>,
     inputs: Arc<Inputs>,
     limits: Limits,
+    /// Where built programs are kept.
+    cache: Option<PathBuf>,
+    /// Candidates that were built before.
+    cached: usize,
     process: Option<Process>,
     /// What the child's device is, once one has been opened.
     opened: Option<DeviceInfo>,
@@ -135,12 +140,25 @@ impl Worker {
             device,
             inputs,
             limits: limits.clone(),
+            cache: None,
+            cached: 0,
             process: None,
             opened: None,
             candidates: BTreeMap::new(),
             next: 0,
             restarts: 0,
         }
+    }
+
+    /// Keeps built programs in a folder, and takes from there what was built before.
+    #[must_use]
+    pub fn caching(self, folder: Option<PathBuf>) -> Worker {
+        Worker { cache: folder, ..self }
+    }
+
+    /// How many builds were none, because the driver had built the same before.
+    pub fn cached(&self) -> usize {
+        self.cached
     }
 
     /// This executable's hidden `worker` command.
@@ -273,7 +291,8 @@ impl Worker {
         }
         let request = Request::Prepare { id, plan: Box::new(HostPlan::clone(&candidate.plan)) };
         match self.ask(id, &request, self.limits.build_time)? {
-            (Reply::Built { build_ms }, _) => {
+            (Reply::Built { build_ms, cached }, _) => {
+                self.cached += usize::from(cached);
                 if let Some(process) = &mut self.process {
                     process.ready.insert(id);
                 }
@@ -358,7 +377,8 @@ impl Worker {
         let layout =
             self.inputs.0.iter().map(|(slot, a)| (slot.clone(), a.ty(), a.len())).collect();
         let bulk: Vec<&[u8]> = self.inputs.0.values().map(HostArray::bytes).collect();
-        let request = Request::Init { device: self.device.clone(), inputs: layout };
+        let (device, cache) = (self.device.clone(), self.cache.clone());
+        let request = Request::Init { device, inputs: layout, cache };
         match process.ask(&request, &bulk, INIT_TIME) {
             Ok((Reply::Ready { device }, _)) => self.opened = Some(device),
             Ok((Reply::Refused { code, message, notes, help }, _)) => {

@@ -1,0 +1,170 @@
+//! Built programs, kept between processes: one file each, named by everything that decides what a build gives.
+//!
+//! Nothing here fails: what cannot be read, is not whole, or is refused by the driver is built from source, and what
+//! cannot be written is not kept. The folder is bounded; what has not been used for longest goes.
+
+use crate::device::DeviceInfo;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What a file begins with; then come the hash of the binary and the binary.
+const MAGIC: &[u8; 8] = b"patsatB1";
+
+/// What the files may take together, in bytes.
+const MOST: u64 = 256 << 20;
+
+/// To this share of [`MOST`] the folder is brought when it is full, so that this is not done for each file.
+const LESS: u64 = MOST / 4 * 3;
+
+/// A folder of binaries.
+pub(super) struct Cache {
+    folder: PathBuf,
+    most: u64,
+    less: u64,
+}
+
+impl Cache {
+    pub(super) fn new(folder: &Path) -> Cache {
+        Cache { folder: folder.to_owned(), most: MOST, less: LESS }
+    }
+
+    /// The file of a program.
+    pub(super) fn file(&self, device: &DeviceInfo, source: &str, options: &str) -> PathBuf {
+        let mut hasher = blake3::Hasher::new();
+        let DeviceInfo { platform, name, vendor, driver, opencl_version, .. } = device;
+        for part in [platform, name, vendor, driver, opencl_version, options, source] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        self.folder.join(&hasher.finalize().to_hex()[..32])
+    }
+
+    /// What a file holds, if that is what was written.
+    pub(super) fn get(&self, file: &Path) -> Option<Vec<u8>> {
+        let mut bytes = fs::read(file).ok()?;
+        let head = MAGIC.len() + blake3::OUT_LEN;
+        let (start, binary) = bytes.split_at_checked(head)?;
+        let (magic, hash) = start.split_at(MAGIC.len());
+        if magic != MAGIC || blake3::hash(binary).as_bytes() != hash {
+            self.forget(file);
+            return None;
+        }
+        // It was used now. Where that cannot be written down it goes earlier.
+        if let Ok(opened) = fs::File::options().append(true).open(file) {
+            let _ = opened.set_modified(SystemTime::now());
+        }
+        Some(bytes.split_off(head))
+    }
+
+    /// Keeps a binary. Others see all of it or nothing.
+    pub(super) fn put(&self, file: &Path, binary: &[u8]) {
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(&self.folder)?;
+            let mut whole = tempfile::NamedTempFile::new_in(&self.folder)?;
+            whole.write_all(MAGIC)?;
+            whole.write_all(blake3::hash(binary).as_bytes())?;
+            whole.write_all(binary)?;
+            whole.persist(file)?;
+            Ok(())
+        };
+        if !binary.is_empty() && write().is_ok() {
+            self.shrink();
+        }
+    }
+
+    /// Removes a file of no use.
+    pub(super) fn forget(&self, file: &Path) {
+        // Another process may have been faster.
+        let _ = fs::remove_file(file);
+    }
+
+    fn shrink(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
+            .filter_map(|e| {
+                let e = e.ok()?;
+                let about = e.metadata().ok().filter(fs::Metadata::is_file)?;
+                Some((about.modified().ok()?, about.len(), e.path()))
+            })
+            .collect();
+        let mut total: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        if total <= self.most {
+            return;
+        }
+        files.sort();
+        for (_, bytes, path) in files {
+            if total <= self.less {
+                break;
+            }
+            self.forget(&path);
+            total -= bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DeviceKind;
+    use crate::device::tests::device;
+
+    #[test]
+    fn files_are_whole_or_not_there() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let cache = Cache::new(&folder.path().join("new"));
+        let d = device(0, "P", "D", DeviceKind::Cpu);
+        let file = cache.file(&d, "kernel", "-O");
+        assert_eq!(cache.get(&file), None);
+        cache.put(&file, b"binary");
+        assert_eq!(cache.get(&file).as_deref(), Some(&b"binary"[..]));
+        // Cut off, changed, of another kind: gone after the first look.
+        let whole = fs::read(&file).expect("written");
+        let mut changed = whole.clone();
+        changed[45] ^= 1;
+        for bytes in [&whole[..whole.len() - 1], &whole[..10], &changed, b"", &b"x".repeat(99)] {
+            fs::write(&file, bytes).expect("written");
+            assert_eq!(cache.get(&file), None);
+            assert!(!file.exists());
+        }
+    }
+
+    #[test]
+    fn everything_that_decides_a_build_names_it() {
+        let cache = Cache::new(Path::new("c"));
+        let d = device(0, "P", "D", DeviceKind::Cpu);
+        let file = |d: &DeviceInfo, s, o| cache.file(d, s, o);
+        let mut all = vec![
+            file(&d, "s", "o"),
+            file(&d, "so", ""),
+            file(&d, "", "so"),
+            file(&DeviceInfo { driver: "2".into(), ..d.clone() }, "s", "o"),
+            file(&DeviceInfo { name: "E".into(), ..d.clone() }, "s", "o"),
+            file(&DeviceInfo { platform: "Q".into(), ..d.clone() }, "s", "o"),
+        ];
+        // Where a device stands in the list does not.
+        assert_eq!(file(&DeviceInfo { index: 7, ..d.clone() }, "s", "o"), all[0]);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 6);
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_goes() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let cache = Cache { folder: folder.path().to_owned(), most: 1000, less: 600 };
+        let path = |i: usize| folder.path().join(format!("{i}"));
+        let second = |i: u64| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(i);
+        for i in 0..4 {
+            cache.put(&path(i), &[7; 200]);
+            let opened = fs::File::options().append(true).open(path(i)).expect("there");
+            opened.set_modified(second(i as u64)).expect("a time");
+        }
+        // Used again, so that it is not the oldest.
+        assert!(cache.get(&path(0)).is_some());
+        cache.put(&path(4), &[7; 200]);
+        let there: Vec<bool> = (0..5).map(|i| path(i).exists()).collect();
+        assert_eq!(there, [true, false, false, false, true]);
+    }
+}
