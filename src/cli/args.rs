@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::rules::check::Check;
 use crate::session::generate::Generator;
 use crate::session::{
-    Device, Float, Given, Program, Request, Session, check_own_rules, npy, read, rule_set,
+    Device, Float, Given, Program, Request, Session, Strategy, check_own_rules, npy, read, rule_set,
 };
 use crate::tune::store::{Store, default_path};
 use crate::tune::worker::Worker;
@@ -116,6 +116,13 @@ pub struct SessionArgs {
     /// How many candidates are measured; 0 lets the cost model decide.
     #[arg(long, default_value_t = Session::BUDGET, value_name = "N")]
     pub budget: usize,
+    /// How candidates are chosen: by the cost model alone, by the cost model as measurements correct it, at
+    /// random, by Monte-Carlo descent, or all in turn.
+    #[arg(long, value_enum, default_value = "default")]
+    pub strategy: StrategyArg,
+    /// Seed of what a strategy leaves to chance.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub search_seed: u64,
     /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
@@ -140,6 +147,36 @@ pub enum FloatArg {
     Exact,
     /// Also contraction to fma, reciprocals and the like.
     Relaxed,
+}
+
+/// A strategy on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StrategyArg(pub Strategy);
+
+impl clap::ValueEnum for StrategyArg {
+    fn value_variants<'a>() -> &'a [StrategyArg] {
+        const ALL: [StrategyArg; Strategy::ALL.len()] = {
+            let mut all = [StrategyArg(Strategy::Default); Strategy::ALL.len()];
+            let mut i = 0;
+            while i < all.len() {
+                all[i] = StrategyArg(Strategy::ALL[i]);
+                i += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        let help = match self.0 {
+            Strategy::Model => "nothing is measured: the best prediction is taken",
+            Strategy::Default => "the best of every shape, then what measurements make promising",
+            Strategy::Random => "at random",
+            Strategy::Mcts => "Monte-Carlo descent over the choices that make a candidate",
+            Strategy::Exhaustive => "all, the best predictions first",
+        };
+        Some(clap::builder::PossibleValue::new(self.0.name()).help(help))
+    }
 }
 
 impl SessionArgs {
@@ -168,6 +205,8 @@ impl SessionArgs {
             },
             cost_model: self.cost_model.as_deref().map(cost_model).transpose()?,
             budget: self.budget,
+            strategy: self.strategy.0,
+            search_seed: self.search_seed,
             kernels: store.as_deref().map(kernels_beside),
             store,
             anew: self.anew,

@@ -23,6 +23,7 @@ mod render;
 mod report;
 mod rules;
 mod run;
+mod search;
 mod snapshot;
 mod stats;
 mod store;
@@ -82,6 +83,9 @@ enum Verb {
     Explain(explain::Args),
     /// Run a program on a device, with the best known kernels.
     Run(run::Args),
+    /// Compare ways of searching for the best kernel.
+    #[command(subcommand)]
+    Search(search::Verb),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
     Bench(bench::Args),
     /// Show a program's e-graph: as a picture, or for tools.
@@ -161,6 +165,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Optimize(args) => optimize::main(&args, out),
         Verb::Explain(args) => explain::main(&args, out),
         Verb::Run(args) => run::main(&args, out),
+        Verb::Search(verb) => search::main(&verb, out),
         Verb::Bench(args) => bench::main(&args, out),
         Verb::Egraph(args) => egraph::main(&args, out),
         Verb::Gen(args) => generate::main(&args, out),

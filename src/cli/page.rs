@@ -1,7 +1,7 @@
 //! `patsat report`: all that the tuning store holds, on one page for a browser. Nothing is fetched, and it is
 //! light or dark as the reader's system is.
 
-mod chart;
+pub(super) mod chart;
 mod subject;
 
 use super::args::open_store;

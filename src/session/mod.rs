@@ -42,14 +42,17 @@ mod recall;
 mod replay;
 mod rules;
 mod run;
+mod strategies;
 pub mod snapshot;
 pub mod survey;
 mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};
+pub use crate::tune::strategy::Strategy;
 pub use answer::Stored;
 pub use bench::{Bench, BenchRow};
 pub use compare::Outcome;
+pub use strategies::{Strategies, Trial, Tried};
 pub use explain::{Explained, ProgramUse, RuleUse, RuleUses, WhyNot};
 pub use graph::Graph;
 pub use inputs::{Bound, Given, Request};
@@ -104,6 +107,10 @@ pub struct Session {
     pub cost_model: Option<CostModel>,
     /// How many candidates are measured; 0 ranks by the model alone.
     pub budget: usize,
+    /// How candidates are chosen for measurement.
+    pub strategy: Strategy,
+    /// Seed of what a strategy leaves to chance.
+    pub search_seed: u64,
     /// Where measurements are kept and looked up; nowhere when not given.
     pub store: Option<PathBuf>,
     /// Whether programs are searched and measured anew, whatever the store knows of them.
@@ -135,6 +142,8 @@ impl Session {
             device: Device::None,
             cost_model: None,
             budget: Session::BUDGET,
+            strategy: Strategy::Default,
+            search_seed: 0,
             store: None,
             anew: false,
             kernels: None,

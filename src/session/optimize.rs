@@ -20,6 +20,7 @@ use crate::tune::reference::{Checked, Reference};
 use crate::tune::search::{Counts, Found, Search, counts_of, search};
 use crate::tune::statistics::Summary;
 use crate::tune::store::{Key, Store};
+use crate::tune::strategy::Strategy;
 use crate::tune::variant::{Pool, Variant};
 use crate::tune::worker::{FailureClass, Worker};
 use serde::{Deserialize, Serialize};
@@ -140,7 +141,7 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Optimized> {
         let begun = Instant::now();
-        if self.device == Device::None || self.budget == 0 {
+        if self.device == Device::None || self.budget == 0 || self.strategy == Strategy::Model {
             let sizes = sizes(program, request)?;
             let rewritten = self.rewrite(program, &sizes, observer)?;
             return self.ranked(program, sizes, rewritten, begun, observer);
@@ -294,6 +295,8 @@ impl Session {
                 observer,
                 budget: self.budget,
                 anew: self.anew,
+                strategy: self.strategy,
+                seed: self.search_seed,
             },
             &mut pool,
             &mut counts,
@@ -416,7 +419,7 @@ fn shares(
     }))
 }
 
-fn skeletons(candidates: &[extract::Candidate]) -> usize {
+pub(super) fn skeletons(candidates: &[extract::Candidate]) -> usize {
     let mut names: Vec<&str> = candidates.iter().map(|c| c.skeleton.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -437,7 +440,7 @@ pub(super) fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {
 }
 
 /// Why no candidate is left.
-fn nothing(found: &Found, counts: &Counts) -> Failure {
+pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
     if found.interrupted {
         let text = "interrupted before a candidate was measured";
         return Diagnostic::error(Code::Interrupted, text).into();

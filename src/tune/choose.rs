@@ -1,7 +1,6 @@
 //! Which of the candidates that a model has ranked are measured first.
 
 use super::variant::Variant;
-use crate::calculus::size::Sym;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Share of a choice that goes to the best of those that are alike.
@@ -10,43 +9,12 @@ const OF_ALIKE: f64 = 0.4;
 /// Those whose best is predicted to take so many times the best of all are not worth a measurement of their own.
 const FAR: f64 = 4.0;
 
-/// What makes two variants alike, so that a model is right or wrong about both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alike {
-    /// The patterns in them.
-    Shape,
-    /// The skeleton, and what a work-item has of a tile: the values of tiles of tiles.
-    Share,
-}
-
-impl Alike {
-    fn key(self, v: &Variant) -> String {
-        match self {
-            Alike::Shape => shape(&v.skeleton).into_iter().collect::<Vec<_>>().join(" "),
-            Alike::Share => {
-                let nested = v.env.iter().filter(|(s, _)| is_nested(s)).map(|(_, n)| n.to_string());
-                std::iter::once(v.skeleton.clone()).chain(nested).collect::<Vec<_>>().join(" ")
-            }
-        }
-    }
-}
-
-/// Whether a symbol is a tile of a tile.
-fn is_nested(s: &Sym) -> bool {
-    matches!(s, Sym::Tile(n) if matches!(n.as_sym(), Some(Sym::Tile(_))))
-}
-
 /// The best `count` variants, but no more than `each` of one skeleton while others are left; and the rest. Some of
-/// them are the best of those that are `alike`, wherever it ranks: a model that is wrong about one (what reuse is worth, how
+/// them are the best of their shape, wherever it ranks: a model that is wrong about one (what reuse is worth, how
 /// well latency is hidden) is wrong about all of them.
-pub fn spread(
-    ranked: Vec<Variant>,
-    count: usize,
-    each: usize,
-    alike: Alike,
-) -> (Vec<Variant>, Vec<Variant>) {
+pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>, Vec<Variant>) {
     let order: Vec<(&str, f64, String)> =
-        ranked.iter().map(|v| (v.skeleton.as_str(), v.predicted_us, alike.key(v))).collect();
+        ranked.iter().map(|v| (v.skeleton.as_str(), v.predicted_us, words(&v.skeleton))).collect();
     let chosen = choose(&order, count, each);
     let (mut taken, mut rest) = (vec![], vec![]);
     for (i, v) in ranked.into_iter().enumerate() {
@@ -81,8 +49,13 @@ fn choose(ranked: &[(&str, f64, String)], count: usize, each: usize) -> HashSet<
     chosen
 }
 
+/// The shape of a skeleton, as a text.
+fn words(skeleton: &str) -> String {
+    shape(skeleton).into_iter().collect::<Vec<_>>().join(" ")
+}
+
 /// A skeleton from afar: which patterns are in it, whatever their lengths and however they nest.
-fn shape(skeleton: &str) -> BTreeSet<&str> {
+pub fn shape(skeleton: &str) -> BTreeSet<&str> {
     let mut words = BTreeSet::new();
     let (mut depth, mut start) = (0, 0);
     for (at, c) in skeleton.char_indices() {

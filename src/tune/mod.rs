@@ -10,5 +10,7 @@ mod sample;
 pub mod search;
 pub mod statistics;
 pub mod store;
+pub mod strategy;
+mod surrogate;
 pub mod variant;
 pub mod worker;

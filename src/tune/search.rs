@@ -1,17 +1,16 @@
 //! The search: which candidates are built and timed, and which of them is best.
 //!
-//! The `default` strategy, with a budget of N candidates: a first round takes the variants with the
-//! best predictions, a few of each skeleton and the best of each shape; a second spends the rest on other tunable values of the
-//! skeletons that lead; at last the best few are timed against each other once more, which tells them
-//! apart or calls a tie. Every candidate is checked against the reference before its time counts, is timed
-//! interleaved with the best so far, and goes into the store as soon as it is measured.
+//! A strategy ([`super::strategy`]) proposes candidates, a few at a time, until the budget is spent. Every candidate is
+//! checked against the reference before its time counts, is timed interleaved with the best so far, and goes into
+//! the store as soon as it is measured. At last the best few are timed against each other once more, which
+//! tells them apart or calls a tie.
 
-use super::choose::{Alike, spread};
 use super::event::{Event, Observer, Phase};
 use super::measure::{Outcome, Schedule, measure};
 use super::reference::Reference;
 use super::statistics::Summary;
 use super::store::{Fate, Key, Record, Store};
+use super::strategy::{Strategy, Tried};
 use super::variant::{Pool, Variant};
 use super::worker::{CandidateFailure, CandidateId, FailureClass, Worker, WorkerError};
 use crate::calculus::value::Comparison;
@@ -22,14 +21,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Candidates for which kernels are generated before any is measured.
-const MODELLED: usize = 256;
-/// Variants of one skeleton that the first round takes.
-const OF_SKELETON: usize = 2;
-/// Share of the budget that the first round spends.
-const FIRST_SHARE: f64 = 0.6;
-/// Skeletons whose tunables the second round varies.
-const LEADERS: usize = 3;
 /// Candidates that are timed together, besides the best so far.
 const BATCH: usize = 6;
 /// Candidates that are timed against each other at the end.
@@ -117,6 +108,10 @@ pub struct Search<'a> {
     pub budget: usize,
     /// Measure also what the store knows.
     pub anew: bool,
+    /// How candidates are chosen.
+    pub strategy: Strategy,
+    /// What the strategy leaves to chance.
+    pub seed: u64,
 }
 
 /// A search under way.
@@ -125,6 +120,8 @@ struct State<'a, 'b> {
     known: HashMap<String, Record>,
     counts: &'b mut Counts,
     found: Found,
+    /// Everything that was tried, in order.
+    tried: Vec<Tried>,
     done: usize,
     of: usize,
     started: Instant,
@@ -145,44 +142,36 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         Some((store, key)) if !search.anew => store.measured(key)?,
         Some(_) | None => vec![],
     };
-    search.observer.event(&Event::Phase(Phase::Generate));
-    let observer = &*search.observer;
-    let first = pool.draw(MODELLED, OF_SKELETON, |_| true, || !observer.stop());
-    counts.lowered = first.len();
+    let mut proposer = search.strategy.proposer(search.budget, search.seed);
     let budget = search.budget;
     let mut state = State {
         search,
         known: known.into_iter().map(|r| (r.plan.clone(), r)).collect(),
         counts,
         found: Found::default(),
+        tried: vec![],
         done: 0,
-        of: budget.min(first.len()),
+        of: budget.min(pool.candidates().len()),
         started: Instant::now(),
         fresh: 0,
         alive: HashMap::new(),
         overturned: false,
     };
-    let quota = ((budget as f64 * FIRST_SHARE).ceil() as usize).min(budget);
-    let (chosen, mut rest) = spread(first, quota, OF_SKELETON, Alike::Shape);
-    state.search.observer.event(&Event::Phase(Phase::Measure));
-    state.round(chosen)?;
-    // The second round: the leaders' other tunables, drawn from candidates not yet looked at as well.
-    let leaders = state.leaders();
-    let left = budget.saturating_sub(state.done);
-    if left > 0 && !state.stopped() {
+    state.search.observer.event(&Event::Phase(Phase::Generate));
+    while state.done < budget && !state.stopped() {
         let observer = &*state.search.observer;
-        let more =
-            pool.draw(4 * left, usize::MAX, |c| leaders.contains(&c.skeleton), || !observer.stop());
-        state.counts.lowered += more.len();
-        rest.extend(more);
-        rest.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
-        let (near, far): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|v| leaders.contains(&v.skeleton));
-        let (near, others) = spread(near, left, left.div_ceil(leaders.len().max(1)), Alike::Share);
-        let short = left - near.len();
-        let near = near.into_iter().chain(others.into_iter().chain(far).take(short)).collect();
-        state.round(near)?;
+        let left = budget - state.done;
+        let next = proposer.propose(pool, &state.tried, left, &|| !observer.stop());
+        state.counts.lowered = pool.lowered();
+        if next.is_empty() {
+            break;
+        }
+        if state.tried.is_empty() {
+            state.search.observer.event(&Event::Phase(Phase::Measure));
+        }
+        state.round(next)?;
     }
+    state.of = state.done;
     counts_of(pool, state.counts);
     state.counts.cached = state.search.worker.cached();
     state.finals()?;
@@ -205,22 +194,8 @@ impl State<'_, '_> {
         done.min_by(|a, b| a.summary.median_us.total_cmp(&b.summary.median_us))
     }
 
-    /// The skeletons of the best candidates.
-    fn leaders(&self) -> Vec<String> {
-        let mut ranked: Vec<&Measured> = self.found.ranking.iter().collect();
-        ranked.sort_by(|a, b| a.summary.median_us.total_cmp(&b.summary.median_us));
-        let mut leaders: Vec<String> = vec![];
-        for m in ranked {
-            if leaders.len() < LEADERS && !leaders.contains(&m.variant.skeleton) {
-                leaders.push(m.variant.skeleton.clone());
-            }
-        }
-        leaders
-    }
-
     /// Measures variants, batch by batch.
     fn round(&mut self, variants: Vec<Variant>) -> Result<()> {
-        self.of = self.of.max(self.done + variants.len());
         let mut queue: VecDeque<Arc<Variant>> = variants.into_iter().map(Arc::new).collect();
         let mut batch = vec![];
         while let Some(variant) = queue.pop_front() {
@@ -248,6 +223,8 @@ impl State<'_, '_> {
     fn resume(&mut self, variant: &Arc<Variant>, record: Record) {
         self.counts.resumed += 1;
         self.done += 1;
+        let ran = matches!(record.fate, Fate::Timed | Fate::Slow);
+        self.learn(variant, record.median_us.filter(|_| ran));
         match (record.fate, record.median_us) {
             (Fate::Timed | Fate::Slow, Some(median_us)) => {
                 let finished = record.fate == Fate::Timed;
@@ -273,6 +250,14 @@ impl State<'_, '_> {
             (Fate::Timed | Fate::Slow, None) => {}
         }
         self.tell(variant, record.fate, record.median_us, record.log.as_deref(), true);
+    }
+
+    /// Notes what became of a candidate, for the strategy; the last word counts.
+    fn learn(&mut self, variant: &Arc<Variant>, median_us: Option<f64>) {
+        match self.tried.iter_mut().find(|t| t.variant.hash == variant.hash) {
+            Some(known) => known.median_us = median_us,
+            None => self.tried.push(Tried { variant: variant.clone(), median_us }),
+        }
     }
 
     fn count_failure(&mut self, class: FailureClass, log: Option<&str>) {
@@ -450,6 +435,7 @@ impl State<'_, '_> {
     ) -> Result<()> {
         self.done += 1;
         self.fresh += 1;
+        self.learn(variant, None);
         self.count_failure(failure.class, Some(&failure.log));
         let fate = Fate::Failed(failure.class);
         self.record(variant, fate, Some(failure.log.clone()), build_ms, None, max_rel_err)?;
@@ -535,6 +521,7 @@ impl State<'_, '_> {
         max_rel_err: f64,
         build_ms: f64,
     ) {
+        self.learn(variant, Some(summary.median_us));
         let variant = variant.clone();
         let m = Measured {
             variant,

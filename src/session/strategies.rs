@@ -1,0 +1,236 @@
+//! Strategies of search compared: how good a kernel each finds, and after how many measurements.
+
+use super::inputs::{Bound, Request, bind};
+use super::optimize::{nothing, skeletons};
+use super::{Device, Observer, Phase, Program, Session, Sizes, Strategy, memory};
+use crate::device::DeviceInfo;
+use crate::diag::{Code, Diagnostic, Result};
+use crate::tune::event::Event;
+use crate::tune::measure::{Outcome, Schedule, measure};
+use crate::tune::reference::Reference;
+use crate::tune::search::{Counts, Search, search};
+use crate::tune::statistics::spearman;
+use crate::tune::store::{Fate, Store};
+use crate::tune::variant::{Pool, Variant};
+use crate::tune::worker::WorkerError;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Rounds in which the winners are timed against each other.
+const ROUNDS: usize = 21;
+
+/// One search to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// How candidates are chosen.
+    pub strategy: Strategy,
+    /// Candidates to measure.
+    pub budget: usize,
+    /// What the strategy leaves to chance.
+    pub seed: u64,
+}
+
+/// What came of one search.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// The search.
+    pub trial: Trial,
+    /// The best median so far in microseconds after each candidate; `None` before the first that ran. The times
+    /// are those of the last measurement of a candidate, by whichever search.
+    pub best_us: Vec<Option<f64>>,
+    /// Candidates that failed.
+    pub failed: usize,
+    /// The kernel that it chose.
+    pub winner: Arc<Variant>,
+    /// Its median in microseconds, timed against the winners of the others at the end.
+    pub winner_us: f64,
+    /// The spread of that.
+    pub spread_us: f64,
+}
+
+impl Tried {
+    /// After how many candidates the best so far took no more than `factor` times `best_us`.
+    pub fn within(&self, factor: f64, best_us: f64) -> Option<usize> {
+        let near = |b: &Option<f64>| b.is_some_and(|us| us <= factor * best_us);
+        self.best_us.iter().position(near).map(|i| i + 1)
+    }
+}
+
+/// Strategies on one program.
+#[derive(Debug)]
+pub struct Strategies {
+    /// The entry.
+    pub entry: String,
+    /// Value of each size.
+    pub sizes: Sizes,
+    /// Where it ran.
+    pub device: DeviceInfo,
+    /// Candidates there were.
+    pub candidates: usize,
+    /// Different kernels that were measured, by all searches together.
+    pub measured: usize,
+    /// The least median among them in microseconds, as it was measured last.
+    pub best_us: f64,
+    /// Each search.
+    pub tried: Vec<Tried>,
+    /// Rank correlation (Spearman) of predicted and measured times over all that ran.
+    pub correlation: Option<f64>,
+    /// Ended early.
+    pub interrupted: bool,
+}
+
+impl Session {
+    /// Searches for a program's best kernel in several ways. They share measurements: a kernel that one
+    /// has measured counts for the next without being measured again, so that all see the same times.
+    /// Nothing goes into the tuning store.
+    ///
+    /// # Errors
+    /// As [`Session::optimize`].
+    pub fn strategies(
+        &self,
+        program: &Program,
+        request: &Request,
+        trials: &[Trial],
+        observer: &mut dyn Observer,
+    ) -> Result<Strategies> {
+        if self.device == Device::None {
+            return Err(Diagnostic::error(Code::Usage, "strategies are compared on a device")
+                .help("`patsat devices` lists those there are")
+                .into());
+        }
+        let (device, _) = self.target()?;
+        let Bound { sizes, inputs, values, warnings } = bind(program, request)?;
+        memory::check_device(program, &sizes, &device)?;
+        for warning in &warnings {
+            observer.event(&Event::Warning(warning));
+        }
+        let mut reference = Reference::start(&program.entry, &sizes, &values, &self.limits);
+        drop(values);
+        let folder = tempfile::tempdir()
+            .map_err(|e| Diagnostic::error(Code::Io, format!("no temporary folder: {e}")))?;
+        let mut store = Store::open(&folder.path().join("shared.sqlite"))?;
+        let rewritten = self.rewrite(program, &sizes, observer)?;
+        let options = self.options(&program.entry.name, &device);
+        let mut worker = self.start_worker(&device, inputs);
+        let device = worker.device()?;
+        let key = self.key(program, &sizes, &device);
+        let mut runs = vec![];
+        let mut interrupted = false;
+        for trial in trials {
+            let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
+            let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
+            counts.skeletons = skeletons(&rewritten.candidates);
+            let mut recorder = Recorder { inner: observer, seen: vec![] };
+            let found = program.placed(search(
+                Search {
+                    worker: &mut worker,
+                    reference: &mut reference,
+                    store: Some((&mut store, &key)),
+                    observer: &mut recorder,
+                    budget: trial.budget,
+                    anew: false,
+                    strategy: trial.strategy,
+                    seed: trial.seed,
+                },
+                &mut pool,
+                &mut counts,
+            ))?;
+            let seen = recorder.seen;
+            interrupted |= found.interrupted;
+            match found.ranking.first() {
+                Some(first) => runs.push((*trial, seen, first.variant.clone())),
+                None if interrupted => break,
+                None => return Err(nothing(&found, &counts)),
+            }
+        }
+        let records = store.measured(&key)?;
+        let times: HashMap<&str, f64> = records
+            .iter()
+            .filter(|r| matches!(r.fate, Fate::Timed | Fate::Slow))
+            .filter_map(|r| Some((r.plan.as_str(), r.median_us?)))
+            .collect();
+        observer.event(&Event::Phase(Phase::Compare));
+        let mut finals = BTreeMap::new();
+        for (_, _, winner) in &runs {
+            if finals.contains_key(&winner.hash) {
+                continue;
+            }
+            match worker.prepare(winner.plan.clone()) {
+                Ok((id, _)) => _ = finals.insert(winner.hash.clone(), id),
+                Err(WorkerError::Candidate(_)) => {}
+                Err(WorkerError::Worker(failure)) => return Err(failure),
+            }
+        }
+        let schedule =
+            Schedule { rounds: ROUNDS, slow_factor: 1e3, trial_factor: 1e3, ..Schedule::default() };
+        let ids: Vec<_> = finals.values().copied().collect();
+        let outcomes = measure(&mut worker, &ids, &schedule, || !observer.stop())?;
+        let summaries: HashMap<&str, _> = finals
+            .iter()
+            .filter_map(|(hash, id)| {
+                let (_, outcome) = outcomes.iter().find(|(other, _)| other == id)?;
+                match outcome {
+                    Outcome::Timed(s) | Outcome::Slow(s) | Outcome::Stopped(Some(s)) => {
+                        Some((hash.as_str(), *s))
+                    }
+                    Outcome::Failed(_) | Outcome::Stopped(None) => None,
+                }
+            })
+            .collect();
+        let tried = runs
+            .into_iter()
+            .map(|(trial, seen, winner)| {
+                let mut best: Option<f64> = None;
+                let best_us = seen.iter().map(|hash| {
+                    let here = times.get(hash.as_str()).copied();
+                    best = match (best, here) {
+                        (Some(a), Some(b)) => Some(a.min(b)),
+                        (a, b) => a.or(b),
+                    };
+                    best
+                });
+                let best_us = best_us.collect();
+                let failed = seen.iter().filter(|h| !times.contains_key(h.as_str())).count();
+                let summary = summaries.get(winner.hash.as_str());
+                let winner_us = summary.map_or(f64::NAN, |s| s.median_us);
+                let spread_us = summary.map_or(f64::NAN, |s| s.spread_us);
+                Tried { trial, best_us, failed, winner, winner_us, spread_us }
+            })
+            .collect();
+        let (predicted, measured): (Vec<f64>, Vec<f64>) = records
+            .iter()
+            .filter_map(|r| Some((r.predicted_us?, *times.get(r.plan.as_str())?)))
+            .unzip();
+        Ok(Strategies {
+            entry: program.entry.name.clone(),
+            sizes,
+            device,
+            candidates: rewritten.candidates.len(),
+            measured: records.len(),
+            best_us: times.values().copied().fold(f64::INFINITY, f64::min),
+            tried,
+            correlation: spearman(&predicted, &measured),
+            interrupted,
+        })
+    }
+}
+
+/// Notes the candidates in the order in which they are measured.
+struct Recorder<'a> {
+    inner: &'a mut dyn Observer,
+    /// Hashes of their plans.
+    seen: Vec<String>,
+}
+
+impl Observer for Recorder<'_> {
+    fn event(&mut self, event: &Event) {
+        if let Event::Candidate { variant, .. } = event {
+            self.seen.push(variant.hash.clone());
+        }
+        self.inner.event(event);
+    }
+
+    fn stop(&self) -> bool {
+        self.inner.stop()
+    }
+}

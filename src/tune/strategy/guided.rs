@@ -1,0 +1,107 @@
+//! The default strategy: a model that measurements correct.
+
+use super::super::choose::spread;
+use super::super::surrogate::{Features, Observation, Surrogate};
+use super::super::variant::{Pool, Variant};
+use super::{AT_A_TIME, Propose, Tried};
+
+/// Candidates for which kernels are generated before any is measured.
+const MODELLED: usize = 384;
+/// Variants of one skeleton that the first round takes.
+const OF_SKELETON: usize = 2;
+/// Share of the budget that the first round spends.
+const FIRST_SHARE: f64 = 0.5;
+/// Skeletons whose other tunables are drawn, by their best times, and how many of them at a time.
+const LEADERS: usize = 4;
+const DRAWN: usize = 64;
+/// What a failure counts as: so many times the predicted time.
+const FAILED: f64 = 8.0;
+/// How many standard deviations a candidate may turn out better than expected. The last few are those
+/// that are expected to be best.
+const HOPE: f64 = 1.0;
+
+/// A search under way.
+pub(super) struct Guided {
+    budget: usize,
+    begun: bool,
+    rest: Vec<Variant>,
+}
+
+impl Guided {
+    pub(super) fn new(budget: usize) -> Guided {
+        Guided { budget, begun: false, rest: vec![] }
+    }
+}
+
+impl Propose for Guided {
+    fn propose(
+        &mut self,
+        pool: &mut Pool,
+        tried: &[Tried],
+        left: usize,
+        go_on: &dyn Fn() -> bool,
+    ) -> Vec<Variant> {
+        if !self.begun {
+            self.begun = true;
+            let first = pool.draw(MODELLED, OF_SKELETON, |_| true, go_on);
+            let quota = ((self.budget as f64 * FIRST_SHARE).ceil() as usize).min(left);
+            let (chosen, rest) = spread(first, quota, OF_SKELETON);
+            self.rest = rest;
+            return chosen;
+        }
+        let leaders = leaders(tried);
+        self.rest.extend(pool.draw(
+            DRAWN,
+            usize::MAX,
+            |c| leaders.contains(&c.skeleton.as_str()),
+            go_on,
+        ));
+        let hope = if left <= AT_A_TIME { 0.0 } else { HOPE };
+        promising(&mut self.rest, tried, left.min(AT_A_TIME), hope)
+    }
+}
+
+/// The skeletons of the best candidates.
+fn leaders(tried: &[Tried]) -> Vec<&str> {
+    let mut ranked: Vec<(f64, &str)> = tried
+        .iter()
+        .filter_map(|t| t.median_us.map(|us| (us, t.variant.skeleton.as_str())))
+        .collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut leaders: Vec<&str> = vec![];
+    for (_, skeleton) in ranked {
+        if leaders.len() < LEADERS && !leaders.contains(&skeleton) {
+            leaders.push(skeleton);
+        }
+    }
+    leaders
+}
+
+/// Takes those out of `rest` that promise most: by the lowest time that is still likely. What is chosen with
+/// others is chosen as if the others had been measured already, so that no two say the same.
+fn promising(rest: &mut Vec<Variant>, tried: &[Tried], count: usize, hope: f64) -> Vec<Variant> {
+    let seen: Vec<Observation> = tried
+        .iter()
+        .map(|t| Observation {
+            at: Features::of(&t.variant),
+            error: t.median_us.map_or(FAILED, |us| us / t.variant.predicted_us).ln(),
+        })
+        .collect();
+    let mut surrogate = Surrogate::fit(&seen);
+    let mut features: Vec<Features> = rest.iter().map(Features::of).collect();
+    let mut chosen = vec![];
+    while chosen.len() < count && !rest.is_empty() {
+        let promise = |(v, at): (&Variant, &Features)| {
+            let (error, spread) = surrogate.error(at);
+            v.predicted_us.ln() + error - hope * spread
+        };
+        let promises: Vec<f64> = rest.iter().zip(&features).map(promise).collect();
+        let Some(first) = (0..rest.len()).min_by(|a, b| promises[*a].total_cmp(&promises[*b]))
+        else {
+            break;
+        };
+        surrogate.believe(&features.remove(first));
+        chosen.push(rest.remove(first));
+    }
+    chosen
+}

@@ -1,0 +1,279 @@
+//! What measurements say about candidates that were not measured: a Gaussian process over the model's error.
+//!
+//! The error of a kernel model is systematic: what it takes too dear in one kernel (a barrier, a narrow load, a
+//! missing wave of work-groups) it takes too dear in kernels like it. So the logarithm of measured over predicted time is
+//! regressed on how alike two candidates are: by tunables, each in octaves, and by the patterns of their
+//! skeletons. The prior's mean is the mean error, its scales are those under which what was measured is likeliest
+//! (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1 and equation 5.8, the
+//! variance taken out).
+
+use super::choose::shape;
+use super::variant::Variant;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Measurements beyond this many are left out, the slowest first: a factorisation takes their cube.
+const MOST: usize = 256;
+/// What clocks and the driver's compiler add, as a share of the variance.
+const NOISE: f64 = 0.02;
+/// Octaves of a tunable by which candidates stop being alike, and patterns likewise.
+const OCTAVES: [f64; 3] = [1.0, 2.0, 4.0];
+const PATTERNS: [f64; 3] = [0.7, 1.5, 3.0];
+/// Standard deviation of the error of a model (in powers of e) before anything is measured.
+const PRIOR: f64 = 0.4;
+/// How many measurements the prior counts for.
+const PRIOR_COUNT: f64 = 3.0;
+
+/// What a candidate is compared by.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Features {
+    /// The patterns in its skeleton, and the skeleton itself: nesting counts as one more pattern.
+    words: BTreeSet<String>,
+    /// Logarithm of each tunable to the base 2.
+    octaves: BTreeMap<String, f64>,
+}
+
+impl Features {
+    /// Of a candidate.
+    pub fn of(v: &Variant) -> Features {
+        #[expect(clippy::cast_precision_loss, reason = "tile sizes")]
+        let octave = |n: u64| (n.max(1) as f64).log2();
+        let words = shape(&v.skeleton).into_iter().map(str::to_owned);
+        Features {
+            words: words.chain([v.skeleton.clone()]).collect(),
+            octaves: v.tunables().into_iter().map(|(s, n)| (s, octave(n))).collect(),
+        }
+    }
+
+    /// Squared distances: of tunables that both have, in octaves; and of what only one has, a number.
+    fn apart(&self, other: &Features) -> (f64, f64) {
+        let mut octaves = 0.0;
+        #[expect(clippy::cast_precision_loss, reason = "a few words")]
+        let mut alien = self.words.symmetric_difference(&other.words).count() as f64;
+        for (s, x) in &self.octaves {
+            match other.octaves.get(s) {
+                Some(y) => octaves += (x - y).powi(2),
+                None => alien += 1.0,
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a few tunables")]
+        let missing =
+            other.octaves.keys().filter(|s| !self.octaves.contains_key(*s)).count() as f64;
+        (octaves, alien + missing)
+    }
+}
+
+/// One measurement: of what, and the logarithm of measured over predicted time.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// Of what.
+    pub at: Features,
+    /// Natural logarithm of measured over predicted time.
+    pub error: f64,
+}
+
+/// The process, given measurements.
+#[derive(Clone, Debug)]
+pub struct Surrogate {
+    seen: Vec<Observation>,
+    scales: (f64, f64),
+    mean: f64,
+    variance: f64,
+    /// Lower triangle of the Cholesky factor of the correlations.
+    factor: Vec<Vec<f64>>,
+    weights: Vec<f64>,
+}
+
+impl Surrogate {
+    /// Learns from measurements; without any, nothing is known but the prior.
+    pub fn fit(seen: &[Observation]) -> Surrogate {
+        let mut seen = seen.to_vec();
+        if seen.len() > MOST {
+            seen.sort_by(|a, b| a.error.total_cmp(&b.error));
+            seen.truncate(MOST);
+        }
+        let grid = OCTAVES.into_iter().flat_map(|o| PATTERNS.map(|p| (o, p)));
+        let fits = grid.filter_map(|scales| Surrogate::with(&seen, scales));
+        let best = fits.max_by(|a, b| a.0.total_cmp(&b.0));
+        best.map_or_else(
+            || Surrogate {
+                seen: vec![],
+                scales: (OCTAVES[1], PATTERNS[1]),
+                mean: 0.0,
+                variance: PRIOR * PRIOR,
+                factor: vec![],
+                weights: vec![],
+            },
+            |(_, fit)| fit,
+        )
+    }
+
+    /// With given scales, and how likely the measurements are under them: the logarithm, but for a constant.
+    fn with(seen: &[Observation], scales: (f64, f64)) -> Option<(f64, Surrogate)> {
+        if seen.is_empty() {
+            return None;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+        let n = seen.len() as f64;
+        let mean = seen.iter().map(|o| o.error).sum::<f64>() / n;
+        let rows: Vec<Vec<f64>> = (0..seen.len())
+            .map(|i| {
+                let to = |j: usize| correlation(&seen[i].at, &seen[j].at, scales);
+                (0..i).map(to).chain([1.0 + NOISE]).collect()
+            })
+            .collect();
+        let factor = cholesky(rows)?;
+        let y: Vec<f64> = seen.iter().map(|o| o.error - mean).collect();
+        let half = forward(&factor, &y);
+        let squares: f64 = half.iter().map(|x| x * x).sum();
+        let variance = (squares + PRIOR_COUNT * PRIOR * PRIOR) / (n + PRIOR_COUNT);
+        let weights = backward(&factor, &half);
+        let spread: f64 = factor.iter().filter_map(|row| row.last()).map(|d| d.ln()).sum();
+        let likely = -0.5 * n * variance.ln() - spread;
+        let seen = seen.to_vec();
+        Some((likely, Surrogate { seen, scales, mean, variance, factor, weights }))
+    }
+
+    /// The error to expect of a candidate, and its standard deviation; both of the natural logarithm of
+    /// measured over predicted time.
+    pub fn error(&self, at: &Features) -> (f64, f64) {
+        let near: Vec<f64> =
+            self.seen.iter().map(|o| correlation(&o.at, at, self.scales)).collect();
+        let mean: f64 = near.iter().zip(&self.weights).map(|(r, w)| r * w).sum();
+        let known: f64 = forward(&self.factor, &near).iter().map(|x| x * x).sum();
+        (self.mean + mean, (self.variance * (1.0 - known).max(0.0)).sqrt())
+    }
+
+    /// As if a candidate had been measured and found to be what is expected: it has no more to teach.
+    pub fn believe(&mut self, at: &Features) {
+        let (error, _) = self.error(at);
+        let near: Vec<f64> =
+            self.seen.iter().map(|o| correlation(&o.at, at, self.scales)).collect();
+        let mut row = forward(&self.factor, &near);
+        let left = 1.0 + NOISE - row.iter().map(|x| x * x).sum::<f64>();
+        row.push(left.max(NOISE * NOISE).sqrt());
+        self.factor.push(row);
+        self.seen.push(Observation { at: at.clone(), error });
+        let y: Vec<f64> = self.seen.iter().map(|o| o.error - self.mean).collect();
+        self.weights = backward(&self.factor, &forward(&self.factor, &y));
+    }
+}
+
+fn correlation(a: &Features, b: &Features, (octaves, patterns): (f64, f64)) -> f64 {
+    let (near, alien) = a.apart(b);
+    (-0.5 * (near / octaves.powi(2) + alien / patterns.powi(2))).exp()
+}
+
+/// The lower triangle whose product with its transpose is the matrix of which the lower triangle is given; `None`
+/// when there is none.
+fn cholesky(mut rows: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+    for i in 0..rows.len() {
+        let (done, rest) = rows.split_at_mut(i);
+        let row = &mut rest[0];
+        for j in 0..i {
+            let dot: f64 = row[..j].iter().zip(&done[j][..j]).map(|(x, y)| x * y).sum();
+            row[j] = (row[j] - dot) / done[j][j];
+        }
+        let square: f64 = row[..i].iter().map(|x| x * x).sum();
+        let left = row[i] - square;
+        if left.is_nan() || left <= 0.0 {
+            return None;
+        }
+        row[i] = left.sqrt();
+    }
+    Some(rows)
+}
+
+/// Solves a lower triangle.
+fn forward(lower: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
+    let mut x: Vec<f64> = Vec::with_capacity(y.len());
+    for (row, y) in lower.iter().zip(y) {
+        let dot: f64 = row.iter().zip(&x).map(|(a, b)| a * b).sum();
+        x.push((y - dot) / row[x.len()]);
+    }
+    x
+}
+
+/// Solves the transpose of a lower triangle.
+fn backward(lower: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
+    let mut x = y.to_vec();
+    for i in (0..x.len()).rev() {
+        x[i] /= lower[i][i];
+        let xi = x[i];
+        for (xj, l) in x[..i].iter_mut().zip(&lower[i]) {
+            *xj -= l * xi;
+        }
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(words: &[&str], tunables: &[(&str, f64)]) -> Features {
+        Features {
+            words: words.iter().map(|w| (*w).to_owned()).collect(),
+            octaves: tunables.iter().map(|(s, x)| ((*s).to_owned(), *x)).collect(),
+        }
+    }
+
+    #[test]
+    fn without_measurements_the_model_is_taken_at_its_word() {
+        let (error, spread) = Surrogate::fit(&[]).error(&at(&["seq"], &[]));
+        assert_eq!(error, 0.0);
+        assert!((spread - PRIOR).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_was_measured_is_known_and_what_is_alike_nearly() {
+        let seen: Vec<Observation> = (0..6)
+            .map(|t| {
+                let x = f64::from(t);
+                Observation { at: at(&["red"], &[("n.t0", x)]), error: 0.5 * x - 1.0 }
+            })
+            .chain([Observation { at: at(&["fold", "vec"], &[]), error: 2.0 }])
+            .collect();
+        let fit = Surrogate::fit(&seen);
+        for o in &seen {
+            let (error, spread) = fit.error(&o.at);
+            assert!((error - o.error).abs() < 0.25, "{error} for {}", o.error);
+            assert!(spread < 0.5 * fit.variance.sqrt());
+        }
+        let (between, near) = fit.error(&at(&["red"], &[("n.t0", 2.5)]));
+        assert!((between - 0.25).abs() < 0.25, "{between}");
+        let (_, far) = fit.error(&at(&["wrg0", "lcl0", "stage"], &[("m.t0", 9.0)]));
+        assert!(near < far);
+        // Far from everything only the mean is left.
+        let (error, _) = fit.error(&at(&["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"], &[]));
+        assert!((error - fit.mean).abs() < 0.05);
+    }
+
+    #[test]
+    fn to_believe_is_to_be_surer_and_of_no_other_opinion() {
+        let seen = [
+            Observation { at: at(&["red"], &[("n.t0", 3.0)]), error: 0.4 },
+            Observation { at: at(&["red"], &[("n.t0", 6.0)]), error: -0.2 },
+        ];
+        let mut fit = Surrogate::fit(&seen);
+        let (place, other) = (at(&["red"], &[("n.t0", 9.0)]), at(&["red"], &[("n.t0", 8.0)]));
+        let (before, doubted) = fit.error(&place);
+        let (others, others_doubt) = fit.error(&other);
+        fit.believe(&place);
+        let (after, sure) = fit.error(&place);
+        assert!((before - after).abs() < 1e-6 && sure < 0.2 * doubted);
+        let (now, less) = fit.error(&other);
+        assert!((now - others).abs() < 1e-6 && less < others_doubt);
+    }
+
+    #[test]
+    fn triangles_are_solved() {
+        let rows = vec![vec![4.0], vec![2.0, 5.0], vec![1.0, 3.0, 6.0]];
+        let lower = cholesky(rows.clone()).expect("positive definite");
+        let x = [1.0, -2.0, 3.0];
+        let full = |i: usize, j: usize| if j <= i { rows[i][j] } else { rows[j][i] };
+        let y: Vec<f64> = (0..3).map(|i| (0..3).map(|j| full(i, j) * x[j]).sum()).collect();
+        let solved = backward(&lower, &forward(&lower, &y));
+        assert!(solved.iter().zip(x).all(|(a, b)| (a - b).abs() < 1e-12), "{solved:?}");
+        assert!(cholesky(vec![vec![1.0], vec![2.0, 1.0]]).is_none());
+    }
+}
