@@ -105,6 +105,7 @@ codes! {
     StoreCorrupt "E0802" Store "The tuning store is not a readable database.";
     StoreVersion "E0803" Store "The tuning store was written by a newer version.";
     StoreFailed "E0804" Store "The tuning store could not be read or written.";
+    NothingStored "E0805" Store "The tuning store has nothing of what was asked for.";
     Io "E0901" Io "A file could not be read or written.";
     Unformatted "E0902" Check "A file is not formatted.";
     Outdated "E0904" Check "A generated file that is out of date.";
