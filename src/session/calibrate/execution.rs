@@ -1,7 +1,7 @@
 //! Launches, work-groups, work-items, loops, barriers, atomics.
 
 use super::Bench;
-use super::lab::{Answer, Reading, Trial};
+use super::lab::{Reading, Trial};
 use crate::diag::Result;
 use crate::opencl::probe::{Count, Fleet, execution as probe};
 
@@ -42,14 +42,14 @@ fn starting(b: &mut Bench) -> Result<()> {
         Trial::fixed(probe::launches(many, 1)),
         Trial::fixed(probe::launches(few, 1)),
     ];
-    let answers: [Answer; 4] =
-        b.lab.compare(&trials)?.try_into().unwrap_or_else(|_| [const { Err(String::new()) }; 4]);
-    let [sequence, single, many_groups, few_groups] = answers;
+    let answers = b.lab.compare(&trials)?;
+    let [sequence, single, many_groups, few_groups] = &answers[..] else { return Ok(()) };
+    let across = b.across();
     let (r, x) = (&mut b.record, &mut b.model.execution);
     let how = format!("an empty kernel, one of {LAUNCHES} launched in sequence");
     x.launch_us =
-        r.answer(("execution.launch_us", "us"), x.launch_us, &sequence, |s| s.ns / 1e3, &how);
-    if let Ok(s) = &single {
+        r.answer(("execution.launch_us", "us"), x.launch_us, sequence, |s| s.ns / 1e3, &how);
+    if let Ok(s) = single {
         r.measured(
             "observed.single_launch",
             "us",
@@ -61,11 +61,7 @@ fn starting(b: &mut Bench) -> Result<()> {
     // Two equations: time = launch + groups * a + items * b.
     let start = single.as_ref().map_or(0.0, |s| s.ns);
     // On a CPU, of one unit: the estimate divides by those that are busy.
-    let units = if b.model.memory.locality == crate::device::cost_model::Locality::AcrossItems {
-        1.0
-    } else {
-        f64::from(b.info.compute_units.max(1))
-    };
+    let units = if across { 1.0 } else { f64::from(b.info.compute_units.max(1)) };
     let solved = |many_groups: &Reading, few_groups: &Reading| -> (f64, f64) {
         let (t, u) = ((many_groups.ns - start).max(0.0), (few_groups.ns - start).max(0.0));
         let (g, n) = (many.groups as f64, many.items() as f64);
@@ -73,7 +69,7 @@ fn starting(b: &mut Bench) -> Result<()> {
         let det = g * m - h * n;
         ((t * m - u * n) / det * units, (g * u - h * t) / det * units)
     };
-    let both = match (&many_groups, &few_groups) {
+    let both = match (many_groups, few_groups) {
         (Ok(a), Ok(b)) => Ok((solved(a, b), a.spread.max(b.spread))),
         (Err(why), _) | (_, Err(why)) => Err(why.clone()),
     };
@@ -81,7 +77,7 @@ fn starting(b: &mut Bench) -> Result<()> {
         "what an empty kernel of {} groups of {} takes more than one of {} groups of {}",
         many.groups, many.group, few.groups, few.group
     );
-    let whose = if units > 1.0 { ", of one compute unit" } else { ", of the whole device" };
+    let whose = if across { ", of the whole device" } else { ", of one compute unit" };
     let mut set = |key: &str, old: f64, value: Option<f64>| match (value, &both) {
         (Some(v), Ok((_, spread))) if v > 0.0 && v.is_finite() => {
             r.measured(key, "ns", v, *spread, format!("{how}{whose}"))
@@ -98,7 +94,7 @@ fn starting(b: &mut Bench) -> Result<()> {
 
 fn loops(b: &mut Bench) -> Result<()> {
     // As many work-items as keep a unit busy, and no more.
-    let fleet = b.fleet(if b.across() { 512 } else { 1 });
+    let fleet = if b.across() { b.fleet(512) } else { Fleet { groups: 1, group: 1 } };
     let trial = Trial::growing(Count::power(12), |n| probe::iterations(fleet, n));
     let answer = b.lab.measure(trial)?;
     let how = format!(

@@ -10,7 +10,7 @@ pub struct Plateau {
 }
 
 /// A working set belongs to the level before it as long as it has so much of that level's bandwidth.
-const SAME: f64 = 0.8;
+const SAME: f64 = 0.67;
 
 /// The levels that bandwidths of working sets (bytes, GB/s, the smallest set first) show, the fastest first. What lies
 /// between two plateaus, since a set fits in part, belongs to neither. The last is what the largest sets come from.
@@ -75,7 +75,7 @@ mod tests {
         };
         let curve = [400.0, 410.0, 390.0, 300.0, 200.0, 195.0, 200.0, 120.0, 50.0, 48.0, 49.0];
         let found = of(&curve);
-        assert_eq!(found.iter().map(|l| l.0).collect::<Vec<_>>(), [4, 64, 1024]);
+        assert_eq!(found.iter().map(|l| l.0).collect::<Vec<_>>(), [8, 64, 1024]);
         assert!((found[1].1 - 200.0).abs() < 5.0 && found[2].1 < 50.0, "{found:?}");
         // One level alone, noise or not.
         assert_eq!(of(&[100.0, 90.0, 105.0, 98.0]).len(), 1);

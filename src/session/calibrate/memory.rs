@@ -124,12 +124,9 @@ fn widths(b: &mut Bench) -> Result<()> {
     let gains =
         |w: &usize| rate(*w).zip(rate(w / 2)).is_some_and(|(wide, half)| wide > GAIN * half);
     let moved = widths.into_iter().skip(1).take_while(gains).last().unwrap_or(1);
+    let across = b.across();
     let c = &mut b.model.compute;
-    let computed = if b.model.memory.locality == crate::device::cost_model::Locality::AcrossItems {
-        1
-    } else {
-        c.simd_width as usize
-    };
+    let computed = if across { 1 } else { c.simd_width as usize };
     let how = format!(
         "the widest vectors of floats that still gain a twentieth, in copies or arithmetic; bytes/s of copies by \
          width: {}",
@@ -471,7 +468,7 @@ fn local(b: &mut Bench) -> Result<()> {
 fn banks(times: &[(usize, f64)]) -> u32 {
     let longer = |w: &&[(usize, f64)]| w[1].1 > 1.3 * w[0].1;
     // Strides up to the last one with more conflicts than the one before.
-    times.windows(2).filter(longer).last().map_or(1, |w| w[1].0 as u32)
+    times.windows(2).rfind(longer).map_or(1, |w| w[1].0 as u32)
 }
 
 #[cfg(test)]
