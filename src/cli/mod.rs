@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod calibrate;
 mod check;
 mod completions;
 mod devices;
@@ -15,6 +16,7 @@ mod fmt;
 mod generate;
 mod html;
 mod interrupt;
+mod model;
 mod optimize;
 mod out;
 mod page;
@@ -88,6 +90,11 @@ enum Verb {
     Search(search::Verb),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
     Bench(bench::Args),
+    /// Measure a device, and write the cost model that says how fast it is.
+    Calibrate(calibrate::Args),
+    /// The model that predicts how long kernels take.
+    #[command(subcommand)]
+    Model(model::Verb),
     /// Show a program's e-graph: as a picture, or for tools.
     Egraph(egraph::Args),
     /// Make up an array, seeded, and write it to a file.
@@ -167,6 +174,8 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Run(args) => run::main(&args, out),
         Verb::Search(verb) => search::main(&verb, out),
         Verb::Bench(args) => bench::main(&args, out),
+        Verb::Calibrate(args) => calibrate::main(&args, out),
+        Verb::Model(verb) => model::main(&verb, out),
         Verb::Egraph(args) => egraph::main(&args, out),
         Verb::Gen(args) => generate::main(&args, out),
         Verb::Devices => devices::main(out),

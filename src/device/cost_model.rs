@@ -6,6 +6,7 @@
 use super::{DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Result, Source, Span};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +33,9 @@ pub struct CostModel {
     pub description: String,
     /// Which devices it is for.
     pub matches: Matches,
+    /// What it was measured on, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Calibrated>,
     /// Global memory and caches.
     pub memory: Memory,
     /// Local memory.
@@ -54,6 +58,22 @@ pub struct Matches {
     /// One of these is part of the device's name, in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
+}
+
+/// What `patsat calibrate` measured, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibrated {
+    /// The day, as `YYYY-MM-DD`.
+    pub date: String,
+    /// The device's name.
+    pub device: String,
+    /// The platform's name.
+    pub platform: String,
+    /// Version of the driver.
+    pub driver: String,
+    /// Version of patsat.
+    pub tool: String,
 }
 
 /// Which accesses share a cache line for free.
@@ -85,6 +105,13 @@ pub struct Memory {
     pub locality: Locality,
     /// How many times longer a byte takes when the accesses of [`Memory::locality`] are far apart.
     pub uncoalesced_penalty: f64,
+    /// A round trip: a load from memory that has to be waited for, in nanoseconds.
+    #[serde(default = "round_trip")]
+    pub latency_ns: f64,
+    /// One load of a work-item (or warp) that has no company, among loads that do not wait for each other, in
+    /// nanoseconds.
+    #[serde(default = "lone_load")]
+    pub load_ns: f64,
     /// Caches, the smallest first; may be empty.
     #[serde(default)]
     pub cache: Vec<Cache>,
@@ -98,6 +125,27 @@ pub struct Cache {
     pub bytes: u64,
     /// Reading from it, in GB/s.
     pub gb_per_s: f64,
+    /// A load from it that has to be waited for, in nanoseconds; that of the memory when not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<f64>,
+}
+
+/// What stands for quantities in files that do not have them.
+fn round_trip() -> f64 {
+    300.0
+}
+
+fn lone_load() -> f64 {
+    40.0
+}
+
+fn no_banks() -> u32 {
+    1
+}
+
+/// Four cycles at 4 GHz.
+fn add_latency() -> f64 {
+    1.0
 }
 
 /// Local memory.
@@ -109,6 +157,10 @@ pub struct Local {
     /// Local memory of one compute unit that its work-groups share, in bytes: limits how many are
     /// resident. 0 when local memory is ordinary memory.
     pub bytes_per_compute_unit: u64,
+    /// Banks of four bytes: work-items whose addresses differ by a multiple of all banks wait for each other. 1 where
+    /// the distance does not matter.
+    #[serde(default = "no_banks")]
+    pub banks: u32,
 }
 
 /// Arithmetic. One fused multiply-add counts as two operations.
@@ -119,6 +171,9 @@ pub struct Compute {
     pub f32_gflops: f64,
     /// Double precision, at best.
     pub f64_gflops: f64,
+    /// Half precision, at best, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub f16_gflops: Option<f64>,
     /// Integer operations (adds, compares, index arithmetic) in 10^9 a second, at best.
     pub integer_gops: f64,
     /// Lanes of one instruction: `float`s in a vector register, or work-items of a warp.
@@ -133,6 +188,9 @@ pub struct Compute {
     pub sqrt_flops: f64,
     /// One `exp`, `log`, `sin`, ..., in operations.
     pub special_flops: f64,
+    /// An addition of floats that has to be waited for, in nanoseconds.
+    #[serde(default = "add_latency")]
+    pub add_latency_ns: f64,
     /// One more iteration of a loop that is not unrolled, in nanoseconds of one work-item.
     pub loop_overhead_ns: f64,
     /// Private memory of a work-item that stays in registers, in bytes: more of it spills.
@@ -217,6 +275,39 @@ impl CostModel {
         Ok(toml::to_string_pretty(self).map_err(failed)?)
     }
 
+    /// As TOML, with what is to be said of a quantity in lines above it. A quantity is named by its place, such as
+    /// `memory.read_gb_per_s` or `memory.cache.0.bytes`; `header` stands above everything.
+    ///
+    /// # Errors
+    /// Never: a cost model is TOML.
+    pub fn to_annotated_toml(
+        &self,
+        header: &[String],
+        note: &dyn Fn(&str) -> Vec<String>,
+    ) -> Result<String> {
+        let comment = |lines: &[String]| -> String {
+            lines.iter().map(|l| format!("{}\n", format!("# {l}").trim_end())).collect()
+        };
+        let mut out = comment(header);
+        let mut table = String::new();
+        let mut arrays: BTreeMap<String, usize> = BTreeMap::new();
+        for line in self.to_toml()?.lines() {
+            if let Some(name) = line.strip_prefix("[[").and_then(|l| l.strip_suffix("]]")) {
+                let count = arrays.entry(name.to_owned()).or_default();
+                table = format!("{name}.{count}.");
+                *count += 1;
+            } else if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+                table = format!("{name}.");
+                out.push_str(&comment(&note(name)));
+            } else if let Some((key, _)) = line.split_once(" = ") {
+                out.push_str(&comment(&note(&format!("{table}{key}"))));
+            }
+            out.push_str(line);
+            out.push('\n');
+        }
+        Ok(out)
+    }
+
     /// The shipped models, the particular before the generic.
     pub fn shipped() -> Result<Vec<CostModel>> {
         SHIPPED.iter().map(|(name, text)| CostModel::parse(&Source::new(*name, *text))).collect()
@@ -235,10 +326,15 @@ impl CostModel {
             ("write_gb_per_s", m.write_gb_per_s),
             ("copy_gb_per_s", m.copy_gb_per_s),
             ("nontemporal_write_gb_per_s", m.nontemporal_write_gb_per_s.unwrap_or(1.0)),
+            ("latency_ns", m.latency_ns),
+            ("load_ns", m.load_ns),
             ("gb_per_s", self.local.gb_per_s),
+            ("banks", f64::from(self.local.banks)),
             ("f32_gflops", c.f32_gflops),
             ("f64_gflops", c.f64_gflops),
+            ("f16_gflops", c.f16_gflops.unwrap_or(1.0)),
             ("integer_gops", c.integer_gops),
+            ("add_latency_ns", c.add_latency_ns),
             ("scalar_efficiency", c.scalar_efficiency),
             ("line_bytes", m.line_bytes as f64),
             ("simd_width", f64::from(c.simd_width)),
@@ -273,8 +369,11 @@ impl CostModel {
         }
         check("uncoalesced_penalty", !(1.0..=1e6).contains(&m.uncoalesced_penalty), "at least 1");
         check("scalar_efficiency", c.scalar_efficiency > 1.0, "a share is at most 1");
-        let cached = m.cache.iter().all(|l| l.bytes > 0 && !bad(l.gb_per_s, true));
-        check("cache", !cached, "sizes and bandwidths have to be positive");
+        let sound = |l: &Cache| {
+            l.bytes > 0 && !bad(l.gb_per_s, true) && !bad(l.latency_ns.unwrap_or(1.0), true)
+        };
+        let cached = m.cache.iter().all(sound);
+        check("cache", !cached, "sizes, bandwidths and latencies have to be positive");
         let ascending = m.cache.windows(2).all(|w| w[0].bytes < w[1].bytes);
         check("cache", !ascending, "caches stand in order, the smallest first");
         problems
@@ -362,6 +461,41 @@ mod tests {
             let text = model.to_toml().unwrap();
             assert_eq!(CostModel::parse(&Source::new("again", text)).unwrap(), model);
         }
+    }
+
+    #[test]
+    fn notes_stand_above_their_quantities() {
+        let model = &CostModel::shipped().expect("the shipped models")[0];
+        let note = |key: &str| match key {
+            "memory" | "memory.cache.1.bytes" | "local.gb_per_s" => vec![format!("on {key}")],
+            _ => vec![],
+        };
+        let text = model.to_annotated_toml(&["made".into(), String::new()], &note).expect("TOML");
+        assert!(text.starts_with("# made\n#\nschema_version"), "{text}");
+        let above = |line: &str| {
+            let lines: Vec<&str> = text.lines().collect();
+            let at = lines.iter().position(|l| *l == line).expect("the line");
+            lines[at + 1].to_owned()
+        };
+        assert_eq!(above("# on memory"), "[memory]");
+        assert_eq!(
+            above("# on memory.cache.1.bytes"),
+            format!("bytes = {}", model.memory.cache[1].bytes)
+        );
+        assert!(above("# on local.gb_per_s").starts_with("gb_per_s"));
+        assert_eq!(CostModel::parse(&Source::new("noted", text)).expect("a model"), *model);
+    }
+
+    #[test]
+    fn what_a_file_does_not_have_has_a_default() {
+        let old = pocl();
+        let lines = old.lines().filter(|l| {
+            !["latency_ns", "load_ns", "banks", "add_latency_ns"].iter().any(|k| l.starts_with(k))
+        });
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let model = CostModel::parse(&Source::new("old", text)).expect("a model");
+        assert_eq!((model.memory.latency_ns, model.memory.load_ns), (300.0, 40.0));
+        assert_eq!((model.local.banks, model.compute.add_latency_ns), (1, 1.0));
     }
 
     #[test]

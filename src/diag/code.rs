@@ -106,6 +106,7 @@ codes! {
     StoreVersion "E0803" Store "The tuning store was written by a newer version.";
     StoreFailed "E0804" Store "The tuning store could not be read or written.";
     StoreImport "E0805" Store "A file that is no export of a tuning store.";
+    NothingStored "E0806" Store "The tuning store has nothing of what was asked for.";
     Io "E0901" Io "A file could not be read or written.";
     Unformatted "E0902" Check "A file is not formatted.";
     Outdated "E0904" Check "A generated file that is out of date.";

@@ -17,15 +17,8 @@ pub struct Prediction {
     pub bound: String,
 }
 
-/// Reading global memory once without company, in nanoseconds, where neighbours are what makes it fast.
-const LATENCY_NS: f64 = 40.0;
-
-/// A round trip to global memory, in nanoseconds, for which a group waits at a barrier.
-const ROUND_TRIP_NS: f64 = 300.0;
-
-/// What is seen of waiting for an addition, in nanoseconds, where nothing else hides it: most of four
-/// cycles at some 4 GHz.
-const WAIT_NS: f64 = 0.75;
+/// What is seen of waiting for an addition where nothing else hides it: most of its latency.
+const SEEN: f64 = 0.75;
 
 /// Warps that a compute unit runs side by side, where work-items run in warps.
 const SCHEDULERS: f64 = 4.0;
@@ -49,7 +42,8 @@ pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
     let least = launches + profile.bytes / bandwidth / 1e3;
     if least > out.us {
         out.us = least;
-        out.bound = "global memory".to_owned();
+        out.bound =
+            format!("global memory, {}", of_peak(profile.bytes, least * 1e3, bandwidth, "B/s"));
     }
     out
 }
@@ -99,12 +93,13 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     let in_flight = items.min(slots * group) * (width.min(4) as f64).sqrt();
     let streaming = (in_flight / real(x.items_to_saturate)).min(1.0);
     let traffic: f64 = k.accesses.iter().filter(|a| is_global(a)).map(|a| a.footprint).sum();
-    let (mut read, mut written, mut cached, mut local) = (0.0, 0.0, 0.0, 0.0);
+    let (mut read, mut written, mut cached, mut local) =
+        (Share::default(), Share::default(), Share::default(), Share::default());
     for a in &k.accesses {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let moved = a.count * (a.width * a.elem_bytes) as f64;
         if !is_global(a) {
-            local += moved / m.local.gb_per_s;
+            local.add(moved, moved * conflicts(a, m) / m.local.gb_per_s);
             continue;
         }
         let wasted = penalty(a, m, across, k.group_size == 1);
@@ -113,52 +108,57 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
         let bandwidth = if a.store { m.memory.write_gb_per_s } else { m.memory.read_gb_per_s };
         // What fits in a cache was left there by the run before.
         let near = level(traffic, m).unwrap_or(bandwidth).max(bandwidth);
-        if a.store {
-            written += first / near;
-        } else {
-            read += first / near;
-        }
+        if a.store { &mut written } else { &mut read }.add(first, first / near);
         // Neighbours that read one address share it.
         let shared = if across && a.item_stride == Some(0) { group.min(warp) } else { 1.0 };
-        cached += again / shared / level(a.footprint, m).unwrap_or(bandwidth);
+        cached.add(again / shared, again / shared / level(a.footprint, m).unwrap_or(bandwidth));
     }
-    let memory = (read + written + cached) / streaming.min(busy).max(1e-6) + local / busy.max(1e-6);
+    let global_ns = (read.ns + written.ns + cached.ns) / streaming.min(busy).max(1e-6);
+    let local_ns = local.ns / busy.max(1e-6);
+    let memory = global_ns + local_ns;
 
-    let mut arithmetic = 0.0;
-    for ((kind, width), count) in &k.ops {
+    let (mut floats, mut others) = (Share::default(), Share::default());
+    for ((kind, width, bytes), count) in &k.ops {
         #[expect(clippy::cast_precision_loss, reason = "a vector width")]
-        let lanes = *width as f64;
+        let (lanes, wide) = (*width as f64, (*width * *bytes) as f64 / 4.0);
         let simd = f64::from(m.compute.simd_width.max(1));
         let efficiency =
-            if across { 1.0 } else { (lanes / simd).clamp(m.compute.scalar_efficiency, 1.0) };
+            if across { 1.0 } else { (wide / simd).clamp(m.compute.scalar_efficiency, 1.0) };
+        let peak = match bytes {
+            2 => m.compute.f16_gflops.unwrap_or(m.compute.f32_gflops),
+            8 => m.compute.f64_gflops,
+            _ => m.compute.f32_gflops,
+        };
         let (flops, rate) = match kind {
             // The peak rate counts a fused multiply-add as two.
-            OpKind::Add | OpKind::Mul | OpKind::Fma => (2.0, m.compute.f32_gflops),
-            OpKind::Div => (m.compute.divide_flops, m.compute.f32_gflops),
-            OpKind::Special => (m.compute.special_flops, m.compute.f32_gflops),
+            OpKind::Add | OpKind::Mul | OpKind::Fma => (2.0, peak),
+            OpKind::Div => (m.compute.divide_flops, peak),
+            OpKind::Special => (m.compute.special_flops, peak),
             OpKind::Other => (1.0, m.compute.integer_gops),
         };
-        arithmetic += count * lanes * flops / rate / efficiency;
+        let work = count * lanes * flops;
+        let of = if *kind == OpKind::Other { &mut others } else { &mut floats };
+        of.add(work, work / rate / efficiency);
     }
     let workers = if across { items.min(slots * group) } else { k.groups.min(units) };
     let loops = k.iterations * m.compute.loop_overhead_ns / workers.max(1.0);
-    arithmetic = arithmetic / (even * lanes_used).max(1e-6) + loops;
     // On a GPU other work-items run meanwhile.
-    if !across {
-        arithmetic += k.waiting * WAIT_NS / workers.max(1.0);
-    }
+    let waiting =
+        if across { 0.0 } else { k.waiting * SEEN * m.compute.add_latency_ns / workers.max(1.0) };
+    let used = (even * lanes_used).max(1e-6);
+    let arithmetic = (floats.ns + others.ns) / used + loops + waiting;
 
     // One work-item waits for its own loads, however idle the device is.
     let own: f64 =
         k.accesses.iter().filter(|a| is_global(a) && !a.store).map(|a| a.count / items).sum();
-    let chain = if across { own * LATENCY_NS } else { 0.0 };
+    let chain = if across { own * m.memory.load_ns } else { 0.0 };
     let starting = (k.groups * x.work_group_overhead_ns + items * x.work_item_overhead_ns)
         / if across { 1.0 } else { units.min(k.groups).max(1.0) };
     let barriers = k.barriers * items * x.barrier_item_ns;
     // While a group waits for a block, the others of its unit go on.
     let company = (k.groups / units).min(per_unit).max(1.0);
     let stalls = if across {
-        (k.groups / (units * company)).ceil() * k.stalls * ROUND_TRIP_NS / company
+        (k.groups / (units * company)).ceil() * k.stalls * round_trip(traffic, m) / company
     } else {
         0.0
     };
@@ -167,29 +167,100 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     let ns =
         busiest + 0.1 * (memory + arithmetic - busiest).max(0.0) + starting + barriers + stalls;
     let us = x.launch_us + ns / 1e3;
-    let share = |gb_per_s: f64| {
-        format!(
-            "{:.0}% of {gb_per_s:.0} GB/s",
-            (traffic / (us * 1e3) / gb_per_s * 100.0).min(999.0)
-        )
+    let whole = us * 1e3;
+    let time = |what: &str, ns: f64| format!("{what}, {:.0}% of the time", 100.0 * ns / whole);
+    let rate = |what: &str, work: f64, peak: f64, unit: &str| {
+        format!("{what}, {}", of_peak(work, whole, peak, unit))
     };
     let launch = x.launch_us * 1e3;
     let bound = if launch >= ns {
-        "the launch".to_owned()
-    } else if starting + barriers > busiest {
-        if barriers > starting { "barriers" } else { "starting work-groups" }.to_owned()
+        time("the launch", launch)
+    } else if starting.max(barriers).max(stalls) > busiest {
+        if stalls > starting.max(barriers) {
+            time("waiting for what is copied to local memory", stalls)
+        } else if barriers > starting {
+            time("barriers", barriers)
+        } else {
+            time("starting work-groups", starting)
+        }
     } else if busiest == chain {
-        "the latency of one work-item's loads".to_owned()
+        time("the latency of one work-item's loads", chain)
     } else if busiest == arithmetic {
-        if loops > arithmetic / 2.0 { "loop overhead" } else { "arithmetic" }.to_owned()
-    } else if cached > read + written {
-        "cache traffic".to_owned()
-    } else if read >= written {
-        format!("global reads, {}", share(m.memory.read_gb_per_s))
+        let most = arithmetic / 2.0;
+        if loops > most {
+            time("loop overhead", loops)
+        } else if waiting > most {
+            time("operations that wait for each other", waiting)
+        } else if others.ns > floats.ns {
+            rate("integer arithmetic", others.work, m.compute.integer_gops, "op/s")
+        } else {
+            rate("arithmetic", floats.work, m.compute.f32_gflops, "FLOP/s")
+        }
+    } else if local_ns > global_ns {
+        rate("local memory", local.work, m.local.gb_per_s, "B/s")
+    } else if cached.ns > read.ns + written.ns {
+        rate("cache traffic", cached.work, cached.work / cached.ns, "B/s")
     } else {
-        format!("global writes, {}", share(m.memory.copy_gb_per_s))
+        let near = level(traffic, m);
+        let (what, peak) = if read.ns >= written.ns {
+            ("reads", m.memory.read_gb_per_s)
+        } else {
+            ("writes", m.memory.copy_gb_per_s)
+        };
+        match near.filter(|n| *n > peak) {
+            Some(near) => rate(&format!("{what} in caches"), traffic, near, "B/s"),
+            None => rate(&format!("global {what}"), traffic, peak, "B/s"),
+        }
     };
     Prediction { us, bound }
+}
+
+/// Work of one kind, and the time that it takes where nothing else is in the way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// Bytes or operations.
+    work: f64,
+    /// Nanoseconds.
+    ns: f64,
+}
+
+impl Share {
+    fn add(&mut self, work: f64, ns: f64) {
+        self.work += work;
+        self.ns += ns;
+    }
+}
+
+/// `71% of 4.1 TB/s`, of so much work in a time and a peak in 10^9 units a second.
+fn of_peak(work: f64, ns: f64, peak: f64, unit: &str) -> String {
+    let share = (100.0 * work / ns / peak).min(999.0);
+    if peak >= 1000.0 {
+        format!("{share:.0}% of {:.1} T{unit}", peak / 1000.0)
+    } else {
+        format!("{share:.0}% of {peak:.0} G{unit}")
+    }
+}
+
+/// Nanoseconds that a load takes from where so many bytes lie.
+fn round_trip(bytes: f64, m: &CostModel) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let level = m.memory.cache.iter().find(|c| bytes <= c.bytes as f64);
+    level.and_then(|c| c.latency_ns).unwrap_or(m.memory.latency_ns)
+}
+
+/// How many work-items of a warp wait for one bank of local memory.
+fn conflicts(a: &Access, m: &CostModel) -> f64 {
+    let banks = u64::from(m.local.banks);
+    let words = (a.elem_bytes as u64).div_ceil(4);
+    let stride = a.item_stride.map_or(0, i64::unsigned_abs) * words;
+    if banks <= 1 || stride == 0 || !matches!(a.mem, Mem::Local(_)) {
+        return 1.0;
+    }
+    // The greatest common divisor, as banks are a power of two; a vector is several words of one work-item anyhow.
+    let same = 1 << stride.trailing_zeros().min(banks.ilog2());
+    #[expect(clippy::cast_precision_loss, reason = "at most the number of banks")]
+    let waiting = same as f64 / (a.width as u64 * words) as f64;
+    waiting.max(1.0)
 }
 
 fn is_global(a: &Access) -> bool {
@@ -255,4 +326,132 @@ fn penalty(a: &Access, m: &CostModel, across: bool, alone: bool) -> f64 {
             || a.loop_stride.is_some_and(|s| s.unsigned_abs() <= 64 * a.width as u64 && s != 0)
     };
     if good { 1.0 } else { worst }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn model(name: &str) -> CostModel {
+        let shipped = CostModel::shipped().expect("the shipped models");
+        shipped.into_iter().find(|m| m.name == name).expect("the model")
+    }
+
+    fn access(mem: Mem, store: bool, count: f64) -> Access {
+        Access {
+            mem,
+            store,
+            elem_bytes: 4,
+            width: 1,
+            count,
+            footprint: if matches!(mem, Mem::Global(_)) { 4.0 * count } else { 1024.0 },
+            item_stride: Some(1),
+            loop_stride: Some(0),
+        }
+    }
+
+    /// A kernel of many work-items on a GPU.
+    fn large() -> KernelProfile {
+        KernelProfile { groups: 65_536.0, group_size: 256, ..KernelProfile::default() }
+    }
+
+    fn bound(k: KernelProfile) -> String {
+        let profile = Profile { kernels: vec![k], bytes: 0.0 };
+        estimate(&profile, &model("generic-gpu")).bound
+    }
+
+    #[test]
+    fn every_kind_of_bound_says_how_near_it_is() {
+        let items = 65_536.0 * 256.0;
+        let ops = |kind, count| BTreeMap::from([((kind, 1, 4), count)]);
+        let read = vec![access(Mem::Global(0), false, items)];
+        let cases = [
+            (KernelProfile { accesses: read, ..large() }, "global reads, ", "of 400 GB/s"),
+            (
+                KernelProfile { accesses: vec![access(Mem::Global(0), true, items)], ..large() },
+                "global writes, ",
+                "of 390 GB/s",
+            ),
+            (
+                KernelProfile {
+                    accesses: vec![access(Mem::Local(0), false, 1e3 * items)],
+                    ..large()
+                },
+                "local memory, ",
+                "of 5.0 TB/s",
+            ),
+            (
+                KernelProfile { ops: ops(OpKind::Fma, 1e4 * items), ..large() },
+                "arithmetic, ",
+                "of 10.0 TFLOP/s",
+            ),
+            (
+                KernelProfile { ops: ops(OpKind::Other, 1e4 * items), ..large() },
+                "integer arithmetic, ",
+                "of 5.0 Top/s",
+            ),
+            (
+                KernelProfile { iterations: 1e4 * items, ..large() },
+                "loop overhead, ",
+                "of the time",
+            ),
+            (KernelProfile { barriers: 1e4, ..large() }, "barriers, ", "of the time"),
+            (large(), "starting work-groups, ", "of the time"),
+            (KernelProfile { groups: 1.0, ..large() }, "the launch, ", "of the time"),
+        ];
+        for (k, first, last) in cases {
+            let said = bound(k);
+            let share = said.strip_prefix(first).and_then(|s| s.split_once("% "));
+            let (share, of) = share.unwrap_or_else(|| panic!("{said}, and not {first}"));
+            let share: f64 = share.parse().expect("a share");
+            assert!(share > 40.0 && share <= 100.0 && of == last, "{said}");
+        }
+    }
+
+    #[test]
+    fn doubles_and_halves_have_their_own_rates() {
+        let of = |m: &CostModel, bytes| {
+            let ops = BTreeMap::from([((OpKind::Fma, 1, bytes), 1e12)]);
+            let kernels = vec![KernelProfile { ops, ..large() }];
+            estimate(&Profile { kernels, bytes: 0.0 }, m).us
+        };
+        let mut m = model("generic-gpu");
+        assert!(of(&m, 8) > 20.0 * of(&m, 4));
+        assert_eq!(of(&m, 2), of(&m, 4));
+        m.compute.f16_gflops = Some(2.0 * m.compute.f32_gflops);
+        assert!(of(&m, 2) < of(&m, 4));
+    }
+
+    #[test]
+    fn work_items_wait_for_banks() {
+        let mut m = model("generic-gpu");
+        let at = |m: &CostModel, stride, width| {
+            let local = access(Mem::Local(0), false, 1.0);
+            conflicts(&Access { item_stride: stride, width, ..local }, m)
+        };
+        assert_eq!(at(&m, Some(32), 1), 1.0);
+        m.local.banks = 32;
+        for (stride, width, waiting) in [
+            (0, 1, 1.0),
+            (1, 1, 1.0),
+            (2, 1, 2.0),
+            (33, 1, 1.0),
+            (64, 1, 32.0),
+            (-8, 4, 2.0),
+            (4, 4, 1.0),
+        ] {
+            assert_eq!(at(&m, Some(stride), width), waiting, "{stride} by {width}");
+        }
+        assert_eq!(at(&m, None, 1), 1.0);
+    }
+
+    #[test]
+    fn a_round_trip_is_to_where_the_data_are() {
+        let mut m = model("generic-gpu");
+        assert_eq!(round_trip(1e3, &m), 300.0);
+        m.memory.cache[1].latency_ns = Some(200.0);
+        m.memory.latency_ns = 500.0;
+        assert_eq!([1e3, 2e6, 1e9].map(|bytes| round_trip(bytes, &m)), [500.0, 200.0, 500.0]);
+    }
 }

@@ -68,8 +68,8 @@ pub struct KernelProfile {
     pub register_bytes: usize,
     /// Memory accesses in order of the code.
     pub accesses: Vec<Access>,
-    /// Operations over all work-items, by kind and vector width.
-    pub ops: BTreeMap<(OpKind, usize), f64>,
+    /// Operations over all work-items, by kind, vector width, and bytes of a float (of anything else: 4).
+    pub ops: BTreeMap<(OpKind, usize, usize), f64>,
     /// Loop iterations over all work-items.
     pub iterations: f64,
     /// What chains of dependent operations keep waiting, over all work-items, in latencies of an addition.
@@ -255,8 +255,9 @@ impl Walk<'_> {
             }
             Expr::Op(op, t, es) => {
                 let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width);
-                *self.out.ops.entry((kind(*op, t.scalar.is_float()), width)).or_insert(0.0) +=
-                    count;
+                let float = t.scalar.is_float();
+                let bytes = if float { t.scalar.bytes() } else { 4 };
+                *self.out.ops.entry((kind(*op, float), width, bytes)).or_insert(0.0) += count;
                 es.iter().for_each(|e| self.expr(e, count));
             }
             Expr::If(c, a, b) => {
@@ -269,7 +270,7 @@ impl Walk<'_> {
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
             Expr::Vector(es) => {
                 // Each lane is put in its place.
-                *self.out.ops.entry((OpKind::Other, 1)).or_insert(0.0) += count * real(es.len());
+                *self.out.ops.entry((OpKind::Other, 1, 4)).or_insert(0.0) += count * real(es.len());
                 es.iter().for_each(|e| self.expr(e, count));
             }
         }

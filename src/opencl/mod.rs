@@ -3,5 +3,6 @@
 pub mod host;
 pub mod plan;
 pub mod print;
+pub mod probe;
 pub mod runtime;
 pub mod yardstick;

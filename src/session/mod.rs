@@ -26,12 +26,14 @@
 
 mod answer;
 mod bench;
+mod calibrate;
 mod compare;
 mod explain;
 pub mod generate;
 mod graph;
 pub mod inputs;
 mod memory;
+mod model;
 pub mod npy;
 mod optimize;
 mod peer_program;
@@ -51,11 +53,13 @@ pub use crate::tune::event::{Event, Observer, Phase};
 pub use crate::tune::strategy::Strategy;
 pub use answer::Stored;
 pub use bench::{Bench, BenchRow};
+pub use calibrate::{Calibration, Quantity};
 pub use compare::Outcome;
 pub use strategies::{Strategies, Trial, Tried};
 pub use explain::{Explained, ProgramUse, RuleUse, RuleUses, WhyNot};
 pub use graph::Graph;
 pub use inputs::{Bound, Given, Request};
+pub use model::{ModelCheck, Stored, check_model};
 pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};
 pub use program::{Program, Sizes};

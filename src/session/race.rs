@@ -14,7 +14,7 @@ use crate::tune::worker::{CandidateId, Worker, WorkerError};
 use std::sync::Arc;
 
 /// The name under which the worker knows the array that yardsticks read; no program's parameter has it.
-const SLOT: &str = "%bandwidth";
+pub(super) const SLOT: &str = "%bandwidth";
 
 /// Least bytes of which a bandwidth is worth measuring.
 const LEAST: u64 = 1 << 20;

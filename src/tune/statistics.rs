@@ -48,6 +48,37 @@ pub fn mad(values: &[f64]) -> Option<f64> {
     median(&values.iter().map(|v| (v - middle).abs()).collect::<Vec<_>>())
 }
 
+/// Spearman's rank correlation of pairs of values: 1 when both put them in the same order, -1 when in
+/// opposite orders. Equal values share the mean of their ranks. `None` when the lists differ in length or one has
+/// fewer than two different values, which no order can be told from, or something that is no number.
+pub fn spearman(xs: &[f64], ys: &[f64]) -> Option<f64> {
+    if xs.len() != ys.len() || xs.iter().chain(ys).any(|v| v.is_nan()) {
+        return None;
+    }
+    let (a, b) = (ranks(xs), ranks(ys));
+    // Both lists of ranks have this mean, ties or not.
+    let mean = (xs.len() as f64 + 1.0) / 2.0;
+    let product = |u: &[f64], v: &[f64]| -> f64 {
+        u.iter().zip(v).map(|(u, v)| (u - mean) * (v - mean)).sum()
+    };
+    let both = (product(&a, &a) * product(&b, &b)).sqrt();
+    (both > 0.0).then(|| product(&a, &b) / both)
+}
+
+/// The place of each value in increasing order, from 1; equal values have the mean of their places.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut first = 0;
+    for tied in order.chunk_by(|&i, &j| values[i] == values[j]) {
+        let rank = first as f64 + (tied.len() as f64 + 1.0) / 2.0;
+        tied.iter().for_each(|&i| ranks[i] = rank);
+        first += tied.len();
+    }
+    ranks
+}
+
 /// The value a share `q` of a sorted list lies below, interpolated between neighbours.
 fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let at = q * sorted.len().checked_sub(1)? as f64;
@@ -60,6 +91,8 @@ fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     #[test]
     fn medians_and_spreads() {
@@ -70,6 +103,55 @@ mod tests {
         let s = Summary::of(&[5.0, 1.0, 3.0, 2.0, 4.0]).unwrap();
         assert_eq!((s.median_us, s.spread_us, s.min_us, s.runs), (3.0, 1.0, 1.0, 5));
         assert_eq!(Summary::of(&[7.0]).unwrap().spread_us, 0.0);
+    }
+
+    #[test]
+    fn rank_correlation_of_known_values() {
+        let close = |a: Option<f64>, b: f64| (a.expect("a correlation") - b).abs() < 1e-12;
+        assert!(close(spearman(&[1.0, 2.0, 3.0], &[10.0, 200.0, 3000.0]), 1.0));
+        assert!(close(spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), -1.0));
+        // Without ties it is 1 - 6 sum(d^2) / (n (n^2 - 1)); here the sum is 194, n is 10.
+        let iq = [106.0, 100.0, 86.0, 101.0, 99.0, 103.0, 97.0, 113.0, 112.0, 110.0];
+        let hours = [7.0, 27.0, 2.0, 50.0, 28.0, 29.0, 20.0, 12.0, 6.0, 17.0];
+        assert!(close(spearman(&iq, &hours), 1.0 - 6.0 * 194.0 / 990.0));
+    }
+
+    #[test]
+    fn ranks_of_ties_are_averaged() {
+        assert_eq!(ranks(&[5.0, 1.0, 5.0, 9.0, 5.0]), [3.0, 1.0, 3.0, 5.0, 3.0]);
+        assert_eq!(ranks(&[-0.0, 0.0]), [1.5, 1.5]);
+        // Ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4.
+        let r = spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]).expect("a correlation");
+        assert!((r - 4.5 / (4.5f64 * 5.0).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn nothing_is_correlated_with_a_constant() {
+        assert_eq!(spearman(&[], &[]), None);
+        assert_eq!(spearman(&[1.0], &[1.0]), None);
+        assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
+        assert_eq!(spearman(&[1.0, 2.0], &[1.0]), None);
+        assert_eq!(spearman(&[1.0, f64::NAN], &[1.0, 2.0]), None);
+    }
+
+    proptest! {
+        /// Only order counts; which list is which does not; opposite orders change the sign.
+        #[test]
+        fn rank_correlation_sees_order_alone(pairs in vec((-20i32..20, -20i32..20), 2..40)) {
+            let (xs, ys): (Vec<f64>, Vec<f64>) =
+                pairs.iter().map(|&(x, y)| (f64::from(x), f64::from(y))).unzip();
+            let r = spearman(&xs, &ys);
+            let grown: Vec<f64> = xs.iter().map(|x| (x / 4.0).exp()).collect();
+            let turned: Vec<f64> = xs.iter().map(|x| -x).collect();
+            let close = |other: Option<f64>, sign: f64| match (r, other) {
+                (Some(a), Some(b)) => (a - sign * b).abs() < 1e-9,
+                (a, b) => a == b,
+            };
+            prop_assert!(r.is_none_or(|r| r.abs() <= 1.0 + 1e-9));
+            prop_assert!(close(spearman(&grown, &ys), 1.0));
+            prop_assert!(close(spearman(&ys, &xs), 1.0));
+            prop_assert!(close(spearman(&turned, &ys), -1.0));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod bad_device;
 mod bad_program;
 mod bad_rules;
 mod bad_store;
+mod calibrate;
 mod egraph;
 mod explain;
 mod report;

@@ -1,0 +1,59 @@
+//! Probes of what it takes to run at all: launches, work-groups, work-items, loops, barriers, atomics.
+
+use super::{Count, Fleet, Interface, Probe, plan};
+use crate::lang::types::ScalarType;
+
+/// So many launches of a kernel that does next to nothing, one after the other. The work is launches.
+pub fn launches(fleet: Fleet, count: usize) -> Probe {
+    // An argument that no work-item has for its number: what follows is compiled and never done.
+    let source = "kernel void probe(global int *restrict y, int never) {\n\
+                  \x20 if (get_global_id(0) == (size_t)never * 4096) y[0] = 1;\n}\n";
+    let io = Interface {
+        input: None,
+        output: (ScalarType::I32, 1),
+        counts: &[Count::power(Count::MOST)],
+    };
+    Probe { plan: plan(source.into(), &io, fleet, count), work: count as f64 }
+}
+
+/// A loop that is not unrolled, with two operations in it that wait for each other. The work is iterations.
+pub fn iterations(fleet: Fleet, trips: Count) -> Probe {
+    let source = "kernel void probe(global int *restrict y, int trips) {\n\
+                  \x20 int s = get_global_id(0);\n\
+                  #pragma unroll 1\n\
+                  \x20 for (int i = 0; i < trips; i++) s = (s ^ i) + 7;\n\
+                  \x20 y[get_global_id(0)] = s;\n}\n";
+    let io = Interface { input: None, output: (ScalarType::I32, fleet.items()), counts: &[trips] };
+    let work = fleet.items() as f64 * trips.value() as f64;
+    Probe { plan: plan(source.into(), &io, fleet, 1), work }
+}
+
+/// Barriers between which each work-item reads what its neighbour in the group wrote. The work is work-items
+/// times barriers.
+pub fn barriers(fleet: Fleet, trips: Count) -> Probe {
+    let group = fleet.group;
+    let source = format!(
+        "kernel void probe(global int *restrict y, int trips) {{\n\
+         \x20 local int t[{group}];\n  int s = get_local_id(0);\n\
+         \x20 for (int i = 0; i < trips; i++) {{\n\
+         \x20   t[get_local_id(0)] = s;\n    barrier(CLK_LOCAL_MEM_FENCE);\n\
+         \x20   s += t[get_local_id(0) ^ 1];\n    barrier(CLK_LOCAL_MEM_FENCE);\n  }}\n\
+         \x20 y[get_global_id(0)] = s;\n}}\n"
+    );
+    let io = Interface { input: None, output: (ScalarType::I32, fleet.items()), counts: &[trips] };
+    let work = fleet.items() as f64 * trips.value() as f64 * 2.0;
+    Probe { plan: plan(source, &io, fleet, 1), work }
+}
+
+/// Additions to global memory that cannot be divided: all to one place, or each work-item to its own. The work is
+/// additions.
+pub fn atomics(fleet: Fleet, one_place: bool, trips: Count) -> Probe {
+    let at = if one_place { "0" } else { "get_global_id(0)" };
+    let source = format!(
+        "kernel void probe(global volatile int *restrict y, int trips) {{\n\
+         \x20 for (int i = 0; i < trips; i++) atomic_add(y + {at}, i);\n}}\n"
+    );
+    let io = Interface { input: None, output: (ScalarType::I32, fleet.items()), counts: &[trips] };
+    let work = fleet.items() as f64 * trips.value() as f64;
+    Probe { plan: plan(source, &io, fleet, 1), work }
+}

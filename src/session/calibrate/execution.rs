@@ -1,0 +1,144 @@
+//! Launches, work-groups, work-items, loops, barriers, atomics.
+
+use super::Bench;
+use super::lab::{Reading, Trial};
+use crate::diag::Result;
+use crate::opencl::probe::{Count, Fleet, execution as probe};
+
+/// Launches in a sequence.
+const LAUNCHES: usize = 16;
+
+pub fn measure(b: &mut Bench) -> Result<()> {
+    starting(b)?;
+    let x = &b.model.execution;
+    let (resident, units) = (x.items_per_compute_unit as f64, b.units() as f64);
+    b.model.execution.groups_to_saturate =
+        b.record.told("execution.groups_to_saturate", "work-groups", units) as u64;
+    b.record.kept(
+        "execution.items_per_compute_unit",
+        "work-items",
+        resident,
+        "OpenCL does not say",
+    );
+    loops(b)?;
+    barriers(b)?;
+    atomics(b)
+}
+
+fn starting(b: &mut Bench) -> Result<()> {
+    let one = Fleet { groups: 1, group: 1 };
+    let most = b.info.max_work_group_size;
+    let (many, few) = if b.across() {
+        (
+            Fleet { groups: 1 << 18, group: 32.min(most) },
+            Fleet { groups: 1 << 13, group: 1024.min(most) },
+        )
+    } else {
+        (Fleet { groups: 1 << 16, group: 1 }, Fleet { groups: 1 << 12, group: 1024.min(most) })
+    };
+    let trials = [
+        Trial::fixed(probe::launches(one, LAUNCHES)),
+        Trial::fixed(probe::launches(one, 1)),
+        Trial::fixed(probe::launches(many, 1)),
+        Trial::fixed(probe::launches(few, 1)),
+    ];
+    let answers = b.lab.compare(&trials)?;
+    let [sequence, single, many_groups, few_groups] = &answers[..] else { return Ok(()) };
+    let across = b.across();
+    let (r, x) = (&mut b.record, &mut b.model.execution);
+    let how = format!("an empty kernel, one of {LAUNCHES} launched in sequence");
+    x.launch_us =
+        r.answer(("execution.launch_us", "us"), x.launch_us, sequence, |s| s.ns / 1e3, &how);
+    if let Ok(s) = single {
+        r.measured(
+            "observed.single_launch",
+            "us",
+            s.ns / 1e3,
+            s.spread,
+            "one empty kernel by itself",
+        );
+    }
+    // Two equations: time = launch + groups * a + items * b.
+    let start = single.as_ref().map_or(0.0, |s| s.ns);
+    // On a CPU, of one unit: the estimate divides by those that are busy.
+    let units = if across { 1.0 } else { f64::from(b.info.compute_units.max(1)) };
+    let solved = |many_groups: &Reading, few_groups: &Reading| -> (f64, f64) {
+        let (t, u) = ((many_groups.ns - start).max(0.0), (few_groups.ns - start).max(0.0));
+        let (g, n) = (many.groups as f64, many.items() as f64);
+        let (h, m) = (few.groups as f64, few.items() as f64);
+        let det = g * m - h * n;
+        ((t * m - u * n) / det * units, (g * u - h * t) / det * units)
+    };
+    let both = match (many_groups, few_groups) {
+        (Ok(a), Ok(b)) => Ok((solved(a, b), a.spread.max(b.spread))),
+        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+    };
+    let how = format!(
+        "what an empty kernel of {} groups of {} takes more than one of {} groups of {}",
+        many.groups, many.group, few.groups, few.group
+    );
+    let whose = if across { ", of the whole device" } else { ", of one compute unit" };
+    let mut set = |key: &str, old: f64, value: Option<f64>| match (value, &both) {
+        (Some(v), Ok((_, spread))) if v > 0.0 && v.is_finite() => {
+            r.measured(key, "ns", v, *spread, format!("{how}{whose}"))
+        }
+        (_, Err(why)) => r.kept(key, "ns", old, why),
+        _ => r.kept(key, "ns", old, "it is less than can be told from noise"),
+    };
+    let of = both.as_ref().ok().map(|(v, _)| *v);
+    let (groups, items) = (x.work_group_overhead_ns, x.work_item_overhead_ns);
+    x.work_group_overhead_ns = set("execution.work_group_overhead_ns", groups, of.map(|v| v.0));
+    x.work_item_overhead_ns = set("execution.work_item_overhead_ns", items, of.map(|v| v.1));
+    Ok(())
+}
+
+fn loops(b: &mut Bench) -> Result<()> {
+    // As many work-items as keep a unit busy, and no more.
+    let fleet = if b.across() { b.fleet(512) } else { Fleet { groups: 1, group: 1 } };
+    let trial = Trial::growing(Count::power(12), |n| probe::iterations(fleet, n));
+    let answer = b.lab.measure(trial)?;
+    let how = format!(
+        "an iteration of a loop of two dependent integer operations, not unrolled, in {} work-items",
+        fleet.items()
+    );
+    let old = b.model.compute.loop_overhead_ns;
+    let each = |r: &Reading| r.ns * fleet.items() as f64;
+    b.model.compute.loop_overhead_ns =
+        b.record.answer(("compute.loop_overhead_ns", "ns"), old, &answer, each, &how);
+    Ok(())
+}
+
+fn barriers(b: &mut Bench) -> Result<()> {
+    let group = 256.min(b.info.max_work_group_size);
+    let groups = b.units() * if b.across() { 8 } else { 4 };
+    let fleet = Fleet { groups, group };
+    let trial = Trial::growing(Count::power(4), |n| probe::barriers(fleet, n));
+    let answer = b.lab.measure(trial)?;
+    let how = format!(
+        "a barrier between a store to local memory and a load from it, for each work-item of {groups} groups of {group}"
+    );
+    let old = b.model.execution.barrier_item_ns;
+    b.model.execution.barrier_item_ns =
+        b.record.answer(("execution.barrier_item_ns", "ns"), old, &answer, |r| r.ns, &how);
+    Ok(())
+}
+
+fn atomics(b: &mut Bench) -> Result<()> {
+    let fleet = b.fleet(if b.across() { 1024 } else { 64 });
+    let trial = |one| Trial::growing(Count::power(2), move |n| probe::atomics(fleet, one, n));
+    let answers = b.lab.compare(&[trial(true), trial(false)])?;
+    let names = [
+        ("observed.atomic_add_one_place", "to one place"),
+        ("observed.atomic_add_own_place", "each to its own place"),
+    ];
+    for ((key, which), answer) in names.into_iter().zip(answers) {
+        if let Ok(r) = answer {
+            let how = format!(
+                "an atomic addition to global memory, {} work-items {which}",
+                fleet.items()
+            );
+            b.record.measured(key, "ns of the whole device", r.ns, r.spread, how);
+        }
+    }
+    Ok(())
+}

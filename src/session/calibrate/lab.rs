@@ -1,0 +1,173 @@
+//! Where probes are run: fitted to a length that can be timed, then interleaved with those they are compared with.
+
+use crate::diag::Result;
+use crate::opencl::probe::{Count, Probe};
+use crate::tune::event::Observer;
+use crate::tune::measure::{Outcome, Runner, Schedule, measure};
+use crate::tune::worker::{CandidateId, Worker, WorkerError};
+use std::time::{Duration, Instant};
+
+/// A quantity's time for one unit of its work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// Nanoseconds for one byte, operation, ..., of the whole device: a median.
+    pub ns: f64,
+    /// Half the distance between the quartiles, as a share of that.
+    pub spread: f64,
+    /// Runs.
+    pub runs: usize,
+}
+
+impl Reading {
+    /// 10^9 units a second.
+    pub fn rate(&self) -> f64 {
+        1.0 / self.ns
+    }
+}
+
+/// What came of a probe: a reading, or why there is none.
+pub type Answer = std::result::Result<Reading, String>;
+
+/// A probe that can be made longer.
+pub struct Trial<'a> {
+    make: Box<dyn Fn(Count) -> Probe + 'a>,
+    /// Where it starts.
+    from: Count,
+    /// Whether it has a length at all.
+    grows: bool,
+}
+
+impl<'a> Trial<'a> {
+    /// A probe whose work is proportional to the count it is given; `from` is tried first.
+    pub fn growing(from: Count, make: impl Fn(Count) -> Probe + 'a) -> Trial<'a> {
+        Trial { make: Box::new(make), from, grows: true }
+    }
+
+    /// A probe as it is.
+    pub fn fixed(probe: Probe) -> Trial<'a> {
+        Trial { make: Box::new(move |_| probe.clone()), from: Count::ONE, grows: false }
+    }
+}
+
+/// A worker, and how long it may take.
+pub struct Lab<'a> {
+    pub worker: Worker,
+    observer: &'a dyn Observer,
+    schedule: Schedule,
+    /// A probe runs so long at least, in microseconds.
+    target_us: f64,
+    started: Instant,
+    /// When no more probes are begun.
+    limit: Duration,
+}
+
+impl<'a> Lab<'a> {
+    pub fn new(worker: Worker, quick: bool, observer: &'a dyn Observer) -> Lab<'a> {
+        let forever = f64::INFINITY;
+        let schedule = Schedule {
+            rounds: if quick { 5 } else { 9 },
+            round_us: if quick { 1_000.0 } else { 4_000.0 },
+            max_repetitions: 20,
+            slow_factor: forever,
+            trial_factor: forever,
+            ..Schedule::default()
+        };
+        let (target_us, limit) = if quick { (500.0, 30) } else { (2_000.0, 100) };
+        let limit = Duration::from_secs(limit);
+        Lab { worker, observer, schedule, target_us, started: Instant::now(), limit }
+    }
+
+    /// How long it has been open.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Whether a person asked to stop.
+    pub fn stopped(&self) -> bool {
+        self.observer.stop()
+    }
+
+    /// One probe.
+    ///
+    /// # Errors
+    /// As [`Lab::compare`].
+    pub fn measure(&mut self, trial: Trial) -> Result<Answer> {
+        let answers = self.compare(&[trial])?;
+        Ok(answers.into_iter().next().unwrap_or_else(|| Err("nothing was measured".into())))
+    }
+
+    /// Probes that are to be compared with each other, in turns. The answers are in their order.
+    ///
+    /// # Errors
+    /// When no probe can run: the device or its driver is gone.
+    pub fn compare(&mut self, trials: &[Trial]) -> Result<Vec<Answer>> {
+        let mut fitted = vec![];
+        for trial in trials {
+            fitted.push(self.fit(trial)?);
+        }
+        let ids: Vec<CandidateId> = fitted.iter().flatten().map(|(id, _)| *id).collect();
+        let observer = self.observer;
+        let outcomes = measure(&mut self.worker, &ids, &self.schedule, || !observer.stop())?;
+        let mut outcomes = outcomes.into_iter();
+        let mut answers = vec![];
+        for fit in fitted {
+            answers.push(match fit {
+                Err(why) => Err(why),
+                Ok((id, work)) => {
+                    let outcome = outcomes.next().map(|(_, outcome)| outcome);
+                    self.worker.forget(id);
+                    reading(outcome, work)
+                }
+            });
+        }
+        Ok(answers)
+    }
+
+    /// Builds a probe, and makes it as long as can be timed.
+    fn fit(&mut self, trial: &Trial) -> Result<std::result::Result<(CandidateId, f64), String>> {
+        let mut count = trial.from;
+        // Twice from the first guess: once for the order, once for what caches and clocks do to it.
+        for attempt in 0.. {
+            if self.elapsed() > self.limit {
+                return Ok(Err("there was no time left".into()));
+            }
+            let probe = (trial.make)(count);
+            let tried = self.worker.prepare(probe.plan).and_then(|(id, _)| {
+                if !trial.grows {
+                    return Ok((id, f64::INFINITY));
+                }
+                // The first may still compile, and others may be disturbed: the least is what it takes.
+                let times = self.worker.run_us(id, 5, Duration::from_millis(20))?;
+                Ok((id, times.into_iter().min_by(f64::total_cmp).unwrap_or(0.0)))
+            });
+            let (id, us) = match tried {
+                Ok(tried) => tried,
+                Err(WorkerError::Worker(failure)) => return Err(failure),
+                Err(WorkerError::Candidate(f)) => {
+                    let log = f.log.lines().next().unwrap_or_default().to_owned();
+                    return Ok(Err(format!("{}: {log}", f.class)));
+                }
+            };
+            let longer =
+                count.doubled(((self.target_us / us.max(0.1)).log2().ceil() as u32).min(12));
+            if us >= 0.7 * self.target_us || longer == count || attempt == 3 {
+                return Ok(Ok((id, probe.work)));
+            }
+            self.worker.forget(id);
+            count = longer;
+        }
+        Ok(Err("it is too short to be timed".into()))
+    }
+}
+
+fn reading(outcome: Option<Outcome>, work: f64) -> Answer {
+    match outcome {
+        Some(Outcome::Timed(s) | Outcome::Slow(s)) => Ok(Reading {
+            ns: s.median_us.max(1e-3) * 1e3 / work,
+            spread: s.spread_us / s.median_us.max(1e-3),
+            runs: s.runs,
+        }),
+        Some(Outcome::Failed(f)) => Err(f.class.to_string()),
+        Some(Outcome::Stopped(_)) | None => Err("stopped".into()),
+    }
+}

@@ -1,0 +1,84 @@
+//! Levels of memory, found in a curve of bandwidths.
+
+/// A plateau of the curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plateau {
+    /// The largest working set that still has this bandwidth, in bytes.
+    pub bytes: u64,
+    /// Its median bandwidth, in GB/s.
+    pub gb_per_s: f64,
+}
+
+/// A working set belongs to the level before it as long as it has so much of that level's bandwidth.
+const SAME: f64 = 0.67;
+
+/// The levels that bandwidths of working sets (bytes, GB/s, the smallest set first) show, the fastest first. What lies
+/// between two plateaus, since a set fits in part, belongs to neither. The last is what the largest sets come from.
+pub fn plateaus(curve: &[(u64, f64)]) -> Vec<Plateau> {
+    let smooth = descending(&curve.iter().map(|c| c.1).collect::<Vec<_>>());
+    let mut found: Vec<Plateau> = vec![];
+    let mut start = 0;
+    while let Some(&head) = smooth.get(start) {
+        let same = |v: &&f64| **v >= SAME * head;
+        let len = smooth[start..].iter().take_while(same).count().max(1);
+        let end = start + len;
+        let middle = smooth[start + (len - 1) / 2];
+        // A single set is a step on the way down, unless it is the first or the last.
+        if len > 1 || start == 0 || end == smooth.len() {
+            match found.last_mut() {
+                Some(level) if middle >= SAME * level.gb_per_s => level.bytes = curve[end - 1].0,
+                _ => found.push(Plateau { bytes: curve[end - 1].0, gb_per_s: middle }),
+            }
+        }
+        start = end;
+    }
+    found
+}
+
+/// The nearest values that never rise: neighbours in the wrong order are replaced by their mean.
+fn descending(values: &[f64]) -> Vec<f64> {
+    let mut blocks: Vec<(f64, usize)> = vec![];
+    for &v in values {
+        let mut block = (v, 1);
+        while let Some(&(mean, count)) = blocks.last() {
+            if mean >= block.0 {
+                break;
+            }
+            let total = mean * count as f64 + block.0 * block.1 as f64;
+            block = (total / (count + block.1) as f64, count + block.1);
+            blocks.pop();
+        }
+        blocks.push(block);
+    }
+    blocks.into_iter().flat_map(|(mean, count)| std::iter::repeat_n(mean, count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_the_wrong_order_are_evened_out() {
+        assert_eq!(descending(&[4.0, 3.0, 3.0, 1.0]), [4.0, 3.0, 3.0, 1.0]);
+        assert_eq!(descending(&[4.0, 1.0, 3.0]), [4.0, 2.0, 2.0]);
+        assert_eq!(descending(&[1.0, 2.0, 6.0]), [3.0; 3]);
+        assert!(descending(&[]).is_empty());
+    }
+
+    #[test]
+    fn plateaus_are_found_and_slopes_left_out() {
+        let of = |bandwidths: &[f64]| -> Vec<(u64, f64)> {
+            plateaus(&bandwidths.iter().enumerate().map(|(i, b)| (1 << i, *b)).collect::<Vec<_>>())
+                .iter()
+                .map(|p| (p.bytes, p.gb_per_s))
+                .collect()
+        };
+        let curve = [400.0, 410.0, 390.0, 300.0, 200.0, 195.0, 200.0, 120.0, 50.0, 48.0, 49.0];
+        let found = of(&curve);
+        assert_eq!(found.iter().map(|l| l.0).collect::<Vec<_>>(), [8, 64, 1024]);
+        assert!((found[1].1 - 200.0).abs() < 5.0 && found[2].1 < 50.0, "{found:?}");
+        // One level alone, noise or not.
+        assert_eq!(of(&[100.0, 90.0, 105.0, 98.0]).len(), 1);
+        assert!(of(&[]).is_empty());
+    }
+}

@@ -1,0 +1,498 @@
+//! Memory: streams, levels, strides, latency, local memory.
+
+use super::Bench;
+use super::compute::{GAIN, listed};
+use super::lab::{Answer, Reading, Trial};
+use super::levels::{Plateau, plateaus};
+use crate::device::cost_model::Cache;
+use crate::diag::Result;
+use crate::opencl::probe::memory::{self as probe, Floats, Traffic};
+use crate::opencl::probe::{Count, Fleet};
+use crate::opencl::yardstick::Traffic as Stream;
+use crate::session::race::{Finish, SLOT, best, field, race};
+use crate::tune::statistics::median;
+
+/// Vectors that a work-item of a sweep has in flight: a part is a multiple of these.
+const STREAMS: usize = 4;
+
+pub fn measure(b: &mut Bench) -> Result<()> {
+    streams(b)?;
+    widths(b)?;
+    saturation(b)?;
+    levels(b)?;
+    strides(b)?;
+    waiting(b)?;
+    local(b)
+}
+
+impl Bench<'_> {
+    fn floats(&self) -> Floats<'static> {
+        Floats { param: SLOT, len: self.len }
+    }
+
+    /// Floats of a vector that moves fast.
+    fn width(&self) -> usize {
+        if self.across() { 4 } else { 16 }
+    }
+
+    /// The largest part of a group for which all parts fit in the array.
+    fn largest(&self, width: usize, fleet: Fleet) -> Count {
+        Count::power_within(self.len / width / fleet.groups)
+    }
+}
+
+/// The best hand-written kernels over an array that no cache holds.
+fn streams(b: &mut Bench) -> Result<()> {
+    let racers = field(&mut b.lab.worker, &b.info, b.len, b.observer)?;
+    let rounds = if b.quick { 5 } else { 15 };
+    let finishes = race(&mut b.lab.worker, &racers, &mut [], rounds, b.observer)?;
+    let of = |kind: Stream| -> Option<(&Finish, f64, f64)> {
+        let f = best(&finishes, &[kind])?;
+        let s = f.outcome.as_ref().ok()?;
+        Some((f, f.gb_per_s()?, s.spread_us / s.median_us.max(1e-3)))
+    };
+    // Filling it, for what copies do not tell.
+    let (floats, width, fleet) =
+        (b.floats(), b.width(), b.fleet(if b.across() { 1024 } else { 1 }));
+    let part = b.largest(width, fleet);
+    let fill = b.lab.measure(Trial::growing(Count::ONE, |n| {
+        probe::sweep(Traffic::Write, floats, width, fleet, part, n)
+    }))?;
+    let (r, m) = (&mut b.record, &mut b.model.memory);
+    let mib = (b.len * 4) >> 20;
+    let how = |f: &Finish| format!("the best of several kernels over {mib} MiB ({})", f.name);
+    let slow = "no kernel ran";
+    m.read_gb_per_s = match of(Stream::Read) {
+        Some((f, rate, spread)) => r.measured("memory.read_gb_per_s", "GB/s", rate, spread, how(f)),
+        None => r.kept("memory.read_gb_per_s", "GB/s", m.read_gb_per_s, slow),
+    };
+    m.copy_gb_per_s = match of(Stream::Copy) {
+        Some((f, rate, spread)) => r.measured("memory.copy_gb_per_s", "GB/s", rate, spread, how(f)),
+        None => r.kept("memory.copy_gb_per_s", "GB/s", m.copy_gb_per_s, slow),
+    };
+    if let Ok(f) = &fill {
+        r.measured("observed.fill_gb_per_s", "GB/s", f.rate(), f.spread, "filling the same array");
+    }
+    // A copy is a read and a write: what the read leaves of its time.
+    let read = m.read_gb_per_s;
+    let rest = |copy: f64| {
+        let ns = 2.0 / copy - 1.0 / read;
+        (ns > 0.1 / copy).then(|| 1.0 / ns)
+    };
+    let spread = of(Stream::Copy).map_or(0.0, |c| c.2);
+    m.write_gb_per_s = match (rest(m.copy_gb_per_s), &fill) {
+        (Some(rate), _) => {
+            let how = "what remains of a copy's time after its read";
+            r.measured("memory.write_gb_per_s", "GB/s", rate, spread, how)
+        }
+        (None, Ok(f)) => {
+            let how = "filling the array: a copy takes hardly longer than a read";
+            r.measured("memory.write_gb_per_s", "GB/s", f.rate(), f.spread, how)
+        }
+        (None, Err(why)) => r.kept("memory.write_gb_per_s", "GB/s", m.write_gb_per_s, why),
+    };
+    if let Some((f, rate, spread)) = of(Stream::CopyNontemporal) {
+        let rate = rest(rate).unwrap_or(rate);
+        let how = format!("what remains of a copy's time after its read ({})", f.name);
+        let key = "memory.nontemporal_write_gb_per_s";
+        m.nontemporal_write_gb_per_s = Some(r.measured(key, "GB/s", rate, spread, how));
+    } else {
+        m.nontemporal_write_gb_per_s = None;
+    }
+    let why = "the model's own for this kind of device";
+    r.kept("memory.line_bytes", "bytes", m.line_bytes as f64, why);
+    Ok(())
+}
+
+/// The widest vectors that pay: in copies, or in arithmetic as measured before.
+fn widths(b: &mut Bench) -> Result<()> {
+    let (floats, fleet) = (b.floats(), b.fleet(if b.across() { 1024 } else { 1 }));
+    let widths = [1usize, 2, 4, 8, 16];
+    let trials: Vec<Trial> = widths
+        .iter()
+        .map(|&width| {
+            let part = b.largest(width, fleet);
+            Trial::growing(Count::ONE, move |n| {
+                probe::sweep(Traffic::Copy, floats, width, fleet, part, n)
+            })
+        })
+        .collect();
+    let rates: Vec<(usize, Answer)> = widths.into_iter().zip(b.lab.compare(&trials)?).collect();
+    let rate = |w: usize| {
+        rates.iter().find(|(v, _)| *v == w).and_then(|(_, a)| Some(a.as_ref().ok()?.rate()))
+    };
+    let gains =
+        |w: &usize| rate(*w).zip(rate(w / 2)).is_some_and(|(wide, half)| wide > GAIN * half);
+    let moved = widths.into_iter().skip(1).take_while(gains).last().unwrap_or(1);
+    let across = b.across();
+    let c = &mut b.model.compute;
+    let computed = if across { 1 } else { c.simd_width as usize };
+    let how = format!(
+        "the widest vectors of floats that still gain a twentieth, in copies or arithmetic; bytes/s of copies by \
+         width: {}",
+        listed(&rates)
+    );
+    let spread =
+        rates.iter().filter_map(|(_, a)| Some(a.as_ref().ok()?.spread)).fold(0.0, f64::max);
+    let useful = moved.max(computed);
+    b.record.measured("compute.useful_vector_width", "lanes", useful as f64, spread, how);
+    c.useful_vector_width = useful as u32;
+    Ok(())
+}
+
+/// How many work-items it takes to read as fast as can be.
+fn saturation(b: &mut Bench) -> Result<()> {
+    let (key, unit) = ("execution.items_to_saturate", "work-items");
+    let read = b.model.memory.read_gb_per_s;
+    let of_unit: Vec<usize> = if b.across() {
+        (6..=11)
+            .map(|k| 1 << k)
+            .filter(|&n| n as u64 <= b.model.execution.items_per_compute_unit)
+            .collect()
+    } else {
+        vec![1, 2, 4, 8]
+    };
+    let fleets: Vec<Fleet> = if b.across() {
+        of_unit.iter().map(|n| Fleet { groups: b.units() * n / 64, group: 64 }).collect()
+    } else {
+        // Fewer than one for each unit, too.
+        let fewer = (0..b.units().ilog2()).map(|k| 1usize << k);
+        let more = of_unit.iter().map(|n| n * b.units());
+        fewer.chain(more).map(|groups| Fleet { groups, group: 1 }).collect()
+    };
+    let mut needed = vec![];
+    let mut said = vec![];
+    let mut spread = 0.0f64;
+    for width in if b.across() { vec![1usize, 4] } else { vec![16] } {
+        let floats = b.floats();
+        let trials: Vec<Trial> = fleets
+            .iter()
+            .map(|&fleet| {
+                let part = b.largest(width, fleet);
+                Trial::growing(Count::ONE, move |n| {
+                    probe::sweep(Traffic::Read, floats, width, fleet, part, n)
+                })
+            })
+            .collect();
+        let answers = b.lab.compare(&trials)?;
+        let rates: Vec<(usize, Answer)> = fleets.iter().map(|f| f.items()).zip(answers).collect();
+        said.push(format!("bytes/s of floats by {width}, by work-items: {}", listed(&rates)));
+        let seen: Vec<(usize, Reading)> =
+            rates.into_iter().filter_map(|(n, a)| Some((n, a.ok()?))).collect();
+        spread = seen.iter().map(|(_, r)| r.spread).fold(spread, f64::max);
+        needed.extend(saturating(&seen, read).map(|n| n * in_flight(b.across(), width)));
+    }
+    let how = format!(
+        "those that read nine tenths of read_gb_per_s, or would if twice as many were twice as fast; {}",
+        said.join("; ")
+    );
+    if needed.is_empty() {
+        let old = b.model.execution.items_to_saturate as f64;
+        b.record.kept(key, unit, old, "no kernel ran");
+        return Ok(());
+    }
+    // Of several widths, the middle.
+    let mean = (needed.iter().map(|n| n.ln()).sum::<f64>() / needed.len() as f64).exp();
+    b.record.measured(key, unit, mean.round(), spread, how);
+    b.model.execution.items_to_saturate = mean.round().max(1.0) as u64;
+    Ok(())
+}
+
+/// How many items of single floats the estimate takes one with vectors for.
+fn in_flight(across: bool, width: usize) -> f64 {
+    if across { (width.min(4) as f64).sqrt() } else { 1.0 }
+}
+
+/// The first number of work-items with nine tenths of a bandwidth, or what the last would have to be.
+fn saturating(rates: &[(usize, Reading)], full: f64) -> Option<f64> {
+    let enough = rates.iter().find(|(_, r)| r.rate() >= 0.9 * full);
+    enough.map(|(n, _)| *n as f64).or_else(|| {
+        let (n, r) = rates.last()?;
+        Some(*n as f64 * full / r.rate())
+    })
+}
+
+/// Bandwidths of working sets, the caches among them, and how fast those are written.
+fn levels(b: &mut Bench) -> Result<()> {
+    let (floats, width) = (b.floats(), b.width());
+    let fleet = b.fleet(if b.across() { 1024 } else { 1 });
+    let bytes = |part: Count| (fleet.groups * part.value() * width * 4) as u64;
+    let (least, most) = (STREAMS * fleet.group.max(32), b.largest(width, fleet).value());
+    let mut parts = vec![];
+    for power in least.next_power_of_two().ilog2()..=most.ilog2() {
+        parts.push(Count::power(power));
+        if !b.quick && 3 << power >> 1 < most && power > 0 {
+            parts.push(Count::at_most((3 << power) >> 1));
+        }
+    }
+    let trials: Vec<Trial> = parts
+        .iter()
+        .map(|&part| {
+            let from = Count::at_most((most / part.value()).max(1));
+            Trial::growing(from, move |n| {
+                probe::sweep(Traffic::Read, floats, width, fleet, part, n)
+            })
+        })
+        .collect();
+    let answers = b.lab.compare(&trials)?;
+    let curve: Vec<(u64, Reading)> = parts
+        .iter()
+        .zip(&answers)
+        .filter_map(|(p, a)| Some((bytes(*p), *a.as_ref().ok()?)))
+        .collect();
+    let found = plateaus(&curve.iter().map(|(n, r)| (*n, r.rate())).collect::<Vec<_>>());
+    // The last is the memory.
+    let Some((_, caches)) = found.split_last().filter(|(_, caches)| !caches.is_empty()) else {
+        for (k, cache) in b.model.memory.cache.iter().enumerate() {
+            let why = "the bandwidth is the same for all working sets";
+            let key = format!("memory.cache.{k}.gb_per_s");
+            b.record.kept(&key, "GB/s", cache.gb_per_s, why);
+        }
+        return Ok(());
+    };
+    let spread = curve.iter().map(|(_, r)| r.spread).fold(0.0, f64::max);
+    let points: Vec<String> =
+        curve.iter().map(|(n, r)| format!("{}: {:.0}", n >> 10, r.rate())).collect();
+    let mut cache = vec![];
+    for (k, level) in caches.iter().enumerate() {
+        let mut how = format!(
+            "reading a working set of this level over and over, vectors of {width} in {} work-items",
+            fleet.items()
+        );
+        if k == 0 {
+            how.push_str(&format!("; GB/s by KiB: {}", points.join(", ")));
+        }
+        let gb_per_s = b.record.measured(
+            format!("memory.cache.{k}.gb_per_s"),
+            "GB/s",
+            level.gb_per_s,
+            spread,
+            how,
+        );
+        let how = "the largest working set with this bandwidth, of all compute units together";
+        let key = format!("memory.cache.{k}.bytes");
+        b.record.measured(key, "bytes", level.bytes as f64, 0.0, how);
+        cache.push(Cache { bytes: level.bytes, gb_per_s, latency_ns: None });
+    }
+    b.model.memory.cache = cache;
+    stores(b, caches, fleet)
+}
+
+/// Writing and copying in each cache.
+fn stores(b: &mut Bench, caches: &[Plateau], fleet: Fleet) -> Result<()> {
+    let (floats, width) = (b.floats(), b.width());
+    for (k, level) in caches.iter().enumerate() {
+        let vectors = level.bytes as usize / (fleet.groups * width * 4);
+        let trial = |traffic, share: usize| {
+            let part = Count::power_within((vectors / share).max(STREAMS * fleet.group));
+            Trial::growing(Count::power(4), move |n| {
+                probe::sweep(traffic, floats, width, fleet, part, n)
+            })
+        };
+        let answers = b.lab.compare(&[trial(Traffic::Write, 1), trial(Traffic::Copy, 2)])?;
+        for (what, answer) in ["write", "copy"].into_iter().zip(answers) {
+            if let Ok(r) = answer {
+                let key = format!("observed.cache_{k}_{what}_gb_per_s");
+                let how = format!("as memory.cache.{k}");
+                b.record.measured(key, "GB/s", r.rate(), r.spread, how);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Floats that lie apart.
+fn strides(b: &mut Bench) -> Result<()> {
+    let (floats, len, line) = (b.floats(), b.len, b.model.memory.line_bytes as usize / 4);
+    let fleet = if b.across() {
+        let group = 256.min(b.info.max_work_group_size);
+        let items = Count::power_within(b.units() * 1024).value();
+        Fleet { groups: items / group, group }
+    } else {
+        Fleet { groups: b.units(), group: 1 }
+    };
+    let mut strides = vec![];
+    let mut trials = vec![];
+    for k in 0..=(2 * line).ilog2() {
+        let stride = Count::power(k);
+        let (apart, step) = if b.across() {
+            (stride, Count::power_within(fleet.items()).doubled(k))
+        } else {
+            (Count::power_within(len / fleet.items()), stride)
+        };
+        let reach = if b.across() { len / step.value() } else { apart.value() / step.value() };
+        if reach >= STREAMS {
+            let loads = Count::power_within(reach);
+            strides.push(stride.value());
+            trials.push(Trial::fixed(probe::strided(floats, fleet, apart, step, loads)));
+        }
+    }
+    let answers = b.lab.compare(&trials)?;
+    let rates: Vec<(usize, Answer)> = strides.into_iter().zip(answers).collect();
+    let far: Vec<Reading> = rates
+        .iter()
+        .filter(|(stride, _)| *stride >= line)
+        .filter_map(|(_, a)| a.as_ref().ok().copied())
+        .collect();
+    let each: Vec<f64> = far.iter().map(|r| r.ns * b.model.memory.read_gb_per_s).collect();
+    let (key, unit) = ("memory.uncoalesced_penalty", "times");
+    let old = b.model.memory.uncoalesced_penalty;
+    b.model.memory.uncoalesced_penalty = match median(&each) {
+        Some(penalty) => {
+            let whose = if b.across() { "neighbouring work-items" } else { "a work-item's next" };
+            let how = format!(
+                "reading floats a line or more apart ({whose}), against read_gb_per_s; useful bytes/s by distance in \
+                 floats: {}",
+                listed(&rates)
+            );
+            let spread = far.iter().map(|r| r.spread).fold(0.0, f64::max);
+            b.record.measured(key, unit, penalty.clamp(1.0, line as f64), spread, how)
+        }
+        None => b.record.kept(key, unit, old, "no kernel ran"),
+    };
+    Ok(())
+}
+
+/// Loads that are waited for, and loads of a work-item without company.
+fn waiting(b: &mut Bench) -> Result<()> {
+    let rings = b.rings.clone();
+    let trials: Vec<Trial> = rings
+        .iter()
+        .enumerate()
+        .map(|(k, &bytes)| Trial::growing(Count::power(10), move |n| probe::chase(k, bytes, n)))
+        .collect();
+    let seen: Vec<(usize, Reading)> = rings
+        .iter()
+        .copied()
+        .zip(b.lab.compare(&trials)?)
+        .filter_map(|(bytes, a)| Some((bytes, a.ok()?)))
+        .collect();
+    let all: Vec<String> = seen.iter().map(|(n, r)| format!("{}: {:.1}", n >> 10, r.ns)).collect();
+    let (key, unit) = ("memory.latency_ns", "ns");
+    let old = b.model.memory.latency_ns;
+    b.model.memory.latency_ns = match seen.last() {
+        Some((bytes, r)) => {
+            let how = format!(
+                "one work-item following a ring of addresses through {} MiB; ns by KiB: {}",
+                bytes >> 20,
+                all.join(", ")
+            );
+            b.record.measured(key, unit, r.ns, r.spread, how)
+        }
+        None => b.record.kept(key, unit, old, "no kernel ran"),
+    };
+    // One work-item has the caches of one unit, and what units share.
+    let units = b.units() as u64;
+    let mut before = 0;
+    for (k, cache) in b.model.memory.cache.iter_mut().enumerate() {
+        let inside = |n: &&(usize, Reading)| n.0 as u64 > before && n.0 as u64 <= cache.bytes;
+        if let Some((bytes, r)) = seen.iter().find(inside) {
+            let how = format!("the same through {} KiB", bytes >> 10);
+            let key = format!("memory.cache.{k}.latency_ns");
+            cache.latency_ns = Some(b.record.measured(key, unit, r.ns, r.spread, how));
+        }
+        before = cache.bytes * 3 / 2 / units;
+    }
+    // What a level behind reaches sooner is what the level before it does.
+    let mut sofar = 0.0f64;
+    for cache in &mut b.model.memory.cache {
+        if let Some(ns) = &mut cache.latency_ns {
+            *ns = ns.max(sofar);
+            sofar = *ns;
+        }
+    }
+    let warp = if b.across() { (b.model.compute.simd_width as usize).clamp(1, 32) } else { 1 };
+    let alone = Fleet { groups: 1, group: warp };
+    let floats = b.floats();
+    let answer = b.lab.measure(Trial::fixed(probe::strided(
+        floats,
+        alone,
+        Count::ONE,
+        Count::power_within(warp),
+        Count::power(14),
+    )))?;
+    let old = b.model.memory.load_ns;
+    let how = format!("a load of {warp} work-items alone, of many that do not wait for each other");
+    let each = |r: &Reading| r.ns * (4 * warp) as f64;
+    b.model.memory.load_ns = b.record.answer(("memory.load_ns", "ns"), old, &answer, each, &how);
+    Ok(())
+}
+
+/// Local memory, and its banks.
+fn local(b: &mut Bench) -> Result<()> {
+    let group = 256.min(b.info.max_work_group_size);
+    let fleet = Fleet { groups: b.units() * 8, group };
+    let trial = |width: usize, stride: usize| {
+        Trial::growing(Count::power(6), move |n| {
+            probe::local(fleet, width, Count::at_most(stride), n)
+        })
+    };
+    let strides = [1usize, 2, 4, 8, 16, 32];
+    let mut trials: Vec<Trial> = strides.iter().map(|&s| trial(1, s)).collect();
+    trials.push(trial(4, 1));
+    let mut answers = b.lab.compare(&trials)?;
+    let wide = answers.pop().unwrap_or_else(|| Err(String::new()));
+    let rates: Vec<(usize, Answer)> = strides.into_iter().zip(answers).collect();
+    let first = rates.first().map_or_else(|| Err(String::new()), |(_, a)| a.clone());
+    let dedicated = b.info.local_mem_dedicated;
+    let (r, l) = (&mut b.record, &mut b.model.local);
+    let how = format!(
+        "neighbours reading neighbouring floats, {} groups of {group}; bytes/s by distance in floats: {}",
+        fleet.groups,
+        listed(&rates)
+    );
+    l.gb_per_s = r.answer(("local.gb_per_s", "GB/s"), l.gb_per_s, &first, Reading::rate, &how);
+    if let Ok(w) = &wide {
+        let how = "the same with vectors of 4";
+        r.measured("observed.local_vector_gb_per_s", "GB/s", w.rate(), w.spread, how);
+    }
+    let key = "local.bytes_per_compute_unit";
+    if dedicated {
+        let why = "OpenCL says only what one group may have";
+        r.kept(key, "bytes", l.bytes_per_compute_unit as f64, why);
+        let ns: Vec<(usize, f64)> =
+            rates.iter().filter_map(|(s, a)| Some((*s, a.as_ref().ok()?.ns))).collect();
+        let how = "the distance from which on neighbours wait no longer for each other";
+        let spread = first.as_ref().map_or(0.0, |r| r.spread);
+        l.banks =
+            r.measured("local.banks", "of 4 bytes", f64::from(banks(&ns)), spread, how) as u32;
+    } else {
+        l.bytes_per_compute_unit =
+            r.told(key, "bytes; local memory is ordinary memory", 0.0) as u64;
+        l.banks = r.told("local.banks", "local memory is ordinary memory", 1.0) as u32;
+    }
+    Ok(())
+}
+
+/// The last distance (of distances and times) at which twice as far still takes much longer; 1 when none does.
+fn banks(times: &[(usize, f64)]) -> u32 {
+    let longer = |w: &&[(usize, f64)]| w[1].1 > 1.3 * w[0].1;
+    // Strides up to the last one with more conflicts than the one before.
+    times.windows(2).rfind(longer).map_or(1, |w| w[1].0 as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn banks_are_where_conflicts_end() {
+        let times = [1.0, 2.1, 4.0, 8.0, 16.0, 31.0];
+        let of = |times: &[f64]| {
+            banks(&times.iter().enumerate().map(|(k, t)| (1 << k, *t)).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&times), 32);
+        assert_eq!(of(&[1.0, 2.0, 4.0, 8.0, 16.0, 16.2]), 16);
+        assert_eq!(of(&[1.0, 1.1, 1.0, 0.9, 1.0, 1.1]), 1);
+        assert_eq!(of(&[]), 1);
+    }
+
+    #[test]
+    fn saturation_is_where_the_bandwidth_is_reached() {
+        let reading = |rate: f64| Reading { ns: 1.0 / rate, spread: 0.0, runs: 1 };
+        let rates = [(1, reading(10.0)), (2, reading(19.0)), (4, reading(20.0))];
+        assert_eq!(saturating(&rates, 20.0), Some(2.0));
+        assert_eq!(saturating(&rates, 40.0), Some(8.0));
+        assert_eq!(saturating(&[], 1.0), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! A device measured: the cost model that `patsat calibrate` writes.
+//!
+//! Probes run in a worker, like candidates. What a device cannot be asked for keeps the value of the model that
+//! would have been used without; the file says of each quantity which it is.
+
+mod compute;
+mod execution;
+mod lab;
+mod levels;
+mod memory;
+mod record;
+
+pub use record::Quantity;
+
+use super::race::add_yardstick;
+use super::{Device, Session};
+use crate::device::cost_model::{Calibrated, CostModel, Locality, Matches};
+use crate::device::{DeviceInfo, DeviceKind};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::opencl::host::{HostArray, Inputs};
+use crate::opencl::probe::memory::{RING, ring};
+use crate::opencl::probe::{COUNTS, Count, Fleet};
+use crate::tune::event::{Event, Observer, Phase};
+use lab::Lab;
+use record::{Record, wrapped};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A device's cost model, measured.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// The device.
+    pub device: DeviceInfo,
+    /// How fast it is.
+    pub model: CostModel,
+    /// Every quantity, with how it was come by. Those under `observed.` are in no model.
+    pub quantities: Vec<Quantity>,
+    /// The model as a file with comments.
+    pub text: String,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+/// What the parts of a calibration share.
+struct Bench<'a> {
+    lab: Lab<'a>,
+    observer: &'a dyn Observer,
+    record: Record,
+    info: DeviceInfo,
+    /// As measured so far; else as it was chosen.
+    model: CostModel,
+    /// Floats in the array that bandwidths are measured with: a power of two.
+    len: usize,
+    /// Bytes of each ring.
+    rings: Vec<usize>,
+    quick: bool,
+}
+
+impl Bench<'_> {
+    /// Whether neighbouring work-items run together.
+    fn across(&self) -> bool {
+        self.model.memory.locality == Locality::AcrossItems
+    }
+
+    fn units(&self) -> usize {
+        self.info.compute_units.max(1) as usize
+    }
+
+    /// So many work-items for each unit, in groups of a usual size where work-items run together; else by themselves.
+    fn fleet(&self, items_of_unit: usize) -> Fleet {
+        if self.across() {
+            let group = 256.min(self.info.max_work_group_size).min(items_of_unit).max(1);
+            Fleet { groups: self.units() * (items_of_unit / group), group }
+        } else {
+            Fleet { groups: self.units() * items_of_unit, group: 1 }
+        }
+    }
+
+    /// Work-items that keep every unit busy.
+    fn crowd(&self) -> Fleet {
+        self.fleet(if self.across() {
+            self.model.execution.items_per_compute_unit as usize
+        } else {
+            8
+        })
+    }
+}
+
+impl Session {
+    /// Measures the session's device. `quick` takes less care.
+    ///
+    /// # Errors
+    /// When there is no such device, it has too little memory, its driver fails, or the observer stops it.
+    pub fn calibrate(&self, quick: bool, observer: &mut dyn Observer) -> Result<Calibration> {
+        if self.device == Device::None {
+            return Err(Diagnostic::error(Code::Usage, "a calibration needs a device").into());
+        }
+        let (info, choice) = self.target()?;
+        let (inputs, len, rings) = arrays(&info, quick)?;
+        let mut worker = self.start_worker(&info, inputs);
+        // With what the device's compiler was seen to accept.
+        let info = worker.device()?;
+        observer.event(&Event::Phase(Phase::Measure));
+        let observer: &dyn Observer = observer;
+        let record = Record { base: choice.model.name.clone(), ..Record::default() };
+        let lab = Lab::new(worker, quick, observer);
+        let model = choice.model;
+        let mut bench = Bench { lab, observer, record, info, model, len, rings, quick };
+        execution::measure(&mut bench)?;
+        compute::measure(&mut bench)?;
+        memory::measure(&mut bench)?;
+        if bench.lab.stopped() {
+            let message = "interrupted; the device is not measured";
+            return Err(Diagnostic::error(Code::Interrupted, message).into());
+        }
+        finish(bench, choice.fallback)
+    }
+}
+
+/// The arrays that probes read: the inputs, the floats of the large one, the bytes of the rings.
+fn arrays(info: &DeviceInfo, quick: bool) -> Result<(Inputs, usize, Vec<usize>)> {
+    let wanted = match info.kind {
+        // Four times the last cache at least; eight leave less of it over from one run to the next.
+        DeviceKind::Cpu => {
+            let cached = info.cache_bytes.max(8 << 20) * if quick { 4 } else { 8 };
+            cached.min(512 << 20)
+        }
+        DeviceKind::Gpu | DeviceKind::Other if quick => 256 << 20,
+        DeviceKind::Gpu | DeviceKind::Other => 512 << 20,
+    };
+    let fits = wanted.min(info.max_alloc_bytes).min(info.global_mem_bytes / 8).max(1);
+    let mut inputs = Inputs::default();
+    let len = add_yardstick(&mut inputs, 1 << fits.ilog2(), info);
+    if len == 0 {
+        let message = format!("{} has too little memory to be measured", info.label());
+        return Err(Diagnostic::error(Code::DeviceMemory, message).into());
+    }
+    for (component, count) in Count::inputs() {
+        inputs.insert(COUNTS, component, count);
+    }
+    // One for each level that devices have, the largest as large as what bandwidth is measured with.
+    let sets = [16 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20, 256 << 20];
+    let rings: Vec<usize> = sets.into_iter().filter(|&bytes| bytes <= 4 * len).collect();
+    for (component, &bytes) in rings.iter().enumerate() {
+        inputs.insert(RING, component, HostArray::from_slice(&ring(bytes)));
+    }
+    Ok((inputs, len, rings))
+}
+
+/// Writes the file.
+fn finish(bench: Bench, fallback: bool) -> Result<Calibration> {
+    let Bench { lab, record, info, mut model, .. } = bench;
+    let seconds = lab.elapsed().as_secs_f64();
+    let date = today();
+    if fallback {
+        // A model of its own from now on. What a CPU is called says little of how its OpenCL implementation drives it.
+        let name: String = info.name.to_lowercase();
+        let parts: Vec<&str> =
+            name.split(|c: char| !c.is_alphanumeric()).filter(|p| !p.is_empty()).collect();
+        model.name = parts.join("-");
+        let device = if info.kind == DeviceKind::Cpu { vec![] } else { vec![info.name.clone()] };
+        let platform = vec![info.platform.clone()];
+        model.matches = Matches { kind: Some(info.kind), platform, device };
+    }
+    model.description = format!(
+        "{}, {} compute units; measured by `patsat calibrate`.",
+        info.label(),
+        info.compute_units
+    );
+    model.calibrated = Some(Calibrated {
+        date: date.clone(),
+        device: info.name.clone(),
+        platform: info.platform.clone(),
+        driver: info.driver.clone(),
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    let mut header = wrapped(&format!(
+        "{}, driver {}: measured by `patsat calibrate` on {date} in {seconds:.0} s.",
+        info.label(),
+        info.driver
+    ));
+    header.extend(wrapped(
+        "Each quantity has its unit and how it was measured above it; a value is a median, a spread half the distance \
+         between the quartiles of its timings, as a share of it. README.md explains what each is for.",
+    ));
+    let observed = record.observed();
+    if !observed.is_empty() {
+        header.push(String::new());
+        header.push("Also measured, and not in the model:".to_owned());
+        header.extend(observed.into_iter().map(|l| format!("  {l}")));
+    }
+    header.push(String::new());
+    let text = model.to_annotated_toml(&header, &|key| record.comment(key))?;
+    Ok(Calibration { device: info, model, quantities: record.quantities, text, seconds })
+}
+
+/// The day, in universal time, as `YYYY-MM-DD`.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    date(seconds / 86_400)
+}
+
+/// The day so many days after 1970-01-01, in the Gregorian calendar.
+fn date(mut days: u64) -> String {
+    let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_dates() {
+        let known = [
+            (0, "1970-01-01"),
+            (364, "1970-12-31"),
+            (11_016, "2000-02-29"),
+            (20_514, "2026-03-02"),
+        ];
+        for (days, text) in known {
+            assert_eq!(date(days), text);
+        }
+    }
+}

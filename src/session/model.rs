@@ -1,0 +1,173 @@
+//! How well the model of kernels predicts what was measured.
+
+use crate::diag::Result;
+use crate::tune::statistics::{median, spearman};
+use crate::tune::store::{Fate, Key, Record, Store};
+use serde::Serialize;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Which of the stored results are looked at; all of them where nothing is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// A part of the device's or its platform's name, in any case.
+    pub device: Option<String>,
+    /// The name of the entry.
+    pub program: Option<String>,
+}
+
+impl Stored {
+    fn meets(&self, key: &Key) -> bool {
+        let named =
+            |part: &String| key.device.to_lowercase().contains(part.to_lowercase().as_str());
+        self.device.as_ref().is_none_or(named)
+            && self.program.as_ref().is_none_or(|name| key.entry == *name)
+    }
+}
+
+/// Predictions beside the measurements of one program, at one size, on one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelCheck {
+    /// Platform and name of the device.
+    pub device: String,
+    /// Version of its driver.
+    pub driver: String,
+    /// Name of the entry.
+    pub program: String,
+    /// Value of each size.
+    pub sizes: BTreeMap<String, u64>,
+    /// The float mode.
+    pub float: String,
+    /// Candidates that were both predicted and measured.
+    pub candidates: usize,
+    /// The agreement of the orders; see [`spearman`].
+    pub rank_correlation: Option<f64>,
+    /// Time of the candidate that the model puts first, over the time of the best: 1 is the best choice. Of several that
+    /// it puts first, the slowest.
+    pub regret: f64,
+    /// The median of predicted over measured time.
+    pub median_ratio: f64,
+    /// That ratio where it is farthest from 1, either way.
+    pub worst_ratio: f64,
+}
+
+/// Compares predicted with measured times, for each program, size and device of a store: those with most candidates
+/// of a device first. Candidates that failed, or that no prediction was made of, do not count.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn check_model(store: &Store, wanted: &Stored) -> Result<Vec<ModelCheck>> {
+    let mut all = vec![];
+    for entry in store.list()? {
+        if wanted.meets(&entry.key) {
+            all.extend(compare(&entry.key, &store.measured(&entry.key)?));
+        }
+    }
+    all.sort_by(|a, b| {
+        let order = a.device.cmp(&b.device).then(b.candidates.cmp(&a.candidates));
+        order.then_with(|| (&a.program, &a.sizes).cmp(&(&b.program, &b.sizes)))
+    });
+    Ok(all)
+}
+
+/// `None` when nothing was both predicted and measured.
+fn compare(key: &Key, records: &[Record]) -> Option<ModelCheck> {
+    let usable = |t: f64| t.is_finite() && t > 0.0;
+    let pairs: Vec<(f64, f64)> = records
+        .iter()
+        .filter(|r| matches!(r.fate, Fate::Timed | Fate::Slow))
+        .filter_map(|r| r.predicted_us.zip(r.median_us))
+        .filter(|&(predicted, measured)| usable(predicted) && usable(measured))
+        .collect();
+    let (predicted, measured): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let best = measured.iter().copied().min_by(f64::total_cmp)?;
+    // The first by prediction, of several the last by measurement.
+    let first = |a: &&(f64, f64), b: &&(f64, f64)| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1));
+    let pick = pairs.iter().min_by(first)?.1;
+    let ratios: Vec<f64> = pairs.iter().map(|(p, m)| p / m).collect();
+    let off = |r: &f64| r.ln().abs();
+    let worse = |a: &&f64, b: &&f64| off(a).partial_cmp(&off(b)).unwrap_or(Ordering::Equal);
+    Some(ModelCheck {
+        device: key.device.clone(),
+        driver: key.driver.clone(),
+        program: key.entry.clone(),
+        sizes: key.sizes.clone(),
+        float: key.float.clone(),
+        candidates: pairs.len(),
+        rank_correlation: spearman(&predicted, &measured),
+        regret: pick / best,
+        median_ratio: median(&ratios)?,
+        worst_ratio: *ratios.iter().max_by(worse)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn key(entry: &str, device: &str) -> Key {
+        Key {
+            program: entry.into(),
+            entry: entry.into(),
+            sizes: BTreeMap::from([("n".to_owned(), 16)]),
+            rules: "r".into(),
+            device: device.into(),
+            driver: "1".into(),
+            tool: "0".into(),
+            float: "exact".into(),
+        }
+    }
+
+    fn record(plan: &str, fate: Fate, predicted_us: Option<f64>, median_us: Option<f64>) -> Record {
+        Record {
+            term: "id".into(),
+            tunables: BTreeMap::new(),
+            plan: plan.into(),
+            source: String::new(),
+            fate,
+            log: None,
+            build_ms: None,
+            median_us,
+            spread_us: None,
+            predicted_us,
+            max_rel_err: None,
+            when: 1,
+        }
+    }
+
+    #[test]
+    fn order_regret_and_ratios_follow_from_what_is_stored() {
+        let mut store = Store::open(Path::new(":memory:")).expect("a store in memory");
+        let k = key("asum", "PoCL cpu");
+        let failed = Fate::Failed(crate::tune::worker::FailureClass::Build);
+        for r in [
+            record("a", Fate::Timed, Some(10.0), Some(40.0)),
+            record("b", Fate::Timed, Some(10.0), Some(30.0)),
+            record("c", Fate::Timed, Some(20.0), Some(20.0)),
+            record("d", Fate::Slow, Some(80.0), Some(50.0)),
+            record("e", failed, Some(1.0), None),
+            record("f", Fate::Timed, None, Some(1.0)),
+        ] {
+            store.record(&k, &r).expect("it is kept");
+        }
+        store
+            .record(&key("dot", "CUDA gpu"), &record("a", Fate::Timed, Some(2.0), Some(1.0)))
+            .expect("it is kept");
+        let all = check_model(&store, &Stored::default()).expect("a comparison");
+        assert_eq!(all.len(), 2);
+        let of = |wanted: Stored| check_model(&store, &wanted).expect("a comparison");
+        let cpu = of(Stored { device: Some("pocl".into()), program: None });
+        let c = &cpu[0];
+        assert_eq!((cpu.len(), c.program.as_str(), c.candidates), (1, "asum", 4));
+        // The model puts two first; the slower of them counts.
+        assert_eq!(c.regret, 2.0);
+        assert_eq!((c.median_ratio, c.worst_ratio), ((1.0 / 3.0 + 1.0) / 2.0, 0.25));
+        // Ranks 1.5, 1.5, 3, 4 and 3, 2, 1, 4.
+        let r = c.rank_correlation.expect("a correlation");
+        assert!((r - 1.5 / (4.5f64 * 5.0).sqrt()).abs() < 1e-12, "{r}");
+        let dot = of(Stored { device: None, program: Some("dot".into()) });
+        assert_eq!((dot[0].regret, dot[0].rank_correlation), (1.0, None));
+        assert!(of(Stored { device: Some("pocl".into()), program: Some("dot".into()) }).is_empty());
+    }
+}

@@ -1,0 +1,77 @@
+//! Devices are measured, and the model that predicts times is held against measurements.
+
+use super::Place;
+use patsat::device::cost_model::CostModel;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn a_device_is_measured_and_its_model_used() {
+    let p = Place::new();
+    let file = p.path("mine.toml");
+    let name = file.display();
+    let ran = p.run(&format!("--json calibrate --quick --device portable -o {name}")).ok();
+    // The file loads, which includes that every quantity is finite and no rate is zero.
+    let model = CostModel::load(&file).expect("a cost model");
+    let m = &model.memory;
+    assert_eq!(model.name, "pocl");
+    assert!(m.cache.windows(2).all(|c| c[0].bytes < c[1].bytes && c[0].gb_per_s >= c[1].gb_per_s));
+    assert!(model.compute.scalar_efficiency <= 1.0 && model.compute.simd_width >= 1);
+    assert_eq!(model.local.banks, 1, "local memory is ordinary memory on a CPU");
+    let measured = model.calibrated.as_ref().expect("it says what was measured");
+    assert!(measured.device.contains("cpu") || !measured.device.is_empty());
+    assert_eq!(measured.date.split('-').map(str::len).collect::<Vec<_>>(), [4, 2, 2]);
+    // Every number has its unit and how it was come by above it.
+    let text = fs::read_to_string(&file).expect("the file");
+    assert!(text.starts_with("# ") && text.contains("measured by `patsat calibrate` on 20"));
+    let lines: Vec<&str> = text.lines().collect();
+    for (i, line) in lines.iter().enumerate() {
+        let number = line.split_once(" = ").is_some_and(|(_, v)| v.parse::<f64>().is_ok());
+        if number && !line.starts_with('#') && !line.starts_with("schema_version") {
+            assert!(lines[i - 1].starts_with('#'), "nothing is said of {line}");
+        }
+    }
+    for unit in ["# GB/s: ", "# ns: ", "# us: ", "# 10^9 operations/s: ", "# lanes: "] {
+        assert!(text.contains(unit), "no {unit}");
+    }
+    // The same as JSON lines.
+    let result = ran.last("result");
+    assert_eq!(result["model"]["memory"]["read_gb_per_s"].as_f64(), Some(m.read_gb_per_s));
+    let quantities: Vec<_> = ran.json().into_iter().filter(|l| l["type"] == "quantity").collect();
+    assert!(quantities.len() > 30, "{}", quantities.len());
+    for q in &quantities {
+        let value = q["value"].as_f64().expect("a value");
+        assert!(value.is_finite() && value >= 0.0 && q["how"].is_string(), "{q}");
+    }
+    // And it can be used.
+    let args = "--json optimize programs/asum.pat --device none --size n=100000 --cost-model";
+    let used = p.run(&format!("{args} {name}")).ok().last("result");
+    assert_eq!(used["cost_model"], "pocl");
+}
+
+#[test]
+fn devices_that_cannot_be_measured_are_told_of() {
+    let p = Place::new();
+    p.run("calibrate --device #99").fails("E0602", 5);
+    p.run("calibrate --device nonsense -o x.toml").fails("E0602", 5);
+    assert!(!Path::new("x.toml").exists());
+}
+
+#[test]
+fn predictions_are_held_against_measurements() {
+    let p = Place::new();
+    p.run("model check").fails("E0805", 8);
+    p.run("optimize programs/scal.pat --size n=1000 --budget 4 --device portable").ok();
+    let ran = p.run("model check").ok();
+    assert!(ran.stdout().contains("rank correlation"), "{}", ran.stdout());
+    assert!(ran.stdout().contains("scal") && ran.stdout().contains("n=1000"));
+    let ran = p.run("--json model check --device portable --program scal").ok();
+    let row = ran.last("model");
+    assert_eq!(row["candidates"], 4);
+    let number = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("no {name} in {row}"));
+    assert!(number("regret") >= 1.0 && number("median_ratio") > 0.0);
+    assert!(row["rank_correlation"].as_f64().is_none_or(|r| r.abs() <= 1.0));
+    assert_eq!(ran.last("device")["programs"], 1);
+    let none = p.run("model check --program dot").fails("E0805", 8);
+    assert!(none.stderr().contains("of what was asked for"), "{}", none.stderr());
+}
