@@ -9,6 +9,7 @@ mod check;
 mod completions;
 mod devices;
 mod egraph;
+mod emit;
 mod eval;
 mod explain;
 mod fmt;
@@ -81,6 +82,8 @@ enum Verb {
     Explain(explain::Args),
     /// Run a program on a device, with the best known kernels.
     Run(run::Args),
+    /// Write kernels for use elsewhere: with host programs in C and in Rust that build, run and check on their own.
+    Emit(emit::Args),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
     Bench(bench::Args),
     /// Show a program's e-graph: as a picture, or for tools.
@@ -158,6 +161,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Optimize(args) => optimize::main(&args, out),
         Verb::Explain(args) => explain::main(&args, out),
         Verb::Run(args) => run::main(&args, out),
+        Verb::Emit(args) => emit::main(&args, out),
         Verb::Bench(args) => bench::main(&args, out),
         Verb::Egraph(args) => egraph::main(&args, out),
         Verb::Gen(args) => generate::main(&args, out),

@@ -2,6 +2,7 @@
 
 use super::inputs::{Request, bind, sizes};
 use super::npy::NpyArray;
+use super::plan::Plan;
 use super::program::{Program, Sizes};
 use super::work::{Work, work};
 use super::{Device, Session, memory};
@@ -27,6 +28,8 @@ pub enum How {
     Optimized,
     /// The program says itself how it runs.
     AsWritten,
+    /// A plan was given.
+    Plan,
 }
 
 impl How {
@@ -36,6 +39,7 @@ impl How {
             How::Store => "store",
             How::Optimized => "optimized",
             How::AsWritten => "as written",
+            How::Plan => "plan",
         }
     }
 }
@@ -77,6 +81,13 @@ pub struct Execute {
     pub verify: bool,
 }
 
+/// Kernels, and how they were come by.
+struct Made {
+    variant: Arc<Variant>,
+    how: How,
+    interrupted: bool,
+}
+
 impl Session {
     /// The kernels of a program in low-level patterns, as it stands.
     ///
@@ -113,12 +124,7 @@ impl Session {
         execute: Execute,
         observer: &mut dyn Observer,
     ) -> Result<Execution> {
-        let (device, _) = self.target()?;
-        if self.device == Device::None {
-            return Err(Diagnostic::error(Code::Usage, "a program runs on a device")
-                .help("`patsat eval` runs it in the interpreter")
-                .into());
-        }
+        let device = self.running_device()?;
         let sizes = sizes(program, request)?;
         memory::check_device(program, &sizes, &device)?;
         let (variant, how, interrupted) = if execute.as_written {
@@ -129,6 +135,57 @@ impl Session {
             let found = self.optimize(program, request, observer)?;
             (found.best.variant, How::Optimized, found.interrupted)
         };
+        let made = Made { variant, how, interrupted };
+        self.execute(program, request, made, execute.verify, (device, sizes), observer)
+    }
+
+    /// Runs a program by the kernels of a plan. Sizes that the request does not say are those of the plan. The result
+    /// is compared with the interpreter's when `execute` says so, and when the kernels are not those that were
+    /// written down, which only `force` allows.
+    ///
+    /// # Errors
+    /// Those of [`Session::run`] and [`Session::planned`].
+    pub fn run_plan(
+        &self,
+        program: &Program,
+        plan: &Plan,
+        request: &Request,
+        execute: Execute,
+        force: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<Execution> {
+        let device = self.running_device()?;
+        let (sizes, request) = plan.sizes_for(program, request)?;
+        memory::check_device(program, &sizes, &device)?;
+        let planned = self.planned(program, plan, &sizes, force)?;
+        for warning in &planned.warnings {
+            observer.event(&Event::Warning(warning));
+        }
+        let made = Made { variant: Arc::new(planned.variant), how: How::Plan, interrupted: false };
+        let verify = execute.verify || planned.other_kernels;
+        self.execute(program, &request, made, verify, (device, sizes), observer)
+    }
+
+    fn running_device(&self) -> Result<DeviceInfo> {
+        let (device, _) = self.target()?;
+        if self.device == Device::None {
+            return Err(Diagnostic::error(Code::Usage, "a program runs on a device")
+                .help("`patsat eval` runs it in the interpreter")
+                .into());
+        }
+        Ok(device)
+    }
+
+    /// Runs kernels once.
+    fn execute(
+        &self,
+        program: &Program,
+        request: &Request,
+        Made { variant, how, interrupted }: Made,
+        verify: bool,
+        (device, sizes): (DeviceInfo, Sizes),
+        observer: &mut dyn Observer,
+    ) -> Result<Execution> {
         let elaborated = program.elaborate(&sizes)?;
         let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
         let bound = bind(program, request)?;
@@ -137,9 +194,8 @@ impl Session {
                 observer.event(&Event::Warning(warning));
             }
         }
-        let reference = execute
-            .verify
-            .then(|| Reference::start(&program.entry, &sizes, &bound.values, &self.limits));
+        let reference =
+            verify.then(|| Reference::start(&program.entry, &sizes, &bound.values, &self.limits));
         let mut worker = self.start_worker(&device, bound.inputs);
         let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
         let (times, arrays) = match answer {

@@ -6,7 +6,9 @@ mod bad_program;
 mod bad_rules;
 mod bad_store;
 mod egraph;
+mod emit;
 mod explain;
+mod plans;
 mod snapshot;
 mod verbs;
 
