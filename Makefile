@@ -39,12 +39,12 @@ test: tools
 check-kernels: tools
 	cargo test --locked --test golden oclgrind
 
-# PoCL to run kernels, oclgrind to find what they do wrong.
+# PoCL to run kernels, oclgrind to find what they do wrong, and what emitted host programs in C are built with.
+TOOLS := pocl-opencl-icd ocl-icd-libopencl1 oclgrind opencl-c-headers ocl-icd-opencl-dev gcc libc6-dev
 tools:
-	@dpkg -s pocl-opencl-icd ocl-icd-libopencl1 oclgrind >/dev/null 2>&1 || { \
+	@dpkg -s $(TOOLS) >/dev/null 2>&1 || { \
 	  $(SUDO) apt-get update; \
-	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-	    pocl-opencl-icd ocl-icd-libopencl1 oclgrind; }
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(TOOLS); }
 
 # The reference of the rules. Nothing else in it depends on the machine but the times in the last table.
 GRAPHS := $(wildcard programs/*.pat) \

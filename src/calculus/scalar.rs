@@ -104,7 +104,7 @@ pub enum SExpr {
     Input(Arc<str>, usize, ScalarType),
     /// A size as a value.
     Size(Size, ScalarType),
-    /// An operation with its result type.
+    /// An operation with its result type; a cast names the type it converts from.
     Op(ScalarOp, ScalarType, Vec<SExpr>),
     /// Lazy conditional.
     If(Arc<SExpr>, Arc<SExpr>, Arc<SExpr>),

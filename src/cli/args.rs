@@ -6,7 +6,8 @@ use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::rules::check::Check;
 use crate::session::generate::Generator;
 use crate::session::{
-    Device, Float, Given, Program, Request, Session, Strategy, check_own_rules, npy, read, rule_set,
+    Device, Float, Given, Plan, Program, Request, Session, Strategy, check_own_rules, npy, read,
+    rule_set,
 };
 use crate::tune::store::{Store, default_path};
 use crate::tune::worker::Worker;
@@ -267,6 +268,11 @@ pub fn file_entry(text: &str) -> (PathBuf, Option<&str>) {
 pub fn program(text: &str) -> Result<Program> {
     let (file, entry) = file_entry(text);
     Program::load(&file, entry)
+}
+
+/// Reads a plan.
+pub fn plan(path: &Path) -> Result<Plan> {
+    Plan::parse(&read(path)?)
 }
 
 /// Reads a file that may be a program.

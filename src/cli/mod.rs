@@ -10,6 +10,7 @@ mod check;
 mod completions;
 mod devices;
 mod egraph;
+mod emit;
 mod eval;
 mod explain;
 mod fmt;
@@ -88,6 +89,8 @@ enum Verb {
     /// Compare ways of searching for the best kernel.
     #[command(subcommand)]
     Search(search::Verb),
+    /// Write kernels for use elsewhere: with host programs in C and in Rust that build, run and check on their own.
+    Emit(emit::Args),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
     Bench(bench::Args),
     /// Measure a device, and write the cost model that says how fast it is.
@@ -173,6 +176,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Explain(args) => explain::main(&args, out),
         Verb::Run(args) => run::main(&args, out),
         Verb::Search(verb) => search::main(&verb, out),
+        Verb::Emit(args) => emit::main(&args, out),
         Verb::Bench(args) => bench::main(&args, out),
         Verb::Calibrate(args) => calibrate::main(&args, out),
         Verb::Model(verb) => model::main(&verb, out),

@@ -3,7 +3,7 @@
 use super::args::open_store;
 use super::out::{Done, Out};
 use crate::diag::{Code, Diagnostic};
-use crate::session::{ModelCheck, Stored, check_model};
+use crate::session::{ModelCheck, Selection, check_model};
 use crate::tune::statistics::median;
 use comfy_table::{Table, presets};
 use serde_json::json;
@@ -29,11 +29,11 @@ pub enum Verb {
 pub fn main(verb: &Verb, out: &mut Out) -> Done {
     let Verb::Check { store, device, program } = verb;
     let store = open_store(store.as_ref())?;
-    let wanted = Stored { device: device.clone(), program: program.clone() };
+    let wanted = Selection { device: device.clone(), program: program.clone() };
     let checks = check_model(&store, &wanted)?;
     if checks.is_empty() {
         let path = store.path().display();
-        let what = if wanted == Stored::default() { "" } else { " of what was asked for" };
+        let what = if wanted == Selection::default() { "" } else { " of what was asked for" };
         let message = format!("nothing{what} was both predicted and measured");
         return Err(Diagnostic::error(Code::NothingStored, message)
             .note(format!("the tuning store is {path}"))

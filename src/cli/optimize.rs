@@ -10,6 +10,7 @@ use crate::saturate::export::{self, Focus, Shown};
 use crate::session::generate::Generator;
 use crate::session::{Graph, Optimized, Program};
 use serde_json::json;
+use std::path::PathBuf;
 
 /// What to optimise.
 #[derive(clap::Args)]
@@ -21,6 +22,9 @@ pub struct Args {
     data: DataArgs,
     #[command(flatten)]
     session: SessionArgs,
+    /// Write the best kernels down in a plan, for `run --plan` and `emit --plan`.
+    #[arg(short, long, value_name = "PLAN")]
+    output: Option<PathBuf>,
     /// Print this instead of the report.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     emit: Vec<Emit>,
@@ -57,6 +61,10 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let optimized = session.optimize(&program, &request, &mut progress);
     progress.finish();
     let optimized = optimized?;
+    if let Some(path) = &args.output {
+        session.plan(&program, &optimized)?.write(path)?;
+        out.event("plan", json!({"output": path.display().to_string()}))?;
+    }
     if args.emit.is_empty() {
         report::optimized(&optimized, args.top, out)?;
     } else {

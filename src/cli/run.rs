@@ -1,6 +1,6 @@
 //! `patsat run`
 
-use super::args::{DataArgs, SessionArgs, program};
+use super::args::{DataArgs, SessionArgs, plan, program};
 use super::interrupt::Interrupt;
 use super::out::{Done, Out, Stop};
 use super::progress::{Progress, micros};
@@ -28,6 +28,14 @@ pub struct Args {
     /// Compile the program as it stands: it is written in low-level patterns.
     #[arg(long)]
     no_rewrite: bool,
+    /// Use the kernels of a plan that `optimize -o` wrote, without a search; sizes that nothing else says are those of
+    /// the plan.
+    #[arg(long, value_name = "PLAN", conflicts_with = "no_rewrite")]
+    plan: Option<PathBuf>,
+    /// Use the kernels of a plan even if they are others than those that it was made from; their result is compared with
+    /// the interpreter's.
+    #[arg(long, requires = "plan")]
+    force: bool,
     /// Compare the result with the interpreter's.
     #[arg(long)]
     verify: bool,
@@ -36,12 +44,18 @@ pub struct Args {
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
     let program = program(&args.program)?;
+    let plan = args.plan.as_deref().map(plan).transpose()?;
     let request = args.data.request(None)?;
     out.event("start", optimize::start(&program, &args.session))?;
     let interrupt = Interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let execute = Execute { as_written: args.no_rewrite, verify: args.verify };
-    let ran = session.run(&program, &request, execute, &mut progress);
+    let ran = match &plan {
+        Some(plan) => {
+            session.run_plan(&program, plan, &request, execute, args.force, &mut progress)
+        }
+        None => session.run(&program, &request, execute, &mut progress),
+    };
     progress.finish();
     let ran = ran?;
     let written = value::write(args.output.as_deref(), &ran.outputs)?;

@@ -116,7 +116,15 @@ fn report(c: &Strategies, out: &mut Out) -> Done {
     out.line(&format!("{} {} on {}", c.entry, sizes(&c.sizes), c.device.label()))?;
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["strategy", "measured", "failed", "best", "of the best", "within 5% after", "10%"]);
+    table.set_header([
+        "strategy",
+        "measured",
+        "failed",
+        "best",
+        "of the best",
+        "within 5% after",
+        "10%",
+    ]);
     let least = c.tried.iter().map(|t| t.winner_us).fold(f64::INFINITY, f64::min);
     for t in &c.tried {
         let after = |factor| t.within(factor, c.best_us).map_or("never".into(), |n| n.to_string());
@@ -130,7 +138,7 @@ fn report(c: &Strategies, out: &mut Out) -> Done {
             after(1.10),
         ]);
     }
-    out.table(&table)?;
+    out.line(&table.to_string())?;
     out.line(&format!(
         "{} of {} candidates measured, the best {}; best kernels timed against each other at the end",
         c.measured,
@@ -185,8 +193,10 @@ fn drawing(c: &Strategies) -> String {
         let colour = COLOURS[place % COLOURS.len()];
         let class = format!("s{i}");
         // Writing into a string does not fail.
-        let _ = write!(style, ".{class}{{stroke:{colour};fill:{colour}}}polyline.{class}{{fill:none}}");
-        let known = t.best_us.iter().enumerate().filter_map(|(n, us)| Some((n as f64 + 1.0, (*us)?)));
+        let _ =
+            write!(style, ".{class}{{stroke:{colour};fill:{colour}}}polyline.{class}{{fill:none}}");
+        let known =
+            t.best_us.iter().enumerate().filter_map(|(n, us)| Some((n as f64 + 1.0, (*us)?)));
         let mut points: Vec<(f64, f64)> = vec![];
         for (n, us) in known {
             // Steps: the best stays what it is until it is another.
@@ -204,9 +214,11 @@ fn drawing(c: &Strategies) -> String {
             label(t, &c.tried)
         );
     }
-    let says = format!("best so far against candidates measured, {} on {}", c.entry, c.device.label());
+    let says =
+        format!("best so far against candidates measured, {} on {}", c.entry, c.device.label());
     let svg = chart.svg(&says);
     let head = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"920\" height=\"600\" ");
-    let svg = svg.replacen("<svg ", &head, 1).replacen(">\n", &format!(">\n<style>{style}</style>\n"), 1);
+    let svg =
+        svg.replacen("<svg ", &head, 1).replacen(">\n", &format!(">\n<style>{style}</style>\n"), 1);
     svg.replacen("</svg>", &format!("{key}</svg>"), 1)
 }

@@ -110,6 +110,8 @@ codes! {
     Io "E0901" Io "A file could not be read or written.";
     Unformatted "E0902" Check "A file is not formatted.";
     Outdated "E0904" Check "A generated file that is out of date.";
+    BadPlan "E0905" Program "A plan that does not follow its layout, or whose term is none of its program.";
+    PlanDated "W0907" Check "A plan that was made in other circumstances; its kernels are right all the same.";
     Usage "E0903" Usage "Arguments that do not go together.";
     Unexpected "E0906" Check "An expectation in a program's comments does not hold.";
     Interrupted "E0910" Interrupted "Interrupted; what was measured is kept.";

@@ -45,9 +45,11 @@ use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Limits};
+use serde::{Deserialize, Serialize};
 
 /// What kernels may use on a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DeviceLimits {
     /// Most work-items in a work-group.
     pub max_work_group_size: usize,
@@ -94,7 +96,8 @@ impl Default for DeviceLimits {
 }
 
 /// What decides the code besides the term and its sizes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Options {
     /// Kernels are called `NAME_0`, `NAME_1`, ...
     pub name: String,

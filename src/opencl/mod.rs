@@ -1,5 +1,6 @@
-//! OpenCL: the C printer, the host plan, and (in `runtime` alone) the driver.
+//! OpenCL: the C printer, the host plan, host programs around it, and (in `runtime` alone) the driver.
 
+pub mod emit;
 pub mod host;
 pub mod plan;
 pub mod print;

@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 /// Uniform integers lie in `0..RANGE` (unsigned) or `-RANGE/2..RANGE/2` (signed): small enough that
 /// sums and products of many do not all overflow.
-const RANGE: i8 = 100;
+pub(super) const RANGE: i8 = 100;
 
 /// How generators are written, for messages.
 const GENERATORS: &str = "`normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH`, `neighbours:N`, `iota` and `const:VALUE`";
@@ -60,7 +60,7 @@ impl Bound {
         }
     }
 
-    fn value(&self, sizes: &Sizes) -> Result<Constant> {
+    pub(super) fn value(&self, sizes: &Sizes) -> Result<Constant> {
         match self {
             Bound::Number(c) => Ok(*c),
             Bound::Size(name) => match sizes.get(name) {
@@ -166,7 +166,7 @@ fn constant(text: &str) -> Option<Constant> {
 
 impl Constant {
     /// As a float; truth values are no numbers.
-    fn float(self) -> Option<f64> {
+    pub(super) fn float(self) -> Option<f64> {
         match self {
             Constant::Float(v) => Some(v),
             Constant::Integer(v) => Some(v as f64),
@@ -175,7 +175,7 @@ impl Constant {
     }
 
     /// As an integer type that has it.
-    fn integer<T: TryFrom<i128>>(self) -> Option<T> {
+    pub(super) fn integer<T: TryFrom<i128>>(self) -> Option<T> {
         match self {
             Constant::Integer(v) => T::try_from(v).ok(),
             Constant::Float(_) | Constant::Bool(_) => None,
@@ -311,9 +311,15 @@ fn some_integer<T: PartialOrd + fmt::Display>(low: T, high: T, len: usize) -> Re
     Ok(())
 }
 
-/// Whose list the element at a position of an array of this shape belongs to: the position in the last
-/// dimension when that is `n` long, else in the first.
+/// Whose list the element at a position of an array of this shape belongs to: see [`owners`].
 fn owner(n: i128, shape: &[usize]) -> Result<impl Fn(usize) -> i128 + use<>> {
+    let (modulus, divisor) = owners(n, shape)?;
+    Ok(move |i| i128::try_from(i % modulus / divisor).unwrap_or(i128::MAX))
+}
+
+/// The modulus and the divisor that give the owner of the list in which an element is, from its position: the position
+/// in the last dimension when that is `n` long, else in the first.
+pub(super) fn owners(n: i128, shape: &[usize]) -> Result<(usize, usize)> {
     let len: usize = shape.iter().product();
     let is_n = |d: Option<&usize>| d.is_some_and(|d| i128::try_from(*d) == Ok(n));
     let (modulus, divisor) = if is_n(shape.last()) {
@@ -329,8 +335,7 @@ fn owner(n: i128, shape: &[usize]) -> Result<impl Fn(usize) -> i128 + use<>> {
             Diagnostic::error(Code::Usage, format!("among {n} nobody has neighbours")).into()
         );
     }
-    let position = move |i: usize| i % modulus.max(1) / divisor.max(1);
-    Ok(move |i| i128::try_from(position(i)).unwrap_or(i128::MAX))
+    Ok((modulus.max(1), divisor.max(1)))
 }
 
 /// A float in 0..1 with 24 random bits.

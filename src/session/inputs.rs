@@ -163,13 +163,43 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
 /// # Errors
 /// When something is missing or does not fit, or takes more memory than there is.
 pub fn bind(program: &Program, request: &Request) -> Result<Bound> {
+    bind_with(program, request, &mut |slot, made| {
+        generate_shaped(made, slot.ty, slot.shape, slot.sizes, request.seed, slot.stream)
+    })
+}
+
+/// An array to be made up.
+pub(super) struct Wanted<'a> {
+    /// The parameter.
+    pub param: &'a str,
+    /// Which component of it.
+    pub component: usize,
+    /// Of its elements.
+    pub ty: ScalarType,
+    /// Its dimensions.
+    pub shape: &'a [usize],
+    /// Value of each size.
+    pub sizes: &'a Sizes,
+    /// Its number among all arrays.
+    pub stream: u64,
+}
+
+/// As [`bind`], with what is made up made by `make`.
+///
+/// # Errors
+/// Those of [`bind`] and of `make`.
+pub(super) fn bind_with(
+    program: &Program,
+    request: &Request,
+    make: &mut dyn FnMut(&Wanted, &Generator) -> Result<HostArray>,
+) -> Result<Bound> {
     let slots = slots(program, request)?;
     let sizes = sizes_of(program, request, &slots)?;
     let bytes = input_bytes(program, &sizes)?;
     super::memory::check(bytes, "the inputs")?;
     let mut bound = Bound { sizes, inputs: Inputs::default(), values: vec![], warnings: vec![] };
     for (stream, slot) in slots.into_iter().enumerate() {
-        let array = fill(program, &slot, &bound.sizes, request.seed, stream as u64)?;
+        let array = fill(program, &slot, &bound.sizes, stream as u64, make)?;
         if let Given::Array(..) | Given::Text(_) = slot.given
             && let Some(what) = not_finite(&array)
         {
@@ -295,8 +325,8 @@ fn fill(
     program: &Program,
     slot: &Slot,
     sizes: &Sizes,
-    seed: u64,
     stream: u64,
+    make: &mut dyn FnMut(&Wanted, &Generator) -> Result<HostArray>,
 ) -> Result<HostArray> {
     let too_large = || Diagnostic::error(Code::SizeRange, "an array larger than any memory");
     let mut shape: Vec<usize> = vec![];
@@ -305,12 +335,15 @@ fn fill(
     }
     shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).ok_or_else(too_large)?;
     match &slot.given {
-        Given::Made(generator) => generate_shaped(generator, slot.ty, &shape, sizes, seed, stream)
-            .map_err(|Failure(ds)| {
+        Given::Made(generator) => {
+            let (param, component, ty) = (slot.name(), slot.component, slot.ty);
+            let wanted = Wanted { param, component, ty, shape: &shape, sizes, stream };
+            make(&wanted, generator).map_err(|Failure(ds)| {
                 let place = format!("of type `{}`", slot.param.ty);
                 let at = |d: Diagnostic| d.at(&program.source, slot.param.span, place.clone());
                 Failure(ds.into_iter().map(at).collect())
-            }),
+            })
+        }
         Given::Array(array, _) if array.data.ty() == slot.ty => Ok(array.data.clone()),
         Given::Array(array, name) => {
             let text = format!("{name} holds {}, `{}` {}", array.data.ty(), slot.name(), slot.ty);

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 /// Which of the stored results are looked at; all of them where nothing is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stored {
+pub struct Selection {
     /// A part of the device's or its platform's name, in any case.
     pub device: Option<String>,
     /// The name of the entry.
     pub program: Option<String>,
 }
 
-impl Stored {
+impl Selection {
     fn meets(&self, key: &Key) -> bool {
         let named =
             |part: &String| key.device.to_lowercase().contains(part.to_lowercase().as_str());
@@ -56,7 +56,7 @@ pub struct ModelCheck {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn check_model(store: &Store, wanted: &Stored) -> Result<Vec<ModelCheck>> {
+pub fn check_model(store: &Store, wanted: &Selection) -> Result<Vec<ModelCheck>> {
     let mut all = vec![];
     for entry in store.list()? {
         if wanted.meets(&entry.key) {
@@ -123,8 +123,12 @@ mod tests {
         Record {
             term: "id".into(),
             tunables: BTreeMap::new(),
+            compact: None,
+            skeleton: None,
             plan: plan.into(),
             source: String::new(),
+            host: None,
+            bound: None,
             fate,
             log: None,
             build_ms: None,
@@ -154,10 +158,10 @@ mod tests {
         store
             .record(&key("dot", "CUDA gpu"), &record("a", Fate::Timed, Some(2.0), Some(1.0)))
             .expect("it is kept");
-        let all = check_model(&store, &Stored::default()).expect("a comparison");
+        let all = check_model(&store, &Selection::default()).expect("a comparison");
         assert_eq!(all.len(), 2);
-        let of = |wanted: Stored| check_model(&store, &wanted).expect("a comparison");
-        let cpu = of(Stored { device: Some("pocl".into()), program: None });
+        let of = |wanted: Selection| check_model(&store, &wanted).expect("a comparison");
+        let cpu = of(Selection { device: Some("pocl".into()), program: None });
         let c = &cpu[0];
         assert_eq!((cpu.len(), c.program.as_str(), c.candidates), (1, "asum", 4));
         // The model puts two first; the slower of them counts.
@@ -166,8 +170,10 @@ mod tests {
         // Ranks 1.5, 1.5, 3, 4 and 3, 2, 1, 4.
         let r = c.rank_correlation.expect("a correlation");
         assert!((r - 1.5 / (4.5f64 * 5.0).sqrt()).abs() < 1e-12, "{r}");
-        let dot = of(Stored { device: None, program: Some("dot".into()) });
+        let dot = of(Selection { device: None, program: Some("dot".into()) });
         assert_eq!((dot[0].regret, dot[0].rank_correlation), (1.0, None));
-        assert!(of(Stored { device: Some("pocl".into()), program: Some("dot".into()) }).is_empty());
+        assert!(
+            of(Selection { device: Some("pocl".into()), program: Some("dot".into()) }).is_empty()
+        );
     }
 }

@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::HostArray;
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, WriteOptions, WriterBuilder};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
@@ -180,33 +180,7 @@ fn type_str(ty: ScalarType) -> &'static str {
 
 /// Writes a file: whole, or not at all (unless it is a device or a pipe, which is written directly).
 pub fn write(path: &Path, array: &NpyArray) -> Result<()> {
-    write_file(path, array).map_err(|e| {
-        let d = Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", path.display()));
-        match e.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                d.help("free some space, or write elsewhere").into()
-            }
-            _ => d.into(),
-        }
-    })
-}
-
-fn write_file(path: &Path, array: &NpyArray) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-        return encode(File::options().write(true).open(path)?, array).map(drop);
-    }
-    // A link is written through, not replaced.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut temporary = tempfile::Builder::new();
-    temporary.prefix(".patsat-").suffix(".npy.tmp");
-    // As any new file: readable by whom the umask allows.
-    #[cfg(unix)]
-    temporary.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let file = temporary.tempfile_in(folder)?;
-    encode(file.as_file(), array)?;
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
+    super::files::write(path, |to| encode(to, array).map(drop))
 }
 
 fn encode<W: Write>(to: W, array: &NpyArray) -> io::Result<W> {
@@ -274,7 +248,7 @@ mod tests {
                 assert_eq!(read(&path).unwrap(), array);
             }
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

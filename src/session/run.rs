@@ -2,6 +2,7 @@
 
 use super::inputs::{Bound, Request, bind, sizes};
 use super::npy::NpyArray;
+use super::plan::Plan;
 use super::program::{Program, Sizes};
 use super::work::{Work, work};
 use super::{Device, Session, memory};
@@ -29,6 +30,8 @@ pub enum How {
     Optimized,
     /// The program says itself how it runs.
     AsWritten,
+    /// A plan was given.
+    Plan,
 }
 
 impl How {
@@ -39,6 +42,7 @@ impl How {
             How::Nearest => "nearest size",
             How::Optimized => "optimized",
             How::AsWritten => "as written",
+            How::Plan => "plan",
         }
     }
 }
@@ -92,6 +96,13 @@ pub struct Execute {
     pub verify: bool,
 }
 
+/// How kernels were come by.
+struct Made {
+    how: How,
+    tuned_for: Option<Sizes>,
+    interrupted: bool,
+}
+
 impl Session {
     /// The kernels of a program in low-level patterns, as it stands.
     ///
@@ -128,12 +139,7 @@ impl Session {
         execute: Execute,
         observer: &mut dyn Observer,
     ) -> Result<Execution> {
-        let (device, _) = self.target()?;
-        if self.device == Device::None {
-            return Err(Diagnostic::error(Code::Usage, "a program runs on a device")
-                .help("`patsat eval` runs it in the interpreter")
-                .into());
-        }
+        let device = self.running_device()?;
         let sizes = sizes(program, request)?;
         memory::check_device(program, &sizes, &device)?;
         let mut ran = None;
@@ -168,36 +174,47 @@ impl Session {
                 self.once(program, request, &device, best, execute.verify, observer)?
             }
         };
-        let Ran { variant, times, arrays, comparison, checked, warnings } = ran;
-        if how != How::Optimized {
-            for warning in &warnings {
-                observer.event(&Event::Warning(warning));
-            }
+        let made = Made { how, tuned_for, interrupted };
+        executed(program, ran, made, (device, sizes), observer)
+    }
+
+    /// Runs a program by the kernels of a plan. Sizes that the request does not say are those of the plan. The result
+    /// is compared with the interpreter's when `execute` says so, and when the kernels are not those that were
+    /// written down, which only `force` allows.
+    ///
+    /// # Errors
+    /// Those of [`Session::run`] and [`Session::planned`].
+    pub fn run_plan(
+        &self,
+        program: &Program,
+        plan: &Plan,
+        request: &Request,
+        execute: Execute,
+        force: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<Execution> {
+        let device = self.running_device()?;
+        let (sizes, request) = plan.sizes_for(program, request)?;
+        memory::check_device(program, &sizes, &device)?;
+        let planned = self.planned(program, plan, &sizes, force)?;
+        for warning in &planned.warnings {
+            observer.event(&Event::Warning(warning));
         }
-        let elaborated = program.elaborate(&sizes)?;
-        let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
-        let shape = program.placed(interp::shape(&program.entry.body.ty, &sizes))?;
-        let outputs = shape
-            .components()
-            .into_iter()
-            .zip(arrays)
-            .map(|((_, shape), data)| NpyArray { shape, data })
-            .collect();
-        Ok(Execution {
-            outputs,
-            how,
-            tuned_for,
-            variant,
-            device_us: times.device_us,
-            wall_us: times.wall_us,
-            comparison,
-            checked,
-            sizes,
-            device,
-            work,
-            warnings,
-            interrupted,
-        })
+        let verify = execute.verify || planned.other_kernels;
+        let variant = Arc::new(planned.variant);
+        let ran = self.once(program, &request, &device, variant, verify, observer)?;
+        let made = Made { how: How::Plan, tuned_for: None, interrupted: false };
+        executed(program, ran, made, (device, sizes), observer)
+    }
+
+    fn running_device(&self) -> Result<DeviceInfo> {
+        let (device, _) = self.target()?;
+        if self.device == Device::None {
+            return Err(Diagnostic::error(Code::Usage, "a program runs on a device")
+                .help("`patsat eval` runs it in the interpreter")
+                .into());
+        }
+        Ok(device)
     }
 
     /// Runs kernels once, and compares their result with the interpreter's if `verify`.
@@ -243,4 +260,44 @@ fn at_entry(d: Diagnostic, program: &Program) -> Diagnostic {
     } else {
         Diagnostic { source: Some(program.source.clone()), ..d }
     }
+}
+
+/// What a run came to.
+fn executed(
+    program: &Program,
+    ran: Ran,
+    Made { how, tuned_for, interrupted }: Made,
+    (device, sizes): (DeviceInfo, Sizes),
+    observer: &mut dyn Observer,
+) -> Result<Execution> {
+    let Ran { variant, times, arrays, comparison, checked, warnings } = ran;
+    if how != How::Optimized {
+        for warning in &warnings {
+            observer.event(&Event::Warning(warning));
+        }
+    }
+    let elaborated = program.elaborate(&sizes)?;
+    let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
+    let shape = program.placed(interp::shape(&program.entry.body.ty, &sizes))?;
+    let outputs = shape
+        .components()
+        .into_iter()
+        .zip(arrays)
+        .map(|((_, shape), data)| NpyArray { shape, data })
+        .collect();
+    Ok(Execution {
+        outputs,
+        how,
+        tuned_for,
+        variant,
+        device_us: times.device_us,
+        wall_us: times.wall_us,
+        comparison,
+        checked,
+        sizes,
+        device,
+        work,
+        warnings,
+        interrupted,
+    })
 }

@@ -6,7 +6,7 @@
 
 use super::sample::{only, places, sample};
 use crate::calculus::interp::{self, Choice, Compiled};
-use crate::calculus::value::{Comparison, Tolerance, Value, agree, compare_at};
+use crate::calculus::value::{Cell, Comparison, Tolerance, Value, agree, compare_at};
 use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::lang::typed::Entry;
 use crate::opencl::host::HostArray;
@@ -51,6 +51,17 @@ struct Answer {
 struct Known {
     value: Value,
     places: Vec<(Vec<usize>, Option<Vec<usize>>)>,
+}
+
+/// An element of a result as the interpreter gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Its position in its component, row-major.
+    pub index: usize,
+    /// Its value.
+    pub cell: Cell,
+    /// How far a float may be off.
+    pub slack: f64,
 }
 
 /// What is said of a result.
@@ -150,6 +161,40 @@ impl Known {
         let bytes: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
         compare_at(&self.value, &self.places, &bytes, terms)
     }
+}
+
+/// The elements of each component of a result: all of them, or a sample where that would take the
+/// interpreter too long.
+///
+/// # Errors
+/// When the program has no value on these inputs.
+pub fn wanted(
+    entry: &Entry,
+    sizes: &IndexMap<String, u64>,
+    inputs: &[Value],
+    limits: &Limits,
+) -> Result<Vec<Vec<Wanted>>> {
+    let budget = limits.reference_operations as f64;
+    let find = || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget));
+    let answer = thread::scope(|scope| {
+        thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, find).ok()?.join().ok()
+    });
+    let gone = || Diagnostic::error(Code::Internal, "the interpreter ended without a result");
+    let answer = answer.ok_or_else(gone)??;
+    let known = answer.known.first().ok_or_else(gone)?;
+    let terms = interp::terms(entry, sizes);
+    let leaves = known.value.leaves().iter().zip(&known.places);
+    Ok(leaves
+        .map(|(leaf, (_, at))| {
+            let (mut out, tolerance) = (vec![], Tolerance::of(leaf.ty(), terms));
+            leaf.for_each(&mut |cell| {
+                let k = out.len();
+                let index = at.as_ref().map_or(k, |at| at.get(k).copied().unwrap_or_default());
+                out.push(Wanted { index, cell, slack: tolerance.slack(leaf.ty(), &cell) });
+            });
+            out
+        })
+        .collect())
 }
 
 impl Reference {

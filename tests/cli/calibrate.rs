@@ -60,7 +60,7 @@ fn devices_that_cannot_be_measured_are_told_of() {
 #[test]
 fn predictions_are_held_against_measurements() {
     let p = Place::new();
-    p.run("model check").fails("E0805", 8);
+    p.run("model check").fails("E0806", 8);
     p.run("optimize programs/scal.pat --size n=1000 --budget 4 --device portable").ok();
     let ran = p.run("model check").ok();
     assert!(ran.stdout().contains("rank correlation"), "{}", ran.stdout());
@@ -72,6 +72,6 @@ fn predictions_are_held_against_measurements() {
     assert!(number("regret") >= 1.0 && number("median_ratio") > 0.0);
     assert!(row["rank_correlation"].as_f64().is_none_or(|r| r.abs() <= 1.0));
     assert_eq!(ran.last("device")["programs"], 1);
-    let none = p.run("model check --program dot").fails("E0805", 8);
+    let none = p.run("model check --program dot").fails("E0806", 8);
     assert!(none.stderr().contains("of what was asked for"), "{}", none.stderr());
 }

@@ -151,8 +151,9 @@ fn scalar(op: ScalarOp, args: &[V]) -> V {
         (ScalarOp::Lt, [V::F(a), V::F(b)]) => V::B(a < b),
         (ScalarOp::Clamp, [V::F(a), V::F(l), V::F(h)]) => V::F(a.max(*l).min(*h)),
         (ScalarOp::Floor, [V::F(a)]) => V::F(a.floor()),
-        (ScalarOp::Cast(ScalarType::I32), [V::F(a)]) => V::I(*a as i32),
-        (ScalarOp::Cast(ScalarType::F32), [V::I(a)]) => V::F(*a as f32),
+        // Between the two types that there are here; a term and the language name one each.
+        (ScalarOp::Cast(_), [V::F(a)]) => V::I(*a as i32),
+        (ScalarOp::Cast(_), [V::I(a)]) => V::F(*a as f32),
         (ScalarOp::Add, [V::I(a), V::I(b)]) => V::I(a.wrapping_add(*b)),
         (ScalarOp::Sub, [V::I(a), V::I(b)]) => V::I(a.wrapping_sub(*b)),
         (ScalarOp::Mul, [V::I(a), V::I(b)]) => V::I(a.wrapping_mul(*b)),

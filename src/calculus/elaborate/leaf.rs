@@ -182,8 +182,13 @@ impl Writer {
             Kind::Pair(a, b) => SExpr::pair(self.write(a)?, self.write(b)?),
             Kind::Proj(a, second) => self.write(a)?.proj(*second),
             Kind::Op(op, es) => {
+                // A cast in a term says what it converts from, one of the language to what.
+                let op = match (op, es.as_slice()) {
+                    (ScalarOp::Cast(_), [x]) => ScalarOp::Cast(scalar(&x.ty)?),
+                    _ => *op,
+                };
                 let es = es.iter().map(|x| self.write(x)).collect::<Option<_>>()?;
-                SExpr::Op(*op, scalar(&e.ty)?, es)
+                SExpr::Op(op, scalar(&e.ty)?, es)
             }
             Kind::If(c, t, f) => SExpr::If(
                 Arc::new(self.write(c)?),

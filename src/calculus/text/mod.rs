@@ -19,6 +19,7 @@ use super::size::Size;
 use super::term::Term;
 use super::ty::Ty;
 use crate::diag::{Result, Source};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Parses a closed term whose argument has type `dom`.
@@ -27,6 +28,22 @@ use std::sync::Arc;
 /// When the text does not parse or does not type-check, with the place.
 pub fn read_term(source: &Arc<Source>, dom: &Ty, context: &Context) -> Result<Term> {
     read_term_at(source, dom, context, &Size::clone)
+}
+
+/// As [`read_term`], of a part of the source.
+///
+/// # Errors
+/// When the text does not parse or does not type-check, with the place.
+pub fn read_term_in(
+    source: &Arc<Source>,
+    range: Range<usize>,
+    dom: &Ty,
+    context: &Context,
+) -> Result<Term> {
+    let raw = parse_term(source, range)?;
+    let mut unifier = Unifier::default();
+    let inferred = infer(source, &raw, dom, context, &mut unifier)?;
+    inferred.close(source, &unifier)
 }
 
 /// As [`read_term`], with each written size replaced by what `value` gives for it.

@@ -48,6 +48,10 @@ fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
         }
         let run =
             |from: usize| text[from..].find(|c: char| !word(c)).map_or(text.len(), |i| from + i);
+        let name = |from: usize| {
+            // A prime is part of a name, but not its beginning.
+            text[from..].find(|c: char| !word(c) && c != '\'').map_or(text.len(), |i| from + i)
+        };
         let tok = if c.is_ascii_digit() {
             at = run(at);
             let digit = |i: usize| text.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
@@ -59,13 +63,13 @@ fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
             }
             Tok::Number(text[start..at].to_owned())
         } else if c.is_alphabetic() || c == '_' {
-            at = run(at);
+            at = name(at);
             while text[at..].starts_with('.') && text[at + 1..].starts_with(word) {
-                at = run(at + 1);
+                at = name(at + 1);
             }
             Tok::Ident(text[start..at].to_owned())
         } else if c == '\'' {
-            at = run(at + 1);
+            at = name(at + 1);
             Tok::Quoted(text[start + 1..at].to_owned())
         } else if c == '.' && text[at + 1..].starts_with(word) {
             at = run(at + 1);

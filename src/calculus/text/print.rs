@@ -10,6 +10,7 @@ use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,7 +210,14 @@ fn scalar_fn(f: &ScalarFn, place: Place) -> String {
     }
     let mut used = vec![];
     paths(&f.body, &mut used);
-    let mut names = vec![];
+    let mut names = Names { args: vec![], inputs: vec![], binder: "t".to_owned() };
+    inputs(&f.body, &mut names.inputs);
+    let bound = |name: &Arc<str>, binder: &str| {
+        name.strip_prefix(binder).is_some_and(|n| n.parse::<usize>().is_ok())
+    };
+    while names.inputs.iter().any(|n| bound(n, &names.binder)) {
+        names.binder.push('t');
+    }
     let pattern = pattern(&f.dom, &mut vec![], &used, &mut names);
     let body = expr(&f.body, &names, 0, 0);
     paren(format!("\\{pattern} -> {body}"), place != Place::Top)
@@ -244,7 +252,29 @@ fn path(e: &SExpr) -> Option<Vec<bool>> {
     }
 }
 
-type Names = Vec<(Vec<bool>, String)>;
+/// What the variables of a function are called; an input that it mentions keeps its name for itself.
+struct Names {
+    /// Those of the argument's parts.
+    args: Vec<(Vec<bool>, String)>,
+    /// Inputs in the body.
+    inputs: Vec<Arc<str>>,
+    /// What the names of variables inside begin with.
+    binder: String,
+}
+
+/// Every input that is mentioned.
+fn inputs(e: &SExpr, found: &mut Vec<Arc<str>>) {
+    match e {
+        SExpr::Input(name, ..) => found.push(name.clone()),
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Size(..) | SExpr::Var(..) => {}
+        SExpr::Proj(e, _) => inputs(e, found),
+        SExpr::Op(_, _, es) => es.iter().for_each(|e| inputs(e, found)),
+        SExpr::Pair(a, b) | SExpr::Let(a, b) => [a, b].into_iter().for_each(|e| inputs(e, found)),
+        SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+            [a, b, c].into_iter().for_each(|e| inputs(e, found));
+        }
+    }
+}
 
 fn pattern(ty: &Ty, at: &mut Vec<bool>, used: &[Vec<bool>], names: &mut Names) -> String {
     if let (Ty::Pair(a, b), false) = (ty, used.contains(at)) {
@@ -262,12 +292,20 @@ fn pattern(ty: &Ty, at: &mut Vec<bool>, used: &[Vec<bool>], names: &mut Names) -
     if !used.iter().any(|p| p.starts_with(at)) {
         return "_".to_owned();
     }
-    let name = match names.len() {
+    let letter = |i: usize| match i {
         0 if at.is_empty() => "x".to_owned(),
-        i @ 0..26 => char::from(b'a' + u8::try_from(i).unwrap_or(0)).to_string(),
-        i => format!("x{i}"),
+        0..26 => char::from(b'a' + u8::try_from(i).unwrap_or(0)).to_string(),
+        _ => format!("x{i}"),
     };
-    names.push((at.clone(), name.clone()));
+    let taken = |name: &str| {
+        names.inputs.iter().any(|n| **n == *name) || names.args.iter().any(|(_, n)| n == name)
+    };
+    let mut i = names.args.len();
+    while taken(&letter(i)) {
+        i += 1;
+    }
+    let name = letter(i);
+    names.args.push((at.clone(), name.clone()));
     name
 }
 
@@ -276,7 +314,7 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
     if let Some(p) = path(e) {
         // The longest named prefix, then projections.
         if let Some((prefix, name)) =
-            names.iter().filter(|(q, _)| p.starts_with(q)).max_by_key(|(q, _)| q.len())
+            names.args.iter().filter(|(q, _)| p.starts_with(q)).max_by_key(|(q, _)| q.len())
         {
             let rest: String =
                 p[prefix.len()..].iter().map(|s| if *s { ".1" } else { ".0" }).collect();
@@ -293,7 +331,7 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
         SExpr::Input(name, 0, _) => name_text(name),
         SExpr::Input(name, i, _) => format!("{}#{i}", name_text(name)),
         SExpr::Size(s, t) => paren(format!("sizeOf {} {t}", size_arg(s)), level > 7),
-        SExpr::Var(i, _) => format!("t{i}"),
+        SExpr::Var(i, _) => format!("{}{i}", names.binder),
         SExpr::Pair(a, b) => {
             format!("({}, {})", expr(a, names, depth, 0), expr(b, names, depth, 0))
         }
@@ -323,7 +361,8 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
         ),
         SExpr::Let(a, b) => paren(
             format!(
-                "let t{depth} = {} in {}",
+                "let {}{depth} = {} in {}",
+                names.binder,
                 expr(a, names, depth, 0),
                 expr(b, names, depth + 1, 0)
             ),
@@ -331,9 +370,11 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
         ),
         SExpr::For(init, bound, body) => paren(
             format!(
-                "loop (t{} = {}) for t{depth} < {} do {}",
+                "loop ({}{} = {}) for {}{depth} < {} do {}",
+                names.binder,
                 depth + 1,
                 expr(init, names, depth, 0),
+                names.binder,
                 expr(bound, names, depth, 0),
                 expr(body, names, depth + 2, 0)
             ),
@@ -341,7 +382,8 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
         ),
         SExpr::While(init, cond, body) => paren(
             format!(
-                "loop (t{depth} = {}) while {} do {}",
+                "loop ({}{depth} = {}) while {} do {}",
+                names.binder,
                 expr(init, names, depth, 0),
                 expr(cond, names, depth + 1, 0),
                 expr(body, names, depth + 1, 0)

@@ -38,6 +38,11 @@ impl Tolerance {
     pub fn relative(&self, ty: ScalarType) -> f64 {
         epsilon(ty) * (self.ulps + self.per_root * (self.terms as f64).sqrt())
     }
+
+    /// How far a result may be off from this element; 0 for types that are no floats.
+    pub fn slack(&self, ty: ScalarType, element: &Cell) -> f64 {
+        if ty.is_float() { self.relative(ty) * element.mag + range(ty).1 } else { 0.0 }
+    }
 }
 
 /// What a comparison found.

@@ -1,0 +1,172 @@
+//! Kernels for use elsewhere: a directory with host programs that need nothing of patsat.
+
+use super::files;
+use super::inputs::bind_with;
+use super::plan::Plan;
+use super::recipe::{recipe, seed};
+use super::{Program, Request, Session, Sizes};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::opencl::emit::numbers::fill;
+use crate::opencl::emit::{
+    About, Emission, Expected, Input, MARK, Origin, files as emitted, type_of,
+};
+use crate::opencl::host::{HostArray, Slot};
+use crate::opencl::plan::{HostPlan, Role};
+use crate::tune::reference::{Wanted, wanted};
+use crate::tune::variant::Variant;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+/// Elements of a component of the result that are checked, at most.
+const CHECKED: usize = 1 << 16;
+
+/// What was emitted.
+pub struct Emitted {
+    /// Names of the files.
+    pub files: Vec<String>,
+    /// The kernels.
+    pub variant: Variant,
+    /// Value of each size parameter.
+    pub sizes: Sizes,
+    /// Elements of the result that the host programs check, and of how many.
+    pub checked: (usize, usize),
+    /// What to tell a person.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Checks that files may be emitted to a directory: that it is not there, empty, or an emitted one, or else `force`.
+///
+/// # Errors
+/// [`Code::Io`] when they may not.
+pub fn check_directory(path: &Path, force: bool) -> Result<()> {
+    let failed = |e: std::io::Error| {
+        Diagnostic::error(Code::Io, format!("{} cannot be written to: {e}", path.display()))
+    };
+    let mut entries = match fs::read_dir(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(failed)?,
+    };
+    let own = || fs::read(path.join("README.md")).is_ok_and(|t| t.starts_with(MARK.as_bytes()));
+    if entries.next().is_none() || force || own() {
+        return Ok(());
+    }
+    let text = format!("{} is not empty, and was not emitted", path.display());
+    Err(Diagnostic::error(Code::Io, text)
+        .help("choose another directory, or write into this one with `--force`")
+        .into())
+}
+
+impl Session {
+    /// Writes the kernels of a plan into a directory, with host programs in C and in Rust that make up inputs, run
+    /// them and check the result against the interpreter's. Inputs are as the request says; those that are made
+    /// up are of the same kind and range as patsat's own, but other numbers.
+    ///
+    /// `force` writes into directories that hold something else, and uses kernels that are others than those that the
+    /// plan was made from.
+    ///
+    /// # Errors
+    /// Those of [`Session::planned`], or when the program has no value on the inputs, or the files cannot be
+    /// written.
+    pub fn emit(
+        &self,
+        program: &Program,
+        plan: &Plan,
+        request: &Request,
+        directory: &Path,
+        force: bool,
+    ) -> Result<Emitted> {
+        check_directory(directory, force)?;
+        let (sizes, request) = plan.sizes_for(program, request)?;
+        let planned = self.planned(program, plan, &sizes, force)?;
+        let (variant, mut warnings) = (planned.variant, planned.warnings);
+        let mut recipes = BTreeMap::new();
+        let bound = bind_with(program, &request, &mut |array, generator| {
+            let made = (recipe(generator, array)?, seed(request.seed, array.stream));
+            let slot = Slot { param: array.param.to_owned(), component: array.component };
+            recipes.insert(slot, made);
+            let length = array.shape.iter().product();
+            let bytes = fill(made.0, type_of(array.ty), length, made.1);
+            let broken = || Diagnostic::error(Code::Internal, "a recipe makes half an element");
+            Ok(HostArray::from_bytes(array.ty, bytes).ok_or_else(broken)?)
+        })?;
+        warnings.extend(bound.warnings);
+        let expected = wanted(&program.entry, &sizes, &bound.values, &self.limits);
+        let expected: Vec<Vec<Expected>> =
+            program.placed(expected)?.iter().map(|component| spread(component)).collect();
+        let inputs = bound.inputs.0.into_iter().filter(|(slot, _)| reads(&variant.plan, slot));
+        let inputs = inputs.map(|(slot, array)| Input {
+            ty: array.ty(),
+            length: array.len(),
+            origin: match recipes.get(&slot) {
+                Some((recipe, seed)) => Origin::Made(*recipe, *seed),
+                None => Origin::Stored(array.into_bytes()),
+            },
+            slot,
+        });
+        let is_output = |b: &&crate::opencl::plan::Buffer| matches!(b.role, Role::Output(_));
+        let all = variant.plan.buffers.iter().filter(is_output).map(|b| b.len).sum();
+        let checked = (expected.iter().map(Vec::len).sum(), all);
+        let emission = Emission {
+            name: &program.entry.name,
+            plan: &variant.plan,
+            inputs: inputs.collect(),
+            expected,
+            about: about(plan, &sizes),
+        };
+        let mut list: Vec<(String, Vec<u8>)> =
+            emitted(&emission)?.into_iter().map(|f| (f.name, f.contents)).collect();
+        list.push(("program.pat".to_owned(), program.source.text.clone().into_bytes()));
+        list.push(("kernels.plan".to_owned(), plan.to_text()?.into_bytes()));
+        fs::create_dir_all(directory).map_err(|e| {
+            let text = format!("{} cannot be made: {e}", directory.display());
+            Diagnostic::error(Code::Io, text)
+        })?;
+        for (name, contents) in &list {
+            files::write(&directory.join(name), |mut to| to.write_all(contents))?;
+        }
+        let files = list.into_iter().map(|(name, _)| name).collect();
+        Ok(Emitted { files, variant, sizes, checked, warnings })
+    }
+}
+
+/// Whether kernels read an input.
+fn reads(plan: &HostPlan, slot: &Slot) -> bool {
+    let buffer =
+        |role: &Role| matches!(role, Role::Input(p, c) if (p, c) == (&slot.param, &slot.component));
+    plan.buffers.iter().any(|b| buffer(&b.role))
+        || plan.scalars.iter().any(|s| (&s.param, s.component) == (&slot.param, slot.component))
+}
+
+/// As many elements as are checked, from all over.
+fn spread(elements: &[Wanted]) -> Vec<Expected> {
+    let (n, most) = (elements.len(), elements.len().min(CHECKED));
+    (0..most)
+        .filter_map(|k| elements.get(k * n.saturating_sub(1) / most.saturating_sub(1).max(1)))
+        .map(|w| Expected { index: w.index, bits: w.cell.bits, slack: w.slack })
+        .collect()
+}
+
+fn about(plan: &Plan, sizes: &Sizes) -> About {
+    let sizes: Vec<String> = sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    About {
+        file: plan.file.clone(),
+        sizes: sizes.join(" "),
+        float: plan.float.clone(),
+        device: match plan.driver.as_str() {
+            "" => plan.device.clone(),
+            driver => format!("{}, driver {driver}", plan.device),
+        },
+        time: match &plan.measured {
+            Some(s) => format!(
+                "{:.2} us there (the median of {} runs, spread {:.2} us)",
+                s.median_us, s.runs, s.spread_us
+            ),
+            None => format!("not measured; {:.2} us by the cost model", plan.predicted_us),
+        },
+        term: plan.term_text(),
+        tunables: plan.tunables_text(),
+        version: plan.version.clone(),
+    }
+}

@@ -1,0 +1,368 @@
+//! Plans: kernels written down, so that they can be committed and made again without a search.
+//!
+//! A plan says which low-level term computes a program, with which tunables, for which device, and every option
+//! that decides how the term is printed. What is made again is compared with the hash of what was written down.
+
+mod text;
+
+use super::optimize::Optimized;
+use super::program::{Program, Sizes};
+use super::{Device, Request, Session, files, inputs};
+use crate::calculus::elaborate;
+use crate::calculus::size::{Size, SizeEnv, Sym};
+use crate::calculus::term::Term;
+use crate::calculus::text::{Context, read_term_in};
+use crate::calculus::ty::Ty;
+use crate::device::cost_model::CostModel;
+use crate::diag::{Code, Diagnostic, Failure, Result, Source, Span};
+use crate::kernel::Options;
+use crate::tune::statistics::Summary;
+use crate::tune::variant::Variant;
+use std::fs;
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+pub use text::laid_out;
+
+/// Kernels of a program at given sizes, written down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Where it stands.
+    source: Arc<Source>,
+    /// Version of patsat that made it.
+    pub version: String,
+    /// Hash of the kernels' source and the host plan.
+    pub kernels: String,
+    /// Name of the float mode.
+    pub float: String,
+    /// Hash of the rule set it was found with.
+    pub rules: String,
+    /// The program's file.
+    pub file: String,
+    /// The program's entry.
+    pub entry: String,
+    /// [`Program::hash`].
+    pub program: String,
+    /// The program as a term, on one line.
+    pub normal: String,
+    /// Inputs and result of the program, with their types.
+    pub types: String,
+    /// Value of each size parameter.
+    pub sizes: Sizes,
+    /// The device it was made for, for people.
+    pub device: String,
+    /// Version of its driver.
+    pub driver: String,
+    /// What was measured there.
+    pub measured: Option<Summary>,
+    /// Time that the cost model predicted, in microseconds.
+    pub predicted_us: f64,
+    /// The low-level term, and where it stands in `source`.
+    term: (String, Range<usize>),
+    /// What tells the term from others, in short.
+    pub skeleton: String,
+    /// Value of each symbol that is no size of the program: tiles, widths, sizes rounded up.
+    tunables: Vec<(Sym, u64, Range<usize>)>,
+    /// What decides how the term is printed.
+    options: Options,
+}
+
+/// Kernels made again from a plan.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The kernels.
+    pub variant: Variant,
+    /// What has changed since the plan was made, but not its kernels.
+    pub warnings: Vec<Diagnostic>,
+    /// The kernels are others than those that were written down, which a person has asked to go on with.
+    pub other_kernels: bool,
+}
+
+impl Plan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// [`Code::BadPlan`] with the place, when it does not follow the layout.
+    pub fn parse(source: &Arc<Source>) -> Result<Plan> {
+        text::parse(source)
+    }
+
+    /// The plan as it is written, commented: the same plan gives the same text.
+    ///
+    /// # Errors
+    /// [`Code::Internal`], should a part of it have no form as text.
+    pub fn to_text(&self) -> Result<String> {
+        text::print(self)
+    }
+
+    /// The low-level term, over several lines.
+    pub fn term_text(&self) -> String {
+        laid_out(&self.term.0)
+    }
+
+    /// Values of tunables, such as `n.t0=128`; without those that follow from others.
+    pub fn tunables_text(&self) -> String {
+        let chosen = self.tunables.iter().filter(|(s, ..)| !matches!(s, Sym::Round(_)));
+        chosen.map(|(s, n, _)| format!("{s}={n}")).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The sizes that a request comes to, and the request with those of the plan that it leaves open.
+    ///
+    /// # Errors
+    /// Those of [`inputs::sizes`].
+    pub fn sizes_for(&self, program: &Program, request: &Request) -> Result<(Sizes, Request)> {
+        let mut request = request.clone();
+        let open = |Failure(ds): &Failure| ds.iter().any(|d| d.code == Code::SizeUnknown);
+        let sizes = match inputs::sizes(program, &request) {
+            Err(failure) if open(&failure) => {
+                for (name, n) in &self.sizes {
+                    if program.entry.sizes.contains(name) {
+                        request.sizes.entry(name.clone()).or_insert(*n);
+                    }
+                }
+                inputs::sizes(program, &request)?
+            }
+            sizes => sizes?,
+        };
+        Ok((sizes, request))
+    }
+
+    /// Writes the plan to a file.
+    ///
+    /// # Errors
+    /// [`Code::Io`] when it cannot be written, or another kind of file is there.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let text = self.to_text()?;
+        let file = fs::metadata(path).is_ok_and(|m| m.is_file());
+        let plan = |old: Vec<u8>| old.is_empty() || old.starts_with(text::HEAD.as_bytes());
+        if file && !fs::read(path).is_ok_and(plan) {
+            let text = format!("{} is there already, and no plan", path.display());
+            return Err(Diagnostic::error(Code::Io, text).help("choose another name").into());
+        }
+        files::write(path, |mut to| to.write_all(text.as_bytes()))
+    }
+
+    /// A diagnostic about a part of the plan.
+    fn at(&self, place: &Range<usize>, message: String) -> Diagnostic {
+        let span = Span::new(place.start, place.end);
+        Diagnostic::error(Code::BadPlan, message).at(&self.source, span, "")
+    }
+
+    /// The term, of the entry's type, with a value for every symbol.
+    fn read(&self, elaborated: &elaborate::Program) -> Result<(Term, SizeEnv)> {
+        let inputs = elaborated.inputs.iter().map(|(n, _, t)| (n.clone(), t.clone())).collect();
+        let context = Context { inputs, variables: None };
+        let term = read_term_in(&self.source, self.term.1.clone(), &Ty::Unit, &context)?;
+        if term.ty().cod != elaborated.result_ty {
+            let text = format!(
+                "the term gives `{}`, and `{}` gives `{}`",
+                term.ty().cod,
+                self.entry,
+                elaborated.result_ty
+            );
+            return Err(self.at(&self.term.1, text).help(AGAIN).into());
+        }
+        let mut env = elaborated.env.clone();
+        env.extend(self.tunables.iter().map(|(s, n, _)| (s.clone(), *n)));
+        for (sym, n, place) in &self.tunables {
+            if let Sym::Round(of) = sym
+                && of.eval(&env).is_ok_and(|least| least > *n)
+            {
+                let text = format!("`{sym}` is `{of}` rounded up, and {n} is less than that");
+                return Err(self.at(place, text).into());
+            }
+        }
+        Ok((term, env))
+    }
+}
+
+/// What to do about an outdated plan.
+const AGAIN: &str = "make the plan again: `patsat optimize FILE -o PLAN`";
+
+fn outdated(text: String) -> Diagnostic {
+    Diagnostic::error(Code::Outdated, text).help(AGAIN)
+}
+
+fn dated(text: String) -> Diagnostic {
+    Diagnostic::warning(Code::PlanDated, text)
+}
+
+impl Session {
+    /// Writes down the best kernels that were found.
+    ///
+    /// # Errors
+    /// [`Code::Internal`], should they not be the same when they are made again.
+    pub fn plan(&self, program: &Program, found: &Optimized) -> Result<Plan> {
+        let elaborated = program.elaborate(&found.sizes)?;
+        let variant = &found.best.variant;
+        let dims = |s: &Sym| matches!(s, Sym::Dim(_) | Sym::Meta(_));
+        let term = variant.term.to_string();
+        let written = Plan {
+            source: Source::new("", ""),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            kernels: variant.hash.clone(),
+            float: self.float.name().to_owned(),
+            rules: self.rules.hash(),
+            file: program.source.name.clone(),
+            entry: program.entry.name.clone(),
+            program: program.hash(),
+            normal: elaborated.term.to_string(),
+            types: types(&elaborated),
+            sizes: found.sizes.clone(),
+            device: found.device.label(),
+            driver: found.device.driver.clone(),
+            measured: found.best.summary,
+            predicted_us: variant.predicted_us,
+            term: (term, 0..0),
+            skeleton: variant.skeleton.clone(),
+            tunables: variant
+                .env
+                .iter()
+                .filter(|(s, _)| !dims(s))
+                .map(|(s, n)| (s.clone(), *n, 0..0))
+                .collect(),
+            options: self.options(&program.entry.name, &found.device),
+        };
+        // What is handed out is what a reader will find, so that it is known to be complete.
+        let plan = Plan::parse(&Source::new("<plan>", written.to_text()?))?;
+        let model = &found.model.model;
+        let again = plan.make(program, &elaborated, model)?;
+        if again.hash != variant.hash {
+            let text = "a plan does not give the kernels that it was made from";
+            let d = Diagnostic::error(Code::Internal, text);
+            return Err(d.note(format!("the term: {}", variant.term)).into());
+        }
+        Ok(plan)
+    }
+
+    /// The kernels of a plan, made again: byte for byte those that it was made from.
+    ///
+    /// What has changed since, and matters for speed alone, is told by warnings. With `force`, kernels that are
+    /// others than those written down are accepted.
+    ///
+    /// # Errors
+    /// [`Code::Outdated`] when the plan is for another program, for other sizes, or its kernels have changed;
+    /// [`Code::BadPlan`] when its term is none of the entry's type.
+    pub fn planned(
+        &self,
+        program: &Program,
+        plan: &Plan,
+        sizes: &Sizes,
+        force: bool,
+    ) -> Result<Planned> {
+        if plan.entry != program.entry.name {
+            let (is, wanted) = (&plan.entry, &program.entry.name);
+            return Err(
+                outdated(format!("the plan is for the entry `{is}`, not `{wanted}`")).into()
+            );
+        }
+        for (name, n) in sizes {
+            let planned = plan.sizes.get(name);
+            if planned != Some(n) {
+                let of = planned.map_or("without it".to_owned(), |p| format!("for `{name}` = {p}"));
+                return Err(outdated(format!("the plan is {of}, not for `{name}` = {n}")).into());
+            }
+        }
+        let elaborated = program.elaborate(sizes)?;
+        let (normal, types) = (elaborated.term.to_string(), types(&elaborated));
+        if plan.program != program.hash() && (plan.normal != normal || plan.types != types) {
+            let d = outdated(format!(
+                "the program has changed since the plan for it was made ({})",
+                plan.file
+            ));
+            return Err(d
+                .note(format!("it was: {} : {}", plan.normal, plan.types))
+                .note(format!("it is: {normal} : {types}"))
+                .into());
+        }
+        let (device, choice) = self.target()?;
+        let mut warnings = vec![];
+        if self.device != Device::None {
+            let (label, driver) = (device.label(), &device.driver);
+            if plan.device != label {
+                let text = format!("the plan was made for {}, not for {label}", plan.device);
+                warnings.push(
+                    dated(text).help("its kernels may be slow there: `optimize` for this device"),
+                );
+            } else if plan.driver != *driver {
+                let text = format!(
+                    "the device's driver has changed since the plan was made, from {} to {driver}",
+                    plan.driver
+                );
+                warnings
+                    .push(dated(text).help("other kernels may be faster by now: `optimize` again"));
+            }
+        }
+        if plan.rules != self.rules.hash() {
+            let text = format!(
+                "the plan was found with other rules ({}) than these ({})",
+                plan.rules,
+                self.rules.hash()
+            );
+            warnings.push(dated(text).help("these may find a better one: `optimize` again"));
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        if plan.version != version {
+            let text = format!("patsat {} made the plan, and this is {version}", plan.version);
+            warnings.push(dated(text).help("this may find a better one: `optimize` again"));
+        }
+        if plan.float == "exact" && self.float.name() != plan.float {
+            let text = format!("the plan is for {} arithmetic, and remains so", plan.float);
+            warnings.push(dated(text).help("`optimize` again, with `--float relaxed`"));
+        }
+        let variant = plan.make(program, &elaborated, &choice.model)?;
+        let other_kernels = variant.hash != plan.kernels;
+        if other_kernels {
+            let text = "the plan's term gives other kernels than those that it was made from";
+            let why = match plan.version == version {
+                true => "the plan, or how patsat generates kernels, has been changed by hand",
+                false => "another version of patsat generates other kernels",
+            };
+            let hashes = format!("their hash is {}, and was {}", variant.hash, plan.kernels);
+            if !force {
+                return Err(outdated(text.to_owned())
+                    .note(why)
+                    .note(hashes)
+                    .help("or use the kernels as they are now with `--force`, which checks their result")
+                    .into());
+            }
+            warnings.push(dated(text.to_owned()).note(why).note(hashes));
+        }
+        Ok(Planned { variant, warnings, other_kernels })
+    }
+}
+
+impl Plan {
+    /// The kernels.
+    fn make(
+        &self,
+        program: &Program,
+        elaborated: &elaborate::Program,
+        model: &CostModel,
+    ) -> Result<Variant> {
+        let (term, env) = self.read(elaborated)?;
+        let made = Variant::new(&term, &env, &self.skeleton, &self.options, model);
+        made.map_err(|d| {
+            let (code, message) =
+                (d.code, format!("no kernels for `{}`: {}", program.entry.name, d.message));
+            let d = Diagnostic { code, ..self.at(&self.term.1, message) };
+            Failure::from(d.help(AGAIN))
+        })
+    }
+}
+
+/// Inputs and result of a program, with their types.
+fn types(elaborated: &elaborate::Program) -> String {
+    let inputs: Vec<String> =
+        elaborated.inputs.iter().map(|(n, _, t)| format!("({n}: {t}) ")).collect();
+    format!("{}-> {}", inputs.concat(), elaborated.result_ty)
+}
+
+/// The one symbol that a size is.
+fn symbol(size: &Size) -> Option<Sym> {
+    size.as_sym().cloned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Made-up data that programs without patsat can make, too.
+
+use super::generate::{Constant, Generator, RANGE, owners};
+use super::inputs::Wanted;
+use crate::diag::{Code, Diagnostic, Result};
+use crate::lang::types::ScalarType;
+use crate::opencl::emit::numbers::{Recipe, random};
+
+/// What stands for a generator in an emitted program: numbers of the same kind and range, but others.
+///
+/// # Errors
+/// When the generator has no value of that type or shape, or mentions a size that is not known.
+pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Recipe> {
+    let (ty, sizes) = (wanted.ty, wanted.sizes);
+    let none = || Diagnostic::error(Code::Usage, format!("`{generator}` is no value of type {ty}"));
+    let (float, truth) = (ty.is_float(), ty == ScalarType::Bool);
+    let modest = Recipe::Whole {
+        low: if ty.is_signed() { -i64::from(RANGE) / 2 } else { 0 },
+        count: if truth { 2 } else { u64::from(RANGE.unsigned_abs()) },
+    };
+    match generator {
+        Generator::Normal if float => Ok(Recipe::Normal),
+        Generator::Uniform if float => Ok(between(0.0, 1.0)),
+        Generator::Normal | Generator::Uniform => Ok(modest),
+        Generator::Iota => Ok(Recipe::Position),
+        Generator::Const(c) if float => Ok(Recipe::Float(c.float().ok_or_else(none)?)),
+        Generator::Const(c) => constant(*c, ty).map(Recipe::Integer).ok_or_else(|| none().into()),
+        _ if truth => Err(none().into()),
+        Generator::Between(low, high) if float => {
+            let low = low.value(sizes)?.float().ok_or_else(none)?;
+            Ok(between(low, high.value(sizes)?.float().ok_or_else(none)?))
+        }
+        Generator::Between(low, high) | Generator::Whole(low, high) => {
+            let low = constant(low.value(sizes)?, ty).ok_or_else(none)?;
+            let high = constant(high.value(sizes)?, ty).ok_or_else(none)?;
+            let empty = match ty {
+                ScalarType::U64 => low.cast_unsigned() >= high.cast_unsigned(),
+                _ => low >= high,
+            };
+            if empty && wanted.shape.iter().all(|n| *n > 0) {
+                let text = format!("there is no integer in `{low}..{high}`");
+                return Err(Diagnostic::error(Code::Usage, text).into());
+            }
+            Ok(Recipe::Whole { low, count: high.wrapping_sub(low).cast_unsigned() })
+        }
+        Generator::Neighbours(_) if float => Err(none().into()),
+        Generator::Neighbours(n) => {
+            let n: u64 = n.value(sizes)?.integer().ok_or_else(none)?;
+            let (modulus, divisor) = owners(i128::from(n), wanted.shape)?;
+            Ok(Recipe::Others { count: n, modulus: modulus as u64, divisor: divisor as u64 })
+        }
+    }
+}
+
+/// The seed of an array.
+pub(super) fn seed(seed: u64, stream: u64) -> u64 {
+    random(seed, stream)
+}
+
+/// Floats from one on, below the other.
+fn between(low: f64, high: f64) -> Recipe {
+    #[expect(clippy::cast_possible_truncation, reason = "multiples of an f32 are exact")]
+    let step = f64::from(((high - low) / 16_777_216.0) as f32);
+    Recipe::Range { low, step }
+}
+
+/// An integer or truth value of a type, unsigned ones of 64 bits wrapped; of a float type, of 32 bits.
+fn constant(c: Constant, ty: ScalarType) -> Option<i64> {
+    match (c, ty) {
+        (Constant::Bool(v), ScalarType::Bool) => Some(i64::from(v)),
+        (Constant::Bool(_), _) | (_, ScalarType::Bool) => None,
+        (c, ScalarType::I8) => c.integer::<i8>().map(i64::from),
+        (c, ScalarType::I16) => c.integer::<i16>().map(i64::from),
+        (c, ScalarType::I64) => c.integer(),
+        (c, ScalarType::U8) => c.integer::<u8>().map(i64::from),
+        (c, ScalarType::U16) => c.integer::<u16>().map(i64::from),
+        (c, ScalarType::U32) => c.integer::<u32>().map(i64::from),
+        (c, ScalarType::U64) => c.integer::<u64>().map(u64::cast_signed),
+        (c, ScalarType::I32 | ScalarType::F16 | ScalarType::F32 | ScalarType::F64) => {
+            c.integer::<i32>().map(i64::from)
+        }
+    }
+}
