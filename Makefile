@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test check-kernels device tools docs clean
+.PHONY: run test check-kernels check-page device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -28,16 +28,29 @@ device: $(PATSAT)
 	    pocl-opencl-icd ocl-icd-libopencl1; }
 
 # Everything: formatting, lints, and every test.
-test: tools
+test: tools browser
 	cargo fmt --all -- --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo test --locked
 	cargo run --quiet --locked -- rules lint default,primitive,thesis,partials,warp
 	cargo run --quiet --locked -- rules doc --check docs/rules.md $(GRAPHS)
+	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
 
 # Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
 check-kernels: tools
 	cargo test --locked --test golden oclgrind
+
+# The page of `patsat report`, in headless Chromium. A part of `test`.
+check-page: tools browser
+	cargo build --locked
+	tests/browser.sh target/debug/patsat
+
+# Debian's small Chromium, without windows; where there is no such package any other will do.
+HAS_BROWSER := [ -n "$$CHROMIUM$$(type -P chromium-headless-shell chromium chromium-browser google-chrome)" ]
+browser:
+	@$(HAS_BROWSER) || ! apt-cache show chromium-headless-shell >/dev/null 2>&1 || \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+	    chromium-headless-shell
 
 # PoCL to run kernels, oclgrind to find what they do wrong, and what emitted host programs in C are built with.
 TOOLS := pocl-opencl-icd ocl-icd-libopencl1 oclgrind opencl-c-headers ocl-icd-opencl-dev gcc libc6-dev
