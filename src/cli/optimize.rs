@@ -67,6 +67,9 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
     if args.emit.is_empty() {
         report::optimized(&optimized, args.top, out)?;
+        if let Some(path) = &args.output {
+            out.line(&format!("plan       {}", path.display()))?;
+        }
     } else {
         for what in &args.emit {
             let text = emit(*what, &optimized, || session.graph(&program, &request))?;

@@ -65,7 +65,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         json!({
             "program": program.source.name, "entry": program.entry.name, "sizes": ran.sizes,
             "device": ran.device.label(), "driver": ran.device.driver,
-            "rules": session.rules.hash(), "float": session.float.name(),
+            "rules": plan.as_ref().map_or_else(|| session.rules.hash(), |p| p.rules.clone()),
+            "float": plan.as_ref().map_or(session.float.name(), |p| p.float.as_str()),
             "kernels_from": ran.how.name(), "tuned_for": ran.tuned_for,
             "device_us": ran.device_us, "wall_us": ran.wall_us,
             "bytes": ran.work.bytes, "flops": ran.work.flops,

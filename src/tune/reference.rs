@@ -413,6 +413,26 @@ mod tests {
     }
 
     #[test]
+    fn elements_are_wanted_where_they_are() {
+        let entry = check_entry(&Source::new("f.pat", PRODUCT), None).expect("a program");
+        let numbers: Vec<f64> = (0..N * N).map(|i| (i * 7919 % 31) as f64 - 15.0).collect();
+        let inputs = [Value::floats(F32, &[N, N], &numbers), Value::floats(F32, &[N, N], &numbers)];
+        let sizes = IndexMap::from([("n".to_owned(), N as u64)]);
+        let of = |operations| {
+            let limits = Limits { reference_operations: operations, ..Limits::default() };
+            wanted(&entry, &sizes, &inputs, &limits).expect("a result").remove(0)
+        };
+        let (all, some) = (of(u64::MAX), of(100_000));
+        assert!(all.len() == N * N && (1..N * N).contains(&some.len()));
+        assert!(all.iter().enumerate().all(|(i, w)| w.index == i));
+        for w in &some {
+            assert_eq!((w.cell.bits, w.slack), (all[w.index].cell.bits, all[w.index].slack));
+            assert!(w.slack > 0.0);
+        }
+        assert_eq!(some.last().map(|w| w.index), Some(N * N - 1));
+    }
+
+    #[test]
     fn small_results_are_computed_whole() {
         let (mut reference, right) = product(u64::MAX);
         assert!(judged(&mut reference, &right).comparison.ok);

@@ -390,6 +390,10 @@ int main(int argc, char **argv) {
             uint64_t at, want;
             double slack;
             memcpy(&at, row, 8);
+            if (at >= buffers[b].length) {
+                fprintf(stderr, "expected.bin is for another result\n");
+                exit(2);
+            }
             memcpy(&want, row + 8, 8);
             memcpy(&slack, row + 16, 8);
             uint64_t have = load(type, result + at * type_bytes[type]);

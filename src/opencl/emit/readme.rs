@@ -65,7 +65,7 @@ pub(super) fn print(e: &Emission) -> String {
     }
     out.push_str(
         "| `program.pat` | the program |\n\
-         | `kernels.plan` | the plan: `patsat emit program.pat --plan kernels.plan -o DIR` makes these files again |\n\n\
+         | `kernels.plan` | the plan: `patsat emit program.pat --plan kernels.plan -o DIR` makes the same kernels again |\n\n\
          ## Building and running\n\n\
          In this folder, with an OpenCL loader and a device's driver installed (on Debian or Ubuntu `ocl-icd-opencl-dev` \
          and, for the CPU, `pocl-opencl-icd`):\n\n\

@@ -346,7 +346,7 @@ impl Plan {
         made.map_err(|d| {
             let (code, message) =
                 (d.code, format!("no kernels for `{}`: {}", program.entry.name, d.message));
-            let d = Diagnostic { code, ..self.at(&self.term.1, message) };
+            let d = Diagnostic { code, notes: d.notes, ..self.at(&self.term.1, message) };
             Failure::from(d.help(AGAIN))
         })
     }

@@ -59,6 +59,12 @@ fn kernels_are_made_again_byte_for_byte() {
         ),
         (
             DeviceKind::Cpu,
+            "entry f [n] (xs: [n]f32) (x: f32) (t0: f32) : [n]f32 =
+               map (\\y -> let z = y * x in (if z < t0 then z else z * z)) xs",
+            &[("n", 100)],
+        ),
+        (
+            DeviceKind::Cpu,
             "entry f [n][m] (A: [n][m]f32) (x: [m]f32) : [n]f32 =
                map (\\row -> reduce (+) 0 (map2 (*) row x)) A",
             &[("n", 64), ("m", 100)],
