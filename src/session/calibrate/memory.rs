@@ -356,15 +356,18 @@ fn strides(b: &mut Bench) -> Result<()> {
 /// Loads that are waited for, and loads of a work-item without company.
 fn waiting(b: &mut Bench) -> Result<()> {
     let rings = b.rings.clone();
+    // The slowest first: the others grow from there.
     let trials: Vec<Trial> = rings
         .iter()
         .enumerate()
+        .rev()
         .map(|(k, &bytes)| Trial::growing(Count::power(10), move |n| probe::chase(k, bytes, n)))
         .collect();
+    let answers = b.lab.compare(&trials)?;
     let seen: Vec<(usize, Reading)> = rings
         .iter()
         .copied()
-        .zip(b.lab.compare(&trials)?)
+        .zip(answers.into_iter().rev())
         .filter_map(|(bytes, a)| Some((bytes, a.ok()?)))
         .collect();
     let all: Vec<String> = seen.iter().map(|(n, r)| format!("{}: {:.1}", n >> 10, r.ns)).collect();
@@ -457,9 +460,9 @@ fn local(b: &mut Bench) -> Result<()> {
         l.banks =
             r.measured("local.banks", "of 4 bytes", f64::from(banks(&ns)), spread, how) as u32;
     } else {
-        l.bytes_per_compute_unit =
-            r.told(key, "bytes; local memory is ordinary memory", 0.0) as u64;
-        l.banks = r.told("local.banks", "local memory is ordinary memory", 1.0) as u32;
+        let why = "local memory is ordinary memory";
+        l.bytes_per_compute_unit = r.told(key, "bytes", 0.0, why) as u64;
+        l.banks = r.told("local.banks", "of 4 bytes", 1.0, why) as u32;
     }
     Ok(())
 }
