@@ -10,7 +10,7 @@ use crate::opencl::probe::{Count, Fleet};
 /// Vectors that are computed side by side: more than a latency of four cycles in two units asks for.
 const CHAINS: usize = 8;
 
-/// A wider vector gains when it is so much faster.
+/// A width is good enough for copies when no other is so much faster.
 pub const GAIN: f64 = 1.05;
 
 /// A width is as good as the best from so much of its rate.

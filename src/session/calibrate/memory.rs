@@ -121,15 +121,15 @@ fn widths(b: &mut Bench) -> Result<()> {
     let rate = |w: usize| {
         rates.iter().find(|(v, _)| *v == w).and_then(|(_, a)| Some(a.as_ref().ok()?.rate()))
     };
-    let gains =
-        |w: &usize| rate(*w).zip(rate(w / 2)).is_some_and(|(wide, half)| wide > GAIN * half);
-    let moved = widths.into_iter().skip(1).take_while(gains).last().unwrap_or(1);
+    let top = widths.into_iter().filter_map(rate).fold(0.0, f64::max);
+    let near = |w: &usize| rate(*w).is_some_and(|r| GAIN * r >= top);
+    let moved = widths.into_iter().find(near).unwrap_or(1);
     let across = b.across();
     let c = &mut b.model.compute;
     let computed = if across { 1 } else { c.simd_width as usize };
     let how = format!(
-        "the widest vectors of floats that still gain a twentieth, in copies or arithmetic; bytes/s of copies by \
-         width: {}",
+        "the narrowest vectors of floats that are within a twentieth of the best, in copies and arithmetic; bytes/s \
+         of copies by width: {}",
         listed(&rates)
     );
     let spread =
@@ -221,8 +221,10 @@ fn levels(b: &mut Bench) -> Result<()> {
     let mut parts = vec![];
     for power in least.next_power_of_two().ilog2()..=most.ilog2() {
         parts.push(Count::power(power));
-        if !b.quick && 3 << power >> 1 < most && power > 0 {
-            parts.push(Count::at_most((3 << power) >> 1));
+        let between = Count::at_most((3 << power) >> 1);
+        let whole = between.value().is_multiple_of(STREAMS * fleet.group);
+        if !b.quick && whole && between.value() < most {
+            parts.push(between);
         }
     }
     let trials: Vec<Trial> = parts
