@@ -188,7 +188,7 @@ pub struct Compute {
     pub sqrt_flops: f64,
     /// One `exp`, `log`, `sin`, ..., in operations.
     pub special_flops: f64,
-    /// An addition of floats that has to be waited for, in nanoseconds.
+    /// An addition of floats, or a fused multiply-add, that has to be waited for, in nanoseconds.
     #[serde(default = "add_latency")]
     pub add_latency_ns: f64,
     /// One more iteration of a loop that is not unrolled, in nanoseconds of one work-item.

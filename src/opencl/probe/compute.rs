@@ -8,8 +8,6 @@ use crate::lang::types::ScalarType;
 pub enum Step {
     /// A product and a sum, as one operation where the device has it: two operations.
     Fma,
-    /// A sum.
-    Add,
     /// A sum and an exclusive or of integers: two operations.
     Integer,
     /// A quotient.
@@ -37,7 +35,6 @@ impl Step {
     fn code(self, a: &str) -> String {
         match self {
             Step::Fma => format!("{a} = MAD({a}, b, c);"),
-            Step::Add => format!("{a} = {a} + b;"),
             Step::Integer => format!("{a} = ({a} + b) ^ c;"),
             Step::Divide => format!("{a} = b / {a};"),
             Step::Sqrt => format!("{a} = sqrt({a} + c);"),

@@ -72,7 +72,7 @@ impl<'a> Lab<'a> {
             trial_factor: forever,
             ..Schedule::default()
         };
-        let (target_us, limit) = if quick { (500.0, 30) } else { (2_000.0, 100) };
+        let (target_us, limit) = if quick { (500.0, 60) } else { (2_000.0, 100) };
         let limit = Duration::from_secs(limit);
         Lab { worker, observer, schedule, target_us, started: Instant::now(), limit }
     }
@@ -102,8 +102,10 @@ impl<'a> Lab<'a> {
     /// When no probe can run: the device or its driver is gone.
     pub fn compare(&mut self, trials: &[Trial]) -> Result<Vec<Answer>> {
         let mut fitted = vec![];
+        // What are compared take about as long: where one has grown to, the next begins.
+        let mut grown = 0;
         for trial in trials {
-            fitted.push(self.fit(trial)?);
+            fitted.push(self.fit(trial, &mut grown)?);
         }
         let ids: Vec<CandidateId> = fitted.iter().flatten().map(|(id, _)| *id).collect();
         let observer = self.observer;
@@ -123,11 +125,16 @@ impl<'a> Lab<'a> {
         Ok(answers)
     }
 
-    /// Builds a probe, and makes it as long as can be timed.
-    fn fit(&mut self, trial: &Trial) -> Result<std::result::Result<(CandidateId, f64), String>> {
-        let mut count = trial.from;
-        // Twice from the first guess: once for the order, once for what caches and clocks do to it.
+    /// Builds a probe, and makes it as long as can be timed: twice as long as it was `grown` times, and more often
+    /// if need be.
+    fn fit(
+        &mut self,
+        trial: &Trial,
+        grown: &mut u32,
+    ) -> Result<std::result::Result<(CandidateId, f64), String>> {
+        // From the first guess, once for the order, then for what caches and clocks do to it.
         for attempt in 0.. {
+            let count = trial.from.doubled(*grown);
             if self.elapsed() > self.limit {
                 return Ok(Err("there was no time left".into()));
             }
@@ -148,13 +155,13 @@ impl<'a> Lab<'a> {
                     return Ok(Err(format!("{}: {log}", f.class)));
                 }
             };
-            let longer =
-                count.doubled(((self.target_us / us.max(0.1)).log2().ceil() as u32).min(12));
-            if us >= 0.7 * self.target_us || longer == count || attempt == 3 {
+            let more = (self.target_us / us.max(0.1)).log2().ceil().clamp(0.0, 12.0) as u32;
+            let longest = count.doubled(more) == count;
+            if us >= 0.7 * self.target_us || longest || attempt == 3 {
                 return Ok(Ok((id, probe.work)));
             }
             self.worker.forget(id);
-            count = longer;
+            *grown += more;
         }
         Ok(Err("it is too short to be timed".into()))
     }

@@ -121,15 +121,15 @@ fn widths(b: &mut Bench) -> Result<()> {
     let rate = |w: usize| {
         rates.iter().find(|(v, _)| *v == w).and_then(|(_, a)| Some(a.as_ref().ok()?.rate()))
     };
-    let gains =
-        |w: &usize| rate(*w).zip(rate(w / 2)).is_some_and(|(wide, half)| wide > GAIN * half);
-    let moved = widths.into_iter().skip(1).take_while(gains).last().unwrap_or(1);
+    let top = widths.into_iter().filter_map(rate).fold(0.0, f64::max);
+    let near = |w: &usize| rate(*w).is_some_and(|r| GAIN * r >= top);
+    let moved = widths.into_iter().find(near).unwrap_or(1);
     let across = b.across();
     let c = &mut b.model.compute;
     let computed = if across { 1 } else { c.simd_width as usize };
     let how = format!(
-        "the widest vectors of floats that still gain a twentieth, in copies or arithmetic; bytes/s of copies by \
-         width: {}",
+        "the narrowest vectors of floats that are within a twentieth of the best, in copies and arithmetic; bytes/s \
+         of copies by width: {}",
         listed(&rates)
     );
     let spread =
@@ -221,8 +221,10 @@ fn levels(b: &mut Bench) -> Result<()> {
     let mut parts = vec![];
     for power in least.next_power_of_two().ilog2()..=most.ilog2() {
         parts.push(Count::power(power));
-        if !b.quick && 3 << power >> 1 < most && power > 0 {
-            parts.push(Count::at_most((3 << power) >> 1));
+        let between = Count::at_most((3 << power) >> 1);
+        let whole = between.value().is_multiple_of(STREAMS * fleet.group);
+        if !b.quick && whole && between.value() < most {
+            parts.push(between);
         }
     }
     let trials: Vec<Trial> = parts
@@ -356,15 +358,18 @@ fn strides(b: &mut Bench) -> Result<()> {
 /// Loads that are waited for, and loads of a work-item without company.
 fn waiting(b: &mut Bench) -> Result<()> {
     let rings = b.rings.clone();
+    // The slowest first: the others grow from there.
     let trials: Vec<Trial> = rings
         .iter()
         .enumerate()
+        .rev()
         .map(|(k, &bytes)| Trial::growing(Count::power(10), move |n| probe::chase(k, bytes, n)))
         .collect();
+    let answers = b.lab.compare(&trials)?;
     let seen: Vec<(usize, Reading)> = rings
         .iter()
         .copied()
-        .zip(b.lab.compare(&trials)?)
+        .zip(answers.into_iter().rev())
         .filter_map(|(bytes, a)| Some((bytes, a.ok()?)))
         .collect();
     let all: Vec<String> = seen.iter().map(|(n, r)| format!("{}: {:.1}", n >> 10, r.ns)).collect();
@@ -457,9 +462,9 @@ fn local(b: &mut Bench) -> Result<()> {
         l.banks =
             r.measured("local.banks", "of 4 bytes", f64::from(banks(&ns)), spread, how) as u32;
     } else {
-        l.bytes_per_compute_unit =
-            r.told(key, "bytes; local memory is ordinary memory", 0.0) as u64;
-        l.banks = r.told("local.banks", "local memory is ordinary memory", 1.0) as u32;
+        let why = "local memory is ordinary memory";
+        l.bytes_per_compute_unit = r.told(key, "bytes", 0.0, why) as u64;
+        l.banks = r.told("local.banks", "of 4 bytes", 1.0, why) as u32;
     }
     Ok(())
 }

@@ -19,12 +19,12 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// What is said of it in the file.
-    fn comment(&self) -> Vec<String> {
-        let unit = if self.unit.is_empty() { String::new() } else { format!("{}: ", self.unit) };
+    /// What is said of it in the file, after `first`.
+    fn remark(&self, first: &str) -> String {
+        let first = if first.is_empty() { String::new() } else { format!("{first}: ") };
         let spread =
             self.spread.map_or_else(String::new, |s| format!(" (spread {:.1}%)", 100.0 * s));
-        wrapped(&format!("{unit}{}{spread}", self.how))
+        format!("{first}{}{spread}", self.how)
     }
 }
 
@@ -37,7 +37,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A measured quantity; gives it back rounded to three digits.
+    /// A measured quantity; gives it back rounded to three digits, unless it is a whole number.
     pub fn measured(
         &mut self,
         key: impl Into<String>,
@@ -46,7 +46,7 @@ impl Record {
         spread: f64,
         how: impl Into<String>,
     ) -> f64 {
-        let value = rounded(value);
+        let value = if value.fract() == 0.0 { value } else { rounded(value) };
         let (key, how) = (key.into(), how.into());
         self.quantities.push(Quantity { key, value, unit, spread: Some(spread), how });
         value
@@ -60,8 +60,8 @@ impl Record {
     }
 
     /// A quantity that follows from what the driver says.
-    pub fn told(&mut self, key: &str, unit: &'static str, value: f64) -> f64 {
-        let how = "from the driver".to_owned();
+    pub fn told(&mut self, key: &str, unit: &'static str, value: f64, what: &str) -> f64 {
+        let how = format!("{what}, says the driver");
         self.quantities.push(Quantity { key: key.into(), value, unit, spread: None, how });
         value
     }
@@ -87,21 +87,17 @@ impl Record {
     /// What the file says above a quantity.
     pub fn comment(&self, key: &str) -> Vec<String> {
         let of = |q: &&Quantity| q.key == key;
-        self.quantities.iter().filter(of).flat_map(Quantity::comment).collect()
+        self.quantities.iter().filter(of).flat_map(|q| wrapped(&q.remark(q.unit))).collect()
     }
 
     /// What no model has, as comments.
     pub fn observed(&self) -> Vec<String> {
         let seen =
             self.quantities.iter().filter_map(|q| Some((q.key.strip_prefix("observed.")?, q)));
-        seen.flat_map(|(name, q)| {
-            let mut lines = q.comment();
-            if let Some(first) = lines.first_mut() {
-                *first = format!("{name} = {}  {first}", q.value);
-            }
-            lines
-        })
-        .collect()
+        let said = |(name, q): (&str, &Quantity)| {
+            wrapped(&q.remark(format!("{name} = {} {}", q.value, q.unit).trim_end()))
+        };
+        seen.flat_map(said).collect()
     }
 }
 
@@ -160,7 +156,7 @@ mod tests {
         let said = r.comment("compute.f64_gflops");
         assert_eq!(said, ["10^9/s: not measured (it has no doubles): as in `generic-cpu`"]);
         r.measured("observed.atomic", "ns", 3.0, 0.0, "adding");
-        assert_eq!(r.observed(), ["atomic = 3  ns: adding (spread 0.0%)"]);
+        assert_eq!(r.observed(), ["atomic = 3 ns: adding (spread 0.0%)"]);
         assert!(wrapped(&"word ".repeat(80)).iter().all(|l| l.len() <= 100));
     }
 }
