@@ -21,6 +21,7 @@ mod model;
 mod optimize;
 mod out;
 mod page;
+mod portability;
 mod progress;
 mod render;
 mod report;
@@ -91,6 +92,8 @@ enum Verb {
     Search(search::Verb),
     /// Write kernels for use elsewhere: with host programs in C and in Rust that build, run and check on their own.
     Emit(emit::Args),
+    /// Tune programs for each device, and run every kernel on every device.
+    Portability(Box<portability::Args>),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
     Bench(bench::Args),
     /// Measure a device, and write the cost model that says how fast it is.
@@ -177,6 +180,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Run(args) => run::main(&args, out),
         Verb::Search(verb) => search::main(&verb, out),
         Verb::Emit(args) => emit::main(&args, out),
+        Verb::Portability(args) => portability::main(&args, out),
         Verb::Bench(args) => bench::main(&args, out),
         Verb::Calibrate(args) => calibrate::main(&args, out),
         Verb::Model(verb) => model::main(&verb, out),

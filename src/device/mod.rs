@@ -102,6 +102,11 @@ impl DeviceInfo {
     pub fn label(&self) -> String {
         format!("{} ({})", self.name, self.platform)
     }
+
+    /// Whether this is no device but a simulator, which finds mistakes in kernels and whose times say nothing.
+    pub fn is_simulator(&self) -> bool {
+        self.platform.contains("Oclgrind")
+    }
 }
 
 /// Which of `devices` a selector means: `#k` by position, else the first whose platform or device

@@ -11,6 +11,7 @@ mod emit;
 mod explain;
 mod plans;
 mod report;
+mod search;
 mod snapshot;
 mod store;
 mod verbs;
