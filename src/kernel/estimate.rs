@@ -95,9 +95,18 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     let traffic: f64 = k.accesses.iter().filter(|a| is_global(a)).map(|a| a.footprint).sum();
     let (mut read, mut written, mut cached, mut local) =
         (Share::default(), Share::default(), Share::default(), Share::default());
+    let mut ports = Share::default();
     for a in &k.accesses {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let moved = a.count * (a.width * a.elem_bytes) as f64;
+        if !across {
+            let moved = a.count * slot(a, m);
+            ports.add(moved, moved / nearest(m));
+            // Local memory is memory like any other, and what a group has of it is in the nearest cache.
+            if !is_global(a) {
+                continue;
+            }
+        }
         if !is_global(a) {
             local.add(moved, moved * conflicts(a, m) / m.local.gb_per_s);
             continue;
@@ -115,7 +124,8 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     }
     let global_ns = (read.ns + written.ns + cached.ns) / streaming.min(busy).max(1e-6);
     let local_ns = local.ns / busy.max(1e-6);
-    let memory = global_ns + local_ns;
+    let ports_ns = ports.ns / busy.max(1e-6);
+    let memory = (global_ns + local_ns).max(ports_ns);
 
     let (mut floats, mut others) = (Share::default(), Share::default());
     for ((kind, width, bytes), count) in &k.ops {
@@ -196,6 +206,8 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
         } else {
             rate("arithmetic", floats.work, m.compute.f32_gflops, "FLOP/s")
         }
+    } else if ports_ns > global_ns + local_ns {
+        rate("loads from the nearest cache", ports.work, nearest(m), "B/s")
     } else if local_ns > global_ns {
         rate("local memory", local.work, m.local.gb_per_s, "B/s")
     } else if cached.ns > read.ns + written.ns {
@@ -261,6 +273,17 @@ fn conflicts(a: &Access, m: &CostModel) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "at most the number of banks")]
     let waiting = same as f64 / (a.width as u64 * words) as f64;
     waiting.max(1.0)
+}
+
+/// Bytes that the nearest cache could have delivered in place of one access of a CPU: a scalar takes as long as a vector.
+fn slot(a: &Access, m: &CostModel) -> f64 {
+    let simd = f64::from(m.compute.simd_width.max(1)) * 4.0;
+    real_bytes(a.width * a.elem_bytes).max(simd)
+}
+
+/// Bandwidth of the nearest cache.
+fn nearest(m: &CostModel) -> f64 {
+    m.memory.cache.first().map_or(m.memory.read_gb_per_s, |c| c.gb_per_s)
 }
 
 fn is_global(a: &Access) -> bool {
