@@ -14,8 +14,9 @@ use std::sync::Arc;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The shipped models: name of the file, text. The generic ones match a kind of device only.
-const SHIPPED: [(&str, &str); 4] = [
+const SHIPPED: [(&str, &str); 5] = [
     ("pocl.toml", include_str!("../../cost-models/pocl.toml")),
+    ("intel-cpu.toml", include_str!("../../cost-models/intel-cpu.toml")),
     ("nvidia-h200.toml", include_str!("../../cost-models/nvidia-h200.toml")),
     ("generic-cpu.toml", include_str!("../../cost-models/generic-cpu.toml")),
     ("generic-gpu.toml", include_str!("../../cost-models/generic-gpu.toml")),
@@ -524,6 +525,8 @@ mod tests {
         let choice = choose("NVIDIA CUDA", "NVIDIA H200", DeviceKind::Gpu);
         assert_eq!((choice.model.name.as_str(), choice.fallback), ("nvidia-h200", false));
         let choice = choose("Intel(R) OpenCL", "Xeon", DeviceKind::Cpu);
+        assert_eq!((choice.model.name.as_str(), choice.fallback), ("intel-cpu", false));
+        let choice = choose("A platform", "Xeon", DeviceKind::Cpu);
         assert_eq!((choice.model.name.as_str(), choice.fallback), ("generic-cpu", true));
         assert!(choice.why.contains("Xeon") && choice.why.contains("generic-cpu"));
         assert_eq!(choose("X", "fpga", DeviceKind::Other).model.name, "generic-gpu");

@@ -6,8 +6,10 @@ use crate::lang::types::ScalarType;
 /// What a probe computes, over and over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// A product and a sum, as one operation where the device has it: two operations.
+    /// A product and a sum, rounded once: two operations. Slow where the device has no such instruction.
     Fma,
+    /// A product and a sum, rounded as the device likes: two operations.
+    Mad,
     /// A sum and an exclusive or of integers: two operations.
     Integer,
     /// A quotient.
@@ -26,7 +28,7 @@ impl Step {
     /// Operations in one.
     fn operations(self) -> f64 {
         match self {
-            Step::Fma | Step::Integer => 2.0,
+            Step::Fma | Step::Mad | Step::Integer => 2.0,
             _ => 1.0,
         }
     }
@@ -34,7 +36,8 @@ impl Step {
     /// One step of `a`: a value that stays finite, however often, and that no compiler foresees.
     fn code(self, a: &str) -> String {
         match self {
-            Step::Fma => format!("{a} = MAD({a}, b, c);"),
+            Step::Fma => format!("{a} = fma({a}, b, c);"),
+            Step::Mad => format!("{a} = mad({a}, b, c);"),
             Step::Integer => format!("{a} = ({a} + b) ^ c;"),
             Step::Divide => format!("{a} = b / {a};"),
             Step::Sqrt => format!("{a} = sqrt({a} + c);"),
@@ -79,15 +82,8 @@ pub fn arithmetic(step: Step, shape: Shape, fleet: Fleet, trips: Count) -> Probe
     let body = once.repeat(STEPS);
     let sum = (0..chains).map(|k| format!("a{k}")).collect::<Vec<_>>().join(" + ");
     let total = lanes("s", shape.width);
-    // What is slow is not taken for what is fast where only the product and then the sum is.
-    let fast = match shape.ty {
-        ScalarType::F64 => "FP_FAST_FMA",
-        ScalarType::F16 => "FP_FAST_FMA_HALF",
-        _ => "FP_FAST_FMAF",
-    };
     let source = format!(
-        "{extension}#ifdef {fast}\n#define MAD fma\n#else\n#define MAD mad\n#endif\n\
-         kernel void probe(global {scalar} *restrict y, int trips) {{\n\
+        "{extension}kernel void probe(global {scalar} *restrict y, int trips) {{\n\
          \x20 const {v} z = ({v})(({scalar})(get_global_id(0) & 15));\n\
          \x20 const {v} b = ({v})(({scalar}){b}), c = ({v})(({scalar}){c});\n{start}\
          \x20 for (int i = 0; i < trips; i++) {{\n{body}  }}\n\

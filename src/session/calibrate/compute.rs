@@ -21,13 +21,24 @@ type Best = (usize, Reading);
 
 pub fn measure(b: &mut Bench) -> Result<()> {
     let fleet = b.crowd();
-    let single = rates(b, Step::Fma, ScalarType::F32, &[1, 2, 4, 8, 16], fleet)?;
+    let step = multiply_add(b, fleet)?;
+    let single = rates(b, step, ScalarType::F32, &[1, 2, 4, 8, 16], fleet)?;
     let best = fastest(&single);
     floats(b, &single, best.as_ref(), fleet);
-    others(b, fleet)?;
+    others(b, step, fleet)?;
     let Ok((width, fma)) = best else { return Ok(()) };
     dear(b, width, fma, fleet)?;
-    waiting(b, width, fleet)
+    waiting(b, step, width, fleet)
+}
+
+/// Which way to write a product and a sum is the faster.
+fn multiply_add(b: &mut Bench, fleet: Fleet) -> Result<Step> {
+    let shape = Shape { ty: ScalarType::F32, width: 4, chains: CHAINS };
+    let trial = |step| Trial::growing(Count::power(4), move |n| arithmetic(step, shape, fleet, n));
+    let answers = b.lab.compare(&[trial(Step::Fma), trial(Step::Mad)])?;
+    let ns = |a: &Answer| a.as_ref().map_or(f64::INFINITY, |r| r.ns);
+    let fused = matches!(&answers[..], [fma, mad] if ns(fma) <= ns(mad));
+    Ok(if fused { Step::Fma } else { Step::Mad })
 }
 
 /// A rate for each width that the device's compiler takes.
@@ -103,17 +114,17 @@ fn floats(
 }
 
 /// Doubles, halves and integers.
-fn others(b: &mut Bench, fleet: Fleet) -> Result<()> {
+fn others(b: &mut Bench, multiply_add: Step, fleet: Fleet) -> Result<()> {
     let unit = "10^9 operations/s";
     let kinds = [
-        (Step::Fma, ScalarType::F64, "compute.f64_gflops", b.info.fp64),
-        (Step::Fma, ScalarType::F16, "compute.f16_gflops", b.info.fp16),
+        (multiply_add, ScalarType::F64, "compute.f64_gflops", b.info.fp64),
+        (multiply_add, ScalarType::F16, "compute.f16_gflops", b.info.fp16),
         (Step::Integer, ScalarType::I32, "compute.integer_gops", true),
     ];
     for (step, ty, key, there) in kinds {
         let rates = if there { rates(b, step, ty, &[1, 2, 4, 8, 16], fleet)? } else { vec![] };
         let best = fastest(&rates);
-        let what = if step == Step::Fma { "as f32_gflops" } else { "sums and exclusive ors" };
+        let what = if step == multiply_add { "as f32_gflops" } else { "sums and exclusive ors" };
         let how = format!("{what}, of {ty}; operations/s by width: {}", listed(&rates));
         let c = &mut b.model.compute;
         let old = match ty {
@@ -174,11 +185,11 @@ fn dear(b: &mut Bench, width: usize, fma: Reading, fleet: Fleet) -> Result<()> {
 }
 
 /// How long a result takes, and how much has to be under way for that not to matter.
-fn waiting(b: &mut Bench, width: usize, fleet: Fleet) -> Result<()> {
+fn waiting(b: &mut Bench, step: Step, width: usize, fleet: Fleet) -> Result<()> {
     let alone = Fleet { groups: 1, group: 1 };
     let shape = Shape { ty: ScalarType::F32, width: 1, chains: 1 };
     // Sums alone some compilers put together.
-    let chain = Trial::growing(Count::power(10), |n| arithmetic(Step::Fma, shape, alone, n));
+    let chain = Trial::growing(Count::power(10), |n| arithmetic(step, shape, alone, n));
     let answer = b.lab.measure(chain)?;
     let old = b.model.compute.add_latency_ns;
     let how = "a multiply-add of floats that waits for the one before it, in one work-item";
@@ -190,7 +201,7 @@ fn waiting(b: &mut Bench, width: usize, fleet: Fleet) -> Result<()> {
         .iter()
         .map(|&chains| {
             let shape = Shape { ty: ScalarType::F32, width, chains };
-            Trial::growing(Count::power(6), move |n| arithmetic(Step::Fma, shape, fleet, n))
+            Trial::growing(Count::power(6), move |n| arithmetic(step, shape, fleet, n))
         })
         .collect();
     let rates: Vec<(usize, Answer)> = counts.iter().copied().zip(b.lab.compare(&trials)?).collect();

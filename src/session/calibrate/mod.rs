@@ -119,9 +119,10 @@ impl Session {
 /// The arrays that probes read: the inputs, the floats of the large one, the bytes of the rings.
 fn arrays(info: &DeviceInfo, quick: bool) -> Result<(Inputs, usize, Vec<usize>)> {
     let wanted = match info.kind {
-        // Four times the last cache at least; eight leave less of it over from one run to the next.
+        // Four times the last cache at least (drivers may mean another); eight leave less of it over from one run to
+        // the next.
         DeviceKind::Cpu => {
-            let cached = info.cache_bytes.max(8 << 20) * if quick { 4 } else { 8 };
+            let cached = info.cache_bytes.max(32 << 20) * if quick { 4 } else { 8 };
             cached.min(512 << 20)
         }
         DeviceKind::Gpu | DeviceKind::Other if quick => 256 << 20,
