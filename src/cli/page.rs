@@ -79,7 +79,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 figure { margin: 0; }
 figcaption { color: var(--faint); font-size: .85rem; }
 svg { width: 100%; height: auto; display: block; }
-svg text { fill: var(--faint); font-size: 11px; font-family: system-ui, sans-serif; }
+svg text { fill: var(--faint); font-size: 13px; font-family: system-ui, sans-serif; }
 svg .label { fill: var(--text); }
 svg .grid { stroke: var(--grid); }
 svg .axis { stroke: var(--faint); fill: none; }

@@ -4,6 +4,7 @@ use super::optimize::{Best, Optimized, Shares, Timings, ms, not_saturated};
 use super::program::{Program, Sizes};
 use super::work::{Work, work};
 use super::{Device, Session, recall};
+use crate::calculus::elaborate;
 use crate::device::cost_model::CostModel;
 use crate::device::{DeviceInfo, select};
 use crate::diag::{Code, Diagnostic, Result};
@@ -11,10 +12,13 @@ use crate::opencl::runtime;
 use crate::saturate::{Report, StopReason};
 use crate::tune::reference::Checked;
 use crate::tune::search::Counts;
-use crate::tune::store::{About, Answer, Key, Ranked, Store};
+use crate::tune::store::{About, Answer, Key, Ranked, Record, Store};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Threads that read stored terms.
+const READERS: usize = 4;
 
 /// The only strategy whose results are kept.
 const STRATEGY: &str = "default";
@@ -79,7 +83,9 @@ impl Session {
             }
             let device = DeviceInfo { index: listed.index, ..s.device };
             let elaborated = program.elaborate(sizes)?;
-            let Some(ranking) = self.ranking(&store, &key, &answer, &elaborated, &device)? else {
+            let Some(ranking) =
+                self.ranking(&store, &key, &answer, &elaborated, (&device, &model.model))?
+            else {
                 continue;
             };
             let Some(best) = ranking.first().cloned() else { continue };
@@ -120,26 +126,39 @@ impl Session {
         store: &Store,
         key: &Key,
         answer: &Answer,
-        elaborated: &crate::calculus::elaborate::Program,
-        device: &DeviceInfo,
+        elaborated: &elaborate::Program,
+        (device, model): (&DeviceInfo, &CostModel),
     ) -> Result<Option<Vec<Best>>> {
-        let mut out = vec![];
-        for place in &answer.ranking {
-            let Some(record) = store.candidate(key, &place.plan)? else {
-                if out.is_empty() {
-                    return Ok(None);
-                }
-                continue;
-            };
-            if out.is_empty() {
-                let Some(variant) = self.again(elaborated, &record, device)? else {
-                    return Ok(None);
-                };
-                out.push(recall::best(Arc::new(variant), place));
-            } else {
-                out.extend(recall::ranked(elaborated, place, record));
-            }
+        let Some((first, others)) = answer.ranking.split_first() else { return Ok(None) };
+        let Some(record) = store.candidate(key, &first.plan)? else { return Ok(None) };
+        let Some(variant) = self.again(elaborated, &record, device, model) else {
+            return Ok(None);
+        };
+        let mut records = vec![];
+        for place in others {
+            records.extend(store.candidate(key, &place.plan)?.map(|record| (place, record)));
         }
+        // Reading terms is what takes longest here: side by side.
+        let each = records.len().div_ceil(READERS).max(1);
+        let mut out = vec![recall::best(Arc::new(variant), first)];
+        std::thread::scope(|scope| {
+            let read = |part: Vec<(&Ranked, Record)>| -> Vec<Best> {
+                let best = |(place, record)| recall::ranked(elaborated, place, record);
+                part.into_iter().filter_map(best).collect()
+            };
+            let mut parts = vec![];
+            while !records.is_empty() {
+                let rest = records.split_off(each.min(records.len()));
+                let part = std::mem::replace(&mut records, rest);
+                parts.push(scope.spawn(move || read(part)));
+            }
+            for part in parts {
+                match part.join() {
+                    Ok(best) => out.extend(best),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
         Ok(Some(out))
     }
 

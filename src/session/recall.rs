@@ -8,6 +8,7 @@ use crate::calculus::term::Term;
 use crate::calculus::text::{Context, read_term};
 use crate::calculus::ty::Ty;
 use crate::device::DeviceInfo;
+use crate::device::cost_model::CostModel;
 use crate::diag::{Result, Source};
 use crate::extract::{assigned, refitted};
 use crate::tune::store::{Key, Ranked, Record, Store};
@@ -38,18 +39,16 @@ impl Session {
         elaborated: &elaborate::Program,
         record: &Record,
         device: &DeviceInfo,
-    ) -> Result<Option<Variant>> {
-        let Some(term_) = term(&record.term, elaborated) else { return Ok(None) };
-        let Some(env) = assigned(&term_, &elaborated.env, &record.tunables) else {
-            return Ok(None);
-        };
+        model: &CostModel,
+    ) -> Option<Variant> {
+        let term_ = term(&record.term, elaborated)?;
+        let env = assigned(&term_, &elaborated.env, &record.tunables)?;
         let options = self.options(&elaborated.name, device);
         let skeleton = record.skeleton.as_deref().unwrap_or_default();
-        let model = self.cost_model_for(device)?.model;
-        let made = Variant::new(&term_, &env, skeleton, &options, &model);
-        let Some(variant) = made.ok().filter(|v| v.hash == record.plan) else { return Ok(None) };
+        let made = Variant::new(&term_, &env, skeleton, &options, model);
+        let variant = made.ok().filter(|v| v.hash == record.plan)?;
         let compact = record.compact.as_ref().and_then(|text| term(text, elaborated));
-        Ok(Some(Variant { compact, ..variant }))
+        Some(Variant { compact, ..variant })
     }
 
     /// The best kernels that the store knows, if they are what would be generated now.
@@ -64,7 +63,8 @@ impl Session {
         let Some(record) = store.best(&self.key(program, sizes, device))? else {
             return Ok(None);
         };
-        self.again(&program.elaborate(sizes)?, &record, device)
+        let model = self.cost_model_for(device)?.model;
+        Ok(self.again(&program.elaborate(sizes)?, &record, device, &model))
     }
 
     /// Kernels for these sizes by the term and the tunables of the nearest sizes that the store knows, if

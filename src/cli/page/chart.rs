@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// The drawing, in its own units: the page scales it.
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 66.0;
+const LEFT: f64 = 74.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
@@ -73,7 +73,8 @@ impl Axis {
         };
         let fine = of(&[1.0, 2.0, 5.0], 1);
         match fine.len() {
-            0..=8 => fine,
+            0..=2 => of(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], 1),
+            3..=8 => fine,
             _ => of(&[1.0], (to - from).unsigned_abs() as usize / 8 + 1),
         }
     }
@@ -188,7 +189,7 @@ mod tests {
                 assert!(axis.low < *v && *v < axis.high, "{v} on {}..{}", axis.low, axis.high);
             }
             let ticks = axis.ticks();
-            assert!((1..=9).contains(&ticks.len()), "{values:?}: {ticks:?}");
+            assert!((2..=9).contains(&ticks.len()), "{values:?}: {ticks:?}");
         }
         assert_eq!(Axis::count("n", 12).ticks(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
     }

@@ -116,7 +116,7 @@ fn measured(best: &Record, us: f64, about: Option<&About>) -> String {
         let share = 100.0 * rate / a.gb_per_s;
         let _ = write!(
             text,
-            ", {rate:.2} GB/s, {share:.0}% of the {} GB/s read bandwidth of the cost model `{}`",
+            ", {rate:.2} GB/s, {share:.0}% of the {} GB/s read bandwidth of the cost model {}",
             short(a.gb_per_s),
             a.cost_model
         );

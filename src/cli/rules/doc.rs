@@ -28,8 +28,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let library = Library::shipped()?;
     let mut text = String::from(INTRODUCTION);
     // Writing to a string does not fail.
-    let _ = rules(&library, &mut text);
-    let _ = of_the_papers(&library, &mut text)?;
+    let _ = rules(library, &mut text);
+    let _ = of_the_papers(library, &mut text)?;
     if !args.programs.is_empty() {
         let _ = figures(args, &mut text)?;
     }
