@@ -125,6 +125,14 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
             let rows = |x: &Ty| -> Built<Ty> { Ok(arr(n, items(t, items(&parts, x)?)?)) };
             Ok(FnTy::new(rows(&h.dom)?, rows(&h.cod)?))
         }
+        (Op::Sliced, [n, c], [w, h, f]) => {
+            let x = &w.dom;
+            let all = c.mul(n);
+            let (a, b) = (items(c, &w.cod)?, items(&all, &h.cod)?);
+            same(&h.dom, &arr(&all, a))?;
+            same(&f.dom, &arr(n, &Ty::pair(&arr(c, b), x)))?;
+            Ok(FnTy::new(arr(n, x), f.cod.clone()))
+        }
         (Op::Fold, [n], [op]) => {
             let (c, x) = pair(&op.dom)?;
             same(&op.cod, c)?;
@@ -238,6 +246,12 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
         (Op::SpreadRows, [n, t], [h]) => {
             let parts = parts(n, t)?;
             flow.split(&parts)?.transpose()?.then(h)?.transpose()?.join()?
+        }
+        (Op::Sliced, [n, _], [w, h, f]) => {
+            let slices = |x: Flow| {
+                x.map(|x| x.then(w))?.transpose()?.join()?.then(h)?.split(n)?.transpose()
+            };
+            flow.fork(slices, Ok)?.zip()?.then(f)?
         }
         _ => return Ok(None),
     };

@@ -665,6 +665,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result
             ["vectorisable", f] => Some(Condition::Vectorisable((*f).to_owned())),
             ["lanewise", f] => Some(Condition::Lanewise((*f).to_owned())),
             ["computes", f] => Some(Condition::Computes((*f).to_owned())),
+            ["rearranges", f] => Some(Condition::Rearranges((*f).to_owned())),
             ["tiles", f] => Some(Condition::Tiles((*f).to_owned())),
             _ => None,
         };
