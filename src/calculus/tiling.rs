@@ -2,7 +2,7 @@
 //!
 //! A product of all pairs is `map (map e) . cross`; a map over rows with their partners is `map f . cross`.
 //! `tiled` and `tiledRows` cut the dimensions into tiles, `blocked` and `blockedRows` carry accumulators over
-//! blocks of a reduction, `spread` shares a tile out to work-items. Each stands in the e-graph as one
+//! blocks of a reduction, `spread` shares a tile out to work-items, `sliced` the slices of neighbours. Each stands in the e-graph as one
 //! operator with holes for what may be rewritten, so that rules on chains do not take it apart.
 
 use super::flow::Flow;
@@ -346,6 +346,17 @@ mod tests {
         let x = Value::ints(ScalarType::I32, &[6], &[0; 6]);
         let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
         assert_eq!(y.to_ints(), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn slices_at_one_place_are_neighbours() {
+        // The places of the slices among all of them, and where they end up: each with its element.
+        let number = "map fst . zip . fork (iota 6 i32) id";
+        let f = term(&format!("join . sliced (split 4) ({number}) (map fst)"), "[3][8]i32");
+        let x = Value::ints(ScalarType::I32, &[3, 8], &[0; 24]);
+        let f = f.expect("a term");
+        let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
+        assert_eq!(y.to_ints(), [0, 3, 1, 4, 2, 5]);
     }
 
     #[test]
