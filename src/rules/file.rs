@@ -529,10 +529,16 @@ pub(super) fn functions_of(t: &Term) -> IndexSet<String> {
     out
 }
 
+/// What commas outside of parentheses part.
 fn items(source: &Arc<Source>, c: &Clause) -> Vec<Range<usize>> {
     let mut out = vec![];
     let mut start = c.body.start;
-    for piece in source.text[c.body.clone()].split(',') {
+    let mut depth = 0;
+    let outside = |x: char| {
+        depth += i32::from(x == '(') - i32::from(x == ')');
+        x == ',' && depth == 0
+    };
+    for piece in source.text[c.body.clone()].split(outside) {
         out.push(start..start + piece.len());
         start += piece.len() + 1;
     }
