@@ -248,9 +248,8 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             flow.split(&parts)?.transpose()?.then(h)?.transpose()?.join()?
         }
         (Op::Sliced, [n, _], [w, h, f]) => {
-            let slices = |x: Flow| {
-                x.map(|x| x.then(w))?.transpose()?.join()?.then(h)?.split(n)?.transpose()
-            };
+            let slices =
+                |x: Flow| x.map(|x| x.then(w))?.transpose()?.join()?.then(h)?.split(n)?.transpose();
             flow.fork(slices, Ok)?.zip()?.then(f)?
         }
         _ => return Ok(None),
