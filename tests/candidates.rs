@@ -25,6 +25,8 @@ enum Which {
     Every(usize),
     /// Of those for a GPU, every so many of the ones whose tiles belong to groups and have accumulators in blocks.
     Tiles(usize),
+    /// The same of those whose groups take the reductions of neighbours apart into slices.
+    Slices(usize),
 }
 
 /// What the programs run on.
@@ -84,13 +86,13 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
 
     let rt = Runtime::open(Some("Portable")).expect("PoCL");
     let mut info = rt.info().clone();
-    if matches!(which, Which::Tiles(_)) {
+    if matches!(which, Which::Tiles(_) | Which::Slices(_)) {
         info.kind = DeviceKind::Gpu;
     }
     let models = CostModel::shipped().expect("shipped models");
     let model = match which {
         Which::Every(_) => CostModel::choose(&info).expect("a model").model,
-        Which::Tiles(_) => {
+        Which::Tiles(_) | Which::Slices(_) => {
             models.into_iter().find(|m| m.name == "generic-gpu").expect("a model of a GPU")
         }
     };
@@ -100,6 +102,11 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
         Which::Tiles(step) => {
             found.retain(|c| in_group_tiles(&c.compact));
             assert!(!found.is_empty(), "{program} {sizes:?}: no tiles of groups");
+            step
+        }
+        Which::Slices(step) => {
+            found.retain(|c| is_sliced(&c.compact));
+            assert!(!found.is_empty(), "{program} {sizes:?}: no slices");
             step
         }
     };
@@ -282,6 +289,30 @@ fn in_group_tiles(t: &Term) -> bool {
         blocks |= matches!(t.op(), Op::Blocked(_));
     });
     groups && blocks
+}
+
+/// Whether a group takes reductions of neighbours apart into slices.
+fn is_sliced(t: &Term) -> bool {
+    let mut found = false;
+    t.visit(&mut |t| found |= *t.op() == Op::Sliced);
+    found
+}
+
+/// Reductions of neighbours in slices, at sizes that neither the tiles of neighbours nor the slices divide.
+#[test]
+fn slices() {
+    let slices = |program: &str, sizes: &[(&str, u64)]| {
+        let (found, run) = check(program, sizes, Data::Whole, Which::Slices(17));
+        assert!(run > 0, "{program} {sizes:?}: none of {found} has kernels");
+        eprintln!("{program} {sizes:?}: {run} of {found} run");
+    };
+    for [n, m] in [[1, 33], [100, 70], [1000, 129]] {
+        slices("gemv_t", &[("n", n), ("m", m)]);
+    }
+    for [n, m, k] in [[1, 70, 129], [3, 33, 100]] {
+        slices("matmul", &[("n", n), ("m", m), ("k", k)]);
+        slices("gemm", &[("n", n), ("m", m), ("k", k)]);
+    }
 }
 
 /// Tiles that work-groups share, where a product is not alone: at skinny sizes, and ones that tiles do not divide.

@@ -283,7 +283,8 @@ impl Compiler<'_> {
             | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)
-            | Op::SpreadRows => {
+            | Op::SpreadRows
+            | Op::Sliced => {
                 let long = term.definition().map_err(|e| fault(site, Error::BadTerm, &e.0))?;
                 let long = long.ok_or_else(|| fault(site, Error::BadTerm, "no definition"))?;
                 self.term(b, &long, arg, exact)

@@ -100,6 +100,17 @@ impl Flow {
         self.then(&both)
     }
 
+    /// `fork f g`, given as steps on the argument.
+    pub fn fork(
+        self,
+        f: impl FnOnce(Flow) -> Built<Flow>,
+        g: impl FnOnce(Flow) -> Built<Flow>,
+    ) -> Built<Flow> {
+        let x = self.ty().clone();
+        let (f, g) = (f(Flow::from(&x))?.term(), g(Flow::from(&x))?.term());
+        self.then(&Term::new(Op::Fork, vec![], vec![], vec![f, g])?)
+    }
+
     /// `bimap f id`.
     pub fn first(self, f: impl FnOnce(Flow) -> Built<Flow>) -> Built<Flow> {
         self.both(f, Ok)

@@ -193,6 +193,10 @@ pub enum Op {
     /// `n t; ; h : [n]A -> [n]B` for `h : [n/t][t]A -> [n/t][t]B`: as [`Op::Spread`], of rows alone, one by one: part `i`
     /// has the rows `i`, `i + n/t`, `i + 2*n/t`, and so on.
     SpreadRows,
+    /// `n c; ; w h f : [n]X -> D`: every element is taken apart into `c` slices by `w : X -> [c]A`; `h : [c*n]A -> [c*n]B` is
+    /// done with all slices, where those at one place of neighbouring elements are neighbours; and
+    /// `f : [n]([c]B, X) -> D` puts what has become of an element's slices together.
+    Sliced,
     /// `; A B; : A -> B`: a function variable of a rule; occurs in no program.
     Meta(Arc<str>),
 }
@@ -234,6 +238,7 @@ impl Op {
             Op::BlockedRows => (4, 0, 4),
             Op::Spread(_) => (6, 0, 1),
             Op::SpreadRows => (2, 0, 1),
+            Op::Sliced => (2, 0, 3),
             Op::Pad(PadMode::Constant) => (3, 1, 1),
             Op::Pad(PadMode::Clamp | PadMode::Wrap | PadMode::Mirror) | Op::Concat => (3, 1, 0),
             Op::Histogram => (2, 1, 2),
@@ -301,6 +306,7 @@ impl Op {
             | Op::BlockedRows
             | Op::Spread(_)
             | Op::SpreadRows
+            | Op::Sliced
             | Op::Meta(_) => false,
         }
     }
@@ -484,7 +490,8 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
         | Op::Blocked(_)
         | Op::BlockedRows
         | Op::Spread(_)
-        | Op::SpreadRows => super::tiling::signature(op, sizes, args)?,
+        | Op::SpreadRows
+        | Op::Sliced => super::tiling::signature(op, sizes, args)?,
         Op::Slide => FnTy::new(arr(&sizes[2], &tys[0]), arr(&sizes[3], &arr(&sizes[0], &tys[0]))),
         Op::Pad(mode) => {
             if *mode == PadMode::Constant {

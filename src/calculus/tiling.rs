@@ -2,7 +2,7 @@
 //!
 //! A product of all pairs is `map (map e) . cross`; a map over rows with their partners is `map f . cross`.
 //! `tiled` and `tiledRows` cut the dimensions into tiles, `blocked` and `blockedRows` carry accumulators over
-//! blocks of a reduction, `spread` shares a tile out to work-items. Each stands in the e-graph as one
+//! blocks of a reduction, `spread` shares a tile out to work-items, `sliced` the slices of neighbours. Each stands in the e-graph as one
 //! operator with holes for what may be rewritten, so that rules on chains do not take it apart.
 
 use super::flow::Flow;
@@ -125,6 +125,14 @@ pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
             let rows = |x: &Ty| -> Built<Ty> { Ok(arr(n, items(t, items(&parts, x)?)?)) };
             Ok(FnTy::new(rows(&h.dom)?, rows(&h.cod)?))
         }
+        (Op::Sliced, [n, c], [w, h, f]) => {
+            let x = &w.dom;
+            let all = c.mul(n);
+            let (a, b) = (items(c, &w.cod)?, items(&all, &h.cod)?);
+            same(&h.dom, &arr(&all, a))?;
+            same(&f.dom, &arr(n, &Ty::pair(&arr(c, b), x)))?;
+            Ok(FnTy::new(arr(n, x), f.cod.clone()))
+        }
         (Op::Fold, [n], [op]) => {
             let (c, x) = pair(&op.dom)?;
             same(&op.cod, c)?;
@@ -239,6 +247,11 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             let parts = parts(n, t)?;
             flow.split(&parts)?.transpose()?.then(h)?.transpose()?.join()?
         }
+        (Op::Sliced, [n, _], [w, h, f]) => {
+            let slices =
+                |x: Flow| x.map(|x| x.then(w))?.transpose()?.join()?.then(h)?.split(n)?.transpose();
+            flow.fork(slices, Ok)?.zip()?.then(f)?
+        }
         _ => return Ok(None),
     };
     Ok(Some(out.term()))
@@ -332,6 +345,17 @@ mod tests {
         let x = Value::ints(ScalarType::I32, &[6], &[0; 6]);
         let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
         assert_eq!(y.to_ints(), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn slices_at_one_place_are_neighbours() {
+        // The places of the slices among all of them, and where they end up: each with its element.
+        let number = "map fst . zip . fork (iota 6 i32) id";
+        let f = term(&format!("join . sliced (split 4) ({number}) (map fst)"), "[3][8]i32");
+        let x = Value::ints(ScalarType::I32, &[3, 8], &[0; 24]);
+        let f = f.expect("a term");
+        let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
+        assert_eq!(y.to_ints(), [0, 3, 1, 4, 2, 5]);
     }
 
     #[test]

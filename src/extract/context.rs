@@ -102,6 +102,10 @@ impl Context {
                 Some(vec![copy, copy, self])
             }
             Op::Blocked(_) if grouped => Some(vec![copy, copy, step, copy.item(), end]),
+            // What it makes of the slices goes from work-item to work-item.
+            Op::Sliced if self.level == Level::Group => {
+                Some(vec![copy.item(), Context { tile: false, ..copy }, self.settled()])
+            }
             Op::BlockedRows if grouped => Some(vec![copy, step, copy.item(), end]),
             _ => None,
         }
@@ -184,7 +188,7 @@ impl Context {
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),
             // Their arguments run in different contexts: see `holes`.
-            Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows => No,
+            Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => No,
             Op::Fold
             | Op::Spread(_)
             | Op::SpreadRows

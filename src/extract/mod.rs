@@ -8,6 +8,7 @@
 mod context;
 mod cost;
 mod search;
+mod slices;
 mod tiles;
 mod tunables;
 

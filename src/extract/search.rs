@@ -73,7 +73,7 @@ fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Outline {
     /// Which mappings occur: work-items, groups, local items, vectors, register arrays; and whether
-    /// anything is read across rows; what is staged (ahead) or packed, and whether there are accumulators of a tile.
+    /// anything is read across rows; what is staged (ahead) or packed, whether there are accumulators of a tile, and slices.
     features: u16,
     /// Launches, up to 3.
     kernels: u8,
@@ -102,6 +102,7 @@ impl Outline {
             }
             Op::Spread(warps) => out.features |= if *warps { 2048 | 4096 } else { 2048 },
             Op::SpreadRows => out.features |= 2048,
+            Op::Sliced => out.features |= 32768,
             Op::Blocked(_) | Op::BlockedRows => {
                 out.features |= BLOCKED;
                 // Which of the two is staged.
@@ -375,7 +376,9 @@ impl Search<'_> {
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
-            Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows => match at.holes(&op) {
+            // Neighbours that read neighbours are worth nothing where there are caches instead.
+            Op::Sliced if !self.target.gpu => return,
+            Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(&op) {
                 Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
                 None => return,
             },
@@ -576,7 +579,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
         Op::Map(MapKind::Plain) => false,
         Op::Map(_) | Op::Vectorize | Op::ToMem(_) | Op::Fold | Op::Spread(_) => true,
         Op::Tiled(_) | Op::TiledRows | Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
-        Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => true,
+        Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) | Op::Sliced => true,
         _ => false,
     };
     named.then(|| {

@@ -11,6 +11,7 @@ mod refit;
 pub use refit::{assigned, refitted};
 
 use super::cost;
+use super::slices::Slices;
 use super::tiles::Tiles;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
@@ -177,7 +178,7 @@ pub(super) fn assignments(
     target: &Target,
     limits: &Limits,
 ) -> Vec<(SizeEnv, Option<f64>)> {
-    let uses = Uses::of(term, Tiles::of(compact));
+    let uses = Uses::of(term, compact);
     let mut out: Vec<SizeEnv> = vec![];
     let choices: Vec<(Sym, Vec<u64>)> =
         uses.symbols.iter().map(|s| (s.clone(), uses.options(s, target))).collect();
@@ -188,6 +189,9 @@ pub(super) fn assignments(
     let stride = coprime_stride(total);
     for i in 0..total.min(limits.assignments * 16) {
         let picked = pick(&choices, (i * stride) % total);
+        if uses.slices.as_ref().is_some_and(|s| !s.fits(&picked, target)) {
+            continue;
+        }
         if let Some(env) = uses.solve(&picked, dims, target, limits)
             && !out.contains(&env)
         {
@@ -292,10 +296,15 @@ struct Uses {
     unrolled: IndexSet<Size>,
     /// The tiles of a product of all pairs.
     tiles: Option<Tiles>,
+    /// The slices of a group's elements.
+    slices: Option<Slices>,
 }
 
 impl Uses {
-    fn of(term: &Term, tiles: Option<Tiles>) -> Uses {
+    fn of(term: &Term, compact: &Term) -> Uses {
+        let slices = Slices::of(compact);
+        // Tiles of slices serve no reuse.
+        let tiles = Tiles::of(compact).filter(|_| slices.is_none());
         let (mut sizes, mut lanes, mut unrolled) =
             (IndexSet::new(), IndexSet::new(), IndexSet::new());
         let (mut global, mut chunks) = (IndexSet::new(), IndexSet::new());
@@ -350,13 +359,16 @@ impl Uses {
             };
             roles.insert(s.clone(), role);
         }
-        Uses { term: term.clone(), symbols, roles, sizes, lanes, unrolled, tiles }
+        Uses { term: term.clone(), symbols, roles, sizes, lanes, unrolled, tiles, slices }
     }
 
     /// What is enumerated for a symbol: a width, a tile's value, or into how many it cuts. Numbers
     /// of chunks are told from values by [`COUNT`].
     fn options(&self, s: &Sym, target: &Target) -> Vec<u64> {
         if let Some(options) = self.tiles.as_ref().and_then(|t| t.options(s, target)) {
+            return options;
+        }
+        if let Some(options) = self.slices.as_ref().and_then(|x| x.options(s)) {
             return options;
         }
         match s {
@@ -541,7 +553,7 @@ impl Uses {
 }
 
 /// Marks a pick that is a number of chunks rather than a length.
-const COUNT: u64 = 1 << 62;
+pub(super) const COUNT: u64 = 1 << 62;
 
 /// Whether the size is given (a program's dimension, or a number of chunks of one), so that it must
 /// be rounded up where tiles do not divide it.

@@ -284,6 +284,7 @@ pub fn is_invertible(t: &Term) -> bool {
         | Op::BlockedRows
         | Op::Spread(_)
         | Op::SpreadRows
+        | Op::Sliced
         | Op::Meta(_)
         | Op::Slide
         | Op::Pad(_)

@@ -39,6 +39,8 @@ pub enum Condition {
     Lanewise(String),
     /// `computes f`: `f` does more than rearrange.
     Computes(String),
+    /// `rearranges f`: `f` only rearranges.
+    Rearranges(String),
     /// `tiles f`: `f` does something with all pairs, tile by tile.
     Tiles(String),
 }
@@ -62,6 +64,7 @@ impl Condition {
             Condition::Vectorisable(_) => "vectorisable",
             Condition::Lanewise(_) => "lanewise",
             Condition::Computes(_) => "computes",
+            Condition::Rearranges(_) => "rearranges",
             Condition::Tiles(_) => "tiles",
         }
     }
@@ -73,6 +76,7 @@ impl Condition {
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
             | Condition::Computes(f)
+            | Condition::Rearranges(f)
             | Condition::Tiles(f) => Some(f),
             Condition::Tileable(..)
             | Condition::Whole(_)
@@ -106,6 +110,7 @@ impl Condition {
             Condition::Vectorisable(f) => facts(f).vectorisable,
             Condition::Lanewise(f) => facts(f).lanewise && facts(f).scalar,
             Condition::Computes(f) => !facts(f).view,
+            Condition::Rearranges(f) => facts(f).view,
             Condition::Tiles(f) => facts(f).tiles,
             Condition::Scalar(a) => b.type_of(a).is_some_and(Ty::is_scalar),
             Condition::Element(a) => b.type_of(a).is_some_and(Ty::is_element),
@@ -138,6 +143,7 @@ impl Condition {
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
             | Condition::Computes(f)
+            | Condition::Rearranges(f)
             | Condition::Tiles(f) => {
                 format!("{f} is {}", function(f))
             }
@@ -171,6 +177,7 @@ impl Condition {
             "f gives elements by views, reductions and functions of elements, so that every lane of a vector can run it by itself",
         ),
         ("computes f", "f does more than rearrange its argument"),
+        ("rearranges f", "f does no more than rearrange its argument"),
         ("tiles f", "f does something with all pairs, tile by tile"),
     ];
 }
@@ -202,6 +209,7 @@ impl fmt::Display for Condition {
             | Condition::Vectorisable(v)
             | Condition::Lanewise(v)
             | Condition::Computes(v)
+            | Condition::Rearranges(v)
             | Condition::Tiles(v) => f.write_str(v),
         }
     }

@@ -529,10 +529,16 @@ pub(super) fn functions_of(t: &Term) -> IndexSet<String> {
     out
 }
 
+/// What commas outside of parentheses part.
 fn items(source: &Arc<Source>, c: &Clause) -> Vec<Range<usize>> {
     let mut out = vec![];
     let mut start = c.body.start;
-    for piece in source.text[c.body.clone()].split(',') {
+    let mut depth = 0;
+    let outside = |x: char| {
+        depth += i32::from(x == '(') - i32::from(x == ')');
+        x == ',' && depth == 0
+    };
+    for piece in source.text[c.body.clone()].split(outside) {
         out.push(start..start + piece.len());
         start += piece.len() + 1;
     }
@@ -665,6 +671,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result
             ["vectorisable", f] => Some(Condition::Vectorisable((*f).to_owned())),
             ["lanewise", f] => Some(Condition::Lanewise((*f).to_owned())),
             ["computes", f] => Some(Condition::Computes((*f).to_owned())),
+            ["rearranges", f] => Some(Condition::Rearranges((*f).to_owned())),
             ["tiles", f] => Some(Condition::Tiles((*f).to_owned())),
             _ => None,
         };

@@ -72,6 +72,7 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
             | Condition::Computes(f)
+            | Condition::Rearranges(f)
             | Condition::Tiles(f) => {
                 if !functions.contains(f) {
                     return Err(unbound(f));

@@ -13,6 +13,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("split", include_str!("../../rules/split.rules")),
     ("vectorise", include_str!("../../rules/vectorise.rules")),
     ("tiling", include_str!("../../rules/tiling.rules")),
+    ("slices", include_str!("../../rules/slices.rules")),
     ("lowering", include_str!("../../rules/lowering.rules")),
     ("warp", include_str!("../../rules/warp.rules")),
     ("primitive", include_str!("../../rules/primitive.rules")),

@@ -461,7 +461,8 @@ impl Infer<'_> {
             | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)
-            | Op::SpreadRows => self.tiling(span, op, explicit, raw_args, dom, &mut args)?,
+            | Op::SpreadRows
+            | Op::Sliced => self.tiling(span, op, explicit, raw_args, dom, &mut args)?,
             Op::Mask => {
                 let (n, a) = self.array(span, dom)?;
                 let r = explicit[0].clone();
@@ -598,6 +599,20 @@ impl Infer<'_> {
                 args.push(h);
                 sizes.push(n.clone());
                 arr(&n, &b)
+            }
+            Op::Sliced => {
+                let (n, x) = self.array(span, dom)?;
+                let w = self.term(&raw[0], &x)?;
+                let (c, a) = self.array(span, &w.cod)?;
+                let all = self.u.size(&c).mul(&self.u.size(&n));
+                let h = self.term(&raw[1], &arr(&all, &a))?;
+                let b = self.inside(span, &h.cod, 1)?;
+                self.unify(span, "the result for the slices", &h.cod, &arr(&all, &b))?;
+                let f = self.term(&raw[2], &arr(&n, &Ty::pair(&arr(&c, &b), &x)))?;
+                let cod = f.cod.clone();
+                args.extend([w, h, f]);
+                sizes.extend([n, c]);
+                cod
             }
             Op::Tiled(with) => {
                 let (pairs, matrix) =

@@ -82,6 +82,7 @@ spellings! {
     "spread" 4 1 false Op::Spread(false);
     "spreadWarps" 4 1 false Op::Spread(true);
     "spreadRows" 1 1 false Op::SpreadRows;
+    "sliced" 0 3 false Op::Sliced;
     "take" 1 0 false Op::Take;
     "drop" 1 0 false Op::Drop;
     "slide" 3 0 false Op::Slide;

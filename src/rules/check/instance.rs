@@ -219,6 +219,7 @@ impl<'a> Plan<'a> {
                 | Condition::UpTo(..)
                 | Condition::From(..)
                 | Condition::Small(_)
+                | Condition::Rearranges(_)
                 | Condition::Tiles(_) => {}
             }
         }

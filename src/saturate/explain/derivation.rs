@@ -281,6 +281,9 @@ fn short_form(op: &Op) -> (&'static str, &'static str, &'static str) {
             ("spreadWarps", "n m t u v w", "spreadWarps t u v w h: h of all parts, 4 by 8 together")
         }
         Op::SpreadRows => ("spreadRows", "n t", "spreadRows t h: h of all parts of t rows"),
+        Op::Sliced => {
+            ("sliced", "n c", "sliced w h f: h of the slices that w makes of all elements, then f")
+        }
         _ => ("chunked", "n k r", "chunked k r h => take n . join . h . split k . padLast r"),
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn is_short(op: &Op) -> bool {
             | Op::BlockedRows
             | Op::Spread(_)
             | Op::SpreadRows
+            | Op::Sliced
     )
 }
 
