@@ -43,19 +43,16 @@ impl Cache {
 
     /// What a file holds, if that is what was written.
     pub(super) fn get(&self, file: &Path) -> Option<Vec<u8>> {
-        let mut bytes = fs::read(file).ok()?;
-        let head = MAGIC.len() + blake3::OUT_LEN;
-        let (start, binary) = bytes.split_at_checked(head)?;
-        let (magic, hash) = start.split_at(MAGIC.len());
-        if magic != MAGIC || blake3::hash(binary).as_bytes() != hash {
+        let bytes = fs::read(file).ok()?;
+        let Some(binary) = whole(&bytes) else {
             self.forget(file);
             return None;
-        }
+        };
         // It was used now. Where that cannot be written down it goes earlier.
         if let Ok(opened) = fs::File::options().append(true).open(file) {
             let _ = opened.set_modified(SystemTime::now());
         }
-        Some(bytes.split_off(head))
+        Some(binary.to_vec())
     }
 
     /// Keeps a binary. Others see all of it or nothing.
@@ -102,6 +99,12 @@ impl Cache {
             total -= bytes;
         }
     }
+}
+
+/// The binary in a file, if all of it is there.
+fn whole(bytes: &[u8]) -> Option<&[u8]> {
+    let (hash, binary) = bytes.strip_prefix(MAGIC)?.split_at_checked(blake3::OUT_LEN)?;
+    (blake3::hash(binary).as_bytes() == hash).then_some(binary)
 }
 
 #[cfg(test)]

@@ -155,3 +155,20 @@ fn bandwidth_is_measured() {
     assert!(b.copy.gb_per_s >= b.copy_plain.gb_per_s && b.read.gb_per_s > 0.0);
     assert!(bandwidth(&rt, 4).is_err());
 }
+
+#[test]
+fn binaries_that_the_driver_refuses_are_built_again() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let rt = Runtime::open_with(None, Some(folder.path())).unwrap();
+    let plan = Arc::new(scal(64, 64));
+    // Whole, as far as the cache can tell.
+    let cache = Cache::new(folder.path());
+    let file = cache.file(rt.info(), &plan.source, &plan.options);
+    cache.put(&file, b"no binary of any driver");
+    assert!(!rt.build(&plan).unwrap().cached);
+    let built = rt.build(&plan).unwrap();
+    assert!(built.cached);
+    let uploaded = rt.upload(&inputs(64)).unwrap();
+    let (_, outputs) = rt.prepare(built, &uploaded).unwrap().check(&rt).unwrap();
+    assert_eq!(outputs[0].to_vec::<f32>().unwrap()[63], 126.0);
+}
