@@ -2,6 +2,7 @@ use super::{Plan, laid_out};
 use crate::device::DeviceKind;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Source};
+use crate::session::generate::Generator;
 use crate::session::{Program, Request, Session, Sizes};
 
 const SUM: &str = "entry asum [n] (xs: [n]f32) : f32 = xs |> map abs |> reduce (+) 0";
@@ -21,7 +22,7 @@ fn session(kind: DeviceKind) -> Session {
 
 fn request(sizes: &[(&str, u64)]) -> Request {
     let sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
-    Request { sizes, ..Request::default() }
+    Request { sizes, default: Some(Generator::Iota), ..Request::default() }
 }
 
 /// The plan of the best kernels, and the sizes.
