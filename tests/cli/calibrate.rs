@@ -23,7 +23,7 @@ fn a_device_is_measured_and_its_model_used() {
     assert_eq!(measured.date.split('-').map(str::len).collect::<Vec<_>>(), [4, 2, 2]);
     // Every number has its unit and how it was come by above it.
     let text = fs::read_to_string(&file).expect("the file");
-    assert!(text.starts_with("# ") && text.contains("measured by `patsat calibrate` on 20"));
+    assert!(text.starts_with("# ") && text.contains("`patsat calibrate` on 20"));
     let lines: Vec<&str> = text.lines().collect();
     for (i, line) in lines.iter().enumerate() {
         let number = line.split_once(" = ").is_some_and(|(_, v)| v.parse::<f64>().is_ok());

@@ -21,19 +21,19 @@ type Best = (usize, Reading);
 
 pub fn measure(b: &mut Bench) -> Result<()> {
     let fleet = b.crowd();
-    let step = multiply_add(b, fleet)?;
+    let step = multiply_add(b, ScalarType::F32, fleet)?;
     let single = rates(b, step, ScalarType::F32, &[1, 2, 4, 8, 16], fleet)?;
     let best = fastest(&single);
     floats(b, &single, best.as_ref(), fleet);
-    others(b, step, fleet)?;
+    others(b, fleet)?;
     let Ok((width, fma)) = best else { return Ok(()) };
     dear(b, width, fma, fleet)?;
     waiting(b, step, width, fleet)
 }
 
 /// Which way to write a product and a sum is the faster.
-fn multiply_add(b: &mut Bench, fleet: Fleet) -> Result<Step> {
-    let shape = Shape { ty: ScalarType::F32, width: 4, chains: CHAINS };
+fn multiply_add(b: &mut Bench, ty: ScalarType, fleet: Fleet) -> Result<Step> {
+    let shape = Shape { ty, width: 4, chains: CHAINS };
     let trial = |step| Trial::growing(Count::power(4), move |n| arithmetic(step, shape, fleet, n));
     let answers = b.lab.compare(&[trial(Step::Fma), trial(Step::Mad)])?;
     let ns = |a: &Answer| a.as_ref().map_or(f64::INFINITY, |r| r.ns);
@@ -114,17 +114,22 @@ fn floats(
 }
 
 /// Doubles, halves and integers.
-fn others(b: &mut Bench, multiply_add: Step, fleet: Fleet) -> Result<()> {
+fn others(b: &mut Bench, fleet: Fleet) -> Result<()> {
     let unit = "10^9 operations/s";
     let kinds = [
-        (multiply_add, ScalarType::F64, "compute.f64_gflops", b.info.fp64),
-        (multiply_add, ScalarType::F16, "compute.f16_gflops", b.info.fp16),
-        (Step::Integer, ScalarType::I32, "compute.integer_gops", true),
+        (ScalarType::F64, "compute.f64_gflops", b.info.fp64),
+        (ScalarType::F16, "compute.f16_gflops", b.info.fp16),
+        (ScalarType::I32, "compute.integer_gops", true),
     ];
-    for (step, ty, key, there) in kinds {
+    for (ty, key, there) in kinds {
+        let step = match ty {
+            ScalarType::I32 => Step::Integer,
+            _ if there => multiply_add(b, ty, fleet)?,
+            _ => Step::Mad,
+        };
         let rates = if there { rates(b, step, ty, &[1, 2, 4, 8, 16], fleet)? } else { vec![] };
         let best = fastest(&rates);
-        let what = if step == multiply_add { "as f32_gflops" } else { "sums and exclusive ors" };
+        let what = if ty != ScalarType::I32 { "as f32_gflops" } else { "sums and exclusive ors" };
         let how = format!("{what}, of {ty}; operations/s by width: {}", listed(&rates));
         let c = &mut b.model.compute;
         let old = match ty {
