@@ -13,7 +13,7 @@ const RUN: u64 = 64;
 /// The value of every symbol of a term, from the program's dimensions and the term's tunables by name; `None`
 /// when one is missing or they do not divide.
 pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -> Option<SizeEnv> {
-    let uses = Uses::of(term, None);
+    let uses = Uses::of(term, term);
     let mut env = dims.clone();
     for s in &uses.symbols {
         env.insert(s.clone(), *tunables.get(&s.to_string()).filter(|v| **v > 0)?);
@@ -25,7 +25,7 @@ pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -
 /// they are; what cut the work into so many chunks cuts it into as many again. `None` when they do not divide
 /// there, or most of a tile would be past the end.
 pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> {
-    let uses = Uses::of(term, None);
+    let uses = Uses::of(term, term);
     let mut env = dims.clone();
     let mut picked = IndexMap::new();
     for s in &uses.symbols {
