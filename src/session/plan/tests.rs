@@ -152,7 +152,7 @@ fn what_is_no_plan_has_a_place() {
     let term = &term[..term.find("\n'''").expect("its end")];
     assert_eq!(error(term, ")"), (Code::Parse, first));
     assert_eq!(error(term, "map abs . xs"), (Code::BadPlan, first));
-    assert_eq!(error(term, "reduce (+) 0.0 . map abs . xs"), (Code::IllNested, first));
+    assert_eq!(error(term, "reduce (+) 0.0 . map abs . xs"), (Code::BadTerm, first));
 }
 
 #[test]

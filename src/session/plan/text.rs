@@ -113,7 +113,7 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
     let Some(at) = at else {
         return Err(wrong("this wants a literal string: '''TERM'''".into(), Some(span)).into());
     };
-    let place = span.start + at..span.start + at + file.term.get_ref().len();
+    let place = span.start + at..span.start + at + file.term.get_ref().trim_end().len();
     let mut tunables = vec![];
     for (name, value) in &file.tunables {
         let (n, span) = (*value.get_ref(), value.span());
