@@ -73,12 +73,11 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     }
     let mut trials = vec![];
     for (strategy, budget) in &args.strategies {
-        let chance = matches!(strategy, Strategy::Random | Strategy::Mcts);
         let budget = match strategy {
             Strategy::Model => 1,
             _ => budget.unwrap_or(session.budget),
         };
-        for k in 0..if chance { args.seeds.max(1) } else { 1 } {
+        for k in 0..if strategy.is_random() { args.seeds.max(1) } else { 1 } {
             let seed = session.search_seed + k;
             trials.push(Trial { strategy: *strategy, budget, seed });
         }

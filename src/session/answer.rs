@@ -20,9 +20,6 @@ use std::time::Instant;
 /// Threads that read stored terms.
 const READERS: usize = 4;
 
-/// The only strategy whose results are kept.
-const STRATEGY: &str = "default";
-
 /// That a result is not of now.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Stored {
@@ -73,7 +70,7 @@ impl Session {
         let named = hash(&model.model);
         let store = Store::open(path)?;
         let fits = |a: &Answer| {
-            a.strategy == STRATEGY && a.model == named && a.budget >= self.budget as u64
+            a.strategy == self.searched_by() && a.model == named && a.budget >= self.budget as u64
         };
         for answer in store.answers(&key)?.into_iter().filter(fits) {
             // Of another version of patsat, perhaps: then it is no answer.
@@ -183,7 +180,7 @@ impl Session {
             Diagnostic::error(Code::Internal, format!("an answer cannot be written: {e}"))
         })?;
         let answer = Answer {
-            strategy: STRATEGY.to_owned(),
+            strategy: self.searched_by(),
             model: hash(&o.model.model),
             budget: self.budget as u64,
             ranking: o.ranking.iter().filter_map(place).collect(),

@@ -181,6 +181,14 @@ impl Session {
         Ok((info, choice))
     }
 
+    /// How candidates are chosen, and by which throw of the dice: answers of the store are to one such question.
+    fn searched_by(&self) -> String {
+        match self.strategy.is_random() {
+            true => format!("{} {}", self.strategy, self.search_seed),
+            false => self.strategy.to_string(),
+        }
+    }
+
     /// The cost model for a device.
     fn cost_model_for(&self, info: &DeviceInfo) -> Result<Choice> {
         match &self.cost_model {

@@ -57,6 +57,11 @@ impl Strategy {
         }
     }
 
+    /// Whether another seed makes another search.
+    pub fn is_random(self) -> bool {
+        matches!(self, Strategy::Random | Strategy::Mcts)
+    }
+
     /// By its name.
     pub fn from_name(name: &str) -> Option<Strategy> {
         Strategy::ALL.into_iter().find(|s| s.name() == name)
