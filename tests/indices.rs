@@ -156,7 +156,8 @@ fn loops_over_staged_partners_decide_nothing() {
             }
             let source = print(&lower(&c.term, &c.env, &options).expect("a kernel")).source;
             let lines: Vec<&str> = source.lines().collect();
-            let asked = lines.iter().position(|l| l.trim() == "#pragma unroll 4");
+            let at_once = |l: &str| l.trim().strip_prefix("#pragma unroll ").map(str::parse::<u32>);
+            let asked = lines.iter().position(|l| matches!(at_once(l), Some(Ok(4 | 8 | 16))));
             let head = asked.expect("a loop over a block") + 1;
             assert!(lines[head].trim_start().starts_with("for ("), "{source}");
             let indent = |line: &str| line.len() - line.trim_start().len();

@@ -28,7 +28,7 @@ entry low [n] (xs: [n]f32) : [n / 128]f32 =
 -- |     tile6[l0] = t7;
 -- |     float t9 = 0.0f;
 -- |     barrier(CLK_LOCAL_MEM_FENCE);
--- |     #pragma unroll 4
+-- |     #pragma unroll 16
 -- |     for (int i10 = 0; i10 < 64; ++i10) {
 -- |         t9 = t9 + tile6[i10];
 -- |     }

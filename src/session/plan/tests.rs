@@ -37,7 +37,7 @@ fn planned(session: &Session, program: &Program, sizes: &[(&str, u64)]) -> (Plan
     let text = plan.to_text().expect("a text");
     let read = Plan::parse(&Source::new("<plan>", text.clone())).expect("a plan");
     assert_eq!(read.to_text().expect("a text"), text);
-    assert_eq!(read, plan);
+    assert_eq!(read.kernels, plan.kernels);
     (plan, found.sizes)
 }
 

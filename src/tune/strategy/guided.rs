@@ -4,6 +4,8 @@ use super::super::choose::spread;
 use super::super::surrogate::{Features, Observation, Surrogate};
 use super::super::variant::{Pool, Variant};
 use super::{AT_A_TIME, Propose, Tried};
+use crate::calculus::size::Sym;
+use std::collections::HashSet;
 
 /// Candidates for which kernels are generated before any is measured.
 const MODELLED: usize = 384;
@@ -14,6 +16,9 @@ const FIRST_SHARE: f64 = 0.5;
 /// Skeletons whose other tunables are drawn, by their best times, and how many of them at a time.
 const LEADERS: usize = 4;
 const DRAWN: usize = 64;
+/// Share of what is left after the first round that goes to the best prediction of every share of a tile that a work-item may
+/// have: how much of a tile is best depends on latencies that a model knows least of.
+const OF_SHARES: f64 = 0.4;
 /// What a failure counts as: so many times the predicted time.
 const FAILED: f64 = 8.0;
 /// How many standard deviations a candidate may turn out better than expected. The last few are those
@@ -24,12 +29,13 @@ const HOPE: f64 = 1.0;
 pub(super) struct Guided {
     budget: usize,
     begun: bool,
+    shared: bool,
     rest: Vec<Variant>,
 }
 
 impl Guided {
     pub(super) fn new(budget: usize) -> Guided {
-        Guided { budget, begun: false, rest: vec![] }
+        Guided { budget, begun: false, shared: false, rest: vec![] }
     }
 }
 
@@ -56,6 +62,14 @@ impl Propose for Guided {
             |c| leaders.contains(&c.skeleton.as_str()),
             go_on,
         ));
+        if !self.shared {
+            self.shared = true;
+            let count = ((left as f64 * OF_SHARES).ceil() as usize).min(left);
+            let chosen = shares(&mut self.rest, tried, &leaders, count);
+            if !chosen.is_empty() {
+                return chosen;
+            }
+        }
         let hope = if left <= AT_A_TIME { 0.0 } else { HOPE };
         promising(&mut self.rest, tried, left.min(AT_A_TIME), hope)
     }
@@ -75,6 +89,32 @@ fn leaders(tried: &[Tried]) -> Vec<&str> {
         }
     }
     leaders
+}
+
+/// Takes the best prediction of every share that the leaders' skeletons may give a work-item out of `rest`, but for those that
+/// were tried.
+fn shares(
+    rest: &mut Vec<Variant>,
+    tried: &[Tried],
+    leaders: &[&str],
+    count: usize,
+) -> Vec<Variant> {
+    let mut seen: HashSet<String> = tried.iter().map(|t| share(&t.variant)).collect();
+    rest.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
+    let mut left = count;
+    let taken = rest.extract_if(.., |v| {
+        let new = left > 0 && leaders.contains(&v.skeleton.as_str()) && seen.insert(share(v));
+        left -= usize::from(new);
+        new
+    });
+    taken.collect()
+}
+
+/// The skeleton, and what a work-item has of a tile: the values of tiles of tiles.
+fn share(v: &Variant) -> String {
+    let nested = |s: &Sym| matches!(s, Sym::Tile(n) if matches!(n.as_sym(), Some(Sym::Tile(_))));
+    let values = v.env.iter().filter(|(s, _)| nested(s)).map(|(_, n)| n.to_string());
+    std::iter::once(v.skeleton.clone()).chain(values).collect::<Vec<_>>().join(" ")
 }
 
 /// Takes those out of `rest` that promise most: by the lowest time that is still likely. What is chosen with
