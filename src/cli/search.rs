@@ -216,7 +216,7 @@ fn drawing(c: &Strategies) -> String {
     let says =
         format!("best so far against candidates measured, {} on {}", c.entry, c.device.label());
     let svg = chart.svg(&says);
-    let head = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"920\" height=\"600\" ");
+    let head = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"920\" height=\"600\" ";
     let svg =
         svg.replacen("<svg ", head, 1).replacen(">\n", &format!(">\n<style>{style}</style>\n"), 1);
     svg.replacen("</svg>", &format!("{key}</svg>"), 1)
