@@ -46,7 +46,7 @@ check-page: tools browser
 	tests/browser.sh target/debug/patsat
 
 # Debian's small Chromium, without windows; where there is no such package any other will do.
-HAS_BROWSER := [ -n "$$CHROMIUM$$(type -P chromium-headless-shell chromium chromium-browser google-chrome)" ]
+HAS_BROWSER := [ -n "$${CHROMIUM-}$$(type -P chromium-headless-shell chromium chromium-browser google-chrome)" ]
 browser:
 	@$(HAS_BROWSER) || ! apt-cache show chromium-headless-shell >/dev/null 2>&1 || \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
