@@ -16,7 +16,8 @@ pub use context::Level;
 pub use tunables::{Target, assigned, refitted};
 
 use crate::calculus::size::SizeEnv;
-use crate::calculus::term::Term;
+use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
+use crate::calculus::ty::Ty;
 use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result};
@@ -54,6 +55,9 @@ pub fn candidates(
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let mut out = vec![];
     for found in search::terms(saturated, &nominal, &target, limits) {
+        if idles(&found.term, false) {
+            continue;
+        }
         let assigned = tunables::assignments(&found.term, &found.compact, env, &target, limits);
         // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
         let least = assigned
@@ -83,6 +87,27 @@ pub fn candidates(
     }
     out.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
     Ok(out)
+}
+
+/// Whether somewhere a work-group accumulates arrays that none of its work-items share: one of them would do it all while the
+/// others wait for it at barriers, in every step. Legal, and never worth a measurement.
+fn idles(t: &Term, in_group: bool) -> bool {
+    let in_group = match t.op() {
+        // Groups of one work-item have nobody who waits.
+        Op::Map(MapKind::Wrg(_)) => shares(t),
+        Op::Map(MapKind::Lcl(_) | MapKind::Glb(_) | MapKind::Warp | MapKind::Lane) => false,
+        _ => in_group,
+    };
+    let arrays = matches!(t.ty().cod, Ty::Array(..));
+    let idle = in_group && arrays && *t.op() == Op::Reduce(ReduceKind::Seq) && !shares(t);
+    idle || t.args().iter().any(|a| idles(a, in_group))
+}
+
+/// Whether work-items share something in it.
+fn shares(t: &Term) -> bool {
+    let mut found = false;
+    t.visit(&mut |t| found |= matches!(t.op(), Op::Map(MapKind::Lcl(_) | MapKind::Warp)));
+    found
 }
 
 #[cfg(test)]
