@@ -142,7 +142,8 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         Some((store, key)) if !search.anew => store.measured(key)?,
         Some(_) | None => vec![],
     };
-    let mut proposer = search.strategy.proposer(search.budget, search.seed);
+    let plans = known.iter().map(|r| r.plan.clone()).collect();
+    let mut proposer = search.strategy.proposer(search.budget, search.seed, plans);
     let budget = search.budget;
     let mut state = State {
         search,

@@ -28,14 +28,28 @@ const HOPE: f64 = 1.0;
 /// A search under way.
 pub(super) struct Guided {
     budget: usize,
+    /// Hashes of plans that need no measurement: whatever is among the candidates counts first.
+    known: HashSet<String>,
     begun: bool,
+    spread: bool,
     shared: bool,
     rest: Vec<Variant>,
 }
 
 impl Guided {
-    pub(super) fn new(budget: usize) -> Guided {
-        Guided { budget, begun: false, shared: false, rest: vec![] }
+    pub(super) fn new(budget: usize, known: HashSet<String>) -> Guided {
+        Guided { budget, known, begun: false, spread: false, shared: false, rest: vec![] }
+    }
+
+    /// Takes out of the rest what is known, `left` at most.
+    fn recall(&mut self, mut left: usize) -> Vec<Variant> {
+        let known = &mut self.known;
+        let taken = self.rest.extract_if(.., |v| {
+            let take = left > 0 && known.remove(&v.hash);
+            left -= usize::from(take);
+            take
+        });
+        taken.collect()
     }
 }
 
@@ -49,11 +63,21 @@ impl Propose for Guided {
     ) -> Vec<Variant> {
         if !self.begun {
             self.begun = true;
-            let first = pool.draw(MODELLED, OF_SKELETON, |_| true, go_on);
-            let quota = ((self.budget as f64 * FIRST_SHARE).ceil() as usize).min(left);
-            let (chosen, rest) = spread(first, quota, OF_SKELETON);
+            self.rest = pool.draw(MODELLED, OF_SKELETON, |_| true, go_on);
+            let recalled = self.recall(left);
+            if !recalled.is_empty() {
+                return recalled;
+            }
+        }
+        if !self.spread {
+            self.spread = true;
+            let quota = (self.budget as f64 * FIRST_SHARE).ceil() as usize;
+            let count = quota.saturating_sub(tried.len()).min(left);
+            let (chosen, rest) = spread(std::mem::take(&mut self.rest), count, OF_SKELETON);
             self.rest = rest;
-            return chosen;
+            if !chosen.is_empty() {
+                return chosen;
+            }
         }
         let leaders = leaders(tried);
         self.rest.extend(pool.draw(
@@ -62,6 +86,10 @@ impl Propose for Guided {
             |c| leaders.contains(&c.skeleton.as_str()),
             go_on,
         ));
+        let recalled = self.recall(left);
+        if !recalled.is_empty() {
+            return recalled;
+        }
         if !self.shared {
             self.shared = true;
             let count = ((left as f64 * OF_SHARES).ceil() as usize).min(left);

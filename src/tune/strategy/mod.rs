@@ -11,6 +11,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -67,12 +68,18 @@ impl Strategy {
         Strategy::ALL.into_iter().find(|s| s.name() == name)
     }
 
-    /// A search by this strategy; `seed` decides what is left to chance.
-    pub(super) fn proposer(self, budget: usize, seed: u64) -> Box<dyn Propose> {
+    /// A search by this strategy; `seed` decides what is left to chance. `known` are the hashes of plans whose
+    /// outcome is known already.
+    pub(super) fn proposer(
+        self,
+        budget: usize,
+        seed: u64,
+        known: HashSet<String>,
+    ) -> Box<dyn Propose> {
         let rng = ChaCha8Rng::seed_from_u64(seed);
         match self {
             Strategy::Model => Box::new(Best { most: 1, ranked: None }),
-            Strategy::Default => Box::new(Guided::new(budget)),
+            Strategy::Default => Box::new(Guided::new(budget, known)),
             Strategy::Random => Box::new(Random { rng, order: None }),
             Strategy::Mcts => Box::new(Descent::new(rng)),
             Strategy::Exhaustive => Box::new(Best { most: usize::MAX, ranked: None }),
