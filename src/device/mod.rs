@@ -110,10 +110,13 @@ impl DeviceInfo {
 }
 
 /// Which of `devices` a selector means: `#k` by position, else the first whose platform or device
-/// name contains it (in any case), and without a selector the first GPU, or the first device.
+/// name contains it (in any case), and without a selector the first GPU, or the first device, simulators last.
 pub fn select<'a>(devices: &'a [DeviceInfo], selector: Option<&str>) -> Result<&'a DeviceInfo> {
     let found = match selector {
-        None => devices.iter().find(|d| d.kind == DeviceKind::Gpu).or(devices.first()),
+        None => {
+            let real = || devices.iter().filter(|d| !d.is_simulator());
+            real().find(|d| d.kind == DeviceKind::Gpu).or(real().next()).or(devices.first())
+        }
         Some(text) => match text.strip_prefix('#').map(str::parse::<usize>) {
             Some(Ok(k)) => devices.iter().find(|d| d.index == k),
             Some(Err(_)) | None => {
@@ -184,6 +187,16 @@ pub(crate) mod tests {
         assert_eq!(select(&ds, Some("#0")).unwrap().index, 0);
         assert_eq!(select(&ds, Some("portable")).unwrap().index, 0);
         assert_eq!(select(&ds, Some("h200")).unwrap().index, 1);
+    }
+
+    #[test]
+    fn simulators_are_chosen_by_name_or_for_want_of_anything_else() {
+        let simulator = device(0, "Oclgrind", "Oclgrind Simulator", DeviceKind::Gpu);
+        let ds = [simulator, device(1, "Portable Computing Language", "cpu", DeviceKind::Cpu)];
+        let index = |ds, selector| select(ds, selector).expect("a device").index;
+        assert_eq!(index(&ds, None), 1);
+        assert_eq!(index(&ds, Some("oclgrind")), 0);
+        assert_eq!(index(&ds[..1], None), 0);
     }
 
     #[test]
