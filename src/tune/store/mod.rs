@@ -290,6 +290,12 @@ fn gc(write: &Connection, keep: &Keep) -> rusqlite::Result<usize> {
     Ok(gone)
 }
 
+/// A key, as it stands in the table of runs: in the order of its columns.
+fn columns(key: &Key) -> [String; 8] {
+    let Key { program, entry, sizes, rules, device, driver, tool, float } = key.clone();
+    [program, entry, json(&sizes), rules, device, driver, tool, float]
+}
+
 /// The row of a key.
 fn find(connection: &Connection, key: &Key) -> rusqlite::Result<Option<i64>> {
     connection
@@ -297,19 +303,7 @@ fn find(connection: &Connection, key: &Key) -> rusqlite::Result<Option<i64>> {
             "SELECT id FROM runs WHERE program = ?1 AND entry = ?2 AND sizes = ?3 AND rules = ?4
              AND device = ?5 AND driver = ?6 AND tool = ?7 AND float = ?8",
         )?
-        .query_row(
-            params![
-                key.program,
-                key.entry,
-                json(&key.sizes),
-                key.rules,
-                key.device,
-                key.driver,
-                key.tool,
-                key.float
-            ],
-            |row| row.get(0),
-        )
+        .query_row(columns(key), |row| row.get(0))
         .optional()
 }
 

@@ -1,7 +1,7 @@
 //! Writing rows, inside a transaction.
 
 use super::record::{About, Answer, Key, Record, json, signed, text};
-use super::{find, now};
+use super::{columns, find, now};
 use rusqlite::{Connection, params};
 
 fn stamp(when: u64) -> i64 {
@@ -15,16 +15,7 @@ pub(super) fn run(write: &Connection, key: &Key) -> rusqlite::Result<i64> {
             "INSERT OR IGNORE INTO runs (program, entry, sizes, rules, device, driver, tool, float)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
-        .execute(params![
-            key.program,
-            key.entry,
-            json(&key.sizes),
-            key.rules,
-            key.device,
-            key.driver,
-            key.tool,
-            key.float
-        ])?;
+        .execute(columns(key))?;
     find(write, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
 }
 
