@@ -248,7 +248,7 @@ mod tests {
                 assert_eq!(read(&path).unwrap(), array);
             }
         }
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
     }
 
     #[test]

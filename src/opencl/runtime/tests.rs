@@ -45,13 +45,15 @@ fn code(result: Result<Vec<HostArray>>) -> Code {
 
 #[test]
 fn runs_checks_and_times() {
-    let rt = Runtime::open(None).unwrap();
-    let uploaded = rt.upload(&inputs(1024)).unwrap();
-    let prepared = rt.prepare(rt.build(&Arc::new(scal(1024, 64))).unwrap(), &uploaded).unwrap();
-    let (_, outputs) = prepared.check(&rt).unwrap();
-    let ys = outputs[0].to_vec::<f32>().unwrap();
+    let rt = Runtime::open(None).expect("it opens");
+    let uploaded = rt.upload(&inputs(1024)).expect("there is memory");
+    let prepared = rt
+        .prepare(rt.build(&Arc::new(scal(1024, 64))).expect("it compiles"), &uploaded)
+        .expect("there is memory");
+    let (_, outputs) = prepared.check(&rt).expect("it runs");
+    let ys = outputs[0].to_vec::<f32>().expect("elements of this type");
     assert!(ys.iter().enumerate().all(|(i, y)| *y == 2.0 * i as f32));
-    let times = prepared.run(&rt).unwrap();
+    let times = prepared.run(&rt).expect("it runs");
     assert!(0.0 < times.kernels_us && times.kernels_us <= times.device_us + 1.0);
     assert!(times.device_us < times.wall_us + 1000.0);
 }
@@ -60,19 +62,21 @@ fn runs_checks_and_times() {
 fn unwritten_outputs_are_poisoned() {
     let mut plan = scal(100, 50);
     plan.launches[0].global[0] = 50;
-    let ys = check(plan, &inputs(100)).unwrap()[0].to_vec::<f32>().unwrap();
+    let ys = check(plan, &inputs(100)).expect("it runs")[0]
+        .to_vec::<f32>()
+        .expect("elements of this type");
     assert!(ys[..50].iter().all(|y| !y.is_nan()) && ys[50..].iter().all(|y| y.is_nan()));
 }
 
 #[test]
 fn zero_sizes_run_nothing() {
-    let outputs = check(scal(0, 1), &inputs(0)).unwrap();
+    let outputs = check(scal(0, 1), &inputs(0)).expect("it runs");
     assert!(outputs[0].is_empty());
 }
 
 #[test]
 fn every_scalar_type_arrives() {
-    let device = Runtime::open(None).unwrap().info().clone();
+    let device = Runtime::open(None).expect("it opens").info().clone();
     for ty in ScalarType::ALL {
         let c = match ty {
             ScalarType::F16 => continue, // needs `cl_khr_fp16` for arithmetic; arrays of it are bytes
@@ -111,7 +115,7 @@ fn every_scalar_type_arrives() {
                 local: [1; 3],
             }],
         };
-        assert_eq!(check(plan, &inputs).unwrap(), [value], "{ty}");
+        assert_eq!(check(plan, &inputs).expect("it runs"), [value], "{ty}");
     }
 }
 
@@ -143,32 +147,33 @@ fn failures_have_codes() {
 
 #[test]
 fn unknown_devices_are_listed() {
-    let failure = Runtime::open(Some("no such device")).err().unwrap();
+    let failure = Runtime::open(Some("no such device")).err().expect("it is refused");
     assert_eq!(failure.0[0].code, Code::UnknownDevice);
     assert!(!failure.0[0].notes.is_empty());
 }
 
 #[test]
 fn bandwidth_is_measured() {
-    let rt = Runtime::open(None).unwrap();
-    let b = bandwidth(&rt, 1 << 20).unwrap();
+    let rt = Runtime::open(None).expect("it opens");
+    let b = bandwidth(&rt, 1 << 20).expect("kernels that run");
     assert!(b.copy.gb_per_s >= b.copy_plain.gb_per_s && b.read.gb_per_s > 0.0);
     assert!(bandwidth(&rt, 4).is_err());
 }
 
 #[test]
 fn binaries_that_the_driver_refuses_are_built_again() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let rt = Runtime::open_with(None, Some(folder.path())).unwrap();
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let rt = Runtime::open_with(None, Some(folder.path())).expect("it opens");
     let plan = Arc::new(scal(64, 64));
     // Whole, as far as the cache can tell.
     let cache = Cache::new(folder.path());
     let file = cache.file(rt.info(), &plan.source, &plan.options);
     cache.put(&file, b"no binary of any driver");
-    assert!(!rt.build(&plan).unwrap().cached);
-    let built = rt.build(&plan).unwrap();
+    assert!(!rt.build(&plan).expect("it compiles").cached);
+    let built = rt.build(&plan).expect("it compiles");
     assert!(built.cached);
-    let uploaded = rt.upload(&inputs(64)).unwrap();
-    let (_, outputs) = rt.prepare(built, &uploaded).unwrap().check(&rt).unwrap();
-    assert_eq!(outputs[0].to_vec::<f32>().unwrap()[63], 126.0);
+    let uploaded = rt.upload(&inputs(64)).expect("there is memory");
+    let (_, outputs) =
+        rt.prepare(built, &uploaded).expect("there is memory").check(&rt).expect("it runs");
+    assert_eq!(outputs[0].to_vec::<f32>().expect("elements of this type")[63], 126.0);
 }

@@ -40,76 +40,100 @@ fn candidate(plan: &str, median_us: Option<f64>) -> Record {
 }
 
 fn open(folder: &TempDir) -> Store {
-    Store::open(&folder.path().join("new/store.sqlite")).unwrap()
+    Store::open(&folder.path().join("new/store.sqlite")).expect("it opens")
 }
 
 fn code<T>(result: Result<T>) -> Code {
-    result.err().unwrap().0[0].code
+    result.err().expect("it is refused").0[0].code
 }
 
 #[test]
 fn measurements_survive_reopening() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
-    assert_eq!(store.best(&key("a")).unwrap(), None);
-    store.record(&key("a"), &candidate("slow", Some(9.0))).unwrap();
-    store.record(&key("a"), &candidate("fast", Some(3.0))).unwrap();
-    store.record(&key("a"), &candidate("bad", None)).unwrap();
-    store.record(&key("b"), &candidate("other", None)).unwrap();
+    assert_eq!(store.best(&key("a")).expect("the store answers"), None);
+    store.record(&key("a"), &candidate("slow", Some(9.0))).expect("recorded");
+    store.record(&key("a"), &candidate("fast", Some(3.0))).expect("recorded");
+    store.record(&key("a"), &candidate("bad", None)).expect("recorded");
+    store.record(&key("b"), &candidate("other", None)).expect("recorded");
     drop(store);
     let mut store = open(&folder);
-    assert_eq!(store.best(&key("a")).unwrap().unwrap().plan, "fast");
-    assert_eq!(store.best(&key("b")).unwrap(), None);
-    let plans: Vec<_> = store.measured(&key("a")).unwrap().into_iter().map(|r| r.plan).collect();
+    assert_eq!(
+        store.best(&key("a")).expect("the store answers").expect("there is one").plan,
+        "fast"
+    );
+    assert_eq!(store.best(&key("b")).expect("the store answers"), None);
+    let plans: Vec<_> =
+        store.measured(&key("a")).expect("the store answers").into_iter().map(|r| r.plan).collect();
     assert_eq!(plans, ["fast", "slow", "bad"]);
     // Measured again: replaced.
-    store.record(&key("a"), &candidate("slow", Some(1.0))).unwrap();
-    assert_eq!(store.best(&key("a")).unwrap().unwrap().plan, "slow");
-    let list = store.list().unwrap();
-    let a = list.iter().find(|e| e.key == key("a")).unwrap();
+    store.record(&key("a"), &candidate("slow", Some(1.0))).expect("recorded");
+    assert_eq!(
+        store.best(&key("a")).expect("the store answers").expect("there is one").plan,
+        "slow"
+    );
+    let list = store.list().expect("the store answers");
+    let a = list.iter().find(|e| e.key == key("a")).expect("an entry");
     assert_eq!((a.candidates, a.timed, a.best_us), (3, 2, Some(1.0)));
     assert!(a.latest > 1_700_000_000);
 }
 
 #[test]
 fn gc_keeps_what_it_is_told() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
     for (plan, time) in [("a", Some(3.0)), ("b", Some(1.0)), ("c", Some(2.0)), ("d", None)] {
-        store.record(&key("x"), &candidate(plan, time)).unwrap();
+        store.record(&key("x"), &candidate(plan, time)).expect("recorded");
     }
     let old = Record { when: 1000, ..candidate("old", Some(0.5)) };
-    store.record(&key("x"), &old).unwrap();
-    store.record(&Key { tool: "0.0.1".into(), ..key("x") }, &candidate("e", Some(1.0))).unwrap();
-    assert_eq!(store.gc(&Keep::default()).unwrap(), 0);
+    store.record(&key("x"), &old).expect("recorded");
+    store
+        .record(&Key { tool: "0.0.1".into(), ..key("x") }, &candidate("e", Some(1.0)))
+        .expect("recorded");
+    assert_eq!(store.gc(&Keep::default()).expect("the store is writable"), 0);
     let hour = Duration::from_secs(3600);
-    assert_eq!(store.gc(&Keep { within: Some(hour), ..Keep::default() }).unwrap(), 1);
-    assert_eq!(store.gc(&Keep { tool: Some("0.1.0".into()), ..Keep::default() }).unwrap(), 1);
-    assert_eq!(store.list().unwrap().len(), 1);
-    assert_eq!(store.gc(&Keep { best: Some(2), ..Keep::default() }).unwrap(), 2);
-    let plans: Vec<_> = store.measured(&key("x")).unwrap().into_iter().map(|r| r.plan).collect();
+    assert_eq!(
+        store.gc(&Keep { within: Some(hour), ..Keep::default() }).expect("the store is writable"),
+        1
+    );
+    assert_eq!(
+        store
+            .gc(&Keep { tool: Some("0.1.0".into()), ..Keep::default() })
+            .expect("the store is writable"),
+        1
+    );
+    assert_eq!(store.list().expect("the store answers").len(), 1);
+    assert_eq!(
+        store.gc(&Keep { best: Some(2), ..Keep::default() }).expect("the store is writable"),
+        2
+    );
+    let plans: Vec<_> =
+        store.measured(&key("x")).expect("the store answers").into_iter().map(|r| r.plan).collect();
     assert_eq!(plans, ["b", "c"]);
 }
 
 #[test]
 fn unusable_files_have_codes() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("store.sqlite");
     std::fs::write(
         &path,
         "this is not a database, and it is long enough to be seen as none".repeat(9),
     )
-    .unwrap();
+    .expect("a file");
     assert_eq!(code(Store::open(&path)), Code::StoreCorrupt);
 
     let newer = folder.path().join("newer.sqlite");
-    drop(Store::open(&newer).unwrap());
-    let raw = Connection::open(&newer).unwrap();
-    raw.pragma_update(None, "user_version", 99).unwrap();
+    drop(Store::open(&newer).expect("it opens"));
+    let raw = Connection::open(&newer).expect("it opens");
+    raw.pragma_update(None, "user_version", 99).expect("SQLite accepts it");
     assert_eq!(code(Store::open(&newer)), Code::StoreVersion);
 
     let foreign = folder.path().join("foreign.sqlite");
-    Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    Connection::open(&foreign)
+        .expect("it opens")
+        .execute_batch("CREATE TABLE t (x)")
+        .expect("SQL that SQLite accepts");
     assert_eq!(code(Store::open(&foreign)), Code::StoreCorrupt);
 
     // A folder where the file should be, and a file where the folder should be.
@@ -119,57 +143,62 @@ fn unusable_files_have_codes() {
 
 #[test]
 fn a_damaged_page_is_reported() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
     for i in 0..200 {
-        store.record(&key("x"), &candidate(&format!("{i}"), Some(1.0))).unwrap();
+        store.record(&key("x"), &candidate(&format!("{i}"), Some(1.0))).expect("recorded");
     }
     let path = store.path().to_path_buf();
     drop(store);
-    let mut bytes = std::fs::read(&path).unwrap();
+    let mut bytes = std::fs::read(&path).expect("a file");
     let length = bytes.len();
     bytes[4096..length].fill(0x5A);
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, bytes).expect("a file");
     let result = Store::open(&path).and_then(|s| s.list());
     assert_eq!(code(result), Code::StoreCorrupt);
 }
 
 #[test]
 fn a_locked_store_says_so() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
-    let other = Connection::open(store.path()).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE; CREATE TABLE t (x);").unwrap();
-    store.connection.busy_timeout(Duration::from_millis(10)).unwrap();
+    let other = Connection::open(store.path()).expect("it opens");
+    other.execute_batch("BEGIN IMMEDIATE; CREATE TABLE t (x);").expect("SQL that SQLite accepts");
+    store.connection.busy_timeout(Duration::from_millis(10)).expect("SQLite accepts it");
     // Reading goes on; writing waits, and then says why not.
     assert!(store.list().is_ok());
     assert_eq!(code(store.record(&key("a"), &candidate("p", None))), Code::StoreLocked);
     drop(other);
-    store.record(&key("a"), &candidate("p", None)).unwrap();
+    store.record(&key("a"), &candidate("p", None)).expect("recorded");
 }
 
 #[test]
 fn two_processes_worth_of_writers() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("s.sqlite");
     std::thread::scope(|scope| {
         for t in 0..4 {
             let path = &path;
             scope.spawn(move || {
-                let mut store = Store::open(path).unwrap();
+                let mut store = Store::open(path).expect("it opens");
                 for i in 0..25 {
-                    store.record(&key("x"), &candidate(&format!("{t}.{i}"), Some(1.0))).unwrap();
+                    store
+                        .record(&key("x"), &candidate(&format!("{t}.{i}"), Some(1.0)))
+                        .expect("recorded");
                 }
             });
         }
     });
-    assert_eq!(Store::open(&path).unwrap().list().unwrap()[0].candidates, 100);
+    assert_eq!(
+        Store::open(&path).expect("it opens").list().expect("the store answers")[0].candidates,
+        100
+    );
 }
 
 /// A store as version 1 made it, with one run of two candidates.
 fn old_store(path: &Path) {
-    let raw = Connection::open(path).unwrap();
-    raw.execute_batch(schema::STEPS[0]).unwrap();
+    let raw = Connection::open(path).expect("it opens");
+    raw.execute_batch(schema::STEPS[0]).expect("SQL that SQLite accepts");
     raw.execute_batch(
         "PRAGMA application_id = 1347633492; PRAGMA user_version = 1;
          INSERT INTO runs VALUES (1, 'p', 'a', '{\"n\":16}', 'r', 'd', '1', '0.1.0', 'exact');
@@ -177,30 +206,30 @@ fn old_store(path: &Path) {
              (1, 1, 'map f', '{}', 'slow', 'kernel', 'timed', NULL, 1, 9, 0.5, 8, 0, 1000),
              (2, 1, 'map g', '{}', 'fast', 'kernel', 'timed', NULL, 1, 3, 0.5, 8, 0, 1001);",
     )
-    .unwrap();
+    .expect("SQL that SQLite accepts");
 }
 
 #[test]
 fn older_stores_are_brought_up_to_date() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("store.sqlite");
     old_store(&path);
     // Several at once: one takes the step, the others find it taken.
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| Store::open(&path).unwrap());
+            scope.spawn(|| Store::open(&path).expect("it opens"));
         }
     });
-    let mut store = Store::open(&path).unwrap();
-    let best = store.best(&key("a")).unwrap().unwrap();
+    let mut store = Store::open(&path).expect("it opens");
+    let best = store.best(&key("a")).expect("the store answers").expect("there is one");
     assert_eq!((best.plan.as_str(), best.median_us, best.host), ("fast", Some(3.0), None));
-    assert_eq!(store.about(&key("a")).unwrap(), None);
-    assert_eq!(store.answers(&key("a")).unwrap(), []);
-    store.describe(&key("a"), &about()).unwrap();
-    assert_eq!(store.about(&key("a")).unwrap(), Some(about()));
-    assert_eq!(store.history(&key("a")).unwrap().len(), 2);
+    assert_eq!(store.about(&key("a")).expect("the store answers"), None);
+    assert_eq!(store.answers(&key("a")).expect("the store answers"), []);
+    store.describe(&key("a"), &about()).expect("written down");
+    assert_eq!(store.about(&key("a")).expect("the store answers"), Some(about()));
+    assert_eq!(store.history(&key("a")).expect("the store answers").len(), 2);
     let version: i64 =
-        store.connection.pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
+        store.connection.pragma_query_value(None, "user_version", |r| r.get(0)).expect("a version");
     assert_eq!(version, schema::VERSION);
 }
 
@@ -232,44 +261,54 @@ fn answer_of(plans: &[&str]) -> Answer {
 
 #[test]
 fn order_of_measuring_stays_when_a_candidate_is_measured_again() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
     for (plan, us) in [("a", 3.0), ("b", 2.0), ("a", 1.0)] {
-        store.record(&key("x"), &candidate(plan, Some(us))).unwrap();
+        store.record(&key("x"), &candidate(plan, Some(us))).expect("recorded");
     }
-    let history = store.history(&key("x")).unwrap();
+    let history = store.history(&key("x")).expect("the store answers");
     let found: Vec<_> = history.iter().map(|r| (r.plan.as_str(), r.median_us)).collect();
     assert_eq!(found, [("a", Some(1.0)), ("b", Some(2.0))]);
 }
 
 #[test]
 fn answers_go_with_the_candidate_that_they_name() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
     for (plan, us) in [("a", 1.0), ("b", 2.0)] {
-        store.record(&key("x"), &candidate(plan, Some(us))).unwrap();
+        store.record(&key("x"), &candidate(plan, Some(us))).expect("recorded");
     }
-    store.conclude(&key("x"), &answer_of(&["b", "a"])).unwrap();
-    assert_eq!(store.answers(&key("x")).unwrap(), [answer_of(&["b", "a"])]);
-    assert_eq!(store.gc(&Keep { best: Some(2), ..Keep::default() }).unwrap(), 0);
-    assert_eq!(store.answers(&key("x")).unwrap().len(), 1);
-    assert_eq!(store.gc(&Keep { best: Some(1), ..Keep::default() }).unwrap(), 1);
-    assert_eq!(store.answers(&key("x")).unwrap(), []);
+    store.conclude(&key("x"), &answer_of(&["b", "a"])).expect("written down");
+    assert_eq!(store.answers(&key("x")).expect("the store answers"), [answer_of(&["b", "a"])]);
+    assert_eq!(
+        store.gc(&Keep { best: Some(2), ..Keep::default() }).expect("the store is writable"),
+        0
+    );
+    assert_eq!(store.answers(&key("x")).expect("the store answers").len(), 1);
+    assert_eq!(
+        store.gc(&Keep { best: Some(1), ..Keep::default() }).expect("the store is writable"),
+        1
+    );
+    assert_eq!(store.answers(&key("x")).expect("the store answers"), []);
 }
 
 #[test]
 fn the_nearest_sizes_come_first() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
     let at = |n: u64| Key { sizes: [("n".to_string(), n)].into(), ..key("x") };
     for n in [10, 1000, 100_000] {
-        store.record(&at(n), &candidate("p", Some(1.0))).unwrap();
+        store.record(&at(n), &candidate("p", Some(1.0))).expect("recorded");
     }
-    store.record(&at(300), &candidate("p", None)).unwrap();
-    store.record(&Key { device: "e".into(), ..at(400) }, &candidate("p", Some(1.0))).unwrap();
-    store.record(&Key { float: "relaxed".into(), ..at(400) }, &candidate("p", Some(1.0))).unwrap();
+    store.record(&at(300), &candidate("p", None)).expect("recorded");
+    store
+        .record(&Key { device: "e".into(), ..at(400) }, &candidate("p", Some(1.0)))
+        .expect("recorded");
+    store
+        .record(&Key { float: "relaxed".into(), ..at(400) }, &candidate("p", Some(1.0)))
+        .expect("recorded");
     let sizes = |wanted: &Key| -> Vec<u64> {
-        store.nearest(wanted).unwrap().iter().map(|k| k.sizes["n"]).collect()
+        store.nearest(wanted).expect("the store answers").iter().map(|k| k.sizes["n"]).collect()
     };
     assert_eq!(sizes(&at(400)), [1000, 10, 100_000]);
     assert_eq!(sizes(&at(1000)), [10, 100_000]);
@@ -279,11 +318,11 @@ fn the_nearest_sizes_come_first() {
 
 #[test]
 fn the_newer_measurement_wins() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
     let at = |plan, us, when| Record { when, ..candidate(plan, Some(us)) };
-    store.record(&key("x"), &at("old", 5.0, 100)).unwrap();
-    store.record(&key("x"), &at("new", 5.0, 300)).unwrap();
+    store.record(&key("x"), &at("old", 5.0, 100)).expect("recorded");
+    store.record(&key("x"), &at("new", 5.0, 300)).expect("recorded");
     let run = Run {
         key: key("x"),
         about: Some(about()),
@@ -291,42 +330,49 @@ fn the_newer_measurement_wins() {
         answers: vec![],
     };
     let dump = Dump::new(vec![run]);
-    let absorbed = store.absorb(&dump).unwrap();
+    let absorbed = store.absorb(&dump).expect("taken in");
     assert_eq!(absorbed, Absorbed { added: 1, replaced: 1, kept: 1 });
-    let times: Vec<_> =
-        store.history(&key("x")).unwrap().into_iter().map(|r| (r.plan, r.median_us)).collect();
+    let times: Vec<_> = store
+        .history(&key("x"))
+        .expect("the store answers")
+        .into_iter()
+        .map(|r| (r.plan, r.median_us))
+        .collect();
     let expected = [("old", 1.0), ("new", 5.0), ("other", 1.0)];
     assert_eq!(times, expected.map(|(p, us)| (p.to_owned(), Some(us))));
-    assert_eq!(store.about(&key("x")).unwrap(), Some(about()));
+    assert_eq!(store.about(&key("x")).expect("the store answers"), Some(about()));
     // Once more: nothing is new.
-    assert_eq!(store.absorb(&dump).unwrap(), Absorbed { added: 0, replaced: 0, kept: 3 });
+    assert_eq!(store.absorb(&dump).expect("taken in"), Absorbed { added: 0, replaced: 0, kept: 3 });
 }
 
 #[test]
 fn a_copy_leaves_the_store_as_it_is() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("old.sqlite");
     old_store(&path);
-    let before = std::fs::read(&path).unwrap();
-    let dump = Store::copy(&path).unwrap().dump().unwrap();
+    let before = std::fs::read(&path).expect("a file");
+    let dump = Store::copy(&path).expect("a copy").dump().expect("a store that is read");
     assert_eq!(dump.runs[0].candidates.len(), 2);
-    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(std::fs::read(&path).expect("a file"), before);
     // One that others write to at the moment.
     let mut store = open(&folder);
-    store.record(&key("x"), &candidate("p", Some(1.0))).unwrap();
-    assert_eq!(Store::copy(store.path()).unwrap().dump().unwrap(), store.dump().unwrap());
+    store.record(&key("x"), &candidate("p", Some(1.0))).expect("recorded");
+    assert_eq!(
+        Store::copy(store.path()).expect("a copy").dump().expect("a store that is read"),
+        store.dump().expect("a store that is read")
+    );
     assert_eq!(code(Store::copy(&folder.path().join("none.sqlite"))), Code::StoreFailed);
     assert!(!folder.path().join("none.sqlite").exists());
 }
 
 #[test]
 fn exports_that_are_none_are_refused_with_the_place() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
-    store.record(&key("x"), &candidate("p", Some(1.0))).unwrap();
-    let text = store.dump().unwrap().text().unwrap();
+    store.record(&key("x"), &candidate("p", Some(1.0))).expect("recorded");
+    let text = store.dump().expect("a store that is read").text().expect("an export");
     let parse = |text: &str| Dump::parse(&Source::new("f.json", text));
-    assert_eq!(parse(&text).unwrap(), store.dump().unwrap());
+    assert_eq!(parse(&text).expect("an export"), store.dump().expect("a store that is read"));
     let refused = |text: &str| parse(text).unwrap_err().0.remove(0);
     for (from, to, at) in [
         ("\"plan\": \"p\"", "\"plan\": 5", Some("5")),
@@ -346,7 +392,11 @@ fn exports_that_are_none_are_refused_with_the_place() {
             // On the line with what is wrong.
             Some(at) => {
                 let line = changed[..label.unwrap()].lines().count();
-                assert_eq!(line, changed[..changed.find(at).unwrap()].lines().count(), "{to}");
+                assert_eq!(
+                    line,
+                    changed[..changed.find(at).expect("an entry")].lines().count(),
+                    "{to}"
+                );
             }
             None => {
                 assert!(label.is_some() || d.notes.iter().any(|n| n.contains("f.json")), "{to}")
@@ -428,21 +478,21 @@ mod round_trip {
             runs in (0..4usize).prop_flat_map(|n| (0..n).map(run).collect::<Vec<_>>())
         ) {
             let dump = Dump::new(runs);
-            let text = dump.text().unwrap();
-            let read = Dump::parse(&Source::new("f.json", text.clone())).unwrap();
+            let text = dump.text().expect("an export");
+            let read = Dump::parse(&Source::new("f.json", text.clone())).expect("an export");
             prop_assert_eq!(&read, &dump);
-            let folder = TempDir::new().unwrap();
+            let folder = TempDir::new().expect("a temporary folder");
             let mut store = open(&folder);
-            let absorbed = store.absorb(&read).unwrap();
+            let absorbed = store.absorb(&read).expect("taken in");
             prop_assert_eq!(absorbed.added, dump.runs.iter().map(|r| r.candidates.len()).sum::<usize>());
-            prop_assert_eq!(store.dump().unwrap().text().unwrap(), text);
+            prop_assert_eq!(store.dump().expect("a store that is read").text().expect("an export"), text);
         }
     }
 }
 
 #[test]
 fn an_import_that_fails_leaves_nothing() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let mut store = open(&folder);
     let run = |entry: &str| Run {
         key: key(entry),
@@ -457,9 +507,9 @@ fn an_import_that_fails_leaves_nothing() {
             "CREATE TRIGGER full BEFORE INSERT ON candidates WHEN (SELECT COUNT(*) FROM candidates) >= 2
              BEGIN SELECT RAISE(ABORT, 'full'); END",
         )
-        .unwrap();
+        .expect("SQL that SQLite accepts");
     let dump = Dump::new(vec![run("a"), run("b"), run("c")]);
     assert!(store.absorb(&dump).is_err());
-    assert_eq!(store.list().unwrap(), []);
-    assert_eq!(store.dump().unwrap(), Dump::new(vec![]));
+    assert_eq!(store.list().expect("the store answers"), []);
+    assert_eq!(store.dump().expect("a store that is read"), Dump::new(vec![]));
 }
