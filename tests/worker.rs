@@ -4,6 +4,7 @@ use patsat::diag::{Code, Limits};
 use patsat::lang::types::ScalarType;
 use patsat::opencl::host::{HostArray, Inputs};
 use patsat::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role};
+use patsat::tune::crew::Crew;
 use patsat::tune::measure::{Outcome, Schedule, measure};
 use patsat::tune::worker::{CandidateFailure, CandidateId, FailureClass, Worker, WorkerError};
 use std::process::Command;
@@ -64,8 +65,8 @@ fn failure<T>(answer: Result<T, WorkerError>) -> CandidateFailure {
 #[test]
 fn bad_candidates_cost_only_themselves() {
     let mut w = worker(None);
-    let (good, build_ms) = w.prepare(plan(GOOD, 64)).unwrap();
-    assert!(build_ms > 0.0 && is_good(&mut w, good));
+    let (good, build) = w.prepare(plan(GOOD, 64)).unwrap();
+    assert!(build.ms > 0.0 && is_good(&mut w, good));
 
     let build = failure(w.prepare(plan("y[i] = nonsense;", 64)));
     assert_eq!(build.class, FailureClass::Build);
@@ -153,4 +154,43 @@ fn without_a_platform_it_says_what_to_install() {
     let failure = w.device().unwrap_err();
     assert_eq!(failure.0[0].code, Code::NoOpenCl);
     assert!(failure.0[0].help.iter().any(|h| h.contains("pocl-opencl-icd")));
+}
+
+#[test]
+fn a_crew_builds_what_the_worker_then_loads() {
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let cache = || Some(folder.path().to_owned());
+    for in_the_way in [false, true] {
+        let members = vec![worker(None).caching(cache()), worker(None).caching(cache())];
+        let mut crew = Crew::new(members, in_the_way);
+        assert_eq!(crew.is_in_the_way(), in_the_way);
+        let body = |k: usize| format!("y[i] = x[i] + {};", k + 10 * usize::from(in_the_way));
+        let plans: Vec<_> = (0..6).map(|k| plan(&body(k), 64)).collect();
+        let bad = plan("y[i] = nonsense;", 64);
+        plans.iter().enumerate().for_each(|(k, plan)| crew.ask(&k.to_string(), plan));
+        crew.ask("bad", &bad);
+        crew.ask("bad", &bad);
+        let mut w = worker(None).caching(cache());
+        for (k, plan) in plans.iter().enumerate() {
+            let built = crew.wait(&k.to_string(), || true).expect("it was asked for");
+            assert!(!built.expect("it builds").cached);
+            assert!(w.prepare(plan.clone()).expect("it builds").1.cached);
+        }
+        let failure = crew.wait("bad", || true).expect("it was asked for").expect_err("it fails");
+        assert_eq!(failure.class, FailureClass::Build);
+        // Nobody asked, or asked twice.
+        assert!(crew.wait("other", || true).is_none() && crew.wait("bad", || true).is_none());
+        // A wait that is not to go on says nothing.
+        crew.ask("hang", &plan(&format!("for (;;) y[i] = x[i] + {};", u8::from(in_the_way)), 64));
+        assert!(!in_the_way || crew.wait("hang", || false).is_none());
+    }
+}
+
+#[test]
+fn a_crew_that_cannot_work_says_nothing() {
+    let mut crew = Crew::new(vec![worker(Some("no such device"))], true);
+    for name in ["a", "b"] {
+        crew.ask(name, &plan(GOOD, 64));
+    }
+    assert!(crew.wait("a", || true).is_none() && crew.wait("b", || true).is_none());
 }

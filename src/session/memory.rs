@@ -6,7 +6,7 @@ use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
 
 /// Bytes of memory this machine can still give; `None` where the system does not say.
-fn available() -> Option<u64> {
+pub(super) fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))

@@ -50,6 +50,7 @@ mod replay;
 mod rules;
 mod run;
 pub mod snapshot;
+mod staff;
 mod strategies;
 pub mod survey;
 mod work;

@@ -280,7 +280,8 @@ impl Session {
         let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
         let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
         counts.skeletons = skeletons(&rewritten.candidates);
-        let mut worker = self.start_worker(&device, inputs);
+        let mut staff = self.start_staff(&device, inputs)?;
+        let worker = &mut staff.worker;
         // With what the device's compiler was seen to accept.
         let device = worker.device()?;
         let key = self.key(program, &sizes, &device);
@@ -289,7 +290,8 @@ impl Session {
         }
         let found = program.placed(search(
             Search {
-                worker: &mut worker,
+                worker,
+                crew: staff.crew.as_mut(),
                 reference: &mut reference,
                 store: store.as_mut().map(|s| (s, &key)),
                 observer,
@@ -315,7 +317,7 @@ impl Session {
             .collect();
         let shares = if len > 0 && !observer.stop() {
             observer.event(&Event::Phase(Phase::Compare));
-            shares(&mut worker, &device, len, &ranking[0], work, observer)?
+            shares(worker, &device, len, &ranking[0], work, observer)?
         } else {
             None
         };
@@ -332,18 +334,6 @@ impl Session {
             self.conclude(store, &key, &optimized)?;
         }
         Ok(optimized)
-    }
-
-    /// A worker on a device.
-    pub(super) fn start_worker(
-        &self,
-        device: &DeviceInfo,
-        inputs: crate::opencl::host::Inputs,
-    ) -> Worker {
-        let command = self.worker_command();
-        let selector = Some(format!("#{}", device.index));
-        Worker::new(move || command(), selector, Arc::new(inputs), &self.limits)
-            .caching(self.kernels.clone())
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one result")]

@@ -111,7 +111,8 @@ impl Session {
         let mut store = Store::open(&folder.path().join("shared.sqlite"))?;
         let rewritten = self.rewrite(program, &sizes, observer)?;
         let options = self.options(&program.entry.name, &device);
-        let mut worker = self.start_worker(&device, inputs);
+        let mut staff = self.start_staff(&device, inputs)?;
+        let worker = &mut staff.worker;
         let device = worker.device()?;
         let key = self.key(program, &sizes, &device);
         let mut runs = vec![];
@@ -123,7 +124,8 @@ impl Session {
             let mut recorder = Recorder { inner: observer, seen: vec![] };
             let found = program.placed(search(
                 Search {
-                    worker: &mut worker,
+                    worker,
+                    crew: staff.crew.as_mut(),
                     reference: &mut reference,
                     store: Some((&mut store, &key)),
                     observer: &mut recorder,
@@ -164,7 +166,7 @@ impl Session {
         let schedule =
             Schedule { rounds: ROUNDS, slow_factor: 1e3, trial_factor: 1e3, ..Schedule::default() };
         let ids: Vec<_> = finals.values().copied().collect();
-        let outcomes = measure(&mut worker, &ids, &schedule, || !observer.stop())?;
+        let outcomes = measure(worker, &ids, &schedule, || !observer.stop())?;
         let summaries: HashMap<&str, _> = finals
             .iter()
             .filter_map(|(hash, id)| {

@@ -40,6 +40,14 @@ pub struct RunTimes {
     pub wall_us: f64,
 }
 
+impl RunTimes {
+    /// What the run took beyond the device's own time, in microseconds: launching, and in a first run what
+    /// some drivers still compile.
+    pub fn overhead_us(&self) -> f64 {
+        (self.wall_us - self.device_us).max(0.0)
+    }
+}
+
 /// A plan ready to run: kernels with their arguments set.
 pub struct Prepared {
     built: Built,

@@ -1,6 +1,6 @@
 //! The child's side: does what it is asked, one request at a time, until its input ends.
 
-use super::{CandidateFailure, FailureClass, Reply, Request, frame};
+use super::{Build, CandidateFailure, FailureClass, Reply, Request, frame};
 use crate::diag::{Code, Diagnostic, Exit, Failure, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
@@ -67,8 +67,12 @@ fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Repl
                 Err(failure) => refused(failure),
             })
         }
+        (Request::Compile { plan }, Some(s)) => alone(match s.runtime.build(&Arc::new(*plan)) {
+            Ok(built) => Reply::Built(Build { ms: built.build_ms, cached: built.cached }),
+            Err(failure) => failed(failure),
+        }),
         (Request::Prepare { id, plan }, Some(s)) => alone(match s.prepare(id, *plan) {
-            Ok((build_ms, cached)) => Reply::Built { build_ms, cached },
+            Ok(build) => Reply::Built(build),
             Err(failure) => failed(failure),
         }),
         (Request::Run { id, repetitions, budget_us }, Some(s)) => {
@@ -93,7 +97,8 @@ fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Repl
             alone(Reply::Dropped)
         }
         (
-            Request::Prepare { .. }
+            Request::Compile { .. }
+            | Request::Prepare { .. }
             | Request::Run { .. }
             | Request::Check { .. }
             | Request::Drop { .. },
@@ -149,11 +154,11 @@ impl Session {
         })
     }
 
-    fn prepare(&mut self, id: u64, plan: HostPlan) -> Result<(f64, bool)> {
+    fn prepare(&mut self, id: u64, plan: HostPlan) -> Result<Build> {
         let prepared = self.runtime.prepare(self.runtime.build(&Arc::new(plan))?, &self.inputs)?;
-        let built = (prepared.build_ms(), prepared.cached());
+        let build = Build { ms: prepared.build_ms(), cached: prepared.cached() };
         self.candidates.insert(id, prepared);
-        Ok(built)
+        Ok(build)
     }
 
     fn run(&self, id: u64, repetitions: usize, budget_us: f64) -> Result<Vec<RunTimes>> {

@@ -81,6 +81,15 @@ impl fmt::Display for FailureClass {
     }
 }
 
+/// How a candidate was built.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Build {
+    /// Time it took, in milliseconds.
+    pub ms: f64,
+    /// Whether the driver had built the same before, and it was only loaded.
+    pub cached: bool,
+}
+
 /// Why a candidate is out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CandidateFailure {
@@ -122,6 +131,8 @@ enum Request {
     /// Open a device; the frame's bulk is the inputs, one after the other. Built programs are kept in a folder if
     /// one is given.
     Init { device: Option<String>, inputs: Vec<(Slot, ScalarType, usize)>, cache: Option<PathBuf> },
+    /// Build a program, for those who look for it in the folder of built programs.
+    Compile { plan: Box<HostPlan> },
     /// Build a candidate and give it buffers.
     Prepare { id: u64, plan: Box<HostPlan> },
     /// Run a candidate so often, or until the time is spent (but once at least).
@@ -141,7 +152,7 @@ enum Reply {
     /// The device is not usable; the code is [`Code::as_str`].
     Refused { code: String, message: String, notes: Vec<String>, help: Vec<String> },
     /// A candidate is built, or was before.
-    Built { build_ms: f64, cached: bool },
+    Built(Build),
     /// A candidate ran.
     Timed { times: Vec<RunTimes> },
     /// A candidate's outputs; the frame's bulk is their bytes, one after the other.

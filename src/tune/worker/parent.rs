@@ -1,6 +1,6 @@
 //! The parent's side: starts the child, waits no longer than allowed, and starts it again.
 
-use super::{CandidateFailure, FailureClass, Reply, Request, frame};
+use super::{Build, CandidateFailure, FailureClass, Reply, Request, frame};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
 use crate::opencl::host::{HostArray, Inputs};
@@ -60,8 +60,6 @@ pub struct Worker {
     limits: Limits,
     /// Where built programs are kept.
     cache: Option<PathBuf>,
-    /// Candidates that were built before.
-    cached: usize,
     process: Option<Process>,
     /// What the child's device is, once one has been opened.
     opened: Option<DeviceInfo>,
@@ -141,7 +139,6 @@ impl Worker {
             inputs,
             limits: limits.clone(),
             cache: None,
-            cached: 0,
             process: None,
             opened: None,
             candidates: BTreeMap::new(),
@@ -154,11 +151,6 @@ impl Worker {
     #[must_use]
     pub fn caching(self, folder: Option<PathBuf>) -> Worker {
         Worker { cache: folder, ..self }
-    }
-
-    /// How many builds were none, because the driver had built the same before.
-    pub fn cached(&self) -> usize {
-        self.cached
     }
 
     /// This executable's hidden `worker` command.
@@ -185,8 +177,8 @@ impl Worker {
         self.restarts
     }
 
-    /// Builds a candidate; also says how long that took, in milliseconds.
-    pub fn prepare(&mut self, plan: Arc<HostPlan>) -> Answer<(CandidateId, f64)> {
+    /// Builds a candidate.
+    pub fn prepare(&mut self, plan: Arc<HostPlan>) -> Answer<(CandidateId, Build)> {
         let id = self.next;
         self.next += 1;
         self.candidates.insert(id, Candidate { plan, failure: None });
@@ -195,6 +187,27 @@ impl Worker {
             self.candidates.remove(&id);
         }
         Ok((CandidateId(id), built?))
+    }
+
+    /// Builds a program and keeps no more of it than what is cached.
+    pub fn compile(&mut self, plan: Arc<HostPlan>) -> Answer<Build> {
+        let id = self.next;
+        self.next += 1;
+        let request = Request::Compile { plan: Box::new(HostPlan::clone(&plan)) };
+        match self.ask(id, &request, self.limits.build_time)? {
+            (Reply::Built(build), _) => Ok(build),
+            (other, _) => Err(self.broken(&other)),
+        }
+    }
+
+    /// Builds a candidate, runs it once and forgets it: what the first run takes longer than the device needs for
+    /// it counts as building.
+    pub fn try_out(&mut self, plan: Arc<HostPlan>) -> Answer<Build> {
+        let (id, build) = self.prepare(plan)?;
+        let ran = self.run(id, 1, Duration::ZERO);
+        self.forget(id);
+        let first = ran?.first().map_or(0.0, RunTimes::overhead_us);
+        Ok(Build { ms: build.ms + first / 1e3, ..build })
     }
 
     /// Runs a candidate `repetitions` times, or until `budget` is spent (but once at least).
@@ -281,8 +294,8 @@ impl Worker {
         Ok(answer)
     }
 
-    /// Builds a candidate in the child; the time it took in milliseconds.
-    fn build(&mut self, id: u64) -> Answer<f64> {
+    /// Builds a candidate in the child.
+    fn build(&mut self, id: u64) -> Answer<Build> {
         let unknown = || Diagnostic::error(Code::Internal, format!("there is no candidate {id}"));
         let candidate =
             self.candidates.get(&id).ok_or_else(|| WorkerError::Worker(unknown().into()))?;
@@ -291,12 +304,11 @@ impl Worker {
         }
         let request = Request::Prepare { id, plan: Box::new(HostPlan::clone(&candidate.plan)) };
         match self.ask(id, &request, self.limits.build_time)? {
-            (Reply::Built { build_ms, cached }, _) => {
-                self.cached += usize::from(cached);
+            (Reply::Built(build), _) => {
                 if let Some(process) = &mut self.process {
                     process.ready.insert(id);
                 }
-                Ok(build_ms)
+                Ok(build)
             }
             (other, _) => Err(self.broken(&other)),
         }

@@ -5,14 +5,19 @@
 //! the store as soon as it is measured. At last the best few are timed against each other once more, which
 //! tells them apart or calls a tie.
 
-use super::event::{Event, Observer, Phase};
-use super::measure::{Outcome, Schedule, measure};
-use super::reference::Reference;
-use super::statistics::Summary;
-use super::store::{Fate, Key, Record, Store};
-use super::strategy::{Strategy, Tried};
-use super::variant::{Pool, Variant};
-use super::worker::{CandidateFailure, CandidateId, FailureClass, Worker, WorkerError};
+use crate::tune::crew::Crew;
+use crate::tune::event::{Event, Observer, Phase};
+use crate::tune::measure::{Outcome, Schedule, measure};
+use crate::tune::reference::Reference;
+use crate::tune::statistics::Summary;
+use crate::tune::store::{Fate, Key, Record, Store};
+use crate::tune::strategy::{Strategy, Tried};
+use crate::tune::variant::{Pool, Variant};
+use crate::tune::worker::{
+    Build, CandidateFailure, CandidateId, FailureClass, Worker, WorkerError,
+};
+mod finals;
+
 use crate::calculus::value::Comparison;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::opencl::host::HostArray;
@@ -23,12 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Candidates that are timed together, besides the best so far.
 const BATCH: usize = 6;
-/// Candidates that are timed against each other at the end.
-const FINALISTS: usize = 8;
-/// Most comparisons of the best few.
-const FINALS: usize = 3;
-/// Who takes more than so many times the best's time is no finalist.
-const FINAL_FACTOR: f64 = 1.25;
+/// Candidates that are being built while others are timed, where these do not disturb each other.
+const AHEAD: usize = 3 * BATCH;
 
 /// What became of the candidates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +99,8 @@ pub struct Found {
 pub struct Search<'a> {
     /// Where candidates run.
     pub worker: &'a mut Worker,
+    /// Who builds them ahead, if anybody.
+    pub crew: Option<&'a mut Crew>,
     /// What they must compute.
     pub reference: &'a mut Reference,
     /// Where measurements are kept.
@@ -174,7 +177,6 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
     }
     state.of = state.done;
     counts_of(pool, state.counts);
-    state.counts.cached = state.search.worker.cached();
     state.finals()?;
     Ok(state.finish())
 }
@@ -199,7 +201,9 @@ impl State<'_, '_> {
     fn round(&mut self, variants: Vec<Variant>) -> Result<()> {
         let mut queue: VecDeque<Arc<Variant>> = variants.into_iter().map(Arc::new).collect();
         let mut batch = vec![];
-        while let Some(variant) = queue.pop_front() {
+        loop {
+            self.ask_ahead(&queue, batch.len());
+            let Some(variant) = queue.pop_front() else { break };
             if self.stopped() {
                 self.found.interrupted = true;
                 break;
@@ -218,6 +222,24 @@ impl State<'_, '_> {
             self.batch(batch)?;
         }
         Ok(())
+    }
+
+    /// Has the next candidates built: where that would disturb measuring no more of them than the batch has room for, so
+    /// that all are done when it is timed.
+    fn ask_ahead(&mut self, queue: &VecDeque<Arc<Variant>>, batch: usize) {
+        let Some(crew) = &mut self.search.crew else { return };
+        let room = if crew.is_in_the_way() { BATCH.saturating_sub(batch) } else { AHEAD };
+        let unknown = queue.iter().filter(|v| !self.known.contains_key(&v.hash));
+        unknown.take(room).for_each(|v| crew.ask(&v.hash, &v.plan));
+    }
+
+    /// Waits for the crew's build of a candidate, if it was asked for one.
+    fn built_ahead(
+        &mut self,
+        variant: &Variant,
+    ) -> Option<std::result::Result<Build, CandidateFailure>> {
+        let observer = &*self.search.observer;
+        self.search.crew.as_mut()?.wait(&variant.hash, || !observer.stop())
     }
 
     /// Takes a candidate's outcome from the store.
@@ -299,34 +321,42 @@ impl State<'_, '_> {
     /// Builds a candidate and checks its result; `None` when it is out.
     fn prepare(&mut self, variant: &Arc<Variant>) -> Result<Option<Ready>> {
         let begun = Instant::now();
-        let prepared = self.search.worker.prepare(variant.plan.clone());
-        let mut build_ms = begun.elapsed().as_secs_f64() * 1e3;
-        let (id, _) = match prepared {
+        let prepared = match self.built_ahead(variant) {
+            Some(Err(failure)) => Err(WorkerError::Candidate(failure)),
+            Some(Ok(ahead)) => {
+                self.search.worker.prepare(variant.plan.clone()).map(|(id, _)| (id, ahead))
+            }
+            None if self.stopped() => return Ok(None),
+            None => self.search.worker.prepare(variant.plan.clone()),
+        };
+        self.found.compile_ms += begun.elapsed().as_secs_f64() * 1e3;
+        let (id, build) = match prepared {
             Ok(prepared) => prepared,
             Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Candidate(failure)) => {
-                self.found.compile_ms += build_ms;
                 self.failed(variant, failure, None, None)?;
                 return Ok(None);
             }
         };
+        self.counts.cached += usize::from(build.cached);
+        let mut build_ms = build.ms;
         self.counts.built += 1;
         let begun = Instant::now();
         let checked = self.search.worker.check(id);
         let outputs = match checked {
             Ok((times, outputs)) => {
                 // Some drivers finish compiling at the first run.
-                build_ms += (times.wall_us - times.device_us).max(0.0) / 1e3;
+                let rest_ms = times.overhead_us() / 1e3;
+                self.found.compile_ms += rest_ms;
+                build_ms += rest_ms;
                 outputs
             }
             Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Candidate(failure)) => {
-                self.found.compile_ms += build_ms;
                 self.failed(variant, failure, Some(build_ms), None)?;
                 return Ok(None);
             }
         };
-        self.found.compile_ms += build_ms;
         if !self.search.reference.is_ready() {
             self.search.observer.event(&Event::Phase(Phase::Reference));
             let observer = &*self.search.observer;
@@ -408,9 +438,14 @@ impl State<'_, '_> {
         variant: &Variant,
         id: Option<CandidateId>,
     ) -> Result<Option<CandidateFailure>> {
-        let known =
-            id.map_or_else(|| self.search.worker.prepare(variant.plan.clone()), |id| Ok((id, 0.0)));
-        let checked = known.and_then(|(id, _)| Ok((id, self.search.worker.check(id)?.1)));
+        let known = id.map_or_else(
+            || {
+                let prepared = self.search.worker.prepare(variant.plan.clone());
+                prepared.map(|(id, _)| id)
+            },
+            Ok,
+        );
+        let checked = known.and_then(|id| Ok((id, self.search.worker.check(id)?.1)));
         let (now, outputs) = match checked {
             Ok(checked) => checked,
             Err(WorkerError::Worker(failure)) => return Err(failure),
@@ -534,109 +569,6 @@ impl State<'_, '_> {
             resumed: false,
         };
         self.found.ranking.push(m);
-    }
-
-    /// Frees what slower candidates hold on the device.
-    fn thin(&mut self) {
-        let mut ranked: Vec<(&str, f64)> = self
-            .found
-            .ranking
-            .iter()
-            .map(|m| (m.variant.hash.as_str(), m.summary.median_us))
-            .collect();
-        ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let keep: Vec<String> =
-            ranked.into_iter().take(FINALISTS).map(|(h, _)| h.to_owned()).collect();
-        let gone: Vec<String> = self.alive.keys().filter(|h| !keep.contains(h)).cloned().collect();
-        for hash in gone {
-            if let Some(id) = self.alive.remove(&hash) {
-                self.search.worker.forget(id);
-            }
-        }
-    }
-
-    /// Times the best few against each other, and again with those whose earlier times look better
-    /// than what the winner's are now: a machine is busier at one time than at another.
-    fn finals(&mut self) -> Result<()> {
-        self.rank();
-        for _ in 0..FINALS {
-            if self.stopped() {
-                break;
-            }
-            self.compare()?;
-            let Some(first) = self.found.ranking.first().filter(|m| m.compared) else { break };
-            let best = first.summary.median_us;
-            let luckier = |m: &Measured| !m.compared && m.summary.median_us < best;
-            if !self.found.ranking.iter().any(|m| m.finished && luckier(m)) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn compare(&mut self) -> Result<()> {
-        let Some(limit) = self.best().map(|m| m.summary.median_us * FINAL_FACTOR) else {
-            return Ok(());
-        };
-        let finalists: Vec<Arc<Variant>> = self
-            .found
-            .ranking
-            .iter()
-            .filter(|m| m.finished && m.summary.median_us <= limit)
-            .take(FINALISTS)
-            .map(|m| m.variant.clone())
-            .collect();
-        if finalists.len() < 2 {
-            return Ok(());
-        }
-        self.search.observer.event(&Event::Phase(Phase::Compare));
-        let begun = Instant::now();
-        let mut ids = vec![];
-        for variant in &finalists {
-            let id = match self.alive.get(&variant.hash) {
-                Some(id) => *id,
-                None => match self.search.worker.prepare(variant.plan.clone()) {
-                    Ok((id, _)) => id,
-                    Err(WorkerError::Candidate(_)) => continue,
-                    Err(WorkerError::Worker(failure)) => return Err(failure),
-                },
-            };
-            ids.push((id, variant.clone()));
-        }
-        let schedule = Schedule { rounds: 21, trial_factor: FINAL_FACTOR, ..Schedule::default() };
-        let only: Vec<CandidateId> = ids.iter().map(|(id, _)| *id).collect();
-        let observer = &*self.search.observer;
-        let outcomes = measure(self.search.worker, &only, &schedule, || !observer.stop())?;
-        for ((_, outcome), (_, variant)) in outcomes.into_iter().zip(ids) {
-            let (summary, finished) = match outcome {
-                Outcome::Timed(summary) => (summary, true),
-                // An earlier time that looked better was luck.
-                Outcome::Slow(summary) => (summary, false),
-                Outcome::Failed(_) | Outcome::Stopped(_) => continue,
-            };
-            let mut build_ms = None;
-            let mut max_rel_err = None;
-            let known = self.found.ranking.iter_mut().find(|m| m.variant.hash == variant.hash);
-            if let Some(m) = known {
-                m.summary = summary;
-                m.finished = finished;
-                m.compared = true;
-                build_ms = Some(m.build_ms);
-                max_rel_err = Some(m.max_rel_err);
-            }
-            let fate = if finished { Fate::Timed } else { Fate::Slow };
-            self.record(&variant, fate, None, build_ms, Some(summary), max_rel_err)?;
-        }
-        self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
-        self.rank();
-        Ok(())
-    }
-
-    fn rank(&mut self) {
-        self.found.ranking.sort_by(|a, b| {
-            let order = (!a.finished, !a.compared).cmp(&(!b.finished, !b.compared));
-            order.then(a.summary.median_us.total_cmp(&b.summary.median_us))
-        });
     }
 
     fn finish(mut self) -> Found {

@@ -1,0 +1,117 @@
+//! Candidates built ahead, in processes of their own, so that the one that measures need not wait for compilers.
+//!
+//! What a member of the crew has built it leaves in the cache of built programs, from where the measuring process
+//! loads it. Where candidates run on the processors that build them, members also run each once (some
+//! drivers finish compiling then), and who measures lets them finish first: see [`Crew::is_in_the_way`].
+
+use super::worker::{Build, CandidateFailure, FailureClass, Worker, WorkerError};
+use crate::opencl::plan::HostPlan;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often a wait asks whether to go on.
+const POLL: Duration = Duration::from_millis(20);
+
+type Outcome = std::result::Result<Build, WorkerError>;
+
+/// A plan with its hash.
+type Job = (String, Arc<HostPlan>);
+
+/// Processes that build candidates.
+pub struct Crew {
+    jobs: Sender<Job>,
+    done: Receiver<(String, Outcome)>,
+    /// Asked for, and not done.
+    pending: HashSet<String>,
+    outcomes: HashMap<String, Outcome>,
+    in_the_way: bool,
+    over: Arc<AtomicBool>,
+}
+
+impl Crew {
+    /// A crew of so many workers. They must keep what they build where the measuring worker looks for it. With
+    /// `in_the_way`, they run candidates too, and have the inputs for that.
+    pub fn new(members: Vec<Worker>, in_the_way: bool) -> Crew {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let (report, done) = mpsc::channel();
+        let inbox = Arc::new(Mutex::new(inbox));
+        let over = Arc::new(AtomicBool::new(false));
+        for mut member in members {
+            let (inbox, report, over) = (inbox.clone(), report.clone(), over.clone());
+            let work = move || {
+                loop {
+                    let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok((hash, plan)) = next else { return };
+                    if over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let outcome = match in_the_way {
+                        true => member.try_out(plan),
+                        false => member.compile(plan),
+                    };
+                    let broken = matches!(outcome, Err(WorkerError::Worker(_)));
+                    if report.send((hash, outcome)).is_err() || broken {
+                        return;
+                    }
+                }
+            };
+            // Without threads nothing is built ahead, which the closed channel says.
+            drop(thread::Builder::new().name("crew".into()).spawn(work));
+        }
+        let (pending, outcomes) = (HashSet::new(), HashMap::new());
+        Crew { jobs, done, pending, outcomes, in_the_way, over }
+    }
+
+    /// Whether building disturbs measuring: then nothing must be measured while something is pending.
+    pub fn is_in_the_way(&self) -> bool {
+        self.in_the_way
+    }
+
+    /// Has a candidate built, unless it was asked for before.
+    pub fn ask(&mut self, hash: &str, plan: &Arc<HostPlan>) {
+        if self.pending.contains(hash) || self.outcomes.contains_key(hash) {
+            return;
+        }
+        if self.jobs.send((hash.to_owned(), plan.clone())).is_ok() {
+            self.pending.insert(hash.to_owned());
+        }
+    }
+
+    /// Waits for a candidate that was asked for. `None` when there is nothing to say of it: it was not asked for, the
+    /// crew could not work or had too little memory, or `go_on` said no.
+    pub fn wait(
+        &mut self,
+        hash: &str,
+        go_on: impl Fn() -> bool,
+    ) -> Option<std::result::Result<Build, CandidateFailure>> {
+        while self.pending.contains(hash) {
+            match self.done.recv_timeout(POLL) {
+                Ok((done, outcome)) => {
+                    self.pending.remove(&done);
+                    self.outcomes.insert(done, outcome);
+                }
+                Err(RecvTimeoutError::Timeout) if go_on() => {}
+                Err(RecvTimeoutError::Timeout) => return None,
+                Err(RecvTimeoutError::Disconnected) => self.pending.clear(),
+            }
+        }
+        match self.outcomes.remove(hash)? {
+            Ok(build) => Some(Ok(build)),
+            // Members share the device's memory; alone, the candidate may fit.
+            Err(WorkerError::Candidate(f)) if f.class == FailureClass::Resources => None,
+            Err(WorkerError::Candidate(failure)) => Some(Err(failure)),
+            Err(WorkerError::Worker(_)) => None,
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // What is queued is of no use any more; what is being built ends with its process.
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
