@@ -9,9 +9,12 @@ const OF_ALIKE: f64 = 0.4;
 /// Those whose best is predicted to take so many times the best of all are not worth a measurement of their own.
 const FAR: f64 = 4.0;
 
-/// The best `count` variants, but no more than `each` of one skeleton while others are left; and the rest. Some of
-/// them are the best of their shape, wherever it ranks: a model that is wrong about one (what reuse is worth, how
-/// well latency is hidden) is wrong about all of them.
+/// Those within so many times the best prediction compete for being the best: models of kernels err by about as much.
+pub const NEAR: f64 = 1.5;
+
+/// The best variants, no more than `count` of all and `each` of one skeleton; and the rest. Some of them are the best of
+/// their shape, wherever it ranks: a model that is wrong about one (what reuse is worth, how well latency is
+/// hidden) is wrong about all of them. What is not near the best prediction comes in only as the best of its shape.
 pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>, Vec<Variant>) {
     let order: Vec<(&str, f64, String)> =
         ranked.iter().map(|v| (v.skeleton.as_str(), v.predicted_us, words(&v.skeleton))).collect();
@@ -35,15 +38,10 @@ fn choose(ranked: &[(&str, f64, String)], count: usize, each: usize) -> HashSet<
             *of_skeleton.entry(skeleton).or_default() += 1;
         }
     }
-    for (i, (skeleton, ..)) in ranked.iter().enumerate() {
+    for (i, (skeleton, us, _)) in ranked.iter().enumerate() {
         let taken = of_skeleton.entry(skeleton).or_default();
-        if *taken < each && chosen.len() < count && chosen.insert(i) {
+        if *taken < each && *us <= NEAR * best && chosen.len() < count && chosen.insert(i) {
             *taken += 1;
-        }
-    }
-    for i in 0..ranked.len() {
-        if chosen.len() < count {
-            chosen.insert(i);
         }
     }
     chosen
@@ -109,9 +107,9 @@ mod tests {
         };
         // The other shape is in, the one that is too far is not, and the rest are the best.
         assert_eq!(sorted(5, 2), [0, 1, 4, 5, 8]);
-        // Few places go to the best; many are all filled, by what is left in its order.
+        // Few places go to the best; many are not filled by what is far from it.
         assert_eq!(sorted(1, 2), [0]);
-        assert_eq!(sorted(9, 2), [0, 1, 2, 4, 5, 8, 9, 10, 11]);
-        assert_eq!(sorted(20, 2).len(), 12);
+        assert_eq!(sorted(20, 2), [0, 1, 4, 5, 8]);
+        assert_eq!(sorted(20, 9), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

@@ -1,6 +1,6 @@
 //! The default strategy: a model that measurements correct.
 
-use super::super::choose::spread;
+use super::super::choose::{NEAR, spread};
 use super::super::surrogate::{Features, Observation, Surrogate};
 use super::super::variant::{Pool, Variant};
 use super::{AT_A_TIME, Propose, Tried};
@@ -64,6 +64,14 @@ impl Propose for Guided {
         if !self.begun {
             self.begun = true;
             self.rest = pool.draw(MODELLED, OF_SKELETON, |_| true, go_on);
+            let best = self.rest.first().map_or(0.0, |v| v.predicted_us);
+            let near: HashSet<String> = (self.rest.iter())
+                .take_while(|v| v.predicted_us <= NEAR * best)
+                .map(|v| v.skeleton.clone())
+                .collect();
+            let others = pool.draw(DRAWN, usize::MAX, |c| near.contains(&c.skeleton), go_on);
+            self.rest.extend(others);
+            self.rest.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
             let recalled = self.recall(left);
             if !recalled.is_empty() {
                 return recalled;
