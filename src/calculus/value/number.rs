@@ -6,11 +6,13 @@
 //! `m(a ± b) = m(a) + m(b)`, `m(a * b) = m(a) m(b)`, `m(a / b) = m(a) m(b) / b²`,
 //! `m(f(x)) = |f(x)| + |f'(x)| m(x)`; what selects (`min`, `max`, `clamp`, `select`, `abs`) keeps the
 //! magnitude of what it selects; what jumps (`floor`, `ceil`, `round`, `sign`) does not account for
-//! the jump. Values are rounded to their type after every operation unless the caller asks for
+//! the jump. A result smaller than normal numbers has the magnitude of which these are one `eps`, since devices may
+//! flush it. Values are rounded to their type after every operation unless the caller asks for
 //! `exact` (inside reductions), and magnitudes with them, so that `m = |x|` survives rounding.
 //!
 //! Never knows of arrays, and never decides what an error looks like to a person.
 
+use super::compare::range;
 use crate::calculus::scalar::Lit;
 use crate::lang::typed::{Literal, ScalarOp};
 use crate::lang::types::ScalarType;
@@ -184,6 +186,10 @@ fn float_to(ty: ScalarType, a: Cell) -> Cell {
 }
 
 fn finish(ty: ScalarType, exact: bool, x: f64, m: f64) -> Cell {
+    // A device may flush what is smaller than normal numbers, and relaxed functions are no better there: an error that a
+    // later factor makes larger. What was made of zeros alone (`m` is 0) is a zero everywhere.
+    let tiny = range(ty).1;
+    let m = if x.abs() < tiny && m > 0.0 { m.max(tiny / epsilon(ty)) } else { m };
     if exact || ty == ScalarType::F64 {
         return Cell { bits: x.to_bits(), mag: m };
     }
@@ -273,7 +279,8 @@ fn float(op: ScalarOp, ty: ScalarType, exact: bool, a: Cell, b: Cell, c: Cell) -
             let v = x.sqrt().recip();
             smooth(v, v / (2.0 * x))
         }
-        O::Exp => smooth(x.exp(), x.exp()),
+        // Never 0, though it may be rounded to that.
+        O::Exp => smooth(x.exp(), x.exp().max(f64::MIN_POSITIVE)),
         O::Log => smooth(x.ln(), x.recip()),
         O::Sin => smooth(x.sin(), x.cos()),
         O::Cos => smooth(x.cos(), x.sin()),
@@ -434,6 +441,22 @@ mod tests {
         assert_eq!(third.mag, third.as_float());
         let gone = floats(ScalarOp::Sub, Cell::float(1000.0), Cell::float(1000.0));
         assert_eq!((gone.as_float(), gone.mag), (0.0, 2000.0));
+    }
+
+    #[test]
+    fn what_may_be_flushed_says_so() {
+        let float = Cell::float;
+        let tiny = f64::from(f32::MIN_POSITIVE);
+        // exp(-88) is less than normal numbers: flushed, or taken for the least of them, it makes this difference.
+        let small = floats(ScalarOp::Exp, float(-88.0), float(0.0));
+        assert!(small.as_float() < tiny && small.as_float() > 0.0);
+        let price = floats(ScalarOp::Mul, small, float(100.0));
+        assert!(price.mag * epsilon(F32) >= 100.0 * tiny);
+        // So it does where it is rounded to 0; but a zero of zeros is one.
+        assert!(floats(ScalarOp::Exp, float(-1000.0), float(0.0)).mag * epsilon(F32) >= tiny);
+        assert_eq!(floats(ScalarOp::Mul, float(0.0), float(5.0)).mag, 0.0);
+        // Beside normal numbers it does not count.
+        assert_eq!(floats(ScalarOp::Add, small, float(1.0)).mag, 1.0);
     }
 
     #[test]
