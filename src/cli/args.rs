@@ -238,7 +238,8 @@ pub fn open_store(given: Option<&PathBuf>) -> std::result::Result<Store, Stop> {
     Ok(Store::open(&store_path(given).ok_or_else(nowhere)?)?)
 }
 
-fn cost_model(name: &str) -> Result<CostModel> {
+/// A shipped cost model, or a file with one.
+pub fn cost_model(name: &str) -> Result<CostModel> {
     let shipped = CostModel::shipped()?;
     if let Some(model) = shipped.iter().find(|m| m.name == name) {
         return Ok(model.clone());

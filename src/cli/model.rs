@@ -1,12 +1,13 @@
 //! `patsat model`
 
-use super::args::open_store;
+use super::args::{cost_model, open_store};
 use super::out::{Done, Out};
 use crate::diag::{Code, Diagnostic};
-use crate::session::{ModelCheck, Selection, check_model};
+use crate::session::{Compared, LeftOut, ModelCheck, Predictions, Selection, check_model};
 use crate::tune::statistics::median;
 use comfy_table::{Table, presets};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What to do with the model that predicts times of kernels.
@@ -23,25 +24,50 @@ pub enum Verb {
         /// Only of this entry.
         #[arg(long, value_name = "ENTRY")]
         program: Option<String>,
+        /// Predict every candidate again, by the model as it is now, instead of taking what was predicted when it was
+        /// measured. The device need not be there.
+        #[arg(long)]
+        repredict: bool,
+        /// A cost model instead of the one chosen by device: a file, or a shipped model's name.
+        #[arg(long, value_name = "FILE|NAME", requires = "repredict")]
+        cost_model: Option<String>,
+        /// Also list so many candidates of each program: those whose predictions are the most out of order.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        worst: usize,
     },
 }
 
 pub fn main(verb: &Verb, out: &mut Out) -> Done {
-    let Verb::Check { store, device, program } = verb;
+    let Verb::Check { store, device, program, repredict, cost_model: model, worst } = verb;
     let store = open_store(store.as_ref())?;
     let wanted = Selection { device: device.clone(), program: program.clone() };
-    let checks = check_model(&store, &wanted)?;
+    let predictions = match repredict {
+        true => Predictions::Anew(model.as_deref().map(cost_model).transpose()?),
+        false => Predictions::Stored,
+    };
+    let report = check_model(&store, &wanted, &predictions)?;
+    for l in &report.left_out {
+        out.event("left_out", json!(l))?;
+    }
+    let checks = report.checks;
     if checks.is_empty() {
         let path = store.path().display();
         let what = if wanted == Selection::default() { "" } else { " of what was asked for" };
         let message = format!("nothing{what} was both predicted and measured");
-        return Err(Diagnostic::error(Code::NothingStored, message)
+        let d = Diagnostic::error(Code::NothingStored, message)
             .note(format!("the tuning store is {path}"))
-            .help("`patsat optimize FILE` measures candidates and keeps them there")
-            .into());
+            .help("`patsat optimize FILE` measures candidates and keeps them there");
+        return Err(report.left_out.iter().fold(d, |d, l| d.note(left_out(l))).into());
     }
     for c in &checks {
         out.event("model", json!(c))?;
+        for candidate in c.compared.iter().take(*worst) {
+            let mut fields = json!(candidate);
+            fields["program"] = json!(c.program);
+            fields["sizes"] = json!(c.sizes);
+            fields["device"] = json!(c.device);
+            out.event("candidate", fields)?;
+        }
     }
     let correlation = |r: Option<f64>| r.map_or_else(|| "-".into(), |r| format!("{r:.2}"));
     for of_device in checks.chunk_by(|a, b| a.device == b.device) {
@@ -55,7 +81,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         for c in of_device {
             table.add_row([
                 c.program.clone(),
-                sizes(c),
+                sizes(&c.sizes),
                 c.candidates.to_string(),
                 correlation(c.rank_correlation),
                 format!("{:.2}", c.regret),
@@ -78,12 +104,39 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             s.1.unwrap_or(1.0),
             s.2
         ))?;
+        for c in of_device.iter().filter(|_| *worst > 0) {
+            out.line(&format!("\n{} {}: the most out of order", c.program, sizes(&c.sizes)))?;
+            for candidate in c.compared.iter().take(*worst) {
+                out.line(&listed(candidate))?;
+            }
+        }
+    }
+    for l in &report.left_out {
+        out.line(&left_out(l))?;
     }
     Ok(())
 }
 
-fn sizes(c: &ModelCheck) -> String {
-    c.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ")
+/// A candidate, on two lines.
+fn listed(c: &Compared) -> String {
+    format!(
+        "  {:.1} us predicted, {:.1} us measured: {}; {}\n    {}",
+        c.predicted_us,
+        c.measured_us,
+        sizes(&c.tunables),
+        c.bound,
+        c.term
+    )
+}
+
+fn left_out(l: &LeftOut) -> String {
+    let LeftOut { device, program, reason, candidates, .. } = l;
+    format!("left out: {candidates} of {program} {} on {device}: {reason}", sizes(&l.sizes))
+}
+
+/// `n=16 n.t0=4`.
+fn sizes(values: &BTreeMap<String, u64>) -> String {
+    values.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ")
 }
 
 /// Median rank correlation, median regret and worst regret.

@@ -22,6 +22,10 @@ const SHIPPED: [(&str, &str); 5] = [
     ("generic-gpu.toml", include_str!("../../cost-models/generic-gpu.toml")),
 ];
 
+/// Work-items of a compute unit that loops are timed with where neighbours run together: they keep it busy, so that
+/// more of them take longer.
+pub const LOOP_ITEMS: usize = 512;
+
 /// How fast a device is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -192,7 +196,8 @@ pub struct Compute {
     /// An addition of floats, or a fused multiply-add, that has to be waited for, in nanoseconds.
     #[serde(default = "add_latency")]
     pub add_latency_ns: f64,
-    /// One more iteration of a loop that is not unrolled, in nanoseconds of one work-item.
+    /// One more iteration of a loop that is not unrolled, in nanoseconds of one work-item: of one among [`LOOP_ITEMS`] in
+    /// each unit where neighbours run together.
     pub loop_overhead_ns: f64,
     /// Private memory of a work-item that stays in registers, in bytes: more of it spills.
     pub register_bytes_per_item: u64,
@@ -210,7 +215,8 @@ pub struct Execution {
     pub work_item_overhead_ns: f64,
     /// One barrier of one work-group, in nanoseconds of the whole device, for each work-item in it.
     pub barrier_item_ns: f64,
-    /// Work-items needed for full memory bandwidth.
+    /// How many times the bandwidth that one work-item has among few goes into the device's: fewer work-items, with one
+    /// scalar for another that each reads at a time, do not reach it.
     pub items_to_saturate: u64,
     /// Work-groups needed to use every compute unit.
     pub groups_to_saturate: u64,

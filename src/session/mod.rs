@@ -65,7 +65,7 @@ pub use emit::{Emitted, check_directory};
 pub use explain::{Explained, ProgramUse, RuleUse, RuleUses, WhyNot};
 pub use graph::Graph;
 pub use inputs::{Bound, Given, Request};
-pub use model::{ModelCheck, Selection, check_model};
+pub use model::{Compared, LeftOut, ModelCheck, ModelReport, Predictions, Selection, check_model};
 pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};
 pub use plan::{Plan, Planned};

@@ -30,6 +30,11 @@ impl Float {
             Float::Relaxed => "relaxed",
         }
     }
+
+    /// The mode of a name that the store has: exact, unless it is the other's.
+    pub fn named(name: &str) -> Float {
+        if name == Float::Relaxed.name() { Float::Relaxed } else { Float::Exact }
+    }
 }
 
 /// Reads a text file; `-` is the standard input.

@@ -117,11 +117,7 @@ impl Why<'_> {
         about: &About,
         best: &Record,
     ) -> Result<std::result::Result<Derivation, String>> {
-        let float = match key.float.as_str() {
-            "relaxed" => Float::Relaxed,
-            _ => Float::Exact,
-        };
-        let rules = rule_set(&self.wanted.rules, float)?;
+        let rules = rule_set(&self.wanted.rules, Float::named(&key.float))?;
         if rules.hash() != key.rules {
             return Ok(Err("it was found under other rules".to_owned()));
         }

@@ -75,3 +75,46 @@ fn predictions_are_held_against_measurements() {
     let none = p.run("model check --program dot").fails("E0806", 8);
     assert!(none.stderr().contains("of what was asked for"), "{}", none.stderr());
 }
+
+#[test]
+fn predictions_are_made_again() {
+    let p = Place::new();
+    p.run("optimize programs/scal.pat --size n=1000 --budget 4 --device portable").ok();
+    let ran = |more: &str| p.run(&format!("--json model check {more}")).ok();
+    let check = |more: &str| ran(more).last("model");
+    // Nothing has changed since, so neither have they.
+    let stored = check("");
+    assert_eq!(stored["candidates"], 4);
+    assert_eq!(check("--repredict"), stored);
+    // By another model, others; of kernels that are made differently now, none.
+    let by_gpu = check("--repredict --cost-model generic-gpu");
+    assert!(by_gpu["candidates"] == 4 && by_gpu["median_ratio"] != stored["median_ratio"]);
+    let raw = rusqlite::Connection::open(p.path("store.sqlite")).expect("the store");
+    let change = |what: &str| {
+        let best = "(SELECT id FROM candidates ORDER BY median_us LIMIT 1)";
+        raw.execute_batch(&format!("UPDATE candidates SET {what} WHERE id = {best}"))
+            .expect("changed");
+    };
+    change("plan = 'another'");
+    assert_eq!(check("")["candidates"], 4);
+    let fewer = ran("--repredict");
+    assert_eq!(fewer.last("model")["candidates"], 3);
+    let left_out = fewer.last("left_out");
+    assert_eq!((&left_out["candidates"], &left_out["program"]), (&1.into(), &"scal".into()));
+    assert_eq!(left_out["reason"], "other kernels are generated for it now");
+    change("term = 'nonsense'");
+    let said = p.run("model check --repredict --worst 2").ok().stdout();
+    assert!(said.contains("left out: 1 of scal n=1000 on "), "{said}");
+    assert!(said.contains("its term is none for this version of patsat"), "{said}");
+    assert_eq!(said.matches(" us predicted, ").count(), 2, "{said}");
+    assert_eq!(ran("--worst 3").json().iter().filter(|l| l["type"] == "candidate").count(), 3);
+    // The device is known from the store: it need not be there.
+    let gone = "NO SUCH DEVICE (NOWHERE)";
+    raw.execute_batch(&format!("UPDATE runs SET device = '{gone}'")).expect("changed");
+    assert_eq!(ran("--repredict").last("model")["device"], gone);
+    raw.execute_batch("DELETE FROM answers").expect("changed");
+    let unknown = p.run("model check --repredict").fails("E0806", 8).stderr();
+    assert!(unknown.contains("neither described in the store nor present"), "{unknown}");
+    // A cost model is for predictions made anew.
+    p.run("model check --cost-model pocl").fails("--repredict", 2);
+}

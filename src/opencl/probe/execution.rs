@@ -2,6 +2,8 @@
 
 use super::{Count, Fleet, Interface, Probe, plan};
 use crate::lang::types::ScalarType;
+use crate::opencl::plan::HostPlan;
+use std::sync::Arc;
 
 /// So many launches of a kernel that does next to nothing, one after the other. The work is launches.
 pub fn launches(fleet: Fleet, count: usize) -> Probe {
@@ -16,16 +18,28 @@ pub fn launches(fleet: Fleet, count: usize) -> Probe {
     Probe { plan: plan(source.into(), &io, fleet, count), work: count as f64 }
 }
 
-/// A loop that is not unrolled, with two operations in it that wait for each other. The work is iterations.
-pub fn iterations(fleet: Fleet, trips: Count) -> Probe {
-    let source = "kernel void probe(global int *restrict y, int trips) {\n\
-                  \x20 int s = get_global_id(0);\n\
-                  #pragma unroll 1\n\
-                  \x20 for (int i = 0; i < trips; i++) s = (s ^ i) + 7;\n\
-                  \x20 y[get_global_id(0)] = s;\n}\n";
-    let io = Interface { input: None, output: (ScalarType::I32, fleet.items()), counts: &[trips] };
+/// A loop that is not unrolled, with so many pairs of operations in it that wait for each other. The work is iterations.
+pub fn iterations(fleet: Fleet, pairs: usize, trips: Count) -> Probe {
     let work = fleet.items() as f64 * trips.value() as f64;
-    Probe { plan: plan(source.into(), &io, fleet, 1), work }
+    Probe { plan: looping(fleet, pairs, trips, 1), work }
+}
+
+/// So many launches, one after the other, of a kernel that takes some time. The work is launches.
+pub fn sequence(fleet: Fleet, trips: Count, count: usize) -> Probe {
+    Probe { plan: looping(fleet, 1, trips, count), work: count as f64 }
+}
+
+fn looping(fleet: Fleet, pairs: usize, trips: Count, launches: usize) -> Arc<HostPlan> {
+    let body = " s = (s ^ i) + 7;".repeat(pairs);
+    let source = format!(
+        "kernel void probe(global int *restrict y, int trips) {{\n\
+         \x20 int s = get_global_id(0);\n\
+         #pragma unroll 1\n\
+         \x20 for (int i = 0; i < trips; i++) {{{body} }}\n\
+         \x20 y[get_global_id(0)] = s;\n}}\n"
+    );
+    let io = Interface { input: None, output: (ScalarType::I32, fleet.items()), counts: &[trips] };
+    plan(source, &io, fleet, launches)
 }
 
 /// Barriers between which each work-item reads what its neighbour in the group wrote. The work is work-items

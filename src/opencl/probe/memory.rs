@@ -29,13 +29,25 @@ pub struct Floats<'a> {
     pub len: usize,
 }
 
+/// Whose parts a group goes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Parts {
+    /// Its own, again and again: what is near the group keeps them.
+    Own,
+    /// Its own, and its work-items wait for each other after each pass, so that they go over all of it together.
+    Together,
+    /// In each pass the next group's: only what is common to all groups keeps them.
+    InTurns,
+}
+
 /// Vectors in flight in one work-item.
 const STREAMS: usize = 4;
 
-/// Each group goes `passes` times over a part of its own, of `part` vectors of `width` floats: a multiple of
+/// Each group goes `passes` times over a part, of `part` vectors of `width` floats: a multiple of
 /// four times its work-items. The work is bytes.
 pub fn sweep(
     traffic: Traffic,
+    parts: Parts,
     floats: Floats,
     width: usize,
     fleet: Fleet,
@@ -61,12 +73,19 @@ pub fn sweep(
         end = format!("  {v} s = s0 + s1 + s2 + s3;\n  y[get_global_id(0)] = {sum};\n");
         target = "float".into();
     }
+    let next = match parts {
+        Parts::Own => "",
+        Parts::Together => "    barrier(CLK_LOCAL_MEM_FENCE);\n",
+        Parts::InTurns => {
+            "    group = group + 1 == get_num_groups(0) ? 0 : group + 1;\n    first = group * part;\n"
+        }
+    };
     let source = format!(
         "kernel void probe(global const {v} *restrict x, global {target} *restrict y, int part, int passes) {{\n\
-         \x20 size_t first = get_group_id(0) * part;\n{start}\
-         \x20 for (int pass = 0; pass < passes; pass++)\n\
+         \x20 size_t group = get_group_id(0), first = group * part;\n{start}\
+         \x20 for (int pass = 0; pass < passes; pass++) {{\n\
          \x20   for (size_t i = get_local_id(0); i < part; i += {STREAMS} * get_local_size(0)) {{\n\
-         {body}    }}\n{end}}}\n"
+         {body}    }}\n{next}  }}\n{end}}}\n"
     );
     let written = if traffic == Traffic::Read { fleet.items() } else { floats.len };
     let io = Interface {
@@ -98,18 +117,24 @@ pub fn strided(floats: Floats, fleet: Fleet, apart: Count, step: Count, loads: C
     Probe { plan: plan(source, &io, fleet, 1), work: loads * 4.0 }
 }
 
-/// One work-item follows `steps` links of the ring of `bytes` bytes, each of which says where the next is. The
+/// One work-item follows `steps` links of the ring of `bytes` bytes, a power of two, each of which says where the next
+/// is. It goes on from where the last run ended, so that a few steps do not find in a cache what they left there. The
 /// work is links.
 pub fn chase(component: usize, bytes: usize, steps: Count) -> Probe {
-    let source = "kernel void probe(global const int *restrict x, global int *restrict y, int steps) {\n\
-                  \x20 int at = 0;\n  for (int i = 0; i < steps; i++) at = x[at];\n  y[0] = at;\n}\n";
+    // Whatever another kernel left there is a place in the ring, too.
+    let mask = (bytes - 1) & !(RING_STEP - 1);
+    let source = format!(
+        "kernel void probe(global const int *restrict x, global int *restrict y, int steps) {{\n\
+         \x20 int at = y[0] & {};\n  for (int i = 0; i < steps; i++) at = x[at];\n  y[0] = at;\n}}\n",
+        mask / 4
+    );
     let io = Interface {
         input: Some((RING, component, ScalarType::I32, bytes / 4)),
         output: (ScalarType::I32, 1),
         counts: &[steps],
     };
     let alone = Fleet { groups: 1, group: 1 };
-    Probe { plan: plan(source.into(), &io, alone, 1), work: steps.value() as f64 }
+    Probe { plan: plan(source, &io, alone, 1), work: steps.value() as f64 }
 }
 
 /// The ring of [`chase`]: one link every [`RING_STEP`] bytes, in an order that no prefetcher foresees, all in

@@ -107,8 +107,19 @@ struct Interface<'a> {
     counts: &'a [Count],
 }
 
+/// Work-items of a group that any kernel may have on any driver.
+const USUAL: usize = 256;
+
 /// A plan of the one kernel `probe`, launched so often.
 fn plan(source: String, io: &Interface, fleet: Fleet, launches: usize) -> Arc<HostPlan> {
+    // For larger groups, some compilers want to know.
+    let source = match fleet.group {
+        0..=USUAL => source,
+        group => {
+            let head = format!("kernel __attribute__((reqd_work_group_size({group}, 1, 1))) void");
+            source.replacen("kernel void", &head, 1)
+        }
+    };
     let mut buffers = vec![];
     if let Some((param, component, elem, len)) = io.input {
         buffers.push(Buffer {

@@ -2,11 +2,15 @@
 
 use super::Bench;
 use super::lab::{Reading, Trial};
+use crate::device::cost_model::LOOP_ITEMS;
 use crate::diag::Result;
 use crate::opencl::probe::{Count, Fleet, execution as probe};
 
 /// Launches in a sequence.
-const LAUNCHES: usize = 16;
+const LAUNCHES: usize = 8;
+
+/// Iterations of a kernel that takes longer than its driver takes to launch the next.
+const BUSY: Count = Count::power(13);
 
 pub fn measure(b: &mut Bench) -> Result<()> {
     starting(b)?;
@@ -31,24 +35,21 @@ fn starting(b: &mut Bench) -> Result<()> {
     let (many, few) = if b.across() {
         (
             Fleet { groups: 1 << 18, group: 32.min(most) },
-            Fleet { groups: 1 << 13, group: 1024.min(most) },
+            Fleet { groups: 1 << 15, group: 256.min(most) },
         )
     } else {
         (Fleet { groups: 1 << 16, group: 1 }, Fleet { groups: 1 << 12, group: 1024.min(most) })
     };
+    launching(b, one)?;
     let trials = [
-        Trial::fixed(probe::launches(one, LAUNCHES)),
         Trial::fixed(probe::launches(one, 1)),
         Trial::fixed(probe::launches(many, 1)),
         Trial::fixed(probe::launches(few, 1)),
     ];
     let answers = b.lab.compare(&trials)?;
-    let [sequence, single, many_groups, few_groups] = &answers[..] else { return Ok(()) };
+    let [single, many_groups, few_groups] = &answers[..] else { return Ok(()) };
     let across = b.across();
     let (r, x) = (&mut b.record, &mut b.model.execution);
-    let how = format!("an empty kernel, one of {LAUNCHES} launched in sequence");
-    x.launch_us =
-        r.answer(("execution.launch_us", "us"), x.launch_us, sequence, |s| s.ns / 1e3, &how);
     if let Ok(s) = single {
         r.measured(
             "observed.single_launch",
@@ -92,19 +93,48 @@ fn starting(b: &mut Bench) -> Result<()> {
     Ok(())
 }
 
+/// What a launch takes more than its kernel's work, among others. Kernels without work would not do: then it is the host
+/// that takes the time.
+fn launching(b: &mut Bench, fleet: Fleet) -> Result<()> {
+    let trials = [
+        Trial::fixed(probe::sequence(fleet, BUSY, LAUNCHES)),
+        Trial::fixed(probe::sequence(fleet, BUSY, 1)),
+        Trial::fixed(probe::sequence(fleet, BUSY.doubled(1), 1)),
+    ];
+    let answers = b.lab.compare(&trials)?;
+    let [sequence, once, twice] = &answers[..] else { return Ok(()) };
+    let work = match (once, twice) {
+        (Ok(once), Ok(twice)) => (twice.ns - once.ns).max(0.0),
+        _ => f64::NAN,
+    };
+    let how = format!(
+        "one of {LAUNCHES} launches in sequence, without its kernel's {:.1} us of work",
+        work / 1e3
+    );
+    let old = b.model.execution.launch_us;
+    let rest = |r: &Reading| (r.ns - work) / 1e3;
+    b.model.execution.launch_us =
+        b.record.answer(("execution.launch_us", "us"), old, sequence, rest, &how);
+    Ok(())
+}
+
 fn loops(b: &mut Bench) -> Result<()> {
     // As many work-items as keep a unit busy, and no more.
-    let fleet = if b.across() { b.fleet(512) } else { Fleet { groups: 1, group: 1 } };
-    let trial = Trial::growing(Count::power(12), |n| probe::iterations(fleet, n));
-    let answer = b.lab.measure(trial)?;
+    let fleet = if b.across() { b.fleet(LOOP_ITEMS) } else { Fleet { groups: 1, group: 1 } };
+    let trial =
+        |pairs| Trial::growing(Count::power(12), move |n| probe::iterations(fleet, pairs, n));
+    let answers = b.lab.compare(&[trial(1), trial(2)])?;
+    let [one, two] = &answers[..] else { return Ok(()) };
     let how = format!(
-        "an iteration of a loop of two dependent integer operations, not unrolled, in {} work-items",
+        "an iteration of a loop that is not unrolled, in each of {} work-items, without what it is about: what \
+         remains of the time with two dependent integer operations, less what two more take",
         fleet.items()
     );
+    let more = two.as_ref().map_or(f64::NAN, |r| r.ns);
     let old = b.model.compute.loop_overhead_ns;
-    let each = |r: &Reading| r.ns * fleet.items() as f64;
+    let each = |r: &Reading| (2.0 * r.ns - more) * fleet.items() as f64;
     b.model.compute.loop_overhead_ns =
-        b.record.answer(("compute.loop_overhead_ns", "ns"), old, &answer, each, &how);
+        b.record.answer(("compute.loop_overhead_ns", "ns"), old, one, each, &how);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use super::lab::{Answer, Reading, Trial};
 use super::levels::{Plateau, plateaus};
 use crate::device::cost_model::Cache;
 use crate::diag::Result;
-use crate::opencl::probe::memory::{self as probe, Floats, Traffic};
+use crate::opencl::probe::memory::{self as probe, Floats, Parts, Traffic};
 use crate::opencl::probe::{Count, Fleet};
 use crate::opencl::yardstick::Traffic as Stream;
 use crate::session::race::{Finish, SLOT, best, field, race};
@@ -56,7 +56,7 @@ fn streams(b: &mut Bench) -> Result<()> {
         (b.floats(), b.width(), b.fleet(if b.across() { 1024 } else { 1 }));
     let part = b.largest(width, fleet);
     let fill = b.lab.measure(Trial::growing(Count::ONE, |n| {
-        probe::sweep(Traffic::Write, floats, width, fleet, part, n)
+        probe::sweep(Traffic::Write, Parts::Own, floats, width, fleet, part, n)
     }))?;
     let (r, m) = (&mut b.record, &mut b.model.memory);
     let mib = (b.len * 4) >> 20;
@@ -113,7 +113,7 @@ fn widths(b: &mut Bench) -> Result<()> {
         .map(|&width| {
             let part = b.largest(width, fleet);
             Trial::growing(Count::ONE, move |n| {
-                probe::sweep(Traffic::Copy, floats, width, fleet, part, n)
+                probe::sweep(Traffic::Copy, Parts::Own, floats, width, fleet, part, n)
             })
         })
         .collect();
@@ -171,7 +171,7 @@ fn saturation(b: &mut Bench) -> Result<()> {
             .map(|&fleet| {
                 let part = b.largest(width, fleet);
                 Trial::growing(Count::ONE, move |n| {
-                    probe::sweep(Traffic::Read, floats, width, fleet, part, n)
+                    probe::sweep(Traffic::Read, Parts::Own, floats, width, fleet, part, n)
                 })
             })
             .collect();
@@ -181,13 +181,13 @@ fn saturation(b: &mut Bench) -> Result<()> {
         let seen: Vec<(usize, Reading)> =
             rates.into_iter().filter_map(|(n, a)| Some((n, a.ok()?))).collect();
         spread = seen.iter().map(|(_, r)| r.spread).fold(spread, f64::max);
-        // On a CPU a few work-items do, and how they walk makes more of a difference than how many they are.
+        // On a CPU how work-items walk makes more of a difference than how many they are.
         let most = seen.iter().map(|(_, r)| r.rate()).fold(0.0, f64::max);
         let full = if b.across() { read } else { most };
         needed.extend(saturating(&seen, full).map(|n| n * in_flight(b.across(), width)));
     }
     let how = format!(
-        "those that read at nine tenths of the best rate, or would if twice as many were twice as fast; {}",
+        "how many times the bandwidth of a work-item, among the fewest of these, goes into that of all; {}",
         said.join("; ")
     );
     if needed.is_empty() {
@@ -204,84 +204,130 @@ fn saturation(b: &mut Bench) -> Result<()> {
 
 /// How many items of single floats the estimate takes one with vectors for.
 fn in_flight(across: bool, width: usize) -> f64 {
-    if across { (width.min(4) as f64).sqrt() } else { 1.0 }
+    if across { width.min(4) as f64 } else { 1.0 }
 }
 
-/// The first number of work-items with nine tenths of a bandwidth, or what the last would have to be.
+/// How many work-items it would take for a bandwidth, did each add to it what each of the first of `rates` does.
 fn saturating(rates: &[(usize, Reading)], full: f64) -> Option<f64> {
-    let enough = rates.iter().find(|(_, r)| r.rate() >= 0.9 * full);
-    enough.map(|(n, _)| *n as f64).or_else(|| {
-        let (n, r) = rates.last()?;
-        Some(*n as f64 * full / r.rate())
-    })
+    let (n, r) = rates.first()?;
+    Some((*n as f64 * full / r.rate()).max(1.0))
+}
+
+/// Bandwidths of working sets of several sizes.
+struct Curve {
+    fleet: Fleet,
+    /// Bytes of all groups together, the smallest set first.
+    points: Vec<(u64, Reading)>,
+}
+
+impl Curve {
+    /// Goes over working sets from the smallest to the whole array.
+    fn measure(b: &mut Bench, parts: Parts, fleet: Fleet) -> Result<Curve> {
+        let (floats, width) = (b.floats(), b.width());
+        let (least, most) = (STREAMS * fleet.group.max(32), b.largest(width, fleet).value());
+        let mut sizes = vec![];
+        for power in least.next_power_of_two().ilog2()..=most.ilog2() {
+            sizes.push(Count::power(power));
+            let between = Count::at_most((3 << power) >> 1);
+            let whole = between.value().is_multiple_of(STREAMS * fleet.group);
+            if !b.quick && whole && between.value() < most {
+                sizes.push(between);
+            }
+        }
+        let trials: Vec<Trial> = sizes
+            .iter()
+            .map(|&part| {
+                let from = Count::at_most((most / part.value()).max(1));
+                Trial::growing(from, move |n| {
+                    probe::sweep(Traffic::Read, parts, floats, width, fleet, part, n)
+                })
+            })
+            .collect();
+        let answers = b.lab.compare(&trials)?;
+        let bytes = |part: &Count| (fleet.groups * part.value() * width * 4) as u64;
+        let seen = sizes.iter().zip(&answers);
+        let points = seen.filter_map(|(p, a)| Some((bytes(p), *a.as_ref().ok()?))).collect();
+        Ok(Curve { fleet, points })
+    }
+
+    /// The caches that it shows, the fastest first: all plateaus but the last, which is the memory.
+    fn caches(&self) -> Vec<Plateau> {
+        let rates: Vec<(u64, f64)> = self.points.iter().map(|(n, r)| (*n, r.rate())).collect();
+        let mut found = plateaus(&rates);
+        found.pop();
+        found
+    }
+
+    fn spread(&self) -> f64 {
+        self.points.iter().map(|(_, r)| r.spread).fold(0.0, f64::max)
+    }
+
+    /// What was seen, for people.
+    fn listed(&self) -> String {
+        let points = self.points.iter().map(|(n, r)| format!("{}: {:.0}", n >> 10, r.rate()));
+        format!(
+            "in {} work-items; GB/s by KiB: {}",
+            self.fleet.items(),
+            points.collect::<Vec<_>>().join(", ")
+        )
+    }
 }
 
 /// Bandwidths of working sets, the caches among them, and how fast those are written.
 fn levels(b: &mut Bench) -> Result<()> {
-    let (floats, width) = (b.floats(), b.width());
-    let fleet = b.fleet(if b.across() { 1024 } else { 1 });
-    let bytes = |part: Count| (fleet.groups * part.value() * width * 4) as u64;
-    let (least, most) = (STREAMS * fleet.group.max(32), b.largest(width, fleet).value());
-    let mut parts = vec![];
-    for power in least.next_power_of_two().ilog2()..=most.ilog2() {
-        parts.push(Count::power(power));
-        let between = Count::at_most((3 << power) >> 1);
-        let whole = between.value().is_multiple_of(STREAMS * fleet.group);
-        if !b.quick && whole && between.value() < most {
-            parts.push(between);
+    // Each level with how it was found.
+    let mut found: Vec<(Plateau, String)> = vec![];
+    let mut spread = 0.0f64;
+    let own = if b.across() {
+        // As large a group as one unit can hold: what it goes over is what the unit keeps.
+        let group = 1024.min(b.info.max_work_group_size);
+        Curve::measure(b, Parts::Together, Fleet { groups: b.units(), group })?
+    } else {
+        Curve::measure(b, Parts::Own, b.fleet(1))?
+    };
+    let caches = own.caches();
+    // Behind what a unit has for itself is what all have in common.
+    let near = if b.across() { 1 } else { caches.len() };
+    for (k, level) in caches.into_iter().take(near).enumerate() {
+        spread = spread.max(own.spread());
+        let more = if k == 0 { format!(", {}", own.listed()) } else { String::new() };
+        found.push((level, format!("each group a part of its own, over and over{more}")));
+    }
+    if b.across() {
+        let all = Curve::measure(b, Parts::InTurns, b.fleet(1024))?;
+        let slower = |p: &Plateau| found.first().is_none_or(|(near, _)| p.gb_per_s < near.gb_per_s);
+        if let Some(mut far) = all.caches().into_iter().rfind(slower) {
+            // It holds what is in front of it, and then some.
+            let least = found.first().map_or(0, |(near, _)| near.bytes + b.model.memory.line_bytes);
+            far.bytes = far.bytes.max(least);
+            spread = spread.max(all.spread());
+            let how = format!("each group another's part every time, {}", all.listed());
+            found.push((far, how));
         }
     }
-    let trials: Vec<Trial> = parts
-        .iter()
-        .map(|&part| {
-            let from = Count::at_most((most / part.value()).max(1));
-            Trial::growing(from, move |n| {
-                probe::sweep(Traffic::Read, floats, width, fleet, part, n)
-            })
-        })
-        .collect();
-    let answers = b.lab.compare(&trials)?;
-    let curve: Vec<(u64, Reading)> = parts
-        .iter()
-        .zip(&answers)
-        .filter_map(|(p, a)| Some((bytes(*p), *a.as_ref().ok()?)))
-        .collect();
-    let found = plateaus(&curve.iter().map(|(n, r)| (*n, r.rate())).collect::<Vec<_>>());
-    // The last is the memory.
-    let Some((_, caches)) = found.split_last().filter(|(_, caches)| !caches.is_empty()) else {
+    if found.is_empty() {
         for (k, cache) in b.model.memory.cache.iter().enumerate() {
             let why = "the bandwidth is the same for all working sets";
             let key = format!("memory.cache.{k}.gb_per_s");
             b.record.kept(&key, "GB/s", cache.gb_per_s, why);
         }
         return Ok(());
-    };
-    let spread = curve.iter().map(|(_, r)| r.spread).fold(0.0, f64::max);
-    let points: Vec<String> =
-        curve.iter().map(|(n, r)| format!("{}: {:.0}", n >> 10, r.rate())).collect();
-    let mut cache = vec![];
-    for (k, level) in caches.iter().enumerate() {
-        let mut how = format!(
-            "reading a working set of this level over and over, vectors of {width} in {} work-items",
-            fleet.items()
-        );
-        if k == 0 {
-            how.push_str(&format!("; GB/s by KiB: {}", points.join(", ")));
-        }
-        let gb_per_s = b.record.measured(
-            format!("memory.cache.{k}.gb_per_s"),
-            "GB/s",
-            level.gb_per_s,
-            spread,
-            how,
-        );
+    }
+    let width = b.width();
+    let mut cache: Vec<Cache> = vec![];
+    for (k, (level, how)) in found.iter().enumerate() {
+        let how = format!("reading a working set of this level in vectors of {width}: {how}");
+        let key = format!("memory.cache.{k}.gb_per_s");
+        let gb_per_s = b.record.measured(key, "GB/s", level.gb_per_s, spread, how);
         let how = "the largest working set with this bandwidth, of all compute units together";
         let key = format!("memory.cache.{k}.bytes");
         b.record.measured(key, "bytes", level.bytes as f64, 0.0, how);
         cache.push(Cache { bytes: level.bytes, gb_per_s, latency_ns: None });
     }
     b.model.memory.cache = cache;
-    stores(b, caches, fleet)
+    let caches: Vec<Plateau> = found.into_iter().map(|(level, _)| level).collect();
+    let fleet = b.fleet(if b.across() { 1024 } else { 1 });
+    stores(b, &caches, fleet)
 }
 
 /// Writing and copying in each cache.
@@ -292,7 +338,7 @@ fn stores(b: &mut Bench, caches: &[Plateau], fleet: Fleet) -> Result<()> {
         let trial = |traffic, share: usize| {
             let part = Count::power_within((vectors / share).max(STREAMS * fleet.group));
             Trial::growing(Count::power(4), move |n| {
-                probe::sweep(traffic, floats, width, fleet, part, n)
+                probe::sweep(traffic, Parts::Own, floats, width, fleet, part, n)
             })
         };
         let answers = b.lab.compare(&[trial(Traffic::Write, 1), trial(Traffic::Copy, 2)])?;
@@ -501,7 +547,7 @@ mod tests {
         let reading = |rate: f64| Reading { ns: 1.0 / rate, spread: 0.0, runs: 1 };
         let rates = [(1, reading(10.0)), (2, reading(19.0)), (4, reading(20.0))];
         assert_eq!(saturating(&rates, 20.0), Some(2.0));
-        assert_eq!(saturating(&rates, 40.0), Some(8.0));
+        assert_eq!(saturating(&rates, 5.0), Some(1.0));
         assert_eq!(saturating(&[], 1.0), None);
     }
 }

@@ -1,8 +1,12 @@
 //! How well the model of kernels predicts what was measured.
 
+mod anew;
+
+use crate::device::cost_model::CostModel;
 use crate::diag::Result;
 use crate::tune::statistics::{median, spearman};
 use crate::tune::store::{Fate, Key, Record, Store};
+use anew::Anew;
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -22,6 +26,79 @@ impl Selection {
             |part: &String| key.device.to_lowercase().contains(part.to_lowercase().as_str());
         self.device.as_ref().is_none_or(named)
             && self.program.as_ref().is_none_or(|name| key.entry == *name)
+    }
+}
+
+/// Whose predictions are looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Predictions {
+    /// Those that the search went by: they are stored.
+    #[default]
+    Stored,
+    /// Those that would be made now, by this cost model, or the one that is chosen for the device.
+    Anew(Option<CostModel>),
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelReport {
+    /// Each program, at each size, on each device: those with most candidates of a device first.
+    pub checks: Vec<ModelCheck>,
+    /// Measured candidates that no prediction could be made of anew.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Measured candidates of one program, at one size, on one device, without a prediction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// Platform and name of the device.
+    pub device: String,
+    /// Name of the entry.
+    pub program: String,
+    /// Value of each size.
+    pub sizes: BTreeMap<String, u64>,
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub candidates: usize,
+}
+
+/// A candidate with both times.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Names it within its key.
+    pub plan: String,
+    /// The low-level term, as printed.
+    pub term: String,
+    /// What tells it from others apart from tunables.
+    pub skeleton: String,
+    /// Value of each tunable.
+    pub tunables: BTreeMap<String, u64>,
+    /// What bounds it, by the model.
+    pub bound: String,
+    /// Time that the model predicts, in microseconds.
+    pub predicted_us: f64,
+    /// Median of the measured times, in microseconds.
+    pub measured_us: f64,
+}
+
+impl Compared {
+    fn ratio(&self) -> f64 {
+        self.predicted_us / self.measured_us
+    }
+
+    /// `None` unless there are both times.
+    fn of(record: Record) -> Option<Compared> {
+        let usable = |t: &f64| t.is_finite() && *t > 0.0;
+        Some(Compared {
+            predicted_us: record.predicted_us.filter(usable)?,
+            measured_us: record.median_us.filter(usable)?,
+            plan: record.plan,
+            term: record.term,
+            skeleton: record.skeleton.unwrap_or_default(),
+            tunables: record.tunables,
+            bound: record.bound.unwrap_or_default(),
+        })
     }
 }
 
@@ -49,55 +126,84 @@ pub struct ModelCheck {
     pub median_ratio: f64,
     /// That ratio where it is farthest from 1, either way.
     pub worst_ratio: f64,
+    /// The candidates, the one first whose ratio is farthest from the median: it is the most out of order.
+    #[serde(skip)]
+    pub compared: Vec<Compared>,
 }
 
-/// Compares predicted with measured times, for each program, size and device of a store: those with most candidates
-/// of a device first. Candidates that failed, or that no prediction was made of, do not count.
+/// Compares predicted with measured times, for each program, size and device of a store. Candidates that failed, or
+/// that no prediction was made of, do not count. No device need be there.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn check_model(store: &Store, wanted: &Selection) -> Result<Vec<ModelCheck>> {
-    let mut all = vec![];
+pub fn check_model(
+    store: &Store,
+    wanted: &Selection,
+    predictions: &Predictions,
+) -> Result<ModelReport> {
+    let mut anew = match predictions {
+        Predictions::Stored => None,
+        Predictions::Anew(model) => Some(Anew::new(store, model.as_ref())?),
+    };
+    let mut out = ModelReport::default();
     for entry in store.list()? {
-        if wanted.meets(&entry.key) {
-            all.extend(compare(&entry.key, &store.measured(&entry.key)?));
+        let key = entry.key;
+        if !wanted.meets(&key) {
+            continue;
         }
+        let mut records = store.measured(&key)?;
+        records.retain(|r| matches!(r.fate, Fate::Timed | Fate::Slow) && r.median_us.is_some());
+        if let Some(anew) = &mut anew {
+            let (predicted, reasons) = anew.predict(&key, records)?;
+            records = predicted;
+            out.left_out.extend(reasons.into_iter().map(|(reason, candidates)| LeftOut {
+                device: key.device.clone(),
+                program: key.entry.clone(),
+                sizes: key.sizes.clone(),
+                reason: reason.to_owned(),
+                candidates,
+            }));
+        }
+        out.checks.extend(compare(&key, records));
     }
-    all.sort_by(|a, b| {
+    out.checks.sort_by(|a, b| {
         let order = a.device.cmp(&b.device).then(b.candidates.cmp(&a.candidates));
         order.then_with(|| (&a.program, &a.sizes).cmp(&(&b.program, &b.sizes)))
     });
-    Ok(all)
+    Ok(out)
 }
 
 /// `None` when nothing was both predicted and measured.
-fn compare(key: &Key, records: &[Record]) -> Option<ModelCheck> {
-    let usable = |t: f64| t.is_finite() && t > 0.0;
-    let pairs: Vec<(f64, f64)> = records
-        .iter()
-        .filter(|r| matches!(r.fate, Fate::Timed | Fate::Slow))
-        .filter_map(|r| r.predicted_us.zip(r.median_us))
-        .filter(|&(predicted, measured)| usable(predicted) && usable(measured))
-        .collect();
-    let (predicted, measured): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+fn compare(key: &Key, records: Vec<Record>) -> Option<ModelCheck> {
+    let mut compared: Vec<Compared> = records.into_iter().filter_map(Compared::of).collect();
+    let (predicted, measured): (Vec<f64>, Vec<f64>) =
+        compared.iter().map(|c| (c.predicted_us, c.measured_us)).unzip();
     let best = measured.iter().copied().min_by(f64::total_cmp)?;
     // The first by prediction, of several the last by measurement.
-    let first = |a: &&(f64, f64), b: &&(f64, f64)| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1));
-    let pick = pairs.iter().min_by(first)?.1;
-    let ratios: Vec<f64> = pairs.iter().map(|(p, m)| p / m).collect();
+    let first = |a: &&Compared, b: &&Compared| {
+        let order = a.predicted_us.total_cmp(&b.predicted_us);
+        order.then(b.measured_us.total_cmp(&a.measured_us))
+    };
+    let pick = compared.iter().min_by(first)?.measured_us;
+    let ratios: Vec<f64> = compared.iter().map(Compared::ratio).collect();
     let off = |r: &f64| r.ln().abs();
     let worse = |a: &&f64, b: &&f64| off(a).partial_cmp(&off(b)).unwrap_or(Ordering::Equal);
+    let worst_ratio = *ratios.iter().max_by(worse)?;
+    let median_ratio = median(&ratios)?;
+    let from_median = |c: &Compared| off(&(c.ratio() / median_ratio));
+    compared.sort_by(|a, b| from_median(b).total_cmp(&from_median(a)));
     Some(ModelCheck {
         device: key.device.clone(),
         driver: key.driver.clone(),
         program: key.entry.clone(),
         sizes: key.sizes.clone(),
         float: key.float.clone(),
-        candidates: pairs.len(),
+        candidates: compared.len(),
         rank_correlation: spearman(&predicted, &measured),
         regret: pick / best,
-        median_ratio: median(&ratios)?,
-        worst_ratio: *ratios.iter().max_by(worse)?,
+        median_ratio,
+        worst_ratio,
+        compared,
     })
 }
 
@@ -158,15 +264,19 @@ mod tests {
         store
             .record(&key("dot", "CUDA gpu"), &record("a", Fate::Timed, Some(2.0), Some(1.0)))
             .expect("it is kept");
-        let all = check_model(&store, &Selection::default()).expect("a comparison");
-        assert_eq!(all.len(), 2);
-        let of = |wanted: Selection| check_model(&store, &wanted).expect("a comparison");
+        let of = |wanted: Selection| {
+            check_model(&store, &wanted, &Predictions::Stored).expect("a comparison").checks
+        };
+        assert_eq!(of(Selection::default()).len(), 2);
         let cpu = of(Selection { device: Some("pocl".into()), program: None });
         let c = &cpu[0];
         assert_eq!((cpu.len(), c.program.as_str(), c.candidates), (1, "asum", 4));
         // The model puts two first; the slower of them counts.
         assert_eq!(c.regret, 2.0);
         assert_eq!((c.median_ratio, c.worst_ratio), (0.65625, 0.25));
+        // Ratios 1/4, 5/16, 1 and 8/5, of which 21/32 is the median.
+        let order: Vec<&str> = c.compared.iter().map(|c| c.plan.as_str()).collect();
+        assert_eq!(order, ["a", "d", "b", "c"]);
         // Ranks 1.5, 1.5, 3, 4 and 3, 2, 1, 4.
         let r = c.rank_correlation.expect("a correlation");
         assert!((r - 1.5 / (4.5f64 * 5.0).sqrt()).abs() < 1e-12, "{r}");

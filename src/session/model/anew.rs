@@ -1,0 +1,140 @@
+//! Candidates of the tuning store predicted again, as the model of kernels is now.
+
+use crate::calculus::elaborate;
+use crate::device::DeviceInfo;
+use crate::device::cost_model::CostModel;
+use crate::diag::{Result, Source};
+use crate::extract::assigned;
+use crate::kernel::Options;
+use crate::opencl::runtime::{self, Runtime};
+use crate::session::program::Sizes;
+use crate::session::{Float, Program, Session, recall};
+use crate::tune::store::{Key, Record, Store};
+use crate::tune::variant::Variant;
+use std::collections::BTreeMap;
+use std::thread;
+
+/// How many candidates were left out, by reason.
+pub(super) type Reasons = BTreeMap<&'static str, usize>;
+
+/// What candidates are predicted again with.
+pub(super) struct Anew<'a> {
+    store: &'a Store,
+    session: Session,
+    /// Asked for, instead of those chosen by device.
+    model: Option<&'a CostModel>,
+    /// Devices by label; none where nothing is known.
+    devices: BTreeMap<String, Option<DeviceInfo>>,
+}
+
+/// One program at one size on one device.
+struct Subject {
+    elaborated: elaborate::Program,
+    options: Options,
+    model: CostModel,
+}
+
+impl<'a> Anew<'a> {
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn new(store: &'a Store, model: Option<&'a CostModel>) -> Result<Anew<'a>> {
+        let mut devices = BTreeMap::new();
+        // Every search that was carried through says what its device was.
+        for entry in store.list()? {
+            for answer in store.answers(&entry.key)? {
+                let told = answer.summary.get("device").cloned().unwrap_or_default();
+                if let Ok(device) = serde_json::from_value::<DeviceInfo>(told) {
+                    devices.entry(entry.key.device.clone()).or_insert(Some(device));
+                }
+            }
+        }
+        Ok(Anew { store, session: Session::new()?, model, devices })
+    }
+
+    /// The records with the predictions and bounds of now, and how many of them have none, by reason.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a shipped cost model is wrong.
+    pub fn predict(&mut self, key: &Key, records: Vec<Record>) -> Result<(Vec<Record>, Reasons)> {
+        if records.is_empty() {
+            return Ok((records, Reasons::new()));
+        }
+        let subject = match self.subject(key)? {
+            Ok(subject) => subject,
+            Err(reason) => return Ok((vec![], Reasons::from([(reason, records.len())]))),
+        };
+        let subject = &subject;
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let each = records.len().div_ceil(cores);
+        let made: Vec<_> = thread::scope(|scope| {
+            let parts: Vec<_> = records
+                .chunks(each)
+                .map(|part| {
+                    scope.spawn(move || part.iter().map(|r| subject.predict(r)).collect::<Vec<_>>())
+                })
+                .collect();
+            // A panic is one of patsat, and reported as such.
+            let join = |p: thread::ScopedJoinHandle<'_, Vec<_>>| {
+                p.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            parts.into_iter().flat_map(join).collect()
+        });
+        let (mut out, mut reasons) = (vec![], Reasons::new());
+        for (record, made) in records.into_iter().zip(made) {
+            match made {
+                Ok((us, bound)) => {
+                    out.push(Record { predicted_us: Some(us), bound: Some(bound), ..record });
+                }
+                Err(reason) => *reasons.entry(reason).or_default() += 1,
+            }
+        }
+        Ok((out, reasons))
+    }
+
+    fn subject(&mut self, key: &Key) -> Result<std::result::Result<Subject, &'static str>> {
+        let Some(about) = self.store.about(key)? else {
+            return Ok(Err("an older version of patsat did not keep the program"));
+        };
+        let Some(device) = self.device(&key.device) else {
+            return Ok(Err("the device is neither described in the store nor present"));
+        };
+        let sizes: Sizes = key.sizes.iter().map(|(n, v)| (n.clone(), *v)).collect();
+        let program = Program::check(&Source::new(about.file, about.text), Some(&key.entry));
+        let Ok(elaborated) = program.and_then(|p| p.elaborate(&sizes)) else {
+            return Ok(Err("its program is none for this version of patsat"));
+        };
+        let model = match self.model {
+            Some(model) => model.clone(),
+            None => CostModel::choose(&device)?.model,
+        };
+        self.session.float = Float::named(&key.float);
+        let options = self.session.options(&key.entry, &device);
+        Ok(Ok(Subject { elaborated, options, model }))
+    }
+
+    /// What is known of a device: from the store, or of one that is here.
+    fn device(&mut self, label: &str) -> Option<DeviceInfo> {
+        let here = || -> Option<DeviceInfo> {
+            let listed = runtime::devices().ok()?;
+            let found = listed.iter().find(|d| d.label() == label)?;
+            Some(Runtime::open(Some(&format!("#{}", found.index))).ok()?.info().clone())
+        };
+        self.devices.entry(label.to_owned()).or_insert_with(here).clone()
+    }
+}
+
+impl Subject {
+    /// The time and the bound of a candidate, whose kernels have to be those that were measured.
+    fn predict(&self, record: &Record) -> std::result::Result<(f64, String), &'static str> {
+        let term = recall::term(&record.term, &self.elaborated)
+            .ok_or("its term is none for this version of patsat")?;
+        let env = assigned(&term, &self.elaborated.env, &record.tunables)
+            .ok_or("its tunables do not fit its term any more")?;
+        let made = Variant::new(&term, &env, "", &self.options, &self.model)
+            .map_err(|_| "no kernels are generated for it any more")?;
+        if made.hash != record.plan {
+            return Err("other kernels are generated for it now");
+        }
+        Ok((made.predicted_us, made.bound))
+    }
+}
