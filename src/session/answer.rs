@@ -53,7 +53,8 @@ fn hash(model: &CostModel) -> String {
 
 impl Session {
     /// What an earlier search for the same came to, if it was carried through with as many candidates and its
-    /// kernels are what would be generated now. No device is opened for it, only listed.
+    /// kernels are what would be generated now. No device is opened for it, and none is asked
+    /// for if the list of them is known.
     pub(super) fn answered(
         &self,
         program: &Program,
@@ -64,7 +65,8 @@ impl Session {
             return Ok(None);
         };
         let Device::Selected(selector) = &self.device else { return Ok(None) };
-        let listed = select(&runtime::devices()?, selector.as_deref())?.clone();
+        let devices = runtime::remembered_devices(&path.with_extension("devices"))?;
+        let listed = select(&devices, selector.as_deref())?.clone();
         let key = self.key(program, sizes, &listed);
         let model = self.cost_model_for(&listed)?;
         let named = hash(&model.model);

@@ -7,10 +7,12 @@
 mod bandwidth;
 mod cache;
 mod error;
+mod listing;
 mod prepared;
 mod sub_group;
 
 pub use bandwidth::{Bandwidth, Figure, bandwidth};
+pub use listing::remembered_devices;
 pub use prepared::{DeviceInputs, Prepared, RunTimes};
 
 use crate::device::{Capabilities, DeviceInfo, DeviceKind, select};
