@@ -507,6 +507,9 @@ impl Walk<'_> {
         for (home, (kind, width, bytes), count) in &self.ops {
             *ops.entry((*kind, *width, *bytes, along(*home))).or_insert(0.0) += *count;
         }
+        if self.program.relaxed {
+            fuse(&mut ops);
+        }
         self.out.ops = ops;
         for (a, along) in self.out.accesses.iter_mut().zip(homes) {
             a.along = along;
@@ -523,6 +526,20 @@ fn trips(length: &Index) -> f64 {
             let (a, b) = length.range();
             (signed(a.max(0)) + signed(b.max(0))) / 2.0
         }
+    }
+}
+
+/// Products and sums become one operation as far as there are both: compilers may, and do.
+fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
+    let products: Vec<_> = ops.keys().filter(|k| k.0 == OpKind::Mul).copied().collect();
+    for (_, width, bytes, along) in products {
+        let of = |kind| (kind, width, bytes, along);
+        let count = |kind| ops.get(&of(kind)).copied().unwrap_or(0.0);
+        let both = count(OpKind::Mul).min(count(OpKind::Add));
+        for kind in [OpKind::Mul, OpKind::Add] {
+            ops.entry(of(kind)).and_modify(|n| *n -= both);
+        }
+        *ops.entry(of(OpKind::Fma)).or_insert(0.0) += both;
     }
 }
 
