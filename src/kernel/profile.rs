@@ -214,7 +214,7 @@ fn copies(b: &Block) -> bool {
 }
 
 /// Iterations of a loop that compilers write out, at most.
-const WRITTEN_OUT: f64 = 16.0;
+pub(super) const WRITTEN_OUT: f64 = 16.0;
 
 /// Whether there is neither a loop nor a barrier in it.
 fn plain(b: &Block) -> bool {

@@ -276,7 +276,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     // Where there are few warps, arithmetic has to wait for what they wait for.
     let exposed = waiting * (1.0 - (s.warps / WARPS_IN_FLIGHT).min(1.0));
     let looping = s.items.min(s.units * s.per_unit * s.group).min(s.units * real(LOOP_ITEMS));
-    let loops = k.iterations * m.compute.loop_overhead_ns / looping.max(1.0);
+    let loops = k.iterations * m.loop_ns() / looping.max(1.0);
     let arithmetic = (floats.ns + integers.ns) / s.used + loops + exposed;
     let memory = read.ns + written.ns;
     let starting = k.groups * x.work_group_overhead_ns + s.items * x.work_item_overhead_ns;

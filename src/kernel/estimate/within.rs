@@ -3,7 +3,7 @@
 use super::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
 use crate::device::cost_model::CostModel;
 use crate::kernel::ir::Mem;
-use crate::kernel::profile::{Access, KernelProfile, Streak};
+use crate::kernel::profile::{Access, KernelProfile, Streak, WRITTEN_OUT};
 
 /// What is seen of waiting for an addition where nothing else hides it: most of its latency.
 const SEEN: f64 = 0.75;
@@ -114,9 +114,10 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let mut ports = Share::default();
     let kept = whole(m.compute.register_bytes_per_item);
     for a in &k.accesses {
-        // What a work-item keeps for itself in a few places a compiler keeps in registers.
+        // What a work-item keeps for itself in a few places, known when it is compiled, is in registers.
         let own = !is_global(a) && (k.group_size == 1 || matches!(a.mem, Mem::Private(_)));
-        if own && a.array_bytes <= kept {
+        let known = a.walk.iter().all(|(s, trips)| *s == Some(0) || *trips <= WRITTEN_OUT);
+        if own && known && a.array_bytes <= kept {
             continue;
         }
         // A scalar takes as long as a vector, unless a compiler makes one of its neighbours.
