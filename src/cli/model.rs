@@ -42,7 +42,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     let store = open_store(store.as_ref())?;
     let wanted = Selection { device: device.clone(), program: program.clone() };
     let predictions = match repredict {
-        true => Predictions::Anew(model.as_deref().map(cost_model).transpose()?),
+        true => Predictions::Anew(model.as_deref().map(cost_model).transpose()?.map(Box::new)),
         false => Predictions::Stored,
     };
     let report = check_model(&store, &wanted, &predictions)?;

@@ -26,6 +26,9 @@ const SHIPPED: [(&str, &str); 5] = [
 /// more of them take longer.
 pub const LOOP_ITEMS: usize = 512;
 
+/// Iterations of a loop that compilers write out at a time where neighbours run together, in spite of nobody asking them.
+const AT_ONCE: f64 = 4.0;
+
 /// How fast a device is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -313,6 +316,16 @@ impl CostModel {
             out.push('\n');
         }
         Ok(out)
+    }
+
+    /// One more iteration of a loop as compilers leave it, in nanoseconds of one work-item; see
+    /// [`Compute::loop_overhead_ns`].
+    pub fn loop_ns(&self) -> f64 {
+        let at_once = match self.memory.locality {
+            Locality::AcrossItems => AT_ONCE,
+            Locality::WithinItem => 1.0,
+        };
+        self.compute.loop_overhead_ns / at_once
     }
 
     /// The shipped models, the particular before the generic.

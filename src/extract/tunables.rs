@@ -67,7 +67,7 @@ impl Target {
             group_ns: model.execution.work_group_overhead_ns,
             item_ns: model.execution.work_item_overhead_ns,
             barrier_ns: model.execution.barrier_item_ns * if gpu { 1.0 } else { 64.0 },
-            loop_ns: model.compute.loop_overhead_ns,
+            loop_ns: model.loop_ns(),
             bytes_per_ns: model.memory.copy_gb_per_s,
             units,
             local: device.local_mem_bytes as f64,

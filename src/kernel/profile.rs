@@ -3,7 +3,7 @@
 //! Counts are over all work-items of one launch. Where a bound depends on the work-item, the middle of
 //! its range stands for it; of a guard, the guarded side counts, of a branch on data, half of each.
 
-use super::index::Index;
+use super::index::{Index, Var};
 use super::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
 use super::leaf::is_dear;
 use crate::lang::typed::ScalarOp;
@@ -39,13 +39,59 @@ pub struct Access {
     pub width: usize,
     /// How often, over all work-items.
     pub count: f64,
+    /// Bytes of the array.
+    pub array_bytes: f64,
     /// Distinct bytes that it touches.
     pub footprint: f64,
+    /// Distinct bytes that one work-group touches.
+    pub group_footprint: f64,
+    /// Distinct bytes that one work-item touches.
+    pub item_footprint: f64,
     /// Distance in scalars between neighbouring work-items of dimension 0; `None` if not constant.
     pub item_stride: Option<i64>,
     /// Distance in scalars between iterations of the innermost loop around it; `None` if not
     /// constant, 0 outside loops.
     pub loop_stride: Option<i64>,
+    /// The loops around it, those over work-items and groups too, the innermost first: distance in scalars between
+    /// iterations, `None` if not constant, and how many there are.
+    pub walk: Vec<(Option<i64>, f64)>,
+    /// Which of [`KernelProfile::streaks`] it belongs to.
+    pub streak: usize,
+    /// Distance in scalars between iterations of the innermost loop around it that is not written out, work-items being
+    /// iterations too; `None` if not constant.
+    pub home_stride: Option<i64>,
+    /// How many such accesses a compiler can do at once; see [`KernelProfile::ops`].
+    pub along: usize,
+}
+
+/// Accesses that differ by a constant distance alone: those of a loop that is written out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Streak {
+    /// Where each is, in scalars from a common origin; ascending.
+    pub places: Vec<i64>,
+}
+
+impl Streak {
+    /// The blocks of so many scalars that they are in, when the origin begins one; ascending.
+    pub fn line_blocks(&self, scalars: i64) -> Vec<i64> {
+        let mut blocks: Vec<i64> =
+            self.places.iter().map(|p| p.div_euclid(scalars.max(1))).collect();
+        blocks.dedup();
+        blocks
+    }
+
+    /// Length of the run of neighbours that the first of them begins.
+    pub fn run(&self) -> usize {
+        let mut places = self.places.clone();
+        places.sort_unstable();
+        places.dedup();
+        1 + places.windows(2).take_while(|w| w[1] == w[0] + 1).count()
+    }
+
+    /// How many those are.
+    pub fn blocks(&self, scalars: i64) -> usize {
+        self.line_blocks(scalars).len()
+    }
 }
 
 /// One kernel.
@@ -68,10 +114,16 @@ pub struct KernelProfile {
     pub register_bytes: usize,
     /// Memory accesses in order of the code.
     pub accesses: Vec<Access>,
-    /// Operations over all work-items, by kind, vector width, and bytes of a float (of anything else: 4).
-    pub ops: BTreeMap<(OpKind, usize, usize), f64>,
+    /// What accesses have neighbours.
+    pub streaks: Vec<Streak>,
+    /// Operations over all work-items, by kind, vector width, bytes of a float (of anything else: 4), and how many of
+    /// them a compiler can do at once: those of neighbouring iterations of the innermost loop, work-items being iterations
+    /// too, or of one iteration that is written out.
+    pub ops: BTreeMap<(OpKind, usize, usize, usize), f64>,
     /// Loop iterations over all work-items.
     pub iterations: f64,
+    /// Those of them that can be computed side by side.
+    pub iterations_along: f64,
     /// What chains of dependent operations keep waiting, over all work-items, in latencies of an addition.
     pub waiting: f64,
 }
@@ -124,9 +176,20 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
         loops: vec![],
         copied: false,
         read: BTreeSet::new(),
+        streaks: BTreeMap::new(),
+        body: None,
+        ops: vec![],
+        homes: vec![],
+        runs: BTreeMap::new(),
+        serial: BTreeSet::new(),
+        sums: BTreeSet::new(),
     };
     // Code outside loops over work-items is run by all of them.
     w.block(&k.body, 1.0, true);
+    w.side_by_side();
+    for streak in &mut w.out.streaks {
+        streak.places.sort_unstable();
+    }
     w.out
 }
 
@@ -150,6 +213,23 @@ fn copies(b: &Block) -> bool {
     loads && stores
 }
 
+/// Iterations of a loop that compilers write out, at most.
+pub(super) const WRITTEN_OUT: f64 = 16.0;
+
+/// Whether there is neither a loop nor a barrier in it.
+fn plain(b: &Block) -> bool {
+    let mut plain = true;
+    for s in b {
+        s.visit(&mut |s| {
+            plain &= !matches!(s, Stmt::Loop { .. } | Stmt::While(..) | Stmt::Barrier { .. });
+        });
+    }
+    plain
+}
+
+/// Operations: the loop they are at home in, what they are as in [`KernelProfile::ops`], and how many.
+type Operation = (Option<u32>, (OpKind, usize, usize), f64);
+
 struct Walk<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
@@ -160,6 +240,20 @@ struct Walk<'a> {
     copied: bool,
     /// Inputs that the innermost loop has read already: compilers keep them.
     read: BTreeSet<(Mem, usize, Index)>,
+    /// Streaks by memory, whether they store, width, and index without its constant.
+    streaks: BTreeMap<(Mem, bool, usize, Index), usize>,
+    /// The innermost loop that is not written out: one of a work-item, else that over work-items.
+    body: Option<u32>,
+    /// Operations of each such loop.
+    ops: Vec<Operation>,
+    /// That loop of each access.
+    homes: Vec<Option<u32>>,
+    /// Iterations of each loop of a work-item.
+    runs: BTreeMap<u32, f64>,
+    /// Loops whose iterations follow each other: they have others in them, or go through memory in leaps.
+    serial: BTreeSet<u32>,
+    /// Loops with variables that go from one iteration to the next: compilers do not reorder sums.
+    sums: BTreeSet<u32>,
 }
 
 impl Walk<'_> {
@@ -181,11 +275,11 @@ impl Walk<'_> {
                 self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, each);
             }
             Stmt::Loop { kind, var, lo, hi, body } => {
-                let (a, b) = hi.sub(lo).range();
-                let trips = (signed(a.max(0)) + signed(b.max(0))) / 2.0;
+                let trips = trips(&hi.sub(lo));
                 let kept = match kind {
                     LoopKind::Seq => {
                         self.out.iterations += each * trips;
+                        self.runs.insert(var.id, each * trips);
                         uniform
                     }
                     LoopKind::Wrg(_) => uniform,
@@ -200,7 +294,22 @@ impl Walk<'_> {
                 self.out.waiting += count * trips * super::chain::waiting(body);
                 self.loops.push((*kind, var.id, trips));
                 let read = std::mem::take(&mut self.read);
+                let around = self.body;
+                if !(*kind == LoopKind::Seq && trips <= WRITTEN_OUT && plain(body)) {
+                    // What is around it goes on after it.
+                    self.serial.extend(around);
+                    self.body = Some(var.id);
+                    let sums = |s: &Stmt| matches!(s, Stmt::Set(..));
+                    let mut ordered = false;
+                    for s in body {
+                        s.visit(&mut |s| ordered |= sums(s) || matches!(s, Stmt::While(..)));
+                    }
+                    if *kind == LoopKind::Seq && ordered {
+                        self.sums.insert(var.id);
+                    }
+                }
                 self.block(body, count * trips, kept);
+                self.body = around;
                 self.read = read;
                 self.loops.pop();
             }
@@ -257,7 +366,7 @@ impl Walk<'_> {
                 let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width);
                 let float = t.scalar.is_float();
                 let bytes = if float { t.scalar.bytes() } else { 4 };
-                *self.out.ops.entry((kind(*op, float), width, bytes)).or_insert(0.0) += count;
+                self.ops.push((self.body, (kind(*op, float), width, bytes), count));
                 es.iter().for_each(|e| self.expr(e, count));
             }
             Expr::If(c, a, b) => {
@@ -270,8 +379,10 @@ impl Walk<'_> {
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
             Expr::Vector(es) => {
                 // Each lane is put in its place.
-                *self.out.ops.entry((OpKind::Other, 1, 4)).or_insert(0.0) += count * real(es.len());
+                self.ops.push((None, (OpKind::Other, 1, 4), count * real(es.len())));
+                let body = self.body.take();
                 es.iter().for_each(|e| self.expr(e, count));
+                self.body = body;
             }
         }
     }
@@ -311,19 +422,124 @@ impl Walk<'_> {
             .filter(|(_, id, _)| i.has_data() || i.mentions(*id))
             .map(|l| l.2)
             .product();
+        let (mut in_group, mut in_item) = (1.0, 1.0);
+        for (kind, _, trips) in
+            self.loops.iter().filter(|(_, id, _)| i.has_data() || i.mentions(*id))
+        {
+            let of_group = match kind {
+                LoopKind::Wrg(_) => 1.0,
+                LoopKind::Glb(d) => trips.min(real(self.kernel.group[usize::from(*d)])),
+                LoopKind::Lcl(_) | LoopKind::Seq | LoopKind::Warp | LoopKind::Lane => *trips,
+            };
+            in_group *= of_group;
+            if *kind == LoopKind::Seq {
+                in_item *= trips;
+            }
+        }
         let (lo, hi) = i.range();
         let span = if i.has_data() { len } else { signed(hi) - signed(lo) + real(width) };
         let touched = (combinations * real(width)).min(span).min(len);
+        let of_group = (in_group * real(width)).min(touched);
+        let of_item = (in_item * real(width)).min(of_group);
+        let place = i.constant();
+        let next = self.streaks.len();
+        let key = (mem, store, width, i.sub(&Index::from(place)));
+        let streak = *self.streaks.entry(key).or_insert(next);
+        if streak == next {
+            self.out.streaks.push(Streak::default());
+        }
+        self.out.streaks[streak].places.push(place);
         self.out.accesses.push(Access {
             mem,
             store,
             elem_bytes: bytes,
             width,
             count,
+            array_bytes: len * real(bytes),
             footprint: touched * real(bytes),
+            group_footprint: of_group * real(bytes),
+            item_footprint: of_item * real(bytes),
             item_stride: stride(item.map(|l| l.1)),
             loop_stride: stride(innermost.map(|l| l.1)),
+            walk: self.loops.iter().rev().map(|(_, id, n)| (stride(Some(*id)), *n)).collect(),
+            streak,
+            home_stride: stride(self.body),
+            along: 1,
         });
+        self.homes.push(self.body);
+    }
+
+    /// Finds out which loops can be computed side by side, and files what is in them.
+    fn side_by_side(&mut self) {
+        let mut serial = std::mem::take(&mut self.serial);
+        // Of loops with sums: the neighbours that each iteration has of its own.
+        let mut neighbours: BTreeMap<u32, usize> = BTreeMap::new();
+        for (a, home) in self.out.accesses.iter().zip(&self.homes) {
+            let Some(home) = home else { continue };
+            if a.width > 1 || a.home_stride == Some(0) {
+                continue;
+            }
+            let places = self.out.streaks.get(a.streak).map_or(1, |s| s.run());
+            match a.home_stride {
+                Some(s) if s.unsigned_abs() as usize > places => {
+                    serial.insert(*home);
+                }
+                _ => {
+                    let least = neighbours.entry(*home).or_insert(places);
+                    *least = places.min(*least);
+                }
+            }
+        }
+        let dear = |kind: &OpKind| *kind == OpKind::Special;
+        serial.extend(self.ops.iter().filter(|(_, (kind, ..), _)| dear(kind)).filter_map(|o| o.0));
+        let along = |home: Option<u32>| match home {
+            Some(h) if self.sums.contains(&h) => match neighbours.get(&h) {
+                Some(n) if *n >= 4 => *n,
+                _ => 1,
+            },
+            Some(h) if !serial.contains(&h) => usize::MAX,
+            _ => 1,
+        };
+        let runs = self.runs.iter().filter(|(id, _)| along(Some(**id)) == usize::MAX);
+        self.out.iterations_along = runs.map(|(_, n)| n).sum();
+        let homes: Vec<usize> = self.homes.iter().map(|h| along(*h)).collect();
+        let mut ops = BTreeMap::new();
+        for (home, (kind, width, bytes), count) in &self.ops {
+            *ops.entry((*kind, *width, *bytes, along(*home))).or_insert(0.0) += *count;
+        }
+        if self.program.relaxed {
+            fuse(&mut ops);
+        }
+        self.out.ops = ops;
+        for (a, along) in self.out.accesses.iter_mut().zip(homes) {
+            a.along = along;
+        }
+    }
+}
+
+/// How often a loop runs: as it does in the middle of the loops around it. Bounds of the last of many tiles count for little.
+fn trips(length: &Index) -> f64 {
+    let middle = |v: &Var| Some(v.lo + (v.hi - v.lo) / 2);
+    match length.eval(&middle) {
+        Some(n) => signed(n.max(0)),
+        None => {
+            let (a, b) = length.range();
+            (signed(a.max(0)) + signed(b.max(0))) / 2.0
+        }
+    }
+}
+
+/// Products and sums become one operation as far as there are both: compilers may, and do.
+fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
+    let products: Vec<_> = ops.keys().filter(|k| k.0 == OpKind::Mul).copied().collect();
+    for (_, width, bytes, along) in products {
+        let of = |kind| (kind, width, bytes, along);
+        let count = |kind| ops.get(&of(kind)).copied().unwrap_or(0.0);
+        let both = count(OpKind::Mul).min(count(OpKind::Add));
+        for kind in [OpKind::Mul, OpKind::Add] {
+            ops.entry(of(kind)).and_modify(|n| *n -= both);
+        }
+        *ops.entry(of(OpKind::Fma)).or_insert(0.0) += both;
     }
 }
 

@@ -36,7 +36,7 @@ pub enum Parts {
     Own,
     /// Its own, and its work-items wait for each other after each pass, so that they go over all of it together.
     Together,
-    /// In each pass the next group's: only what is common to all groups keeps them.
+    /// In each pass that of a group far away: only what is common to all groups keeps them.
     InTurns,
 }
 
@@ -74,11 +74,14 @@ pub fn sweep(
         target = "float".into();
     }
     let next = match parts {
-        Parts::Own => "",
-        Parts::Together => "    barrier(CLK_LOCAL_MEM_FENCE);\n",
-        Parts::InTurns => {
-            "    group = group + 1 == get_num_groups(0) ? 0 : group + 1;\n    first = group * part;\n"
-        }
+        Parts::Own => String::new(),
+        Parts::Together => "    barrier(CLK_LOCAL_MEM_FENCE);\n".to_owned(),
+        // Neighbouring groups may share a unit, and what it keeps. By the golden section of all groups, the parts of many
+        // passes lie far from each other.
+        Parts::InTurns => format!(
+            "    group = (group + {}) % get_num_groups(0);\n    first = group * part;\n",
+            fleet.groups * 382 / 1000
+        ),
     };
     let source = format!(
         "kernel void probe(global const {v} *restrict x, global {target} *restrict y, int part, int passes) {{\n\

@@ -36,7 +36,7 @@ pub enum Predictions {
     #[default]
     Stored,
     /// Those that would be made now, by this cost model, or the one that is chosen for the device.
-    Anew(Option<CostModel>),
+    Anew(Option<Box<CostModel>>),
 }
 
 /// What a comparison found.
@@ -143,7 +143,7 @@ pub fn check_model(
 ) -> Result<ModelReport> {
     let mut anew = match predictions {
         Predictions::Stored => None,
-        Predictions::Anew(model) => Some(Anew::new(store, model.as_ref())?),
+        Predictions::Anew(model) => Some(Anew::new(store, model.as_deref())?),
     };
     let mut out = ModelReport::default();
     for entry in store.list()? {
