@@ -29,7 +29,7 @@ fn what_is_renewed_holds_and_the_rest_stays() {
     };
     assert_eq!(rest(&blessed), rest(&text));
     assert!(
-        blessed.contains("\n  -- | take n ") && blessed.contains("\n-- | kernel "),
+        blessed.contains("\n  -- | take n") && blessed.contains("\n-- | kernel "),
         "{blessed}"
     );
 }
