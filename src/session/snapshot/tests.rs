@@ -28,10 +28,7 @@ fn what_is_renewed_holds_and_the_rest_stays() {
         text.split_inclusive('\n').filter(own).collect()
     };
     assert_eq!(rest(&blessed), rest(&text));
-    assert!(
-        blessed.contains("\n  -- | take n") && blessed.contains("\n-- | kernel "),
-        "{blessed}"
-    );
+    assert!(blessed.contains("\n  -- | take n") && blessed.contains("\n-- | kernel "), "{blessed}");
 }
 
 #[test]
