@@ -24,6 +24,8 @@ const FAILED: f64 = 8.0;
 /// How many standard deviations a candidate may turn out better than expected. The last few are those
 /// that are expected to be best.
 const HOPE: f64 = 1.0;
+/// Every other one may so many times more of them: else all go to where much was measured already.
+const DARING: f64 = 3.0;
 
 /// A search under way.
 pub(super) struct Guided {
@@ -128,7 +130,7 @@ fn leaders(tried: &[Tried]) -> Vec<&str> {
 }
 
 /// Takes the best prediction of every share that the leaders' skeletons may give a work-item out of `rest`, but for those that
-/// were tried.
+/// were tried, and those that are predicted to be far from the best.
 fn shares(
     rest: &mut Vec<Variant>,
     tried: &[Tried],
@@ -138,8 +140,12 @@ fn shares(
     let mut seen: HashSet<String> = tried.iter().map(|t| share(&t.variant)).collect();
     rest.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
     let mut left = count;
+    let predicted = tried.iter().map(|t| &*t.variant).chain(rest.first()).map(|v| v.predicted_us);
+    let best = predicted.fold(f64::INFINITY, f64::min);
     let taken = rest.extract_if(.., |v| {
-        let new = left > 0 && leaders.contains(&v.skeleton.as_str()) && seen.insert(share(v));
+        let near = v.predicted_us <= NEAR * best;
+        let new =
+            left > 0 && near && leaders.contains(&v.skeleton.as_str()) && seen.insert(share(v));
         left -= usize::from(new);
         new
     });
@@ -169,6 +175,7 @@ fn promising(rest: &mut Vec<Variant>, tried: &[Tried], count: usize, hope: f64) 
     while chosen.len() < count && !rest.is_empty() {
         let promise = |(v, at): (&Variant, &Features)| {
             let (error, spread) = surrogate.error(at);
+            let hope = if chosen.len() % 2 == 0 { hope } else { DARING * hope };
             v.predicted_us.ln() + error - hope * spread
         };
         let promises: Vec<f64> = rest.iter().zip(&features).map(promise).collect();
