@@ -65,7 +65,7 @@ fn failure<T>(answer: Result<T, WorkerError>) -> CandidateFailure {
 #[test]
 fn bad_candidates_cost_only_themselves() {
     let mut w = worker(None);
-    let (good, build) = w.prepare(plan(GOOD, 64)).unwrap();
+    let (good, build) = w.prepare(plan(GOOD, 64)).expect("it builds");
     assert!(build.ms > 0.0 && is_good(&mut w, good));
 
     let build = failure(w.prepare(plan("y[i] = nonsense;", 64)));
