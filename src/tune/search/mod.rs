@@ -5,6 +5,11 @@
 //! the store as soon as it is measured. At last the best few are timed against each other once more, which
 //! tells them apart or calls a tie.
 
+mod finals;
+
+use crate::calculus::value::Comparison;
+use crate::diag::{Code, Diagnostic, Result};
+use crate::opencl::host::HostArray;
 use crate::tune::crew::Crew;
 use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::measure::{Outcome, Schedule, measure};
@@ -16,11 +21,6 @@ use crate::tune::variant::{Pool, Variant};
 use crate::tune::worker::{
     Build, CandidateFailure, CandidateId, FailureClass, Worker, WorkerError,
 };
-mod finals;
-
-use crate::calculus::value::Comparison;
-use crate::diag::{Code, Diagnostic, Result};
-use crate::opencl::host::HostArray;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
