@@ -3,6 +3,7 @@
 //! Nothing here generates candidates or prints.
 
 mod choose;
+pub mod cores;
 pub mod crew;
 pub mod event;
 pub mod measure;

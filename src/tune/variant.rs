@@ -3,6 +3,7 @@
 //! Kernels are generated on demand, since there are more candidates than a search looks at. Candidates whose
 //! kernels turn out to be the same text are one variant. Never runs anything.
 
+use super::cores::on_all_cores;
 use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
@@ -187,18 +188,7 @@ impl<'a> Pool<'a> {
                 let c = &candidates[*i];
                 Variant::new(&c.term, &c.env, &c.skeleton, options, model)
             };
-            let lower = &lower;
-            let made: Vec<_> = std::thread::scope(|scope| {
-                let parts: Vec<_> = share
-                    .chunks(share.len().div_ceil(cores))
-                    .map(|part| scope.spawn(move || part.iter().map(lower).collect::<Vec<_>>()))
-                    .collect();
-                // A panic is one of patsat, and reported as such.
-                let join = |p: std::thread::ScopedJoinHandle<'_, Vec<_>>| {
-                    p.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                };
-                parts.into_iter().flat_map(join).collect()
-            });
+            let made = on_all_cores(share, lower);
             for (i, made) in share.iter().zip(made) {
                 match made {
                     Ok(v) if self.plans.insert(v.hash.clone()) => {

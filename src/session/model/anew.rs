@@ -9,10 +9,10 @@ use crate::kernel::Options;
 use crate::opencl::runtime::{self, Runtime};
 use crate::session::program::Sizes;
 use crate::session::{Float, Program, Session, recall};
+use crate::tune::cores::on_all_cores;
 use crate::tune::store::{Key, Record, Store};
 use crate::tune::variant::Variant;
 use std::collections::BTreeMap;
-use std::thread;
 
 /// How many candidates were left out, by reason.
 pub(super) type Reasons = BTreeMap<&'static str, usize>;
@@ -63,22 +63,7 @@ impl<'a> Anew<'a> {
             Ok(subject) => subject,
             Err(reason) => return Ok((vec![], Reasons::from([(reason, records.len())]))),
         };
-        let subject = &subject;
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let each = records.len().div_ceil(cores);
-        let made: Vec<_> = thread::scope(|scope| {
-            let parts: Vec<_> = records
-                .chunks(each)
-                .map(|part| {
-                    scope.spawn(move || part.iter().map(|r| subject.predict(r)).collect::<Vec<_>>())
-                })
-                .collect();
-            // A panic is one of patsat, and reported as such.
-            let join = |p: thread::ScopedJoinHandle<'_, Vec<_>>| {
-                p.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            parts.into_iter().flat_map(join).collect()
-        });
+        let made = on_all_cores(&records, |r| subject.predict(r));
         let (mut out, mut reasons) = (vec![], Reasons::new());
         for (record, made) in records.into_iter().zip(made) {
             match made {

@@ -1,0 +1,34 @@
+//! Work for all cores.
+
+use std::thread;
+
+/// What a function makes of each item, in their order; every core takes a share.
+pub fn on_all_cores<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync) -> Vec<U> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let f = &f;
+    thread::scope(|scope| {
+        let shares: Vec<_> = items
+            .chunks(items.len().div_ceil(cores).max(1))
+            .map(|share| scope.spawn(move || share.iter().map(f).collect::<Vec<_>>()))
+            .collect();
+        // A panic is one of patsat, and reported as such.
+        let join = |p: thread::ScopedJoinHandle<'_, Vec<U>>| {
+            p.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        shares.into_iter().flat_map(join).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_items() {
+        for n in [0, 1, 2, 100] {
+            let items: Vec<usize> = (0..n).collect();
+            let squares: Vec<usize> = items.iter().map(|i| i * i).collect();
+            assert_eq!(on_all_cores(&items, |i| i * i), squares);
+        }
+    }
+}
