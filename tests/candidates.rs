@@ -27,6 +27,8 @@ enum Which {
     Tiles(usize),
     /// The same of those whose groups take the reductions of neighbours apart into slices.
     Slices(usize),
+    /// Every so many of those for a GPU whose groups have 64 work-items at most.
+    SmallGroups(usize),
 }
 
 /// What the programs run on.
@@ -86,19 +88,22 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
 
     let rt = Runtime::open(Some("Portable")).expect("PoCL");
     let mut info = rt.info().clone();
-    if matches!(which, Which::Tiles(_) | Which::Slices(_)) {
+    if !matches!(which, Which::Every(_)) {
         info.kind = DeviceKind::Gpu;
+    }
+    if let Which::SmallGroups(_) = which {
+        info.max_work_group_size = 64;
     }
     let models = CostModel::shipped().expect("shipped models");
     let model = match which {
         Which::Every(_) => CostModel::choose(&info).expect("a model").model,
-        Which::Tiles(_) | Which::Slices(_) => {
+        Which::Tiles(_) | Which::Slices(_) | Which::SmallGroups(_) => {
             models.into_iter().find(|m| m.name == "generic-gpu").expect("a model of a GPU")
         }
     };
     let mut found = extract::candidates(&graph, &term.env, &info, &model, &limits).expect("terms");
     let step = match which {
-        Which::Every(step) => step,
+        Which::Every(step) | Which::SmallGroups(step) => step,
         Which::Tiles(step) => {
             found.retain(|c| in_group_tiles(&c.compact));
             assert!(!found.is_empty(), "{program} {sizes:?}: no tiles of groups");
@@ -331,6 +336,17 @@ fn products_with_more_around_them() {
     }
     for [b, n, m, k] in [[3, 33, 70, 5], [2, 67, 45, 19]] {
         tiles("batched", &[("b", b), ("n", n), ("m", m), ("k", k)]);
+    }
+}
+
+/// Rows so long that a work-group has fewer work-items than vectors of one: every work-item takes several.
+#[test]
+fn rows_longer_than_groups() {
+    for m in [321, 1024] {
+        let sizes = [("n", 3), ("m", m), ("d", 5)];
+        let (found, run) = check("attention", &sizes, Data::Stated, Which::SmallGroups(5));
+        assert!(run > 0, "{m}: none of {found} has kernels");
+        eprintln!("attention {m}: {run} of {found} run");
     }
 }
 

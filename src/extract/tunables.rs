@@ -85,6 +85,22 @@ impl Target {
         self.units as f64
     }
 
+    /// What no choice of the tunables makes a size less than: a tile may be one, or all of what it divides.
+    #[expect(clippy::cast_precision_loss, reason = "a bound")]
+    fn least(&self, size: &Size, dims: &SizeEnv) -> f64 {
+        let (num, den) = size.coefficient();
+        size.factors().fold(num as f64 / den as f64, |out, (sym, e)| {
+            let one = match (sym, e > 0) {
+                (Sym::Dim(_), _) => dims.get(sym).copied().unwrap_or(1) as f64,
+                (Sym::Round(of), true) => self.least(of, dims),
+                (Sym::Width(_), false) => self.widths.last().copied().unwrap_or(1) as f64,
+                (Sym::Tile(_) | Sym::Width(_) | Sym::Meta(_), true) => 1.0,
+                (Sym::Tile(_) | Sym::Round(_) | Sym::Meta(_), false) => f64::INFINITY,
+            };
+            out * one.powi(e)
+        })
+    }
+
     /// Numbers of work-items of a group.
     fn local_sizes(&self) -> Vec<u64> {
         let all: &[u64] = if self.gpu { &[64, 128, 256, 512, 1024] } else { &[4, 16, 64] };
@@ -452,8 +468,12 @@ impl Uses {
         for s in &self.sizes {
             fits(s)?;
         }
-        let lanes = self.lanes.iter().map(fits).collect::<Option<Vec<_>>>()?;
-        if lanes.iter().any(|n| *n > target.max_group) {
+        // Where no choice makes them few enough, work-items take several each.
+        let too_many = |s: &Size| {
+            let fit = |n: u64| n <= target.max_group;
+            fits(s).is_none_or(|n| !fit(n) && target.least(s, dims) <= target.max_group as f64)
+        };
+        if self.lanes.iter().any(too_many) {
             return None;
         }
         for s in &self.unrolled {
