@@ -175,31 +175,23 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let iterations = k.iterations - k.iterations_along * (1.0 - 1.0 / simd);
     let loops = iterations * m.compute.loop_overhead_ns / workers;
     let waiting = k.waiting * SEEN * m.compute.add_latency_ns / workers;
-    let arithmetic = (floats.ns + integers.ns) / busy + waiting;
+    let calculating = floats.ns / busy + waiting;
     let starting =
         (k.groups * x.work_group_overhead_ns + items * x.work_item_overhead_ns) / workers;
     let barriers = k.barriers * items * x.barrier_item_ns;
     let slow = 1.0 / streaming.min(busy).max(1e-6);
-    let computing = match integers.ns > floats.ns {
-        _ if 2.0 * waiting > arithmetic => {
-            Part::time("operations that wait for each other", arithmetic)
-        }
-        true => Part::rate(
-            "integer arithmetic",
-            Share { ns: arithmetic, ..integers },
-            m.compute.integer_gops,
-            "op/s",
-        ),
-        false => Part::rate(
-            "arithmetic",
-            Share { ns: arithmetic, ..floats },
-            m.compute.f32_gflops,
-            "FLOP/s",
-        ),
+    // Cores find something else to do for other ports, so that floats and indices are worked on at the same time.
+    let floats = if 2.0 * waiting > calculating {
+        Part::time("operations that wait for each other", calculating)
+    } else {
+        let share = Share { ns: calculating, ..floats };
+        Part::rate("arithmetic", share, m.compute.f32_gflops, "FLOP/s")
     };
+    let integers = integers.times(1.0 / busy);
     let mut overlapping = vec![
         Part::rate("loads from the nearest cache", ports.times(1.0 / busy), nearest(m), "B/s"),
-        computing,
+        floats,
+        Part::rate("integer arithmetic", integers, m.compute.integer_gops, "op/s"),
         Part::time("loop overhead", loops),
         Part::time("loads that are not foreseen", late),
     ];
