@@ -35,6 +35,14 @@ pub fn plateaus(curve: &[(u64, f64)]) -> Vec<Plateau> {
     found
 }
 
+/// The largest working set of a curve that a level of this bandwidth still helps: it is read in less time than the
+/// geometric mean of what the level and what is behind it (the largest sets) would take.
+pub fn held(curve: &[(u64, f64)], gb_per_s: f64) -> Option<u64> {
+    let behind = curve.last()?.1;
+    let edge = (gb_per_s * behind).sqrt();
+    curve.iter().rfind(|(_, rate)| *rate > edge).map(|(bytes, _)| *bytes)
+}
+
 /// The nearest values that never rise: neighbours in the wrong order are replaced by their mean.
 fn descending(values: &[f64]) -> Vec<f64> {
     let mut blocks: Vec<(f64, usize)> = vec![];
@@ -63,6 +71,15 @@ mod tests {
         assert_eq!(descending(&[4.0, 1.0, 3.0]), [4.0, 2.0, 2.0]);
         assert_eq!(descending(&[1.0, 2.0, 6.0]), [3.0; 3]);
         assert!(descending(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_level_holds_what_is_faster_than_what_is_behind_it() {
+        let curve = [(1, 400.0), (2, 100.0), (3, 90.0), (4, 45.0), (5, 41.0), (6, 40.0)];
+        assert_eq!(held(&curve, 100.0), Some(3));
+        assert_eq!(held(&curve, 40.0), Some(5));
+        assert_eq!(held(&[(1, 40.0)], 40.0), None);
+        assert_eq!(held(&[], 40.0), None);
     }
 
     #[test]
