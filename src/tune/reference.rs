@@ -4,10 +4,10 @@
 //! The first kernel that agrees with that becomes the *witness*: every other must agree with it in
 //! all elements. Where one does not, the interpreter computes elements in question and says who is wrong.
 
-use super::sample::{only, places, sample};
+use super::sample::{only, places, sample, shares};
 use crate::calculus::interp::{self, Choice, Compiled};
-use crate::calculus::value::{Cell, Comparison, Tolerance, Value, agree, compare_at};
-use crate::diag::{Code, Diagnostic, Limits, Result};
+use crate::calculus::value::{Cell, Comparison, Leaf, Tolerance, Value, agree, compare_at};
+use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
 use crate::lang::typed::Entry;
 use crate::opencl::host::HostArray;
 use indexmap::IndexMap;
@@ -43,8 +43,10 @@ struct Answer {
     compiled: Compiled,
     /// The sample, if it is one.
     choice: Option<Choice>,
-    /// The sample or the whole, and all that was computed since.
+    /// The sample or the whole, in parts, and all that was computed since.
     known: Vec<Known>,
+    /// How many parts that is.
+    parts: usize,
 }
 
 /// Elements that the interpreter computed, and where each component's are.
@@ -118,20 +120,28 @@ impl fmt::Display for Checked {
 }
 
 impl Answer {
-    fn find(compiled: Compiled, budget: f64) -> Result<Answer> {
+    /// `cores` threads compute a sample.
+    fn find(compiled: Compiled, budget: f64, cores: usize) -> Result<Answer> {
         let choice = sample(&compiled, budget);
-        let whole = compiled.whole();
-        let first = Known::compute(&compiled, choice.as_ref().unwrap_or(&whole))?;
-        Ok(Answer { compiled, choice, known: vec![first] })
+        let known = match &choice {
+            Some(choice) => Known::compute_all(&compiled, &shares(&compiled, choice, cores))?,
+            None => vec![Known::compute(&compiled, &compiled.whole())?],
+        };
+        Ok(Answer { parts: known.len(), compiled, choice, known })
+    }
+
+    /// The parts of the sample or the whole.
+    fn initial(&self) -> &[Known] {
+        self.known.get(..self.parts).unwrap_or_default()
     }
 
     fn checked(&self) -> Option<Checked> {
         let choice = self.choice.as_ref()?;
-        let first = self.known.first()?;
         let count = |shape: &[usize]| shape.iter().product::<usize>();
-        let of_elements = first.places.iter().map(|(shape, _)| count(shape)).sum();
-        let elements =
-            first.places.iter().map(|(shape, at)| at.as_ref().map_or(count(shape), Vec::len)).sum();
+        let of_elements =
+            self.initial().first()?.places.iter().map(|(shape, _)| count(shape)).sum();
+        let places = self.initial().iter().flat_map(|known| &known.places);
+        let elements = places.map(|(shape, at)| at.as_ref().map_or(count(shape), Vec::len)).sum();
         // Of the part that has most rows, if there are several.
         let parts = self.compiled.parts().into_iter().zip(choice);
         let rows = parts.filter_map(|(part, axes)| {
@@ -143,7 +153,27 @@ impl Answer {
     }
 }
 
+/// The interpreter must have panicked, or there are no threads to be had.
+fn gone() -> Failure {
+    Diagnostic::error(Code::Internal, "the interpreter ended without a result").into()
+}
+
 impl Known {
+    /// All of these, each on a thread of its own.
+    fn compute_all(compiled: &Compiled, choices: &[Choice]) -> Result<Vec<Known>> {
+        thread::scope(|scope| {
+            let begin = |choice| {
+                let builder = thread::Builder::new().stack_size(STACK_BYTES);
+                builder.spawn_scoped(scope, move || Known::compute(compiled, choice)).ok()
+            };
+            let begun: Vec<_> = choices.iter().map(begin).collect();
+            let end = |thread: Option<thread::ScopedJoinHandle<'_, Result<Known>>>| {
+                thread.and_then(|t| t.join().ok()).ok_or_else(gone)?
+            };
+            begun.into_iter().map(end).collect()
+        })
+    }
+
     fn compute(compiled: &Compiled, choice: &Choice) -> Result<Known> {
         let value = compiled.run(choice)?;
         let shapes: Vec<Vec<usize>> =
@@ -175,11 +205,10 @@ pub fn wanted(
     limits: &Limits,
 ) -> Result<Vec<Vec<Wanted>>> {
     let budget = limits.reference_operations as f64;
-    let find = || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget));
+    let find = || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget, 1));
     let answer = thread::scope(|scope| {
         thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, find).ok()?.join().ok()
     });
-    let gone = || Diagnostic::error(Code::Internal, "the interpreter ended without a result");
     let answer = answer.ok_or_else(gone)??;
     let known = answer.known.first().ok_or_else(gone)?;
     let terms = interp::terms(entry, sizes);
@@ -212,7 +241,8 @@ impl Reference {
         let work = move || {
             let compiled = Compiled::new(&entry, &sizes, &inputs);
             // Nobody listens any more when a search was stopped.
-            let _ = send.send(compiled.and_then(|c| Answer::find(c, budget)));
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            let _ = send.send(compiled.and_then(|c| Answer::find(c, budget, cores)));
         };
         // Without a thread the channel is closed, which the wait reports.
         drop(thread::Builder::new().stack_size(STACK_BYTES).spawn(work));
@@ -237,9 +267,8 @@ impl Reference {
     /// # Errors
     /// When the program has no value on these inputs.
     pub fn wait(&mut self, go_on: impl Fn() -> bool) -> Result<bool> {
-        let gone = || Diagnostic::error(Code::Internal, "the interpreter ended without a result");
         while self.answer.is_none() {
-            let Some(pending) = &self.pending else { return Err(gone().into()) };
+            let Some(pending) = &self.pending else { return Err(gone()) };
             match pending.recv_timeout(POLL) {
                 Ok(result) => {
                     self.pending = None;
@@ -247,7 +276,7 @@ impl Reference {
                 }
                 Err(RecvTimeoutError::Timeout) if go_on() => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(false),
-                Err(RecvTimeoutError::Disconnected) => return Err(gone().into()),
+                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             }
         }
         Ok(true)
@@ -333,11 +362,12 @@ impl Answer {
         terms: u64,
     ) -> (usize, Vec<(usize, usize)>) {
         let (mut count, mut elements) = (0, vec![]);
-        let sampled = self.known.first().map_or(&[][..], |k| k.value.leaves());
+        let sampled = self.initial().first().map_or(&[][..], |k| k.value.leaves());
         for (i, ((a, b), leaf)) in left.iter().zip(right).zip(sampled).enumerate() {
             let ty = leaf.ty();
             let relative = Tolerance::of(ty, terms).relative(ty);
-            let least = leaf.least_magnitude();
+            let leaves = self.initial().iter().filter_map(|known| known.value.leaves().get(i));
+            let least = leaves.map(Leaf::least_magnitude).fold(f64::INFINITY, f64::min);
             let found = agree(ty, a.bytes(), b.bytes(), relative, least, JUDGED);
             count += found.count;
             elements.extend(found.elements.into_iter().map(|e| (i, e)));
@@ -354,14 +384,7 @@ impl Answer {
             if spent > budget && !out.is_empty() {
                 break;
             }
-            let known = thread::scope(|scope| {
-                let builder = thread::Builder::new().stack_size(STACK_BYTES);
-                let work = || Known::compute(&self.compiled, &choice);
-                builder.spawn_scoped(scope, work).ok()?.join().ok()
-            });
-            let gone =
-                || Diagnostic::error(Code::Internal, "the interpreter ended without a result");
-            out.push(known.ok_or_else(gone)??);
+            out.extend(Known::compute_all(&self.compiled, &[choice])?);
         }
         Ok(out)
     }
@@ -398,8 +421,9 @@ mod tests {
 
     /// An element outside the sample, another one, and one in it.
     fn outside(reference: &Reference) -> (usize, usize, usize) {
-        let known = &reference.answer.as_ref().expect("an answer").known[0];
-        let at = known.places[0].1.as_ref().expect("a sample");
+        let answer = reference.answer.as_ref().expect("an answer");
+        let places = |known: &Known| known.places[0].1.clone().expect("a sample");
+        let at: Vec<usize> = answer.initial().iter().flat_map(places).collect();
         let mut free = (0..N * N).filter(|i| !at.contains(i));
         let first = free.next().expect("an element outside the sample");
         let last = free.next_back().expect("another element outside it");

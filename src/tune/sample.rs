@@ -2,6 +2,7 @@
 
 use crate::calculus::interp::{Axis, Choice, Compiled};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
+use std::sync::Arc;
 
 /// So many indices of a dimension before those of the next are thinned out.
 const SPREAD: usize = 16;
@@ -54,6 +55,30 @@ fn choice(lengths: &[Vec<usize>], taken: &[usize]) -> Choice {
     let mut axis =
         |(n, k): (&usize, &usize)| -> Axis { (k < n).then(|| spread(*n, *k, &mut rng).into()) };
     lengths.iter().map(|l| l.iter().zip(taken).map(&mut axis).collect()).collect()
+}
+
+/// A choice in so many shares of its outermost indices, to be computed side by side; alone where there are not so many
+/// indices, or where the shares would do much over again.
+pub fn shares(compiled: &Compiled, choice: &Choice, count: usize) -> Vec<Choice> {
+    let outermost = |part: &Vec<Axis>| part.first().cloned().flatten();
+    let alone = || vec![choice.clone()];
+    let Some(outer) = choice.iter().map(outermost).collect::<Option<Vec<_>>>() else {
+        return alone();
+    };
+    if count < 2 || outer.iter().any(|at| at.len() < count) {
+        return alone();
+    }
+    let share = |k: usize| -> Choice {
+        let of = |(part, at): (&Vec<Axis>, &Arc<[usize]>)| {
+            let mut part = part.clone();
+            part[0] = Some(at[k * at.len() / count..(k + 1) * at.len() / count].into());
+            part
+        };
+        choice.iter().zip(&outer).map(of).collect()
+    };
+    let all: Vec<Choice> = (0..count).map(share).collect();
+    let work: f64 = all.iter().map(|c| compiled.operations(c)).sum();
+    if work > 1.5 * compiled.operations(choice) { alone() } else { all }
 }
 
 /// `k` of `n` indices, `2 <= k < n`: the first, the last, and one of each of equal parts between.
@@ -166,5 +191,22 @@ mod tests {
         for i in [0, 49, 50, 1234, 1999] {
             assert_eq!(c.run(&only(&c, 0, i)).unwrap().to_floats(), [whole[i]]);
         }
+    }
+
+    #[test]
+    fn shares_are_the_choice_in_parts() {
+        let c = compiled(PRODUCT);
+        let choice = sample(&c, 0.6 * c.operations(&c.whole())).unwrap();
+        let at = |choice: &Choice| choice[0][0].as_deref().unwrap().to_vec();
+        let parts = shares(&c, &choice, 3);
+        assert_eq!(parts.iter().flat_map(&at).collect::<Vec<_>>(), at(&choice));
+        assert!(parts.len() == 3 && parts.iter().all(|p| p[0][1..] == choice[0][1..]));
+        // Too few rows, or one that all of the others need.
+        assert_eq!(shares(&c, &choice, 41).len(), 1);
+        let all = "reduce max 0 (map (reduce max 0) rows)";
+        let c = compiled(&format!(
+            "let rows = {PRODUCT} in let most = {all} in map (map (\\x -> x / most)) rows"
+        ));
+        assert_eq!(shares(&c, &super::choice(&[vec![40, 50]], &[20]), 3).len(), 1);
     }
 }
