@@ -25,7 +25,7 @@ const FAILED: f64 = 8.0;
 /// that are expected to be best.
 const HOPE: f64 = 1.0;
 /// Every other one may so many times more of them: else all go to where much was measured already.
-const DARING: f64 = 3.0;
+const DARING: f64 = 4.0;
 
 /// A search under way.
 pub(super) struct Guided {
