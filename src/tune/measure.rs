@@ -154,6 +154,9 @@ pub fn measure(
 /// run ten times as long.
 const DOUBTS: usize = 4;
 
+/// What looks so many times as slow as the best is slow, whatever else the machine does.
+const HOPELESS: f64 = 30.0;
+
 /// Runs each candidate twice: the first run may still compile and touches memory for the first time,
 /// the second says how long a run takes; what looks slow is run again. Says whether it got to the end.
 fn warm_up(
@@ -178,7 +181,9 @@ fn warm_up(
         }
     }
     if let Some(best) = best(racers) {
-        for racer in racers.iter_mut().filter(|r| r.slower(schedule.slow_factor * best)) {
+        let doubtful =
+            |r: &&mut Racer| r.slower(schedule.slow_factor * best) && !r.slower(HOPELESS * best);
+        for racer in racers.iter_mut().filter(doubtful) {
             if !go_on() {
                 return Ok(false);
             }
@@ -248,11 +253,12 @@ mod tests {
 
     #[test]
     fn slow_candidates_are_given_up() {
-        let (clock, outcomes) = race(&[100.0, 1000.0, 150.0, 101.0, -100.0], || true);
+        let (clock, outcomes) = race(&[100.0, 1000.0, 150.0, 101.0, -100.0, 4000.0], || true);
         assert!(matches!(outcomes[0], Outcome::Timed(s) if s.runs == 9 * 50));
         assert!(matches!(outcomes[1], Outcome::Slow(s) if s.runs == 1 + DOUBTS));
         assert!(matches!(outcomes[2], Outcome::Slow(s) if s.median_us < 151.0));
         assert!(matches!(outcomes[3], Outcome::Timed(_)));
+        assert!(matches!(outcomes[5], Outcome::Slow(s) if s.runs == 1));
         assert!(matches!(&outcomes[4], Outcome::Failed(f) if f.class == FailureClass::Crash));
         assert_eq!(clock.asked[&CandidateId(1)], 1 + 1);
         assert_eq!(clock.asked[&CandidateId(2)], 1 + 3);
