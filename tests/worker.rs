@@ -6,7 +6,9 @@ use patsat::opencl::host::{HostArray, Inputs};
 use patsat::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role};
 use patsat::tune::crew::Crew;
 use patsat::tune::measure::{Outcome, Schedule, measure};
-use patsat::tune::worker::{CandidateFailure, CandidateId, FailureClass, Worker, WorkerError};
+use patsat::tune::worker::{
+    CandidateFailure, CandidateId, FailureClass, Worker, WorkerError, digest,
+};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +97,24 @@ fn bad_candidates_cost_only_themselves() {
     assert!(is_good(&mut w, good));
     w.forget(wild);
     w.forget(good);
+}
+
+#[test]
+fn outputs_that_are_known_stay_where_they_are() {
+    let mut w = worker(None);
+    let (good, _) = w.prepare(plan(GOOD, 64)).expect("it builds");
+    let (twin, _) = w.prepare(plan("y[i] = 1 + x[i];", 32)).expect("it builds");
+    let (wrong, _) = w.prepare(plan("y[i] = i == 77 ? 0 : x[i] + 1;", 64)).expect("it builds");
+    let (_, outputs) = w.check(good).expect("outputs");
+    let known = digest(&outputs);
+    assert!(matches!(w.check_unless(good, Some(&known)), Ok((_, None))));
+    assert!(matches!(w.check_unless(twin, Some(&known)), Ok((_, None))));
+    let (_, others) = w.check_unless(wrong, Some(&known)).expect("outputs");
+    assert_ne!(digest(&others.expect("what is not known is fetched")), known);
+    assert!(is_good(&mut w, good));
+    // Bytes alone do not make outputs the same.
+    let zeros = [HostArray::from_slice(&[0f32; 2]), HostArray::from_slice(&[0i32; 2])];
+    assert_ne!(digest(&zeros[..1]), digest(&zeros[1..]));
 }
 
 #[test]

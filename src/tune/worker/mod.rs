@@ -14,7 +14,7 @@ pub use parent::{CandidateId, Worker, WorkerError};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic};
 use crate::lang::types::ScalarType;
-use crate::opencl::host::Slot;
+use crate::opencl::host::{HostArray, Slot};
 use crate::opencl::plan::HostPlan;
 use crate::opencl::runtime::RunTimes;
 use serde::{Deserialize, Serialize};
@@ -124,6 +124,16 @@ impl From<CandidateFailure> for Diagnostic {
     }
 }
 
+/// What tells outputs from others: of equal digests, types, lengths and bytes are equal.
+pub fn digest(outputs: &[HostArray]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for array in outputs {
+        hasher.update(format!("{}[{}]", array.ty(), array.len()).as_bytes());
+        hasher.update(array.bytes());
+    }
+    hasher.finalize().to_string()
+}
+
 /// What the parent asks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -137,8 +147,8 @@ enum Request {
     Prepare { id: u64, plan: Box<HostPlan> },
     /// Run a candidate so often, or until the time is spent (but once at least).
     Run { id: u64, repetitions: usize, budget_us: f64 },
-    /// Run on poisoned buffers and fetch the outputs.
-    Check { id: u64 },
+    /// Run on poisoned buffers and fetch the outputs, unless their digest is this one.
+    Check { id: u64, known: Option<String> },
     /// Forget a candidate.
     Drop { id: u64 },
 }
@@ -157,6 +167,8 @@ enum Reply {
     Timed { times: Vec<RunTimes> },
     /// A candidate's outputs; the frame's bulk is their bytes, one after the other.
     Outputs { times: RunTimes, outputs: Vec<(ScalarType, usize)> },
+    /// A candidate's outputs have the digest that was asked about.
+    Known { times: RunTimes },
     /// A candidate failed.
     Failed(CandidateFailure),
     /// A candidate is forgotten.

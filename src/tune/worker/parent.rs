@@ -229,9 +229,21 @@ impl Worker {
     }
 
     /// Runs a candidate once on poisoned buffers and fetches its outputs, in order.
-    pub fn check(&mut self, CandidateId(id): CandidateId) -> Answer<(RunTimes, Vec<HostArray>)> {
+    pub fn check(&mut self, id: CandidateId) -> Answer<(RunTimes, Vec<HostArray>)> {
+        let (times, outputs) = self.check_unless(id, None)?;
+        Ok((times, outputs.unwrap_or_default()))
+    }
+
+    /// As [`Worker::check`], but for outputs of a known [`digest`](super::digest): they stay where they are.
+    pub fn check_unless(
+        &mut self,
+        CandidateId(id): CandidateId,
+        known: Option<&str>,
+    ) -> Answer<(RunTimes, Option<Vec<HostArray>>)> {
         let wait = self.run_time(id)?;
-        match self.candidate(id, &Request::Check { id }, wait)? {
+        let request = Request::Check { id, known: known.map(str::to_owned) };
+        match self.candidate(id, &request, wait)? {
+            (Reply::Known { times }, _) => Ok((times, None)),
             (Reply::Outputs { times, outputs }, bulk) => {
                 let mut rest = &bulk[..];
                 let mut arrays = vec![];
@@ -244,7 +256,7 @@ impl Worker {
                     let short = || Diagnostic::error(Code::Internal, "outputs came in short");
                     arrays.push(array.ok_or_else(|| WorkerError::Worker(short().into()))?);
                 }
-                Ok((times, arrays))
+                Ok((times, Some(arrays)))
             }
             (other, _) => Err(self.broken(&other)),
         }
