@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn shares_are_the_choice_in_parts() {
         let c = compiled(PRODUCT);
-        let choice = sample(&c, 0.6 * c.operations(&c.whole())).unwrap();
-        let at = |choice: &Choice| choice[0][0].as_deref().unwrap().to_vec();
+        let choice = sample(&c, 0.6 * c.operations(&c.whole())).expect("less than the whole");
+        let at = |choice: &Choice| choice[0][0].as_deref().expect("chosen rows").to_vec();
         let parts = shares(&c, &choice, 3);
         assert_eq!(parts.iter().flat_map(&at).collect::<Vec<_>>(), at(&choice));
         assert!(parts.len() == 3 && parts.iter().all(|p| p[0][1..] == choice[0][1..]));
