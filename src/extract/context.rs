@@ -35,6 +35,8 @@ pub(super) struct Context {
     pub tile: bool,
     /// Directly inside a parallel map, so that one of another dimension may follow.
     nest: bool,
+    /// Whether every operator has a default: intermediate arrays may be stored wherever they are made.
+    pub total: bool,
 }
 
 /// What an operator asks of its arguments' contexts.
@@ -60,7 +62,13 @@ impl Context {
         vector: false,
         tile: false,
         nest: false,
+        total: false,
     };
+
+    /// The context of a whole program, with or without defaults for every operator.
+    pub fn program(total: bool) -> Context {
+        Context { total, ..Context::PROGRAM }
+    }
 
     /// The same place, for a value that is read again rather than stored.
     #[must_use]
@@ -83,6 +91,11 @@ impl Context {
     /// Directly inside a parallel map of the last dimension, so that tiles may have the other two.
     fn in_batch(self) -> bool {
         self.nest && [bit(0, 2), bit(6, 2)].contains(&self.used)
+    }
+
+    /// Whether what is shared out here has a place to go: one that the caller chose, or local memory.
+    fn stores(self) -> bool {
+        self.sink || self.placed || self.total
     }
 
     fn may_spread(self, inside: Level, base: u16, d: u8) -> bool {
@@ -129,17 +142,21 @@ impl Context {
                     dimension(Level::Group, self.used | bit(0, *d))
                 }
                 (MapKind::Lcl(d), Level::Group)
-                    if self.used & bit(3, *d) == 0 && (self.sink || self.placed) =>
+                    if self.used & bit(3, *d) == 0 && self.stores() =>
                 {
                     inside(Level::Item, self.used | bit(3, *d))
                 }
-                (MapKind::Warp, Level::Group) if self.sink || self.placed => {
+                (MapKind::Warp, Level::Group) if self.stores() => {
                     inside(Level::Warp, self.used)
                 }
-                (MapKind::Lane, Level::Warp) if self.sink || self.placed => {
+                (MapKind::Lane, Level::Warp) if self.stores() => {
                     inside(Level::Item, self.used)
                 }
-                (MapKind::Seq, Level::Item) if self.sink => inside(Level::Item, self.used),
+                (MapKind::Seq, Level::Item) if self.sink || self.total => {
+                    inside(Level::Item, self.used)
+                }
+                // A kernel of one work-item.
+                (MapKind::Seq, Level::Host) if self.total => inside(Level::Item, self.used),
                 // An intermediate array of a work-item lives in registers: the accumulators of a
                 // reduction, and what is added to them. Other maps are fused.
                 (MapKind::Unroll, Level::Item) if small && (self.sink || self.registers) => {
@@ -183,7 +200,17 @@ impl Context {
             }
             Op::Vectorize | Op::Packed | Op::AsVector | Op::AsScalar if self.vector => No,
             Op::Vectorize => Inside(Context { vector: true, ..self.item().intermediate() }),
-            Op::Cond if self.level == Level::Item && !array => Inside(self),
+            Op::Cond if self.level == Level::Item && (self.total || !array) => Inside(self),
+            Op::Cond if self.level == Level::Host && self.total => Inside(self),
+            // One after another, in one work-item; outside kernels, a kernel of one.
+            Op::Scan(true) | Op::Histogram
+                if self.total && matches!(self.level, Level::Host | Level::Item) =>
+            {
+                Inside(Context { registers: array, ..self.item().intermediate() })
+            }
+            Op::Scatter if self.total && matches!(self.level, Level::Host | Level::Item) => {
+                Inside(self)
+            }
             Op::Scalar(f) if self.vector && f.body.has_loop() => No,
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),

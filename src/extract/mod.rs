@@ -54,10 +54,15 @@ pub fn candidates(
     let target = Target::new(device, model);
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let mut out = vec![];
-    for found in search::terms(saturated, &nominal, &target, limits) {
-        if idles(&found.term, false) {
-            continue;
-        }
+    let all = |total| search::terms(saturated, &nominal, &target, limits, total);
+    let mut terms = all(false);
+    terms.retain(|t| !idles(&t.term, false));
+    if terms.is_empty() {
+        terms = all(true);
+        let (idle, busy): (Vec<_>, Vec<_>) = terms.into_iter().partition(|t| idles(&t.term, false));
+        terms = if busy.is_empty() { idle } else { busy };
+    }
+    for found in terms {
         let assigned = tunables::assignments(&found.term, &found.compact, env, &target, limits);
         // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
         let least = assigned

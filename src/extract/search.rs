@@ -196,8 +196,10 @@ pub(super) fn terms(
     value: &dyn Fn(&Size) -> f64,
     target: &Target,
     limits: &Limits,
+    total: bool,
 ) -> Vec<Found> {
     let egraph = &saturated.egraph;
+    let program = Context::program(total);
     let mut search = Search {
         egraph,
         target,
@@ -205,7 +207,7 @@ pub(super) fn terms(
         beam: limits.skeletons_per_class,
         views: cheapest_views(egraph),
         keep: limits.skeletons,
-        root: (egraph.find(saturated.root), Context::PROGRAM),
+        root: (egraph.find(saturated.root), program),
         known: Map::default(),
         current: None,
     };
@@ -394,6 +396,17 @@ impl Search<'_> {
                 let inner = self.best((args[1], inner));
                 vec![outer, inner]
             }
+            Op::Cond if at.total => match at.enter(&op, true, true) {
+                Verdict::No => return,
+                Verdict::Inside(at) => {
+                    let branch = at.settled();
+                    [at.intermediate(), branch, branch]
+                        .into_iter()
+                        .zip(&args)
+                        .map(|(at, a)| self.best((*a, at)))
+                        .collect()
+                }
+            },
             Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at.settled()))).collect(),
             // Local memory is worth a copy where it is a memory of its own, order in global memory where
             // there are caches instead.
@@ -451,14 +464,14 @@ impl Search<'_> {
                 matches!(op, Op::Reduce(_) | Op::Fold) || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
             // Several copies of a loop are a longer program and no faster.
-            if op == Op::Map(MapKind::Unroll) && inner_loops {
+            if op == Op::Map(MapKind::Unroll) && inner_loops && !at.total {
                 return;
             }
             let loops = inner_loops
                 || matches!(op, Op::Map(MapKind::Seq) | Op::Reduce(ReduceKind::Seq) | Op::Fold);
             // Local memory passes partial results on; what is only mapped is fused instead. And
             // what goes into registers side by side is no further reduction.
-            if (staged && !reduces) || (in_registers && reduces) {
+            if !at.total && ((staged && !reduces) || (in_registers && reduces)) {
                 return;
             }
             // An upper dimension is for a nest of maps: alone, the lowest does the same.
