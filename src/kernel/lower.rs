@@ -233,6 +233,10 @@ impl Lowerer {
             let v = self.apply(&f.args()[0].chain(), &v)?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
+        if self.context == Context::Host && matches!(f.op(), Op::Scatter | Op::Histogram) {
+            let mid = self.read_or(rest, x)?;
+            return self.write_node(f, &mid, dest);
+        }
         if self.context == Context::Host && !is_parallel(f) {
             let k = factors.iter().position(is_parallel).unwrap_or(factors.len());
             let (ours, before) = factors.split_at(k);
@@ -326,6 +330,12 @@ impl Lowerer {
                 done
             }
             Op::Scan(true) => self.scan(f, x, dest),
+            Op::Scatter if matches!(self.context, Context::Host | Context::Item) => {
+                self.scatter(f, x, dest)
+            }
+            Op::Histogram if matches!(self.context, Context::Host | Context::Item) => {
+                self.histogram(f, x, dest)
+            }
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) if self.context != Context::Warp => {
                 self.write_reduce(f, x, dest)
             }
@@ -525,10 +535,7 @@ impl Lowerer {
                 self.kernel.in_warp = in_warp;
                 self.kernel.workers.truncate(workers);
                 if n > most {
-                    return stop(
-                        Code::KernelLimit,
-                        format!("a loop of {n} iterations is to be unrolled; the limit is {most}"),
-                    );
+                    return Err(Stop::Dynamic(i));
                 }
                 self.unrolled(n, body)
             }

@@ -11,6 +11,9 @@ use super::view::{Shape, Slot, Step, View, stop};
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::diag::Code;
 
+/// Most scalars that a work-item keeps in private memory.
+const PRIVATE: i64 = 1024;
+
 /// Memory of an intermediate result.
 pub struct Storage {
     /// To read it.
@@ -43,7 +46,9 @@ impl Lowerer {
             Space::LocalAhead => space = Space::Local,
             Space::Global | Space::Local | Space::Private => {}
         }
-        if space == Space::Private && !small && self.kernel.single {
+        // What is long does not fit into private memory: each work-item has a part of a buffer.
+        let long = self.context == Context::Item && shape.scalars() > PRIVATE;
+        if space == Space::Private && !small && (self.kernel.single || long) {
             space = Space::Global;
         }
         match (space, self.context) {

@@ -20,6 +20,7 @@ mod host;
 mod improve;
 pub mod index;
 pub mod ir;
+mod irregular;
 mod leaf;
 mod lower;
 mod memory;
@@ -40,6 +41,8 @@ mod widen;
 
 pub use estimate::{Prediction, estimate};
 pub use nest::check_nesting;
+
+use view::Stop;
 
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
@@ -126,6 +129,11 @@ impl Options {
         }
     }
 
+    /// The same, with every array of a work-item in memory.
+    fn without_register_arrays(&self) -> Options {
+        Options { private_elements: 1, ..self.clone() }
+    }
+
     /// Work-group size of a `mapGlb` kernel: as wanted, but enough groups for every compute unit.
     fn local_size(&self, grid: [usize; 3]) -> usize {
         let others = grid[1].saturating_mul(grid[2]).max(1);
@@ -156,9 +164,14 @@ pub fn lower(
     options: &Options,
 ) -> Result<ir::Program, Box<Diagnostic>> {
     check_nesting(term)?;
-    let program = host::program(term, env, options).map_err(|s| match s {
-        view::Stop::Error(d) => d,
-        view::Stop::Dynamic(i) => Box::new(Diagnostic::error(
+    let program = host::program(term, env, options).or_else(|s| match s {
+        // An array in registers is indexed by what does not become constant: keep arrays in private memory.
+        Stop::Dynamic(_) => host::program(term, env, &options.without_register_arrays()),
+        s => Err(s),
+    });
+    let program = program.map_err(|s| match s {
+        Stop::Error(d) => d,
+        Stop::Dynamic(i) => Box::new(Diagnostic::error(
             Code::KernelLimit,
             format!("registers are indexed by `{i}`, which is not constant after unrolling"),
         )),

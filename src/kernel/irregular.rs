@@ -1,0 +1,154 @@
+//! Patterns that store at computed places: scatters and histograms.
+
+use super::index::Index;
+use super::ir::{ElemTy, Expr, Stmt};
+use super::leaf::{self, Emit};
+use super::lower::{Context, Lowerer};
+use super::view::{Shape, Step, View, stop};
+use super::dest::Dest;
+use crate::calculus::scalar::Lit;
+use crate::calculus::term::{MapKind, Term};
+use crate::calculus::ty::Ty;
+use crate::diag::Code;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+
+/// Most scalars that the parts of a histogram have together.
+const PARTS: i64 = 1 << 26;
+
+/// Parts of a histogram for each compute unit: enough work-items to keep a GPU busy.
+const PARTS_OF_UNIT: i64 = 64;
+
+impl Lowerer {
+    /// Copies the destination array, then stores each value at its place. Places outside are skipped.
+    /// Outside kernels both steps are kernels; equal places are an error of the program.
+    pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let shape = self.views.shape(&f.ty().cod)?;
+        let Shape::Array(_, elem) = &shape else {
+            return stop(Code::Internal, "a scatter gives an array");
+        };
+        let (places, values) = (x.snd()?.fst()?, x.snd()?.snd()?);
+        self.copy(&x.fst()?, dest, &shape)?;
+        self.each(m, &mut |me, j| {
+            me.at_place(&places.at(j)?, n, &mut |me, i| {
+                me.store(&values.at(j)?, &dest.at(i)?, elem)
+            })
+        })
+    }
+
+    /// Combines values by bin. In one work-item this is a loop over the values. Outside kernels, work-items
+    /// count parts of the values into bins of their own, and a second kernel combines these.
+    pub fn histogram(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let (m, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let shape = self.views.shape(&f.ty().cod)?;
+        let Shape::Array(_, elem) = &shape else {
+            return stop(Code::Internal, "a histogram is an array");
+        };
+        let (places, values) = (x.fst()?, x.snd()?);
+        let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
+        if self.context != Context::Host {
+            let bins = self.allocate(&shape, None)?;
+            self.repeat(m, false, &mut |me, i| me.write(&z, &View::Unit, &bins.dest.at(i)?))?;
+            self.repeat(n, false, &mut |me, j| {
+                me.at_place(&places.at(j)?, m, &mut |me, i| {
+                    let pair = View::pair(bins.view.at(i)?, values.at(j)?);
+                    let next = me.read(&op, &pair)?;
+                    let next = leaf::bind(&next, me)?;
+                    me.store(&next, &bins.dest.at(i)?, elem)
+                })
+            })?;
+            return self.copy(&bins.view, dest, &shape);
+        }
+        let units = i64::try_from(self.options.device.compute_units).unwrap_or(1).max(1);
+        let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
+        let parts = (units * PARTS_OF_UNIT).min(n).min(room).max(1);
+        let whole = Shape::Array(parts, Box::new(shape.clone()));
+        let counted = self.allocate(&whole, None)?;
+        self.each(parts, &mut |me, p| {
+            let (view, dest) = (counted.view.at(p)?, counted.dest.at(p)?);
+            me.repeat(m, false, &mut |me, i| me.write(&z, &View::Unit, &dest.at(i)?))?;
+            // Neighbours read neighbours.
+            let rounds = n / parts + i64::from(n % parts != 0);
+            me.repeat(rounds, false, &mut |me, t| {
+                let j = p.add(&t.times(parts));
+                me.within(&j, n, &mut |me| {
+                    me.at_place(&places.at(&j)?, m, &mut |me, i| {
+                        let pair = View::pair(view.at(i)?, values.at(&j)?);
+                        let next = me.read(&op, &pair)?;
+                        let next = leaf::bind(&next, me)?;
+                        me.store(&next, &dest.at(i)?, elem)
+                    })
+                })
+            })
+        })?;
+        self.each(m, &mut |me, i| {
+            let acc = me.allocate(elem, None)?;
+            let first = counted.view.at(&Index::from(0))?.at(i)?;
+            me.store(&first, &acc.dest, elem)?;
+            me.repeat(parts - 1, false, &mut |me, p| {
+                let pair = View::pair(acc.view.clone(), counted.view.at(&p.plus(1))?.at(i)?);
+                let next = me.read(&op, &pair)?;
+                let next = leaf::bind(&next, me)?;
+                me.store(&next, &acc.dest, elem)
+            })?;
+            me.store(&acc.view, &dest.at(i)?, elem)
+        })
+    }
+
+    /// A loop in this work-item, or outside kernels a kernel with a work-item for each.
+    pub fn each(&mut self, n: i64, body: super::lower::Body) -> Step<()> {
+        if self.context != Context::Host {
+            return self.repeat(n, false, body);
+        }
+        let id = Term::id(&Ty::Unit);
+        self.in_kernel(&id, |me| me.spread(MapKind::Glb(0), n, false, body))
+    }
+
+    /// Runs the body where a computed place is one of `n`.
+    fn at_place(&mut self, place: &View, n: i64, body: super::lower::Body) -> Step<()> {
+        let at = leaf::bind(place, self)?.expr()?;
+        let t = at.ty();
+        let test = |op, bound: i64| {
+            let bound = Expr::Lit(Lit::int(t.scalar, i128::from(bound)));
+            Expr::Op(op, ElemTy::scalar(ScalarType::Bool), vec![at.clone(), bound])
+        };
+        // A type that cannot hold the bound has nothing beyond it.
+        let fits = Lit::int(t.scalar, i128::from(n)).as_int() == Some(i128::from(n));
+        let mut tests = vec![];
+        if fits {
+            tests.push(test(ScalarOp::Lt, n));
+        }
+        if t.scalar.is_signed() {
+            tests.push(test(ScalarOp::Ge, 0));
+        }
+        self.begin();
+        // The tests hold here; the bounds say so to the checks of accesses.
+        let inside = Index::data(at.clone()).lesser(&Index::from(n - 1)).greater(&Index::from(0));
+        let done = body(self, &inside);
+        let mut block = self.end();
+        done?;
+        for c in tests {
+            block = vec![Stmt::Branch(c, block, vec![])];
+        }
+        block.into_iter().try_for_each(|s| self.emit(s))
+    }
+
+    /// Runs the body where the index is below `n`.
+    fn within(
+        &mut self,
+        i: &Index,
+        n: i64,
+        body: &mut dyn FnMut(&mut Lowerer) -> Step<()>,
+    ) -> Step<()> {
+        let guard = super::index::Guard::less(i, &Index::from(n));
+        if super::index::Facts::default().decide(&guard) == Some(true) {
+            return body(self);
+        }
+        self.begin();
+        let done = body(self);
+        let block = self.end();
+        done?;
+        self.emit(Stmt::If(guard, block, vec![]))
+    }
+}
