@@ -198,6 +198,15 @@ impl Compiler<'_> {
                 let x = self.second(f(0)?, site)?;
                 b.fold(size(0), start, xs, &x, &mut |b, xs| operator(b, xs), site)
             }),
+            Op::While => b.bind(arg, |b, arg| {
+                let (start, besides) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
+                let (p, f) = (f(0)?, f(1)?);
+                b.repeat(start, &mut |b, mut vars, body| {
+                    let state = vars.pop().unwrap_or_else(Typed::unit);
+                    let both = b.tuple(vec![state, besides.clone()]);
+                    self.term(b, if body { f } else { p }, both, exact)
+                })
+            }),
             Op::ReducePart => {
                 let (k, m) = (size(0), size(1));
                 let x = self.second(f(0)?, site)?;

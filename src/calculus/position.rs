@@ -86,6 +86,7 @@ fn role(op: &Op, arg: usize) -> Option<&'static str> {
     let names: &[&str] = match op {
         Op::Fork | Op::Bimap => &["1st", "2nd"],
         Op::Cond => &["test", "then", "else"],
+        Op::While => &["test", "body"],
         Op::Reduce(_) | Op::ReducePart | Op::Scan(_) | Op::Histogram => &["operator", "start"],
         _ => &[],
     };

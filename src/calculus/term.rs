@@ -169,6 +169,9 @@ pub enum Op {
     Packed,
     /// `n; ; op : (A, [n]B) -> A` for `op : (A, B) -> A`: from the left, in one work-item.
     Fold,
+    /// `; ; p f : (A, E) -> A` for `p : (A, E) -> bool`, `f : (A, E) -> A`: `f` again and again while `p` holds.
+    /// `E` is what both read besides and does not change.
+    While,
     /// `n m t u r q; ; pa pb h : ([n]A, [m]B) -> [n][m]C` for `h : [r/t][q/u]([t]A, [u]B) -> [r/t][q/u][t][u]C`:
     /// short for `h` of all pairs of tiles of `t` and `u`, lengths rounded up to `r` and `q`. `pa` and `pb`
     /// are on the arrays of tiles: identities that may copy them. When true (`tiledWith`), a matrix is in tiles
@@ -232,6 +235,7 @@ impl Op {
             Op::Slide => (4, 1, 0),
             Op::Chunked | Op::Packed => (3, 0, 1),
             Op::Fold => (1, 0, 1),
+            Op::While => (0, 0, 2),
             Op::Tiled(_) => (6, 0, 3),
             Op::TiledRows => (4, 0, 1),
             Op::Blocked(_) => (5, 0, 5),
@@ -300,6 +304,7 @@ impl Op {
             | Op::Chunked
             | Op::Packed
             | Op::Fold
+            | Op::While
             | Op::Tiled(_)
             | Op::TiledRows
             | Op::Blocked(_)
@@ -370,6 +375,15 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
             same("branches' arguments", &args[1].dom, &args[2].dom)?;
             same("condition's argument", &args[0].dom, &args[1].dom)?;
             same("branches", &args[1].cod, &args[2].cod)?;
+            args[1].clone()
+        }
+        Op::While => {
+            let Ty::Pair(state, _) = &args[1].dom else {
+                return fail(format!("a loop's body takes `{}`, not a pair", args[1].dom));
+            };
+            same("the condition's argument", &args[0].dom, &args[1].dom)?;
+            same("condition", &args[0].cod, &Ty::Scalar(ScalarType::Bool))?;
+            same("the body's result", &args[1].cod, state)?;
             args[1].clone()
         }
         Op::Map(_) => FnTy::new(arr(&sizes[0], &args[0].dom), arr(&sizes[0], &args[0].cod)),

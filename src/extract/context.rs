@@ -191,6 +191,10 @@ impl Context {
             Op::Fold if self.level == Level::Item => {
                 Inside(Context { registers: array, ..self.intermediate() })
             }
+            Op::Fold if self.level == Level::Host && self.total => Inside(self.settled()),
+            Op::While if self.total && matches!(self.level, Level::Host | Level::Item) => {
+                Inside(Context { registers: array, ..self.settled() })
+            }
             Op::Spread(_) | Op::SpreadRows if self.level == Level::Group && self.tile => {
                 Inside(self.settled())
             }
@@ -217,6 +221,7 @@ impl Context {
             // Their arguments run in different contexts: see `holes`.
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => No,
             Op::Fold
+            | Op::While
             | Op::Spread(_)
             | Op::SpreadRows
             | Op::ToMem(_)

@@ -278,6 +278,7 @@ pub fn is_invertible(t: &Term) -> bool {
         | Op::Chunked
         | Op::Packed
         | Op::Fold
+        | Op::While
         | Op::Tiled(_)
         | Op::TiledRows
         | Op::Blocked(_)

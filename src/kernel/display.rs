@@ -176,6 +176,11 @@ impl Display for Program {
         for (i, s) in self.scalars.iter().enumerate() {
             writeln!(f, "arg{i} = {}: {}", s.name, s.scalar)?;
         }
+        if self.has_loops() {
+            for c in &self.control {
+                writeln!(f, "host: {c:?}")?;
+            }
+        }
         self.kernels.iter().try_for_each(|k| write!(f, "{k}"))
     }
 }

@@ -17,6 +17,14 @@ impl Owned {
         Owned { regs: regs.iter().map(|r| r.id).collect(), mems: BTreeSet::new() }
     }
 
+    /// The global buffers among them.
+    pub fn buffers(&self) -> impl Iterator<Item = usize> {
+        self.mems.iter().filter_map(|m| match m {
+            Mem::Global(b) => Some(*b),
+            Mem::Local(_) | Mem::Private(_) => None,
+        })
+    }
+
     /// These memories.
     pub fn mems(mems: impl Iterator<Item = Mem>) -> Owned {
         Owned { regs: BTreeSet::new(), mems: mems.collect() }

@@ -3,7 +3,7 @@
 use super::dest::Dest;
 use super::index::Index;
 use super::ir::{
-    Buffer, BufferRole, Expr, Kernel, LoopKind, Mem, MemArray, Program, ScalarArg, Stmt,
+    Buffer, BufferRole, Control, Expr, Kernel, LoopKind, Mem, MemArray, Program, ScalarArg, Stmt,
 };
 use super::leaf::Emit;
 use super::lower::{Building, Context, Lowerer};
@@ -48,7 +48,8 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     let mut lowerer = Lowerer {
         views,
         options: options.clone(),
-        program: Program { buffers, scalars: args, kernels: vec![], relaxed: options.relaxed },
+        program: Program { buffers, scalars: args, kernels: vec![], control: vec![], relaxed: options.relaxed },
+        choices: vec![],
         context: Context::Host,
         kernel: Building::default(),
         blocks: vec![],
@@ -383,6 +384,8 @@ impl Lowerer {
     fn finish(&mut self, kernel: Building, body: Vec<Stmt>, global: [usize; 3], group: [usize; 3]) {
         let mut seen = BTreeSet::new();
         let stem = unique(&self.options.name, &mut seen);
+        let body = self.chosen(body);
+        self.program.control.push(Control::Launch(self.program.kernels.len()));
         self.program.kernels.push(Kernel {
             name: format!("{stem}_{}", self.program.kernels.len()),
             global,
@@ -433,6 +436,7 @@ impl Lowerer {
         match self.open_single.take() {
             Some(open) => {
                 let last = self.program.kernels.pop();
+                self.program.control.pop();
                 self.kernel = open;
                 self.blocks.push(last.map_or(vec![], |k| k.body));
             }

@@ -214,7 +214,24 @@ pub struct ScalarArg {
     pub scalar: ScalarType,
 }
 
-/// Kernels in the order in which they run.
+/// One step of the host. A loop goes from its beginning to the [`Control::End`] that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Launches a kernel: index into [`Program::kernels`].
+    Launch(usize),
+    /// So many iterations, whose number the kernels inside may read.
+    Repeat(i64, Var),
+    /// Until [`Control::Check`] ends it.
+    While,
+    /// Leaves the innermost loop when the truth value in a buffer is false.
+    Check(usize),
+    /// Exchanges two buffers of one type and length.
+    Swap(usize, usize),
+    /// The end of a loop.
+    End,
+}
+
+/// Kernels, and the order in which they run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Global buffers.
@@ -223,6 +240,8 @@ pub struct Program {
     pub scalars: Vec<ScalarArg>,
     /// The kernels.
     pub kernels: Vec<Kernel>,
+    /// What the host does.
+    pub control: Vec<Control>,
     /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
     pub relaxed: bool,
 }
@@ -234,6 +253,33 @@ impl LoopKind {
             LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => true,
             LoopKind::Seq | LoopKind::Glb(_) | LoopKind::Wrg(_) => false,
         }
+    }
+}
+
+impl Program {
+    /// Whether the host does more than launch every kernel once.
+    pub fn has_loops(&self) -> bool {
+        self.control.iter().any(|c| !matches!(c, Control::Launch(_)))
+    }
+
+    /// How often each kernel is launched; of loops that end by a condition, as if after `unknown` iterations.
+    pub fn launches(&self, unknown: f64) -> Vec<f64> {
+        let mut out = vec![0.0; self.kernels.len()];
+        let mut times = vec![1.0];
+        for c in &self.control {
+            let now = times.last().copied().unwrap_or(1.0);
+            match c {
+                Control::Launch(k) => out[*k] += now,
+                #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+                Control::Repeat(n, _) => times.push(now * *n as f64),
+                Control::While => times.push(now * unknown),
+                Control::Check(_) | Control::Swap(..) => {}
+                Control::End => {
+                    times.pop();
+                }
+            }
+        }
+        out
     }
 }
 

@@ -9,6 +9,7 @@ use super::dest::{Dest, inverse, is_invertible};
 use super::index::{Guard, Index, Var};
 use super::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use super::leaf::{self, Emit};
+use super::loops::Choices;
 use super::view::{Shape, Step, Stop, View, Views, is_pure, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::diag::Code;
@@ -81,6 +82,8 @@ pub struct Lowerer {
     pub context: Context,
     /// The kernel we are in.
     pub kernel: Building,
+    /// The conditions of the host around the kernels that are being generated.
+    pub choices: Choices,
     /// Open blocks, innermost last.
     pub blocks: Vec<Block>,
     /// Whether the last kernel has one work-item and can be continued.
@@ -233,7 +236,12 @@ impl Lowerer {
             let v = self.apply(&f.args()[0].chain(), &v)?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
-        if self.context == Context::Host && matches!(f.op(), Op::Scatter | Op::Histogram) {
+        let by_host = match f.op() {
+            Op::Scatter | Op::Histogram => true,
+            Op::Fold | Op::While | Op::Cond => is_parallel(f),
+            _ => false,
+        };
+        if self.context == Context::Host && by_host {
             let mid = self.read_or(rest, x)?;
             return self.write_node(f, &mid, dest);
         }
@@ -339,6 +347,13 @@ impl Lowerer {
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) if self.context != Context::Warp => {
                 self.write_reduce(f, x, dest)
             }
+            Op::Fold if self.context == Context::Host => self.host_fold(f, x, dest),
+            Op::While if self.context == Context::Host => self.host_while(f, x, dest),
+            Op::Cond if self.context == Context::Host => self.host_choice(f, x, dest),
+            Op::While if self.context == Context::Item => {
+                let v = self.item_while(f, x)?;
+                self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
+            }
             Op::Fold if self.context == Context::Item => {
                 let (kept, shape, form) = self.fold(f, x)?;
                 let dest = inverse(&self.views, &form.out, dest)?;
@@ -417,6 +432,7 @@ impl Lowerer {
                 let (kept, _, form) = self.fold(f, x)?;
                 self.views.apply(&form.out, &kept)
             }
+            Op::While if self.context == Context::Item => self.item_while(f, x),
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if is_pure(&args[0]) && self.context == Context::Group =>
             {

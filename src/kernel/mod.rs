@@ -22,6 +22,7 @@ pub mod index;
 pub mod ir;
 mod irregular;
 mod leaf;
+mod loops;
 mod lower;
 mod memory;
 mod nest;

@@ -133,6 +133,8 @@ pub struct KernelProfile {
 pub struct Profile {
     /// Its kernels in order.
     pub kernels: Vec<KernelProfile>,
+    /// How often each of them is launched.
+    pub launches: Vec<f64>,
     /// Bytes of inputs read once and results written once.
     pub bytes: f64,
 }
@@ -147,6 +149,9 @@ fn signed(n: i64) -> f64 {
     n as f64
 }
 
+/// Iterations that a loop of the host is taken to have when a condition ends it.
+const UNKNOWN: f64 = 16.0;
+
 /// The features of a program.
 pub fn profile(program: &Program) -> Profile {
     let bytes = program
@@ -155,7 +160,11 @@ pub fn profile(program: &Program) -> Profile {
         .filter(|b| b.role != BufferRole::Temp)
         .map(|b| real(b.array.len) * real(b.array.scalar.bytes()))
         .sum();
-    Profile { kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(), bytes }
+    Profile {
+        kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(),
+        launches: program.launches(UNKNOWN),
+        bytes,
+    }
 }
 
 fn kernel(program: &Program, k: &Kernel) -> KernelProfile {

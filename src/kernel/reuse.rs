@@ -2,8 +2,8 @@
 
 use super::barrier;
 use super::index::Index;
-use super::ir::{Block, Buffer, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
-use std::collections::BTreeMap;
+use super::ir::{Block, Buffer, BufferRole, Control, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Merges temporaries of one element type that no kernel needs at the same time, and drops unused ones.
@@ -18,13 +18,14 @@ pub fn temporaries(p: &mut Program) {
             });
         }
     }
+    let exchanged = in_loops(p, &mut life);
     let mut order: Vec<usize> = (0..p.buffers.len()).collect();
     order.sort_by_key(|b| (life.get(b).map(|l| l.0), *b));
     // Where each buffer goes, and until when each physical temporary is needed.
     let mut home: BTreeMap<usize, usize> = BTreeMap::new();
     let mut busy: Vec<(usize, usize)> = vec![];
     for b in order {
-        if p.buffers[b].role != BufferRole::Temp {
+        if p.buffers[b].role != BufferRole::Temp || exchanged.contains(&b) {
             home.insert(b, b);
             continue;
         }
@@ -69,6 +70,41 @@ pub fn temporaries(p: &mut Program) {
     for k in &mut p.kernels {
         k.body = block(&k.body, &to);
     }
+    let new = |b: usize| moved.get(&b).copied().unwrap_or(b);
+    for c in &mut p.control {
+        match c {
+            Control::Check(b) => *b = new(*b),
+            Control::Swap(a, b) => (*a, *b) = (new(*a), new(*b)),
+            Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => {}
+        }
+    }
+}
+
+/// What a loop of the host touches is needed in all of it. Gives the buffers that the host itself names.
+fn in_loops(p: &Program, life: &mut BTreeMap<usize, (usize, usize)>) -> BTreeSet<usize> {
+    let mut named = BTreeSet::new();
+    // The first kernel of each open loop, and of the loops that are done their first and last.
+    let (mut open, mut done, mut next) = (vec![], vec![], 0);
+    for c in &p.control {
+        match c {
+            Control::Launch(k) => next = k + 1,
+            Control::Repeat(..) | Control::While => open.push(next),
+            Control::End => done.push((open.pop().unwrap_or(0), next.saturating_sub(1))),
+            Control::Check(b) => {
+                named.insert(*b);
+            }
+            Control::Swap(a, b) => named.extend([*a, *b]),
+        }
+    }
+    // Inner loops end first.
+    for (first, last) in done {
+        for (from, to) in life.values_mut() {
+            if *from <= last && *to >= first {
+                (*from, *to) = ((*from).min(first), (*to).max(last));
+            }
+        }
+    }
+    named
 }
 
 /// Puts arrays of a work-group that are never needed at the same time in one, where that costs no

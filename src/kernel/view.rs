@@ -641,6 +641,7 @@ impl Views {
             | Op::Chunked
             | Op::Packed
             | Op::Fold
+            | Op::While
             | Op::Tiled(_)
             | Op::TiledRows
             | Op::Blocked(_)

@@ -18,6 +18,35 @@ pub struct HostPlan {
     pub scalars: Vec<Scalar>,
     /// Kernel launches, in order.
     pub launches: Vec<Launch>,
+    /// What the host does, where that is more than every launch once, in order: loops over launches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub control: Vec<Control>,
+}
+
+/// One step of the host. Loops are bracketed: from [`Control::Repeat`] to the [`Control::End`] that belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Control {
+    /// Launches a kernel: index into [`HostPlan::launches`].
+    Launch(usize),
+    /// Repeats what follows so many times; without a number, until a [`Control::Check`] ends the loop.
+    Repeat(Option<u64>),
+    /// Reads the one truth value in a buffer, and leaves the innermost loop when it is false.
+    Check(usize),
+    /// Exchanges two buffers: what was written is read from now on.
+    Swap(usize, usize),
+    /// The end of the innermost loop.
+    End,
+}
+
+impl HostPlan {
+    /// What the host does, loops or not.
+    pub fn steps(&self) -> Vec<Control> {
+        if self.control.is_empty() {
+            return (0..self.launches.len()).map(Control::Launch).collect();
+        }
+        self.control.clone()
+    }
 }
 
 /// One global buffer of scalars. Arrays of tuples are one buffer for each component.
@@ -78,4 +107,6 @@ pub enum Arg {
     Buffer(usize),
     /// Index into [`HostPlan::scalars`].
     Scalar(usize),
+    /// The number of the iteration, an `int`, of a loop of the host: 0 is the outermost around the launch.
+    Counter(usize),
 }

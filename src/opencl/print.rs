@@ -7,9 +7,10 @@ mod expr;
 mod names;
 mod types;
 
-use super::plan::{Arg, Buffer, HostPlan, Launch, Role, Scalar};
+use super::plan::{Arg, Buffer, Control, HostPlan, Launch, Role, Scalar};
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
+    self,
     Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
 };
 use crate::lang::types::ScalarType;
@@ -83,7 +84,37 @@ pub fn print(program: &Program) -> HostPlan {
             .map(|s| Scalar { param: s.param.to_string(), component: s.component, ty: s.scalar })
             .collect(),
         launches,
+        control: if program.has_loops() { control(program) } else { vec![] },
     }
+}
+
+fn control(program: &Program) -> Vec<Control> {
+    let step = |c: &ir::Control| match c {
+        ir::Control::Launch(k) => Control::Launch(*k),
+        ir::Control::Repeat(n, _) => Control::Repeat(Some(u64::try_from(*n).unwrap_or(0))),
+        ir::Control::While => Control::Repeat(None),
+        ir::Control::Check(b) => Control::Check(*b),
+        ir::Control::Swap(a, b) => Control::Swap(*a, *b),
+        ir::Control::End => Control::End,
+    };
+    program.control.iter().map(step).collect()
+}
+
+/// The counters of the host's loops around a kernel, the outermost first; `None` for loops without.
+fn counters(program: &Program, k: &Kernel) -> Vec<Option<Var>> {
+    let mut open = vec![];
+    for c in &program.control {
+        match c {
+            ir::Control::Launch(i) if program.kernels[*i].name == k.name => return open,
+            ir::Control::Repeat(_, v) => open.push(Some(v.clone())),
+            ir::Control::While => open.push(None),
+            ir::Control::End => {
+                open.pop();
+            }
+            ir::Control::Launch(_) | ir::Control::Check(_) | ir::Control::Swap(..) => {}
+        }
+    }
+    vec![]
 }
 
 /// Sub-groups are no part of OpenCL C 1.2.
@@ -221,6 +252,12 @@ fn kernel(
         let a = &program.scalars[*s];
         params.push(format!("{} {}", c_type(stored(ElemTy::scalar(a.scalar))), a.name));
         args.push(Arg::Scalar(*s));
+    }
+    for (depth, counter) in counters(program, k).into_iter().enumerate() {
+        if let Some(v) = counter.filter(|v| p.used.borrow().contains(&v.id)) {
+            params.push(format!("const int {}", v.name));
+            args.push(Arg::Counter(depth));
+        }
     }
     let [x, y, z] = k.group;
     let text = format!(

@@ -133,6 +133,7 @@ fn empty(source: &Arc<Source>, program: &Program, sizes: &Sizes) -> Result<HostP
         buffers: vec![],
         scalars: vec![],
         launches: vec![],
+        control: vec![],
     };
     let length = |ty: &Type| -> Result<Vec<(ScalarType, Option<usize>)>> {
         let value = |n: &str| sizes.get(n).and_then(|&v| i64::try_from(v).ok());

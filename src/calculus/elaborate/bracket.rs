@@ -10,12 +10,13 @@ use super::build::{
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::sizes::nest;
 use super::{inner_problem, leaf, lift, problem};
-use crate::calculus::scalar::ScalarFn;
+use crate::calculus::scalar::{Lit, ScalarFn};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Failure, Result, Span};
 use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
 
 /// How a pattern maps, if it does.
 pub(super) fn map_kind(prim: Prim) -> Option<MapKind> {
@@ -165,10 +166,7 @@ impl Bracket {
             Kind::For(init, bound, index, acc, body) => {
                 self.fold_loop(init, bound, [acc, index], body, e, env)
             }
-            Kind::While(..) => Err(not_yet(
-                "a `while` loop whose state is not scalar, or that reads arrays at what it computes",
-                e.span,
-            )),
+            Kind::While(init, acc, cond, body) => self.while_loop(init, acc, cond, body, env, e.span),
             Kind::Map(prim, f, arrays) => self.map(*prim, f, arrays, e, env),
             Kind::Prim(prim, funs, sizes, args) => self.prim(*prim, funs, sizes, args, e, env),
         }
@@ -235,18 +233,101 @@ impl Bracket {
             Kind::Lit(l) => l.as_int().map(|n| Size::constant(u64::try_from(n).unwrap_or(0))),
             _ => None,
         };
-        let Some(n) = count.filter(|_| init.ty.is_scalar()) else {
-            return Err(not_yet(
-                "a loop whose state is not scalar, or that reads arrays and whose bound is computed",
-                e.span,
-            ));
+        let Some(n) = count else {
+            return self.counted_while(init, bound, [acc, index], body, e, env);
         };
         let ty = Ty::array(&n, &bound.ty);
         let counter = Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n], vec![]), ty, e.span);
         let step =
             Lambda { params: vec![acc.clone(), index.clone()], body: Box::new(body.clone()) };
-        let args = [init.clone(), counter];
-        self.prim(Prim::ReduceSeq, &[step], &[], &args, e, env)
+        if init.ty.is_scalar() && init.free().is_empty() {
+            let args = [init.clone(), counter];
+            return self.prim(Prim::ReduceSeq, &[step], &[], &args, e, env);
+        }
+        self.fold(&step, init, &counter, env, e.span)
+    }
+
+    /// A fold from the left whose first value, and whose operator, may mention the environment.
+    pub(super) fn fold(
+        &mut self,
+        op: &Lambda,
+        init: &Ex,
+        xs: &Ex,
+        env: &Layout,
+        span: Span,
+    ) -> Result<Term> {
+        let built = at(span);
+        let [acc, x] = op.params.as_slice() else {
+            return Err(inner_problem("a fold's operator with other than two parameters", span));
+        };
+        let captured = op.captures();
+        let (start, xs) = (self.term(init, env)?, self.term(xs, env)?);
+        let both = with(env, &captured, &xs).map_err(&built)?;
+        let brought = env.meets(&captured);
+        let elements_of = if brought { distl_after(&both) } else { Ok(both) }.map_err(&built)?;
+        let (n, _) = elements(&elements_of.ty().cod).map_err(&built)?;
+        let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
+        let element = if brought { pair(env.restrict(&captured), x.clone()) } else { x.clone() };
+        let step = self.term(&op.body, &pair(acc.clone(), element))?;
+        let argument = fork(&start, &elements_of).map_err(&built)?;
+        apply(Op::Fold, vec![n], vec![], vec![step], &argument).map_err(built)
+    }
+
+    /// A loop that counts to a value that is computed: a `while` whose state has the counter.
+    fn counted_while(
+        &mut self,
+        init: &Ex,
+        bound: &Ex,
+        [acc, index]: [&Layout; 2],
+        body: &Ex,
+        e: &Ex,
+        env: &Layout,
+    ) -> Result<Term> {
+        let span = e.span;
+        let Ty::Scalar(t) = bound.ty else { return Err(not_scalar(span)) };
+        let Layout::Var(i, _) = index else { return Err(not_scalar(span)) };
+        let int = |x| Ex::new(Kind::Lit(Lit::int(t, x)), bound.ty.clone(), span);
+        let counter = || Ex::new(Kind::Var(*i), bound.ty.clone(), span);
+        let op = |op, a, b, ty| Ex::new(Kind::Op(op, vec![a, b]), ty, span);
+        let last = Var(self.next);
+        self.next += 1;
+        let bound_var = Ex::new(Kind::Var(last), bound.ty.clone(), span);
+        let cond = op(ScalarOp::Lt, counter(), bound_var, Ty::Scalar(ScalarType::Bool));
+        let next = op(ScalarOp::Add, counter(), int(1), bound.ty.clone());
+        let state = Layout::Pair(Box::new(acc.clone()), Box::new(index.clone()));
+        let pair = Ex::pair(body.clone(), next);
+        let start = Ex::pair(init.clone(), int(0));
+        let (ty, kind) =
+            (start.ty.clone(), Kind::While(Box::new(start), state, Box::new(cond), Box::new(pair)));
+        let counted = Ex::new(kind, ty, span);
+        let result = Ex::new(Kind::Proj(Box::new(counted), false), init.ty.clone(), span);
+        let layout = Layout::Var(last, bound.ty.clone());
+        let whole = Kind::Let(layout, Box::new(bound.clone()), Box::new(result));
+        self.node(&Ex::new(whole, init.ty.clone(), span), env)
+    }
+
+    /// A loop while a condition holds: its state, with what condition and body read besides.
+    fn while_loop(
+        &mut self,
+        init: &Ex,
+        acc: &Layout,
+        cond: &Ex,
+        body: &Ex,
+        env: &Layout,
+        span: Span,
+    ) -> Result<Term> {
+        let built = at(span);
+        let mut used = cond.free();
+        used.extend(body.free());
+        for (v, _) in acc.vars() {
+            used.remove(&v);
+        }
+        let besides = env.restrict(&used);
+        let inner = Layout::Pair(Box::new(acc.clone()), Box::new(besides));
+        let (p, f) = (self.term(cond, &inner)?, self.term(body, &inner)?);
+        let start = self.term(init, env)?;
+        let argument = fork(&start, &project(env, &used).map_err(&built)?).map_err(&built)?;
+        apply(Op::While, vec![], vec![], vec![p, f], &argument).map_err(built)
     }
 
     /// A function that may mention nothing but its parameters.

@@ -10,12 +10,15 @@ use crate::calculus::scalar::Lit;
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Result, Span};
 use crate::lang::typed::{self, Expr, ExprKind, Literal, Prim, VarId};
-use crate::lang::types::Type;
+use crate::lang::types::{ScalarType, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most steps an `iterate` is unrolled to.
-const MAX_STEPS: u64 = 64;
+/// Longest `iterate` that is written out where its function keeps the type; longer ones are loops.
+const MAX_STEPS: u64 = 16;
+
+/// Longest `iterate` of a function that changes the length, which must be written out.
+const MAX_WRITTEN_OUT: u64 = 64;
 /// The largest expression that is put in place of a variable more than once: views of views of
 /// one array would grow exponentially.
 const MAX_COPIED: usize = 64;
@@ -276,15 +279,16 @@ impl<'s, 'a> Enter<'s, 'a> {
         span: Span,
     ) -> Result<Ex> {
         let steps = self.sizes.value(k, span)?;
-        if steps > MAX_STEPS {
-            let text = format!("an iterate of {steps} steps");
-            return Err(problem(Code::NotYetCompiled, text, span)
-                .note(format!("iterates are unrolled, up to {MAX_STEPS} steps"))
-                .into());
-        }
         let Some((param, param_ty)) = f.params.first() else {
             return Err(inner_problem("an iterate of a function of nothing", span));
         };
+        let keeps = f.body.ty == *param_ty;
+        if steps > MAX_WRITTEN_OUT && !keeps {
+            let text = format!("an iterate of {steps} steps that changes the length");
+            return Err(problem(Code::NotYetCompiled, text, span)
+                .note(format!("such iterates are written out, up to {MAX_WRITTEN_OUT} steps"))
+                .into());
+        }
         let name = match param_ty {
             Type::Array(n, _) => n.as_var().map(str::to_owned),
             _ => None,
@@ -294,6 +298,20 @@ impl<'s, 'a> Enter<'s, 'a> {
             Type::Array(n, _) => Some(self.sizes.closed(n)),
             _ => None,
         };
+        if keeps && steps > MAX_STEPS {
+            let before = name.as_ref().map(|n| (n, self.sizes.step(n, length)));
+            let count = Ty::Scalar(ScalarType::I64);
+            let bound = Kind::Lit(Lit::int(ScalarType::I64, i128::from(steps)));
+            let bound = Ex::new(bound, count.clone(), span);
+            let index = self.layout(&count);
+            let acc = self.declare(*param, &value.ty, span);
+            let (body, ty) = (self.expr(&f.body)?, value.ty.clone());
+            if let Some((n, old)) = before {
+                self.sizes.step(n, old);
+            }
+            let kind = Kind::For(Box::new(value), Box::new(bound), index, acc, Box::new(body));
+            return Ok(Ex::new(kind, ty, span));
+        }
         let mut lets = vec![];
         for _ in 0..steps {
             let before = name.as_ref().map(|n| (n, self.sizes.step(n, length.clone())));

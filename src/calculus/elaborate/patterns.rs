@@ -37,9 +37,25 @@ impl Bracket {
             | Prim::Scan
             | Prim::ScanSeq
             | Prim::ReducePart => {
+                let captured = fun(0)?.captures();
+                if !(arg(0)?.free().is_empty() && captured.is_empty()) {
+                    // One after another: then elements can bring what is captured.
+                    match prim {
+                        Prim::Reduce | Prim::ReduceComm => {
+                            return self.fold(fun(0)?, arg(0)?, arg(1)?, env, span);
+                        }
+                        Prim::ReduceSeq | Prim::ReduceUnroll if !arg(0)?.free().is_empty() => {
+                            return self.fold(fun(0)?, arg(0)?, arg(1)?, env, span);
+                        }
+                        _ => {}
+                    }
+                }
+                let prim = match prim {
+                    Prim::Scan if !captured.is_empty() => Prim::ScanSeq,
+                    prim => prim,
+                };
                 let z = self.initial(arg(0)?)?;
                 let mut xs = self.term(arg(1)?, env)?;
-                let captured = fun(0)?.captures();
                 let op = match (prim, fun(0)?.params.as_slice()) {
                     // A fold takes its elements one by one, so each can bring what is captured.
                     (Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq, [acc, x])

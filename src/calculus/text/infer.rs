@@ -456,6 +456,15 @@ impl Infer<'_> {
                 args = vec![f];
                 (vec![n], vec![], c)
             }
+            Op::While => {
+                let (state, _) = self.pair(span, dom)?;
+                let p = self.term(&raw_args[0], dom)?;
+                self.unify(span, "the condition", &p.cod, &Ty::Scalar(ScalarType::Bool))?;
+                let f = self.term(&raw_args[1], dom)?;
+                self.unify(span, "the body's result", &f.cod, &state)?;
+                args = vec![p, f];
+                (vec![], vec![], state)
+            }
             Op::Tiled(_)
             | Op::TiledRows
             | Op::Blocked(_)

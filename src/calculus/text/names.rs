@@ -73,6 +73,7 @@ spellings! {
     "chunked" 2 1 false Op::Chunked;
     "packed" 2 1 false Op::Packed;
     "foldSeq" 0 1 false Op::Fold;
+    "loopWhile" 0 2 false Op::While;
     "tiled" 4 3 false Op::Tiled(false);
     "tiledWith" 4 3 false Op::Tiled(true);
     "tiledRows" 2 1 false Op::TiledRows;

@@ -29,16 +29,17 @@ const POWER: f64 = 3.0;
 pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
     let mut out = Prediction { us: 0.0, bound: "nothing to do".to_owned() };
     let mut slowest = 0.0;
-    for k in &profile.kernels {
+    for (k, times) in profile.kernels.iter().zip(&profile.launches) {
         let t = kernel(k, model);
-        out.us += t.us;
-        if t.us > slowest {
-            slowest = t.us;
+        let us = t.us * times;
+        out.us += us;
+        if us > slowest {
+            slowest = us;
             out.bound = t.bound;
         }
     }
     // Whatever the footprints of single accesses came to: every input is read, every result written.
-    let launches = real(profile.kernels.len()) * model.execution.launch_us;
+    let launches = profile.launches.iter().sum::<f64>() * model.execution.launch_us;
     let bandwidth = level(profile.bytes, model).unwrap_or(model.memory.read_gb_per_s);
     let least = launches + profile.bytes / bandwidth / 1e3;
     if least > out.us {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     fn bound(k: KernelProfile) -> String {
-        let profile = Profile { kernels: vec![k], bytes: 0.0 };
+        let profile = Profile { kernels: vec![k], launches: vec![1.0], bytes: 0.0 };
         estimate(&profile, &model("generic-gpu")).bound
     }
 

@@ -3,7 +3,7 @@
 use super::numbers::Recipe;
 use super::{Emission, Input, Numbered, Origin, RUNS, stored, type_of};
 use crate::diag::Diagnostic;
-use crate::opencl::plan::Arg;
+use crate::opencl::plan::{Arg, Control};
 use std::fmt::Write as _;
 
 /// Builds and runs the host program in C.
@@ -26,6 +26,7 @@ clean:
 
 pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
     let (plan, mut out) = (e.plan, String::new());
+    let steps = plan.steps();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "#define PROGRAM {:?}", e.name);
     let _ = writeln!(out, "#define BUILD_OPTIONS {:?}", plan.options);
@@ -34,6 +35,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
         ("OUTPUTS", e.expected.len()),
         ("BUFFERS", plan.buffers.len()),
         ("LAUNCHES", plan.launches.len()),
+        ("STEPS", steps.len()),
         ("RUNS", RUNS),
     ];
     for (name, n) in counts {
@@ -62,6 +64,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             arguments.push(match (e.scalar(*arg)?, arg) {
                 (Some(k), _) => format!("{{SCALAR, {k}}}"),
                 (None, Arg::Buffer(k) | Arg::Scalar(k)) => format!("{{BUFFER, {k}}}"),
+                (None, Arg::Counter(depth)) => format!("{{COUNTER, {depth}}}"),
             });
         }
         let _ = writeln!(
@@ -75,7 +78,19 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             if arguments.is_empty() { "{BUFFER, 0}".to_owned() } else { arguments.join(", ") },
         );
     }
-    out.push_str("    {0}};\n");
+    out.push_str("    {0}};\n\nstatic const struct step steps[STEPS + 1] = {\n");
+    for step in &steps {
+        let row = match *step {
+            Control::Launch(k) => format!("LAUNCH, {k}, 0"),
+            Control::Repeat(Some(n)) => format!("REPEAT, INT64_C({n}), 0"),
+            Control::Repeat(None) => "REPEAT, -1, 0".to_owned(),
+            Control::Check(b) => format!("CHECK, {b}, 0"),
+            Control::Swap(a, b) => format!("SWAP, {a}, {b}"),
+            Control::End => "END, 0, 0".to_owned(),
+        };
+        let _ = writeln!(out, "    {{{row}}},");
+    }
+    out.push_str("    {END, 0, 0}};\n");
     Ok(out)
 }
 

@@ -52,7 +52,7 @@ struct buffer {
 };
 
 // An argument is a buffer of that number, or an input that is passed by value.
-enum kind { BUFFER, SCALAR };
+enum kind { BUFFER, SCALAR, COUNTER };
 struct argument {
     enum kind kind;
     int number;
@@ -63,6 +63,13 @@ struct launch {
     size_t global[3], local[3];
     int count;
     const struct argument *arguments;
+};
+
+// What the host does. REPEAT goes to the END that belongs to it: `a` times, or until a CHECK finds a 0 in buffer `a`.
+enum does { LAUNCH, REPEAT, CHECK, SWAP, END };
+struct step {
+    enum does does;
+    int64_t a, b;
 };
 
 //@tables
@@ -291,25 +298,82 @@ static int compare_times(const void *a, const void *b) {
 
 static cl_command_queue queue;
 static cl_kernel kernels[LAUNCHES + 1];
+static cl_mem memory[BUFFERS + 1];
 
-// Runs every kernel once and gives the time from the start of the first to the end of the last, in microseconds.
+// Where an open loop begins, how many iterations are left, and the number of this one.
+struct loop {
+    int begin;
+    int64_t left;
+    cl_int number;
+};
+
+// The step after the end of the loop that step `at` is in.
+static int end_of(int at) {
+    for (int depth = 0; at < STEPS; at++) {
+        if (steps[at].does == REPEAT) depth++;
+        if (steps[at].does == END && depth-- == 0) return at + 1;
+    }
+    return at;
+}
+
+// Runs the program once and gives the time from the start of the first kernel to the end of the last, in microseconds.
 static double run(void) {
-    cl_event events[LAUNCHES + 1];
-    int count = 0;
-    for (int l = 0; l < LAUNCHES; l++) {
-        const struct launch *launch = &launches[l];
-        const size_t *g = launch->global;
-        if (g[0] == 0 || g[1] == 0 || g[2] == 0) continue;
-        cl_uint dimensions = g[2] > 1 ? 3 : g[1] > 1 ? 2 : 1;
-        check(clEnqueueNDRangeKernel(queue, kernels[l], dimensions, NULL, g, launch->local, 0, NULL, &events[count++]),
-              launch->kernel);
+    cl_event first = NULL, last = NULL;
+    cl_mem place[BUFFERS + 1];
+    struct loop open[STEPS + 1];
+    int depth = 0;
+    memcpy(place, memory, sizeof place);
+    for (int at = 0; at < STEPS;) {
+        const struct step *step = &steps[at++];
+        if (step->does == REPEAT) {
+            if (step->a == 0) at = end_of(at);
+            else open[depth++] = (struct loop){at, step->a, 0};
+        } else if (step->does == END) {
+            struct loop *loop = &open[depth - 1];
+            loop->number++;
+            if (loop->left > 0 && --loop->left == 0) depth--;
+            else at = loop->begin;
+        } else if (step->does == CHECK) {
+            cl_uchar flag = 0;
+            check(clEnqueueReadBuffer(queue, place[step->a], CL_TRUE, 0, 1, &flag, 0, NULL, NULL), "reading a condition");
+            if (!flag) {
+                depth--;
+                at = end_of(at);
+            }
+        } else if (step->does == SWAP) {
+            cl_mem other = place[step->a];
+            place[step->a] = place[step->b];
+            place[step->b] = other;
+        } else {
+            const struct launch *launch = &launches[step->a];
+            cl_kernel kernel = kernels[step->a];
+            const size_t *g = launch->global;
+            if (g[0] == 0 || g[1] == 0 || g[2] == 0) continue;
+            for (int a = 0; a < launch->count; a++) {
+                int number = launch->arguments[a].number;
+                cl_int error = CL_SUCCESS;
+                if (launch->arguments[a].kind == BUFFER)
+                    error = clSetKernelArg(kernel, (cl_uint)a, sizeof(cl_mem), &place[number]);
+                if (launch->arguments[a].kind == COUNTER)
+                    error = clSetKernelArg(kernel, (cl_uint)a, sizeof(cl_int), &open[number].number);
+                check(error, "setting an argument");
+            }
+            cl_uint dimensions = g[2] > 1 ? 3 : g[1] > 1 ? 2 : 1;
+            cl_event event;
+            check(clEnqueueNDRangeKernel(queue, kernel, dimensions, NULL, g, launch->local, 0, NULL, &event),
+                  launch->kernel);
+            if (last && last != first) clReleaseEvent(last);
+            if (!first) first = event;
+            last = event;
+        }
     }
     check(clFinish(queue), "running the kernels");
-    if (count == 0) return 0.0;
+    if (!first) return 0.0;
     cl_ulong start, end;
-    check(clGetEventProfilingInfo(events[0], CL_PROFILING_COMMAND_START, sizeof start, &start, NULL), "timing");
-    check(clGetEventProfilingInfo(events[count - 1], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL), "timing");
-    for (int i = 0; i < count; i++) clReleaseEvent(events[i]);
+    check(clGetEventProfilingInfo(first, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL), "timing");
+    check(clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL), "timing");
+    clReleaseEvent(first);
+    if (last != first) clReleaseEvent(last);
     return (double)(end - start) * 1e-3;
 }
 
@@ -338,7 +402,6 @@ int main(int argc, char **argv) {
     char *inputs[INPUTS + 1];
     for (int i = 0; i < INPUTS; i++) inputs[i] = make_input(&input_table[i]);
 
-    cl_mem memory[BUFFERS + 1];
     for (int b = 0; b < BUFFERS; b++) {
         const struct buffer *buffer = &buffers[b];
         size_t bytes = (buffer->length > 0 ? buffer->length : 1) * type_bytes[buffer->type];
@@ -358,9 +421,8 @@ int main(int argc, char **argv) {
         check(error, launch->kernel);
         for (int a = 0; a < launch->count; a++) {
             int number = launch->arguments[a].number;
-            if (launch->arguments[a].kind == BUFFER)
-                error = clSetKernelArg(kernels[l], (cl_uint)a, sizeof(cl_mem), &memory[number]);
-            else
+            // Buffers and counters are set at each launch: loops exchange and change them.
+            if (launch->arguments[a].kind == SCALAR)
                 error = clSetKernelArg(kernels[l], (cl_uint)a, type_bytes[input_table[number].type], inputs[number]);
             check(error, "setting an argument");
         }

@@ -177,7 +177,7 @@ impl Emission<'_> {
     /// The number of the input that a scalar argument passes; `None` for buffers.
     fn scalar(&self, arg: Arg) -> Result<Option<usize>, Diagnostic> {
         match arg {
-            Arg::Buffer(_) => Ok(None),
+            Arg::Buffer(_) | Arg::Counter(_) => Ok(None),
             Arg::Scalar(k) => {
                 let s = self.plan.scalars.get(k).ok_or_else(|| {
                     Diagnostic::error(Code::Internal, format!("the plan has no scalar {k}"))

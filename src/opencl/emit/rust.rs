@@ -53,6 +53,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             arguments.push(match (e.scalar(*arg)?, arg) {
                 (Some(k), _) => format!("Argument::Scalar({k})"),
                 (None, Arg::Buffer(k) | Arg::Scalar(k)) => format!("Argument::Buffer({k})"),
+                (None, Arg::Counter(depth)) => format!("Argument::Counter({depth})"),
             });
         }
         let _ = writeln!(
@@ -64,6 +65,10 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             l.local,
             arguments.join(", ")
         );
+    }
+    out.push_str("];\n\nconst STEPS: &[Step] = &[\n");
+    for step in plan.steps() {
+        let _ = writeln!(out, "    Step::{step:?},");
     }
     out.push_str("];\n");
     Ok(out)

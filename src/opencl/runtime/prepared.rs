@@ -6,7 +6,7 @@ use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
-use crate::opencl::plan::{Arg, HostPlan, Launch, Role};
+use crate::opencl::plan::{Arg, Control, HostPlan, Launch, Role};
 use half::f16;
 use opencl3::event::Event;
 use opencl3::kernel::Kernel;
@@ -54,7 +54,12 @@ pub struct Prepared {
     /// The plan's buffers. OpenCL implementations need not retain buffers that are set as arguments
     /// (PoCL does not), so they live here as long as the kernels do.
     buffers: Vec<Arc<Bytes>>,
+    /// What the host does.
+    steps: Vec<Control>,
 }
+
+/// Most steps of a plan's loops in one run: a loop that never ends stops here, if nobody stops it before.
+const MOST_STEPS: u64 = 1 << 32;
 
 fn internal(message: String) -> Diagnostic {
     Diagnostic::error(Code::Internal, message)
@@ -90,6 +95,42 @@ pub(super) fn check_memory(plan: &HostPlan, info: &DeviceInfo) -> Result<()> {
         )
         .note(format!("{} has {} bytes of global memory", info.label(), info.global_mem_bytes))
         .into());
+    }
+    Ok(())
+}
+
+/// Checks that every step names what the plan has: plans come from files too.
+fn check_steps(steps: &[Control], plan: &HostPlan) -> Result<()> {
+    let mut depth = 0usize;
+    for step in steps {
+        let known = match *step {
+            Control::Launch(k) => k < plan.launches.len(),
+            Control::Check(b) => {
+                depth > 0
+                    && plan.buffers.get(b).is_some_and(|b| b.elem.bytes() == 1 && b.len == 1)
+            }
+            Control::Swap(a, b) => match (plan.buffers.get(a), plan.buffers.get(b)) {
+                (Some(a), Some(b)) => {
+                    let temporary = a.role == Role::Temp && b.role == Role::Temp;
+                    temporary && (a.elem, a.len) == (b.elem, b.len)
+                }
+                _ => false,
+            },
+            Control::Repeat(_) => {
+                depth += 1;
+                true
+            }
+            Control::End => {
+                depth = depth.wrapping_sub(1);
+                depth != usize::MAX
+            }
+        };
+        if !known {
+            return Err(internal(format!("the plan has a step that cannot be done: {step:?}")).into());
+        }
+    }
+    if depth > 0 {
+        return Err(internal("the plan has a loop without an end".to_owned()).into());
     }
     Ok(())
 }
@@ -298,13 +339,17 @@ impl Runtime {
                         }
                         set_scalar(kernel, i, value)
                     }
+                    // SAFETY: the value has the size of the kernel's `int`; its bytes are copied.
+                    Arg::Counter(_) => unsafe { kernel.set_arg(i, &0i32) },
                 }
                 .map_err(|e| {
                     driver(e, &format!("argument {i} of the kernel `{}`", launch.kernel))
                 })?;
             }
         }
-        Ok(Prepared { built, buffers })
+        let steps = plan.steps();
+        check_steps(&steps, &plan)?;
+        Ok(Prepared { built, buffers, steps })
     }
 
     /// The `k`-th pooled buffer of a size.
@@ -398,9 +443,10 @@ impl Prepared {
     pub fn run(&self, rt: &Runtime) -> Result<RunTimes> {
         let started = Instant::now();
         let mut events = Vec::with_capacity(self.built.kernels.len());
-        for (launch, kernel) in self.plan().launches.iter().zip(&self.built.kernels) {
+        self.walk(rt, &mut |launch, kernel| {
             events.extend(rt.launch(launch, kernel)?);
-        }
+            Ok(())
+        })?;
         rt.queue.finish().map_err(|e| driver(e, "running the kernels"))?;
         let wall_us = started.elapsed().as_secs_f64() * 1e6;
         let (mut first, mut last, mut sum) = (u64::MAX, 0, 0);
@@ -425,6 +471,102 @@ impl Prepared {
             kernels_us: us(sum),
             wall_us,
         })
+    }
+
+    /// Goes through the steps of the host.
+    fn walk(
+        &self,
+        rt: &Runtime,
+        launch: &mut dyn FnMut(&Launch, &Kernel) -> Result<()>,
+    ) -> Result<()> {
+        // Which buffer stands where, since they are exchanged.
+        let mut place: Vec<usize> = (0..self.buffers.len()).collect();
+        let mut swapped = false;
+        // Where each open loop begins, how many iterations are left, and the number of this one.
+        let mut open: Vec<(usize, Option<u64>, i32)> = vec![];
+        let mut at = 0;
+        for _ in 0..MOST_STEPS {
+            let Some(step) = self.steps.get(at) else {
+                break;
+            };
+            at += 1;
+            match *step {
+                Control::Launch(k) => {
+                    let (l, kernel) = (&self.plan().launches[k], &self.built.kernels[k]);
+                    if swapped || !open.is_empty() {
+                        self.bind(l, kernel, &place, &open)?;
+                    }
+                    launch(l, kernel)?;
+                }
+                Control::Repeat(Some(0)) => at = self.end_of(at),
+                Control::Repeat(n) => open.push((at, n, 0)),
+                Control::Check(b) => {
+                    let mut flag = [0u8; 1];
+                    rt.read(&self.buffers[place[b]], &mut flag)?;
+                    if flag == [0] {
+                        open.pop();
+                        at = self.end_of(at);
+                    }
+                }
+                Control::Swap(a, b) => {
+                    place.swap(a, b);
+                    swapped = true;
+                }
+                Control::End => {
+                    if let Some((begin, left, number)) = open.last_mut() {
+                        *left = left.map(|n| n - 1);
+                        *number = number.wrapping_add(1);
+                        if *left == Some(0) {
+                            open.pop();
+                        } else {
+                            at = *begin;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The step after the end of the loop that a step is in.
+    fn end_of(&self, mut at: usize) -> usize {
+        let mut depth = 0usize;
+        while let Some(step) = self.steps.get(at) {
+            at += 1;
+            match step {
+                Control::Repeat(_) => depth += 1,
+                Control::End if depth == 0 => break,
+                Control::End => depth -= 1,
+                Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}
+            }
+        }
+        at
+    }
+
+    /// Sets what changes from iteration to iteration: exchanged buffers and counters.
+    fn bind(
+        &self,
+        launch: &Launch,
+        kernel: &Kernel,
+        place: &[usize],
+        open: &[(usize, Option<u64>, i32)],
+    ) -> Result<()> {
+        for (i, arg) in (0u32..).zip(&launch.args) {
+            match *arg {
+                Arg::Buffer(b) => {
+                    // SAFETY: the argument is a `cl_mem`, kept alive in `Prepared::buffers`.
+                    unsafe { kernel.set_arg(i, &self.buffers[place[b]].get()) }
+                }
+                Arg::Counter(depth) => {
+                    let number = open.get(depth).map_or(0, |o| o.2);
+                    // SAFETY: the value has the size of the kernel's `int`; its bytes are copied.
+                    unsafe { kernel.set_arg(i, &number) }
+                }
+                Arg::Scalar(_) => continue,
+            }
+            .map_err(|e| driver(e, &format!("argument {i} of the kernel `{}`", launch.kernel)))?;
+        }
+        Ok(())
     }
 
     /// Runs once on poisoned temporaries and outputs, and fetches the outputs, in order.

@@ -49,6 +49,7 @@ fn text(body: Block) -> String {
         ],
         scalars: vec![],
         kernels: vec![kernel],
+        control: vec![],
         relaxed: false,
     };
     let source = print(&program).source;
