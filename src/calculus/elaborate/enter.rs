@@ -9,7 +9,7 @@ use super::{inner_problem, problem};
 use crate::calculus::scalar::Lit;
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Result, Span};
-use crate::lang::typed::{self, Expr, ExprKind, Literal, Prim, VarId};
+use crate::lang::typed::{self, Expr, ExprKind, Literal, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ impl<'s, 'a> Enter<'s, 'a> {
                 Ok(close(lets, body))
             }
             ExprKind::LoopFor { acc, init, index, bound, body } => {
-                let (init, bound) = (self.expr(init)?, self.expr(bound)?);
+                let (init, bound) = (self.expr(init)?, self.bound(bound)?);
                 let index = self.declare(*index, &bound.ty, span);
                 let acc = self.declare(*acc, &init.ty, span);
                 let (body, ty) = (self.expr(body)?, init.ty.clone());
@@ -180,6 +180,24 @@ impl<'s, 'a> Enter<'s, 'a> {
                     sizes.iter().map(|s| self.sizes.size(s, span)).collect::<Result<Vec<_>>>()?;
                 self.prim(*prim, funs, sizes, args, ty, span)
             }
+        }
+    }
+
+    /// The bound of a loop: a size where it is computed from sizes and numbers alone, so that the loop has a
+    /// number of iterations that is known.
+    fn bound(&mut self, e: &Expr) -> Result<Ex> {
+        let Some(poly) = as_size(e).filter(|_| matches!(e.kind, ExprKind::Scalar(..))) else {
+            return self.expr(e);
+        };
+        let ty = self.sizes.ty(&e.ty, e.span)?;
+        let value = self.sizes.value(&poly, e.span).ok().map(i128::from);
+        // What is negative or wraps in its type is computed as it stands.
+        match (value, &ty) {
+            (Some(n), Ty::Scalar(t)) if Lit::int(*t, n).as_int() == Some(n) => {
+                let size = self.sizes.size(&poly, e.span)?;
+                Ok(Ex::new(Kind::Size(size), ty, e.span))
+            }
+            _ => self.expr(e),
         }
     }
 
@@ -327,6 +345,21 @@ impl<'s, 'a> Enter<'s, 'a> {
             }
         }
         Ok(close(lets, value))
+    }
+}
+
+/// An expression over sizes and integers as a size.
+fn as_size(e: &Expr) -> Option<crate::lang::size::Size> {
+    match &e.kind {
+        ExprKind::Size(s) => Some(s.clone()),
+        ExprKind::Lit(Literal::Int(n)) => i64::try_from(*n).ok().map(crate::lang::size::Size::constant),
+        ExprKind::Scalar(op, es) => match (op, es.as_slice()) {
+            (ScalarOp::Add, [a, b]) => Some(as_size(a)?.add(&as_size(b)?)),
+            (ScalarOp::Sub, [a, b]) => Some(as_size(a)?.sub(&as_size(b)?)),
+            (ScalarOp::Mul, [a, b]) => Some(as_size(a)?.mul(&as_size(b)?)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -9,6 +9,7 @@
 mod agreement;
 mod bracket;
 mod build;
+mod capture;
 mod core;
 mod enter;
 mod hoist;

@@ -29,6 +29,9 @@ impl Bracket {
         let fun = |i: usize| funs.get(i).ok_or_else(short);
         let size = |i: usize| sizes.get(i).cloned().ok_or_else(short);
         let array = |t: &Ty| elements(t).map_err(at(span));
+        if let Some(other) = self.without_captures(prim, funs, sizes, args, e)? {
+            return self.term(&other, env);
+        }
         match prim {
             Prim::Reduce
             | Prim::ReduceComm
