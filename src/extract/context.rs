@@ -141,17 +141,11 @@ impl Context {
                 (MapKind::Wrg(d), _) if self.may_spread(Level::Group, 0, *d) => {
                     dimension(Level::Group, self.used | bit(0, *d))
                 }
-                (MapKind::Lcl(d), Level::Group)
-                    if self.used & bit(3, *d) == 0 && self.stores() =>
-                {
+                (MapKind::Lcl(d), Level::Group) if self.used & bit(3, *d) == 0 && self.stores() => {
                     inside(Level::Item, self.used | bit(3, *d))
                 }
-                (MapKind::Warp, Level::Group) if self.stores() => {
-                    inside(Level::Warp, self.used)
-                }
-                (MapKind::Lane, Level::Warp) if self.stores() => {
-                    inside(Level::Item, self.used)
-                }
+                (MapKind::Warp, Level::Group) if self.stores() => inside(Level::Warp, self.used),
+                (MapKind::Lane, Level::Warp) if self.stores() => inside(Level::Item, self.used),
                 (MapKind::Seq, Level::Item) if self.sink || self.total => {
                     inside(Level::Item, self.used)
                 }

@@ -48,7 +48,13 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     let mut lowerer = Lowerer {
         views,
         options: options.clone(),
-        program: Program { buffers, scalars: args, kernels: vec![], control: vec![], relaxed: options.relaxed },
+        program: Program {
+            buffers,
+            scalars: args,
+            kernels: vec![],
+            control: vec![],
+            relaxed: options.relaxed,
+        },
         choices: vec![],
         context: Context::Host,
         kernel: Building::default(),

@@ -1,11 +1,11 @@
 //! Patterns that store at computed places: scatters and histograms.
 
+use super::dest::Dest;
 use super::index::Index;
 use super::ir::{ElemTy, Expr, Stmt};
 use super::leaf::{self, Emit};
 use super::lower::{Context, Lowerer};
 use super::view::{Shape, Step, View, stop};
-use super::dest::Dest;
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::{MapKind, Term};
 use crate::calculus::ty::Ty;

@@ -2,7 +2,9 @@
 
 use super::barrier;
 use super::index::Index;
-use super::ir::{Block, Buffer, BufferRole, Control, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
+use super::ir::{
+    Block, Buffer, BufferRole, Control, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

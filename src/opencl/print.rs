@@ -10,8 +10,7 @@ mod types;
 use super::plan::{Arg, Buffer, Control, HostPlan, Launch, Role, Scalar};
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
-    self,
-    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
+    self, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
 };
 use crate::lang::types::ScalarType;
 use expr::stored;

@@ -166,7 +166,9 @@ impl Bracket {
             Kind::For(init, bound, index, acc, body) => {
                 self.fold_loop(init, bound, [acc, index], body, e, env)
             }
-            Kind::While(init, acc, cond, body) => self.while_loop(init, acc, cond, body, env, e.span),
+            Kind::While(init, acc, cond, body) => {
+                self.while_loop(init, acc, cond, body, env, e.span)
+            }
             Kind::Map(prim, f, arrays) => self.map(*prim, f, arrays, e, env),
             Kind::Prim(prim, funs, sizes, args) => self.prim(*prim, funs, sizes, args, e, env),
         }

@@ -83,7 +83,8 @@ impl Bracket {
         };
         let (begun, is_begun, _) = self.fresh(&Ty::Scalar(ScalarType::Bool));
         let last = self.renamed(acc);
-        let from = Kind::If(Box::new(is_begun), Box::new(last.value(span)), Box::new(args[0].clone()));
+        let from =
+            Kind::If(Box::new(is_begun), Box::new(last.value(span)), Box::new(args[0].clone()));
         let from = Ex::new(from, acc.ty(), span);
         let next = Kind::Let(acc.clone(), Box::new(from), op.body.clone());
         let next = Ex::pair(truth(true, span), Ex::new(next, acc.ty(), span));

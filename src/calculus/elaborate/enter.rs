@@ -352,7 +352,9 @@ impl<'s, 'a> Enter<'s, 'a> {
 fn as_size(e: &Expr) -> Option<crate::lang::size::Size> {
     match &e.kind {
         ExprKind::Size(s) => Some(s.clone()),
-        ExprKind::Lit(Literal::Int(n)) => i64::try_from(*n).ok().map(crate::lang::size::Size::constant),
+        ExprKind::Lit(Literal::Int(n)) => {
+            i64::try_from(*n).ok().map(crate::lang::size::Size::constant)
+        }
         ExprKind::Scalar(op, es) => match (op, es.as_slice()) {
             (ScalarOp::Add, [a, b]) => Some(as_size(a)?.add(&as_size(b)?)),
             (ScalarOp::Sub, [a, b]) => Some(as_size(a)?.sub(&as_size(b)?)),

@@ -102,6 +102,9 @@ impl<'a> Sizes<'a> {
             }
         }
         let rest = divided(poly, &common, content);
+        if let Some((factor, other)) = factored(&rest) {
+            return Ok(out.mul(&self.size(&factor, span)?).mul(&self.size(&other, span)?));
+        }
         if rest.as_constant() != Some(1) {
             let name = rest.to_string();
             let value = self.value(&rest, span)?;
@@ -171,6 +174,29 @@ impl<'a> Sizes<'a> {
 /// `[a, b, c]` as `pair(a, pair(b, c))`; `None` of nothing.
 pub(super) fn nest<T>(items: Vec<T>, pair: impl Fn(T, T) -> T) -> Option<T> {
     items.into_iter().rev().reduce(|tail, head| pair(head, tail))
+}
+
+/// Largest distance from a variable that a factor may have.
+const MOST_APART: i64 = 64;
+
+/// A sum as a product `(v + c) * rest`, so that products of such lengths are equal however they are written.
+fn factored(poly: &Poly) -> Option<(Poly, Poly)> {
+    let variables = poly.variables();
+    if variables.len() < 2 || poly.has_quotient() {
+        return None;
+    }
+    variables.iter().find_map(|v| {
+        let at = |n: i64| poly.substitute(&|name| (name == v).then(|| Poly::constant(n)));
+        // Of the first degree in `v`: `a * v + b`, and `b` is `a * c`.
+        let b = at(0);
+        let a = at(1).sub(&b);
+        let variable = Poly::var(v);
+        if a.is_zero() || a.as_constant().is_some() || a.mul(&variable).add(&b) != *poly {
+            return None;
+        }
+        let c = (1..=MOST_APART).flat_map(|c| [c, -c]).find(|c| a.mul(&Poly::constant(*c)) == b)?;
+        Some((variable.add(&Poly::constant(c)), a))
+    })
 }
 
 /// Numerator and denominator, neither with quotients.

@@ -106,8 +106,7 @@ fn check_steps(steps: &[Control], plan: &HostPlan) -> Result<()> {
         let known = match *step {
             Control::Launch(k) => k < plan.launches.len(),
             Control::Check(b) => {
-                depth > 0
-                    && plan.buffers.get(b).is_some_and(|b| b.elem.bytes() == 1 && b.len == 1)
+                depth > 0 && plan.buffers.get(b).is_some_and(|b| b.elem.bytes() == 1 && b.len == 1)
             }
             Control::Swap(a, b) => match (plan.buffers.get(a), plan.buffers.get(b)) {
                 (Some(a), Some(b)) => {
@@ -126,7 +125,9 @@ fn check_steps(steps: &[Control], plan: &HostPlan) -> Result<()> {
             }
         };
         if !known {
-            return Err(internal(format!("the plan has a step that cannot be done: {step:?}")).into());
+            return Err(
+                internal(format!("the plan has a step that cannot be done: {step:?}")).into()
+            );
         }
     }
     if depth > 0 {

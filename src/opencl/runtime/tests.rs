@@ -115,7 +115,7 @@ fn every_scalar_type_arrives() {
                 global: [1; 3],
                 local: [1; 3],
             }],
-        control: vec![],
+            control: vec![],
         };
         assert_eq!(check(plan, &inputs).expect("it runs"), [value], "{ty}");
     }
