@@ -1,7 +1,7 @@
 //! `patsat emit`
 
 use super::args::{DataArgs, SessionArgs, plan, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::optimize::start;
 use super::out::{Done, Out, Stop};
 use super::progress::Progress;
@@ -51,7 +51,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             plan
         }
         None => {
-            let interrupt = Interrupt::listen()?;
+            let interrupt = interrupt::listen()?;
             let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
             let optimized = session.optimize(&program, &request, &mut progress);
             progress.finish();

@@ -1,7 +1,7 @@
 //! `patsat optimize`
 
 use super::args::{DataArgs, SessionArgs, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
 use super::progress::Progress;
 use super::report;
@@ -56,7 +56,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     // Data decide nothing but the check: what is not given is made up.
     let request = args.data.request(Some(Generator::Normal))?;
     out.event("start", start(&program, &args.session))?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let optimized = session.optimize(&program, &request, &mut progress);
     progress.finish();

@@ -1,7 +1,7 @@
 //! `patsat rules compare`
 
 use crate::cli::args::{DataArgs, SessionArgs, program};
-use crate::cli::interrupt::Interrupt;
+use crate::cli::interrupt;
 use crate::cli::out::{Done, Out};
 use crate::cli::progress::{Progress, micros};
 use crate::session::generate::Generator;
@@ -53,7 +53,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         out.event("rules", json!({"rules": spec, "count": rules.len(), "hash": rules.hash()}))?;
         for file in &args.programs {
             let program = program(file)?;
-            let mut progress = Progress::new(out, Interrupt::listen()?, program.entry.name.clone());
+            let mut progress = Progress::new(out, interrupt::listen()?, program.entry.name.clone());
             let outcome = session.outcome(&rules, &program, &request, &mut progress);
             progress.finish();
             let o = match outcome {
