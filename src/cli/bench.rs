@@ -75,7 +75,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         out.event("result", result(&bench))?;
         if bench.interrupted {
             let text = "interrupted; these figures are of fewer runs";
-            out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+            let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+            out.diagnostics(&[d])?;
             return Err(Stop::Exit(Code::Interrupted.exit()));
         }
     }

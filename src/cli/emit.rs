@@ -79,7 +79,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     out.line(&format!("  its host programs check {checked} of {all} elements of the result"))?;
     if interrupted {
         let text = "interrupted while looking for kernels; the best so far are emitted";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

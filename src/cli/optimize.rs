@@ -80,7 +80,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     out.event("result", report::result(&optimized, args.top))?;
     if optimized.interrupted {
         let text = "interrupted; this is the best so far";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

@@ -85,7 +85,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         out.event("result", result(&matrix))?;
         if matrix.interrupted {
             let text = "interrupted; some kernels were not tuned to the end or not timed";
-            out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+            let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+            out.diagnostics(&[d])?;
             return Err(Stop::Exit(Code::Interrupted.exit()));
         }
     }

@@ -117,7 +117,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
     if ran.interrupted {
         let text = "interrupted while looking for kernels; the best so far ran";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

@@ -96,7 +96,8 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     out.event("result", result(&compared))?;
     if compared.interrupted {
         let text = "interrupted; these figures are of fewer candidates";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

@@ -219,7 +219,8 @@ pub(super) fn terms(
     let best = search.best(search.root);
     // What was found until then lacks most choices.
     limits.interrupt.check("while drawing candidates")?;
-    let found = best.iter()
+    let found = best
+        .iter()
         .filter_map(|c| {
             // Ill-typed combinations cannot arise: every class has one type.
             let compact = term_of(egraph, c)?;
