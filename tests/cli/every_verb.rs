@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2";
 
 /// A run of each verb, in this order; `DIR` is a folder of the test's own. Later runs use what earlier ones left there.
-const RUNS: [(&str, &str); 30] = [
+const RUNS: [(&str, &str); 32] = [
     ("check", "programs/scal.pat"),
     ("fmt", "--check programs/scal.pat"),
     ("eval", "programs/asum.pat --size n=4 --gen xs=iota"),
     ("optimize", "DATA -o DIR/plan"),
+    ("optimize", "DATA --store DIR/other.sqlite"),
     ("explain", "programs/scal.pat --size n=1000 --device none"),
     ("run", "DATA --gen xs=iota --arg alpha=2"),
     ("search compare", "DATA --strategies random"),
@@ -36,6 +37,7 @@ const RUNS: [(&str, &str); 30] = [
     ("store best", "scal"),
     ("store export", "-o DIR/store.json"),
     ("store import", "DIR/store.json"),
+    ("store merge", "DIR/other.sqlite"),
     ("store gc", "--keep 1"),
     ("report", "-o DIR/page.html --no-derivations"),
     ("completions", "bash"),
