@@ -122,9 +122,8 @@ impl Kernels {
     /// Runs the plan on the CPU and compares with the oracle.
     pub fn run(&self, rt: &Runtime) {
         let case = self.case();
-        let ran = rt
-            .build(&self.plan)
-            .and_then(|b| rt.prepare(b, &rt.upload(&case.inputs)?)?.check(rt, None));
+        let ran =
+            rt.build(&self.plan).and_then(|b| rt.prepare(b, &rt.upload(&case.inputs)?)?.check(rt));
         let (_, outputs) = ran.unwrap_or_else(|e| panic!("{e}\n{}", self.plan.source));
         case.compare(&outputs, &self.plan);
     }

@@ -132,7 +132,7 @@ fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
         Ok(b) => b,
         Err(e) => panic!("{e}\n{}", plan.source),
     };
-    let (_, outputs) = rt.prepare(built, &uploaded).unwrap().check(&rt, None).unwrap();
+    let (_, outputs) = rt.prepare(built, &uploaded).unwrap().check(&rt).unwrap();
     let bytes: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
     let result = compare(&expected, &bytes, 1 << 20);
     assert!(result.ok, "{result:?}\n{}", plan.source);

@@ -61,7 +61,7 @@ pub fn bandwidth(rt: &Runtime, bytes: usize) -> Result<Bandwidth> {
         let count = runners.len();
         for k in 0..count {
             let k = if round % 2 == 0 { k } else { count - 1 - k };
-            let time = runners[k].prepared.run(rt, None)?.device_us;
+            let time = runners[k].prepared.run(rt)?.device_us;
             runners[k].times.push(time);
         }
     }
@@ -96,8 +96,8 @@ impl Runner {
     /// Builds and warms up: the first run may compile, the second is the first that counts.
     fn start(rt: &Runtime, yardstick: Yardstick, inputs: &DeviceInputs) -> Result<Runner> {
         let prepared = rt.prepare(rt.build(&yardstick.plan)?, inputs)?;
-        prepared.run(rt, None)?;
-        let first_us = prepared.run(rt, None)?.device_us;
+        prepared.run(rt)?;
+        let first_us = prepared.run(rt)?.device_us;
         Ok(Runner { yardstick, prepared, first_us, times: vec![] })
     }
 

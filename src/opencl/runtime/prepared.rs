@@ -427,7 +427,12 @@ impl Prepared {
     }
 
     /// Runs every launch in order and waits.
-    pub fn run(&self, rt: &Runtime, watch: Watch) -> Result<RunTimes> {
+    pub fn run(&self, rt: &Runtime) -> Result<RunTimes> {
+        self.run_watched(rt, None)
+    }
+
+    /// As [`Prepared::run`], telling how far the run is.
+    pub fn run_watched(&self, rt: &Runtime, watch: Watch) -> Result<RunTimes> {
         let started = Instant::now();
         let mut events = Vec::with_capacity(self.built.kernels.len());
         for (launch, kernel) in self.plan().launches.iter().zip(&self.built.kernels) {
@@ -464,14 +469,19 @@ impl Prepared {
     }
 
     /// Runs once on poisoned temporaries and outputs, and fetches the outputs, in order.
-    pub fn check(&self, rt: &Runtime, watch: Watch) -> Result<(RunTimes, Vec<HostArray>)> {
+    pub fn check(&self, rt: &Runtime) -> Result<(RunTimes, Vec<HostArray>)> {
+        self.check_watched(rt, None)
+    }
+
+    /// As [`Prepared::check`], telling how far the run is.
+    pub fn check_watched(&self, rt: &Runtime, watch: Watch) -> Result<(RunTimes, Vec<HostArray>)> {
         for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
             match b.role {
                 Role::Input(..) => {}
                 Role::Temp | Role::Output(_) => rt.poison(buffer, b.len * b.elem.bytes())?,
             }
         }
-        let times = self.run(rt, watch)?;
+        let times = self.run_watched(rt, watch)?;
         Ok((times, self.fetch(rt)?))
     }
 

@@ -56,7 +56,7 @@ fn width(places: &[i32]) -> u32 {
 pub(super) fn size(rt: &Runtime) -> u32 {
     let run = || -> Result<Vec<i32>> {
         let nothing = rt.upload(&Inputs::default())?;
-        let (_, outputs) = rt.prepare(rt.build(&Arc::new(probe()))?, &nothing)?.check(rt, None)?;
+        let (_, outputs) = rt.prepare(rt.build(&Arc::new(probe()))?, &nothing)?.check(rt)?;
         Ok(outputs.first().and_then(|o| o.to_vec()).unwrap_or_default())
     };
     if !rt.info.extensions.iter().any(|e| e == EXTENSION) {

@@ -36,7 +36,7 @@ fn check(plan: HostPlan, inputs: &Inputs) -> Result<Vec<HostArray>> {
     let rt = Runtime::open(None)?;
     let uploaded = rt.upload(inputs)?;
     let prepared = rt.prepare(rt.build(&Arc::new(plan))?, &uploaded)?;
-    Ok(prepared.check(&rt, None)?.1)
+    Ok(prepared.check(&rt)?.1)
 }
 
 fn code(result: Result<Vec<HostArray>>) -> Code {
@@ -50,10 +50,10 @@ fn runs_checks_and_times() {
     let prepared = rt
         .prepare(rt.build(&Arc::new(scal(1024, 64))).expect("it compiles"), &uploaded)
         .expect("there is memory");
-    let (_, outputs) = prepared.check(&rt, None).expect("it runs");
+    let (_, outputs) = prepared.check(&rt).expect("it runs");
     let ys = outputs[0].to_vec::<f32>().expect("elements of this type");
     assert!(ys.iter().enumerate().all(|(i, y)| *y == 2.0 * i as f32));
-    let times = prepared.run(&rt, None).expect("it runs");
+    let times = prepared.run(&rt).expect("it runs");
     assert!(0.0 < times.kernels_us && times.kernels_us <= times.device_us + 1.0);
     assert!(times.device_us < times.wall_us + 1000.0);
 }
@@ -174,6 +174,6 @@ fn binaries_that_the_driver_refuses_are_built_again() {
     assert!(built.cached);
     let uploaded = rt.upload(&inputs(64)).expect("there is memory");
     let (_, outputs) =
-        rt.prepare(built, &uploaded).expect("there is memory").check(&rt, None).expect("it runs");
+        rt.prepare(built, &uploaded).expect("there is memory").check(&rt).expect("it runs");
     assert_eq!(outputs[0].to_vec::<f32>().expect("elements of this type")[63], 126.0);
 }

@@ -180,7 +180,7 @@ impl Session {
     ) -> Result<(RunTimes, Vec<HostArray>)> {
         let first = self.warm.insert(id);
         let mut told = |progress| tell(of(progress));
-        self.candidate(id)?.check(&self.runtime, first.then_some(&mut told))
+        self.candidate(id)?.check_watched(&self.runtime, first.then_some(&mut told))
     }
 
     fn run(
@@ -198,7 +198,7 @@ impl Session {
         loop {
             let watch: Watch = if first { Some(&mut told) } else { None };
             first = false;
-            times.push(candidate.run(&self.runtime, watch)?);
+            times.push(candidate.run_watched(&self.runtime, watch)?);
             if times.len() >= repetitions || started.elapsed().as_secs_f64() * 1e6 >= budget_us {
                 return Ok(times);
             }
