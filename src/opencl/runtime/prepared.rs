@@ -52,7 +52,7 @@ impl RunTimes {
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A kernel runs: its driver compiles no more.
+    /// A kernel runs, as the driver has it.
     Begun,
     /// It has run.
     Ended,

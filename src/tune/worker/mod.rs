@@ -165,7 +165,7 @@ enum Reply {
     Refused { code: String, message: String, notes: Vec<String>, help: Vec<String> },
     /// A candidate is built, or was before.
     Built(Build),
-    /// A kernel runs: its driver compiles no more.
+    /// A kernel runs, as the driver has it.
     Begun,
     /// A kernel has run, and the next is compiled now if it must be.
     Ended,

@@ -21,6 +21,9 @@ const POLL: Duration = Duration::from_millis(20);
 /// Time that a child is given to answer once the work is to stop.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// Time for compiling that is left to a kernel once it runs: PoCL says so before it has compiled to the end.
+const LATE: Duration = Duration::from_secs(5);
+
 /// Time that a child is given to end once it has closed its streams or was killed.
 const LAST: Duration = Duration::from_secs(1);
 
@@ -80,7 +83,7 @@ impl Allowance {
 
     /// What is left of it.
     fn left(&self) -> Duration {
-        let build = if self.running { Duration::ZERO } else { self.build };
+        let build = if self.running { self.build.min(LATE) } else { self.build };
         build.saturating_add(self.run).saturating_sub(self.since.elapsed())
     }
 
