@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test check-kernels check-page device tools browser docs clean
+.PHONY: run test test-all check-kernels check-page device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -35,6 +35,10 @@ test: tools browser
 	cargo run --quiet --locked -- rules lint default,primitive,thesis,partials,warp
 	cargo run --quiet --locked -- rules doc --check docs/rules.md $(GRAPHS)
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
+
+# Everything, and the slow suite: what is exhaustive and takes hours. First a thousand kills of a tuning.
+test-all: test
+	cargo test --locked --test faults -- --ignored --nocapture kills::a_thousand_kills_lose_nothing
 
 # Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
 check-kernels: tools

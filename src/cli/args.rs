@@ -1,5 +1,6 @@
 //! Arguments that several verbs share, and what they mean.
 
+use super::interrupt;
 use super::out::Stop;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
@@ -196,6 +197,8 @@ impl SessionArgs {
         if !self.trust_rules {
             check_own_rules(&rules, Check::default())?;
         }
+        // After the tests of rules, which do not look for interrupts.
+        limits.interrupt = interrupt::listen()?;
         Ok(Session {
             rules,
             limits,

@@ -1,6 +1,6 @@
 //! `patsat calibrate`
 
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out};
 use super::progress::Progress;
 use crate::diag::{Code, Diagnostic};
@@ -31,7 +31,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         worker: Some(Arc::new(Worker::own_executable()?)),
         ..Session::new()?
     };
-    let mut progress = Progress::new(out, Interrupt::listen()?, "calibrate".into());
+    let mut progress = Progress::new(out, interrupt::listen()?, "calibrate".into());
     let made = session.calibrate(args.quick, &mut progress);
     progress.finish();
     let made = made?;

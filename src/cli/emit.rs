@@ -1,7 +1,7 @@
 //! `patsat emit`
 
 use super::args::{DataArgs, SessionArgs, plan, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::optimize::start;
 use super::out::{Done, Out, Stop};
 use super::progress::Progress;
@@ -51,7 +51,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             plan
         }
         None => {
-            let interrupt = Interrupt::listen()?;
+            let interrupt = interrupt::listen()?;
             let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
             let optimized = session.optimize(&program, &request, &mut progress);
             progress.finish();
@@ -79,7 +79,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     out.line(&format!("  its host programs check {checked} of {all} elements of the result"))?;
     if interrupted {
         let text = "interrupted while looking for kernels; the best so far are emitted";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

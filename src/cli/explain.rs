@@ -2,7 +2,7 @@
 
 use super::args::{DataArgs, SessionArgs, program};
 use super::html;
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
 use super::progress::Progress;
 use super::report::sizes;
@@ -53,7 +53,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let program = program(&args.program)?;
     // Data decide nothing but the check: what is not given is made up.
     let request = args.data.request(Some(Generator::Normal))?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     if let Some(rule) = rule {
         let found = session.why_not(&program, &request, &rule, why_not::BEST, &mut progress);

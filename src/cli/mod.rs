@@ -36,7 +36,7 @@ mod why_not;
 mod worker;
 
 use crate::diag::{Code, Diagnostic, Exit, Failure};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use out::{Out, Stop};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -122,6 +122,11 @@ enum Verb {
     /// Build and run candidates for a parent process.
     #[command(hide = true)]
     Worker,
+}
+
+/// The command line as clap knows it.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Parses the command line and does what it says.

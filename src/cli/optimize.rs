@@ -1,7 +1,7 @@
 //! `patsat optimize`
 
 use super::args::{DataArgs, SessionArgs, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
 use super::progress::Progress;
 use super::report;
@@ -56,7 +56,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     // Data decide nothing but the check: what is not given is made up.
     let request = args.data.request(Some(Generator::Normal))?;
     out.event("start", start(&program, &args.session))?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let optimized = session.optimize(&program, &request, &mut progress);
     progress.finish();
@@ -80,7 +80,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     out.event("result", report::result(&optimized, args.top))?;
     if optimized.interrupted {
         let text = "interrupted; this is the best so far";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

@@ -6,7 +6,7 @@ mod subject;
 
 use super::args::open_store;
 use super::html::{STYLE, escaped};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
 use super::progress::{Progress, micros};
 use super::report::{gb_per_s, sizes};
@@ -44,7 +44,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         rules: args.rules.clone(),
         derivations: !args.no_derivations,
     };
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, "report".to_owned());
     let subjects = survey(&store, &wanted, &mut progress);
     progress.finish();

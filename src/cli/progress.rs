@@ -1,8 +1,8 @@
 //! How a search goes: a bar on a terminal, plain lines elsewhere, JSON lines with `--json`.
 
-use super::interrupt::Interrupt;
 use super::out::{Out, VERSION};
 use super::render;
+use crate::diag::Interrupt;
 use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::search::Counts;
 use crate::tune::store::Fate;
@@ -125,7 +125,7 @@ impl Observer for Progress {
     }
 
     fn stop(&self) -> bool {
-        self.interrupt.pressed()
+        self.interrupt.requested()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `patsat run`
 
 use super::args::{DataArgs, SessionArgs, plan, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
 use super::progress::{Progress, micros};
 use super::report::{gb_per_s, gflops, sizes};
@@ -47,7 +47,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let plan = args.plan.as_deref().map(plan).transpose()?;
     let request = args.data.request(None)?;
     out.event("start", optimize::start(&program, &args.session))?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let execute = Execute { as_written: args.no_rewrite, verify: args.verify };
     let ran = match &plan {
@@ -117,7 +117,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
     if ran.interrupted {
         let text = "interrupted while looking for kernels; the best so far ran";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

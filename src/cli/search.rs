@@ -1,7 +1,7 @@
 //! `patsat search`
 
 use super::args::{DataArgs, SessionArgs, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
 use super::page::chart::{Axis, Chart};
 use super::progress::{Progress, micros};
@@ -82,7 +82,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             trials.push(Trial { strategy: *strategy, budget, seed });
         }
     }
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let compared = session.strategies(&program, &request, &trials, &mut progress);
     progress.finish();
@@ -96,7 +96,8 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     out.event("result", result(&compared))?;
     if compared.interrupted {
         let text = "interrupted; these figures are of fewer candidates";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

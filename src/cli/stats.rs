@@ -1,7 +1,7 @@
 //! `patsat rules stats`
 
 use super::args::{SessionArgs, program, size};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out};
 use super::progress::Progress;
 use crate::session::generate::Generator;
@@ -56,7 +56,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         let request = request(&program, args);
         programs.push((program, request));
     }
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, "rules".to_owned());
     let uses = session.rule_uses(&programs, args.best, &mut progress);
     progress.finish();

@@ -1,5 +1,6 @@
 //! Every budget of the pipeline, named and defaulted once.
 
+use super::Interrupt;
 use std::time::Duration;
 
 /// Budgets. Two runs with equal limits and no wall-clock limit reached give equal output.
@@ -36,6 +37,8 @@ pub struct Limits {
     pub build_time: Duration,
     /// Tuning: longest time one candidate may take to run once.
     pub run_time: Duration,
+    /// Whether to stop: what takes long looks here, and ends with [`Code::Interrupted`](super::Code::Interrupted).
+    pub interrupt: Interrupt,
 }
 
 impl Default for Limits {
@@ -56,6 +59,7 @@ impl Default for Limits {
             reference_operations: 200_000_000,
             build_time: Duration::from_secs(30),
             run_time: Duration::from_secs(20),
+            interrupt: Interrupt::default(),
         }
     }
 }

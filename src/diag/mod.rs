@@ -4,9 +4,11 @@
 //! notes and help. Nothing here prints; rendering belongs to `cli`.
 
 mod code;
+mod interrupt;
 mod limits;
 
 pub use code::{Code, Exit};
+pub use interrupt::Interrupt;
 pub use limits::Limits;
 
 use std::fmt;

@@ -43,7 +43,7 @@ pub struct Candidate {
 /// `env` gives the program's dimensions their values.
 ///
 /// # Errors
-/// [`Code::NoTerm`] when the graph holds no legal low-level term.
+/// [`Code::NoTerm`] when the graph holds no legal low-level term, [`Code::Interrupted`] when the work is to stop.
 pub fn candidates(
     saturated: &Saturated,
     env: &SizeEnv,
@@ -54,7 +54,8 @@ pub fn candidates(
     let target = Target::new(device, model);
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let mut out = vec![];
-    for found in search::terms(saturated, &nominal, &target, limits) {
+    for found in search::terms(saturated, &nominal, &target, limits)? {
+        limits.interrupt.check("while drawing candidates")?;
         if idles(&found.term, false) {
             continue;
         }

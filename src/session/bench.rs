@@ -215,7 +215,7 @@ fn checked(
         Err(WorkerError::Candidate(f)) => {
             return Ok((Err(format!("{}: {}", f.class, f.log)), false));
         }
-        Err(WorkerError::Worker(failure)) => return Err(failure),
+        Err(e) => return Err(e.into()),
     };
     compared(program, reference, outputs, observer)
 }

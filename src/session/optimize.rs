@@ -199,6 +199,17 @@ impl Session {
         })
     }
 
+    /// What is left of a search that is interrupted.
+    pub fn kept(&self) -> String {
+        match &self.store {
+            Some(store) => format!(
+                "{} keeps what was measured; the same command goes on from there",
+                store.display()
+            ),
+            None => "there is no tuning store: what was measured is not kept".to_owned(),
+        }
+    }
+
     /// That the cost model is not made for the device.
     pub(super) fn about_model(&self, model: &Choice, device: &DeviceInfo) -> Vec<Diagnostic> {
         if !model.fallback || self.device == Device::None {
@@ -244,6 +255,10 @@ impl Session {
             .map(|v| Best { variant: Arc::new(v), summary: None, max_rel_err: None })
             .collect();
         let interrupted = observer.stop();
+        if interrupted && ranking.is_empty() {
+            let text = "interrupted before a kernel was generated";
+            return Err(Diagnostic::error(Code::Interrupted, text).into());
+        }
         self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
             o.interrupted = interrupted
         })
@@ -304,7 +319,11 @@ impl Session {
             &mut counts,
         ))?;
         if found.ranking.is_empty() {
-            return Err(nothing(&found, &counts));
+            let mut failure = nothing(&found, &counts);
+            if found.interrupted {
+                failure.0.iter_mut().for_each(|d| d.notes.push(self.kept()));
+            }
+            return Err(failure);
         }
         let ranking: Vec<Best> = found
             .ranking

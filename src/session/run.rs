@@ -9,7 +9,7 @@ use super::{Device, Session, memory};
 use crate::calculus::value::Comparison;
 use crate::calculus::{elaborate, interp};
 use crate::device::DeviceInfo;
-use crate::diag::{Code, Diagnostic, Result};
+use crate::diag::{Code, Diagnostic, Interrupt, Limits, Result};
 use crate::kernel;
 use crate::opencl::host::HostArray;
 use crate::opencl::runtime::RunTimes;
@@ -171,7 +171,11 @@ impl Session {
                 let found = self.optimize(program, request, observer)?;
                 (how, interrupted) = (How::Optimized, found.interrupted);
                 let best = found.best.variant;
-                self.once(program, request, &device, best, execute.verify, observer)?
+                // Who stopped the search still gets what the best so far computes.
+                let limits = Limits { interrupt: Interrupt::default(), ..self.limits.clone() };
+                let rested = Session { limits, ..self.clone() };
+                let session = if interrupted { &rested } else { self };
+                session.once(program, request, &device, best, execute.verify, observer)?
             }
         };
         let made = Made { how, tuned_for, interrupted };
@@ -234,12 +238,12 @@ impl Session {
         let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
         let (times, arrays) = match answer {
             Ok(answer) => answer,
-            Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Candidate(failure)) => {
                 let text = format!("`{}` failed: {}", program.entry.name, failure.class);
                 let d = Diagnostic::error(failure.class.code(), text);
                 return Err(d.note(failure.log).into());
             }
+            Err(e) => return Err(e.into()),
         };
         let (mut comparison, mut checked) = (None, None);
         if let Some(mut reference) = reference

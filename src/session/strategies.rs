@@ -161,6 +161,7 @@ impl Session {
                 Ok((id, _)) => _ = finals.insert(winner.hash.clone(), id),
                 Err(WorkerError::Candidate(_)) => {}
                 Err(WorkerError::Worker(failure)) => return Err(failure),
+                Err(WorkerError::Interrupted) => break,
             }
         }
         let schedule =

@@ -205,4 +205,4 @@ impl<'a> Pool<'a> {
 }
 
 /// Kernels that a core generates before anybody is asked whether to go on.
-const CHUNK: usize = 16;
+const CHUNK: usize = 4;

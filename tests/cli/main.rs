@@ -8,6 +8,7 @@ mod bad_store;
 mod calibrate;
 mod egraph;
 mod emit;
+mod every_verb;
 mod explain;
 mod plans;
 mod report;

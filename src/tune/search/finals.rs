@@ -81,6 +81,7 @@ impl State<'_, '_> {
                     Ok((id, _)) => id,
                     Err(WorkerError::Candidate(_)) => continue,
                     Err(WorkerError::Worker(failure)) => return Err(failure),
+                    Err(WorkerError::Interrupted) => return Ok(()),
                 },
             };
             ids.push((id, variant.clone()));

@@ -326,13 +326,14 @@ impl State<'_, '_> {
             Some(Ok(ahead)) => {
                 self.search.worker.prepare(variant.plan.clone()).map(|(id, _)| (id, ahead))
             }
-            None if self.stopped() => return Ok(None),
+            None if self.stopped() => return Ok(self.interrupt()),
             None => self.search.worker.prepare(variant.plan.clone()),
         };
         self.found.compile_ms += begun.elapsed().as_secs_f64() * 1e3;
         let (id, build) = match prepared {
             Ok(prepared) => prepared,
             Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Interrupted) => return Ok(self.interrupt()),
             Err(WorkerError::Candidate(failure)) => {
                 self.failed(variant, failure, None, None)?;
                 return Ok(None);
@@ -353,6 +354,7 @@ impl State<'_, '_> {
                 outputs
             }
             Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Interrupted) => return Ok(self.interrupt()),
             Err(WorkerError::Candidate(failure)) => {
                 self.failed(variant, failure, Some(build_ms), None)?;
                 return Ok(None);
@@ -362,8 +364,7 @@ impl State<'_, '_> {
             self.search.observer.event(&Event::Phase(Phase::Reference));
             let observer = &*self.search.observer;
             if !self.search.reference.wait(|| !observer.stop())? {
-                self.found.interrupted = true;
-                return Ok(None);
+                return Ok(self.interrupt());
             }
             self.search.observer.event(&Event::Phase(Phase::Measure));
         }
@@ -377,6 +378,12 @@ impl State<'_, '_> {
         }
         let max_rel_err = comparison.max_rel_err;
         Ok(Some(Ready { variant: variant.clone(), id, build_ms, max_rel_err }))
+    }
+
+    /// The work is to stop before a candidate is ready.
+    fn interrupt(&mut self) -> Option<Ready> {
+        self.found.interrupted = true;
+        None
     }
 
     /// Compares outputs, or none that are known to be right, with the reference, which is there.
@@ -454,8 +461,8 @@ impl State<'_, '_> {
         let checked = known.and_then(|id| Ok((id, self.search.worker.check(id)?.1)));
         let (now, outputs) = match checked {
             Ok(checked) => checked,
-            Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Candidate(failure)) => return Ok(Some(failure)),
+            Err(e) => return Err(e.into()),
         };
         let comparison = self.compare_outputs(Some(outputs))?;
         if !comparison.ok {
