@@ -15,6 +15,7 @@ fn key(entry: &str) -> Key {
         driver: "1".into(),
         tool: "0.1.0".into(),
         float: "exact".into(),
+        trust: String::new(),
     }
 }
 
@@ -36,6 +37,9 @@ fn candidate(plan: &str, median_us: Option<f64>) -> Record {
         bound: None,
         max_rel_err: Some(0.0),
         when: 0,
+        inputs: None,
+        limit_s: None,
+        verified: false,
     }
 }
 
@@ -448,6 +452,9 @@ mod round_trip {
                     build_ms,
                     spread_us,
                     when,
+                    inputs: None,
+                    limit_s: None,
+                    verified: false,
                 }
             },
         )
