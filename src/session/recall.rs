@@ -36,11 +36,13 @@ pub(super) struct Neighbour {
     pub sizes: Sizes,
 }
 
-/// A term of a program from its text; `None` when this version of patsat does not read it.
+/// A term of a program from its text; `None` when this version of patsat does not read it, or it gives what the program
+/// does not.
 pub(super) fn term(text: &str, program: &elaborate::Program) -> Option<Term> {
     let inputs = program.inputs.iter().map(|(n, _, t)| (n.clone(), t.clone())).collect();
     let context = Context { inputs, variables: None };
-    read_term(&Source::new("the tuning store", text), &Ty::Unit, &context).ok()
+    let term = read_term(&Source::new("the tuning store", text), &Ty::Unit, &context).ok()?;
+    (term.ty().cod == program.result_ty).then_some(term)
 }
 
 impl Session {
