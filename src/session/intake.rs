@@ -51,3 +51,31 @@ fn other_kernels(run: &Run) -> Option<String> {
         (found != r.plan).then_some(text)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::format;
+    use std::path::Path;
+
+    #[test]
+    fn a_program_in_the_standard_form_has_the_key_that_it_had() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+        let mut seen = 0;
+        for file in std::fs::read_dir(folder).expect("a folder") {
+            let path = file.expect("a file").path();
+            if path.extension().is_none_or(|e| e != "pat") {
+                continue;
+            }
+            let source = crate::session::read(&path).expect("a program");
+            for entry in crate::session::check(&source).0 {
+                let program = Program::check(&source, Some(&entry.name)).expect("a program");
+                let text = format(&source).expect("a program");
+                let again = Program::check(&Source::new("f.pat", text), Some(&entry.name));
+                assert_eq!(again.expect("a program").hash(), program.hash(), "{}", path.display());
+                seen += 1;
+            }
+        }
+        assert!(seen > 10);
+    }
+}
