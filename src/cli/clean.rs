@@ -18,7 +18,22 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same on one line, for names in tables.
+/// As [`clean`], with every place where it was, for text that places point into: what would direct a terminal is
+/// replaced by signs of as many bytes.
+pub fn clean_source(text: &str) -> Cow<'_, str> {
+    let sign = |c: char| match c.len_utf8() {
+        _ if !unsafe_to_show(c) => c,
+        1 => '?',
+        2 => '\u{bf}',
+        _ => '\u{25a1}',
+    };
+    match text.contains(unsafe_to_show) {
+        true => Cow::Owned(text.chars().map(sign).collect()),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// As [`clean`], on one line: for names in tables.
 pub fn clean_name(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }
@@ -39,6 +54,9 @@ mod tests {
         assert_eq!(clean("\u{1b}[2Jx"), "\\u{1b}[2Jx");
         assert_eq!(clean("a\rb\u{7}\u{9b}31m"), "a\\u{d}b\\u{7}\\u{9b}31m");
         assert_eq!(clean("\u{202e}cba"), "\\u{202e}cba");
+        let text = "a\u{1b}\u{9b}\u{2028}b\n";
+        assert_eq!(clean_source(text), "a?\u{bf}\u{25a1}b\n");
+        assert_eq!(clean_source(text).len(), text.len());
         assert_eq!(clean_name("a\nb\u{1b}"), "a b\\u{1b}");
     }
 }

@@ -1,6 +1,6 @@
 //! Diagnostics as people and programs read them.
 
-use super::clean::clean;
+use super::clean::{clean, clean_source};
 use crate::diag::{Diagnostic, Severity};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
@@ -14,11 +14,12 @@ pub fn text(d: &Diagnostic, styled: bool) -> String {
     let message = clean(&d.message);
     let title = level.primary_title(&*message).id(d.code.as_str());
     let [notes, help] = [&d.notes, &d.help].map(|l| l.iter().map(|t| clean(t)).collect::<Vec<_>>());
+    let shown = d.source.as_ref().map_or_else(Default::default, |s| clean_source(&s.text));
     let path = d.source.as_ref().map(|s| clean(&s.name));
     let labels: Vec<_> = d.labels.iter().map(|l| clean(&l.text)).collect();
     let mut group = Group::with_title(title);
     if let Some(source) = &d.source {
-        let mut snippet = Snippet::source(source.text.as_str()).path(path.as_deref());
+        let mut snippet = Snippet::source(&*shown).path(path.as_deref());
         for (label, text) in d.labels.iter().zip(&labels) {
             let kind =
                 if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };

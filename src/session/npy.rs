@@ -315,9 +315,9 @@ mod tests {
                 let (at, pick) = (random(bytes.len()), random(4));
                 match pick {
                     0 => bytes[at] = random(256) as u8,
-                    1 => bytes[at] = b"0123456789(),:{}'\"-<>|fiub"[random(27)],
+                    1 => bytes[at] = b"0123456789(),:{}'\"-<>|fiub"[random(26)],
                     2 => bytes.truncate(at + 1),
-                    _ => bytes.insert(at, b"0123456789(),:{}'\"-<>|fiub"[random(27)]),
+                    _ => bytes.insert(at, b"0123456789(),:{}'\"-<>|fiub"[random(26)]),
                 }
             }
             // Neither a panic nor all of the memory.

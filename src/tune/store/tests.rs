@@ -273,7 +273,8 @@ fn what_others_measured_is_unverified() {
     store.record(&key("x"), &own).expect("recorded");
     let known = |store: &Store, plan| store.is_verified(&key("x"), plan).expect("it answers");
     assert!(known(&store, "own") && !known(&store, "none"));
-    let mut other = open(&TempDir::new().expect("a temporary folder"));
+    let elsewhere = TempDir::new().expect("a temporary folder");
+    let mut other = open(&elsewhere);
     let dump = store.dump().expect("a store that is read");
     other.absorb(&dump).expect("taken in");
     assert!(!known(&other, "own"));
