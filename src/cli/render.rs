@@ -14,7 +14,7 @@ pub fn text(d: &Diagnostic, styled: bool) -> String {
     let message = clean(&d.message);
     let title = level.primary_title(&*message).id(d.code.as_str());
     let [notes, help] = [&d.notes, &d.help].map(|l| l.iter().map(|t| clean(t)).collect::<Vec<_>>());
-    let shown = d.source.as_ref().map_or_else(Default::default, |s| clean_source(&s.text));
+    let shown = clean_source(d.source.as_ref().map_or("", |s| s.text.as_str()));
     let path = d.source.as_ref().map(|s| clean(&s.name));
     let labels: Vec<_> = d.labels.iter().map(|l| clean(&l.text)).collect();
     let mut group = Group::with_title(title);

@@ -202,9 +202,8 @@ fn told(dump: &Dump, from: &str, out: &mut Out) {
     let count: usize = dump.runs.iter().map(|run| run.candidates.len()).sum();
     out.aside(&format!("{from} has {count} measurements of"));
     for Run { key, .. } in dump.runs.iter().take(SHOWN) {
-        let name = |text: &str| clean_name(text);
-        let (entry, device) = (name(&key.entry), name(&key.device));
-        out.aside(&format!("  {entry} {} on {device}", name(&sizes(key))));
+        let (entry, device) = (clean_name(&key.entry), clean_name(&key.device));
+        out.aside(&format!("  {entry} {} on {device}", clean_name(&sizes(key))));
     }
     if dump.runs.len() > SHOWN {
         out.aside(&format!("  and {} more", dump.runs.len() - SHOWN));

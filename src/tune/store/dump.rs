@@ -140,7 +140,9 @@ impl Run {
             let numbers =
                 [r.build_ms, r.median_us, r.spread_us, r.predicted_us, r.max_rel_err, r.limit_s];
             let why = match r.median_us {
-                _ if numbers.into_iter().flatten().any(|n| !(n >= 0.0)) => "a number below zero",
+                _ if numbers.into_iter().flatten().any(|n| n.is_nan() || n < 0.0) => {
+                    "a number below zero"
+                }
                 None if ran => "a candidate that ran, without a time",
                 _ if !plans.insert(&r.plan) => "one plan twice under a key",
                 _ => return None,
@@ -150,7 +152,9 @@ impl Run {
         candidate.or_else(|| {
             let wrong = |r: &super::Ranked| {
                 let t = r.times;
-                ![t.median_us, t.spread_us, t.min_us, r.max_rel_err].iter().all(|n| *n >= 0.0)
+                [t.median_us, t.spread_us, t.min_us, r.max_rel_err]
+                    .iter()
+                    .any(|n| n.is_nan() || *n < 0.0)
             };
             let j = self.answers.iter().position(|a| a.ranking.iter().any(wrong))?;
             Some((format!("answers[{j}]"), "a number below zero"))
