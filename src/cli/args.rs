@@ -217,6 +217,7 @@ impl SessionArgs {
             worker: Some(Arc::new(worker)),
             shares: true,
             trust_laws: self.trust_laws,
+            trust_rules: self.trust_rules,
         })
     }
 }

@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod calibrate;
 mod check;
+mod clean;
 mod completions;
 mod devices;
 mod egraph;

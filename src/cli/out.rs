@@ -1,5 +1,6 @@
 //! Where a command writes: text or JSON lines on the standard output, diagnostics and progress elsewhere.
 
+use super::clean::clean;
 use super::{Color, render};
 use crate::diag::{Code, Diagnostic, Exit, Failure};
 use serde_json::{Value, json};
@@ -66,10 +67,10 @@ impl Out {
         self.json
     }
 
-    /// Writes text for people; nothing with `--json`.
+    /// Writes text for people; nothing with `--json`. What would direct a terminal is shown as numbers.
     pub fn text(&mut self, text: &str) -> Done {
         if !self.json {
-            self.stdout.write_all(text.as_bytes())?;
+            self.stdout.write_all(clean(text).as_bytes())?;
         }
         Ok(())
     }
@@ -120,6 +121,27 @@ impl Out {
     /// Tells why the command failed.
     pub fn failure(&mut self, failure: &Failure) -> Done {
         self.diagnostics(&failure.0)
+    }
+
+    /// Asks a yes-or-no question on the terminal; `None` where there is nobody to answer.
+    pub fn confirm(&mut self, question: &str) -> std::result::Result<Option<bool>, Stop> {
+        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Ok(None);
+        }
+        self.stdout.flush()?;
+        write!(io::stderr(), "{} [y/N] ", clean(question))?;
+        io::stderr().flush()?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(Some(["y", "yes"].contains(&answer.trim().to_lowercase().as_str())))
+    }
+
+    /// Writes a line for people beside the result, on the standard error; nothing with `--json`.
+    pub fn aside(&mut self, text: &str) {
+        if !self.json {
+            // What cannot be shown stops nothing.
+            let _ = writeln!(io::stderr(), "{}", clean(text));
+        }
     }
 
     /// Writes what is still held back.

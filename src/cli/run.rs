@@ -9,7 +9,6 @@ use super::{optimize, value};
 use crate::diag::{Code, Diagnostic};
 use crate::session::Execute;
 use serde_json::json;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// What to run.
@@ -90,8 +89,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             Some(checked) => format!("{verified} (checked: {checked})"),
             None => verified,
         };
-        drop(writeln!(
-            std::io::stderr(),
+        let text = format!(
             "{} {}: {} on {} ({:.2} GB/s, this one run), kernels {}{verified}",
             program.entry.name,
             sizes(&ran.sizes),
@@ -102,7 +100,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                 Some(tuned) => format!("from {}, the nearest size tuned", sizes(tuned)),
                 None => ran.how.name().to_owned(),
             },
-        ));
+        );
+        out.aside(&text);
     }
     if written.is_empty() {
         out.text(&value::text(&ran.outputs))?;

@@ -1,10 +1,12 @@
 //! `patsat store`
 
 use super::args::{open_store, source};
+use super::clean::clean_name;
 use super::out::{Done, Out};
 use super::progress::micros;
 use crate::diag::{Code, Diagnostic};
-use crate::tune::store::{Absorbed, Dump, Entry, Keep, Store};
+use crate::session::check_import;
+use crate::tune::store::{Absorbed, Dump, Entry, Keep, Key, Run, Store};
 use comfy_table::{Table, presets};
 use serde_json::json;
 use std::path::PathBuf;
@@ -57,6 +59,8 @@ pub enum Verb {
         file: PathBuf,
         #[command(flatten)]
         at: StoreArgs,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Take in another store, which stays as it is; of two measurements of a candidate the newer one stays.
     Merge {
@@ -65,7 +69,17 @@ pub enum Verb {
         other: PathBuf,
         #[command(flatten)]
         at: StoreArgs,
+        #[command(flatten)]
+        consent: Consent,
     },
+}
+
+/// That what comes from others may run.
+#[derive(clap::Args)]
+pub struct Consent {
+    /// Do not ask whether kernels generated from what is taken in may run on this machine.
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Which store.
@@ -87,10 +101,13 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             for e in &entries {
                 out.event("entry", json!(e))?;
                 table.add_row([
-                    e.key.entry.clone(),
-                    sizes(e),
-                    e.key.device.clone(),
-                    e.key.float.clone(),
+                    clean_name(&e.key.entry),
+                    clean_name(&sizes(&e.key)),
+                    clean_name(&e.key.device),
+                    clean_name(&match e.key.trust.as_str() {
+                        "" => e.key.float.clone(),
+                        trust => format!("{}, {trust} trusted", e.key.float),
+                    }),
                     e.candidates.to_string(),
                     e.timed.to_string(),
                     e.best_us.map_or_else(|| "-".into(), micros),
@@ -107,9 +124,15 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             let wanted = |e: &&Entry| entry.as_ref().is_none_or(|name| e.key.entry == *name);
             for e in store.list()?.iter().filter(wanted) {
                 let Some(best) = store.best(&e.key)? else { continue };
-                out.event("best", json!({"key": e.key, "record": best}))?;
+                out.event(
+                    "best",
+                    json!({"key": e.key, "record": best, "verified": best.verified}),
+                )?;
                 let time = best.median_us.map_or_else(|| "-".into(), micros);
-                out.line(&format!("{} {} on {}: {time}", e.key.entry, sizes(e), e.key.device))?;
+                let verified = if best.verified { "" } else { " (not verified here yet)" };
+                let (entry, device) = (clean_name(&e.key.entry), clean_name(&e.key.device));
+                let sizes = clean_name(&sizes(&e.key));
+                out.line(&format!("{entry} {sizes} on {device}: {time}{verified}"))?;
                 out.line(&format!("  {}", best.term))?;
                 let tunables: Vec<String> =
                     best.tunables.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -142,16 +165,53 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             })?;
             Ok(())
         }
-        Verb::Import { file, at } => {
-            // Read before a store is made for it.
+        Verb::Import { file, at, consent } => {
             let dump = Dump::parse(&source(file)?)?;
-            absorbed(open_store(at.store.as_ref())?.absorb(&dump)?, out)
+            take_in(&dump, &file.display().to_string(), at, consent, out)
         }
-        Verb::Merge { other, at } => {
+        Verb::Merge { other, at, consent } => {
             let dump = Store::copy(other)?.dump()?;
-            absorbed(open_store(at.store.as_ref())?.absorb(&dump)?, out)
+            take_in(&dump, &other.display().to_string(), at, consent, out)
         }
     }
+}
+
+/// Takes in what others measured, once a person agrees that it may run.
+fn take_in(dump: &Dump, from: &str, at: &StoreArgs, consent: &Consent, out: &mut Out) -> Done {
+    dump.check(from)?;
+    check_import(dump, from)?;
+    // Before a store is made for it.
+    if !consent.yes && !dump.runs.is_empty() {
+        told(dump, from, out);
+        match out.confirm("Take it in?")? {
+            Some(true) => {}
+            Some(false) => return out.line("nothing was taken in"),
+            None => {
+                let text = "kernels from elsewhere would be let run, and nobody can be asked";
+                let d = Diagnostic::error(Code::Usage, text);
+                return Err(d.help("say so with `--yes`").into());
+            }
+        }
+    }
+    absorbed(open_store(at.store.as_ref())?.absorb(dump)?, out)
+}
+
+/// Says what an import would make run.
+fn told(dump: &Dump, from: &str, out: &mut Out) {
+    const SHOWN: usize = 10;
+    let count: usize = dump.runs.iter().map(|run| run.candidates.len()).sum();
+    out.aside(&format!("{from} has {count} measurements of"));
+    for Run { key, .. } in dump.runs.iter().take(SHOWN) {
+        let (entry, device) = (clean_name(&key.entry), clean_name(&key.device));
+        out.aside(&format!("  {entry} {} on {device}", clean_name(&sizes(key))));
+    }
+    if dump.runs.len() > SHOWN {
+        out.aside(&format!("  and {} more", dump.runs.len() - SHOWN));
+    }
+    out.aside(
+        "`run` and `optimize` will use the terms in it: patsat generates kernels from them, runs these on this machine,\n\
+         and compares the first result of each with the interpreter's. Nothing else in the file is run.",
+    );
 }
 
 fn absorbed(a: Absorbed, out: &mut Out) -> Done {
@@ -162,7 +222,7 @@ fn absorbed(a: Absorbed, out: &mut Out) -> Done {
     ))
 }
 
-fn sizes(e: &Entry) -> String {
-    let sizes: Vec<String> = e.key.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
+fn sizes(key: &Key) -> String {
+    let sizes: Vec<String> = key.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
     sizes.join(" ")
 }

@@ -107,6 +107,9 @@ codes! {
     StoreFailed "E0804" Store "The tuning store could not be read or written.";
     StoreImport "E0805" Store "A file that is no export of a tuning store.";
     NothingStored "E0806" Store "The tuning store has nothing of what was asked for.";
+    StoreUnwritable "E0807" Store "The tuning store cannot be written: the disk is full, or it is read-only.";
+    NotStored "W0808" Store "Measurements are not kept: the tuning store cannot be written.";
+    Unverified "W0809" Check "Imported kernels that do not compute the program; they are not used.";
     Io "E0901" Io "A file could not be read or written.";
     Unformatted "E0902" Check "A file is not formatted.";
     Outdated "E0904" Check "A generated file that is out of date.";

@@ -5,6 +5,7 @@ use super::graph::Graph;
 use super::inputs::{Bound, Request, bind, sizes};
 use super::program::{Program, Sizes};
 use super::race::{Racer, add_yardstick, best, field, race};
+use super::rules::own_rules;
 use super::work::{Work, work};
 use super::{Device, Session, memory};
 use crate::calculus::elaborate;
@@ -17,7 +18,7 @@ use crate::opencl::yardstick::Traffic;
 use crate::saturate::{Report, Saturated};
 use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::reference::{Checked, Reference};
-use crate::tune::search::{Counts, Found, Search, counts_of, search};
+use crate::tune::search::{Counts, Found, Search, counts_of, not_kept, search};
 use crate::tune::statistics::Summary;
 use crate::tune::store::{Key, Store};
 use crate::tune::strategy::Strategy;
@@ -147,7 +148,9 @@ impl Session {
             return self.ranked(program, sizes, rewritten, begun, observer);
         }
         let sizes = sizes(program, request)?;
-        if let Some(answer) = self.answered(program, &sizes, begun)? {
+        if let Some((answer, verified)) = self.answered(program, &sizes, begun)?
+            && (verified || self.confirmed(program, request, &answer, observer)?)
+        {
             for warning in &answer.warnings {
                 observer.event(&Event::Warning(warning));
             }
@@ -157,6 +160,21 @@ impl Session {
         memory::check_device(program, &sizes, &device)?;
         let bound = bind(program, request)?;
         self.measured(program, bound, begun, observer)
+    }
+
+    /// Whether the kernels of an answer that was imported are right.
+    fn confirmed(
+        &self,
+        program: &Program,
+        request: &Request,
+        answer: &Optimized,
+        observer: &mut dyn Observer,
+    ) -> Result<bool> {
+        let (device, sizes) = (&answer.device, &answer.sizes);
+        memory::check_device(program, sizes, device)?;
+        let variant = &answer.best.variant;
+        let ran = self.first_use(program, request, (device, sizes), variant, observer)?;
+        Ok(ran.is_some())
     }
 
     /// Rewrites a program and draws candidates.
@@ -230,7 +248,18 @@ impl Session {
             driver: device.driver.clone(),
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             float: self.float.name().to_owned(),
+            trust: self.trust(),
         }
+    }
+
+    /// What is taken on trust, as it stands in a [`Key`].
+    fn trust(&self) -> String {
+        let trusted = [
+            (self.trust_laws, "laws"),
+            (self.trust_rules && own_rules(&self.rules).is_ok_and(|own| !own.is_empty()), "rules"),
+        ];
+        let words: Vec<&str> = trusted.iter().filter(|t| t.0).map(|t| t.1).collect();
+        words.join(" ")
     }
 
     /// Lets the model decide.
@@ -279,10 +308,7 @@ impl Session {
         // The oracle takes seconds for large inputs: it runs while candidates are drawn and built.
         let mut reference = Reference::start(&program.entry, &sizes, &values, &self.limits);
         drop(values);
-        let mut store = match &self.store {
-            Some(path) => Some(Store::open(path)?),
-            None => None,
-        };
+        let mut store = self.keeping(observer)?;
         let mut rewritten = self.rewrite(program, &sizes, observer)?;
         rewritten.warnings.extend(about_inputs);
         let work = work(program, &sizes, &rewritten.program.term, &rewritten.program.env)?;
@@ -300,8 +326,12 @@ impl Session {
         // With what the device's compiler was seen to accept.
         let device = worker.device()?;
         let key = self.key(program, &sizes, &device);
-        if let Some(store) = &mut store {
-            store.describe(&key, &self.about(program, work, &device, &rewritten.model.model))?;
+        if let Some(open) = &mut store {
+            let about = self.about(program, work, &device, &rewritten.model.model);
+            if let Err(failure) = open.describe(&key, &about) {
+                observer.event(&Event::Warning(&not_kept(failure)));
+                store = None;
+            }
         }
         let found = program.placed(search(
             Search {
@@ -349,10 +379,32 @@ impl Session {
             o.timings.measure_ms = found.measure_ms;
             o.interrupted = found.interrupted || observer.stop();
         })?;
-        if let Some(store) = store.as_mut().filter(|_| !optimized.interrupted) {
-            self.conclude(store, &key, &optimized)?;
+        if let Some(store) = store.as_mut().filter(|_| !optimized.interrupted && found.kept)
+            && let Err(failure) = self.conclude(store, &key, &optimized)
+        {
+            observer.event(&Event::Warning(&not_kept(failure)));
         }
         Ok(optimized)
+    }
+
+    /// The store, to write to. Where that cannot be, a person is told, and the search goes on without.
+    fn keeping(&self, observer: &mut dyn Observer) -> Result<Option<Store>> {
+        let Some(path) = &self.store else { return Ok(None) };
+        let failure = match Store::open(path) {
+            Ok(store) if store.is_frozen() => {
+                let d = Diagnostic::error(Code::StoreUnwritable, "it is read-only");
+                observer
+                    .event(&Event::Warning(&not_kept(d.note(path.display().to_string()).into())));
+                return Ok(Some(store));
+            }
+            Ok(store) => return Ok(Some(store)),
+            Err(failure) => failure,
+        };
+        match failure.0.iter().all(|d| d.code == Code::StoreUnwritable) {
+            true => observer.event(&Event::Warning(&not_kept(failure))),
+            false => return Err(failure),
+        }
+        Ok(None)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one result")]
@@ -479,6 +531,17 @@ pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
     }
     for (class, log) in &found.logs {
         d = d.note(format!("the first that failed ({class}) said:\n{log}"));
+    }
+    let failed = |class: FailureClass| counts.failed.contains_key(class.name());
+    if failed(FailureClass::Timeout) {
+        d = d.help("allow more time with `--run-timeout S` and `--build-timeout S`");
+    }
+    if failed(FailureClass::Timeout) || failed(FailureClass::Crash) || failed(FailureClass::Wrong) {
+        d = d.help("the inputs may be the cause: on others, all of these are tried again");
+    }
+    if counts.resumed > 0 {
+        let text = "of the failures, {} are known from the tuning store: `--anew` tries them again";
+        d = d.help(text.replace("{}", &counts.resumed.to_string()));
     }
     d.into()
 }

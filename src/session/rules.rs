@@ -130,13 +130,8 @@ pub fn rules_in<P: AsRef<Path>>(specs: &[P]) -> Result<RuleSet> {
     Ok(set)
 }
 
-/// Tests the rules of a set that are not, word for word, shipped ones (those are tested when patsat is built):
-/// what rewrites programs must be an equality.
-///
-/// # Errors
-/// [`Code::RuleUnsound`] with a counterexample for each rule that is none, [`Code::RuleUntested`] for one that
-/// no instance can be made of.
-pub fn check_own_rules(set: &RuleSet, how: Check) -> Result<()> {
+/// The rules of a set that are not, word for word, shipped ones, which are tested when patsat is built.
+pub(super) fn own_rules(set: &RuleSet) -> Result<Vec<&Rule>> {
     let shipped = Library::shipped()?.all();
     let known = |r: &Rule| {
         let same = |s: &Rule| {
@@ -144,9 +139,17 @@ pub fn check_own_rules(set: &RuleSet, how: Check) -> Result<()> {
         };
         shipped.get(&r.name).is_some_and(same)
     };
-    let wrong: Vec<Diagnostic> = set
-        .iter()
-        .filter(|r| !known(r))
+    Ok(set.iter().filter(|r| !known(r)).collect())
+}
+
+/// Tests the rules of a set that are not shipped ones: what rewrites programs must be an equality.
+///
+/// # Errors
+/// [`Code::RuleUnsound`] with a counterexample for each rule that is none, [`Code::RuleUntested`] for one that
+/// no instance can be made of.
+pub fn check_own_rules(set: &RuleSet, how: Check) -> Result<()> {
+    let wrong: Vec<Diagnostic> = own_rules(set)?
+        .into_iter()
         .filter_map(|r| check::diagnostic(r, &check::check(r, how)))
         .map(|d| d.help("`--trust-rules` uses rules untested"))
         .collect();

@@ -15,6 +15,7 @@ mod report;
 mod search;
 mod snapshot;
 mod store;
+mod trust;
 mod verbs;
 
 use assert_cmd::Command;

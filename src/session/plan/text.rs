@@ -25,6 +25,12 @@ const COLUMNS: usize = 100;
 /// More than any limit of a device or option of the code generator, and far from overflowing.
 const MOST: usize = 1 << 40;
 
+/// More iterations than any loop is unrolled to.
+const MOST_UNROLLED: usize = 1 << 10;
+
+/// More elements than any array in registers has.
+const MOST_PRIVATE: usize = 1 << 14;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -120,7 +126,9 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
         let size = parse_size(&Source::new("a tunable", name.as_str()), 0..name.len());
         let sym = size.ok().as_ref().and_then(symbol);
         let right = match &sym {
-            Some(Sym::Tile(_) | Sym::Round(_)) => (1..=MOST as u64).contains(&n),
+            Some(Sym::Tile(_)) => (1..=MOST as u64).contains(&n),
+            // Of nothing, nothing.
+            Some(Sym::Round(_)) => (0..=MOST as u64).contains(&n),
             // The vectors that OpenCL has.
             Some(Sym::Width(_)) => [1, 2, 4, 8, 16].contains(&n),
             Some(Sym::Dim(_) | Sym::Meta(_)) | None => {
@@ -135,6 +143,12 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
     let options = file.options.get_ref();
     if numbers(options).any(|n| n > MOST) {
         let message = "there is no device with so much".to_owned();
+        return Err(wrong(message, Some(file.options.span())).into());
+    }
+    // These decide how long the kernels get.
+    if options.unroll > MOST_UNROLLED || options.private_elements > MOST_PRIVATE {
+        let message =
+            format!("`unroll` is at most {MOST_UNROLLED}, and `private_elements` {MOST_PRIVATE}");
         return Err(wrong(message, Some(file.options.span())).into());
     }
     let sizes: Sizes = file.sizes;

@@ -129,6 +129,21 @@ impl Worker {
         Ok(self.opened.clone().ok_or_else(none)?)
     }
 
+    /// What tells the inputs from others.
+    pub fn inputs_digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for (slot, array) in &self.inputs.0 {
+            hasher.update(format!("{slot:?} {}[{}]", array.ty(), array.len()).as_bytes());
+            hasher.update(array.bytes());
+        }
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+
+    /// The time that building and running a candidate once may take together.
+    pub fn limit(&self) -> Duration {
+        self.limits.build_time.saturating_add(self.limits.run_time)
+    }
+
     /// How many times a child had to be replaced.
     pub fn restarts(&self) -> usize {
         self.restarts
