@@ -20,6 +20,7 @@ mod interrupt;
 mod model;
 mod optimize;
 mod out;
+mod output;
 mod page;
 mod portability;
 mod progress;

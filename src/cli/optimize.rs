@@ -3,10 +3,12 @@
 use super::args::{DataArgs, SessionArgs, program};
 use super::interrupt::Interrupt;
 use super::out::{Done, Out, Stop};
+use super::output::{ForceArg, Output};
 use super::progress::Progress;
 use super::report;
 use crate::diag::{Code, Diagnostic};
 use crate::saturate::export::{self, Focus, Shown};
+use crate::session::files::Kind;
 use crate::session::generate::Generator;
 use crate::session::{Graph, Optimized, Program};
 use serde_json::json;
@@ -22,9 +24,11 @@ pub struct Args {
     data: DataArgs,
     #[command(flatten)]
     session: SessionArgs,
-    /// Write the best kernels down in a plan, for `run --plan` and `emit --plan`.
+    /// Write the best kernels to a plan, for `run --plan` and `emit --plan`.
     #[arg(short, long, value_name = "PLAN")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArg,
     /// Print this instead of the report.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     emit: Vec<Emit>,
@@ -52,23 +56,28 @@ enum Emit {
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
+    args.session.refuse_unmeasured(&session.device)?;
     let program = program(&args.program)?;
     // Data decide nothing but the check: what is not given is made up.
     let request = args.data.request(Some(Generator::Normal))?;
+    let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
+    let plan = args.output.as_ref();
+    let plan = plan.map(|path| Output::new(path, Kind::Plan, &inputs, args.force.force, out));
+    let plan = plan.transpose()?;
     out.event("start", start(&program, &args.session))?;
     let interrupt = Interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let optimized = session.optimize(&program, &request, &mut progress);
     progress.finish();
     let optimized = optimized?;
-    if let Some(path) = &args.output {
-        session.plan(&program, &optimized)?.write(path)?;
-        out.event("plan", json!({"output": path.display().to_string()}))?;
+    if let Some(output) = &plan {
+        output.write_text(out, &session.plan(&program, &optimized)?.to_text()?)?;
+        out.event("plan", json!({"output": output.name()}))?;
     }
     if args.emit.is_empty() {
         report::optimized(&optimized, args.top, out)?;
-        if let Some(path) = &args.output {
-            out.line(&format!("plan       {}", path.display()))?;
+        if let Some(output) = &plan {
+            out.line(&format!("plan       {}", output.name()))?;
         }
     } else {
         for what in &args.emit {
@@ -90,7 +99,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
 pub fn start(program: &Program, session: &SessionArgs) -> serde_json::Value {
     json!({
         "tool": env!("CARGO_PKG_VERSION"), "program": program.source.name,
-        "entry": program.entry.name, "budget": session.budget, "device": session.device,
+        "entry": program.entry.name, "budget": session.budget(), "device": session.device,
     })
 }
 

@@ -3,10 +3,12 @@
 use super::args::{DataArgs, SessionArgs, program};
 use super::interrupt::Interrupt;
 use super::out::{Done, Out, Stop};
+use super::output::{ForceArg, Output};
 use super::page::chart::{Axis, Chart};
 use super::progress::{Progress, micros};
 use super::report::sizes;
 use crate::diag::{Code, Diagnostic};
+use crate::session::files::Kind;
 use crate::session::generate::Generator;
 use crate::session::{Strategies, Strategy, Trial, Tried};
 use comfy_table::{Table, presets};
@@ -21,8 +23,15 @@ pub enum Verb {
     Compare(Box<Args>),
 }
 
+/// Options of a session that a comparison does not read.
+const UNREAD: [&str; 4] = ["--strategy", "--anew", "--store", "--no-store"];
+
 /// What to compare.
 #[derive(clap::Args)]
+#[command(mut_args(|a| {
+    let hidden = a.get_long().is_some_and(|name| UNREAD.iter().any(|u| u[2..] == *name));
+    a.hide(hidden)
+}))]
 pub struct Args {
     /// The program.
     #[arg(value_name = "FILE[:ENTRY]")]
@@ -39,9 +48,11 @@ pub struct Args {
     /// How often strategies that leave something to chance are run, each time with another seed.
     #[arg(long, default_value_t = 1, value_name = "K")]
     seeds: u64,
-    /// Where to draw it, as SVG.
+    /// Also draw the curves to this file, as SVG.
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArg,
     #[command(flatten)]
     data: DataArgs,
     #[command(flatten)]
@@ -65,12 +76,19 @@ fn named(text: &str) -> Result<(Strategy, Option<usize>), String> {
 
 pub fn main(verb: &Verb, out: &mut Out) -> Done {
     let Verb::Compare(args) = verb;
+    args.session
+        .refuse(&UNREAD, "`--strategies` names the strategies, and nothing is kept in a store")?;
     let session = args.session.session()?;
     let program = program(&args.program)?;
     let request = args.data.request(Some(Generator::Normal))?;
     if session.budget == 0 {
         return Err(Diagnostic::error(Code::Usage, "nothing is compared with `--budget 0`").into());
     }
+    let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
+    let output = args.output.as_ref();
+    let output =
+        output.map(|path| Output::new(path, Kind::Picture, &inputs, args.force.force, out));
+    let output = output.transpose()?;
     let mut trials = vec![];
     for (strategy, budget) in &args.strategies {
         let budget = match strategy {
@@ -87,10 +105,8 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     let compared = session.strategies(&program, &request, &trials, &mut progress);
     progress.finish();
     let compared = compared?;
-    if let Some(file) = &args.output {
-        std::fs::write(file, drawing(&compared)).map_err(|e| {
-            Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", file.display()))
-        })?;
+    if let Some(output) = &output {
+        output.write_text(out, &drawing(&compared))?;
     }
     report(&compared, out)?;
     out.event("result", result(&compared))?;

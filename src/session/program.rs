@@ -57,6 +57,11 @@ impl Program {
         })
     }
 
+    /// How many arrays (or scalars) the result is, tuples flattened.
+    pub fn results(&self) -> usize {
+        components(&self.entry.body.ty).len()
+    }
+
     /// The program as a closed term, at the given sizes.
     ///
     /// # Errors
