@@ -245,7 +245,7 @@ impl SessionArgs {
         }
         if self.strategy() == Strategy::Model {
             let why = "with `--strategy model` nothing is measured: the cost model decides";
-            return self.refuse(&SEARCH, why);
+            return self.refuse(&["--search-seed", "--anew"], why);
         }
         Ok(())
     }

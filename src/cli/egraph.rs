@@ -4,6 +4,7 @@ use super::args::{program, size};
 use super::out::{Done, Out};
 use super::output::{ForceArg, Output, is_stdout};
 use crate::diag::{Code, Diagnostic, Result, Source};
+use crate::extract;
 use crate::saturate::export::{self, Focus, Shown};
 use crate::saturate::{ClassId, lookup, lookup_anywhere};
 use crate::session::files::Kind;
@@ -88,12 +89,17 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         leaves: args.leaves || json,
     };
     let shown = Shown::new(&graph.saturated, &focus);
+    let (device, choice) = session.target()?;
+    let env = &graph.program.env;
+    let costs = extract::node_costs(&graph.saturated, env, &device, &choice.model);
     let text = match args.format {
         Format::Dot => export::dot(&shown),
         Format::Svg => export::svg(&shown),
-        Format::Json => serde_json::to_string_pretty(&export::json(&shown)).map_err(|e| {
-            Diagnostic::error(Code::Internal, format!("a value cannot be written: {e}"))
-        })?,
+        Format::Json => {
+            serde_json::to_string_pretty(&export::json(&shown, &costs)).map_err(|e| {
+                Diagnostic::error(Code::Internal, format!("a value cannot be written: {e}"))
+            })?
+        }
     };
     if shown.is_cut() {
         let cut = Diagnostic::warning(Code::Cut, shown.note());

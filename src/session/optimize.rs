@@ -182,7 +182,10 @@ impl Session {
         observer.event(&Event::Phase(Phase::Extract));
         let begun = Instant::now();
         let candidates =
-            extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)?;
+            extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)
+                .map_err(|Failure(ds)| {
+                Failure(ds.into_iter().map(|d| program.at_entry(d)).collect())
+            })?;
         let timings = Timings {
             saturate_ms: saturated.report.ms,
             extract_ms: ms(begun),
@@ -304,7 +307,7 @@ impl Session {
             &mut counts,
         ))?;
         if found.ranking.is_empty() {
-            return Err(nothing(&found, &counts));
+            return Err(nothing(program, &found, &counts));
         }
         let ranking: Vec<Best> = found
             .ranking
@@ -350,7 +353,7 @@ impl Session {
         let Rewritten { device, model, program: elaborated, saturated, timings, warnings, .. } =
             rewritten;
         let Some(best) = ranking.first().cloned() else {
-            return Err(nothing(&Found::default(), &counts));
+            return Err(nothing(program, &Found::default(), &counts));
         };
         let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
         let mut out = Optimized {
@@ -430,7 +433,7 @@ pub(super) fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {
 }
 
 /// Why no candidate is left.
-pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
+pub(super) fn nothing(program: &Program, found: &Found, counts: &Counts) -> Failure {
     if found.interrupted {
         let text = "interrupted before a candidate was measured";
         return Diagnostic::error(Code::Interrupted, text).into();
@@ -448,7 +451,7 @@ pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
         }
         None => (Code::NoCandidate, "no candidate survived".to_owned()),
     };
-    let mut d = Diagnostic::error(code, text).note(format!(
+    let mut d = program.at_entry(Diagnostic::error(code, text)).note(format!(
         "{} candidates, {tried} kernels generated, {} built",
         counts.generated, counts.built
     ));
@@ -460,6 +463,9 @@ pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
     }
     for (class, log) in &found.logs {
         d = d.note(format!("the first that failed ({class}) said:\n{log}"));
+    }
+    if code == Code::NoTerm {
+        d = d.help("other sizes or another `--device` may have kernels; `patsat eval` runs it in the interpreter");
     }
     d.into()
 }

@@ -96,6 +96,15 @@ impl Program {
         })
     }
 
+    /// Points a diagnostic about the program's term at the entry, unless it has a place.
+    pub(super) fn at_entry(&self, d: Diagnostic) -> Diagnostic {
+        if d.labels.is_empty() {
+            d.at(&self.source, self.entry.span, "")
+        } else {
+            Diagnostic { source: d.source.clone().or_else(|| Some(self.source.clone())), ..d }
+        }
+    }
+
     /// Tests the operators of reductions for the laws that their patterns rely on; gives warnings for
     /// those that no values were found for.
     ///
