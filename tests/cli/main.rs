@@ -9,6 +9,8 @@ mod calibrate;
 mod egraph;
 mod emit;
 mod explain;
+mod options;
+mod outputs;
 mod plans;
 mod report;
 mod search;
