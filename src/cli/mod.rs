@@ -21,6 +21,7 @@ mod interrupt;
 mod model;
 mod optimize;
 mod out;
+mod output;
 mod page;
 mod portability;
 mod progress;
@@ -49,7 +50,7 @@ use std::sync::Mutex;
 #[command(name = "patsat", version, about, arg_required_else_help = true)]
 #[command(
     after_help = "Exit status: 0 done; 1 a check came out negative; 2 usage; 3 the program (or a rule) \
-is wrong; 4 the input data are wrong; 5 no such device; 6 the device failed; 7 a limitation; 8 the tuning \
+is wrong; 4 the input data are missing or wrong; 5 no such device; 6 the device failed; 7 a limitation; 8 the tuning \
 store; 9 a file; 70 a bug in patsat; 130 interrupted."
 )]
 struct Cli {

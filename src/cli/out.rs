@@ -48,6 +48,8 @@ pub struct Out {
     stdout: io::BufWriter<io::Stdout>,
     json: bool,
     styled: bool,
+    /// The standard output takes an output file, and no text.
+    reserved: bool,
 }
 
 impl Out {
@@ -59,7 +61,7 @@ impl Out {
             Color::Always => true,
             Color::Never => false,
         };
-        Out { stdout: io::BufWriter::new(io::stdout()), json, styled }
+        Out { stdout: io::BufWriter::new(io::stdout()), json, styled, reserved: false }
     }
 
     /// Whether the standard output is for programs.
@@ -67,9 +69,14 @@ impl Out {
         self.json
     }
 
+    /// Keeps the standard output for what [`Out::raw`] writes.
+    pub fn reserve(&mut self) {
+        self.reserved = true;
+    }
+
     /// Writes text for people; nothing with `--json`. What would direct a terminal is shown as numbers.
     pub fn text(&mut self, text: &str) -> Done {
-        if !self.json {
+        if !self.json && !self.reserved {
             self.stdout.write_all(clean(text).as_bytes())?;
         }
         Ok(())
@@ -84,6 +91,11 @@ impl Out {
     /// Writes what was asked for as it is, whatever the mode.
     pub fn raw(&mut self, bytes: &[u8]) -> Done {
         Ok(self.stdout.write_all(bytes)?)
+    }
+
+    /// The same, for an encoder.
+    pub fn raw_with(&mut self, encode: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Done {
+        Ok(encode(&mut self.stdout)?)
     }
 
     /// Writes a JSON line; nothing without `--json`.

@@ -3,9 +3,11 @@
 use super::args::{open_store, source};
 use super::clean::clean_name;
 use super::out::{Done, Out};
+use super::output::{ForceArg, Output, is_stdout};
 use super::progress::micros;
 use crate::diag::{Code, Diagnostic};
 use crate::session::check_import;
+use crate::session::files::Kind;
 use crate::tune::store::{Absorbed, Dump, Entry, Keep, Key, Run, Store};
 use comfy_table::{Table, presets};
 use serde_json::json;
@@ -48,9 +50,11 @@ pub enum Verb {
     Export {
         #[command(flatten)]
         at: StoreArgs,
-        /// Where it goes [default: the standard output].
+        /// The file for it [default: `-`, the standard output].
         #[arg(short, long, value_name = "FILE.json")]
         output: Option<PathBuf>,
+        #[command(flatten)]
+        force: ForceArg,
     },
     /// Take in what another store exported; of two measurements of a candidate the newer one stays.
     Import {
@@ -121,8 +125,11 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         }
         Verb::Best { entry, at, source } => {
             let store = open_store(at.store.as_ref())?;
+            let entries = store.list()?;
+            let names = entry.as_slice();
+            known(names, &entries, &store)?;
             let wanted = |e: &&Entry| entry.as_ref().is_none_or(|name| e.key.entry == *name);
-            for e in store.list()?.iter().filter(wanted) {
+            for e in entries.iter().filter(wanted) {
                 let Some(best) = store.best(&e.key)? else { continue };
                 out.event(
                     "best",
@@ -155,15 +162,14 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             out.event("removed", json!({"candidates": gone}))?;
             out.line(&format!("{gone} measurements removed"))
         }
-        Verb::Export { at, output } => {
+        Verb::Export { at, output, force } => {
             let store = open_store(at.store.as_ref())?;
-            let text = store.dump()?.text()?;
-            let Some(path) = output else { return out.raw(text.as_bytes()) };
-            std::fs::write(path, text).map_err(|e| {
-                let text = format!("{} cannot be written: {e}", path.display());
-                Diagnostic::error(Code::Io, text)
-            })?;
-            Ok(())
+            let Some(path) = output.as_ref().filter(|path| !is_stdout(path)) else {
+                return out.raw(store.dump()?.text()?.as_bytes());
+            };
+            let inputs = [store.path().to_path_buf()];
+            let output = Output::new(path, Kind::Export, &inputs, force.force, out)?;
+            output.write_text(out, &store.dump()?.text()?)
         }
         Verb::Import { file, at, consent } => {
             let dump = Dump::parse(&source(file)?)?;
@@ -212,6 +218,23 @@ fn told(dump: &Dump, from: &str, out: &mut Out) {
         "`run` and `optimize` will use the terms in it: patsat generates kernels from them, runs these on this machine,\n\
          and compares the first result of each with the interpreter's. Nothing else in the file is run.",
     );
+}
+
+/// Refuses names of entries of which the store has nothing.
+pub fn known(names: &[String], entries: &[Entry], store: &Store) -> Done {
+    let unknown = names.iter().find(|name| entries.iter().all(|e| e.key.entry != **name));
+    let Some(name) = unknown else { return Ok(()) };
+    let mut stored: Vec<&str> = entries.iter().map(|e| e.key.entry.as_str()).collect();
+    stored.sort_unstable();
+    stored.dedup();
+    let text = format!("the tuning store has nothing of an entry `{name}`");
+    let d = Diagnostic::error(Code::NothingStored, text)
+        .note(format!("the tuning store is {}", store.path().display()));
+    let d = match stored.as_slice() {
+        [] => d.note("it is empty"),
+        stored => d.note(format!("it has {}", stored.join(", "))),
+    };
+    Err(d.help("`patsat optimize FILE` measures a program and keeps the results there").into())
 }
 
 fn absorbed(a: Absorbed, out: &mut Out) -> Done {

@@ -21,7 +21,7 @@ use crate::calculus::ty::Ty;
 use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result};
-use crate::saturate::Saturated;
+use crate::saturate::{ClassId, Data, Node, Saturated};
 
 /// A low-level term with a value for every symbol in it.
 #[derive(Clone, Debug)]
@@ -83,11 +83,33 @@ pub fn candidates(
                 "the e-graph has {} nodes in {} classes; saturation stopped: {}",
                 saturated.report.nodes, saturated.report.classes, saturated.report.stop_reason
             ))
-            .help("the rule set may lack the lowering rules")
+            .help("low-level patterns come from lowering rules: check that `--rules` includes the default set")
+            .help("`patsat eval` runs the program in the interpreter")
             .into());
     }
     out.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
     Ok(out)
+}
+
+/// What each node adds by itself to the additive estimate, in nanoseconds: the turns of a loop, the overhead of a
+/// launch, the operations of a function; sizes that are chosen later have usual values. The cost of a node's arguments,
+/// and how often they run, is not part of it.
+pub fn node_costs<'a>(
+    saturated: &'a Saturated,
+    env: &SizeEnv,
+    device: &DeviceInfo,
+    model: &CostModel,
+) -> impl Fn(ClassId, &Node) -> f64 + use<'a> {
+    let egraph = &saturated.egraph;
+    let target = Target::new(device, model);
+    let nominal = tunables::nominal(&target, env, tiles::usual(egraph, &target));
+    move |class, node| {
+        let (Some(op), Data::Fn(ty, _)) = (node.function(), &egraph[class].data) else {
+            return 0.0;
+        };
+        let (sizes, at) = (search::sizes_of(egraph, node), context::Context::PROGRAM.item());
+        cost::share(op, &sizes, at, &target, &nominal, &ty.cod).own.min(f64::MAX)
+    }
 }
 
 /// Whether somewhere a work-group accumulates arrays that none of its work-items share: one of them would do it all while the

@@ -64,7 +64,7 @@ impl Choice {
 }
 
 /// The sizes among the children of a node.
-fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
+pub(super) fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
     node.children.iter().filter_map(|c| egraph[*c].data.size().cloned()).collect()
 }
 

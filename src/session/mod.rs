@@ -30,7 +30,7 @@ mod calibrate;
 mod compare;
 mod emit;
 mod explain;
-mod files;
+pub mod files;
 pub mod generate;
 mod graph;
 pub mod inputs;

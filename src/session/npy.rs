@@ -180,7 +180,15 @@ fn type_str(ty: ScalarType) -> &'static str {
 
 /// Writes a file: whole, or not at all (unless it is a device or a pipe, which is written directly).
 pub fn write(path: &Path, array: &NpyArray) -> Result<()> {
-    super::files::write(path, |to| encode(to, array).map(drop))
+    super::files::write(path, |to| write_to(to, array))
+}
+
+/// Writes an array to a stream.
+///
+/// # Errors
+/// Those of the stream.
+pub fn write_to(to: impl Write, array: &NpyArray) -> io::Result<()> {
+    encode(to, array).map(drop)
 }
 
 fn encode<W: Write>(to: W, array: &NpyArray) -> io::Result<W> {

@@ -200,7 +200,10 @@ impl Session {
         observer.event(&Event::Phase(Phase::Extract));
         let begun = Instant::now();
         let candidates =
-            extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)?;
+            extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)
+                .map_err(|Failure(ds)| {
+                Failure(ds.into_iter().map(|d| program.at_entry(d)).collect())
+            })?;
         let timings = Timings {
             saturate_ms: saturated.report.ms,
             extract_ms: ms(begun),
@@ -349,7 +352,7 @@ impl Session {
             &mut counts,
         ))?;
         if found.ranking.is_empty() {
-            let mut failure = nothing(&found, &counts);
+            let mut failure = nothing(program, &found, &counts);
             if found.interrupted {
                 failure.0.iter_mut().for_each(|d| d.notes.push(self.kept()));
             }
@@ -421,7 +424,7 @@ impl Session {
         let Rewritten { device, model, program: elaborated, saturated, timings, warnings, .. } =
             rewritten;
         let Some(best) = ranking.first().cloned() else {
-            return Err(nothing(&Found::default(), &counts));
+            return Err(nothing(program, &Found::default(), &counts));
         };
         let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
         let mut out = Optimized {
@@ -501,7 +504,7 @@ pub(super) fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {
 }
 
 /// Why no candidate is left.
-pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
+pub(super) fn nothing(program: &Program, found: &Found, counts: &Counts) -> Failure {
     if found.interrupted {
         let text = "interrupted before a candidate was measured";
         return Diagnostic::error(Code::Interrupted, text).into();
@@ -519,7 +522,7 @@ pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
         }
         None => (Code::NoCandidate, "no candidate survived".to_owned()),
     };
-    let mut d = Diagnostic::error(code, text).note(format!(
+    let mut d = program.at_entry(Diagnostic::error(code, text)).note(format!(
         "{} candidates, {tried} kernels generated, {} built",
         counts.generated, counts.built
     ));
@@ -542,6 +545,9 @@ pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
     if counts.resumed > 0 {
         let text = "of the failures, {} are known from the tuning store: `--anew` tries them again";
         d = d.help(text.replace("{}", &counts.resumed.to_string()));
+    }
+    if code == Code::NoTerm {
+        d = d.help("other sizes or another `--device` may have kernels; `patsat eval` runs it in the interpreter");
     }
     d.into()
 }

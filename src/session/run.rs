@@ -113,7 +113,7 @@ impl Session {
         let (device, choice) = self.target()?;
         let elaborated = program.elaborate(sizes)?;
         let nested = kernel::check_nesting(&elaborated.term);
-        nested.map_err(|d| at_entry(*d, program))?;
+        nested.map_err(|d| program.at_entry(*d))?;
         self.variant(program, &elaborated, &device, &choice.model)
     }
 
@@ -126,7 +126,7 @@ impl Session {
     ) -> Result<Variant> {
         let options = self.options(&program.entry.name, device);
         let made = Variant::new(&elaborated.term, &elaborated.env, "as written", &options, model);
-        Ok(made.map_err(|d| at_entry(*d, program))?)
+        Ok(made.map_err(|d| program.at_entry(*d))?)
     }
 
     /// Runs a program on the device.
@@ -324,15 +324,6 @@ impl Session {
             checked = reference.checked();
         }
         Ok(Ran { variant, times, arrays, comparison, checked, warnings })
-    }
-}
-
-/// Points a diagnostic about a term at the entry it is of.
-fn at_entry(d: Diagnostic, program: &Program) -> Diagnostic {
-    if d.labels.is_empty() {
-        d.at(&program.source, program.entry.span, "")
-    } else {
-        Diagnostic { source: Some(program.source.clone()), ..d }
     }
 }
 

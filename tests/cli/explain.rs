@@ -171,7 +171,7 @@ fn wrong_questions() {
     let ran = p.run(&format!("{ASUM} --why-not map-fusoin")).fails("E0201", 3);
     assert!(ran.stderr().contains("there are map-fusion"), "{}", ran.stderr());
     p.run(&format!("{ASUM} --why-not map-fusion --check")).fails("cannot be used with", 2);
-    p.run("explain programs/asum.pat").fails("E0308", 3);
+    p.run("explain programs/asum.pat").fails("E0308", 4);
     p.run("explain programs/none.pat").fails("E0901", 9);
     let term = |text: &str| {
         let mut command = p.command(ASUM);

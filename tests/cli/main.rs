@@ -10,6 +10,8 @@ mod egraph;
 mod emit;
 mod every_verb;
 mod explain;
+mod options;
+mod outputs;
 mod plans;
 mod report;
 mod search;

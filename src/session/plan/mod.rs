@@ -5,9 +5,10 @@
 
 mod text;
 
+use super::files::{self, Kind};
 use super::optimize::Optimized;
 use super::program::{Program, Sizes};
-use super::{Device, Request, Session, files, inputs};
+use super::{Device, Request, Session, inputs};
 use crate::calculus::elaborate;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::Term;
@@ -19,11 +20,10 @@ use crate::extract::assigned;
 use crate::kernel::Options;
 use crate::tune::statistics::Summary;
 use crate::tune::variant::Variant;
-use std::fs;
-use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+pub(super) use text::HEAD;
 pub use text::laid_out;
 
 /// Kernels of a program at given sizes, written down.
@@ -97,6 +97,11 @@ impl Plan {
         text::print(self)
     }
 
+    /// The file that it was read from.
+    pub(in crate::session) fn file_name(&self) -> &str {
+        &self.source.name
+    }
+
     /// The low-level term, over several lines.
     pub fn term_text(&self) -> String {
         laid_out(&self.term.0)
@@ -132,16 +137,11 @@ impl Plan {
     /// Writes the plan to a file.
     ///
     /// # Errors
-    /// [`Code::Io`] when it cannot be written, or another kind of file is there.
+    /// [`Code::Io`] when it cannot be written, [`Code::WouldReplace`] when a file of another kind is there.
     pub fn write(&self, path: &Path) -> Result<()> {
+        files::check(path, Kind::Plan, &[], false)?;
         let text = self.to_text()?;
-        let file = fs::metadata(path).is_ok_and(|m| m.is_file());
-        let plan = |old: Vec<u8>| old.is_empty() || old.starts_with(text::HEAD.as_bytes());
-        if file && !fs::read(path).is_ok_and(plan) {
-            let text = format!("{} is there already, and no plan", path.display());
-            return Err(Diagnostic::error(Code::Io, text).help("choose another name").into());
-        }
-        files::write(path, |mut to| to.write_all(text.as_bytes()))
+        files::write(path, |to| to.write_all(text.as_bytes()))
     }
 
     /// A diagnostic about a part of the plan.

@@ -17,7 +17,7 @@ use toml::Spanned;
 const LAYOUT: u32 = 1;
 
 /// How every plan begins.
-pub(super) const HEAD: &str = "# patsat plan";
+pub(in crate::session) const HEAD: &str = "# patsat plan";
 
 /// Columns of a line of a term.
 const COLUMNS: usize = 100;
