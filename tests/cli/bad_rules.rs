@@ -132,8 +132,20 @@ fn check_shows_a_counterexample_and_counts() {
     assert_eq!(lines.last("result")["wrong"], 1);
     let none = p.file("none.rules", file("exact", "  rewrite reduce fst z => reduceSeq fst z"));
     p.run(&format!("rules check {none}")).fails("E0407", 3);
-    let ran = p.run("rules check --instances 20").ok();
-    assert!(ran.stdout().contains("rules hold on 20 instances each"), "{}", ran.stdout());
+    // Every rule of every set, with files or without.
+    for what in ["", " rules"] {
+        let ran = p.run(&format!("rules check{what} --instances 5")).ok();
+        let counts: u32 = CHECKED.iter().map(|(_, n)| n).sum();
+        assert!(
+            ran.stdout().contains(&format!("{counts} rules hold on 5 instances each")),
+            "{}",
+            ran.stdout()
+        );
+        for (set, n) in CHECKED {
+            assert!(ran.stdout().contains(&format!("{set} {n}")), "{}", ran.stdout());
+        }
+    }
+    assert!(p.run("rules lint rules").ok().stdout().starts_with("203 rules"));
 }
 
 #[test]

@@ -43,6 +43,70 @@ pub fn value(rng: &mut Rng, shape: &Shape, style: Style) -> Value {
     Value::tuple(parts.collect::<Vec<_>>())
 }
 
+/// A number to draw values around.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constant {
+    /// As an integer, cut off.
+    pub int: i128,
+    /// As a float.
+    pub float: f64,
+}
+
+impl Constant {
+    /// An element as such.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "near is what is wanted"
+    )]
+    pub fn of(ty: ScalarType, c: Cell) -> Constant {
+        match ty.is_float() {
+            true => Constant { int: c.as_float() as i128, float: c.as_float() },
+            false => Constant { int: c.as_wide(ty), float: c.as_wide(ty) as f64 },
+        }
+    }
+}
+
+/// A value of that shape, its numbers around these constants, their multiples, parts and roots, or small.
+pub fn around(rng: &mut Rng, shape: &Shape, constants: &[Constant]) -> Value {
+    let parts = shape.components().into_iter().map(|(ty, dims)| {
+        let cells: Vec<Cell> =
+            (0..dims.iter().product()).map(|_| near(rng, ty, constants)).collect();
+        Value::cells(ty, &dims, cells)
+    });
+    Value::tuple(parts.collect::<Vec<_>>())
+}
+
+fn near(rng: &mut Rng, ty: ScalarType, constants: &[Constant]) -> Cell {
+    if ty == ScalarType::Bool || constants.is_empty() || rng.random_range(0..4) == 0 {
+        return cell(rng, ty, Style::Small, 1);
+    }
+    let c = constants[rng.random_range(0..constants.len())];
+    let sign = if ty.is_signed() && rng.random_range(0..3) == 0 { -1 } else { 1 };
+    let (shape, off) = (rng.random_range(0..8), rng.random_range(-2..3));
+    if ty.is_float() {
+        let x = match shape {
+            0 => c.float / 2.0,
+            1 => c.float / 4.0,
+            2 => c.float * 2.0,
+            3 => c.float.abs().sqrt(),
+            4 => c.float * (1.0 + f64::from(off) * 0.01),
+            _ => c.float + f64::from(off),
+        };
+        return Cell::float(number::round(ty, x * f64::from(sign)));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "near is what is wanted")]
+    let x = match shape {
+        0 => c.int / 2,
+        1 => c.int / 4,
+        2 => c.int.saturating_mul(2),
+        3 => c.float.abs().sqrt() as i128,
+        _ => c.int,
+    };
+    let x = x.saturating_add(i128::from(off)).saturating_mul(i128::from(sign));
+    Cell::from_int(ty, x)
+}
+
 fn cell(rng: &mut Rng, ty: ScalarType, style: Style, next: i64) -> Cell {
     if ty == ScalarType::Bool {
         return Cell::bool(rng.random());
@@ -98,7 +162,10 @@ fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
         6 => sign * rng.random_range(1.0..2.0) * 2f64.powi(rng.random_range(least..least / 2)),
         7 => sign * rng.random_range(1.0..2.0) * 2f64.powi(rng.random_range(most / 2..most)),
         // Sums of these round.
-        _ => sign * f64::from(rng.random_range(1..64)) * 2f64.powi(rng.random_range(-12..24) / 3) / 3.0,
+        _ => {
+            sign * f64::from(rng.random_range(1..64)) * 2f64.powi(rng.random_range(-12..24) / 3)
+                / 3.0
+        }
     }
 }
 
@@ -195,7 +262,8 @@ mod tests {
     fn wild_floats_are_of_every_kind() {
         let mut rng = super::super::rng(1, "values", 0);
         for ty in [ScalarType::F16, ScalarType::F32, ScalarType::F64] {
-            let xs = value(&mut rng, &Shape::array(2000, Shape::Scalar(ty)), Style::Wild).to_floats();
+            let xs =
+                value(&mut rng, &Shape::array(2000, Shape::Scalar(ty)), Style::Wild).to_floats();
             let normal = match ty {
                 ScalarType::F16 => half::f16::MIN_POSITIVE.to_f64(),
                 ScalarType::F32 => f64::from(f32::MIN_POSITIVE),

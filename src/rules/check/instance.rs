@@ -429,7 +429,9 @@ impl<'a> Plan<'a> {
                 Law::Exact if i.bits => left.same_bits(right),
                 Law::Exact => left == *right,
                 Law::Reassoc if self.open => left == *right,
-                Law::Reassoc | Law::Approx => compare_values(&left, right, |t| Tolerance::of(t, 64)).ok,
+                Law::Reassoc | Law::Approx => {
+                    compare_values(&left, right, |t| Tolerance::of(t, 64)).ok
+                }
             },
             Err(_) => false,
         };
