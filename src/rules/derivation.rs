@@ -163,7 +163,10 @@ fn allowed(by: &Rule, of: &Rule, i: &Bindings) -> bool {
         }),
         Condition::Divides(k, n) => {
             let (k, n) = (i.size(k), i.size(n));
+            // A tunable is chosen so that what it divides is whole.
+            let made = |s: &Sym| of.lets.iter().any(|l| matches!(s, Sym::Dim(d) if **d == *l.name));
             divides(&k, &n)
+                || n.factors().any(|(s, _)| made(s))
                 || of.when.iter().any(|c| match c {
                     Condition::Divides(a, b) => {
                         // What divides a factor divides the product.

@@ -146,6 +146,17 @@ fn tree(e: &Expr, scope: &mut IndexMap<VarId, Tree>) -> Option<Tree> {
             out
         }
         // On one type of number: what converts is not looked into.
+        ExprKind::Scalar(ScalarOp::Neg, es)
+            if matches!(es[..], [Expr { kind: ExprKind::Lit(_), .. }]) =>
+        {
+            match es[0].kind {
+                ExprKind::Lit(Literal::Int(x)) => {
+                    leaf(Node::Constant(Literal::Int(x.checked_neg()?)))
+                }
+                ExprKind::Lit(Literal::Float(x)) => leaf(Node::Constant(Literal::Float(-x))),
+                _ => None,
+            }
+        }
         ExprKind::Scalar(op, es) if !matches!(op, ScalarOp::Cast(_)) => {
             let of = es.iter().map(|e| tree(e, scope)?.leaf()).collect::<Option<Vec<_>>>()?;
             leaf(Node::Operation(*op, of))

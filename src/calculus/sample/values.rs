@@ -152,6 +152,7 @@ fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
         _ => (-1074, 1024),
     };
     let sign = if rng.random() { 1.0 } else { -1.0 };
+    // `powi` would give 0 below the normal numbers.
     match rng.random_range(0..10) {
         0 => no_number(rng),
         1 => sign * 0.0,
@@ -159,8 +160,10 @@ fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
         3 => rng.random_range(-4.0..4.0),
         4 => f64::from(rng.random_range(-4..5)),
         5 => sign * rng.random_range(0.1..1.0) * 1e-3,
-        6 => sign * rng.random_range(1.0..2.0) * 2f64.powi(rng.random_range(least..least / 2)),
-        7 => sign * rng.random_range(1.0..2.0) * 2f64.powi(rng.random_range(most / 2..most)),
+        6 => {
+            sign * rng.random_range(1.0..2.0) * f64::from(rng.random_range(least..least / 2)).exp2()
+        }
+        7 => sign * rng.random_range(1.0..2.0) * f64::from(rng.random_range(most / 2..most)).exp2(),
         // Sums of these round.
         _ => {
             sign * f64::from(rng.random_range(1..64)) * 2f64.powi(rng.random_range(-12..24) / 3)
