@@ -86,7 +86,7 @@ pub fn derivation(rule: &Rule, all: &RuleSet, how: Check) -> Result<()> {
         law = all.get(&step.rule).map_or(law, |r| law.max(r.law));
         let so_far = Rule { law, rhs: step.gives.clone(), derivation: vec![], ..tested.clone() };
         // Fewer do: each is also an instance of the steps behind it.
-        let fewer = Check { instances: how.instances.div_ceil(4), ..how };
+        let fewer = Check { instances: how.instances.div_ceil(8), ..how };
         if let Outcome::Broken(c) = check(&so_far, fewer) {
             let text = format!("step {} of the derivation of `{}` does not hold", i + 1, rule.name);
             let mut d = Diagnostic::error(Code::StepFails, text).at(
