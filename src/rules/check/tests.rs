@@ -52,11 +52,9 @@ fn exact_is_bit_for_bit_on_every_float() {
         ("on f32\n rewrite \\x -> x / 3.0 => \\x -> x * 0.33333334", "approx"),
         // Of -0.0.
         ("on f32\n rewrite \\x -> x + 0.0 => id", "reassoc"),
-        ("on [n]f32\n rewrite map (\\x -> 0.0 - x) => map (\\x -> -x)", "reassoc"),
         // Of what is no number.
         ("on f32\n rewrite \\x -> x * 0.0 => \\x -> 0.0", "approx"),
         ("on f32\n rewrite \\x -> x - x => \\x -> 0.0", "approx"),
-        ("on f32\n rewrite \\x -> x >= x => \\x -> true", "never"),
         // Of large numbers: the sum overflows.
         (
             "on (f32, f32)\n rewrite \\(a, b) -> (a + b) / 2.0 => \\(a, b) -> a / 2.0 + b / 2.0",
@@ -70,11 +68,10 @@ fn exact_is_bit_for_bit_on_every_float() {
                 holds("reassoc", clauses);
                 holds("approx", clauses);
             }
-            "approx" => holds("approx", clauses),
-            _ => {}
+            _ => holds("approx", clauses),
         }
     }
-    broken("reassoc", laws[4].0);
+    broken("reassoc", laws[3].0);
     for clauses in [
         "on f32\n rewrite \\x -> x * 1.0 => id",
         "on f32\n rewrite \\x -> x - 0.0 => id",
