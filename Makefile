@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test test-all check-kernels check-page device tools browser docs clean
+.PHONY: run test test-all fuzz check-rules check-kernels check-page device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -32,13 +32,17 @@ test: tools browser
 	cargo fmt --all -- --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo test --locked
-	cargo run --quiet --locked -- rules lint default,primitive,thesis,partials,warp
+	cargo run --quiet --locked -- rules lint
 	cargo run --quiet --locked -- rules doc --check docs/rules.md $(GRAPHS)
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
 
-# Everything, and the slow suite: what is exhaustive and takes hours. First a thousand kills of a tuning.
-test-all: test
+# Everything, and what is exhaustive and takes hours: a thousand kills of a tuning, every rule on 10,000 instances.
+test-all: test check-rules
 	cargo test --locked --test faults -- --ignored --nocapture kills::a_thousand_kills_lose_nothing
+
+# Every rule of every set on 10,000 instances: slow.
+check-rules: $(PATSAT)
+	$(PATSAT) rules check --instances 10000
 
 # Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
 check-kernels: tools

@@ -313,6 +313,28 @@ impl Value {
         Ok(())
     }
 
+    /// Whether types, dimensions and the bits of every element are the same; all NaNs count as one.
+    pub fn same_bits(&self, other: &Value) -> bool {
+        self.agrees(other, |ty, x, y| {
+            x.bits == y.bits || ty.is_float() && x.as_float().is_nan() && y.as_float().is_nan()
+        })
+    }
+
+    /// Whether types and dimensions are the same, and `same` holds of all elements at one place.
+    fn agrees(&self, other: &Value, same: impl Fn(ScalarType, Cell, Cell) -> bool) -> bool {
+        let outline =
+            |v: &Value| -> Vec<_> { v.leaves.iter().map(|l| (l.ty(), l.shape())).collect() };
+        outline(self) == outline(other)
+            && self.leaves.iter().zip(&other.leaves).all(|(a, b)| {
+                let mut elements = Vec::with_capacity(b.count());
+                b.for_each(&mut |c| elements.push(c));
+                let mut others = elements.into_iter();
+                let mut equal = true;
+                a.for_each(&mut |x| equal &= others.next().is_some_and(|y| same(a.ty(), x, y)));
+                equal
+            })
+    }
+
     /// Every element as `f64` in row-major order, components one after another.
     #[expect(clippy::cast_precision_loss, reason = "for looking at, not for computing")]
     pub fn to_floats(&self) -> Vec<f64> {
@@ -339,23 +361,10 @@ impl Value {
 /// Types, dimensions and elements; magnitudes are not compared, NaN equals NaN, -0 equals 0.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
-        let outline =
-            |v: &Value| -> Vec<_> { v.leaves.iter().map(|l| (l.ty(), l.shape())).collect() };
-        outline(self) == outline(other)
-            && self.leaves.iter().zip(&other.leaves).all(|(a, b)| {
-                let mut elements = Vec::with_capacity(b.count());
-                b.for_each(&mut |c| elements.push(c));
-                let mut others = elements.into_iter();
-                let mut equal = true;
-                a.for_each(&mut |x| {
-                    equal &= others.next().is_some_and(|y| {
-                        let (p, q) = (x.as_float(), y.as_float());
-                        x.bits == y.bits
-                            || a.ty().is_float() && (p == q || p.is_nan() && q.is_nan())
-                    });
-                });
-                equal
-            })
+        self.agrees(other, |ty, x, y| {
+            let (p, q) = (x.as_float(), y.as_float());
+            x.bits == y.bits || ty.is_float() && (p == q || p.is_nan() && q.is_nan())
+        })
     }
 }
 
