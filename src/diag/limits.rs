@@ -11,8 +11,26 @@ pub struct Limits {
     pub nodes: usize,
     /// Saturation: most wall-clock time; `None` for runs whose output must not depend on it.
     pub saturation_time: Option<Duration>,
+    /// Diagnostics: most that one text leads to; the last says how many more there are.
+    pub diagnostics: usize,
+    /// Parsing: longest text of a program, in bytes.
+    pub program_bytes: usize,
     /// Parsing: deepest nesting of expressions.
     pub nesting: usize,
+    /// Checking: deepest nesting of expressions once definitions are inlined.
+    pub inlined_nesting: usize,
+    /// Checking: most expressions of one entry once definitions are inlined.
+    pub inlined_expressions: usize,
+    /// Checking: most components that one type has, those of its components included.
+    pub type_components: usize,
+    /// Checking: most components of all types of one entry's expressions together.
+    pub all_type_components: usize,
+    /// Checking: most expressions of all entries of a file together.
+    pub file_expressions: usize,
+    /// Checking: most operations on sizes and literals that are written out where their name is used.
+    pub size_operations: usize,
+    /// Sizes: most terms of a polynomial.
+    pub size_terms: usize,
     /// Explanations: most steps of a derivation as the e-graph gives it.
     pub explanation_steps: usize,
     /// Extraction: skeletons kept for each class and context.
@@ -38,13 +56,22 @@ pub struct Limits {
     pub run_time: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
+impl Limits {
+    /// The limits of every command that does not say otherwise.
+    pub const DEFAULT: Limits = Limits {
             iterations: 60,
             nodes: 200_000,
             saturation_time: Some(Duration::from_secs(60)),
+            diagnostics: 50,
+            program_bytes: 1 << 20,
             nesting: 200,
+            inlined_nesting: 600,
+            inlined_expressions: 200_000,
+            type_components: 1_000,
+            all_type_components: 2_000_000,
+            file_expressions: 1_000_000,
+            size_operations: 64,
+            size_terms: 512,
             explanation_steps: 20_000,
             skeletons_per_class: 10,
             extraction_rounds: 12,
@@ -56,6 +83,11 @@ impl Default for Limits {
             reference_operations: 200_000_000,
             build_time: Duration::from_secs(30),
             run_time: Duration::from_secs(20),
-        }
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits::DEFAULT
     }
 }
