@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test check-kernels check-page device tools browser docs clean
+.PHONY: run test fuzz check-kernels check-page device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -35,6 +35,18 @@ test: tools browser
 	cargo run --quiet --locked -- rules lint default,primitive,thesis,partials,warp
 	cargo run --quiet --locked -- rules doc --check docs/rules.md $(GRAPHS)
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
+
+# Each fuzz target for so many minutes, one after the other. Needs nightly Rust and cargo-fuzz (`cargo install cargo-fuzz`).
+# No sanitizer: what is fuzzed has no `unsafe`. New inputs are kept beside the build, not among the seeds.
+MINUTES ?= 1
+FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+fuzz:
+	cd fuzz && cargo +nightly fuzz build --sanitizer none
+	set -e; for target in $(FUZZ_TARGETS); do \
+	  mkdir -p fuzz/target/corpus/$$target; \
+	  (cd fuzz && cargo +nightly fuzz run --sanitizer none $$target target/corpus/$$target corpus/$$target -- \
+	    -max_total_time=$$(( 60 * $(MINUTES) )) -timeout=2 -rss_limit_mb=1024 -print_final_stats=1); \
+	done
 
 # Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
 check-kernels: tools

@@ -29,6 +29,8 @@ pub struct Limits {
     pub file_expressions: usize,
     /// Checking: most operations on sizes and literals that are written out where their name is used.
     pub size_operations: usize,
+    /// Rule files: most rules that one `for` makes.
+    pub rule_family: usize,
     /// Sizes: most terms of a polynomial.
     pub size_terms: usize,
     /// Explanations: most steps of a derivation as the e-graph gives it.
@@ -71,6 +73,7 @@ impl Limits {
             all_type_components: 2_000_000,
             file_expressions: 1_000_000,
             size_operations: 64,
+            rule_family: 64,
             size_terms: 512,
             explanation_steps: 20_000,
             skeletons_per_class: 10,

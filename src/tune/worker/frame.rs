@@ -51,13 +51,18 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Opti
     if length > HEADER_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame's header is too long"));
     }
-    let mut header = vec![0; length as usize];
-    from.read_exact(&mut header)?;
-    let mut bulk = vec![];
-    if from.take(bulk_length).read_to_end(&mut bulk)? as u64 != bulk_length {
+    let header = read_all(from, length.into())?;
+    let bulk = read_all(from, bulk_length)?;
+    Ok(Some((serde_json::from_slice(&header)?, bulk)))
+}
+
+/// So many bytes. Takes no more memory than there are bytes.
+fn read_all(from: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![];
+    if from.take(length).read_to_end(&mut bytes)? as u64 != length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Some((serde_json::from_slice(&header)?, bulk)))
+    Ok(bytes)
 }
 
 #[cfg(test)]
