@@ -29,6 +29,12 @@ pub struct Limits {
     pub file_expressions: usize,
     /// Checking: most operations on sizes and literals that are written out where their name is used.
     pub size_operations: usize,
+    /// Elaboration: most steps that an `iterate` is unrolled to.
+    pub iterate_steps: u64,
+    /// Elaboration: largest expression that is put in place of a variable more than once.
+    pub copied_expressions: usize,
+    /// Elaboration: most expressions of a program once its iterates are unrolled.
+    pub elaborated_expressions: usize,
     /// Rule files: most rules that one `for` makes.
     pub rule_family: usize,
     /// Sizes: most terms of a polynomial.
@@ -61,31 +67,34 @@ pub struct Limits {
 impl Limits {
     /// The limits of every command that does not say otherwise.
     pub const DEFAULT: Limits = Limits {
-            iterations: 60,
-            nodes: 200_000,
-            saturation_time: Some(Duration::from_secs(60)),
-            diagnostics: 50,
-            program_bytes: 1 << 20,
-            nesting: 200,
-            inlined_nesting: 600,
-            inlined_expressions: 200_000,
-            type_components: 1_000,
-            all_type_components: 2_000_000,
-            file_expressions: 1_000_000,
-            size_operations: 64,
-            rule_family: 64,
-            size_terms: 512,
-            explanation_steps: 20_000,
-            skeletons_per_class: 10,
-            extraction_rounds: 12,
-            assignments: 24,
-            skeletons: 64,
-            private_elements: 512,
-            unroll: 64,
-            unrolled_operations: 768,
-            reference_operations: 200_000_000,
-            build_time: Duration::from_secs(30),
-            run_time: Duration::from_secs(20),
+        iterations: 60,
+        nodes: 200_000,
+        saturation_time: Some(Duration::from_secs(60)),
+        diagnostics: 50,
+        program_bytes: 1 << 20,
+        nesting: 200,
+        inlined_nesting: 600,
+        inlined_expressions: 200_000,
+        type_components: 1_000,
+        all_type_components: 2_000_000,
+        file_expressions: 1_000_000,
+        size_operations: 64,
+        iterate_steps: 64,
+        copied_expressions: 64,
+        elaborated_expressions: 10_000,
+        rule_family: 64,
+        size_terms: 512,
+        explanation_steps: 20_000,
+        skeletons_per_class: 10,
+        extraction_rounds: 12,
+        assignments: 24,
+        skeletons: 64,
+        private_elements: 512,
+        unroll: 64,
+        unrolled_operations: 768,
+        reference_operations: 200_000_000,
+        build_time: Duration::from_secs(30),
+        run_time: Duration::from_secs(20),
     };
 }
 

@@ -549,8 +549,7 @@ impl<'a> Checker<'a> {
                 let bound = self.value(bound, env);
                 self.restrict(&bound, Class::Integer, "the bound of the loop")?;
                 let index = self.fresh_var(&name.text);
-                let counter =
-                    Node::new(NodeKind::Var(index), bound.ty.clone(), name.span);
+                let counter = Node::new(NodeKind::Var(index), bound.ty.clone(), name.span);
                 let inner = inner.with(&name.text, Bind::Value(counter));
                 let next = self.value(body, &inner);
                 let next = self.defining(next, lets)?;

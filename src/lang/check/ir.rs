@@ -110,7 +110,7 @@ impl Node {
             NodeKind::Scalar(..) => {
                 let mut operations = Limits::DEFAULT.size_operations;
                 self.is_size_like(&mut operations)
-            },
+            }
             NodeKind::Tuple(_)
             | NodeKind::Index(..)
             | NodeKind::Broadcast(_)

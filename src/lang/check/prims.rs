@@ -501,10 +501,8 @@ impl<'a> Checker<'a> {
                     let scalar = self.scalars(&w, &ty, at)?;
                     let vector = self.vectors(&w, &scalar, at)?;
                     let what = t.place(i);
-                    let node = std::mem::replace(
-                        &mut t.values[i],
-                        Node::new(NodeKind::Hole, ty, at),
-                    );
+                    let node =
+                        std::mem::replace(&mut t.values[i], Node::new(NodeKind::Hole, ty, at));
                     t.values[i] = self.coerce(node, &vector, &what)?;
                     elements.push(scalar);
                 }
