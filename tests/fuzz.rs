@@ -3,7 +3,7 @@
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
-use patsat::calculus::text::{Context, read_term};
+use patsat::calculus::text::{Context, parse_size, read_term};
 use patsat::calculus::ty::Ty;
 use patsat::diag::{Code, Source};
 use patsat::lang::{self, types::ScalarType};
@@ -197,6 +197,16 @@ fn terms_that_explode_are_refused() {
     let failure = read.expect_err("too many components");
     assert_eq!(failure.0[0].code, Code::KernelLimit);
     assert!(failure.0[0].message.contains("more than 1000 components"), "{failure}");
+}
+
+/// A dimension that is a sum keeps its parentheses, whether it was written with blanks or without.
+#[test]
+fn sums_without_blanks_are_read_back() {
+    for text in ["(n-1)^", "(n - 1)^", "((n+1)^/n.v).t0"] {
+        let read = |text: &str| parse_size(&Source::new("size", text), 0..text.len());
+        let size = read(text).expect("a size");
+        assert_eq!(read(&size.to_string()).ok(), Some(size));
+    }
 }
 
 /// A program as long as a book is refused before it is read.

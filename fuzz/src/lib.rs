@@ -101,9 +101,11 @@ pub fn term(data: &[u8]) {
     match read_term(&term, &dom, &context) {
         Err(failure) => refused(&term, &failure),
         Ok(read) => {
+            // A chain in a chain is printed as one, so that the terms may differ in how they nest.
             let printed = Source::new("printed", read.to_string());
-            let again = read_term(&printed, &dom, &context);
-            assert_eq!(again.as_ref().ok(), Some(&read), "{} became {again:?}", printed.text);
+            let again =
+                read_term(&printed, &dom, &context).map(|t| (t.to_string(), t.ty().clone()));
+            assert_eq!(again.ok(), Some((printed.text.clone(), read.ty().clone())));
         }
     }
 }
