@@ -14,8 +14,11 @@ use patsat::tune::store::Dump;
 use patsat::tune::worker;
 use std::sync::Arc;
 
-/// The targets by name.
-pub const TARGETS: [(&str, fn(&[u8])); 9] = [
+/// A name, and what is done with an input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// The targets.
+pub const TARGETS: [Target; 9] = [
     ("program", program),
     ("formatter", formatter),
     ("term", term),
