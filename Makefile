@@ -44,6 +44,18 @@ test-all: test check-rules
 check-rules: $(PATSAT)
 	$(PATSAT) rules check --instances 10000
 
+# Each fuzz target for so many minutes, one after the other. Needs nightly Rust and cargo-fuzz (`cargo install cargo-fuzz`).
+# No sanitizer: what is fuzzed has no `unsafe`. New inputs are kept beside the build, not among the seeds.
+MINUTES ?= 1
+FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+fuzz:
+	cd fuzz && cargo +nightly fuzz build --sanitizer none
+	set -e; for target in $(FUZZ_TARGETS); do \
+	  mkdir -p fuzz/target/corpus/$$target; \
+	  (cd fuzz && cargo +nightly fuzz run --sanitizer none $$target target/corpus/$$target corpus/$$target -- \
+	    -max_total_time=$$(( 60 * $(MINUTES) )) -timeout=2 -rss_limit_mb=1024 -print_final_stats=1); \
+	done
+
 # Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
 check-kernels: tools
 	cargo test --locked --test golden oclgrind

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether somebody wants the work to stop. Clones share one answer.
-#[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+#[derive(Clone, Debug)]
+pub struct Interrupt(Option<Arc<AtomicBool>>);
 
 impl Interrupt {
+    /// Work that is never asked to stop: requests are not heard.
+    pub const NEVER: Interrupt = Interrupt(None);
+
     /// Asks the work to stop. Says whether somebody asked before.
     pub fn request(&self) -> bool {
-        self.0.swap(true, Ordering::SeqCst)
+        self.0.as_ref().is_some_and(|asked| asked.swap(true, Ordering::SeqCst))
     }
 
     /// Whether the work is to stop.
     pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.as_ref().is_some_and(|asked| asked.load(Ordering::Relaxed))
     }
 
     /// Ends a computation that is to stop; `what` says which, after "interrupted".
@@ -28,6 +31,13 @@ impl Interrupt {
             return Err(Diagnostic::error(Code::Interrupted, format!("interrupted {what}")).into());
         }
         Ok(())
+    }
+}
+
+/// Not asked yet.
+impl Default for Interrupt {
+    fn default() -> Interrupt {
+        Interrupt(Some(Arc::default()))
     }
 }
 

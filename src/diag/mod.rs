@@ -152,6 +152,50 @@ impl Diagnostic {
     }
 }
 
+/// Diagnostics as they are found. Keeps the first [`Limits::diagnostics`] and counts the others.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    kept: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Diagnostics {
+    /// One more.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if self.kept.len() < Limits::DEFAULT.diagnostics {
+            self.kept.push(diagnostic);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Puts them in the order of the text.
+    pub fn sort(&mut self) {
+        self.kept.sort_by_key(|d| d.labels.first().map(|l| l.span));
+    }
+
+    /// Those that are kept, in order. The last says how many more there are.
+    pub fn into_vec(mut self) -> Vec<Diagnostic> {
+        if self.more > 0
+            && let Some(last) = self.kept.last_mut()
+        {
+            last.notes.push(format!("{} more are not shown", self.more));
+        }
+        self.kept
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<T: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: T) {
+        diagnostics.into_iter().for_each(|d| self.push(d));
+    }
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code, self.message)

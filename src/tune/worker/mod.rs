@@ -135,6 +135,15 @@ pub fn digest(outputs: &[HostArray]) -> String {
     hasher.finalize().to_string()
 }
 
+/// Reads a stream as the child reads it, and as the parent does; gives the number of frames that each understands.
+#[doc(hidden)]
+pub fn read_frames(stream: &[u8]) -> (usize, usize) {
+    fn count<T: serde::de::DeserializeOwned>(mut stream: &[u8]) -> usize {
+        std::iter::from_fn(|| frame::read::<T>(&mut stream, || u64::MAX).ok().flatten()).count()
+    }
+    (count::<(u64, Request)>(stream), count::<(u64, Reply)>(stream))
+}
+
 /// What the parent asks. In a frame its number stands before it, which the answers have too.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
