@@ -9,6 +9,7 @@
 pub(super) mod build;
 pub(super) mod code;
 mod cost;
+mod doubt;
 mod iterate;
 mod lower;
 pub(super) mod machine;
@@ -93,7 +94,7 @@ impl Compiled {
             }
             lower.input(param.var, input, shape);
         }
-        let mut builder = Builder::default();
+        let mut builder = Builder::of(terms(entry, sizes));
         let code = lower.compile(&mut builder, &entry.body).map_err(|d| *d)?;
         let code = builder.values(code);
         Ok(Compiled { builder, code, shape: shape(&entry.body.ty, sizes)?, span: entry.span })
