@@ -186,6 +186,13 @@ pub fn terms(entry: &Entry, sizes: &Sizes) -> u64 {
     longest.try_into().unwrap_or(u64::MAX)
 }
 
+/// Whether an entry has loops that end when a condition says so: on other inputs that may be never.
+pub fn may_not_end(entry: &Entry) -> bool {
+    let mut found = false;
+    visit(&entry.body, &mut |e| found |= matches!(e.kind, ExprKind::LoopWhile { .. }));
+    found
+}
+
 fn reduces(prim: Prim) -> bool {
     use Prim as P;
     matches!(

@@ -5,6 +5,7 @@ use super::graph::Graph;
 use super::inputs::{Bound, Request, bind, sizes};
 use super::program::{Program, Sizes};
 use super::race::{Racer, add_yardstick, best, field, race};
+use super::whole::Whole;
 use super::work::{Work, work};
 use super::{Device, Session, memory};
 use crate::calculus::elaborate;
@@ -19,7 +20,7 @@ use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::reference::{Checked, Reference};
 use crate::tune::search::{Counts, Found, Search, counts_of, search};
 use crate::tune::statistics::Summary;
-use crate::tune::store::{Key, Store};
+use crate::tune::store::{Fate, Key, Record, Store};
 use crate::tune::strategy::Strategy;
 use crate::tune::variant::{Pool, Variant};
 use crate::tune::worker::{FailureClass, Worker};
@@ -280,7 +281,8 @@ impl Session {
         let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
         let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
         counts.skeletons = skeletons(&rewritten.candidates);
-        let mut staff = self.start_staff(&device, inputs)?;
+        let given = Arc::new(inputs);
+        let mut staff = self.start_staff(&device, given.clone())?;
         let worker = &mut staff.worker;
         // With what the device's compiler was seen to accept.
         let device = worker.device()?;
@@ -288,7 +290,7 @@ impl Session {
         if let Some(store) = &mut store {
             store.describe(&key, &self.about(program, work, &device, &rewritten.model.model))?;
         }
-        let found = program.placed(search(
+        let mut found = program.placed(search(
             Search {
                 worker,
                 crew: staff.crew.as_mut(),
@@ -303,6 +305,13 @@ impl Session {
             &mut pool,
             &mut counts,
         ))?;
+        if !found.ranking.is_empty()
+            && !observer.stop()
+            && let Some(whole) = self.on_whole_numbers(program, &sizes, &given, observer)?
+        {
+            let store = store.as_mut().map(|s| (s, &key));
+            self.drop_wrong(&mut found, &mut counts, whole, &device, store, observer)?;
+        }
         if found.ranking.is_empty() {
             return Err(nothing(&found, &counts));
         }
@@ -334,6 +343,35 @@ impl Session {
             self.conclude(store, &key, &optimized)?;
         }
         Ok(optimized)
+    }
+
+    /// Drops the best as long as it is wrong on whole numbers.
+    fn drop_wrong(
+        &self,
+        found: &mut Found,
+        counts: &mut Counts,
+        mut whole: Whole,
+        device: &DeviceInfo,
+        mut store: Option<(&mut Store, &Key)>,
+        observer: &dyn Observer,
+    ) -> Result<()> {
+        while let Some(first) = found.ranking.first()
+            && !observer.stop()
+            && let Some(wrong) = self.wrong_on_whole_numbers(device, &first.variant, &mut whole)?
+        {
+            let class = FailureClass::Wrong;
+            let text = wrong.first.unwrap_or_default();
+            let log = format!("{} elements are wrong; {text}", wrong.mismatches);
+            *counts.failed.entry(class.name().to_owned()).or_default() += 1;
+            if let Some((store, key)) = &mut store {
+                let failed = Record::of(&first.variant, Fate::Failed(class));
+                store.record(key, &Record { log: Some(log.clone()), ..failed })?;
+            }
+            found.logs.entry(class.name().to_owned()).or_insert(log);
+            found.ranking.remove(0);
+            found.ties = found.ties.saturating_sub(1).max(1);
+        }
+        Ok(())
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one result")]

@@ -153,8 +153,7 @@ impl Machine {
     ) -> Run<()> {
         let (chosen, other) = if condition.is_true() { (yes, no) } else { (no, yes) };
         let range = to..to + types.len();
-        let other =
-            self.perhaps(|m| m.cells(other, to).map(|()| m.regs[range.clone()].to_vec()));
+        let other = self.perhaps(|m| m.cells(other, to).map(|()| m.regs[range.clone()].to_vec()));
         self.cells(chosen, to)?;
         for ((k, other), ty) in range.zip(other.unwrap_or_default()).zip(types) {
             self.regs[k] = either(*ty, &self.slack, self.regs[k], other);

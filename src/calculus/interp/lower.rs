@@ -211,13 +211,7 @@ impl Lower {
     }
 
     /// The body of a reduction's operator, whose floats are rounded only where that is asked for.
-    fn operator(
-        &mut self,
-        b: &mut Builder,
-        f: &Fun,
-        args: Vec<Typed>,
-        exact: bool,
-    ) -> Run<Typed> {
+    fn operator(&mut self, b: &mut Builder, f: &Fun, args: Vec<Typed>, exact: bool) -> Run<Typed> {
         let outside = std::mem::replace(&mut self.exact, exact);
         let body = self.body(b, f, args);
         self.exact = outside;
@@ -301,8 +295,7 @@ impl Lower {
                 let (z, (xs, n)) = (self.arg(b, c, 0)?, self.array(b, c, 1)?);
                 let (f, x) = (c.fun()?, self.second(c)?);
                 let lower = RefCell::new(self);
-                let mut exact =
-                    |b: &mut Builder, xs| lower.borrow_mut().operator(b, f, xs, true);
+                let mut exact = |b: &mut Builder, xs| lower.borrow_mut().operator(b, f, xs, true);
                 let mut rounded =
                     |b: &mut Builder, xs| lower.borrow_mut().operator(b, f, xs, false);
                 let ordered =

@@ -36,17 +36,14 @@ impl Doubts {
         }
     }
 
-    /// Those of all elements so far, to be added to.
-    fn own(&mut self, ty: ScalarType, bits: &[u64], capacity: usize) -> &mut Vec<u64> {
-        if !matches!(self, Doubts::Own(_)) {
-            let mut all = Vec::with_capacity(capacity);
-            all.extend(bits.iter().enumerate().map(|(i, b)| self.cell(ty, i, *b).doubt));
-            *self = Doubts::Own(all);
+    /// Those of all elements so far, one by one.
+    fn each(self, ty: ScalarType, bits: &[u64], capacity: usize) -> Vec<u64> {
+        if let Doubts::Own(all) = self {
+            return all;
         }
-        match self {
-            Doubts::Own(all) => all,
-            Doubts::Stored | Doubts::Rounded => unreachable!("it was made one"),
-        }
+        let mut all = Vec::with_capacity(capacity);
+        all.extend(bits.iter().enumerate().map(|(i, b)| self.cell(ty, i, *b).doubt));
+        all
     }
 }
 
@@ -350,8 +347,15 @@ impl Column {
         if self.bits.is_empty() && Cell::rounded(self.ty, c.bits).doubt == c.doubt {
             self.doubts = Doubts::Rounded;
         } else {
-            self.doubts.own(self.ty, &self.bits, self.bits.capacity()).push(c.doubt);
+            let mut own = self.take_doubts(self.bits.capacity());
+            own.push(c.doubt);
+            self.doubts = Doubts::Own(own);
         }
+    }
+
+    fn take_doubts(&mut self, capacity: usize) -> Vec<u64> {
+        let doubts = std::mem::replace(&mut self.doubts, Doubts::Stored);
+        doubts.each(self.ty, &self.bits, capacity)
     }
 
     /// Appends all of another column of the same type.
@@ -365,9 +369,9 @@ impl Column {
             (Doubts::Stored, Doubts::Stored) | (Doubts::Rounded, Doubts::Rounded)
         );
         if !same && !more.bits.is_empty() {
-            let mine = self.doubts.own(self.ty, &self.bits, self.bits.len() + more.bits.len());
-            let doubts = more.bits.iter().enumerate();
-            mine.extend(doubts.map(|(i, b)| more.doubts.cell(self.ty, i, *b).doubt));
+            let mut mine = self.take_doubts(self.bits.len() + more.bits.len());
+            mine.extend(more.doubts.each(more.ty, &more.bits, more.bits.len()));
+            self.doubts = Doubts::Own(mine);
         }
         self.bits.extend(more.bits);
     }

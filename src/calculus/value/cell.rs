@@ -52,13 +52,8 @@ pub(super) struct Format {
     least: i32,
 }
 
-const F16: Format = Format {
-    epsilon: 1.0 / 1024.0,
-    most: 65504.0,
-    tiny: 1.0 / 16384.0,
-    precision: 11,
-    least: -14,
-};
+const F16: Format =
+    Format { epsilon: 1.0 / 1024.0, most: 65504.0, tiny: 1.0 / 16384.0, precision: 11, least: -14 };
 const F32: Format = Format {
     epsilon: f32::EPSILON as f64,
     most: f32::MAX as f64,

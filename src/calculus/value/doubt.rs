@@ -10,9 +10,7 @@ impl Leaf {
     fn either(&self, slack: &Slack, other: &Leaf) -> Leaf {
         let ty = self.ty();
         match (self, other) {
-            (Leaf::Scalar(_, x), Leaf::Scalar(_, y)) => {
-                Leaf::Scalar(ty, either(ty, slack, *x, *y))
-            }
+            (Leaf::Scalar(_, x), Leaf::Scalar(_, y)) => Leaf::Scalar(ty, either(ty, slack, *x, *y)),
             (Leaf::Array(a), Leaf::Array(b)) if a.shape() == b.shape() => {
                 let mut column = Column::new(ty, a.count());
                 let mut others = Vec::with_capacity(b.count());

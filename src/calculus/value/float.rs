@@ -196,7 +196,10 @@ impl Mode {
             return chosen;
         }
         // The other one may be chosen instead, and is this far away then.
-        Cell::inexact(chosen.as_float(), chosen.mag().max(chosen.as_float().abs()).max(far / self.r))
+        Cell::inexact(
+            chosen.as_float(),
+            chosen.mag().max(chosen.as_float().abs()).max(far / self.r),
+        )
     }
 
     /// Whether rounding cannot change how two numbers compare.
@@ -274,11 +277,8 @@ impl Mode {
         let found = self.at_the_ends(op, args, v);
         // Sums in other orders may overflow on the way.
         let sums = matches!(op, ScalarOp::Add | ScalarOp::Sub | ScalarOp::Fma);
-        let m = if sums && m > self.format.most && found < self.format.most {
-            ANYTHING
-        } else {
-            found
-        };
+        let m =
+            if sums && m > self.format.most && found < self.format.most { ANYTHING } else { found };
         self.finish(v, m, INEXACT)
     }
 
@@ -411,9 +411,11 @@ pub(super) fn join(ty: ScalarType, slack: &Slack, nominal: Cell, other: Cell) ->
 )]
 pub(super) fn float_to(from: ScalarType, to: ScalarType, slack: &Slack, a: Cell) -> Cell {
     let x = a.as_float();
-    let mode = Mode { ty: from, format: Format::of(from), unrounded: false, r: slack.relative(from) };
+    let mode =
+        Mode { ty: from, format: Format::of(from), unrounded: false, r: slack.relative(from) };
     if to.is_float() {
-        let target = Mode { ty: to, format: Format::of(to), unrounded: false, r: slack.relative(to) };
+        let target =
+            Mode { ty: to, format: Format::of(to), unrounded: false, r: slack.relative(to) };
         let scaled = if a.mag() < f64::MAX { a.mag() * (mode.r / target.r) } else { a.mag() };
         // An input is exact, and its own magnitude is all that the conversion rounds.
         let m = if a.is_exact() { x.abs() } else { scaled.max(x.abs()) };
@@ -464,3 +466,6 @@ pub(super) fn float_of(
     let end = |x: i128| Cell::from_int(to, x);
     Ok(join(to, slack, join(to, slack, nominal, end(low)), end(high)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -333,7 +333,9 @@ mod tests {
 
     #[test]
     fn casts() {
-        let cast = |from, to, c| apply(ScalarOp::Cast(from), from, to, true, &Slack::of(1), [c; 3]).unwrap();
+        let cast = |from, to, c| {
+            apply(ScalarOp::Cast(from), from, to, true, &Slack::of(1), [c; 3]).unwrap()
+        };
         assert_eq!(cast(F32, I8, Cell::float(F32, -300.7)).as_int(), -128);
         assert_eq!(cast(F32, I32, Cell::float(F32, -3.7)).as_int(), -3);
         assert_eq!(cast(F32, U8, Cell::float(F32, f64::NAN)).as_int(), 0);

@@ -1,6 +1,7 @@
 //! Each pattern on small inputs, with results computed by hand.
 
 mod chosen;
+mod doubt;
 mod programs;
 
 use super::*;
