@@ -297,10 +297,16 @@ impl Mode {
         let most = self.format.most;
         let limited = |x: f64| if x.abs() > most { x.signum() * f64::INFINITY } else { x };
         let (size, v) = (v.abs(), limited(v));
-        let mut off: f64 = 0.0;
+        // What is hardly infinite may be one of the largest numbers.
+        let near = most * (1.0 - 2.0 * self.r).max(0.5);
+        let (mut off, mut hardly) = (0.0f64, false);
         for at in all {
             let w = limited(value(op, self.ty, [at[0], at[1], at[2]]));
             if v.is_nan() && w.is_nan() || v == w {
+                continue;
+            }
+            if v.is_infinite() && w.signum() == v.signum() && w.abs() >= near {
+                hardly = true;
                 continue;
             }
             off = if v.is_finite() && w.is_finite() { off.max((w - v).abs()) } else { ANYTHING };
@@ -308,7 +314,13 @@ impl Mode {
                 return ANYTHING;
             }
         }
-        if v.is_nan() { 0.0 } else { (size + off / self.r).min(f64::MAX) }
+        if hardly {
+            most
+        } else if v.is_nan() {
+            0.0
+        } else {
+            (size + off / self.r).min(f64::MAX)
+        }
     }
 
     /// Where an operation is looked at: an operand's value, the ends of its interval, and 0 between them. `None` of what may
