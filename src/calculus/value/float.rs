@@ -198,7 +198,7 @@ impl Mode {
         // The other one may be chosen instead, and is this far away then.
         Cell::inexact(
             chosen.as_float(),
-            chosen.mag().max(chosen.as_float().abs()).max(far / self.r),
+            chosen.mag().max(chosen.as_float().abs()).max(spread(far, self.r)),
         )
     }
 
@@ -249,7 +249,7 @@ impl Mode {
         if off == 0.0 {
             Cell::graded(v, v.abs(), grain)
         } else {
-            Cell::inexact(v, v.abs().max(off / self.r))
+            Cell::inexact(v, v.abs().max(spread(off, self.r)))
         }
     }
 
@@ -267,7 +267,11 @@ impl Mode {
         }
         let off = ea + times(q.trunc().abs() + 1.0, eb);
         let jumps = v.abs() < off || y.abs() - v.abs() < off;
-        let m = if jumps { (y.abs() + v.abs() + off) / self.r } else { v.abs() + off / self.r };
+        let m = if jumps {
+            spread(y.abs() + v.abs() + off, self.r)
+        } else {
+            v.abs() + spread(off, self.r)
+        };
         self.finish(v, m, INEXACT)
     }
 
@@ -319,7 +323,7 @@ impl Mode {
         } else if v.is_nan() {
             0.0
         } else {
-            (size + off / self.r).min(f64::MAX)
+            (size + spread(off, self.r)).min(f64::MAX)
         }
     }
 
@@ -388,6 +392,11 @@ fn value(op: ScalarOp, ty: ScalarType, [x, y, z]: [f64; 3]) -> f64 {
     }
 }
 
+/// The magnitude of which `r` times is at least `off`, also when it is packed.
+fn spread(off: f64, r: f64) -> f64 {
+    off / r * (1.0 + 1e-9)
+}
+
 /// A product in which 0 wins over infinity: no term, no error.
 fn times(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
@@ -406,7 +415,7 @@ pub(super) fn join(ty: ScalarType, slack: &Slack, nominal: Cell, other: Cell) ->
         ANYTHING
     } else if x.is_finite() && y.is_finite() {
         let off = (x - y).abs() + mode.error(other);
-        nominal.mag().max(x.abs()).max(off / mode.r)
+        nominal.mag().max(x.abs()).max(spread(off, mode.r))
     } else if same {
         nominal.mag().min(other.mag())
     } else {

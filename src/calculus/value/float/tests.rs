@@ -149,7 +149,8 @@ fn arithmetic_stays_within_its_bounds() {
         let bound = if got.is_exact() {
             zero
         } else {
-            exact(Slack::of(1).relative(ty) * got.mag() * 1.1) + exact(format.tiny)
+            // Products and quotients of two inexact numbers count their errors once.
+            exact(Slack::of(1).relative(ty) * got.mag() * 2.2) + exact(format.tiny)
         };
         assert!(off <= bound, "{op:?} {ty} {args:?} at {at:?}: {got:?}");
     }
@@ -172,6 +173,8 @@ impl Sloppy<'_> {
             _ => value(op, F32, args),
         };
         let ulps = match op {
+            // What a shift does is exact on every device.
+            O::Div if args[1].abs().log2().fract() == 0.0 => 0.0,
             O::Div | O::Sqrt | O::Rsqrt => 2.0,
             O::Exp | O::Log | O::Sin | O::Cos => 4.0,
             _ => 0.0,
