@@ -88,7 +88,10 @@ impl Mode {
                 let (v, e) = ((x / y).abs(), self.error(b));
                 // NaN where the divisor may be 0.
                 let from = if 2.0 * e < y.abs() { y.abs() - e } else { f64::NAN };
-                ((ma + v * (mb - y.abs()).max(0.0)) / from, quotient(a.grain(), y))
+                (
+                    (ma + v * (mb - y.abs()).max(0.0)) / from,
+                    if b.is_exact() { quotient(a.grain(), y) } else { INEXACT },
+                )
             }
             O::Neg | O::Abs => (ma, a.grain()),
             O::Min | O::Max => return self.extreme(op, a, b),
