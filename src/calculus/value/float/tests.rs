@@ -114,7 +114,7 @@ fn arithmetic_stays_within_its_bounds() {
         let got = on(op, ty, args);
         let at = args.map(|a| inside(rng, ty, a));
         let all = args.iter().map(|a| a.as_float()).chain(at).all(f64::is_finite);
-        if !all || !got.as_float().is_finite() || got.mag() >= f64::MAX {
+        if !all || !got.as_float().is_finite() || got.mag() > 1e300 {
             continue;
         }
         let [x, y, z] = at.map(exact);
