@@ -6,10 +6,26 @@ use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 
-/// Bytes of memory this machine can still give; `None` where the system does not say.
+/// Bytes of memory this process can still have: what the machine can give, and what a limit on addresses
+/// (`ulimit -v`) leaves. `None` where the system does not say.
 pub(super) fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let machine = kilobytes("/proc/meminfo", "MemAvailable:")?;
+    Some(under_limit().map_or(machine, |limit| limit.min(machine)))
+}
+
+/// What a limit on the process's addresses leaves; `None` without one.
+fn under_limit() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let limit = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
+    // The soft limit; "unlimited" is no number.
+    let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(kilobytes("/proc/self/status", "VmSize:")?))
+}
+
+/// A line `name 123 kB` of a file, in bytes.
+fn kilobytes(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
@@ -22,7 +38,7 @@ pub(super) fn check(bytes: u64, what: &str) -> Result<()> {
     }
     let text = format!("{what} take {bytes} bytes, and are needed three times");
     Err(Diagnostic::error(Code::SizeRange, text)
-        .note(format!("this machine has {room} bytes of memory left"))
+        .note(format!("{room} bytes of memory are left"))
         .help("choose smaller sizes")
         .into())
 }

@@ -54,6 +54,7 @@ pub mod snapshot;
 mod staff;
 mod strategies;
 pub mod survey;
+mod whole;
 mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};

@@ -6,6 +6,7 @@ use super::inputs::{Bound, Request, bind, sizes};
 use super::program::{Program, Sizes};
 use super::race::{Racer, add_yardstick, best, field, race};
 use super::rules::own_rules;
+use super::whole::Whole;
 use super::work::{Work, work};
 use super::{Device, Session, memory};
 use crate::calculus::elaborate;
@@ -20,7 +21,7 @@ use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::reference::{Checked, Reference};
 use crate::tune::search::{Counts, Found, Search, counts_of, not_kept, search};
 use crate::tune::statistics::Summary;
-use crate::tune::store::{Key, Store};
+use crate::tune::store::{Fate, Key, Record, Store};
 use crate::tune::strategy::Strategy;
 use crate::tune::variant::{Pool, Variant};
 use crate::tune::worker::{FailureClass, Worker};
@@ -324,7 +325,8 @@ impl Session {
         let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
         let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
         counts.skeletons = skeletons(&rewritten.candidates);
-        let mut staff = self.start_staff(&device, inputs)?;
+        let given = Arc::new(inputs);
+        let mut staff = self.start_staff(&device, given.clone())?;
         let worker = &mut staff.worker;
         // With what the device's compiler was seen to accept.
         let device = worker.device()?;
@@ -336,7 +338,7 @@ impl Session {
                 store = None;
             }
         }
-        let found = program.placed(search(
+        let mut found = program.placed(search(
             Search {
                 worker,
                 crew: staff.crew.as_mut(),
@@ -351,6 +353,13 @@ impl Session {
             &mut pool,
             &mut counts,
         ))?;
+        if !found.ranking.is_empty()
+            && !observer.stop()
+            && let Some(whole) = self.on_whole_numbers(program, &sizes, &given, observer)?
+        {
+            let store = store.as_mut().filter(|_| found.kept).map(|s| (s, &key));
+            self.drop_wrong(&mut found, &mut counts, whole, &device, store, observer)?;
+        }
         if found.ranking.is_empty() {
             let mut failure = nothing(program, &found, &counts);
             if found.interrupted {
@@ -408,6 +417,40 @@ impl Session {
             false => return Err(failure),
         }
         Ok(None)
+    }
+
+    /// Drops the best as long as it is wrong on whole numbers.
+    fn drop_wrong(
+        &self,
+        found: &mut Found,
+        counts: &mut Counts,
+        mut whole: Whole,
+        device: &DeviceInfo,
+        mut store: Option<(&mut Store, &Key)>,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        while let Some(first) = found.ranking.first()
+            && !observer.stop()
+            && let Some(wrong) = self.wrong_on_whole_numbers(device, &first.variant, &mut whole)?
+        {
+            let class = FailureClass::Wrong;
+            let text = wrong.first.unwrap_or_default();
+            let log = format!("{} elements are wrong; {text}", wrong.mismatches);
+            *counts.failed.entry(class.name().to_owned()).or_default() += 1;
+            if let Some((open, key)) = &mut store {
+                let failed = Record::of(&first.variant, Fate::Failed(class));
+                let kept = open.record(key, &Record { log: Some(log.clone()), ..failed });
+                if let Err(failure) = kept {
+                    store = None;
+                    found.kept = false;
+                    observer.event(&Event::Warning(&not_kept(failure)));
+                }
+            }
+            found.logs.entry(class.name().to_owned()).or_insert(log);
+            found.ranking.remove(0);
+            found.ties = found.ties.saturating_sub(1).max(1);
+        }
+        Ok(())
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one result")]

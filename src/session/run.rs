@@ -304,7 +304,8 @@ impl Session {
         let Bound { sizes, inputs, values, warnings } = bind(program, request)?;
         let reference =
             verify.then(|| Reference::start(&program.entry, &sizes, &values, &self.limits));
-        let mut worker = self.start_worker(device, inputs);
+        let inputs = Arc::new(inputs);
+        let mut worker = self.start_worker(device, inputs.clone());
         let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
         let (times, arrays) = match answer {
             Ok(answer) => answer,
@@ -322,6 +323,12 @@ impl Session {
             let verdict = program.placed(reference.compare(arrays.clone()))?;
             comparison = verdict.map(|v| v.comparison);
             checked = reference.checked();
+        }
+        if comparison.as_ref().is_some_and(|c| c.ok)
+            && let Some(mut whole) = self.on_whole_numbers(program, &sizes, &inputs, observer)?
+            && let Some(wrong) = self.wrong_on_whole_numbers(device, &variant, &mut whole)?
+        {
+            comparison = Some(wrong);
         }
         Ok(Ran { variant, times, arrays, comparison, checked, warnings })
     }

@@ -93,7 +93,7 @@ fn near(rng: &mut Rng, ty: ScalarType, constants: &[Constant]) -> Cell {
             4 => c.float * (1.0 + f64::from(off) * 0.01),
             _ => c.float + f64::from(off),
         };
-        return Cell::float(number::round(ty, x * f64::from(sign)));
+        return Cell::float(ty, number::round(ty, x * f64::from(sign)));
     }
     #[expect(clippy::cast_possible_truncation, reason = "near is what is wanted")]
     let x = match shape {
@@ -113,7 +113,7 @@ fn cell(rng: &mut Rng, ty: ScalarType, style: Style, next: i64) -> Cell {
     }
     let unsigned = !ty.is_signed();
     let whole = |x: i64| Cell::from_int(ty, i128::from(if unsigned { x.abs() } else { x }));
-    let float = |x: f64| Cell::float(number::round(ty, x));
+    let float = |x: f64| Cell::float(ty, number::round(ty, x));
     match (style, ty.is_float()) {
         (Style::Count, _) => whole(next),
         (Style::Few, _) => whole(rng.random_range(0..3)),
@@ -224,7 +224,7 @@ fn nearer(c: Cell, ty: ScalarType) -> Vec<Cell> {
             [0.0, 1.0, 2.0, -1.0, x.round(), (x / 2.0).round(), (x * 8.0).round() / 8.0];
         let complexity = |x: f64| (x.fract() != 0.0, x.abs() + if x < 0.0 { 0.5 } else { 0.0 });
         let simple = candidates.into_iter().filter(|y| complexity(*y) < complexity(x));
-        return simple.map(|y| Cell::float(number::round(ty, y))).collect();
+        return simple.map(|y| Cell::float(ty, number::round(ty, y))).collect();
     }
     let x = c.as_wide(ty);
     let complexity = |x: i128| (x.unsigned_abs(), x < 0);
