@@ -33,7 +33,7 @@ pub enum Verb {
     /// Look for what is dubious about rules: examples, names, rules that feed themselves.
     Lint(lint::Args),
     /// What two sets of rules make of programs: e-graphs, candidates, predicted and measured times.
-    Compare(compare::Args),
+    Compare(Box<compare::Args>),
     /// The reference of the shipped rules, as Markdown.
     Doc(doc::Args),
     /// What each rule does in programs: matches, new nodes, time, its part in the best terms.

@@ -104,6 +104,8 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { interrupt: Interrupt::default(), ..Limits::DEFAULT.clone() }
+        let mut limits = Limits::DEFAULT.clone();
+        limits.interrupt = Interrupt::default();
+        limits
     }
 }

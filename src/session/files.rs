@@ -230,7 +230,10 @@ mod tests {
             check(&path, kind, &[], false).expect("of the same kind");
             assert_eq!(code(check(&path, other, &[], false)), Code::WouldReplace, "{text}");
             check(&path, other, &[], true).expect("forced");
-            assert_eq!(code(check(&path, kind, &[path.clone()], false)), Code::WouldReplace);
+            assert_eq!(
+                code(check(&path, kind, std::slice::from_ref(&path), false)),
+                Code::WouldReplace
+            );
         }
         fs::write(&path, "").expect("written");
         check(&path, Kind::Array, &[], false).expect("an empty file holds nothing");

@@ -115,7 +115,6 @@ impl Format {
 }
 
 /// The exponent of a positive normal number.
-#[expect(clippy::cast_possible_truncation, reason = "an exponent has eleven bits")]
 fn exponent(x: f64) -> i32 {
     (x.to_bits() >> 52) as i32 - 1023
 }
@@ -226,7 +225,6 @@ impl Cell {
         f64::from_bits(self.doubt & !MASK)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "a grain has twelve bits")]
     pub(super) fn grain(self) -> Grain {
         (self.doubt & MASK) as Grain
     }

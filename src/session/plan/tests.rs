@@ -146,6 +146,9 @@ fn what_is_no_plan_has_a_place() {
     assert_eq!(error(tunable, &format!("{name} = 0")), (Code::BadPlan, at(tunable)));
     assert_eq!(error(tunable, &format!("{name} = -3")), (Code::BadPlan, at(tunable)));
     assert_eq!(error(tunable, "n = 3"), (Code::BadPlan, at(tunable)));
+    // The same tunable, written in another way.
+    let twice = format!("{tunable}\n\" {} = 1", name.trim_start_matches('"'));
+    assert_eq!(error(tunable, &twice), (Code::BadPlan, at(tunable) + 1));
     // No term at all, one of another type, and one that is not low-level.
     let first = at("\nterm = ") + 2;
     let term = &text[text.find("'''\n").expect("a term") + 4..];

@@ -120,7 +120,7 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
         return Err(wrong("this wants a literal string: '''TERM'''".into(), Some(span)).into());
     };
     let place = span.start + at..span.start + at + file.term.get_ref().trim_end().len();
-    let mut tunables = vec![];
+    let mut tunables: Vec<(Sym, u64, Range<usize>)> = vec![];
     for (name, value) in &file.tunables {
         let (n, span) = (*value.get_ref(), value.span());
         let size = parse_size(&Source::new("a tunable", name.as_str()), 0..name.len());
@@ -136,6 +136,10 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
             }
         };
         match sym {
+            // Blanks and parentheses may be written in several ways.
+            Some(sym) if tunables.iter().any(|(other, ..)| *other == sym) => {
+                return Err(wrong(format!("`{sym}` has a value already"), Some(span)).into());
+            }
             Some(sym) if right => tunables.push((sym, n, span)),
             _ => return Err(wrong(format!("`{name}` cannot be {n}"), Some(span)).into()),
         }
