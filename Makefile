@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test check-kernels check-page device tools browser docs clean
+.PHONY: run test test-all fuzz check-rules check-kernels check-page device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -32,9 +32,29 @@ test: tools browser
 	cargo fmt --all -- --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo test --locked
-	cargo run --quiet --locked -- rules lint default,primitive,thesis,partials,warp
+	cargo run --quiet --locked -- rules lint
 	cargo run --quiet --locked -- rules doc --check docs/rules.md $(GRAPHS)
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
+
+# Everything, and what is exhaustive and takes hours: a thousand kills of a tuning, every rule on 10,000 instances.
+test-all: test check-rules
+	cargo test --locked --test faults -- --ignored --nocapture kills::a_thousand_kills_lose_nothing
+
+# Every rule of every set on 10,000 instances: slow.
+check-rules: $(PATSAT)
+	$(PATSAT) rules check --instances 10000
+
+# Each fuzz target for so many minutes, one after the other. Needs nightly Rust and cargo-fuzz (`cargo install cargo-fuzz`).
+# No sanitizer: what is fuzzed has no `unsafe`. New inputs are kept beside the build, not among the seeds.
+MINUTES ?= 1
+FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+fuzz:
+	cd fuzz && cargo +nightly fuzz build --sanitizer none
+	set -e; for target in $(FUZZ_TARGETS); do \
+	  mkdir -p fuzz/target/corpus/$$target; \
+	  (cd fuzz && cargo +nightly fuzz run --sanitizer none $$target target/corpus/$$target corpus/$$target -- \
+	    -max_total_time=$$(( 60 * $(MINUTES) )) -timeout=2 -rss_limit_mb=1024 -print_final_stats=1); \
+	done
 
 # Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
 check-kernels: tools

@@ -22,11 +22,14 @@ fn command() -> Command {
 }
 
 fn worker(device: Option<&str>) -> Worker {
+    let limits = Limits { run_time: Duration::from_secs(3), ..Limits::default() };
+    worker_under(device, &Limits { build_time: Duration::from_secs(5), ..limits })
+}
+
+fn worker_under(device: Option<&str>, limits: &Limits) -> Worker {
     let mut inputs = Inputs::default();
     inputs.insert("x", 0, HostArray::from_slice(&(0..N).map(|i| i as f32).collect::<Vec<_>>()));
-    let limits = Limits { run_time: Duration::from_secs(3), ..Limits::default() };
-    let limits = Limits { build_time: Duration::from_secs(5), ..limits };
-    Worker::new(command, device.map(str::to_string), Arc::new(inputs), &limits)
+    Worker::new(command, device.map(str::to_string), Arc::new(inputs), limits)
 }
 
 fn plan(body: &str, local: usize) -> Arc<HostPlan> {
@@ -60,6 +63,7 @@ fn failure<T>(answer: Result<T, WorkerError>) -> CandidateFailure {
     match answer {
         Err(WorkerError::Candidate(failure)) => failure,
         Err(WorkerError::Worker(failure)) => panic!("the worker failed: {failure}"),
+        Err(WorkerError::Interrupted) => panic!("nobody asked it to stop"),
         Ok(_) => panic!("the candidate did not fail"),
     }
 }
@@ -124,6 +128,32 @@ fn kernels_may_print() {
         w.prepare(plan("if (i == 0) printf(\"hello\\n\"); y[i] = x[i] + 1;", 64)).unwrap();
     assert!(is_good(&mut w, id));
     assert!(is_good(&mut w, id));
+}
+
+#[test]
+fn a_kernel_that_hangs_takes_little_of_the_time_for_compiling() {
+    let limits = Limits {
+        run_time: Duration::from_secs(1),
+        build_time: Duration::from_secs(100_000),
+        ..Limits::default()
+    };
+    let mut w = worker_under(None, &limits);
+    let id = w.prepare(plan("for (;;) y[i] = x[i] + 5;", 64)).expect("it builds").0;
+    assert_eq!(failure(w.check(id)).class, FailureClass::Timeout);
+}
+
+#[test]
+fn a_worker_ends_when_the_work_is_to_stop() {
+    let limits = Limits { run_time: Duration::from_secs(100_000), ..Limits::default() };
+    let mut w = worker_under(None, &limits);
+    let id = w.prepare(plan("for (;;) y[i] = x[i] + 6;", 64)).expect("it builds").0;
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(1));
+        limits.interrupt.request()
+    });
+    assert!(matches!(w.check(id), Err(WorkerError::Interrupted)));
+    assert!(matches!(w.prepare(plan(GOOD, 64)), Err(WorkerError::Interrupted)));
+    assert!(!later.join().expect("a thread"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! spaces mean nothing here: `mapGlb` is `map`, `toLocal f` is `f`, a sequential reduction differs
 //! from an associative one only in what it promises. Never knows of rules or of the e-graph.
 
-use super::interp::build::{Builder, Typed};
+use super::interp::build::{Builder, Folded, Typed};
 use super::interp::code::{Site, Values, View};
 use super::interp::machine::{Run, fault};
 use super::scalar::{SExpr, ScalarFn};
@@ -191,12 +191,12 @@ impl Compiler<'_> {
             }
             Op::Reduce(_) => {
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
-                b.fold(size(0), z, arg, &x, &mut |b, xs| operator(b, xs), site)
+                b.fold(size(0), z, arg, &x, Folded::of(&mut |b, xs| operator(b, xs)), site)
             }
             Op::Fold => b.bind(arg, |b, arg| {
                 let (start, xs) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
                 let x = self.second(f(0)?, site)?;
-                b.fold(size(0), start, xs, &x, &mut |b, xs| operator(b, xs), site)
+                b.fold(size(0), start, xs, &x, Folded::of(&mut |b, xs| operator(b, xs)), site)
             }),
             Op::While => b.bind(arg, |b, arg| {
                 let (start, besides) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
@@ -214,13 +214,13 @@ impl Compiler<'_> {
                 let chunks = b.view(View::Split(k, m), arg, Shape::array(m, chunk.clone()), site);
                 let body = &mut |b: &mut Builder, mut xs: Vec<Typed>| {
                     let (z, xs) = (init(b)?, xs.pop().unwrap_or_else(Typed::unit));
-                    b.fold(k, z, xs, &x, &mut |b, xs| operator(b, xs), site)
+                    b.fold(k, z, xs, &x, Folded::of(&mut |b, xs| operator(b, xs)), site)
                 };
                 b.map(m, vec![chunks], &[chunk], body, site)
             }
             Op::Scan(_) => {
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
-                b.scan(size(0), z, arg, &x, &mut |b, xs| operator(b, xs), site)
+                b.scan(size(0), z, arg, &x, Folded::of(&mut |b, xs| operator(b, xs)), site)
             }
             Op::Histogram => b.bind(arg, |b, arg| {
                 let (is, vs) = (b.proj(arg.clone(), 0), b.proj(arg, 1));

@@ -9,6 +9,7 @@
 pub(super) mod build;
 pub(super) mod code;
 mod cost;
+mod doubt;
 mod iterate;
 mod lower;
 pub(super) mod machine;
@@ -93,7 +94,7 @@ impl Compiled {
             }
             lower.input(param.var, input, shape);
         }
-        let mut builder = Builder::default();
+        let mut builder = Builder::of(terms(entry, sizes));
         let code = lower.compile(&mut builder, &entry.body).map_err(|d| *d)?;
         let code = builder.values(code);
         Ok(Compiled { builder, code, shape: shape(&entry.body.ty, sizes)?, span: entry.span })
@@ -183,6 +184,13 @@ pub fn terms(entry: &Entry, sizes: &Sizes) -> u64 {
         longest = longest.max(length.unwrap_or(1));
     });
     longest.try_into().unwrap_or(u64::MAX)
+}
+
+/// Whether an entry has loops that end when a condition says so: on other inputs that may be never.
+pub fn may_not_end(entry: &Entry) -> bool {
+    let mut found = false;
+    visit(&entry.body, &mut |e| found |= matches!(e.kind, ExprKind::LoopWhile { .. }));
+    found
 }
 
 fn reduces(prim: Prim) -> bool {

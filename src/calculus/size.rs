@@ -244,7 +244,7 @@ impl fmt::Display for Sym {
         };
         match self {
             // A dimension named by a sum keeps its parentheses, so that products around it read right.
-            Sym::Dim(name) if name.contains(' ') => write!(f, "({name})"),
+            Sym::Dim(name) if name.contains([' ', '+', '-']) => write!(f, "({name})"),
             Sym::Dim(name) => f.write_str(name),
             Sym::Meta(name) => write!(f, "?{name}"),
             Sym::Tile(s) => {

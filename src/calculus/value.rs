@@ -8,16 +8,21 @@
 
 mod agree;
 mod array;
+mod cell;
 mod compare;
+mod doubt;
+mod float;
 pub mod number;
 mod show;
+mod spread;
 mod view;
 
 pub use agree::{Disagreement, agree};
 pub(super) use array::room;
 pub use array::{Array, Column};
-pub use compare::{Comparison, Tolerance, compare, compare_at, compare_values};
-pub use number::Cell;
+pub use cell::Cell;
+pub use compare::{Comparison, Slack, Tolerance, compare, compare_at, compare_values};
+pub use spread::Spread;
 pub(super) use view::padded;
 
 use crate::lang::types::ScalarType;
@@ -129,8 +134,8 @@ impl Leaf {
     pub fn least_magnitude(&self) -> f64 {
         let mut least = f64::INFINITY;
         self.for_each(&mut |c| {
-            if c.mag > 0.0 {
-                least = least.min(c.mag);
+            if c.mag() > 0.0 {
+                least = least.min(c.mag());
             }
         });
         if self.ty().is_float() && least.is_finite() { least } else { 0.0 }
@@ -172,7 +177,7 @@ impl Leaf {
         // Inputs of millions of elements are nearly always of this type.
         let bits = match ty {
             ScalarType::F32 => {
-                let float = |e: &[u8; 4]| Cell::float(f64::from(f32::from_le_bytes(*e))).bits;
+                let float = |e: &[u8; 4]| f64::from(f32::from_le_bytes(*e)).to_bits();
                 bytes.as_chunks().0.iter().map(float).collect()
             }
             _ => bytes.chunks_exact(ty.bytes()).map(|e| decode(ty, e).bits).collect(),
@@ -196,9 +201,9 @@ fn decode(ty: ScalarType, element: &[u8]) -> Cell {
     let raw = u64::from_le_bytes(word);
     #[expect(clippy::cast_possible_truncation, reason = "the bytes above the type's width are 0")]
     match ty {
-        ScalarType::F16 => Cell::float(half::f16::from_bits(raw as u16).to_f64()),
-        ScalarType::F32 => Cell::float(f64::from(f32::from_bits(raw as u32))),
-        ScalarType::F64 => Cell::float(f64::from_bits(raw)),
+        ScalarType::F16 => Cell::float(ty, half::f16::from_bits(raw as u16).to_f64()),
+        ScalarType::F32 => Cell::float(ty, f64::from(f32::from_bits(raw as u32))),
+        ScalarType::F64 => Cell::float(ty, f64::from_bits(raw)),
         ScalarType::Bool => Cell::bool(raw != 0),
         _ => Cell::from_int(ty, i128::from(raw)),
     }
@@ -233,7 +238,7 @@ impl Value {
 
     /// Floats of type `ty` in row-major order, rounded; `shape` says how many.
     pub fn floats(ty: ScalarType, shape: &[usize], xs: &[f64]) -> Value {
-        Value::cells(ty, shape, xs.iter().map(|x| Cell::float(number::round(ty, *x))))
+        Value::cells(ty, shape, xs.iter().map(|x| Cell::float(ty, number::round(ty, *x))))
     }
 
     /// Integers of type `ty` in row-major order, wrapped; `shape` says how many.
@@ -313,6 +318,28 @@ impl Value {
         Ok(())
     }
 
+    /// Whether types, dimensions and the bits of every element are the same; all NaNs count as one.
+    pub fn same_bits(&self, other: &Value) -> bool {
+        self.agrees(other, |ty, x, y| {
+            x.bits == y.bits || ty.is_float() && x.as_float().is_nan() && y.as_float().is_nan()
+        })
+    }
+
+    /// Whether types and dimensions are the same, and `same` holds of all elements at one place.
+    fn agrees(&self, other: &Value, same: impl Fn(ScalarType, Cell, Cell) -> bool) -> bool {
+        let outline =
+            |v: &Value| -> Vec<_> { v.leaves.iter().map(|l| (l.ty(), l.shape())).collect() };
+        outline(self) == outline(other)
+            && self.leaves.iter().zip(&other.leaves).all(|(a, b)| {
+                let mut elements = Vec::with_capacity(b.count());
+                b.for_each(&mut |c| elements.push(c));
+                let mut others = elements.into_iter();
+                let mut equal = true;
+                a.for_each(&mut |x| equal &= others.next().is_some_and(|y| same(a.ty(), x, y)));
+                equal
+            })
+    }
+
     /// Every element as `f64` in row-major order, components one after another.
     #[expect(clippy::cast_precision_loss, reason = "for looking at, not for computing")]
     pub fn to_floats(&self) -> Vec<f64> {
@@ -339,23 +366,10 @@ impl Value {
 /// Types, dimensions and elements; magnitudes are not compared, NaN equals NaN, -0 equals 0.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
-        let outline =
-            |v: &Value| -> Vec<_> { v.leaves.iter().map(|l| (l.ty(), l.shape())).collect() };
-        outline(self) == outline(other)
-            && self.leaves.iter().zip(&other.leaves).all(|(a, b)| {
-                let mut elements = Vec::with_capacity(b.count());
-                b.for_each(&mut |c| elements.push(c));
-                let mut others = elements.into_iter();
-                let mut equal = true;
-                a.for_each(&mut |x| {
-                    equal &= others.next().is_some_and(|y| {
-                        let (p, q) = (x.as_float(), y.as_float());
-                        x.bits == y.bits
-                            || a.ty().is_float() && (p == q || p.is_nan() && q.is_nan())
-                    });
-                });
-                equal
-            })
+        self.agrees(other, |ty, x, y| {
+            let (p, q) = (x.as_float(), y.as_float());
+            x.bits == y.bits || ty.is_float() && (p == q || p.is_nan() && q.is_nan())
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Arguments that several verbs share, and what they mean.
 
+use super::interrupt;
 use super::out::Stop;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
@@ -19,22 +20,25 @@ use std::time::Duration;
 /// `NAME=VALUE`.
 fn pair(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-            Ok((name.to_owned(), value.to_owned()))
-        }
-        _ => Err("this wants NAME=VALUE".into()),
+        Some(("", _)) => Err("the name before `=` is missing".into()),
+        Some((name, "")) => Err(format!("the value of `{name}` after `=` is missing")),
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err("expected NAME=VALUE".into()),
     }
 }
 
 /// `NAME=N`, in decimal, with `_` between digits if one likes.
 pub(super) fn size(text: &str) -> std::result::Result<(String, u64), String> {
     let (name, value) = pair(text)?;
-    let n = value.replace('_', "").parse().map_err(|_| format!("`{value}` is no size"))?;
+    let n = value
+        .replace('_', "")
+        .parse()
+        .map_err(|_| format!("`{value}` is not a size: expected a whole number"))?;
     Ok((name, n))
 }
 
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
-    let s: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    let s: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
     Duration::try_from_secs_f64(s).map_err(|e| e.to_string())
 }
 
@@ -62,6 +66,11 @@ pub struct DataArgs {
 }
 
 impl DataArgs {
+    /// The files that are read.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.inputs.iter().map(|(_, file)| PathBuf::from(file)).collect()
+    }
+
     /// Reads the files. `default` is how to make up what is not given.
     pub fn request(&self, default: Option<Generator>) -> Result<Request> {
         let mut request = Request { default, seed: self.seed, ..Request::default() };
@@ -114,16 +123,15 @@ pub struct SessionArgs {
     /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
     #[arg(long, value_enum, default_value = "exact")]
     pub float: FloatArg,
-    /// How many candidates are measured; 0 lets the cost model decide.
-    #[arg(long, default_value_t = Session::BUDGET, value_name = "N")]
-    pub budget: usize,
-    /// How candidates are chosen: by the cost model alone, by the cost model as measurements correct it, at
-    /// random, by Monte-Carlo descent, or all in turn.
-    #[arg(long, value_enum, default_value = "default")]
-    pub strategy: StrategyArg,
-    /// Seed of what a strategy leaves to chance.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub search_seed: u64,
+    /// How many candidates are measured; with 0 the cost model decides [default: 40].
+    #[arg(long, value_name = "N")]
+    pub budget: Option<usize>,
+    /// How the candidates to measure are chosen [default: default].
+    #[arg(long, value_enum)]
+    pub strategy: Option<StrategyArg>,
+    /// Seed of a random strategy [default: 0].
+    #[arg(long, value_name = "N")]
+    pub search_seed: Option<u64>,
     /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
@@ -170,17 +178,79 @@ impl clap::ValueEnum for StrategyArg {
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         let help = match self.0 {
-            Strategy::Model => "nothing is measured: the best prediction is taken",
-            Strategy::Default => "the best of every shape, then what measurements make promising",
-            Strategy::Random => "at random",
-            Strategy::Mcts => "Monte-Carlo descent over the choices that make a candidate",
-            Strategy::Exhaustive => "all, the best predictions first",
+            Strategy::Model => "measure nothing; take the best prediction of the cost model",
+            Strategy::Default => {
+                "predictions of the cost model, corrected by the measurements so far"
+            }
+            Strategy::Random => "random candidates",
+            Strategy::Mcts => "Monte-Carlo tree search over the choices that make up a candidate",
+            Strategy::Exhaustive => "all candidates, the best predictions first",
         };
         Some(clap::builder::PossibleValue::new(self.0.name()).help(help))
     }
 }
 
+/// Options that say which candidates are measured.
+pub const SEARCH: [&str; 4] = ["--budget", "--strategy", "--search-seed", "--anew"];
+
+/// Options that say how candidates are run and where measurements are kept.
+pub const MEASURING: [&str; 3] = ["--build-timeout", "--run-timeout", "--store"];
+
 impl SessionArgs {
+    /// How many candidates are measured.
+    pub fn budget(&self) -> usize {
+        self.budget.unwrap_or(Session::BUDGET)
+    }
+
+    /// How they are chosen.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy.map_or(Strategy::Default, |s| s.0)
+    }
+
+    /// Refuses those of the options that were given although they have no effect in this command, because of `why`.
+    pub fn refuse(&self, unread: &[&str], why: &str) -> Result<()> {
+        let given = [
+            // That nothing is measured agrees with both.
+            ("--budget", self.budget.is_some_and(|n| n > 0)),
+            ("--strategy", self.strategy.is_some_and(|s| s.0 != Strategy::Model)),
+            ("--search-seed", self.search_seed.is_some()),
+            ("--anew", self.anew),
+            ("--build-timeout", self.build_timeout.is_some()),
+            ("--run-timeout", self.run_timeout.is_some()),
+            ("--store", self.store.is_some()),
+            ("--no-store", self.no_store),
+            ("--rules", !self.rules.is_empty()),
+            ("--trust-rules", self.trust_rules),
+            ("--trust-laws", self.trust_laws),
+        ];
+        match given.iter().find(|(name, given)| *given && unread.contains(name)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let text = format!("`{name}` has no effect here");
+                let d = Diagnostic::error(Code::Usage, text).note(why);
+                Err(d.help(format!("leave out `{name}`")).into())
+            }
+        }
+    }
+
+    /// Refuses options about measuring where nothing is measured; `device` is the one chosen when none is named.
+    pub fn refuse_unmeasured(&self, device: &Device) -> Result<()> {
+        let all = [&SEARCH[..], &MEASURING[..]].concat();
+        if *device == Device::None {
+            return self
+                .refuse(&all, "without a device nothing is measured: the cost model decides");
+        }
+        if self.budget == Some(0) {
+            return self
+                .refuse(&SEARCH, "with `--budget 0` nothing is measured: the cost model decides");
+        }
+        if self.strategy() == Strategy::Model {
+            let why = "with `--strategy model` nothing is measured: the cost model decides";
+            return self.refuse(&["--search-seed", "--anew"], why);
+        }
+        Ok(())
+    }
+
     /// What these arguments mean.
     pub fn session(&self) -> Result<Session> {
         let float = match self.float {
@@ -196,6 +266,8 @@ impl SessionArgs {
         if !self.trust_rules {
             check_own_rules(&rules, Check::default())?;
         }
+        // After the tests of rules, which do not look for interrupts.
+        limits.interrupt = interrupt::listen()?;
         Ok(Session {
             rules,
             limits,
@@ -205,15 +277,16 @@ impl SessionArgs {
                 selector => Device::Selected(selector.map(str::to_owned)),
             },
             cost_model: self.cost_model.as_deref().map(cost_model).transpose()?,
-            budget: self.budget,
-            strategy: self.strategy.0,
-            search_seed: self.search_seed,
+            budget: self.budget(),
+            strategy: self.strategy(),
+            search_seed: self.search_seed.unwrap_or(0),
             kernels: store.as_deref().map(kernels_beside),
             store,
             anew: self.anew,
             worker: Some(Arc::new(worker)),
             shares: true,
             trust_laws: self.trust_laws,
+            trust_rules: self.trust_rules,
         })
     }
 }

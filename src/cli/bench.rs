@@ -1,7 +1,7 @@
 //! `patsat bench`
 
 use super::args::{DataArgs, SessionArgs, program, source};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
 use super::progress::{Progress, micros};
 use super::report::{gflops, sizes};
@@ -44,7 +44,7 @@ fn named(text: &str) -> Result<(String, String), String> {
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
     let sources = args.peers.iter().map(|p| source(p)).collect::<Result<Vec<_>, _>>()?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     for (i, file) in args.programs.iter().enumerate() {
         let program = program(file)?;
         let mut data = args.data.clone();
@@ -75,7 +75,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         out.event("result", result(&bench))?;
         if bench.interrupted {
             let text = "interrupted; these figures are of fewer runs";
-            out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+            let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+            out.diagnostics(&[d])?;
             return Err(Stop::Exit(Code::Interrupted.exit()));
         }
     }

@@ -1,9 +1,10 @@
 //! `patsat calibrate`
 
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out};
+use super::output::{ForceArg, Output, is_stdout};
 use super::progress::Progress;
-use crate::diag::{Code, Diagnostic};
+use crate::session::files::Kind;
 use crate::session::{Device, Quantity, Session};
 use crate::tune::worker::Worker;
 use comfy_table::{Table, presets};
@@ -17,32 +18,35 @@ pub struct Args {
     /// The device: `#k`, or a part of its or its platform's name.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Where the cost model is written, for `--cost-model`; printed when not given.
+    /// The file for the cost model, for `--cost-model` [default: `-`, the standard output].
     #[arg(long, short, value_name = "FILE.toml")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArg,
     /// Measure with less care.
     #[arg(long)]
     quick: bool,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
+    let output = args.output.as_ref().filter(|path| !is_stdout(path));
+    let output = output.map(|path| Output::new(path, Kind::CostModel, &[], args.force.force, out));
+    let output = output.transpose()?;
     let session = Session {
         device: Device::Selected(args.device.clone()),
         worker: Some(Arc::new(Worker::own_executable()?)),
         ..Session::new()?
     };
-    let mut progress = Progress::new(out, Interrupt::listen()?, "calibrate".into());
+    let mut progress = Progress::new(out, interrupt::listen()?, "calibrate".into());
     let made = session.calibrate(args.quick, &mut progress);
     progress.finish();
     let made = made?;
     for q in &made.quantities {
         out.event("quantity", json!(q))?;
     }
-    if let Some(path) = &args.output {
-        let name = path.display();
-        std::fs::write(path, &made.text).map_err(|e| {
-            Diagnostic::error(Code::Io, format!("the cost model {name} cannot be written: {e}"))
-        })?;
+    if let Some(output) = &output {
+        output.write_text(out, &made.text)?;
+        let name = output.name();
         out.line(&format!("{} in {:.0} s", made.device.label(), made.seconds))?;
         out.line(&table(&made.quantities).to_string())?;
         out.line(&format!("written to {name}; `--cost-model {name}` uses it"))?;
@@ -53,7 +57,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         "result",
         json!({
             "device": made.device.label(), "driver": made.device.driver, "seconds": made.seconds,
-            "output": args.output, "model": made.model,
+            "output": output.as_ref().map(Output::name), "model": made.model,
         }),
     )
 }

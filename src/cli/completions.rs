@@ -1,8 +1,6 @@
 //! `patsat completions`
 
-use super::Cli;
 use super::out::{Done, Out};
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 /// For which shell.
@@ -14,6 +12,6 @@ pub struct Args {
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let mut script = vec![];
-    clap_complete::generate(args.shell, &mut Cli::command(), "patsat", &mut script);
+    clap_complete::generate(args.shell, &mut super::command(), "patsat", &mut script);
     out.raw(&script)
 }

@@ -2,9 +2,12 @@
 
 use super::args::{program, size};
 use super::out::{Done, Out};
+use super::output::{ForceArg, Output, is_stdout};
 use crate::diag::{Code, Diagnostic, Result, Source};
+use crate::extract;
 use crate::saturate::export::{self, Focus, Shown};
 use crate::saturate::{ClassId, lookup, lookup_anywhere};
+use crate::session::files::Kind;
 use crate::session::{Float, Graph, Request, Session, rule_set};
 use serde_json::json;
 use std::path::PathBuf;
@@ -21,15 +24,18 @@ pub struct Args {
     /// The value of a size parameter.
     #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
     sizes: Vec<(String, u64)>,
-    /// Rules: a file extends the shipped set, a folder of `*.rules` replaces it.
-    #[arg(long, value_name = "FILE|DIR")]
+    /// Rules, separated by commas: a file, a shipped theme or rule is added; a folder of `*.rules` or a
+    /// shipped set replaces the default set; `-NAME` leaves a set, theme or rule out.
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     rules: Vec<PathBuf>,
     /// As what it is shown.
     #[arg(long, value_enum, default_value = "dot")]
     format: Format,
-    /// Where it is written [default: the standard output].
+    /// The file for it [default: `-`, the standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArg,
     /// Most e-nodes shown, those nearest to the program's class first [default: 150; all with `json`].
     #[arg(long, value_name = "N")]
     max_nodes: Option<usize>,
@@ -60,6 +66,15 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = Session { rules: rule_set(&args.rules, Float::Exact)?, ..Session::new()? };
     let mut request = Request::default();
     request.sizes.extend(args.sizes.iter().cloned());
+    let kind = match args.format {
+        Format::Dot => Kind::Dot,
+        Format::Svg => Kind::Picture,
+        Format::Json => Kind::Graph,
+    };
+    let inputs = [PathBuf::from(&program.source.name)];
+    let output = args.output.as_ref().filter(|path| !is_stdout(path));
+    let output = output.map(|path| Output::new(path, kind, &inputs, args.force.force, out));
+    let output = output.transpose()?;
     let graph = session.graph(&program, &request)?;
     out.diagnostics(&graph.warnings)?;
     let json = args.format == Format::Json;
@@ -74,12 +89,17 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         leaves: args.leaves || json,
     };
     let shown = Shown::new(&graph.saturated, &focus);
+    let (device, choice) = session.target()?;
+    let env = &graph.program.env;
+    let costs = extract::node_costs(&graph.saturated, env, &device, &choice.model);
     let text = match args.format {
         Format::Dot => export::dot(&shown),
         Format::Svg => export::svg(&shown),
-        Format::Json => serde_json::to_string_pretty(&export::json(&shown)).map_err(|e| {
-            Diagnostic::error(Code::Internal, format!("a value cannot be written: {e}"))
-        })?,
+        Format::Json => {
+            serde_json::to_string_pretty(&export::json(&shown, &costs)).map_err(|e| {
+                Diagnostic::error(Code::Internal, format!("a value cannot be written: {e}"))
+            })?
+        }
     };
     if shown.is_cut() {
         let cut = Diagnostic::warning(Code::Cut, shown.note());
@@ -90,16 +110,13 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         json!({
             "program": program.source.name, "nodes": shown.nodes(), "classes": shown.classes(),
             "cut": shown.is_cut(), "note": shown.note(), "stop_reason": graph.saturated.report.stop_reason,
-            "file": args.output.as_ref().map(|f| f.display().to_string()),
+            "file": output.as_ref().map(Output::name),
         }),
     )?;
-    match &args.output {
-        Some(path) => {
-            let failed = |e: std::io::Error| {
-                Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", path.display()))
-            };
-            std::fs::write(path, text).map_err(failed)?;
-            out.line(&format!("{}: {}", path.display(), shown.note()))
+    match &output {
+        Some(output) => {
+            output.write_text(out, &text)?;
+            out.line(&format!("{}: {}", output.name(), shown.note()))
         }
         None if out.is_json() => out.event("text", json!({"text": text})),
         None => out.text(&(text.trim_end().to_owned() + "\n")),

@@ -1,9 +1,10 @@
 //! `patsat emit`
 
-use super::args::{DataArgs, SessionArgs, plan, program};
-use super::interrupt::Interrupt;
+use super::args::{DataArgs, MEASURING, SEARCH, SessionArgs, plan, program};
+use super::interrupt;
 use super::optimize::start;
 use super::out::{Done, Out, Stop};
+use super::output::is_stdout;
 use super::progress::Progress;
 use super::report::sizes;
 use crate::diag::{Code, Diagnostic};
@@ -29,17 +30,27 @@ pub struct Args {
     /// The directory to write; one that was emitted earlier is written over.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Write into a directory that holds something else, too, and use the kernels of a plan even if they are others than
-    /// those that it was made from.
+    /// Write into the directory even if it holds other files or an input. With `--plan`, also use kernels that differ from
+    /// those that the plan was made from.
     #[arg(long)]
     force: bool,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let mut session = args.session.session()?;
+    if args.plan.is_some() {
+        let why = "with `--plan` no kernels are searched for";
+        args.session.refuse(&[&SEARCH[..], &MEASURING[..]].concat(), why)?;
+    } else {
+        args.session.refuse_unmeasured(&session.device)?;
+    }
     let program = program(&args.program)?;
     let given = args.plan.as_deref().map(plan).transpose()?;
     let request = args.data.request(Some(Generator::Normal))?;
+    if is_stdout(&args.output) {
+        let d = Diagnostic::error(Code::Usage, "a directory cannot go to the standard output");
+        return Err(d.help("name one: `-o DIR` (`-o ./-` for one that is called `-`)").into());
+    }
     check_directory(&args.output, args.force)?;
     out.event("start", start(&program, &args.session))?;
     let mut interrupted = false;
@@ -51,7 +62,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             plan
         }
         None => {
-            let interrupt = Interrupt::listen()?;
+            let interrupt = interrupt::listen()?;
             let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
             let optimized = session.optimize(&program, &request, &mut progress);
             progress.finish();
@@ -79,7 +90,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     out.line(&format!("  its host programs check {checked} of {all} elements of the result"))?;
     if interrupted {
         let text = "interrupted while looking for kernels; the best so far are emitted";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

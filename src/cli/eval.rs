@@ -2,7 +2,8 @@
 
 use super::args::{DataArgs, program};
 use super::out::{Done, Out};
-use super::value;
+use super::output::ForceArg;
+use super::value::{self, Outputs};
 use crate::session;
 use serde_json::json;
 use std::path::PathBuf;
@@ -15,17 +16,21 @@ pub struct Args {
     program: String,
     #[command(flatten)]
     data: DataArgs,
-    /// Where the result goes; a tuple's components go to `NAME.0.npy`, `NAME.1.npy`, ...
+    /// The file for the result, or `-`, the standard output; a tuple's components go to `NAME.0.npy`, `NAME.1.npy`, ...
     #[arg(long, value_name = "FILE.npy")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArg,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let program = program(&args.program)?;
+    let output = args.output.as_deref();
+    let outputs = Outputs::new(output, &program, &args.data, args.force.force, out)?;
     let evaluated = session::eval(&program, &args.data.request(None)?)?;
     out.diagnostics(&evaluated.warnings)?;
     let arrays = evaluated.arrays()?;
-    let written = value::write(args.output.as_deref(), &arrays)?;
+    let written = outputs.write(&arrays, out)?;
     out.event(
         "result",
         json!({

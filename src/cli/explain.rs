@@ -1,18 +1,20 @@
 //! `patsat explain`
 
-use super::args::{DataArgs, SessionArgs, program};
+use super::args::{DataArgs, MEASURING, SEARCH, SessionArgs, program};
 use super::html;
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
+use super::output::{ForceArg, Output};
 use super::progress::Progress;
 use super::report::sizes;
 use super::why_not;
 use crate::diag::{Code, Diagnostic, Exit};
 use crate::saturate::explain::{Direction, Part, Step, StepLaw};
+use crate::session::files::Kind;
 use crate::session::generate::Generator;
 use crate::session::{Device, Explained, Replay, Round, replay};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What to explain.
 #[derive(clap::Args)]
@@ -38,6 +40,8 @@ pub struct Args {
     /// Also write a page for a browser, in one file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArg,
     /// Say instead where a rule came nearest to applying, and what was missing there.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["term", "check", "html"])]
     why_not: Option<String>,
@@ -48,12 +52,21 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     if args.session.device.is_none() {
         session.device = Device::None;
     }
+    if args.term.is_some() {
+        let why = "`--term` says which term is explained: nothing is searched or measured";
+        args.session.refuse(&[&SEARCH[..], &MEASURING[..]].concat(), why)?;
+    }
+    args.session.refuse_unmeasured(&session.device)?;
     let rule = args.why_not.as_ref().map(|name| why_not::rule(name, &args.session.rules));
     let rule = rule.transpose()?;
     let program = program(&args.program)?;
     // Data decide nothing but the check: what is not given is made up.
     let request = args.data.request(Some(Generator::Normal))?;
-    let interrupt = Interrupt::listen()?;
+    let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
+    let page = args.html.as_ref();
+    let page = page.map(|path| Output::new(path, Kind::Page, &inputs, args.force.force, out));
+    let page = page.transpose()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     if let Some(rule) = rule {
         let found = session.why_not(&program, &request, &rule, why_not::BEST, &mut progress);
@@ -72,9 +85,9 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         step(i, s, replayed.as_ref(), out)?;
     }
     result(&e, replayed.as_ref(), out)?;
-    if let Some(path) = &args.html {
-        write(path, &html::page(&e, replayed.as_ref()))?;
-        out.event("html", json!({"file": path.display().to_string()}))?;
+    if let Some(page) = &page {
+        page.write_text(out, &html::page(&e, replayed.as_ref()))?;
+        out.event("html", json!({"file": page.name()}))?;
     }
     if e.interrupted {
         let text = "interrupted; the term is the best so far";
@@ -89,12 +102,6 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         }
     }
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Done {
-    std::fs::write(path, text).map_err(|e| {
-        Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", path.display())).into()
-    })
 }
 
 /// A diagnostic for each step that does not hold.

@@ -3,10 +3,9 @@
 use super::args::source;
 use super::out::{Done, Out, Stop};
 use crate::diag::{Code, Diagnostic, Exit};
-use crate::session;
+use crate::session::{self, files::write};
 use serde_json::json;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What to format.
 #[derive(clap::Args)]
@@ -35,24 +34,9 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         } else if path.as_os_str() == "-" {
             out.raw(text.as_bytes())?;
         } else if changed {
-            write(path, &text)?;
+            write(path, |to| to.write_all(text.as_bytes()))?;
         }
     }
     out.diagnostics(&unformatted)?;
     if unformatted.is_empty() { Ok(()) } else { Err(Stop::Exit(Exit::Check)) }
-}
-
-/// Replaces a file whole, or not at all.
-pub(super) fn write(path: &Path, text: &str) -> Done {
-    let failed = |e: std::io::Error| {
-        Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", path.display()))
-    };
-    let path = &path.canonicalize().map_err(failed)?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    let permissions = std::fs::metadata(path).map_err(failed)?.permissions();
-    file.as_file().set_permissions(permissions).map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
 }

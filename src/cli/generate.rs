@@ -1,9 +1,11 @@
 //! `patsat gen`
 
 use super::out::{Done, Out};
+use super::output::{ForceArg, Output};
 use crate::diag::{Code, Diagnostic};
 use crate::lang::types::ScalarType;
 use crate::session::Sizes;
+use crate::session::files::Kind;
 use crate::session::generate::{Generator, generate_shaped};
 use crate::session::npy::{self, NpyArray};
 use serde_json::json;
@@ -12,7 +14,7 @@ use std::path::PathBuf;
 /// What to make.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The array's file.
+    /// The array's file, or `-`, the standard output.
     #[arg(value_name = "FILE.npy")]
     file: PathBuf,
     /// Length of each dimension, the slowest first; none for a scalar.
@@ -21,13 +23,15 @@ pub struct Args {
     /// Element type, as in programs.
     #[arg(long = "type", default_value = "f32", value_name = "TYPE")]
     ty: String,
-    /// `normal`, `uniform`, `uniform:LOW..HIGH`, `neighbours:N` (lists of other elements' numbers), `iota`
-    /// or `const:V`.
+    /// The values: `normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH` (integers), `neighbours:N` (lists of
+    /// indices of other elements), `iota` or `const:V`.
     #[arg(long, default_value = "normal", value_name = "HOW")]
     how: String,
     /// Seed.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
+    #[command(flatten)]
+    force: ForceArg,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
@@ -36,6 +40,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         Diagnostic::error(Code::Usage, format!("`{}` is no element type", args.ty))
             .help(format!("the element types are {}", types.join(", ")))
     })?;
+    let output = Output::new(&args.file, Kind::Array, &[], args.force.force, out)?;
     let how: Generator = args.how.parse()?;
     let too_large = || Diagnostic::error(Code::SizeRange, "the array is larger than any memory");
     let len: usize = args
@@ -46,6 +51,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         .ok_or_else(too_large)?;
     crate::session::check_memory(len as u64 * ty.bytes() as u64)?;
     let data = generate_shaped(&how, ty, &args.shape, &Sizes::new(), args.seed, 0)?;
-    npy::write(&args.file, &NpyArray { shape: args.shape.clone(), data })?;
-    out.event("result", json!({"output": args.file.display().to_string(), "elements": len}))
+    let array = NpyArray { shape: args.shape.clone(), data };
+    output.write(out, |to| npy::write_to(to, &array))?;
+    out.event("result", json!({"output": output.name(), "elements": len}))
 }

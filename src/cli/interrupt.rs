@@ -1,31 +1,32 @@
-//! Ctrl-C: the first asks the work to stop, the second ends the process.
+//! Ctrl-C and SIGTERM: the first asks the work to stop, the second ends the process.
 
-use crate::diag::{Code, Diagnostic, Exit, Result};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::diag::{Code, Diagnostic, Exit, Interrupt, Result};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
-/// Whether the person wants to stop.
-#[derive(Clone, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+/// Time to write down what there is; who takes longer is ended.
+const GRACE: Duration = Duration::from_secs(10);
 
-impl Interrupt {
-    /// From now on, Ctrl-C (and a polite request to end) is noted here.
-    pub fn listen() -> Result<Interrupt> {
-        let interrupt = Interrupt::default();
-        let noted = interrupt.0.clone();
-        ctrlc::set_handler(move || {
-            if noted.swap(true, Ordering::SeqCst) {
-                std::process::exit(Exit::Interrupted as i32);
-            }
-        })
-        .map_err(|e| {
-            Diagnostic::error(Code::Internal, format!("signals cannot be handled: {e}"))
-        })?;
-        Ok(interrupt)
+/// From now on, Ctrl-C and SIGTERM are noted in the interrupt that this returns. The process has one listener,
+/// which later calls share.
+pub fn listen() -> Result<Interrupt> {
+    static HEARD: OnceLock<Interrupt> = OnceLock::new();
+    if let Some(heard) = HEARD.get() {
+        return Ok(heard.clone());
     }
-
-    /// Whether it was pressed.
-    pub fn pressed(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
+    let interrupt = Interrupt::default();
+    let noted = interrupt.clone();
+    let end = || std::process::exit(Exit::Interrupted as i32);
+    ctrlc::set_handler(move || {
+        if noted.request() {
+            end();
+        }
+        thread::spawn(move || {
+            thread::sleep(GRACE);
+            end();
+        });
+    })
+    .map_err(|e| Diagnostic::error(Code::Internal, format!("signals cannot be handled: {e}")))?;
+    Ok(HEARD.get_or_init(|| interrupt).clone())
 }

@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod calibrate;
 mod check;
+mod clean;
 mod completions;
 mod devices;
 mod egraph;
@@ -20,6 +21,7 @@ mod interrupt;
 mod model;
 mod optimize;
 mod out;
+mod output;
 mod page;
 mod portability;
 mod progress;
@@ -36,7 +38,7 @@ mod why_not;
 mod worker;
 
 use crate::diag::{Code, Diagnostic, Exit, Failure};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use out::{Out, Stop};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -48,7 +50,7 @@ use std::sync::Mutex;
 #[command(name = "patsat", version, about, arg_required_else_help = true)]
 #[command(
     after_help = "Exit status: 0 done; 1 a check came out negative; 2 usage; 3 the program (or a rule) \
-is wrong; 4 the input data are wrong; 5 no such device; 6 the device failed; 7 a limitation; 8 the tuning \
+is wrong; 4 the input data are missing or wrong; 5 no such device; 6 the device failed; 7 a limitation; 8 the tuning \
 store; 9 a file; 70 a bug in patsat; 130 interrupted."
 )]
 struct Cli {
@@ -122,6 +124,11 @@ enum Verb {
     /// Build and run candidates for a parent process.
     #[command(hide = true)]
     Worker,
+}
+
+/// The command line as clap knows it.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Parses the command line and does what it says.

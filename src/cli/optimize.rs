@@ -1,14 +1,21 @@
 //! `patsat optimize`
 
 use super::args::{DataArgs, SessionArgs, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
+use super::output::{ForceArg, Output};
 use super::progress::Progress;
 use super::report;
+use crate::calculus::size::SizeEnv;
+use crate::device::DeviceInfo;
+use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic};
+use crate::extract;
+use crate::saturate::Saturated;
 use crate::saturate::export::{self, Focus, Shown};
+use crate::session::files::Kind;
 use crate::session::generate::Generator;
-use crate::session::{Graph, Optimized, Program};
+use crate::session::{Optimized, Program};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -22,9 +29,11 @@ pub struct Args {
     data: DataArgs,
     #[command(flatten)]
     session: SessionArgs,
-    /// Write the best kernels down in a plan, for `run --plan` and `emit --plan`.
+    /// Write the best kernels to a plan, for `run --plan` and `emit --plan`.
     #[arg(short, long, value_name = "PLAN")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArg,
     /// Print this instead of the report.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     emit: Vec<Emit>,
@@ -52,35 +61,69 @@ enum Emit {
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
+    args.session.refuse_unmeasured(&session.device)?;
     let program = program(&args.program)?;
     // Data decide nothing but the check: what is not given is made up.
     let request = args.data.request(Some(Generator::Normal))?;
+    let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
+    let plan = args.output.as_ref();
+    let plan = plan.map(|path| Output::new(path, Kind::Plan, &inputs, args.force.force, out));
+    let plan = plan.transpose()?;
     out.event("start", start(&program, &args.session))?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let optimized = session.optimize(&program, &request, &mut progress);
     progress.finish();
-    let optimized = optimized?;
-    if let Some(path) = &args.output {
-        session.plan(&program, &optimized)?.write(path)?;
-        out.event("plan", json!({"output": path.display().to_string()}))?;
+    let optimized = match optimized {
+        Ok(optimized) => optimized,
+        Err(failure) => {
+            // What comes before extraction is there all the same.
+            let wanted = args.emit.iter().any(|what| what.is_of_graph());
+            if wanted && failure.0.iter().any(|d| d.code == Code::NoTerm) {
+                let graph = session.graph(&program, &request)?;
+                let (device, choice) = session.target()?;
+                let target = (&device, &choice.model);
+                for what in &args.emit {
+                    let text = of_graph(*what, &graph.saturated, &graph.program.env, target)?;
+                    emitted(*what, text, out)?;
+                }
+            }
+            return Err(failure.into());
+        }
+    };
+    if let Some(output) = &plan {
+        output.write_text(out, &session.plan(&program, &optimized)?.to_text()?)?;
+        out.event("plan", json!({"output": output.name()}))?;
     }
     if args.emit.is_empty() {
         report::optimized(&optimized, args.top, out)?;
-        if let Some(path) = &args.output {
-            out.line(&format!("plan       {}", path.display()))?;
+        if let Some(output) = &plan {
+            out.line(&format!("plan       {}", output.name()))?;
         }
     } else {
         for what in &args.emit {
-            let text = emit(*what, &optimized, || session.graph(&program, &request))?;
-            out.event("emit", json!({"what": format!("{what:?}").to_lowercase(), "text": text}))?;
-            out.text(&text)?;
+            let text = match (of_result(*what, &optimized)?, &optimized.saturated) {
+                (Some(text), _) => Some(text),
+                (None, Some(saturated)) => {
+                    let env = program.elaborate(&optimized.sizes)?.env;
+                    let target = (&optimized.device, &optimized.model.model);
+                    of_graph(*what, saturated, &env, target)?
+                }
+                // An answer from the tuning store has no e-graph.
+                (None, None) => {
+                    let graph = session.graph(&program, &request)?;
+                    let target = (&optimized.device, &optimized.model.model);
+                    of_graph(*what, &graph.saturated, &graph.program.env, target)?
+                }
+            };
+            emitted(*what, text, out)?;
         }
     }
     out.event("result", report::result(&optimized, args.top))?;
     if optimized.interrupted {
         let text = "interrupted; this is the best so far";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())
@@ -90,7 +133,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
 pub fn start(program: &Program, session: &SessionArgs) -> serde_json::Value {
     json!({
         "tool": env!("CARGO_PKG_VERSION"), "program": program.source.name,
-        "entry": program.entry.name, "budget": session.budget, "device": session.device,
+        "entry": program.entry.name, "budget": session.budget(), "device": session.device,
     })
 }
 
@@ -101,29 +144,50 @@ fn pretty(v: &serde_json::Value) -> Result<String, Stop> {
     Ok(text + "\n")
 }
 
-/// `graph` makes the e-graph where an answer from the tuning store has none.
-fn emit(
-    what: Emit,
-    o: &Optimized,
-    graph: impl FnOnce() -> crate::diag::Result<Graph>,
-) -> Result<String, Stop> {
-    let shown = |focus: &Focus, write: &dyn Fn(&Shown) -> Result<String, Stop>| match &o.saturated {
-        Some(saturated) => write(&Shown::new(saturated, focus)),
-        None => write(&Shown::new(&graph()?.saturated, focus)),
-    };
+impl Emit {
+    /// Whether it comes before extraction.
+    fn is_of_graph(self) -> bool {
+        matches!(self, Emit::Egraph | Emit::Dot | Emit::Stats)
+    }
+}
+
+/// Prints a stage's result, if there is one.
+fn emitted(what: Emit, text: Option<String>, out: &mut Out) -> Done {
+    let Some(text) = text else { return Ok(()) };
+    out.event("emit", json!({"what": format!("{what:?}").to_lowercase(), "text": text}))?;
+    out.text(&text)
+}
+
+/// What the result of optimising says of a stage.
+fn of_result(what: Emit, o: &Optimized) -> Result<Option<String>, Stop> {
     let plan = &o.best.variant.plan;
-    match what {
-        Emit::Term => Ok(format!("{}\n{}\n", o.term, o.best.variant.term)),
-        Emit::Kernel => Ok(plan.source.trim_end().to_owned() + "\n"),
+    Ok(Some(match what {
+        Emit::Term => format!("{}\n{}\n", o.term, o.best.variant.term),
+        Emit::Kernel => plan.source.trim_end().to_owned() + "\n",
         Emit::Host => pretty(&json!({
             "options": plan.options, "buffers": plan.buffers, "scalars": plan.scalars,
             "launches": plan.launches,
-        })),
+        }))?,
+        Emit::Stats => pretty(&json!(o.report))?,
+        Emit::Egraph | Emit::Dot => return Ok(None),
+    }))
+}
+
+/// What an e-graph says of a stage.
+fn of_graph(
+    what: Emit,
+    saturated: &Saturated,
+    env: &SizeEnv,
+    (device, model): (&DeviceInfo, &CostModel),
+) -> Result<Option<String>, Stop> {
+    Ok(Some(match what {
         Emit::Egraph => {
-            let focus = Focus { leaves: true, ..Focus::default() };
-            shown(&focus, &|s| pretty(&export::json(s)))
+            let shown = Shown::new(saturated, &Focus { leaves: true, ..Focus::default() });
+            let costs = extract::node_costs(saturated, env, device, model);
+            pretty(&export::json(&shown, &costs))?
         }
-        Emit::Dot => shown(&Focus::default(), &|s| Ok(export::dot(s))),
-        Emit::Stats => pretty(&json!(o.report)),
-    }
+        Emit::Dot => export::dot(&Shown::new(saturated, &Focus::default())),
+        Emit::Stats => pretty(&json!(saturated.report))?,
+        Emit::Term | Emit::Kernel | Emit::Host => return Ok(None),
+    }))
 }

@@ -1,5 +1,6 @@
 //! Where a command writes: text or JSON lines on the standard output, diagnostics and progress elsewhere.
 
+use super::clean::clean;
 use super::{Color, render};
 use crate::diag::{Code, Diagnostic, Exit, Failure};
 use serde_json::{Value, json};
@@ -47,6 +48,8 @@ pub struct Out {
     stdout: io::BufWriter<io::Stdout>,
     json: bool,
     styled: bool,
+    /// The standard output takes an output file, and no text.
+    reserved: bool,
 }
 
 impl Out {
@@ -58,7 +61,7 @@ impl Out {
             Color::Always => true,
             Color::Never => false,
         };
-        Out { stdout: io::BufWriter::new(io::stdout()), json, styled }
+        Out { stdout: io::BufWriter::new(io::stdout()), json, styled, reserved: false }
     }
 
     /// Whether the standard output is for programs.
@@ -66,10 +69,15 @@ impl Out {
         self.json
     }
 
-    /// Writes text for people; nothing with `--json`.
+    /// Keeps the standard output for what [`Out::raw`] writes.
+    pub fn reserve(&mut self) {
+        self.reserved = true;
+    }
+
+    /// Writes text for people; nothing with `--json`. What would direct a terminal is shown as numbers.
     pub fn text(&mut self, text: &str) -> Done {
-        if !self.json {
-            self.stdout.write_all(text.as_bytes())?;
+        if !self.json && !self.reserved {
+            self.stdout.write_all(clean(text).as_bytes())?;
         }
         Ok(())
     }
@@ -83,6 +91,11 @@ impl Out {
     /// Writes what was asked for as it is, whatever the mode.
     pub fn raw(&mut self, bytes: &[u8]) -> Done {
         Ok(self.stdout.write_all(bytes)?)
+    }
+
+    /// The same, for an encoder.
+    pub fn raw_with(&mut self, encode: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Done {
+        Ok(encode(&mut self.stdout)?)
     }
 
     /// Writes a JSON line; nothing without `--json`.
@@ -120,6 +133,27 @@ impl Out {
     /// Tells why the command failed.
     pub fn failure(&mut self, failure: &Failure) -> Done {
         self.diagnostics(&failure.0)
+    }
+
+    /// Asks a yes-or-no question on the terminal; `None` where there is nobody to answer.
+    pub fn confirm(&mut self, question: &str) -> std::result::Result<Option<bool>, Stop> {
+        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Ok(None);
+        }
+        self.stdout.flush()?;
+        write!(io::stderr(), "{} [y/N] ", clean(question))?;
+        io::stderr().flush()?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(Some(["y", "yes"].contains(&answer.trim().to_lowercase().as_str())))
+    }
+
+    /// Writes a line for people beside the result, on the standard error; nothing with `--json`.
+    pub fn aside(&mut self, text: &str) {
+        if !self.json {
+            // What cannot be shown stops nothing.
+            let _ = writeln!(io::stderr(), "{}", clean(text));
+        }
     }
 
     /// Writes what is still held back.

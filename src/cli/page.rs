@@ -6,12 +6,15 @@ mod subject;
 
 use super::args::open_store;
 use super::html::{STYLE, escaped};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
+use super::output::{ForceArg, Output};
 use super::progress::{Progress, micros};
 use super::report::{gb_per_s, sizes};
+use super::store::known;
 use crate::diag::{Code, Diagnostic};
 use crate::session::Observer;
+use crate::session::files::Kind;
 use crate::session::survey::{Subject, Wanted, survey};
 use serde_json::json;
 use std::fmt::Write;
@@ -23,9 +26,11 @@ pub struct Args {
     /// Only these entries.
     #[arg(value_name = "ENTRY")]
     entries: Vec<String>,
-    /// Where the page goes.
+    /// The file for the page, or `-`, the standard output.
     #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
+    #[command(flatten)]
+    force: ForceArg,
     /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -33,25 +38,26 @@ pub struct Args {
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     rules: Vec<PathBuf>,
     /// Leave derivations out: they take as long as rewriting every program again.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "rules")]
     no_derivations: bool,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let store = open_store(args.store.as_ref())?;
+    known(&args.entries, &store.list()?, &store)?;
+    let output = Output::new(&args.output, Kind::Page, &[], args.force.force, out)?;
     let wanted = Wanted {
         entries: args.entries.clone(),
         rules: args.rules.clone(),
         derivations: !args.no_derivations,
     };
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, "report".to_owned());
     let subjects = survey(&store, &wanted, &mut progress);
     progress.finish();
     let subjects = subjects?;
-    let path = args.output.display().to_string();
-    std::fs::write(&args.output, page(&subjects, &store.path().display().to_string()))
-        .map_err(|e| Diagnostic::error(Code::Io, format!("{path} cannot be written: {e}")))?;
+    output.write_text(out, &page(&subjects, &store.path().display().to_string()))?;
+    let path = output.name();
     let derived = subjects.iter().filter(|s| s.derivation.is_ok()).count();
     out.event("result", json!({"file": path, "programs": subjects.len(), "derivations": derived}))?;
     out.line(&format!("{path}: {} programs and sizes, {derived} derivations", subjects.len()))?;

@@ -1,7 +1,7 @@
 //! `patsat portability`
 
 use super::args::{DataArgs, SessionArgs, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
 use super::progress::{Progress, micros};
 use super::report::sizes;
@@ -46,7 +46,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let all = runtime::devices()?;
     let (tuned, checked) =
         (chosen(&all, &args.devices, false)?, chosen(&all, &args.checked, true)?);
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     // Logarithms of shares over all programs, by kernel and device.
     let mut logs = vec![vec![Some(0.0_f64); tuned.len()]; tuned.len()];
     for file in &args.programs {
@@ -85,7 +85,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         out.event("result", result(&matrix))?;
         if matrix.interrupted {
             let text = "interrupted; some kernels were not tuned to the end or not timed";
-            out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+            let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+            out.diagnostics(&[d])?;
             return Err(Stop::Exit(Code::Interrupted.exit()));
         }
     }

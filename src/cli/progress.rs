@@ -1,8 +1,9 @@
 //! How a search goes: a bar on a terminal, plain lines elsewhere, JSON lines with `--json`.
 
-use super::interrupt::Interrupt;
+use super::clean::clean;
 use super::out::{Out, VERSION};
 use super::render;
+use crate::diag::Interrupt;
 use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::search::Counts;
 use crate::tune::store::Fate;
@@ -60,7 +61,7 @@ impl Progress {
     fn say(&mut self, text: &str) {
         match &self.mode {
             Mode::Json => {}
-            Mode::Bar(bar) => bar.set_message(text.to_owned()),
+            Mode::Bar(bar) => bar.set_message(clean(text).into_owned()),
             // Progress that cannot be shown stops nothing.
             Mode::Plain => drop(writeln!(io::stderr(), "{}: {text}", self.subject)),
         }
@@ -125,7 +126,7 @@ impl Observer for Progress {
     }
 
     fn stop(&self) -> bool {
-        self.interrupt.pressed()
+        self.interrupt.requested()
     }
 }
 
@@ -161,11 +162,12 @@ impl Progress {
         }
         if *fate == Fate::Failed(FailureClass::Wrong) {
             // A wrong kernel is a bug in patsat or in the driver, and never just one failure among others.
-            self.tell(&format!(
+            let text = format!(
                 "warning[E0609]: a candidate's result was wrong, and is not used\n  = term: {}\n  = {}",
                 variant.term,
                 log.unwrap_or_default()
-            ));
+            );
+            self.tell(&clean(&text));
         }
         let due = done == of || self.last.is_none_or(|t| t.elapsed() >= PLAIN);
         if matches!(self.mode, Mode::Plain) && !due {

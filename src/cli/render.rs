@@ -1,5 +1,6 @@
 //! Diagnostics as people and programs read them.
 
+use super::clean::{clean, clean_source};
 use crate::diag::{Diagnostic, Severity};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
@@ -10,26 +11,31 @@ pub fn text(d: &Diagnostic, styled: bool) -> String {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let title = level.primary_title(d.message.as_str()).id(d.code.as_str());
+    let message = clean(&d.message);
+    let title = level.primary_title(&*message).id(d.code.as_str());
+    let [notes, help] = [&d.notes, &d.help].map(|l| l.iter().map(|t| clean(t)).collect::<Vec<_>>());
+    let shown = clean_source(d.source.as_ref().map_or("", |s| s.text.as_str()));
+    let path = d.source.as_ref().map(|s| clean(&s.name));
+    let labels: Vec<_> = d.labels.iter().map(|l| clean(&l.text)).collect();
     let mut group = Group::with_title(title);
     if let Some(source) = &d.source {
-        let mut snippet = Snippet::source(source.text.as_str()).path(source.name.as_str());
-        for label in &d.labels {
+        let mut snippet = Snippet::source(&*shown).path(path.as_deref());
+        for (label, text) in d.labels.iter().zip(&labels) {
             let kind =
                 if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
             let range = clip(&source.text, label.span.range());
-            let text = (!label.text.is_empty()).then_some(label.text.as_str());
+            let text = (!text.is_empty()).then_some(&**text);
             snippet = snippet.annotation(kind.span(range).label(text));
         }
         if !d.labels.is_empty() {
             group = group.element(snippet);
         }
     }
-    for note in &d.notes {
-        group = group.element(Level::NOTE.message(note.as_str()));
+    for note in &notes {
+        group = group.element(Level::NOTE.message(&**note));
     }
-    for help in &d.help {
-        group = group.element(Level::HELP.message(help.as_str()));
+    for help in &help {
+        group = group.element(Level::HELP.message(&**help));
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
     renderer.render(&[group]).to_string()
@@ -93,6 +99,12 @@ mod tests {
         assert!(shown.contains("error[E0201]: nothing is named"), "{shown}");
         assert!(shown.contains("a.pat:1:11") && shown.contains("help: name something"), "{shown}");
         assert_eq!(json(&d)["labels"][0]["column"], 11);
+        // Nothing directs the terminal, wherever it stands.
+        let evil = "\u{1b}]0;x\u{7}\u{9b}2J";
+        let source = Source::new(evil, format!("entry {evil} = 1\n"));
+        let d = Diagnostic::error(Code::Parse, evil).at(&source, Span::new(0, 5), evil);
+        let shown = text(&d.note(evil).help(evil), false);
+        assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
         // A place beyond the text must not panic.
         let beyond = Diagnostic::error(Code::Parse, "m").at(&source, Span::new(90, 99), "");
         text(&beyond, true);

@@ -7,7 +7,7 @@ mod lint;
 
 use super::out::{Done, Out};
 use super::stats;
-use crate::rules::Rule;
+use crate::rules::{Library, Rule};
 use crate::session::{Float, find_rule, rule_set};
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub enum Verb {
     /// Look for what is dubious about rules: examples, names, rules that feed themselves.
     Lint(lint::Args),
     /// What two sets of rules make of programs: e-graphs, candidates, predicted and measured times.
-    Compare(compare::Args),
+    Compare(Box<compare::Args>),
     /// The reference of the shipped rules, as Markdown.
     Doc(doc::Args),
     /// What each rule does in programs: matches, new nodes, time, its part in the best terms.
@@ -46,7 +46,7 @@ pub struct SetArgs {
     /// Rules, separated by commas: a file, a shipped theme or rule is added; a folder of `*.rules` or a
     /// shipped set replaces the default set; `-NAME` leaves a set, theme or rule out.
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
-    rules: Vec<PathBuf>,
+    pub rules: Vec<PathBuf>,
 }
 
 pub fn main(verb: &Verb, out: &mut Out) -> Done {
@@ -70,10 +70,12 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             out.line(&format!("{} rules, hash {}", set.len(), set.hash()))
         }
         Verb::Show { name, set } => {
-            let set = rule_set(&set.rules, Float::Relaxed)?;
-            let r = find_rule(&set, name)?;
+            // A rule of a named set can be looked at, too.
+            let mut all = Library::shipped()?.all();
+            all.extend(&rule_set(&set.rules, Float::Relaxed)?);
+            let r = find_rule(&all, name)?;
             out.event("rule", json(r))?;
-            out.line(&format!("{} ({}, {})", r.name, r.theme, r.law))?;
+            out.line(&format!("{} ({}, {}, set {})", r.name, r.theme, r.law, r.set))?;
             out.line(&format!("  {}", r.says))?;
             out.line(&format!("  from: {}", r.from))?;
             for line in r.statement.trim().lines() {
@@ -93,7 +95,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
 
 fn json(r: &Rule) -> Value {
     json!({
-        "name": r.name, "theme": r.theme, "law": r.law.to_string(), "says": r.says, "from": r.from,
+        "name": r.name, "theme": r.theme, "set": r.set, "law": r.law.to_string(), "says": r.says, "from": r.from,
         "statement": r.statement, "lhs": r.lhs.to_string(), "rhs": r.rhs.to_string(),
         "when": r.when.iter().map(|c| c.name()).collect::<Vec<_>>(), "example": r.example,
     })

@@ -1,15 +1,15 @@
 //! `patsat run`
 
-use super::args::{DataArgs, SessionArgs, plan, program};
-use super::interrupt::Interrupt;
+use super::args::{DataArgs, SEARCH, SessionArgs, plan, program};
+use super::interrupt;
+use super::optimize;
 use super::out::{Done, Out, Stop};
 use super::progress::{Progress, micros};
 use super::report::{gb_per_s, gflops, sizes};
-use super::{optimize, value};
+use super::value::{self, Outputs};
 use crate::diag::{Code, Diagnostic};
 use crate::session::Execute;
 use serde_json::json;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// What to run.
@@ -22,7 +22,7 @@ pub struct Args {
     data: DataArgs,
     #[command(flatten)]
     session: SessionArgs,
-    /// Where the result goes; a tuple's components go to `NAME.0.npy`, `NAME.1.npy`, ...
+    /// The file for the result, or `-`, the standard output; a tuple's components go to `NAME.0.npy`, `NAME.1.npy`, ...
     #[arg(long, value_name = "FILE.npy")]
     output: Option<PathBuf>,
     /// Compile the program as it stands: it is written in low-level patterns.
@@ -32,9 +32,9 @@ pub struct Args {
     /// the plan.
     #[arg(long, value_name = "PLAN", conflicts_with = "no_rewrite")]
     plan: Option<PathBuf>,
-    /// Use the kernels of a plan even if they are others than those that it was made from; their result is compared with
-    /// the interpreter's.
-    #[arg(long, requires = "plan")]
+    /// Replace the output file even if it is an input or a file of another kind. With `--plan`, also use kernels that
+    /// differ from those that the plan was made from; their result is compared with the interpreter's.
+    #[arg(long)]
     force: bool,
     /// Compare the result with the interpreter's.
     #[arg(long)]
@@ -43,11 +43,22 @@ pub struct Args {
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
+    if args.no_rewrite {
+        let unread = [&SEARCH[..], &["--store", "--rules", "--trust-rules", "--trust-laws"]];
+        let why =
+            "with `--no-rewrite` the program is not rewritten, and no kernels are searched for";
+        args.session.refuse(&unread.concat(), why)?;
+    }
+    if args.plan.is_some() {
+        let why = "with `--plan` no kernels are searched for";
+        args.session.refuse(&[&SEARCH[..], &["--store"]].concat(), why)?;
+    }
     let program = program(&args.program)?;
     let plan = args.plan.as_deref().map(plan).transpose()?;
+    let outputs = Outputs::new(args.output.as_deref(), &program, &args.data, args.force, out)?;
     let request = args.data.request(None)?;
     out.event("start", optimize::start(&program, &args.session))?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let execute = Execute { as_written: args.no_rewrite, verify: args.verify };
     let ran = match &plan {
@@ -58,7 +69,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     };
     progress.finish();
     let ran = ran?;
-    let written = value::write(args.output.as_deref(), &ran.outputs)?;
+    let written = outputs.write(&ran.outputs, out)?;
     let wrong = ran.comparison.as_ref().filter(|c| !c.ok);
     out.event(
         "result",
@@ -90,8 +101,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             Some(checked) => format!("{verified} (checked: {checked})"),
             None => verified,
         };
-        drop(writeln!(
-            std::io::stderr(),
+        let text = format!(
             "{} {}: {} on {} ({:.2} GB/s, this one run), kernels {}{verified}",
             program.entry.name,
             sizes(&ran.sizes),
@@ -102,7 +112,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                 Some(tuned) => format!("from {}, the nearest size tuned", sizes(tuned)),
                 None => ran.how.name().to_owned(),
             },
-        ));
+        );
+        out.aside(&text);
     }
     if written.is_empty() {
         out.text(&value::text(&ran.outputs))?;
@@ -117,7 +128,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
     if ran.interrupted {
         let text = "interrupted while looking for kernels; the best so far ran";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())

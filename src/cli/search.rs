@@ -1,12 +1,14 @@
 //! `patsat search`
 
 use super::args::{DataArgs, SessionArgs, program};
-use super::interrupt::Interrupt;
+use super::interrupt;
 use super::out::{Done, Out, Stop};
+use super::output::{ForceArg, Output};
 use super::page::chart::{Axis, Chart};
 use super::progress::{Progress, micros};
 use super::report::sizes;
 use crate::diag::{Code, Diagnostic};
+use crate::session::files::Kind;
 use crate::session::generate::Generator;
 use crate::session::{Strategies, Strategy, Trial, Tried};
 use comfy_table::{Table, presets};
@@ -17,12 +19,19 @@ use std::path::PathBuf;
 /// What to do with searches.
 #[derive(clap::Subcommand)]
 pub enum Verb {
-    /// Search in several ways, and show the best so far against the candidates measured.
+    /// Compare search strategies: the best time so far against the number of candidates measured.
     Compare(Box<Args>),
 }
 
+/// Options of a session that a comparison does not read.
+const UNREAD: [&str; 4] = ["--strategy", "--anew", "--store", "--no-store"];
+
 /// What to compare.
 #[derive(clap::Args)]
+#[command(mut_args(|a| {
+    let hidden = a.get_long().is_some_and(|name| UNREAD.iter().any(|u| u[2..] == *name));
+    a.hide(hidden)
+}))]
 pub struct Args {
     /// The program.
     #[arg(value_name = "FILE[:ENTRY]")]
@@ -39,9 +48,11 @@ pub struct Args {
     /// How often strategies that leave something to chance are run, each time with another seed.
     #[arg(long, default_value_t = 1, value_name = "K")]
     seeds: u64,
-    /// Where to draw it, as SVG.
+    /// Also draw the curves to this file, as SVG.
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArg,
     #[command(flatten)]
     data: DataArgs,
     #[command(flatten)]
@@ -65,12 +76,19 @@ fn named(text: &str) -> Result<(Strategy, Option<usize>), String> {
 
 pub fn main(verb: &Verb, out: &mut Out) -> Done {
     let Verb::Compare(args) = verb;
+    args.session
+        .refuse(&UNREAD, "`--strategies` names the strategies, and nothing is kept in a store")?;
     let session = args.session.session()?;
     let program = program(&args.program)?;
     let request = args.data.request(Some(Generator::Normal))?;
     if session.budget == 0 {
         return Err(Diagnostic::error(Code::Usage, "nothing is compared with `--budget 0`").into());
     }
+    let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
+    let output = args.output.as_ref();
+    let output =
+        output.map(|path| Output::new(path, Kind::Picture, &inputs, args.force.force, out));
+    let output = output.transpose()?;
     let mut trials = vec![];
     for (strategy, budget) in &args.strategies {
         let budget = match strategy {
@@ -82,21 +100,20 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             trials.push(Trial { strategy: *strategy, budget, seed });
         }
     }
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
     let compared = session.strategies(&program, &request, &trials, &mut progress);
     progress.finish();
     let compared = compared?;
-    if let Some(file) = &args.output {
-        std::fs::write(file, drawing(&compared)).map_err(|e| {
-            Diagnostic::error(Code::Io, format!("{} cannot be written: {e}", file.display()))
-        })?;
+    if let Some(output) = &output {
+        output.write_text(out, &drawing(&compared))?;
     }
     report(&compared, out)?;
     out.event("result", result(&compared))?;
     if compared.interrupted {
         let text = "interrupted; these figures are of fewer candidates";
-        out.diagnostics(&[Diagnostic::warning(Code::Interrupted, text)])?;
+        let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+        out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())
@@ -124,7 +141,6 @@ fn report(c: &Strategies, out: &mut Out) -> Done {
         "within 5% after",
         "10%",
     ]);
-    let least = c.tried.iter().map(|t| t.winner_us).fold(f64::INFINITY, f64::min);
     for t in &c.tried {
         let after = |factor| t.within(factor, c.best_us).map_or("never".into(), |n| n.to_string());
         table.add_row([
@@ -132,14 +148,15 @@ fn report(c: &Strategies, out: &mut Out) -> Done {
             t.best_us.len().to_string(),
             t.failed.to_string(),
             micros(t.winner_us),
-            format!("{:.2}", t.winner_us / least),
+            format!("{:.2}", t.winner_us / c.best_us),
             after(1.05),
             after(1.10),
         ]);
     }
     out.line(&table.to_string())?;
     out.line(&format!(
-        "{} of {} candidates measured, the best {}; best kernels timed against each other at the end",
+        "{} of {} candidates measured; every time is from a measurement at the end of all kernels that were the best of a \
+         search at some time, the fastest {}",
         c.measured,
         c.candidates,
         micros(c.best_us)

@@ -1,9 +1,9 @@
 //! `patsat snapshot`
 
 use super::args::source;
-use super::fmt::write;
 use super::out::{Done, Out, Stop};
 use crate::diag::{Code, Diagnostic, Exit, Failure, Result, Source};
+use crate::session::files::write;
 use crate::session::snapshot::{self, Block, Checked, Verdict};
 use serde_json::json;
 use similar::TextDiff;
@@ -112,7 +112,7 @@ fn file(path: &Path, checked: &Checked, bless: bool, tally: &mut Tally, out: &mu
     }
     let (text, count) = checked.blessed();
     if bless && count > 0 {
-        write(path, &text)?;
+        write(path, |to| to.write_all(text.as_bytes()))?;
         tally.renewed += count;
         out.line(&format!("{}: {count} expectation{} renewed", source.name, plural(count)))?;
     }

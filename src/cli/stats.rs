@@ -1,11 +1,16 @@
 //! `patsat rules stats`
 
-use super::args::{SessionArgs, program, size};
-use super::interrupt::Interrupt;
+use super::args::{FloatArg, cost_model, program, size};
+use super::interrupt;
 use super::out::{Done, Out};
 use super::progress::Progress;
+use super::rules::SetArgs;
+use crate::diag::Result;
+use crate::rules::check::Check;
 use crate::session::generate::Generator;
-use crate::session::{Device, Program, Request, RuleUse, RuleUses};
+use crate::session::{
+    Device, Float, Program, Request, RuleUse, RuleUses, Session, check_own_rules, rule_set,
+};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
 use std::cmp::Reverse;
@@ -28,8 +33,25 @@ pub struct Args {
     /// What comes first.
     #[arg(long, value_enum, default_value = "best", value_name = "BY")]
     sort: Sort,
+    /// The device: `#k`, a part of its or its platform's name, or `none` (the cost model decides alone) [default:
+    /// none].
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// A cost model instead of the one chosen by device: a file, or a shipped model's name.
+    #[arg(long, value_name = "FILE|NAME")]
+    cost_model: Option<String>,
     #[command(flatten)]
-    session: SessionArgs,
+    rules: SetArgs,
+    /// Use the rules of `--rules` without testing them first.
+    #[arg(long)]
+    trust_rules: bool,
+    /// Take the operators of reductions to be associative (and more, where the pattern wants it) without
+    /// testing them first.
+    #[arg(long)]
+    trust_laws: bool,
+    /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
+    #[arg(long, value_enum, default_value = "exact")]
+    float: FloatArg,
 }
 
 /// An order of rules.
@@ -46,17 +68,14 @@ enum Sort {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
-    let mut session = args.session.session()?;
-    if args.session.device.is_none() {
-        session.device = Device::None;
-    }
+    let session = session(args)?;
     let mut programs = vec![];
     for file in &args.files {
         let program = program(file)?;
         let request = request(&program, args);
         programs.push((program, request));
     }
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, "rules".to_owned());
     let uses = session.rule_uses(&programs, args.best, &mut progress);
     progress.finish();
@@ -80,6 +99,25 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
     out.event("result", json!({"rules": session.rules.hash(), "programs": uses.programs}))?;
     out.line(&table(&uses))
+}
+
+/// Nothing is measured: of a session, only what saturation and the cost model see.
+fn session(args: &Args) -> Result<Session> {
+    let float = match args.float {
+        FloatArg::Exact => Float::Exact,
+        FloatArg::Relaxed => Float::Relaxed,
+    };
+    let rules = rule_set(&args.rules.rules, float)?;
+    if !args.trust_rules {
+        check_own_rules(&rules, Check::default())?;
+    }
+    let device = match args.device.as_deref() {
+        None | Some("none") => Device::None,
+        Some(selector) => Device::Selected(Some(selector.to_owned())),
+    };
+    let cost_model = args.cost_model.as_deref().map(cost_model).transpose()?;
+    let trust_laws = args.trust_laws;
+    Ok(Session { rules, float, device, cost_model, trust_laws, ..Session::new()? })
 }
 
 /// The sizes given that the program has, the others made up.

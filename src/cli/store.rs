@@ -1,10 +1,14 @@
 //! `patsat store`
 
 use super::args::{open_store, source};
+use super::clean::clean_name;
 use super::out::{Done, Out};
+use super::output::{ForceArg, Output, is_stdout};
 use super::progress::micros;
 use crate::diag::{Code, Diagnostic};
-use crate::tune::store::{Absorbed, Dump, Entry, Keep, Store};
+use crate::session::check_import;
+use crate::session::files::Kind;
+use crate::tune::store::{Absorbed, Dump, Entry, Keep, Key, Run, Store};
 use comfy_table::{Table, presets};
 use serde_json::json;
 use std::path::PathBuf;
@@ -46,9 +50,11 @@ pub enum Verb {
     Export {
         #[command(flatten)]
         at: StoreArgs,
-        /// Where it goes [default: the standard output].
+        /// The file for it [default: `-`, the standard output].
         #[arg(short, long, value_name = "FILE.json")]
         output: Option<PathBuf>,
+        #[command(flatten)]
+        force: ForceArg,
     },
     /// Take in what another store exported; of two measurements of a candidate the newer one stays.
     Import {
@@ -57,6 +63,8 @@ pub enum Verb {
         file: PathBuf,
         #[command(flatten)]
         at: StoreArgs,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Take in another store, which stays as it is; of two measurements of a candidate the newer one stays.
     Merge {
@@ -65,7 +73,17 @@ pub enum Verb {
         other: PathBuf,
         #[command(flatten)]
         at: StoreArgs,
+        #[command(flatten)]
+        consent: Consent,
     },
+}
+
+/// That what comes from others may run.
+#[derive(clap::Args)]
+pub struct Consent {
+    /// Do not ask whether kernels generated from what is taken in may run on this machine.
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Which store.
@@ -87,10 +105,13 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             for e in &entries {
                 out.event("entry", json!(e))?;
                 table.add_row([
-                    e.key.entry.clone(),
-                    sizes(e),
-                    e.key.device.clone(),
-                    e.key.float.clone(),
+                    clean_name(&e.key.entry),
+                    clean_name(&sizes(&e.key)),
+                    clean_name(&e.key.device),
+                    clean_name(&match e.key.trust.as_str() {
+                        "" => e.key.float.clone(),
+                        trust => format!("{}, {trust} trusted", e.key.float),
+                    }),
                     e.candidates.to_string(),
                     e.timed.to_string(),
                     e.best_us.map_or_else(|| "-".into(), micros),
@@ -104,12 +125,21 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         }
         Verb::Best { entry, at, source } => {
             let store = open_store(at.store.as_ref())?;
+            let entries = store.list()?;
+            let names = entry.as_slice();
+            known(names, &entries, &store)?;
             let wanted = |e: &&Entry| entry.as_ref().is_none_or(|name| e.key.entry == *name);
-            for e in store.list()?.iter().filter(wanted) {
+            for e in entries.iter().filter(wanted) {
                 let Some(best) = store.best(&e.key)? else { continue };
-                out.event("best", json!({"key": e.key, "record": best}))?;
+                out.event(
+                    "best",
+                    json!({"key": e.key, "record": best, "verified": best.verified}),
+                )?;
                 let time = best.median_us.map_or_else(|| "-".into(), micros);
-                out.line(&format!("{} {} on {}: {time}", e.key.entry, sizes(e), e.key.device))?;
+                let verified = if best.verified { "" } else { " (not verified here yet)" };
+                let (entry, device) = (clean_name(&e.key.entry), clean_name(&e.key.device));
+                let sizes = clean_name(&sizes(&e.key));
+                out.line(&format!("{entry} {sizes} on {device}: {time}{verified}"))?;
                 out.line(&format!("  {}", best.term))?;
                 let tunables: Vec<String> =
                     best.tunables.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -132,26 +162,79 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             out.event("removed", json!({"candidates": gone}))?;
             out.line(&format!("{gone} measurements removed"))
         }
-        Verb::Export { at, output } => {
+        Verb::Export { at, output, force } => {
             let store = open_store(at.store.as_ref())?;
-            let text = store.dump()?.text()?;
-            let Some(path) = output else { return out.raw(text.as_bytes()) };
-            std::fs::write(path, text).map_err(|e| {
-                let text = format!("{} cannot be written: {e}", path.display());
-                Diagnostic::error(Code::Io, text)
-            })?;
-            Ok(())
+            let Some(path) = output.as_ref().filter(|path| !is_stdout(path)) else {
+                return out.raw(store.dump()?.text()?.as_bytes());
+            };
+            let inputs = [store.path().to_path_buf()];
+            let output = Output::new(path, Kind::Export, &inputs, force.force, out)?;
+            output.write_text(out, &store.dump()?.text()?)
         }
-        Verb::Import { file, at } => {
-            // Read before a store is made for it.
+        Verb::Import { file, at, consent } => {
             let dump = Dump::parse(&source(file)?)?;
-            absorbed(open_store(at.store.as_ref())?.absorb(&dump)?, out)
+            take_in(&dump, &file.display().to_string(), at, consent, out)
         }
-        Verb::Merge { other, at } => {
+        Verb::Merge { other, at, consent } => {
             let dump = Store::copy(other)?.dump()?;
-            absorbed(open_store(at.store.as_ref())?.absorb(&dump)?, out)
+            take_in(&dump, &other.display().to_string(), at, consent, out)
         }
     }
+}
+
+/// Takes in what others measured, once a person agrees that it may run.
+fn take_in(dump: &Dump, from: &str, at: &StoreArgs, consent: &Consent, out: &mut Out) -> Done {
+    dump.check(from)?;
+    check_import(dump, from)?;
+    // Before a store is made for it.
+    if !consent.yes && !dump.runs.is_empty() {
+        told(dump, from, out);
+        match out.confirm("Take it in?")? {
+            Some(true) => {}
+            Some(false) => return out.line("nothing was taken in"),
+            None => {
+                let text = "kernels from elsewhere would be let run, and nobody can be asked";
+                let d = Diagnostic::error(Code::Usage, text);
+                return Err(d.help("say so with `--yes`").into());
+            }
+        }
+    }
+    absorbed(open_store(at.store.as_ref())?.absorb(dump)?, out)
+}
+
+/// Says what an import would make run.
+fn told(dump: &Dump, from: &str, out: &mut Out) {
+    const SHOWN: usize = 10;
+    let count: usize = dump.runs.iter().map(|run| run.candidates.len()).sum();
+    out.aside(&format!("{from} has {count} measurements of"));
+    for Run { key, .. } in dump.runs.iter().take(SHOWN) {
+        let (entry, device) = (clean_name(&key.entry), clean_name(&key.device));
+        out.aside(&format!("  {entry} {} on {device}", clean_name(&sizes(key))));
+    }
+    if dump.runs.len() > SHOWN {
+        out.aside(&format!("  and {} more", dump.runs.len() - SHOWN));
+    }
+    out.aside(
+        "`run` and `optimize` will use the terms in it: patsat generates kernels from them, runs these on this machine,\n\
+         and compares the first result of each with the interpreter's. Nothing else in the file is run.",
+    );
+}
+
+/// Refuses names of entries of which the store has nothing.
+pub fn known(names: &[String], entries: &[Entry], store: &Store) -> Done {
+    let unknown = names.iter().find(|name| entries.iter().all(|e| e.key.entry != **name));
+    let Some(name) = unknown else { return Ok(()) };
+    let mut stored: Vec<&str> = entries.iter().map(|e| e.key.entry.as_str()).collect();
+    stored.sort_unstable();
+    stored.dedup();
+    let text = format!("the tuning store has nothing of an entry `{name}`");
+    let d = Diagnostic::error(Code::NothingStored, text)
+        .note(format!("the tuning store is {}", store.path().display()));
+    let d = match stored.as_slice() {
+        [] => d.note("it is empty"),
+        stored => d.note(format!("it has {}", stored.join(", "))),
+    };
+    Err(d.help("`patsat optimize FILE` measures a program and keeps the results there").into())
 }
 
 fn absorbed(a: Absorbed, out: &mut Out) -> Done {
@@ -162,7 +245,7 @@ fn absorbed(a: Absorbed, out: &mut Out) -> Done {
     ))
 }
 
-fn sizes(e: &Entry) -> String {
-    let sizes: Vec<String> = e.key.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
+fn sizes(key: &Key) -> String {
+    let sizes: Vec<String> = key.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
     sizes.join(" ")
 }

@@ -1,14 +1,22 @@
 //! Result arrays: shown, and written to files.
 
-use crate::diag::Result;
+use super::args::DataArgs;
+use super::out::{Out, Stop};
+use super::output::{Output, is_stdout};
+use crate::diag::{Code, Diagnostic};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::HostArray;
+use crate::session::Program;
+use crate::session::files::Kind;
 use crate::session::npy::{self, NpyArray};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Elements shown of a long array, from its start and from its end.
 const SHOWN: usize = 6;
+
+/// Most elements of an array that are listed as JSON.
+const LISTED: usize = 1 << 16;
 
 /// One line for each component.
 pub fn text(arrays: &[NpyArray]) -> String {
@@ -58,25 +66,56 @@ fn element(data: &HostArray, i: usize) -> String {
     shown.unwrap_or_default()
 }
 
-/// Type, shape and (of a scalar) the value.
+/// Type, shape and elements in row-major order, each as it is printed (a scalar's alone, not in a list). JSON has no
+/// numbers for every element: NaN, infinity and 64 bits. A longer array's elements are `null`.
 pub fn json(arrays: &[NpyArray]) -> Value {
     let describe = |a: &NpyArray| {
-        let value = a.shape.is_empty().then(|| element(&a.data, 0));
+        let value = match a.data.len() {
+            _ if a.shape.is_empty() => json!(element(&a.data, 0)),
+            len if len <= LISTED => (0..len).map(|i| element(&a.data, i)).collect(),
+            _ => Value::Null,
+        };
         json!({"type": a.data.ty().name(), "shape": a.shape, "value": value})
     };
     json!(arrays.iter().map(describe).collect::<Vec<_>>())
 }
 
-/// Writes a result; says which files.
-pub fn write(path: Option<&Path>, arrays: &[NpyArray]) -> Result<Vec<String>> {
-    let Some(path) = path else { return Ok(vec![]) };
-    let mut written = vec![];
-    for (k, array) in arrays.iter().enumerate() {
-        let path = if arrays.len() == 1 { path.to_path_buf() } else { numbered(path, k) };
-        npy::write(&path, array)?;
-        written.push(path.display().to_string());
+/// Where the components of a result go.
+pub struct Outputs(Vec<Output>);
+
+impl Outputs {
+    /// Checks the place of each component of a program's result.
+    pub fn new(
+        path: Option<&Path>,
+        program: &Program,
+        data: &DataArgs,
+        force: bool,
+        out: &mut Out,
+    ) -> Result<Outputs, Stop> {
+        let Some(path) = path else { return Ok(Outputs(vec![])) };
+        let count = program.results();
+        let paths: Vec<PathBuf> = match count {
+            1 => vec![path.to_path_buf()],
+            _ if is_stdout(path) => {
+                let text = format!("the result has {count} arrays; the standard output takes one");
+                let d = Diagnostic::error(Code::Usage, text);
+                return Err(d.help("write them to files: `--output NAME.npy`").into());
+            }
+            _ => (0..count).map(|k| numbered(path, k)).collect(),
+        };
+        let mut inputs = data.files();
+        inputs.push(PathBuf::from(&program.source.name));
+        let open = |path: &PathBuf| Output::new(path, Kind::Array, &inputs, force, out);
+        Ok(Outputs(paths.iter().map(open).collect::<Result<_, Stop>>()?))
     }
-    Ok(written)
+
+    /// Writes a result; says which files.
+    pub fn write(&self, arrays: &[NpyArray], out: &mut Out) -> Result<Vec<String>, Stop> {
+        for (output, array) in self.0.iter().zip(arrays) {
+            output.write(out, |to| npy::write_to(to, array))?;
+        }
+        Ok(self.0.iter().map(Output::name).collect())
+    }
 }
 
 /// `y.npy` to `y.0.npy`.

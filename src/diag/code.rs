@@ -67,7 +67,7 @@ codes! {
     Ambiguous "E0305" Program "A type or size that nothing determines.";
     IllNested "E0306" Program "A low-level pattern where the device hierarchy does not allow it.";
     BadTerm "E0307" Program "A low-level term that is not well-formed.";
-    SizeUnknown "E0308" Program "A size without a value.";
+    SizeUnknown "E0308" Data "A size without a value.";
     SizeRange "E0309" Program "A size that is negative, overflows, or exceeds the device's memory.";
     OperatorLaw "E0310" Program "An operator that breaks a law its pattern relies on.";
     OperatorUntested "W0311" Limitation "An operator that no values were found to test its laws on.";
@@ -99,6 +99,7 @@ codes! {
     NoTerm "E0702" Limitation "No legal low-level term was found for the program.";
     NotSaturated "W0703" Limitation "Saturation stopped at a limit.";
     KernelLimit "E0704" Limitation "A term that needs more than the device or the code generator offers.";
+    DeviceType "E0707" Limitation "An element type that the program uses and the device does not offer.";
     NotDerived "E0705" Limitation "No derivation of a term from the program was found.";
     Cut "W0706" Limitation "Only a part of what there is is shown.";
     StoreLocked "E0801" Store "Another process holds the tuning store.";
@@ -107,6 +108,9 @@ codes! {
     StoreFailed "E0804" Store "The tuning store could not be read or written.";
     StoreImport "E0805" Store "A file that is no export of a tuning store.";
     NothingStored "E0806" Store "The tuning store has nothing of what was asked for.";
+    StoreUnwritable "E0807" Store "The tuning store cannot be written: the disk is full, or it is read-only.";
+    NotStored "W0808" Store "Measurements are not kept: the tuning store cannot be written.";
+    Unverified "W0809" Check "Imported kernels that do not compute the program; they are not used.";
     Io "E0901" Io "A file could not be read or written.";
     Unformatted "E0902" Check "A file is not formatted.";
     Outdated "E0904" Check "A generated file that is out of date.";
@@ -114,6 +118,7 @@ codes! {
     PlanDated "W0907" Check "A plan that was made in other circumstances; its kernels are right all the same.";
     Usage "E0903" Usage "Arguments that do not go together.";
     Unexpected "E0906" Check "An expectation in a program's comments does not hold.";
+    WouldReplace "E0908" Io "An output that would replace an input or a file of another kind.";
     Interrupted "E0910" Interrupted "Interrupted; what was measured is kept.";
     Internal "E0999" Internal "A bug in patsat.";
 }

@@ -1,5 +1,6 @@
 //! Every budget of the pipeline, named and defaulted once.
 
+use super::Interrupt;
 use std::time::Duration;
 
 /// Budgets. Two runs with equal limits and no wall-clock limit reached give equal output.
@@ -11,8 +12,34 @@ pub struct Limits {
     pub nodes: usize,
     /// Saturation: most wall-clock time; `None` for runs whose output must not depend on it.
     pub saturation_time: Option<Duration>,
+    /// Diagnostics: most that one text leads to; the last says how many more there are.
+    pub diagnostics: usize,
+    /// Parsing: longest text of a program, in bytes.
+    pub program_bytes: usize,
     /// Parsing: deepest nesting of expressions.
     pub nesting: usize,
+    /// Checking: deepest nesting of expressions once definitions are inlined.
+    pub inlined_nesting: usize,
+    /// Checking: most expressions of one entry once definitions are inlined.
+    pub inlined_expressions: usize,
+    /// Checking: most components that one type has, those of its components included.
+    pub type_components: usize,
+    /// Checking: most components of all types of one entry's expressions together.
+    pub all_type_components: usize,
+    /// Checking: most expressions of all entries of a file together.
+    pub file_expressions: usize,
+    /// Checking: most operations on sizes and literals that are written out where their name is used.
+    pub size_operations: usize,
+    /// Elaboration: most steps that an `iterate` is unrolled to.
+    pub iterate_steps: u64,
+    /// Elaboration: largest expression that is put in place of a variable more than once.
+    pub copied_expressions: usize,
+    /// Elaboration: most expressions of a program once its iterates are unrolled.
+    pub elaborated_expressions: usize,
+    /// Rule files: most rules that one `for` makes.
+    pub rule_family: usize,
+    /// Sizes: most terms of a polynomial.
+    pub size_terms: usize,
     /// Explanations: most steps of a derivation as the e-graph gives it.
     pub explanation_steps: usize,
     /// Extraction: skeletons kept for each class and context.
@@ -36,26 +63,49 @@ pub struct Limits {
     pub build_time: Duration,
     /// Tuning: longest time one candidate may take to run once.
     pub run_time: Duration,
+    /// Whether to stop: what takes long looks here, and ends with [`Code::Interrupted`](super::Code::Interrupted).
+    pub interrupt: Interrupt,
+}
+
+impl Limits {
+    /// The limits of every command that does not say otherwise.
+    pub const DEFAULT: &'static Limits = &Limits {
+        iterations: 60,
+        nodes: 200_000,
+        saturation_time: Some(Duration::from_secs(60)),
+        diagnostics: 50,
+        program_bytes: 1 << 20,
+        nesting: 200,
+        inlined_nesting: 600,
+        inlined_expressions: 200_000,
+        type_components: 1_000,
+        all_type_components: 2_000_000,
+        file_expressions: 1_000_000,
+        size_operations: 64,
+        iterate_steps: 64,
+        copied_expressions: 64,
+        elaborated_expressions: 10_000,
+        rule_family: 64,
+        size_terms: 512,
+        explanation_steps: 20_000,
+        skeletons_per_class: 10,
+        extraction_rounds: 12,
+        assignments: 24,
+        skeletons: 64,
+        private_elements: 512,
+        unroll: 64,
+        unrolled_operations: 768,
+        reference_operations: 200_000_000,
+        build_time: Duration::from_secs(30),
+        run_time: Duration::from_secs(20),
+        interrupt: Interrupt::NEVER,
+    };
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            iterations: 60,
-            nodes: 200_000,
-            saturation_time: Some(Duration::from_secs(60)),
-            nesting: 200,
-            explanation_steps: 20_000,
-            skeletons_per_class: 10,
-            extraction_rounds: 12,
-            assignments: 24,
-            skeletons: 64,
-            private_elements: 512,
-            unroll: 64,
-            unrolled_operations: 768,
-            reference_operations: 200_000_000,
-            build_time: Duration::from_secs(30),
-            run_time: Duration::from_secs(20),
-        }
+        let mut limits = Limits::DEFAULT.clone();
+        limits.interrupt = Interrupt::default();
+        limits
     }
 }

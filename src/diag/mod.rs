@@ -4,9 +4,11 @@
 //! notes and help. Nothing here prints; rendering belongs to `cli`.
 
 mod code;
+mod interrupt;
 mod limits;
 
 pub use code::{Code, Exit};
+pub use interrupt::Interrupt;
 pub use limits::Limits;
 
 use std::fmt;
@@ -147,6 +149,50 @@ impl Diagnostic {
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help.push(text.into());
         self
+    }
+}
+
+/// Diagnostics as they are found. Keeps the first [`Limits::diagnostics`] and counts the others.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    kept: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Diagnostics {
+    /// One more.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if self.kept.len() < Limits::DEFAULT.diagnostics {
+            self.kept.push(diagnostic);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Puts them in the order of the text.
+    pub fn sort(&mut self) {
+        self.kept.sort_by_key(|d| d.labels.first().map(|l| l.span));
+    }
+
+    /// Those that are kept, in order. The last says how many more there are.
+    pub fn into_vec(mut self) -> Vec<Diagnostic> {
+        if self.more > 0
+            && let Some(last) = self.kept.last_mut()
+        {
+            last.notes.push(format!("{} more are not shown", self.more));
+        }
+        self.kept
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<T: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: T) {
+        diagnostics.into_iter().for_each(|d| self.push(d));
     }
 }
 

@@ -21,7 +21,7 @@ use crate::calculus::ty::Ty;
 use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result};
-use crate::saturate::Saturated;
+use crate::saturate::{ClassId, Data, Node, Saturated};
 
 /// A low-level term with a value for every symbol in it.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct Candidate {
 /// `env` gives the program's dimensions their values.
 ///
 /// # Errors
-/// [`Code::NoTerm`] when the graph holds no legal low-level term.
+/// [`Code::NoTerm`] when the graph holds no legal low-level term, [`Code::Interrupted`] when the work is to stop.
 pub fn candidates(
     saturated: &Saturated,
     env: &SizeEnv,
@@ -55,14 +55,15 @@ pub fn candidates(
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let mut out = vec![];
     let all = |total| search::terms(saturated, &nominal, &target, limits, total);
-    let mut terms = all(false);
+    let mut terms = all(false)?;
     terms.retain(|t| !idles(&t.term, false));
     if terms.is_empty() {
-        terms = all(true);
+        terms = all(true)?;
         let (idle, busy): (Vec<_>, Vec<_>) = terms.into_iter().partition(|t| idles(&t.term, false));
         terms = if busy.is_empty() { idle } else { busy };
     }
     for found in terms {
+        limits.interrupt.check("while drawing candidates")?;
         let assigned = tunables::assignments(&found.term, &found.compact, env, &target, limits);
         // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
         let least = assigned
@@ -87,11 +88,33 @@ pub fn candidates(
                 "the e-graph has {} nodes in {} classes; saturation stopped: {}",
                 saturated.report.nodes, saturated.report.classes, saturated.report.stop_reason
             ))
-            .help("the rule set may lack the lowering rules")
+            .help("low-level patterns come from lowering rules: check that `--rules` includes the default set")
+            .help("`patsat eval` runs the program in the interpreter")
             .into());
     }
     out.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
     Ok(out)
+}
+
+/// What each node adds by itself to the additive estimate, in nanoseconds: the turns of a loop, the overhead of a
+/// launch, the operations of a function; sizes that are chosen later have usual values. The cost of a node's arguments,
+/// and how often they run, is not part of it.
+pub fn node_costs<'a>(
+    saturated: &'a Saturated,
+    env: &SizeEnv,
+    device: &DeviceInfo,
+    model: &CostModel,
+) -> impl Fn(ClassId, &Node) -> f64 + use<'a> {
+    let egraph = &saturated.egraph;
+    let target = Target::new(device, model);
+    let nominal = tunables::nominal(&target, env, tiles::usual(egraph, &target));
+    move |class, node| {
+        let (Some(op), Data::Fn(ty, _)) = (node.function(), &egraph[class].data) else {
+            return 0.0;
+        };
+        let (sizes, at) = (search::sizes_of(egraph, node), context::Context::PROGRAM.item());
+        cost::share(op, &sizes, at, &target, &nominal, &ty.cod).own.min(f64::MAX)
+    }
 }
 
 /// Whether somewhere a work-group accumulates arrays that none of its work-items share: one of them would do it all while the

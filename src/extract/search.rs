@@ -6,7 +6,7 @@ use super::tunables::Target;
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::calculus::ty::Ty;
-use crate::diag::Limits;
+use crate::diag::{Interrupt, Limits, Result};
 use crate::rules::can_unroll;
 use crate::saturate::{Data, EGraph, Node, Saturated};
 use egg::Id;
@@ -64,7 +64,7 @@ impl Choice {
 }
 
 /// The sizes among the children of a node.
-fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
+pub(super) fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
     node.children.iter().filter_map(|c| egraph[*c].data.size().cloned()).collect()
 }
 
@@ -188,16 +188,20 @@ struct Search<'a> {
     known: Map<Key, Known>,
     /// The key that is being computed.
     current: Option<Key>,
+    interrupt: &'a Interrupt,
 }
 
 /// The best terms of the program, at most [`Limits::skeletons`], each of another skeleton.
+///
+/// # Errors
+/// When the work is to stop.
 pub(super) fn terms(
     saturated: &Saturated,
     value: &dyn Fn(&Size) -> f64,
     target: &Target,
     limits: &Limits,
     total: bool,
-) -> Vec<Found> {
+) -> Result<Vec<Found>> {
     let egraph = &saturated.egraph;
     let program = Context::program(total);
     let mut search = Search {
@@ -210,11 +214,15 @@ pub(super) fn terms(
         root: (egraph.find(saturated.root), program),
         known: Map::default(),
         current: None,
+        interrupt: &limits.interrupt,
     };
     search.best(search.root);
     search.settle(limits.extraction_rounds);
     let best = search.best(search.root);
-    best.iter()
+    // What was found until then lacks most choices.
+    limits.interrupt.check("while drawing candidates")?;
+    let found = best
+        .iter()
         .filter_map(|c| {
             // Ill-typed combinations cannot arise: every class has one type.
             let compact = term_of(egraph, c)?;
@@ -222,7 +230,8 @@ pub(super) fn terms(
             let skeleton = skeleton_text(&term);
             Some(Found { term, compact, skeleton })
         })
-        .collect()
+        .collect();
+    Ok(found)
 }
 
 /// For each class that has one, the smallest member made of views alone.
@@ -339,6 +348,9 @@ impl Search<'_> {
     }
 
     fn compute(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
+        if self.interrupt.requested() {
+            return Rc::default();
+        }
         let outer = self.current.replace(key);
         // As deep as the graph is, which under rules that feed themselves is without bound.
         let all = stacker::maybe_grow(RED_ZONE, STACK, || self.compute_choices(key));

@@ -2,7 +2,7 @@
 //! Never stops at an error: what the language does not have is reported and skipped.
 
 use super::types::ScalarType;
-use crate::diag::{Code, Diagnostic, Source, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use std::sync::Arc;
 
 /// What a token is; its text is where its span points.
@@ -52,7 +52,7 @@ pub struct Lexed {
     /// The comments in order.
     pub comments: Vec<Comment>,
     /// What is wrong.
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Diagnostics,
 }
 
 const KEYWORDS: [&str; 13] = [
@@ -118,7 +118,8 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
             }
         } else {
             let c = source.text[at..].chars().next().unwrap_or(' ');
-            at += c.len_utf8();
+            let run = source.text[at..].chars().take_while(|other| *other == c).count();
+            at += run * c.len_utf8();
             let d = Diagnostic::error(
                 Code::Lex,
                 format!("the language has no character `{}`", c.escape_debug()),

@@ -10,7 +10,7 @@ use super::ast::{
 use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
 use super::typed::ScalarOp;
 use super::types::ScalarType;
-use crate::diag::{Code, Diagnostic, Limits, Source, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Source, Span};
 use std::sync::Arc;
 
 /// The error is already among the diagnostics.
@@ -25,6 +25,13 @@ pub fn parse(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
 
 /// As [`parse`], with the tokens and comments.
 pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
+    let most = Limits::DEFAULT.program_bytes;
+    if source.text.len() > most {
+        let message = format!("the program has {} bytes, more than {most}", source.text.len());
+        let mut d = Diagnostic::error(Code::KernelLimit, message);
+        d.source = Some(source.clone());
+        return (File::default(), Lexed::default(), vec![d]);
+    }
     let mut lexed = lexer::lex(source);
     let diagnostics = std::mem::take(&mut lexed.diagnostics);
     let mut parser = Parser {
@@ -33,12 +40,13 @@ pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
         comments: &lexed.comments,
         at: 0,
         nesting: 0,
-        limit: Limits::default().nesting,
+        limit: Limits::DEFAULT.nesting,
         diagnostics,
     };
     let file = parser.file();
     let mut diagnostics = parser.diagnostics;
-    diagnostics.sort_by_key(|d| d.labels.first().map(|l| l.span));
+    diagnostics.sort();
+    let diagnostics = diagnostics.into_vec();
     (file, lexed, diagnostics)
 }
 
@@ -49,7 +57,7 @@ struct Parser<'a> {
     at: usize,
     nesting: usize,
     limit: usize,
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: Diagnostics,
 }
 
 impl Parser<'_> {

@@ -5,6 +5,7 @@
 //! quotient has coefficient 1 and stands alone in its monomial, and no two quotients share a
 //! denominator. That exactness holds is the caller's obligation, and [`Size::eval`] checks it.
 
+use crate::diag::Limits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -45,8 +46,8 @@ pub enum SizeError {
 const OVERFLOW: &str = "%overflow";
 /// The variable that stands for a quotient by zero.
 const UNDEFINED: &str = "%undefined";
-/// More terms than any program needs; products of sums grow exponentially.
-const MAX_TERMS: usize = 512;
+/// Products of sums grow exponentially.
+const MAX_TERMS: usize = Limits::DEFAULT.size_terms;
 
 impl Size {
     /// A number.

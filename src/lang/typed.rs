@@ -47,6 +47,36 @@ pub struct Entry {
     pub span: Span,
 }
 
+impl Entry {
+    /// Where the first expression or parameter with elements of this type stands.
+    pub fn mentions(&self, scalar: ScalarType) -> Option<Span> {
+        let param = self.params.iter().find(|p| p.ty.mentions(scalar)).map(|p| p.span);
+        param.or_else(|| self.body.mentions(scalar))
+    }
+}
+
+impl Expr {
+    fn mentions(&self, scalar: ScalarType) -> Option<Span> {
+        let within = |es: &[&Expr]| es.iter().find_map(|e| e.mentions(scalar));
+        let inside = match &self.kind {
+            ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Size(_) => None,
+            ExprKind::Tuple(es) | ExprKind::Scalar(_, es) => {
+                es.iter().find_map(|e| e.mentions(scalar))
+            }
+            ExprKind::Proj(e, _) => within(&[e]),
+            ExprKind::Index(a, b) | ExprKind::Let(_, a, b) => within(&[a, b]),
+            ExprKind::If(a, b, c) => within(&[a, b, c]),
+            ExprKind::LoopFor { init, bound, body, .. } => within(&[init, bound, body]),
+            ExprKind::LoopWhile { init, cond, body, .. } => within(&[init, cond, body]),
+            ExprKind::Prim { funs, args, .. } => {
+                let functions = funs.iter().find_map(|f| f.body.mentions(scalar));
+                functions.or_else(|| args.iter().find_map(|e| e.mentions(scalar)))
+            }
+        };
+        inside.or_else(|| self.ty.mentions(scalar).then_some(self.span))
+    }
+}
+
 /// A function: parameters and a body. It may mention variables from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fun {

@@ -110,6 +110,17 @@ pub enum Type {
     Array(Size, Box<Type>),
 }
 
+impl Type {
+    /// Whether it has elements of this type.
+    pub fn mentions(&self, scalar: ScalarType) -> bool {
+        match self {
+            Type::Scalar(s) | Type::Vector(_, s) => *s == scalar,
+            Type::Tuple(ts) => ts.iter().any(|t| t.mentions(scalar)),
+            Type::Array(_, t) => t.mentions(scalar),
+        }
+    }
+}
+
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,7 +4,7 @@
 //! replayed holds for every instance.
 
 use super::matching::{instances, without_identities};
-use super::{Bindings, Condition, Facts, Rule, RuleSet, Step};
+use super::{Bindings, Condition, Facts, Rule, RuleSet, Step, divides};
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::ty::Ty;
@@ -29,10 +29,24 @@ pub fn replay(rule: &Rule, all: &RuleSet) -> Result<()> {
                 step.rule
             ))
         })?;
-        if by.name == rule.name {
-            return Err(
-                fail(format!("step {} of `{}` is by the rule itself", i + 1, rule.name)).into()
-            );
+        if rests_on(by, rule, all, &mut vec![]) {
+            let why = if base(by) == base(rule) { "" } else { ", which is derived of it" };
+            let text = format!("step {} of `{}` is by the rule itself", i + 1, rule.name);
+            let by =
+                if why.is_empty() { String::new() } else { format!(": by `{}`{why}", by.name) };
+            return Err(fail(text + &by).into());
+        }
+        if by.law > rule.law {
+            return Err(fail(format!(
+                "step {} of `{}` is by `{}`, which only holds as `{}`",
+                i + 1,
+                rule.name,
+                by.name,
+                by.law
+            ))
+            .note(format!("the rule claims `law {}`", rule.law))
+            .help(format!("`law {}` is what the derivation shows", by.law))
+            .into());
         }
         let to = constant(&step.gives)?;
         let (a, b) = if step.back { (&to, &from) } else { (&from, &to) };
@@ -57,6 +71,24 @@ pub fn replay(rule: &Rule, all: &RuleSet) -> Result<()> {
             .into());
     }
     Ok(())
+}
+
+/// A rule written with `==` is two, which are one.
+fn base(rule: &Rule) -> &str {
+    rule.name.strip_suffix("-back").unwrap_or(&rule.name)
+}
+
+/// Whether `by` is the rule or derived of it.
+fn rests_on<'a>(by: &'a Rule, rule: &Rule, all: &'a RuleSet, seen: &mut Vec<&'a str>) -> bool {
+    if base(by) == base(rule) {
+        return true;
+    }
+    if seen.contains(&by.name.as_str()) {
+        return false;
+    }
+    seen.push(&by.name);
+    let mut steps = by.derivation.iter().filter_map(|s| all.get(&s.rule));
+    steps.any(|r| rests_on(r, rule, all, seen))
 }
 
 fn shown(step: &Step) -> String {
@@ -108,7 +140,7 @@ fn inside(by: &Rule, of: &Rule, a: &Term, b: &Term) -> bool {
 }
 
 /// Whether the conditions under which the rule is an equality hold: of the terms themselves, or because the
-/// derived rule has them too. The other conditions only say where a rule pays.
+/// derived rule has them too. The other conditions only say where a rule pays, or which form a size has.
 fn allowed(by: &Rule, of: &Rule, i: &Bindings) -> bool {
     let promised = |f: &str, what: fn(&Facts) -> bool, as_condition: fn(String) -> Condition| {
         i.function_of(f).is_some_and(|t| match t.op() {
@@ -129,6 +161,37 @@ fn allowed(by: &Rule, of: &Rule, i: &Bindings) -> bool {
             Ty::Meta(m) => of.when.contains(&Condition::Scalar(m.to_string())),
             t => t.is_scalar(),
         }),
+        Condition::Divides(k, n) => {
+            let (k, n) = (i.size(k), i.size(n));
+            // A tunable is chosen so that what it divides is whole.
+            let made = |s: &Sym| of.lets.iter().any(|l| matches!(s, Sym::Dim(d) if **d == *l.name));
+            divides(&k, &n)
+                || n.factors().any(|(s, _)| made(s))
+                || of.when.iter().any(|c| match c {
+                    Condition::Divides(a, b) => {
+                        // What divides a factor divides the product.
+                        let (a, b) = (a.substitute(&constant), b.substitute(&constant));
+                        divides(&k, &a) && divides(&b, &n)
+                    }
+                    _ => false,
+                })
+        }
+        Condition::UpTo(n, most) => {
+            let n = i.size(n);
+            n.as_constant().is_some_and(|n| n <= *most)
+                || of.when.iter().any(|c| match c {
+                    Condition::UpTo(m, least) => m.substitute(&constant) == n && least <= most,
+                    _ => false,
+                })
+        }
+        Condition::From(n, least) => {
+            let n = i.size(n);
+            n.as_constant().is_some_and(|n| n >= *least)
+                || of.when.iter().any(|c| match c {
+                    Condition::From(m, most) => m.substitute(&constant) == n && most >= least,
+                    _ => false,
+                })
+        }
         _ => true,
     })
 }

@@ -38,7 +38,7 @@ use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{Op, Term};
 use crate::calculus::text::{self, Context, Raw, RawKind, Unifier};
 use crate::calculus::ty::{FnTy, Ty};
-use crate::diag::{Code, Diagnostic, Result, Source, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Result, Source, Span};
 use indexmap::{IndexMap, IndexSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ struct Clause {
 /// [`Code::RuleParse`], [`Code::RuleType`] or [`Code::RuleUnbound`], with places.
 pub(super) fn read(source: &Arc<Source>, theme: &str) -> Result<File> {
     let mut rules = vec![];
-    let mut errors = vec![];
+    let mut errors = Diagnostics::default();
     let (header, blocks) = blocks(source)?;
     for (name, span, clauses) in blocks {
         let place = Place { source, theme, free: header.set != "default" };
@@ -97,7 +97,7 @@ pub(super) fn read(source: &Arc<Source>, theme: &str) -> Result<File> {
     for rule in &mut rules {
         rule.set.clone_from(&header.set);
     }
-    if errors.is_empty() { Ok(File { header, rules }) } else { Err(errors.into()) }
+    if errors.is_empty() { Ok(File { header, rules }) } else { Err(errors.into_vec().into()) }
 }
 
 type Block = (String, Span, Vec<Clause>);
@@ -185,6 +185,10 @@ fn family(place: Place<'_>, name: &str, at: Span, clauses: &[Clause]) -> Result<
             .at(source, span, "here")
     };
     let (variable, numbers) = source.text[c.body.clone()].split_once(" in ").ok_or_else(fail)?;
+    let most = Limits::DEFAULT.rule_family;
+    if numbers.split(',').count() > most {
+        return Err(fail().note(format!("at most {most} numbers")).into());
+    }
     let mut out = vec![];
     for number in numbers.split(',') {
         let k: u64 = number.trim().parse().map_err(|_| fail())?;

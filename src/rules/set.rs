@@ -4,6 +4,7 @@ use super::file;
 use super::rule::Rule;
 use crate::diag::{Code, Diagnostic, Result, Source};
 use indexmap::IndexMap;
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// The shipped rule files by theme.
@@ -136,9 +137,9 @@ impl RuleSet {
     /// # Errors
     /// When the file does not parse or a rule does not type-check.
     pub fn add(&mut self, source: &Arc<Source>, theme: &str) -> Result<()> {
-        let mut seen: Vec<String> = vec![];
+        let mut seen = HashSet::new();
         for rule in file::read(source, theme)?.rules {
-            if seen.contains(&rule.name) {
+            if !seen.insert(rule.name.clone()) {
                 return Err(Diagnostic::error(
                     Code::RuleParse,
                     format!("two rules are named `{}`", rule.name),
@@ -146,7 +147,6 @@ impl RuleSet {
                 .at(source, rule.span, "the second")
                 .into());
             }
-            seen.push(rule.name.clone());
             self.rules.insert(rule.name.clone(), rule);
         }
         Ok(())

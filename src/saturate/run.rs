@@ -7,7 +7,9 @@ use super::language::{Kind, Node, add_term};
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::rules::RuleSet;
-use egg::{Id, RecExpr, Rewrite, RewriteScheduler, Runner, SearchMatches, Symbol};
+use egg::{
+    ENodeOrVar, Id, Language, RecExpr, Rewrite, RewriteScheduler, Runner, SearchMatches, Symbol,
+};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -109,8 +111,11 @@ impl Saturated {
     }
 }
 
-/// Every match of every rule in every iteration, timed for each rule.
+/// Every match of every rule in every iteration, timed for each rule. Between the matches it looks at the limits: egg does
+/// so between rules only, and one rule can add many times the nodes that are allowed.
 struct Timed {
+    limits: Limits,
+    start: Instant,
     stats: Rc<RefCell<IndexMap<String, RuleStat>>>,
     /// Operators that a rewrite's left side mentions: without one of them there is nothing to search.
     needs: IndexMap<Symbol, Vec<Kind>>,
@@ -125,6 +130,58 @@ fn ms(d: Duration) -> f64 {
     d.as_secs_f64() * 1e3
 }
 
+impl Timed {
+    /// Whether the iteration is to end here; egg finds out why.
+    fn is_over(&self, egraph: &EGraph) -> bool {
+        egraph.total_size() > self.limits.nodes
+            || self.limits.interrupt.requested()
+            || self.limits.saturation_time.is_some_and(|most| self.start.elapsed() > most)
+    }
+
+    /// As [`Rewrite::search`], class by class.
+    fn search<'a>(
+        &self,
+        egraph: &EGraph,
+        rewrite: &'a Rewrite<Node, Typed>,
+    ) -> Vec<SearchMatches<'a, Node>> {
+        let root = rewrite.searcher.get_pattern_ast().and_then(|ast| ast.last());
+        let classes: Vec<Id> = match root {
+            Some(ENodeOrVar::ENode(node)) => {
+                egraph.classes_for_op(&node.discriminant()).into_iter().flatten().collect()
+            }
+            Some(ENodeOrVar::Var(_)) | None => egraph.classes().map(|c| c.id).collect(),
+        };
+        let mut found = vec![];
+        for class in classes {
+            if self.is_over(egraph) {
+                break;
+            }
+            found.extend(rewrite.searcher.search_eclass(egraph, class));
+        }
+        found
+    }
+
+    /// As [`Rewrite::apply`], match by match.
+    fn apply(
+        &self,
+        egraph: &mut EGraph,
+        rewrite: &Rewrite<Node, Typed>,
+        matches: Vec<SearchMatches<'_, Node>>,
+    ) -> usize {
+        let mut applied = 0;
+        for SearchMatches { eclass, substs, ast } in matches {
+            for subst in substs {
+                if self.is_over(egraph) {
+                    return applied;
+                }
+                let one = SearchMatches { eclass, substs: vec![subst], ast: ast.clone() };
+                applied += rewrite.apply(egraph, &[one]).len();
+            }
+        }
+        applied
+    }
+}
+
 impl RewriteScheduler<Node, Typed> for Timed {
     fn search_rewrite<'a>(
         &mut self,
@@ -136,7 +193,7 @@ impl RewriteScheduler<Node, Typed> for Timed {
         let absent = |op| egraph.classes_for_op(op).is_none_or(|c| c.len() == 0);
         let found = match self.needs.get(&rewrite.name) {
             Some(needs) if needs.iter().any(absent) => vec![],
-            _ => rewrite.search(egraph),
+            _ => self.search(egraph, rewrite),
         };
         let mut stats = self.stats.borrow_mut();
         let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
@@ -153,7 +210,7 @@ impl RewriteScheduler<Node, Typed> for Timed {
         matches: Vec<SearchMatches<'_, Node>>,
     ) -> usize {
         let (start, before) = (Instant::now(), egraph.total_size());
-        let applied = rewrite.apply(egraph, &matches).len();
+        let applied = self.apply(egraph, rewrite, matches);
         let mut stats = self.stats.borrow_mut();
         let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
         stat.apply_ms += ms(start.elapsed());
@@ -166,7 +223,8 @@ impl RewriteScheduler<Node, Typed> for Timed {
 /// Inserts the term and saturates the rules.
 ///
 /// # Errors
-/// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types.
+/// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types, [`Code::Interrupted`] when the
+/// work is to stop.
 pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
     run(EGraph::default(), term, rules, limits)
 }
@@ -190,23 +248,25 @@ fn run(egraph: EGraph, term: &Term, rules: &RuleSet, limits: &Limits) -> Result<
     let stats = Rc::new(RefCell::new(IndexMap::new()));
     let start = Instant::now();
     let sizes = Rc::new(RefCell::new(vec![]));
-    let seen = sizes.clone();
+    let (seen, interrupt) = (sizes.clone(), limits.interrupt.clone());
     let runner = Runner::<Node, Typed>::default()
         .with_egraph(egraph)
         .with_iter_limit(limits.iterations)
         .with_node_limit(limits.nodes)
         .with_time_limit(limits.saturation_time.unwrap_or(Duration::from_secs(u64::from(u32::MAX))))
-        .with_scheduler(Timed { stats: stats.clone(), needs })
+        .with_scheduler(Timed { limits: limits.clone(), start, stats: stats.clone(), needs })
         .with_hook(move |r| {
             seen.borrow_mut().push(Iteration {
                 nodes: r.egraph.total_size(),
                 classes: r.egraph.number_of_classes(),
             });
-            compile::is_broken(&r.egraph).map_or(Ok(()), Err)
+            let stop = interrupt.requested().then(|| "interrupted".to_owned());
+            compile::is_broken(&r.egraph).or(stop).map_or(Ok(()), Err)
         })
         .with_expr(&expr)
         .run(&rewrites);
     let elapsed = ms(start.elapsed());
+    limits.interrupt.check("while rewriting")?;
     if let Some(what) = compile::is_broken(&runner.egraph) {
         return Err(Diagnostic::error(Code::RuleUnsound, what)
             .note("every class of the e-graph has one type; a rule that breaks this is no equality")
@@ -250,6 +310,27 @@ pub(crate) mod tests {
             .collect();
         let context = Context { inputs, variables: None };
         read_term(&Source::new("term", text), &Ty::Unit, &context).expect("a term")
+    }
+
+    #[test]
+    fn limits_hold_within_an_iteration() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let text = "map (reduce (+) 0.0 . map (*) . zip . fork id x) . A";
+        let program = program(text, &[("A", "[n][m]f32"), ("x", "[m]f32")]);
+        for nodes in [50, 200, 1_000] {
+            let limits = Limits { saturation_time: None, nodes, ..Limits::default() };
+            let report = saturate(&program, &rules, &limits).expect("sound rules").report;
+            assert_eq!(report.stop_reason, StopReason::NodeLimit);
+            // The right side of one rule may be added to what the limit allows.
+            assert!((nodes..nodes + 100).contains(&report.nodes), "{} nodes", report.nodes);
+        }
+        let limits = Limits { saturation_time: Some(Duration::ZERO), ..Limits::default() };
+        let report = saturate(&program, &rules, &limits).expect("sound rules").report;
+        assert_eq!(report.stop_reason, StopReason::TimeLimit);
+        let limits = Limits::default();
+        limits.interrupt.request();
+        let failure = saturate(&program, &rules, &limits).err().expect("it is interrupted");
+        assert_eq!(failure.0[0].code, Code::Interrupted);
     }
 
     #[test]

@@ -54,23 +54,20 @@ fn hash(model: &CostModel) -> String {
 impl Session {
     /// What an earlier search for the same came to, if it was carried through with as many candidates and its
     /// kernels are what would be generated now. No device is opened for it, and none is asked
-    /// for if the list of them is known.
+    /// for if the list of them is known. Also says whether its kernels were measured or checked here.
     pub(super) fn answered(
         &self,
         program: &Program,
         sizes: &Sizes,
         begun: Instant,
-    ) -> Result<Option<Optimized>> {
-        let Some(path) = self.store.as_ref().filter(|p| !self.anew && p.exists()) else {
-            return Ok(None);
-        };
+    ) -> Result<Option<(Optimized, bool)>> {
+        let (Some(path), Some(store)) = (&self.store, self.look()?) else { return Ok(None) };
         let Device::Selected(selector) = &self.device else { return Ok(None) };
         let devices = runtime::remembered_devices(&path.with_extension("devices"))?;
         let listed = select(&devices, selector.as_deref())?.clone();
         let key = self.key(program, sizes, &listed);
         let model = self.cost_model_for(&listed)?;
         let named = hash(&model.model);
-        let store = Store::open(path)?;
         let fits = |a: &Answer| {
             a.strategy == self.searched_by() && a.model == named && a.budget >= self.budget as u64
         };
@@ -92,7 +89,8 @@ impl Session {
             if s.report.stop_reason != StopReason::Saturated {
                 warnings.push(not_saturated(&s.report, &self.limits));
             }
-            return Ok(Some(Optimized {
+            let verified = store.is_verified(&key, &best.variant.hash)?;
+            let answer = Optimized {
                 entry: program.entry.name.clone(),
                 file: program.source.name.clone(),
                 sizes: sizes.clone(),
@@ -114,7 +112,8 @@ impl Session {
                 interrupted: false,
                 stored: Some(Stored { when: answer.when, budget: answer.budget, ms: ms(begun) }),
                 warnings,
-            }));
+            };
+            return Ok(Some((answer, verified)));
         }
         Ok(None)
     }

@@ -86,8 +86,8 @@ impl Session {
         let sizes = sizes(program, request)?;
         memory::check_device(program, &sizes, &device)?;
         let peers = peers(program, &sizes, &device)?;
-        let variant = match self.known(program, &sizes, &device)? {
-            Some(variant) => Arc::new(variant),
+        let variant = match self.known(program, &sizes, &device, &[])?.filter(|k| k.verified) {
+            Some(known) => Arc::new(known.variant),
             None => {
                 let quiet = Session { shares: false, ..self.clone() };
                 quiet.optimize(program, request, observer)?.best.variant
@@ -215,7 +215,7 @@ fn checked(
         Err(WorkerError::Candidate(f)) => {
             return Ok((Err(format!("{}: {}", f.class, f.log)), false));
         }
-        Err(WorkerError::Worker(failure)) => return Err(failure),
+        Err(e) => return Err(e.into()),
     };
     compared(program, reference, outputs, observer)
 }

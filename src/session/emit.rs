@@ -16,8 +16,8 @@ use crate::tune::reference::{Wanted, wanted};
 use crate::tune::variant::Variant;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// Elements of a component of the result that are checked, at most.
 const CHECKED: usize = 1 << 16;
@@ -39,7 +39,7 @@ pub struct Emitted {
 /// Checks that files may be emitted to a directory: that it is not there, empty, or an emitted one, or else `force`.
 ///
 /// # Errors
-/// [`Code::Io`] when they may not.
+/// [`Code::WouldReplace`] when they may not, [`Code::Io`] when it is no directory.
 pub fn check_directory(path: &Path, force: bool) -> Result<()> {
     let failed = |e: std::io::Error| {
         Diagnostic::error(Code::Io, format!("{} cannot be written to: {e}", path.display()))
@@ -53,7 +53,7 @@ pub fn check_directory(path: &Path, force: bool) -> Result<()> {
         return Ok(());
     }
     let text = format!("{} is not empty, and was not emitted", path.display());
-    Err(Diagnostic::error(Code::Io, text)
+    Err(Diagnostic::error(Code::WouldReplace, text)
         .help("choose another directory, or write into this one with `--force`")
         .into())
 }
@@ -119,13 +119,8 @@ impl Session {
             emitted(&emission)?.into_iter().map(|f| (f.name, f.contents)).collect();
         list.push(("program.pat".to_owned(), program.source.text.clone().into_bytes()));
         list.push(("kernels.plan".to_owned(), plan.to_text()?.into_bytes()));
-        fs::create_dir_all(directory).map_err(|e| {
-            let text = format!("{} cannot be made: {e}", directory.display());
-            Diagnostic::error(Code::Io, text)
-        })?;
-        for (name, contents) in &list {
-            files::write(&directory.join(name), |mut to| to.write_all(contents))?;
-        }
+        let inputs = [program.source.name.as_str(), plan.file_name()].map(PathBuf::from);
+        files::write_folder(directory, &list, &inputs, force)?;
         let files = list.into_iter().map(|(name, _)| name).collect();
         Ok(Emitted { files, variant, sizes, checked, warnings })
     }

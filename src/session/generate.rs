@@ -214,6 +214,7 @@ pub fn generate_shaped(
     rng.set_stream(stream);
     let rng = &mut rng;
     let none = || Diagnostic::error(Code::Usage, format!("`{generator}` is no value of type {ty}"));
+    let truths = || none().help("the ranges of type bool are `0..1` and `0..2`: both truth values");
     macro_rules! float {
         ($t:ty, $narrow:expr) => {{
             let narrow = $narrow;
@@ -294,12 +295,20 @@ pub fn generate_shaped(
             Generator::Normal | Generator::Uniform => fill::<bool>(len, |_| rng.random()),
             Generator::Iota => fill::<bool>(len, |i| i % 2 == 1),
             Generator::Const(Constant::Bool(v)) => fill::<bool>(len, |_| *v),
+            Generator::Between(low, high) | Generator::Whole(low, high) => {
+                both_truths(low.value(sizes)?, high.value(sizes)?).ok_or_else(truths)?;
+                fill::<bool>(len, |_| rng.random())
+            }
             Generator::Const(Constant::Float(_) | Constant::Integer(_))
-            | Generator::Between(..)
-            | Generator::Whole(..)
             | Generator::Neighbours(_) => return Err(none().into()),
         },
     })
+}
+
+/// Whether a range of numbers means both truth values: they are 0 and 1, and the end of a range of integers is excluded.
+pub(super) fn both_truths(low: Constant, high: Constant) -> Option<()> {
+    let (low, high): (u8, u8) = (low.integer()?, high.integer()?);
+    (low == 0 && (1..=2).contains(&high)).then_some(())
 }
 
 /// That there are integers to draw `len` of.

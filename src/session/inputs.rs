@@ -86,7 +86,10 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
         let Some(name) = entry.sizes.iter().find(|n| *n == name) else {
             let text = format!("`{}` has no size `{name}`", entry.name);
             let d = Diagnostic::error(Code::UnknownName, text);
-            return Err(d.note(format!("its sizes: {}", list(&entry.sizes))).into());
+            return Err(d
+                .at(&program.source, entry.span, "")
+                .note(format!("its sizes: {}", list(&entry.sizes)))
+                .into());
         };
         if i64::try_from(value).is_err() {
             let text = format!("the size `{name}` is {value}, more than any array can have");
@@ -251,6 +254,9 @@ pub(super) fn bytes_of(ty: &crate::lang::types::Type, sizes: &Sizes) -> Result<O
 /// Pairs every component of every parameter with what is given for it.
 fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
     let entry = &program.entry;
+    for name in request.values.keys() {
+        known(program, name)?;
+    }
     let mut used: Vec<&str> = vec![];
     let mut slots = vec![];
     for param in &entry.params {
@@ -281,12 +287,41 @@ fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
         }
     }
     if let Some(name) = request.values.keys().find(|n| !used.contains(&n.as_str())) {
-        let names: Vec<&String> = entry.params.iter().map(|p| &p.name).collect();
-        let text = format!("`{}` has no parameter `{name}`", entry.name);
-        let d = Diagnostic::error(Code::UnknownName, text);
-        return Err(d.note(format!("its parameters: {}", list(&names))).into());
+        let text = format!("`{name}` is given twice: whole, and by components");
+        return Err(Diagnostic::error(Code::Usage, text).help("leave out one of them").into());
     }
     Ok(slots)
+}
+
+/// Refuses a name that is neither a parameter nor a component of one.
+fn known(program: &Program, name: &str) -> Result<()> {
+    let params = &program.entry.params;
+    if params.iter().any(|p| p.name == name) {
+        return Ok(());
+    }
+    let entry = &program.entry.name;
+    if let Some((whole, k)) = name.rsplit_once('.')
+        && let Some(param) = params.iter().find(|p| p.name == whole)
+    {
+        let count = components(&param.ty).len();
+        if k.parse().is_ok_and(|k: usize| k < count) {
+            return Ok(());
+        }
+        let text = format!("`{whole}` of `{entry}` has no component `{k}`");
+        return Err(Diagnostic::error(Code::UnknownName, text)
+            .at(&program.source, param.span, format!("of type `{}`", param.ty))
+            .help(match count {
+                1 => format!("give the parameter as `{whole}`"),
+                n => format!("its components are `{whole}.0` to `{whole}.{}`", n - 1),
+            })
+            .into());
+    }
+    let names: Vec<&String> = params.iter().map(|p| &p.name).collect();
+    let text = format!("`{entry}` has no parameter `{name}`");
+    Err(Diagnostic::error(Code::UnknownName, text)
+        .at(&program.source, program.entry.span, "")
+        .note(format!("its parameters: {}", list(&names)))
+        .into())
 }
 
 fn missing(program: &Program, param: &Param, count: usize, component: usize) -> Diagnostic {

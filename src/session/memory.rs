@@ -1,14 +1,31 @@
-//! Whether arrays fit, asked before they are allocated.
+//! Whether a program suits this machine and a device: its element types, and the memory that its arrays take.
 
 use super::inputs::bytes_of;
 use super::program::{Program, Sizes};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
+use crate::lang::types::ScalarType;
 
-/// Bytes of memory this machine can still give; `None` where the system does not say.
+/// Bytes of memory this process can still have: what the machine can give, and what a limit on addresses
+/// (`ulimit -v`) leaves. `None` where the system does not say.
 pub(super) fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let machine = kilobytes("/proc/meminfo", "MemAvailable:")?;
+    Some(under_limit().map_or(machine, |limit| limit.min(machine)))
+}
+
+/// What a limit on the process's addresses leaves; `None` without one.
+fn under_limit() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let limit = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
+    // The soft limit; "unlimited" is no number.
+    let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(kilobytes("/proc/self/status", "VmSize:")?))
+}
+
+/// A line `name 123 kB` of a file, in bytes.
+fn kilobytes(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
@@ -21,13 +38,34 @@ pub(super) fn check(bytes: u64, what: &str) -> Result<()> {
     }
     let text = format!("{what} take {bytes} bytes, and are needed three times");
     Err(Diagnostic::error(Code::SizeRange, text)
-        .note(format!("this machine has {room} bytes of memory left"))
+        .note(format!("{room} bytes of memory are left"))
         .help("choose smaller sizes")
         .into())
 }
 
-/// Checks that a program's inputs and result fit on a device.
+/// Checks that a device offers a program's element types.
+fn check_types(program: &Program, device: &DeviceInfo) -> Result<()> {
+    for (ty, offered, extension) in [
+        (ScalarType::F16, device.fp16, "cl_khr_fp16"),
+        (ScalarType::F64, device.fp64, "cl_khr_fp64"),
+    ] {
+        let used = program.entry.mentions(ty).filter(|_| !offered);
+        if let Some(span) = used {
+            let text = format!("{} does not support `{ty}`", device.label());
+            return Err(Diagnostic::error(Code::DeviceType, text)
+                .at(&program.source, span, format!("`{ty}` is used here"))
+                .note(format!("its driver does not offer the OpenCL extension {extension}"))
+                .help("use `f32`, or choose another device: `patsat devices` lists them")
+                .help("`patsat eval` runs the program in the interpreter")
+                .into());
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a device offers a program's element types, and that its inputs and result fit on it.
 pub(super) fn check_device(program: &Program, sizes: &Sizes, device: &DeviceInfo) -> Result<()> {
+    check_types(program, device)?;
     let mut total = 0u64;
     let params = program.entry.params.iter().map(|p| (p.name.as_str(), &p.ty));
     for (name, ty) in params.chain([("the result", &program.entry.body.ty)]) {

@@ -30,10 +30,11 @@ mod calibrate;
 mod compare;
 mod emit;
 mod explain;
-mod files;
+pub mod files;
 pub mod generate;
 mod graph;
 pub mod inputs;
+mod intake;
 mod memory;
 mod model;
 pub mod npy;
@@ -53,6 +54,7 @@ pub mod snapshot;
 mod staff;
 mod strategies;
 pub mod survey;
+mod whole;
 mod work;
 
 pub use crate::tune::event::{Event, Observer, Phase};
@@ -65,6 +67,7 @@ pub use emit::{Emitted, check_directory};
 pub use explain::{Explained, ProgramUse, RuleUse, RuleUses, WhyNot};
 pub use graph::Graph;
 pub use inputs::{Bound, Given, Request};
+pub use intake::check_import;
 pub use model::{Compared, LeftOut, ModelCheck, ModelReport, Predictions, Selection, check_model};
 pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};
@@ -137,6 +140,8 @@ pub struct Session {
     /// Whether a program's operators are taken to keep the laws of their patterns; else they are tested
     /// before anything is rewritten.
     pub trust_laws: bool,
+    /// Whether rules that are not shipped were not tested: what is measured under them is kept apart.
+    pub trust_rules: bool,
 }
 
 impl Session {
@@ -163,6 +168,7 @@ impl Session {
             worker: None,
             shares: true,
             trust_laws: false,
+            trust_rules: false,
         })
     }
 

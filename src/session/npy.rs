@@ -120,10 +120,10 @@ fn header(from: &mut impl Read) -> io::Result<NpyHeader> {
             return Err(invalid("its header is nested too deeply"));
         }
     }
-    // The parser multiplies the dimensions without looking.
-    let shape = text.split("'shape'").nth(1).and_then(|s| s.split([')', '}']).next()).unwrap_or("");
-    let dimensions = shape.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
-    let elements: f64 = dimensions.map(|s| s.parse().unwrap_or(f64::INFINITY).max(1.0)).product();
+    // The parser multiplies the dimensions without looking. They are among the numbers in the header, however their key
+    // is written; the others are sizes of elements.
+    let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
+    let elements: f64 = numbers.map(|s| s.parse().unwrap_or(f64::INFINITY).max(1.0)).product();
     if elements > 1e18 {
         return Err(invalid("its shape is larger than memory can be"));
     }
@@ -180,7 +180,15 @@ fn type_str(ty: ScalarType) -> &'static str {
 
 /// Writes a file: whole, or not at all (unless it is a device or a pipe, which is written directly).
 pub fn write(path: &Path, array: &NpyArray) -> Result<()> {
-    super::files::write(path, |to| encode(to, array).map(drop))
+    super::files::write(path, |to| write_to(to, array))
+}
+
+/// Writes an array to a stream.
+///
+/// # Errors
+/// Those of the stream.
+pub fn write_to(to: impl Write, array: &NpyArray) -> io::Result<()> {
+    encode(to, array).map(drop)
 }
 
 fn encode<W: Write>(to: W, array: &NpyArray) -> io::Result<W> {
@@ -291,6 +299,38 @@ mod tests {
         format_error(parse(&file("'<f4'", false, "(-1,)", &[])));
         format_error(parse(&file("'<f4'", false, "(1000000000000,)", &[])));
         format_error(parse(&file(&"(".repeat(9000), false, "(1,)", &[])));
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused() {
+        let quoted = file("'<f4'", false, "(4611686018427387904, 4)", &[]);
+        let quoted = String::from_utf8_lossy(&quoted[10..]).replace("'shape'", "\"shape\"");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((quoted.len() as u16).to_le_bytes());
+        bytes.extend(quoted.bytes());
+        format_error(parse(&bytes));
+        let whole = file("'<f4'", false, "(2, 3)", &[7; 24]);
+        let mut state = 1u64;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..20_000 {
+            let mut bytes = whole.clone();
+            for _ in 0..=random(3) {
+                let (at, pick) = (random(bytes.len()), random(4));
+                match pick {
+                    0 => bytes[at] = random(256) as u8,
+                    1 => bytes[at] = b"0123456789(),:{}'\"-<>|fiub"[random(26)],
+                    2 => bytes.truncate(at + 1),
+                    _ => bytes.insert(at, b"0123456789(),:{}'\"-<>|fiub"[random(26)]),
+                }
+            }
+            // Neither a panic nor all of the memory.
+            drop(parse(&bytes));
+        }
     }
 
     #[test]

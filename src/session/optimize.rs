@@ -5,6 +5,8 @@ use super::graph::Graph;
 use super::inputs::{Bound, Request, bind, sizes};
 use super::program::{Program, Sizes};
 use super::race::{Racer, add_yardstick, best, field, race};
+use super::rules::own_rules;
+use super::whole::Whole;
 use super::work::{Work, work};
 use super::{Device, Session, memory};
 use crate::calculus::elaborate;
@@ -17,9 +19,9 @@ use crate::opencl::yardstick::Traffic;
 use crate::saturate::{Report, Saturated};
 use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::reference::{Checked, Reference};
-use crate::tune::search::{Counts, Found, Search, counts_of, search};
+use crate::tune::search::{Counts, Found, Search, counts_of, not_kept, search};
 use crate::tune::statistics::Summary;
-use crate::tune::store::{Key, Store};
+use crate::tune::store::{Fate, Key, Record, Store};
 use crate::tune::strategy::Strategy;
 use crate::tune::variant::{Pool, Variant};
 use crate::tune::worker::{FailureClass, Worker};
@@ -147,7 +149,9 @@ impl Session {
             return self.ranked(program, sizes, rewritten, begun, observer);
         }
         let sizes = sizes(program, request)?;
-        if let Some(answer) = self.answered(program, &sizes, begun)? {
+        if let Some((answer, verified)) = self.answered(program, &sizes, begun)?
+            && (verified || self.confirmed(program, request, &answer, observer)?)
+        {
             for warning in &answer.warnings {
                 observer.event(&Event::Warning(warning));
             }
@@ -157,6 +161,21 @@ impl Session {
         memory::check_device(program, &sizes, &device)?;
         let bound = bind(program, request)?;
         self.measured(program, bound, begun, observer)
+    }
+
+    /// Whether the kernels of an answer that was imported are right.
+    fn confirmed(
+        &self,
+        program: &Program,
+        request: &Request,
+        answer: &Optimized,
+        observer: &mut dyn Observer,
+    ) -> Result<bool> {
+        let (device, sizes) = (&answer.device, &answer.sizes);
+        memory::check_device(program, sizes, device)?;
+        let variant = &answer.best.variant;
+        let ran = self.first_use(program, request, (device, sizes), variant, observer)?;
+        Ok(ran.is_some())
     }
 
     /// Rewrites a program and draws candidates.
@@ -182,7 +201,10 @@ impl Session {
         observer.event(&Event::Phase(Phase::Extract));
         let begun = Instant::now();
         let candidates =
-            extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)?;
+            extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)
+                .map_err(|Failure(ds)| {
+                Failure(ds.into_iter().map(|d| program.at_entry(d)).collect())
+            })?;
         let timings = Timings {
             saturate_ms: saturated.report.ms,
             extract_ms: ms(begun),
@@ -197,6 +219,17 @@ impl Session {
             timings,
             warnings,
         })
+    }
+
+    /// What is left of a search that is interrupted.
+    pub fn kept(&self) -> String {
+        match &self.store {
+            Some(store) => format!(
+                "{} keeps what was measured; the same command goes on from there",
+                store.display()
+            ),
+            None => "there is no tuning store: what was measured is not kept".to_owned(),
+        }
     }
 
     /// That the cost model is not made for the device.
@@ -219,7 +252,18 @@ impl Session {
             driver: device.driver.clone(),
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             float: self.float.name().to_owned(),
+            trust: self.trust(),
         }
+    }
+
+    /// What is taken on trust, as it stands in a [`Key`].
+    fn trust(&self) -> String {
+        let trusted = [
+            (self.trust_laws, "laws"),
+            (self.trust_rules && own_rules(&self.rules).is_ok_and(|own| !own.is_empty()), "rules"),
+        ];
+        let words: Vec<&str> = trusted.iter().filter(|t| t.0).map(|t| t.1).collect();
+        words.join(" ")
     }
 
     /// Lets the model decide.
@@ -244,6 +288,10 @@ impl Session {
             .map(|v| Best { variant: Arc::new(v), summary: None, max_rel_err: None })
             .collect();
         let interrupted = observer.stop();
+        if interrupted && ranking.is_empty() {
+            let text = "interrupted before a kernel was generated";
+            return Err(Diagnostic::error(Code::Interrupted, text).into());
+        }
         self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
             o.interrupted = interrupted
         })
@@ -264,10 +312,7 @@ impl Session {
         // The oracle takes seconds for large inputs: it runs while candidates are drawn and built.
         let mut reference = Reference::start(&program.entry, &sizes, &values, &self.limits);
         drop(values);
-        let mut store = match &self.store {
-            Some(path) => Some(Store::open(path)?),
-            None => None,
-        };
+        let mut store = self.keeping(observer)?;
         let mut rewritten = self.rewrite(program, &sizes, observer)?;
         rewritten.warnings.extend(about_inputs);
         let work = work(program, &sizes, &rewritten.program.term, &rewritten.program.env)?;
@@ -280,15 +325,20 @@ impl Session {
         let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
         let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
         counts.skeletons = skeletons(&rewritten.candidates);
-        let mut staff = self.start_staff(&device, inputs)?;
+        let given = Arc::new(inputs);
+        let mut staff = self.start_staff(&device, given.clone())?;
         let worker = &mut staff.worker;
         // With what the device's compiler was seen to accept.
         let device = worker.device()?;
         let key = self.key(program, &sizes, &device);
-        if let Some(store) = &mut store {
-            store.describe(&key, &self.about(program, work, &device, &rewritten.model.model))?;
+        if let Some(open) = &mut store {
+            let about = self.about(program, work, &device, &rewritten.model.model);
+            if let Err(failure) = open.describe(&key, &about) {
+                observer.event(&Event::Warning(&not_kept(failure)));
+                store = None;
+            }
         }
-        let found = program.placed(search(
+        let mut found = program.placed(search(
             Search {
                 worker,
                 crew: staff.crew.as_mut(),
@@ -303,8 +353,19 @@ impl Session {
             &mut pool,
             &mut counts,
         ))?;
+        if !found.ranking.is_empty()
+            && !observer.stop()
+            && let Some(whole) = self.on_whole_numbers(program, &sizes, &given, observer)?
+        {
+            let store = store.as_mut().filter(|_| found.kept).map(|s| (s, &key));
+            self.drop_wrong(&mut found, &mut counts, whole, &device, store, observer)?;
+        }
         if found.ranking.is_empty() {
-            return Err(nothing(&found, &counts));
+            let mut failure = nothing(program, &found, &counts);
+            if found.interrupted {
+                failure.0.iter_mut().for_each(|d| d.notes.push(self.kept()));
+            }
+            return Err(failure);
         }
         let ranking: Vec<Best> = found
             .ranking
@@ -330,10 +391,66 @@ impl Session {
             o.timings.measure_ms = found.measure_ms;
             o.interrupted = found.interrupted || observer.stop();
         })?;
-        if let Some(store) = store.as_mut().filter(|_| !optimized.interrupted) {
-            self.conclude(store, &key, &optimized)?;
+        if let Some(store) = store.as_mut().filter(|_| !optimized.interrupted && found.kept)
+            && let Err(failure) = self.conclude(store, &key, &optimized)
+        {
+            observer.event(&Event::Warning(&not_kept(failure)));
         }
         Ok(optimized)
+    }
+
+    /// The store, to write to. Where that cannot be, a person is told, and the search goes on without.
+    fn keeping(&self, observer: &mut dyn Observer) -> Result<Option<Store>> {
+        let Some(path) = &self.store else { return Ok(None) };
+        let failure = match Store::open(path) {
+            Ok(store) if store.is_frozen() => {
+                let d = Diagnostic::error(Code::StoreUnwritable, "it is read-only");
+                observer
+                    .event(&Event::Warning(&not_kept(d.note(path.display().to_string()).into())));
+                return Ok(Some(store));
+            }
+            Ok(store) => return Ok(Some(store)),
+            Err(failure) => failure,
+        };
+        match failure.0.iter().all(|d| d.code == Code::StoreUnwritable) {
+            true => observer.event(&Event::Warning(&not_kept(failure))),
+            false => return Err(failure),
+        }
+        Ok(None)
+    }
+
+    /// Drops the best as long as it is wrong on whole numbers.
+    fn drop_wrong(
+        &self,
+        found: &mut Found,
+        counts: &mut Counts,
+        mut whole: Whole,
+        device: &DeviceInfo,
+        mut store: Option<(&mut Store, &Key)>,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        while let Some(first) = found.ranking.first()
+            && !observer.stop()
+            && let Some(wrong) = self.wrong_on_whole_numbers(device, &first.variant, &mut whole)?
+        {
+            let class = FailureClass::Wrong;
+            let text = wrong.first.unwrap_or_default();
+            let log = format!("{} elements are wrong; {text}", wrong.mismatches);
+            *counts.failed.entry(class.name().to_owned()).or_default() += 1;
+            if let Some((open, key)) = &mut store {
+                let failed = Record::of(&first.variant, Fate::Failed(class));
+                let kept = open.record(key, &Record { log: Some(log.clone()), ..failed });
+                if let Err(failure) = kept {
+                    store = None;
+                    found.kept = false;
+                    observer.event(&Event::Warning(&not_kept(failure)));
+                }
+            }
+            found.logs.entry(class.name().to_owned()).or_insert(log);
+            found.ranking.remove(0);
+            found.ties = found.ties.saturating_sub(1).max(1);
+        }
+        Ok(())
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one result")]
@@ -350,7 +467,7 @@ impl Session {
         let Rewritten { device, model, program: elaborated, saturated, timings, warnings, .. } =
             rewritten;
         let Some(best) = ranking.first().cloned() else {
-            return Err(nothing(&Found::default(), &counts));
+            return Err(nothing(program, &Found::default(), &counts));
         };
         let work = work(program, &sizes, &elaborated.term, &elaborated.env)?;
         let mut out = Optimized {
@@ -430,7 +547,7 @@ pub(super) fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {
 }
 
 /// Why no candidate is left.
-pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
+pub(super) fn nothing(program: &Program, found: &Found, counts: &Counts) -> Failure {
     if found.interrupted {
         let text = "interrupted before a candidate was measured";
         return Diagnostic::error(Code::Interrupted, text).into();
@@ -448,7 +565,7 @@ pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
         }
         None => (Code::NoCandidate, "no candidate survived".to_owned()),
     };
-    let mut d = Diagnostic::error(code, text).note(format!(
+    let mut d = program.at_entry(Diagnostic::error(code, text)).note(format!(
         "{} candidates, {tried} kernels generated, {} built",
         counts.generated, counts.built
     ));
@@ -460,6 +577,20 @@ pub(super) fn nothing(found: &Found, counts: &Counts) -> Failure {
     }
     for (class, log) in &found.logs {
         d = d.note(format!("the first that failed ({class}) said:\n{log}"));
+    }
+    let failed = |class: FailureClass| counts.failed.contains_key(class.name());
+    if failed(FailureClass::Timeout) {
+        d = d.help("allow more time with `--run-timeout S` and `--build-timeout S`");
+    }
+    if failed(FailureClass::Timeout) || failed(FailureClass::Crash) || failed(FailureClass::Wrong) {
+        d = d.help("the inputs may be the cause: on others, all of these are tried again");
+    }
+    if counts.resumed > 0 {
+        let text = "of the failures, {} are known from the tuning store: `--anew` tries them again";
+        d = d.help(text.replace("{}", &counts.resumed.to_string()));
+    }
+    if code == Code::NoTerm {
+        d = d.help("other sizes or another `--device` may have kernels; `patsat eval` runs it in the interpreter");
     }
     d.into()
 }

@@ -110,6 +110,10 @@ impl Session {
                 let (id, outputs) = match answer {
                     Ok(answer) => answer,
                     Err(WorkerError::Worker(failure)) => return Err(failure),
+                    Err(WorkerError::Interrupted) => {
+                        interrupted = true;
+                        break;
+                    }
                     Err(WorkerError::Candidate(failure)) => {
                         cells.push(Cell::Failed(failure));
                         continue;

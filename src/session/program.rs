@@ -57,6 +57,11 @@ impl Program {
         })
     }
 
+    /// How many arrays (or scalars) the result is, tuples flattened.
+    pub fn results(&self) -> usize {
+        components(&self.entry.body.ty).len()
+    }
+
     /// The program as a closed term, at the given sizes.
     ///
     /// # Errors
@@ -89,6 +94,15 @@ impl Program {
             }
             Failure(ds)
         })
+    }
+
+    /// Points a diagnostic about the program's term at the entry, unless it has a place.
+    pub(super) fn at_entry(&self, d: Diagnostic) -> Diagnostic {
+        if d.labels.is_empty() {
+            d.at(&self.source, self.entry.span, "")
+        } else {
+            Diagnostic { source: d.source.clone().or_else(|| Some(self.source.clone())), ..d }
+        }
     }
 
     /// Tests the operators of reductions for the laws that their patterns rely on; gives warnings for

@@ -152,6 +152,7 @@ fn race_of(
                 finishes[i].outcome = Err(format!("{}: {}", failure.class, failure.log));
             }
             Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Interrupted) => return Ok(finishes),
         }
     }
     ids.extend((0..programs.len()).map(|k| (racers.len() + k, Field::id(k))));

@@ -1,6 +1,6 @@
 //! Made-up data that programs without patsat can make, too.
 
-use super::generate::{Constant, Generator, RANGE, owners};
+use super::generate::{Constant, Generator, RANGE, both_truths, owners};
 use super::inputs::Wanted;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
@@ -25,6 +25,10 @@ pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Recipe> {
         Generator::Iota => Ok(Recipe::Position),
         Generator::Const(c) if float => Ok(Recipe::Float(c.float().ok_or_else(none)?)),
         Generator::Const(c) => constant(*c, ty).map(Recipe::Integer).ok_or_else(|| none().into()),
+        Generator::Between(low, high) | Generator::Whole(low, high) if truth => {
+            let both = both_truths(low.value(sizes)?, high.value(sizes)?);
+            both.map(|()| modest).ok_or_else(|| none().into())
+        }
         _ if truth => Err(none().into()),
         Generator::Between(low, high) if float => {
             let low = low.value(sizes)?.float().ok_or_else(none)?;

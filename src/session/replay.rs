@@ -196,12 +196,11 @@ fn round(
 
 /// What differs although the law does not allow it.
 fn difference(before: &Value, after: &Value, law: StepLaw, terms: u64) -> Option<String> {
-    let bits = |v: &Value| v.leaves().iter().map(|l| l.bytes()).collect::<Vec<_>>();
     let tolerant = match law {
         StepLaw::Rule(Law::Reassoc | Law::Approx) => true,
         StepLaw::Rule(Law::Exact) | StepLaw::Definition | StepLaw::Choice => false,
     };
-    if bits(before) == bits(after) {
+    if before.same_bits(after) {
         return None;
     }
     let comparison = compare_values(before, after, |ty| match tolerant {

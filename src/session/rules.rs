@@ -1,7 +1,7 @@
 //! Reading text files, and the rule set a person asks for.
 
 use crate::calculus::term::Term;
-use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::diag::{Code, Diagnostic, Failure, Limits, Result, Source};
 use crate::lang::distance;
 use crate::rules::check::{self, Check};
 use crate::rules::lint::{self, Trial};
@@ -75,7 +75,12 @@ pub fn rule_set<P: AsRef<Path>>(specs: &[P], float: Float) -> Result<RuleSet> {
     let (mut added, mut dropped) = (vec![], vec![]);
     for item in &items {
         if Path::new(item).is_dir() {
-            folder(base.get_or_insert_default(), Path::new(item))?;
+            let mut all = folder(Path::new(item))?;
+            // As in the shipped folder: what belongs to a named set is not for everyday use.
+            if all.iter().any(|r| r.set == "default") {
+                all.retain(|r| r.set == "default");
+            }
+            base.get_or_insert_default().extend(&all);
         } else if Path::new(item).is_file() {
             added.push(item);
         } else if let Some(set) = library.set(item) {
@@ -108,7 +113,8 @@ pub fn rule_set<P: AsRef<Path>>(specs: &[P], float: Float) -> Result<RuleSet> {
     Ok(set)
 }
 
-/// The rules of files and folders alone, without the shipped ones; of a shipped set, theme or rule too.
+/// The rules of files and folders alone, without the shipped ones; of a shipped set, theme or rule too. Of a
+/// folder all rules, those of named sets too.
 ///
 /// # Errors
 /// As [`rule_set`].
@@ -118,7 +124,7 @@ pub fn rules_in<P: AsRef<Path>>(specs: &[P]) -> Result<RuleSet> {
     for item in specs.iter().flat_map(|s| items(s.as_ref())) {
         let path = Path::new(&item);
         if path.is_dir() {
-            folder(&mut set, path)?;
+            set.extend(&folder(path)?);
         } else if path.is_file() {
             add(&mut set, path)?;
         } else {
@@ -130,26 +136,34 @@ pub fn rules_in<P: AsRef<Path>>(specs: &[P]) -> Result<RuleSet> {
     Ok(set)
 }
 
-/// Tests the rules of a set that are not, word for word, shipped ones (those are tested when patsat is built):
-/// what rewrites programs must be an equality.
+/// The rules of a set that are not, word for word, shipped ones, which are tested when patsat is built.
+pub(super) fn own_rules(set: &RuleSet) -> Result<Vec<&Rule>> {
+    let shipped = Library::shipped()?.all();
+    let known = |r: &Rule| {
+        let parts = |r: &Rule| {
+            let sides = (r.lhs.clone(), r.rhs.clone(), r.lets.clone(), r.when.clone());
+            (sides, r.law, r.derivation.clone())
+        };
+        shipped.get(&r.name).is_some_and(|s| parts(s) == parts(r))
+    };
+    Ok(set.iter().filter(|r| !known(r)).collect())
+}
+
+/// Tests the rules of a set that are not shipped ones: what rewrites programs must be an equality, and follow as its
+/// derivation says.
 ///
 /// # Errors
 /// [`Code::RuleUnsound`] with a counterexample for each rule that is none, [`Code::RuleUntested`] for one that
-/// no instance can be made of.
+/// no instance can be made of, [`Code::StepFails`] for a derivation that does not hold.
 pub fn check_own_rules(set: &RuleSet, how: Check) -> Result<()> {
-    let shipped = Library::shipped()?.all();
-    let known = |r: &Rule| {
-        let same = |s: &Rule| {
-            (&s.lhs, &s.rhs, &s.lets, &s.when, s.law) == (&r.lhs, &r.rhs, &r.lets, &r.when, r.law)
-        };
-        shipped.get(&r.name).is_some_and(same)
-    };
-    let wrong: Vec<Diagnostic> = set
-        .iter()
-        .filter(|r| !known(r))
-        .filter_map(|r| check::diagnostic(r, &check::check(r, how)))
-        .map(|d| d.help("`--trust-rules` uses rules untested"))
-        .collect();
+    let own = own_rules(set)?;
+    let mut all = Library::shipped()?.all();
+    all.extend(set);
+    let mut wrong: Vec<Diagnostic> = vec![];
+    check::check_all(&own, &all, how, |_, tested| {
+        wrong.extend(tested.wrong.map(|d| d.help("`--trust-rules` uses rules untested")));
+        Ok::<_, Failure>(())
+    })?;
     if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
 }
 
@@ -197,7 +211,8 @@ fn unknown(item: &str, library: &Library) -> Diagnostic {
         .help(format!("themes are {}", library.themes().collect::<Vec<_>>().join(", ")))
 }
 
-fn folder(set: &mut RuleSet, path: &Path) -> Result<()> {
+/// Every rule of a folder's files. Their names must be unique.
+fn folder(path: &Path) -> Result<RuleSet> {
     let listing = fs::read_dir(path).map_err(|e| unreadable(path, &e))?;
     let mut files: Vec<PathBuf> = listing
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -209,13 +224,20 @@ fn folder(set: &mut RuleSet, path: &Path) -> Result<()> {
         return Err(Diagnostic::error(Code::Io, message).into());
     }
     let mut all = RuleSet::default();
-    files.iter().try_for_each(|file| add(&mut all, file))?;
-    // As in the shipped folder: what belongs to a named set is not for everyday use.
-    if all.iter().any(|r| r.set == "default") {
-        all.retain(|r| r.set == "default");
+    for file in &files {
+        let mut own = RuleSet::default();
+        add(&mut own, file)?;
+        if let Some((twin, first)) = own.iter().find_map(|r| Some((r, all.get(&r.name)?))) {
+            let text = format!("two rules of {} are named `{}`", path.display(), twin.name);
+            return Err(Diagnostic::error(Code::RuleParse, text)
+                .at(&twin.source, twin.span, "the second")
+                .note(format!("the first is in {}", first.source.name))
+                .help("rename one: the second would replace the first")
+                .into());
+        }
+        all.extend(&own);
     }
-    set.extend(&all);
-    Ok(())
+    Ok(all)
 }
 
 fn unreadable(path: &Path, e: &std::io::Error) -> Diagnostic {
@@ -277,6 +299,15 @@ mod tests {
         assert!(one.len() < shipped.len() && !one.is_empty());
         let all = rule_set(&[&file], Float::Relaxed).unwrap();
         assert_eq!(all.len(), shipped.len());
+        // Rules of named sets are read, though not used; a name stands for one rule.
+        let named = folder.path().join("named.rules");
+        let text = include_str!("../../rules/warp.rules");
+        fs::write(&named, text).unwrap();
+        assert_eq!(rule_set(&[folder.path()], Float::Relaxed).unwrap().len(), one.len());
+        assert_eq!(rules_in(&[folder.path()]).unwrap().len(), one.len() + 2);
+        fs::write(&named, text.replace("lower-map-warp", "map-identity")).unwrap();
+        let twice = rules_in(&[folder.path()]).unwrap_err();
+        assert_eq!(twice.0[0].code, Code::RuleParse);
         let missing = rule_set(&["/no/such.rules"], Float::Exact).unwrap_err();
         assert_eq!(missing.0[0].code, Code::Io);
     }

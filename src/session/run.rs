@@ -9,12 +9,13 @@ use super::{Device, Session, memory};
 use crate::calculus::value::Comparison;
 use crate::calculus::{elaborate, interp};
 use crate::device::DeviceInfo;
-use crate::diag::{Code, Diagnostic, Result};
+use crate::diag::{Code, Diagnostic, Failure, Interrupt, Limits, Result};
 use crate::kernel;
 use crate::opencl::host::HostArray;
 use crate::opencl::runtime::RunTimes;
 use crate::tune::event::{Event, Observer};
 use crate::tune::reference::{Checked, Reference};
+use crate::tune::store::{Key, Store};
 use crate::tune::variant::Variant;
 use crate::tune::worker::WorkerError;
 use std::sync::Arc;
@@ -78,7 +79,7 @@ pub struct Execution {
 }
 
 /// What came of running kernels once.
-struct Ran {
+pub(super) struct Ran {
     variant: Arc<Variant>,
     times: RunTimes,
     arrays: Vec<HostArray>,
@@ -112,7 +113,7 @@ impl Session {
         let (device, choice) = self.target()?;
         let elaborated = program.elaborate(sizes)?;
         let nested = kernel::check_nesting(&elaborated.term);
-        nested.map_err(|d| at_entry(*d, program))?;
+        nested.map_err(|d| program.at_entry(*d))?;
         self.variant(program, &elaborated, &device, &choice.model)
     }
 
@@ -125,7 +126,7 @@ impl Session {
     ) -> Result<Variant> {
         let options = self.options(&program.entry.name, device);
         let made = Variant::new(&elaborated.term, &elaborated.env, "as written", &options, model);
-        Ok(made.map_err(|d| at_entry(*d, program))?)
+        Ok(made.map_err(|d| program.at_entry(*d))?)
     }
 
     /// Runs a program on the device.
@@ -142,18 +143,18 @@ impl Session {
         let device = self.running_device()?;
         let sizes = sizes(program, request)?;
         memory::check_device(program, &sizes, &device)?;
-        let mut ran = None;
         let mut interrupted = false;
-        let (mut how, mut tuned_for) = (How::AsWritten, None);
-        let variant = if execute.as_written {
-            Some(Arc::new(self.compile(program, &sizes)?))
+        let (mut how, mut tuned_for) = (How::Store, None);
+        let mut ran = if execute.as_written {
+            how = How::AsWritten;
+            let variant = Arc::new(self.compile(program, &sizes)?);
+            Some(self.once(program, request, &device, variant, execute.verify, observer)?)
         } else {
-            how = How::Store;
-            self.known(program, &sizes, &device)?.map(Arc::new)
+            self.known_once(program, request, (&device, &sizes), execute, observer)?
         };
-        if let Some(variant) = variant {
-            ran = Some(self.once(program, request, &device, variant, execute.verify, observer)?);
-        } else if let Some(near) = self.neighbour(program, &sizes, &device)? {
+        if ran.is_none()
+            && let Some(near) = self.neighbour(program, &sizes, &device)?
+        {
             // Nobody has checked these kernels at these sizes: that is done now, and whatever is wrong with them, others
             // can be looked for.
             let tried =
@@ -171,16 +172,73 @@ impl Session {
                 let found = self.optimize(program, request, observer)?;
                 (how, interrupted) = (How::Optimized, found.interrupted);
                 let best = found.best.variant;
-                self.once(program, request, &device, best, execute.verify, observer)?
+                // Who stopped the search still gets what the best so far computes.
+                let limits = Limits { interrupt: Interrupt::default(), ..self.limits.clone() };
+                let rested = Session { limits, ..self.clone() };
+                let session = if interrupted { &rested } else { self };
+                session.once(program, request, &device, best, execute.verify, observer)?
             }
         };
         let made = Made { how, tuned_for, interrupted };
         executed(program, ran, made, (device, sizes), observer)
     }
 
+    /// Runs the best kernels that the store knows, if there are any. What was imported into it is compared with the
+    /// interpreter first, and passed over where it is wrong.
+    fn known_once(
+        &self,
+        program: &Program,
+        request: &Request,
+        (device, sizes): (&DeviceInfo, &Sizes),
+        execute: Execute,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Ran>> {
+        let mut refused = vec![];
+        while let Some(known) = self.known(program, sizes, device, &refused)? {
+            let variant = Arc::new(known.variant);
+            if known.verified {
+                let verify = execute.verify;
+                return self.once(program, request, device, variant, verify, observer).map(Some);
+            }
+            let ran = self.first_use(program, request, (device, sizes), &variant, observer)?;
+            if ran.is_some() || observer.stop() {
+                return Ok(ran);
+            }
+            refused.push(variant.hash.clone());
+        }
+        Ok(None)
+    }
+
+    /// Runs imported kernels and compares their result with the interpreter's; none where they fail or are wrong, or
+    /// the comparison was stopped.
+    pub(super) fn first_use(
+        &self,
+        program: &Program,
+        request: &Request,
+        (device, sizes): (&DeviceInfo, &Sizes),
+        variant: &Arc<Variant>,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Ran>> {
+        // What is wrong with the inputs is no fault of the kernels.
+        bind(program, request)?;
+        let tried = self.once(program, request, device, variant.clone(), true, observer);
+        let wrong = match &tried {
+            Ok(Ran { comparison: None, .. }) => return Ok(None),
+            Ok(Ran { comparison: Some(c), .. }) if c.ok => None,
+            Ok(Ran { comparison: Some(c), .. }) => {
+                let first = c.first.clone().unwrap_or_default();
+                Some(format!("{} elements are wrong; {first}", c.mismatches))
+            }
+            Err(Failure(ds)) => Some(ds.iter().map(ToString::to_string).collect()),
+        };
+        let right = wrong.is_none();
+        self.judge((program, sizes), device, variant, wrong, observer);
+        Ok(tried.ok().filter(|_| right))
+    }
+
     /// Runs a program by the kernels of a plan. Sizes that the request does not say are those of the plan. The result
-    /// is compared with the interpreter's when `execute` says so, and when the kernels are not those that were
-    /// written down, which only `force` allows.
+    /// is compared with the interpreter's when `execute` says so, when the kernels are not those that were
+    /// written down, which only `force` allows, and when the store does not know that they were right here before.
     ///
     /// # Errors
     /// Those of [`Session::run`] and [`Session::planned`].
@@ -200,9 +258,25 @@ impl Session {
         for warning in &planned.warnings {
             observer.event(&Event::Warning(warning));
         }
-        let verify = execute.verify || planned.other_kernels;
+        let key = Key {
+            rules: plan.rules.clone(),
+            float: plan.float.clone(),
+            ..self.key(program, &sizes, &device)
+        };
         let variant = Arc::new(planned.variant);
+        let known = match self.look()? {
+            Some(store) => store.is_verified(&key, &variant.hash)?,
+            None => false,
+        };
+        let verify = execute.verify || planned.other_kernels || !known;
         let ran = self.once(program, &request, &device, variant, verify, observer)?;
+        if let Some(path) = &self.store
+            && !known
+            && ran.comparison.as_ref().is_some_and(|c| c.ok)
+        {
+            // What cannot be noted is checked again next time.
+            let _ = Store::open(path).and_then(|mut s| s.verify(&key, &ran.variant.hash));
+        }
         let made = Made { how: How::Plan, tuned_for: None, interrupted: false };
         executed(program, ran, made, (device, sizes), observer)
     }
@@ -230,16 +304,17 @@ impl Session {
         let Bound { sizes, inputs, values, warnings } = bind(program, request)?;
         let reference =
             verify.then(|| Reference::start(&program.entry, &sizes, &values, &self.limits));
-        let mut worker = self.start_worker(device, inputs);
+        let inputs = Arc::new(inputs);
+        let mut worker = self.start_worker(device, inputs.clone());
         let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
         let (times, arrays) = match answer {
             Ok(answer) => answer,
-            Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Candidate(failure)) => {
                 let text = format!("`{}` failed: {}", program.entry.name, failure.class);
                 let d = Diagnostic::error(failure.class.code(), text);
                 return Err(d.note(failure.log).into());
             }
+            Err(e) => return Err(e.into()),
         };
         let (mut comparison, mut checked) = (None, None);
         if let Some(mut reference) = reference
@@ -249,16 +324,13 @@ impl Session {
             comparison = verdict.map(|v| v.comparison);
             checked = reference.checked();
         }
+        if comparison.as_ref().is_some_and(|c| c.ok)
+            && let Some(mut whole) = self.on_whole_numbers(program, &sizes, &inputs, observer)?
+            && let Some(wrong) = self.wrong_on_whole_numbers(device, &variant, &mut whole)?
+        {
+            comparison = Some(wrong);
+        }
         Ok(Ran { variant, times, arrays, comparison, checked, warnings })
-    }
-}
-
-/// Points a diagnostic about a term at the entry it is of.
-fn at_entry(d: Diagnostic, program: &Program) -> Diagnostic {
-    if d.labels.is_empty() {
-        d.at(&program.source, program.entry.span, "")
-    } else {
-        Diagnostic { source: Some(program.source.clone()), ..d }
     }
 }
 

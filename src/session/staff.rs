@@ -32,16 +32,24 @@ pub(super) struct Staff {
 
 impl Session {
     /// A worker on a device.
-    pub(super) fn start_worker(&self, device: &DeviceInfo, inputs: Inputs) -> Worker {
-        self.member(device, Arc::new(inputs)).caching(self.kernels.clone())
+    pub(super) fn start_worker(
+        &self,
+        device: &DeviceInfo,
+        inputs: impl Into<Arc<Inputs>>,
+    ) -> Worker {
+        self.member(device, inputs.into()).caching(self.kernels.clone())
     }
 
     /// A worker and its crew on a device.
     ///
     /// # Errors
     /// When there is no place for temporary files.
-    pub(super) fn start_staff(&self, device: &DeviceInfo, inputs: Inputs) -> Result<Staff> {
-        let inputs = Arc::new(inputs);
+    pub(super) fn start_staff(
+        &self,
+        device: &DeviceInfo,
+        inputs: impl Into<Arc<Inputs>>,
+    ) -> Result<Staff> {
+        let inputs = inputs.into();
         let in_the_way = device.kind != DeviceKind::Gpu;
         let members = self.members(device, &inputs, in_the_way);
         let folder = match (&self.kernels, members) {

@@ -16,7 +16,7 @@ use crate::tune::worker::WorkerError;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Rounds in which the winners are timed against each other.
+/// Rounds in which the best kernels are timed against each other.
 const ROUNDS: usize = 21;
 
 /// One search to make.
@@ -35,14 +35,14 @@ pub struct Trial {
 pub struct Tried {
     /// The search.
     pub trial: Trial,
-    /// The best median so far in microseconds after each candidate; `None` before the first that ran. The times
-    /// are those of the last measurement of a candidate, by whichever search.
+    /// The best time so far in microseconds after each candidate; `None` before the first that ran. It is that of the
+    /// kernels that the search held for the best, timed against those of the other searches at the end.
     pub best_us: Vec<Option<f64>>,
     /// Candidates that failed.
     pub failed: usize,
     /// The kernel that it chose.
     pub winner: Arc<Variant>,
-    /// Its median in microseconds, timed against the winners of the others at the end.
+    /// Its time in microseconds, from the same measurement.
     pub winner_us: f64,
     /// The spread of that.
     pub spread_us: f64,
@@ -69,7 +69,7 @@ pub struct Strategies {
     pub candidates: usize,
     /// Different kernels that were measured, by all searches together.
     pub measured: usize,
-    /// The least median among them in microseconds, as it was measured last.
+    /// The least time in microseconds, from the measurement at the end.
     pub best_us: f64,
     /// Each search.
     pub tried: Vec<Tried>,
@@ -142,7 +142,7 @@ impl Session {
             match found.ranking.first() {
                 Some(first) => runs.push((*trial, seen, first.variant.clone())),
                 None if interrupted => break,
-                None => return Err(nothing(&found, &counts)),
+                None => return Err(nothing(program, &found, &counts)),
             }
         }
         let records = store.measured(&key)?;
@@ -152,19 +152,27 @@ impl Session {
             .filter_map(|r| Some((r.plan.as_str(), r.median_us?)))
             .collect();
         observer.event(&Event::Phase(Phase::Compare));
+        // One clock for all: whatever a search held for the best at some time is timed again, against all the others.
+        let held: Vec<Vec<Option<&Arc<Variant>>>> =
+            runs.iter().map(|(_, seen, winner)| held(seen, winner, &times)).collect();
         let mut finals = BTreeMap::new();
-        for (_, _, winner) in &runs {
-            if finals.contains_key(&winner.hash) {
+        for variant in held.iter().flatten().flatten() {
+            if finals.contains_key(&variant.hash) {
                 continue;
             }
-            match worker.prepare(winner.plan.clone()) {
-                Ok((id, _)) => _ = finals.insert(winner.hash.clone(), id),
+            match worker.prepare(variant.plan.clone()) {
+                Ok((id, _)) => _ = finals.insert(variant.hash.clone(), id),
                 Err(WorkerError::Candidate(_)) => {}
                 Err(WorkerError::Worker(failure)) => return Err(failure),
+                Err(WorkerError::Interrupted) => break,
             }
         }
-        let schedule =
-            Schedule { rounds: ROUNDS, slow_factor: 1e3, trial_factor: 1e3, ..Schedule::default() };
+        let schedule = Schedule {
+            rounds: ROUNDS,
+            slow_factor: 10.0,
+            trial_factor: 1e3,
+            ..Schedule::default()
+        };
         let ids: Vec<_> = finals.values().copied().collect();
         let outcomes = measure(worker, &ids, &schedule, || !observer.stop())?;
         let summaries: HashMap<&str, _> = finals
@@ -180,23 +188,26 @@ impl Session {
             })
             .collect();
         let tried = runs
-            .into_iter()
-            .map(|(trial, seen, winner)| {
+            .iter()
+            .zip(&held)
+            .map(|((trial, seen, winner), held)| {
                 let mut best: Option<f64> = None;
-                let best_us = seen.iter().map(|hash| {
-                    let here = times.get(hash.as_str()).copied();
-                    best = match (best, here) {
-                        (Some(a), Some(b)) => Some(a.min(b)),
-                        (a, b) => a.or(b),
-                    };
+                let best_us = held.iter().map(|variant| {
+                    let here = variant.and_then(|v| summaries.get(v.hash.as_str()));
+                    best = least(best, here.map(|s| s.median_us));
                     best
                 });
                 let best_us = best_us.collect();
-                let failed = seen.iter().filter(|h| !times.contains_key(h.as_str())).count();
+                let failed = seen.iter().filter(|v| !times.contains_key(v.hash.as_str())).count();
                 let summary = summaries.get(winner.hash.as_str());
-                let winner_us = summary.map_or(f64::NAN, |s| s.median_us);
-                let spread_us = summary.map_or(f64::NAN, |s| s.spread_us);
-                Tried { trial, best_us, failed, winner, winner_us, spread_us }
+                Tried {
+                    trial: *trial,
+                    best_us,
+                    failed,
+                    winner: winner.clone(),
+                    winner_us: summary.map_or(f64::NAN, |s| s.median_us),
+                    spread_us: summary.map_or(f64::NAN, |s| s.spread_us),
+                }
             })
             .collect();
         let (predicted, measured): (Vec<f64>, Vec<f64>) = records
@@ -209,7 +220,7 @@ impl Session {
             device,
             candidates: rewritten.candidates.len(),
             measured: records.len(),
-            best_us: times.values().copied().fold(f64::INFINITY, f64::min),
+            best_us: summaries.values().map(|s| s.median_us).fold(f64::INFINITY, f64::min),
             tried,
             correlation: spearman(&predicted, &measured),
             interrupted,
@@ -217,17 +228,43 @@ impl Session {
     }
 }
 
+/// The kernel that a search held for the best after each candidate that it has seen, by the times of the search; in the end
+/// it is the winner.
+fn held<'a>(
+    seen: &'a [Arc<Variant>],
+    winner: &'a Arc<Variant>,
+    times: &HashMap<&str, f64>,
+) -> Vec<Option<&'a Arc<Variant>>> {
+    let mut best: Option<(f64, &Arc<Variant>)> = None;
+    let mut out: Vec<Option<&Arc<Variant>>> = vec![];
+    for variant in seen {
+        if let Some(us) = times.get(variant.hash.as_str())
+            && best.is_none_or(|(least, _)| us < &least)
+        {
+            best = Some((*us, variant));
+        }
+        out.push(best.map(|(_, variant)| variant));
+    }
+    if let Some(last) = out.last_mut() {
+        *last = Some(winner);
+    }
+    out
+}
+
+fn least(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.zip(b).map(|(a, b)| a.min(b)).or(a).or(b)
+}
+
 /// Notes the candidates in the order in which they are measured.
 struct Recorder<'a> {
     inner: &'a mut dyn Observer,
-    /// Hashes of their plans.
-    seen: Vec<String>,
+    seen: Vec<Arc<Variant>>,
 }
 
 impl Observer for Recorder<'_> {
     fn event(&mut self, event: &Event) {
         if let Event::Candidate { variant, .. } = event {
-            self.seen.push(variant.hash.clone());
+            self.seen.push(Arc::new((*variant).clone()));
         }
         self.inner.event(event);
     }

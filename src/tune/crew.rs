@@ -53,7 +53,8 @@ impl Crew {
                         true => member.try_out(plan),
                         false => member.compile(plan),
                     };
-                    let broken = matches!(outcome, Err(WorkerError::Worker(_)));
+                    let broken =
+                        matches!(outcome, Err(WorkerError::Worker(_) | WorkerError::Interrupted));
                     if report.send((hash, outcome)).is_err() || broken {
                         return;
                     }
@@ -104,7 +105,7 @@ impl Crew {
             // Members share the device's memory; alone, the candidate may fit.
             Err(WorkerError::Candidate(f)) if f.class == FailureClass::Resources => None,
             Err(WorkerError::Candidate(failure)) => Some(Err(failure)),
-            Err(WorkerError::Worker(_)) => None,
+            Err(WorkerError::Worker(_) | WorkerError::Interrupted) => None,
         }
     }
 }

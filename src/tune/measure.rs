@@ -97,19 +97,20 @@ impl Racer {
         median(&self.times)
     }
 
-    /// Runs it; a candidate that fails is out.
+    /// Runs it; a candidate that fails is out. Says whether to go on.
     fn run(
         &mut self,
         runner: &mut impl Runner,
         repetitions: usize,
         budget: Duration,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         match runner.run_us(self.id, repetitions, budget) {
             Ok(times) => self.times.extend(times),
             Err(WorkerError::Candidate(failure)) => self.out = Some(Out::Failed(failure)),
             Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Interrupted) => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Whether it is running and has never been faster. Disturbances only ever add time.
@@ -143,7 +144,10 @@ pub fn measure(
                 break;
             }
             let budget = Duration::from_secs_f64(schedule.round_us.max(0.0) * 4e-6);
-            racer.run(runner, racer.repetitions, budget)?;
+            finished = racer.run(runner, racer.repetitions, budget)?;
+            if !finished {
+                break;
+            }
         }
         if round + 1 == schedule.trial_rounds {
             drop_slow(&mut racers, schedule.trial_factor);
@@ -180,7 +184,9 @@ fn warm_up(
         if !go_on() {
             return Ok(false);
         }
-        racer.run(runner, 2, Duration::MAX)?;
+        if !racer.run(runner, 2, Duration::MAX)? {
+            return Ok(false);
+        }
         if let Some(time) = racer.times.pop() {
             racer.times = vec![time];
             let fit = (schedule.round_us / time.max(0.1)).ceil();
@@ -195,7 +201,9 @@ fn warm_up(
                 return Ok(false);
             }
             let budget = Duration::from_secs_f64(schedule.round_us.max(0.0) * 1e-6);
-            racer.run(runner, DOUBTS, budget)?;
+            if !racer.run(runner, DOUBTS, budget)? {
+                return Ok(false);
+            }
         }
     }
     drop_slow(racers, schedule.slow_factor);

@@ -51,16 +51,13 @@ impl Variant {
         let program = kernel::lower(term, env, options)?;
         let prediction = kernel::estimate(&kernel::profile::profile(&program), model);
         let plan = opencl::print::print(&program);
-        let text = serde_json::to_vec(&plan).map_err(|e| {
-            Diagnostic::error(Code::Internal, format!("a host plan cannot be written: {e}"))
-        })?;
         Ok(Variant {
             term: term.clone(),
             compact: None,
             env: env.clone(),
             skeleton: skeleton.to_owned(),
+            hash: hash(&plan)?,
             plan: Arc::new(plan),
-            hash: blake3::hash(&text).to_hex()[..16].to_owned(),
             predicted_us: prediction.us,
             bound: prediction.bound.to_string(),
         })
@@ -70,6 +67,17 @@ impl Variant {
     pub fn tunables(&self) -> BTreeMap<String, u64> {
         tunables(&self.env)
     }
+}
+
+/// What names a plan in the tuning store and in files.
+///
+/// # Errors
+/// Never: it is plain data.
+pub fn hash(plan: &HostPlan) -> Result<String, Diagnostic> {
+    let text = serde_json::to_vec(plan).map_err(|e| {
+        Diagnostic::error(Code::Internal, format!("a host plan cannot be written: {e}"))
+    })?;
+    Ok(blake3::hash(&text).to_hex()[..16].to_owned())
 }
 
 /// Why there is no kernel, without the names and indices that differ from candidate to candidate.
@@ -205,4 +213,4 @@ impl<'a> Pool<'a> {
 }
 
 /// Kernels that a core generates before anybody is asked whether to go on.
-const CHUNK: usize = 16;
+const CHUNK: usize = 4;

@@ -18,7 +18,7 @@ fn files_that_do_not_fit() {
     eval(&p.file("type.npy", npy("<i4", false, "(3,)", &[0; 12]))).fails("E0504", 4);
     p.run("eval programs/asum.pat --size n=2").fails("E0501", 4);
     p.run("eval programs/asum.pat").fails("E0501", 4);
-    p.run("eval programs/asum.pat --gen xs=iota").fails("E0308", 3);
+    p.run("eval programs/asum.pat --gen xs=iota").fails("E0308", 4);
     p.run("eval programs/asum.pat --gen ys=iota --size n=1 --gen xs=iota").fails("E0201", 3);
     p.run("eval programs/asum.pat --gen xs=iota --size m=1").fails("E0201", 3);
     p.run("eval programs/scal.pat --size n=1 --gen xs=iota --arg alpha=two").fails("E0504", 4);

@@ -4,7 +4,7 @@ use super::Place;
 use serde_json::Value;
 
 /// Law, the clauses from the third line on, the code, and where the error is: line and column.
-const WRONG: [(&str, &str, &str, (u64, u64)); 14] = [
+const WRONG: [(&str, &str, &str, (u64, u64)); 18] = [
     // No term.
     ("exact", "  rewrite map f => reduce f . map f", "E0102", (5, 29)),
     // Sides of different types.
@@ -56,7 +56,22 @@ const WRONG: [(&str, &str, &str, (u64, u64)); 14] = [
         "E0404",
         (8, 11),
     ),
+    // A sum regrouped, and what holds of numbers but not of NaN and -0.0.
+    (
+        "exact",
+        "  on (f32, (f32, f32))\n  rewrite \\(a, (b, c)) -> (a + b) + c => \\(a, (b, c)) -> a + (b + c)",
+        "E0404",
+        (6, 11),
+    ),
+    ("reassoc", "  on f32\n  rewrite \\x -> x * 0.0 => \\x -> 0.0", "E0404", (6, 11)),
+    ("exact", "  on f32\n  rewrite \\x -> x + 0.0 => id", "E0404", (6, 11)),
+    // A length that need not divide.
+    ("exact", "  on [n]a\n  rewrite map f => join . map (map f) . split 4", "E0404", (6, 11)),
 ];
+
+/// How many rules of each set are shipped.
+const CHECKED: [(&str, u32); 5] =
+    [("default", 102), ("warp", 2), ("primitive", 87), ("thesis", 14), ("partials", 13)];
 
 fn file(law: &str, clauses: &str) -> String {
     format!("rule planted\n  law {law}\n  says \"It is wrong.\"\n  from \"nowhere\"\n{clauses}\n")
@@ -92,6 +107,16 @@ fn planted_rules_are_refused_with_their_place() {
             );
         }
     }
+}
+
+#[test]
+fn derivations_of_own_rules_are_replayed() {
+    let p = Place::new();
+    let rule = "  rewrite reverse . map f => map f . reverse . map id\n  derivation\n    by map-identity back: reverse . map f . map id\n    by ";
+    let bad = p.file("bad.rules", file("exact", &format!("{rule}map-fusion")));
+    p.run(&format!("rules check {bad} --instances 20")).fails("E0406", 1);
+    p.run(&format!("optimize programs/asum.pat --size n=64 --device none --rules {bad}"))
+        .fails("E0406", 1);
 }
 
 #[test]
@@ -132,8 +157,20 @@ fn check_shows_a_counterexample_and_counts() {
     assert_eq!(lines.last("result")["wrong"], 1);
     let none = p.file("none.rules", file("exact", "  rewrite reduce fst z => reduceSeq fst z"));
     p.run(&format!("rules check {none}")).fails("E0407", 3);
-    let ran = p.run("rules check --instances 20").ok();
-    assert!(ran.stdout().contains("rules hold on 20 instances each"), "{}", ran.stdout());
+    // Every rule of every set, with files or without.
+    for what in ["", " rules"] {
+        let ran = p.run(&format!("rules check{what} --instances 5")).ok();
+        let counts: u32 = CHECKED.iter().map(|(_, n)| n).sum();
+        assert!(
+            ran.stdout().contains(&format!("{counts} rules hold on 5 instances each")),
+            "{}",
+            ran.stdout()
+        );
+        for (set, n) in CHECKED {
+            assert!(ran.stdout().contains(&format!("{set} {n}")), "{}", ran.stdout());
+        }
+    }
+    assert!(p.run("rules lint rules").ok().stdout().starts_with("218 rules"));
 }
 
 #[test]

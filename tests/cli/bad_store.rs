@@ -51,7 +51,7 @@ fn imports_that_are_none_leave_the_store_alone() {
         ),
     ] {
         let file = p.file("export.json", text);
-        let ran = p.run(&format!("store import {file}")).fails("E0805", 8);
+        let ran = p.run(&format!("store import --yes {file}")).fails("E0805", 8);
         assert!(ran.stderr().contains(says), "{}", ran.stderr());
         assert!(ran.stderr().contains("export.json"), "{}", ran.stderr());
     }

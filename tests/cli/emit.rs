@@ -151,7 +151,7 @@ fn only_emitted_directories_are_written_over() {
     fs::create_dir(&own).expect("a directory");
     fs::write(own.join("README.md"), "# Mine\n").expect("a file");
     let args = format!("emit programs/scal.pat --size n=64 --device none -o {}", own.display());
-    p.run(&args).fails("E0901", 9);
+    p.run(&args).fails("E0908", 9);
     assert_eq!(fs::read_dir(&own).expect("a directory").count(), 1);
     p.run(&format!("{args} --force")).ok();
     p.run("emit programs/scal.pat --size n=64 --device none -o /proc/none").fails("E0901", 9);

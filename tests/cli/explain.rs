@@ -171,7 +171,7 @@ fn wrong_questions() {
     let ran = p.run(&format!("{ASUM} --why-not map-fusoin")).fails("E0201", 3);
     assert!(ran.stderr().contains("there are map-fusion"), "{}", ran.stderr());
     p.run(&format!("{ASUM} --why-not map-fusion --check")).fails("cannot be used with", 2);
-    p.run("explain programs/asum.pat").fails("E0308", 3);
+    p.run("explain programs/asum.pat").fails("E0308", 4);
     p.run("explain programs/none.pat").fails("E0901", 9);
     let term = |text: &str| {
         let mut command = p.command(ASUM);
@@ -210,6 +210,8 @@ fn stats_count_for_each_rule() {
     assert!(of("split-join")["in_best"][0]["terms"].as_u64() > Some(0));
     assert_eq!(of("reverse-reverse")["stat"]["matches"], 0);
     assert_eq!(ran.last("result")["programs"][0]["best"], 10);
+    // Nothing is searched for or measured, so there is nothing to say about how.
+    p.run("rules stats programs/scal.pat --strategy random").fails("--strategy", 2);
     p.run("rules stats").fails("required", 2);
     p.run("rules stats programs/none.pat").fails("E0901", 9);
 }

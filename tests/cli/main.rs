@@ -8,12 +8,16 @@ mod bad_store;
 mod calibrate;
 mod egraph;
 mod emit;
+mod every_verb;
 mod explain;
+mod options;
+mod outputs;
 mod plans;
 mod report;
 mod search;
 mod snapshot;
 mod store;
+mod trust;
 mod verbs;
 
 use assert_cmd::Command;

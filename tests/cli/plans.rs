@@ -35,7 +35,7 @@ fn a_plan_runs_the_kernels_that_were_found() {
     // Only plans are written over.
     let taken = p.file("taken", "precious\n");
     let none = "optimize programs/scal.pat --size n=64 --device none";
-    p.run(&format!("{none} -o {taken}")).fails("E0901", 9);
+    p.run(&format!("{none} -o {taken}")).fails("E0908", 9);
     assert_eq!(fs::read_to_string(&taken).expect("a file"), "precious\n");
     p.run(&format!("{none} -o {plan}")).ok();
     p.run(&format!("{none} -o /no/such/folder/plan")).fails("E0901", 9);

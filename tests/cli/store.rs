@@ -146,7 +146,7 @@ fn processes_write_at_once() {
     let p = Place::new();
     // The store does not exist yet: they also make it at once.
     let commands = ["a", "b", "c"].map(|tag| {
-        format!("--json store import {}", p.file(&format!("{tag}.json"), export(tag, 1000)))
+        format!("--json store import --yes {}", p.file(&format!("{tag}.json"), export(tag, 1000)))
     });
     let search = format!("{OPTIMIZE} --budget 2");
     std::thread::scope(|scope| {
@@ -175,17 +175,17 @@ fn stores_are_exported_taken_in_and_merged() {
     assert_eq!(fs::read_to_string(&file).expect("written"), text);
     // Another store, which then answers as the first does.
     let other = p.path("other.sqlite").display().to_string();
-    let taken = p.run(&format!("--json store import {file} --store {other}")).ok();
+    let taken = p.run(&format!("--json store import --yes {file} --store {other}")).ok();
     assert_eq!(taken.last("absorbed")["added"], 3);
     assert_eq!(p.run(&format!("store export --store {other}")).ok().stdout(), text);
     let known = p.run(&format!("{OPTIMIZE} --budget 3 --store {other}")).ok();
     assert_eq!(known.last("result")["stored"]["budget"], 3);
-    let merged = p.run(&format!("--json store merge {other}")).ok().last("absorbed");
+    let merged = p.run(&format!("--json store merge --yes {other}")).ok().last("absorbed");
     assert_eq!(merged, json!({"v": 1, "type": "absorbed", "added": 0, "replaced": 0, "kept": 3}));
     // A newer measurement replaces an older one.
     let newer = text.replace("\"when\": 1", "\"when\": 2");
     let newer = p.file("newer.json", newer);
-    let taken = p.run(&format!("--json store import {newer}")).ok();
+    let taken = p.run(&format!("--json store import --yes {newer}")).ok();
     assert_eq!(taken.last("absorbed")["replaced"], 3);
 }
 

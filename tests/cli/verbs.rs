@@ -183,6 +183,8 @@ fn rules_are_listed_shown_replaced_and_extended() {
     let rules = p.run("--json rules list").ok();
     let name = rules.last("rule")["name"].as_str().unwrap().to_owned();
     assert!(p.run(&format!("rules show {name}")).ok().stdout().contains("from:"));
+    // Of a named set, too.
+    assert!(p.run("rules show part-intro").ok().stdout().contains("set primitive"));
     p.run("rules show no-such-rule").fails("E0201", 3);
     let all = rules.last("rules")["count"].as_u64().unwrap();
     fs::create_dir(p.path("rules")).unwrap();

@@ -8,7 +8,7 @@ use super::sizes::{Sizes, nest};
 use super::{inner_problem, problem};
 use crate::calculus::scalar::Lit;
 use crate::calculus::ty::Ty;
-use crate::diag::{Code, Result, Span};
+use crate::diag::{Code, Limits, Result, Span};
 use crate::lang::typed::{self, Expr, ExprKind, Literal, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
 use std::collections::HashMap;
@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 /// Longest `iterate` that is written out where its function keeps the type; longer ones are loops.
 const MAX_STEPS: u64 = 16;
-
 /// Longest `iterate` of a function that changes the length, which must be written out.
-const MAX_WRITTEN_OUT: u64 = 64;
-/// The largest expression that is put in place of a variable more than once: views of views of
-/// one array would grow exponentially.
-const MAX_COPIED: usize = 64;
+const MAX_WRITTEN_OUT: u64 = Limits::DEFAULT.iterate_steps;
+/// Views of views of one array would grow exponentially.
+const MAX_COPIED: usize = Limits::DEFAULT.copied_expressions;
+/// Iterates in iterates grow exponentially.
+const MAX_EXPRESSIONS: usize = Limits::DEFAULT.elaborated_expressions;
 
 /// Translates one entry.
 pub(super) struct Enter<'s, 'a> {
@@ -29,12 +29,14 @@ pub(super) struct Enter<'s, 'a> {
     /// What each variable of the entry is here.
     vars: HashMap<VarId, Ex>,
     next: u32,
+    /// How many expressions have been translated, those of an `iterate` once for each step.
+    expressions: usize,
 }
 
 impl<'s, 'a> Enter<'s, 'a> {
     /// With no variable in scope.
     pub(super) fn new(sizes: &'s mut Sizes<'a>) -> Self {
-        Enter { sizes, vars: HashMap::new(), next: 0 }
+        Enter { sizes, vars: HashMap::new(), next: 0, expressions: 0 }
     }
 
     /// The number of variables used so far.
@@ -95,6 +97,13 @@ impl<'s, 'a> Enter<'s, 'a> {
     /// An expression.
     pub(super) fn expr(&mut self, e: &Expr) -> Result<Ex> {
         let span = e.span;
+        self.expressions += 1;
+        if self.expressions > MAX_EXPRESSIONS {
+            let text = "the program is too large once its iterates are unrolled";
+            return Err(problem(Code::KernelLimit, text, span)
+                .note(format!("at most {MAX_EXPRESSIONS} expressions"))
+                .into());
+        }
         let made = |kind, ty| Ok(Ex::new(kind, ty, span));
         match &e.kind {
             ExprKind::Lit(l) => self.literal(*l, &e.ty, span),

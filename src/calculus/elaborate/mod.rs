@@ -54,6 +54,12 @@ pub struct Program {
 /// When a size has no value or an impossible one (E0308, E0309, E0303), or the program uses what
 /// has no closed form yet (E0701). Labels have spans but no source; the caller knows the source.
 pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Program> {
+    // A program is as deep as its iterates are long.
+    const STACK: usize = 64 << 20;
+    stacker::grow(STACK, || elaborate_here(entry, values))
+}
+
+fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Program> {
     let mut sizes = sizes::Sizes::new(values);
     for name in &entry.sizes {
         sizes.size(&crate::lang::size::Size::var(name), entry.span)?;

@@ -8,7 +8,7 @@ use super::code::{
     View,
 };
 use super::machine::{Machine, Run, fault};
-use crate::calculus::value::{Cell, Leaf, Shape, Value, room};
+use crate::calculus::value::{Cell, Leaf, Shape, Slack, Value, room};
 use crate::diag::Code as Error;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -27,6 +27,8 @@ pub struct Typed {
 pub struct Builder {
     regs: usize,
     slots: usize,
+    /// The longest reduction, which says how far results may be off.
+    terms: u64,
 }
 
 impl Typed {
@@ -98,6 +100,11 @@ impl Typed {
     }
 }
 
+/// The element types of a shape's components.
+fn types(shape: &Shape) -> Vec<ScalarType> {
+    shape.components().into_iter().map(|c| c.0).collect()
+}
+
 /// Length and row of an array type; a vector is an array of scalars, a tuple of arrays of
 /// equal length an array of tuples.
 pub fn element(shape: &Shape) -> Option<(usize, Shape)> {
@@ -117,13 +124,36 @@ pub fn element(shape: &Shape) -> Option<(usize, Shape)> {
 /// The function argument of a pattern: builds a body from its parameters.
 pub type Body<'a> = &'a mut dyn FnMut(&mut Builder, Vec<Typed>) -> Run<Typed>;
 
+/// The operator of a fold.
+pub struct Folded<'a> {
+    /// Its body.
+    pub exact: Body<'a>,
+    /// Where devices may do the fold in its own order, its body with every operation rounded.
+    pub rounded: Option<Body<'a>>,
+}
+
+impl<'a> Folded<'a> {
+    /// Of a fold whose order is left to devices.
+    pub fn of(exact: Body<'a>) -> Self {
+        Folded { exact, rounded: None }
+    }
+}
+
+/// A fold of so few rows drifts no farther than any order of evaluation.
+const SHORT: usize = 128;
+
 /// As [`Body`], of two bodies, the first for `false`.
 pub type Parts<'a> = &'a mut dyn FnMut(&mut Builder, Vec<Typed>, bool) -> Run<Typed>;
 
 impl Builder {
+    /// For a program whose longest reduction has so many terms.
+    pub fn of(terms: u64) -> Builder {
+        Builder { terms, ..Builder::default() }
+    }
+
     /// A machine with all the places handed out.
     pub fn machine(&self) -> Machine {
-        Machine::new(self.regs, self.slots)
+        Machine::new(self.regs, self.slots, Slack::of(self.terms.max(1)))
     }
 
     fn regs(&mut self, n: usize) -> usize {
@@ -161,8 +191,7 @@ impl Builder {
             Code::Value(v) => v,
             Code::Cells(Cells::Unpack(v)) => *v,
             Code::Cells(e) => {
-                let types: Vec<ScalarType> =
-                    t.shape.components().into_iter().map(|c| c.0).collect();
+                let types = types(&t.shape);
                 Values::Pack(Box::new(e), self.regs(types.len()), types)
             }
         }
@@ -255,7 +284,7 @@ impl Builder {
         let shape = a.shape.clone();
         let c = c.into_cells();
         if shape.is_scalar() {
-            let branches = (c, a.into_cells(), b.into_cells());
+            let branches = (c, a.into_cells(), b.into_cells(), types(&shape));
             Typed::cells(Cells::If(Box::new(branches)), shape)
         } else {
             let branches = (c, self.values(a), self.values(b));
@@ -283,7 +312,8 @@ impl Builder {
         let body = body(self, vec![counter, var])?.code;
         let until = Until::Bound(index, bound.into_cells(), ty);
         let next = self.regs(shape.width());
-        Ok(Builder::looped(acc, Loop { acc, next, init: init.code, until, body }, shape))
+        let types = types(&shape);
+        Ok(Builder::looped(acc, Loop { acc, next, types, init: init.code, until, body }, shape))
     }
 
     /// `loop (acc = init) while cond(acc) do body(acc)`; `parts` builds the condition (`false`)
@@ -294,7 +324,8 @@ impl Builder {
         let until = Until::Not(parts(self, vec![var.clone()], false)?.into_cells());
         let body = parts(self, vec![var], true)?.code;
         let next = self.regs(shape.width());
-        Ok(Builder::looped(acc, Loop { acc, next, init: init.code, until, body }, shape))
+        let types = types(&shape);
+        Ok(Builder::looped(acc, Loop { acc, next, types, init: init.code, until, body }, shape))
     }
 
     /// A rearrangement, giving an array of that shape.
@@ -328,7 +359,8 @@ impl Builder {
         let (x, b) = self.var(x);
         let body = f(self, vec![a, b])?.code;
         let next = self.regs(shape.width());
-        Ok((Operator { acc, next, x, body, init: init.code }, shape))
+        let types = types(&shape);
+        Ok((Operator { acc, next, types, x, body, init: init.code }, shape))
     }
 
     fn fold_code(
@@ -337,12 +369,18 @@ impl Builder {
         init: Typed,
         xs: Typed,
         x: &Shape,
-        f: Body,
+        f: Folded,
         site: Site,
     ) -> Run<(Fold, Shape)> {
-        let (op, shape) = self.operator(init, x, f)?;
+        let first = init.clone();
+        let (op, shape) = self.operator(init, x, f.exact)?;
+        let floats = op.types.iter().any(|ty| ty.is_float());
+        let drift = match f.rounded.filter(|_| floats && n > SHORT) {
+            Some(f) => Some(self.operator(first, x, f)?.0),
+            None => None,
+        };
         let xs = self.values(xs);
-        Ok((Fold { op, xs, n, site }, shape))
+        Ok((Fold { op, drift, xs, n, site }, shape))
     }
 
     /// `f` from the left over `n` rows of shape `x`.
@@ -352,7 +390,7 @@ impl Builder {
         init: Typed,
         xs: Typed,
         x: &Shape,
-        f: Body,
+        f: Folded,
         site: Site,
     ) -> Run<Typed> {
         let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;
@@ -369,7 +407,7 @@ impl Builder {
         init: Typed,
         xs: Typed,
         x: &Shape,
-        f: Body,
+        f: Folded,
         site: Site,
     ) -> Run<Typed> {
         let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;

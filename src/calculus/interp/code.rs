@@ -60,8 +60,8 @@ pub enum Cells {
     Op(Box<Op>),
     /// Several, each with its number of cells.
     Tuple(Vec<(Cells, usize)>),
-    /// Condition, then, else; lazy.
-    If(Box<(Cells, Cells, Cells)>),
+    /// Condition, then, else, and the types of either; lazy.
+    If(Box<(Cells, Cells, Cells, Vec<ScalarType>)>),
     /// Put in place, then go on.
     Let(Box<(Place, Code, Cells)>),
     /// A loop whose accumulator lives in registers.
@@ -111,6 +111,8 @@ pub struct Loop {
     pub acc: Place,
     /// As many registers as the accumulator has, for its next value.
     pub next: usize,
+    /// The types of its components.
+    pub types: Vec<ScalarType>,
     /// Its first value.
     pub init: Code,
     /// What ends it.
@@ -135,6 +137,8 @@ pub struct Operator {
     pub acc: Place,
     /// As many registers as the accumulator has, for its next value.
     pub next: usize,
+    /// The types of its components.
+    pub types: Vec<ScalarType>,
     /// Second parameter.
     pub x: Place,
     /// The next accumulator.
@@ -148,6 +152,9 @@ pub struct Operator {
 pub struct Fold {
     /// The operator.
     pub op: Operator,
+    /// Of a fold that devices may do in this order, the operator with every operation rounded: how far that drifts
+    /// away is no error.
+    pub drift: Option<Operator>,
     /// The array.
     pub xs: Values,
     /// Its length.

@@ -33,7 +33,8 @@ pub fn operations(v: &Values) -> f64 {
 }
 
 fn folded(f: &Fold) -> f64 {
-    operations(&f.xs) + of_code(&f.op.init) + f.n as f64 * (1.0 + of_code(&f.op.body))
+    let times = if f.drift.is_some() { 2.0 } else { 1.0 };
+    operations(&f.xs) + of_code(&f.op.init) + times * f.n as f64 * (1.0 + of_code(&f.op.body))
 }
 
 fn looped(l: &Loop) -> f64 {

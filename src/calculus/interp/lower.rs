@@ -1,7 +1,7 @@
 //! From the typed surface core to [`code`](super::code), at given sizes.
 
 use super::Sizes;
-use super::build::{Builder, Typed, element};
+use super::build::{Builder, Folded, Typed, element};
 use super::code::{Site, Values, View};
 use super::machine::{Run, fault};
 use crate::calculus::eval::operator_name;
@@ -10,6 +10,7 @@ use crate::diag::Code as Error;
 use crate::lang::size::Size;
 use crate::lang::typed::{Expr, ExprKind, Fun, PadMode, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// A code and a sentence, for who knows the place.
@@ -209,9 +210,9 @@ impl Lower {
         self.expr(b, &f.body)
     }
 
-    /// The body of a reduction's operator.
-    fn operator(&mut self, b: &mut Builder, f: &Fun, args: Vec<Typed>) -> Run<Typed> {
-        let outside = std::mem::replace(&mut self.exact, true);
+    /// The body of a reduction's operator, whose floats are rounded only where that is asked for.
+    fn operator(&mut self, b: &mut Builder, f: &Fun, args: Vec<Typed>, exact: bool) -> Run<Typed> {
+        let outside = std::mem::replace(&mut self.exact, exact);
         let body = self.body(b, f, args);
         self.exact = outside;
         body
@@ -285,22 +286,35 @@ impl Lower {
                 let x = self.arg(b, c, 0)?;
                 Ok(Typed::value(b.values(x), self.shape(&c.e.ty, site)?))
             }
-            Prim::Reduce | Prim::ReduceComm | Prim::ReduceSeq | Prim::ReduceUnroll => {
+            Prim::Reduce
+            | Prim::ReduceComm
+            | Prim::ReduceSeq
+            | Prim::ReduceUnroll
+            | Prim::Scan
+            | Prim::ScanSeq => {
                 let (z, (xs, n)) = (self.arg(b, c, 0)?, self.array(b, c, 1)?);
                 let (f, x) = (c.fun()?, self.second(c)?);
-                b.fold(n, z, xs, &x, &mut |b, xs| self.operator(b, f, xs), site)
+                let lower = RefCell::new(self);
+                let mut exact = |b: &mut Builder, xs| lower.borrow_mut().operator(b, f, xs, true);
+                let mut rounded =
+                    |b: &mut Builder, xs| lower.borrow_mut().operator(b, f, xs, false);
+                let ordered =
+                    matches!(c.prim, Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq);
+                let f = Folded {
+                    exact: &mut exact,
+                    rounded: if ordered { Some(&mut rounded) } else { None },
+                };
+                match c.prim {
+                    Prim::Scan | Prim::ScanSeq => b.scan(n, z, xs, &x, f, site),
+                    _ => b.fold(n, z, xs, &x, f, site),
+                }
             }
             Prim::ReducePart => self.reduce_part(b, c),
-            Prim::Scan | Prim::ScanSeq => {
-                let (z, (xs, n)) = (self.arg(b, c, 0)?, self.array(b, c, 1)?);
-                let (f, x) = (c.fun()?, self.second(c)?);
-                b.scan(n, z, xs, &x, &mut |b, xs| self.operator(b, f, xs), site)
-            }
             Prim::Histogram => {
                 let m = self.size(c, 0)?;
                 let (z, is, vs) = (self.arg(b, c, 0)?, self.arg(b, c, 1)?, self.arg(b, c, 2)?);
                 let (f, x) = (c.fun()?, self.second(c)?);
-                b.histogram(m, z, is, vs, &x, &mut |b, xs| self.operator(b, f, xs), site)
+                b.histogram(m, z, is, vs, &x, &mut |b, xs| self.operator(b, f, xs, true), site)
             }
             Prim::Split | Prim::AsVector => {
                 let (k, (x, n)) = (self.size(c, 0)?, self.array(b, c, 0)?);
@@ -412,7 +426,8 @@ impl Lower {
         b.bind(z, |b, z| {
             let part = &mut |b: &mut Builder, mut xs: Vec<Typed>| {
                 let xs = xs.pop().unwrap_or_else(Typed::unit);
-                b.fold(k, z.clone(), xs, &x, &mut |b, xs| self.operator(b, f, xs), site)
+                let mut f = |b: &mut Builder, xs| self.operator(b, f, xs, true);
+                b.fold(k, z.clone(), xs, &x, Folded::of(&mut f), site)
             };
             b.map(m, vec![xs], &[chunk], part, site)
         })

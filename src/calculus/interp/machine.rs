@@ -7,9 +7,11 @@ use super::code::{
     Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Row, Scan, Site, Until,
     Values, View,
 };
-use crate::calculus::value::{Cell, Column, Leaf, Value, number, room};
+use super::doubt::{Doubtful, Fuel, perhaps_others, rows_at, targets};
+use crate::calculus::value::{Cell, Column, Leaf, Slack, Spread, Value, number, room};
 use crate::diag::{Code as Error, Diagnostic, Label};
 use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
 use std::num::NonZero;
 use std::ops::Range;
 use std::thread;
@@ -29,7 +31,7 @@ fn broken(site: Site, text: &str) -> Box<Diagnostic> {
 }
 
 /// An index, if it is one of an array of `n`.
-fn below(i: i128, n: usize) -> Option<usize> {
+pub(super) fn below(i: i128, n: usize) -> Option<usize> {
     usize::try_from(i).ok().filter(|i| *i < n)
 }
 
@@ -42,14 +44,18 @@ const STACK_BYTES: usize = 64 << 20;
 /// Registers and slots.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    regs: Vec<Cell>,
-    slots: Vec<Value>,
+    pub(super) regs: Vec<Cell>,
+    pub(super) slots: Vec<Value>,
+    /// How far floats may be off.
+    pub(super) slack: Slack,
+    /// Steps of loops that are left to a branch that may not be taken.
+    pub(super) fuel: Fuel,
     /// Whether it works on part of a map that others work on, too.
     helper: bool,
 }
 
 /// Rows on their way to an array.
-struct Rows<'a> {
+pub(super) struct Rows<'a> {
     row: &'a Row,
     columns: Vec<Column>,
     sizes: Vec<usize>,
@@ -57,7 +63,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(row: &'a Row, n: usize, site: Site) -> Run<Self> {
+    pub(super) fn new(row: &'a Row, n: usize, site: Site) -> Run<Self> {
         let (mut columns, mut sizes) = (vec![], vec![]);
         for (ty, dims) in row {
             let count =
@@ -68,13 +74,13 @@ impl<'a> Rows<'a> {
         Ok(Rows { row, columns, sizes, n })
     }
 
-    fn cells(&mut self, cells: &[Cell]) {
+    pub(super) fn cells(&mut self, cells: &[Cell]) {
         for (column, c) in self.columns.iter_mut().zip(cells) {
             column.push(*c);
         }
     }
 
-    fn value(&mut self, v: &Value, site: Site) -> Run<()> {
+    pub(super) fn value(&mut self, v: &Value, site: Site) -> Run<()> {
         let fits = v.leaves().iter().map(Leaf::count).eq(self.sizes.iter().copied());
         if !fits {
             return Err(broken(site, "a row of another shape than its type"));
@@ -96,7 +102,7 @@ impl<'a> Rows<'a> {
         self.n += more.n;
     }
 
-    fn finish(self) -> Value {
+    pub(super) fn finish(self) -> Value {
         let leaves = self.columns.into_iter().zip(self.row).map(|(column, (_, dims))| {
             Leaf::Array(column.finish(&[&[self.n], &dims[..]].concat()))
         });
@@ -105,11 +111,13 @@ impl<'a> Rows<'a> {
 }
 
 impl Machine {
-    /// A machine with so many registers and slots.
-    pub fn new(regs: usize, slots: usize) -> Machine {
+    /// A machine with so many registers and slots, whose floats may be off by so much.
+    pub fn new(regs: usize, slots: usize, slack: Slack) -> Machine {
         Machine {
             regs: vec![Cell::default(); regs],
             slots: vec![Value::unit(); slots],
+            slack,
+            fuel: Fuel::default(),
             helper: false,
         }
     }
@@ -125,11 +133,11 @@ impl Machine {
                 [] => Ok(Cell::default()),
             },
             Cells::If(b) => {
-                if self.cell(&b.0)?.is_true() {
-                    self.cell(&b.1)
-                } else {
-                    self.cell(&b.2)
+                let condition = self.cell(&b.0)?;
+                if condition.is_doubtful() {
+                    return self.either_cell(condition, (&b.1, &b.2), &b.3);
                 }
+                self.cell(if condition.is_true() { &b.1 } else { &b.2 })
             }
             Cells::Let(b) => {
                 self.put(b.0, &b.1)?;
@@ -166,7 +174,7 @@ impl Machine {
     }
 
     /// Evaluates scalars into registers from `to` on, which `e` does not read.
-    fn cells(&mut self, e: &Cells, to: usize) -> Run<()> {
+    pub(super) fn cells(&mut self, e: &Cells, to: usize) -> Run<()> {
         match e {
             Cells::Const(_) | Cells::Reg(_) | Cells::Op(_) => {
                 self.regs[to] = self.cell(e)?;
@@ -179,8 +187,11 @@ impl Machine {
                 }
             }
             Cells::If(b) => {
-                let branch = if self.cell(&b.0)?.is_true() { &b.1 } else { &b.2 };
-                self.cells(branch, to)?;
+                let condition = self.cell(&b.0)?;
+                if condition.is_doubtful() {
+                    return self.either_cells(condition, (&b.1, &b.2), &b.3, to);
+                }
+                self.cells(if condition.is_true() { &b.1 } else { &b.2 }, to)?;
             }
             Cells::Let(b) => {
                 self.put(b.0, &b.1)?;
@@ -211,7 +222,7 @@ impl Machine {
         }
     }
 
-    fn put(&mut self, place: Place, code: &Code) -> Run<()> {
+    pub(super) fn put(&mut self, place: Place, code: &Code) -> Run<()> {
         match (place, code) {
             (Place::Regs { base, .. }, Code::Cells(e)) => self.cells(e, base),
             (Place::Slot { slot, .. }, Code::Value(e)) => {
@@ -226,7 +237,7 @@ impl Machine {
     }
 
     /// As `put`, for code that reads the place it changes; `next` are spare registers.
-    fn step(&mut self, place: Place, next: usize, code: &Code) -> Run<()> {
+    pub(super) fn step(&mut self, place: Place, next: usize, code: &Code) -> Run<()> {
         match (place, code) {
             (Place::Regs { base, n: 1 }, Code::Cells(e)) => {
                 self.regs[base] = self.cell(e)?;
@@ -246,7 +257,11 @@ impl Machine {
         let args = match (op.op, op.args.as_slice()) {
             (ScalarOp::And | ScalarOp::Or, [a, b]) => {
                 let a = self.cell(a)?;
-                if a.is_true() == (op.op == ScalarOp::Or) {
+                let decided = a.is_true() == (op.op == ScalarOp::Or);
+                if op.from == ScalarType::Bool && a.is_doubtful() {
+                    return self.connect(op, a, decided, b);
+                }
+                if decided {
                     return Ok(a);
                 }
                 return self.cell(b);
@@ -256,14 +271,17 @@ impl Machine {
             (_, [a, b, c, ..]) => [self.cell(a)?, self.cell(b)?, self.cell(c)?],
             (_, []) => [Cell::default(); 3],
         };
-        number::apply(op.op, op.from, op.to, op.exact, args)
+        number::apply(op.op, op.from, op.to, op.exact, &self.slack, args)
             .map_err(|e| fault(op.site, Error::Eval, &e.to_string()))
     }
 
     /// Puts the cells of an element into registers from `to` on.
     fn index(&mut self, e: &Index, to: usize) -> Run<()> {
+        let mut doubtful = false;
         for (k, (i, _)) in e.at.iter().enumerate() {
-            self.regs[e.scratch + k] = self.cell(i)?;
+            let i = self.cell(i)?;
+            doubtful |= i.is_doubtful();
+            self.regs[e.scratch + k] = i;
         }
         let owned;
         let array = match &e.array {
@@ -281,11 +299,14 @@ impl Machine {
                 Leaf::Array(a) => a.get(position.clone()),
                 Leaf::Scalar(..) => None,
             };
-            let Some(cell) = cell else {
+            let Some(mut cell) = cell else {
                 let at: Vec<i128> = position.collect();
                 let text = format!("{at:?} is outside an array of dimensions {:?}", leaf.shape());
                 return Err(fault(e.site, Error::Eval, &text));
             };
+            if doubtful && let Leaf::Array(a) = leaf {
+                cell = perhaps_others(a, e, &self.regs[e.scratch..], &self.slack, cell);
+            }
             self.regs[to + k] = cell;
         }
         Ok(())
@@ -295,7 +316,11 @@ impl Machine {
         self.put(l.acc, &l.init)?;
         match &l.until {
             Until::Bound(index, bound, ty) => {
-                let bound = self.cell(bound)?.as_wide(*ty);
+                let bound = self.cell(bound)?;
+                if bound.is_doubtful() {
+                    return self.count_doubtfully(l, *index, bound, *ty);
+                }
+                let bound = bound.as_wide(*ty);
                 let mut i = 0;
                 while i < bound {
                     self.regs[*index] = Cell::from_int(*ty, i);
@@ -303,18 +328,24 @@ impl Machine {
                     i += 1;
                 }
             }
-            Until::Not(cond) => {
-                while self.cell(cond)?.is_true() {
-                    self.step(l.acc, l.next, &l.body)?;
+            Until::Not(cond) => loop {
+                let going = self.cell(cond)?;
+                if going.is_doubtful() {
+                    return self.repeat_doubtfully(l, cond, going);
                 }
-            }
+                if !going.is_true() {
+                    break;
+                }
+                self.fuel.burn(|| Site { name: "while", span: None })?;
+                self.step(l.acc, l.next, &l.body)?;
+            },
         }
         Ok(())
     }
 
     /// Binds parameters to row `i`: `leaves` hold the components of all of them in order.
     #[inline]
-    fn enter(&mut self, params: &[Place], leaves: &[Leaf], i: usize) {
+    pub(super) fn enter(&mut self, params: &[Place], leaves: &[Leaf], i: usize) {
         let mut rest = leaves;
         for place in params {
             let n = match place {
@@ -349,24 +380,44 @@ impl Machine {
     }
 
     fn fold(&mut self, f: &Fold) -> Run<()> {
-        self.fold_with(f, &mut |_| Ok(()))
+        let xs = self.rows(&f.xs, f.n, f.site)?;
+        self.fold_with(&f.op, &xs, f.n, &mut |_| Ok(()))?;
+        match &f.drift {
+            Some(drift) => self.fold_drift(&f.op, drift, &xs, f.n),
+            None => Ok(()),
+        }
     }
 
-    fn fold_with(&mut self, f: &Fold, each: &mut dyn FnMut(&mut Machine) -> Run<()>) -> Run<()> {
-        let xs = self.rows(&f.xs, f.n, f.site)?;
-        self.put(f.op.acc, &f.op.init)?;
-        for i in 0..f.n {
-            self.enter(&[f.op.x], xs.leaves(), i);
-            self.step(f.op.acc, f.op.next, &f.op.body)?;
+    pub(super) fn fold_with(
+        &mut self,
+        op: &Operator,
+        xs: &Value,
+        n: usize,
+        each: &mut dyn FnMut(&mut Machine) -> Run<()>,
+    ) -> Run<()> {
+        self.put(op.acc, &op.init)?;
+        for i in 0..n {
+            self.enter(&[op.x], xs.leaves(), i);
+            self.step(op.acc, op.next, &op.body)?;
             each(self)?;
         }
         Ok(())
     }
 
     fn scan(&mut self, s: &Scan) -> Run<Value> {
+        let f = &s.fold;
+        let xs = self.rows(&f.xs, f.n, f.site)?;
+        let exact = self.scan_with(s, &f.op, &xs)?;
+        Ok(match f.drift.as_ref().and_then(|op| self.perhaps(|m| m.scan_with(s, op, &xs))) {
+            Some(drifted) => exact.either(&self.slack, &drifted),
+            None => exact,
+        })
+    }
+
+    fn scan_with(&mut self, s: &Scan, op: &Operator, xs: &Value) -> Run<Value> {
         let mut rows = Rows::new(&s.row, s.fold.n, s.fold.site)?;
-        let (acc, site) = (s.fold.op.acc, s.fold.site);
-        self.fold_with(&s.fold, &mut |m| match acc {
+        let (acc, site) = (op.acc, s.fold.site);
+        self.fold_with(op, xs, s.fold.n, &mut |m| match acc {
             Place::Regs { base, n } => {
                 rows.cells(&m.regs[base..base + n]);
                 Ok(())
@@ -442,38 +493,49 @@ impl Machine {
     }
 
     /// The indices that an array of one component holds.
-    fn indices(&mut self, is: &Values, site: Site) -> Run<Vec<i128>> {
+    fn indices(&mut self, is: &Values, site: Site) -> Run<(Vec<i128>, Doubtful)> {
         let v = self.value(is)?;
         let [Leaf::Array(a)] = v.leaves() else {
             return Err(broken(site, "indices that are not one array"));
         };
-        let mut out = Vec::with_capacity(a.count());
-        a.for_each(&mut |c| out.push(c.as_wide(a.ty())));
-        Ok(out)
+        let (mut out, mut doubtful) = (Vec::with_capacity(a.count()), Doubtful::new());
+        a.for_each(&mut |c| {
+            if c.is_doubtful() {
+                doubtful.push((out.len(), c.spread()));
+            }
+            out.push(c.as_wide(a.ty()));
+        });
+        Ok((out, doubtful))
     }
 
     fn gather(&mut self, xs: &Values, is: &Values, site: Site) -> Run<Value> {
         let xs = self.value(xs)?;
         let n = xs.outer_len().map_err(|e| broken(site, &e))?;
         let mut found = vec![];
-        for (j, i) in self.indices(is, site)?.into_iter().enumerate() {
+        let (is, doubtful) = self.indices(is, site)?;
+        for (j, &i) in is.iter().enumerate() {
             let Some(i) = below(i, n) else {
                 let text = format!("index {i} (at {j}) is outside an array of {n} elements");
                 return Err(fault(site, Error::Eval, &text));
             };
             found.push(i);
         }
-        xs.select(found.len(), |j| found[j]).map_err(|e| broken(site, &e))
+        let out = xs.select(found.len(), |j| found[j]).map_err(|e| broken(site, &e))?;
+        if doubtful.is_empty() {
+            return Ok(out);
+        }
+        let others = |(j, spread): &(usize, Spread)| (*j, rows_at(&xs, n, is[*j], *spread));
+        Ok(out.with_rows(&self.slack, &doubtful.iter().map(others).collect::<Vec<_>>()))
     }
 
     fn scatter(&mut self, dest: &Values, is: &Values, vs: &Values, site: Site) -> Run<Value> {
         let dest = self.value(dest)?;
         let n = dest.outer_len().map_err(|e| broken(site, &e))?;
-        let is = self.indices(is, site)?;
+        let (is, doubtful) = self.indices(is, site)?;
         let vs = self.rows(vs, is.len(), site)?;
         // Row i of the result is this row of `dest` and `vs` together.
         let mut from: Vec<usize> = (0..n).collect();
-        for (j, i) in is.into_iter().enumerate() {
+        for (j, &i) in is.iter().enumerate() {
             let Some(i) = below(i, n) else { continue };
             if from[i] != i {
                 let text = format!("two values go to index {i} (at {} and {j})", from[i] - n);
@@ -482,13 +544,29 @@ impl Machine {
             from[i] = n + j;
         }
         let all = dest.concat(&vs).map_err(|e| broken(site, &e))?;
-        all.select(n, |i| from[i]).map_err(|e| broken(site, &e))
+        let out = all.select(n, |i| from[i]).map_err(|e| broken(site, &e))?;
+        if doubtful.is_empty() {
+            return Ok(out);
+        }
+        // Where such a value may go may be what is there otherwise, and where it goes what was there before.
+        let mut others = vec![];
+        for (j, spread) in doubtful {
+            let nominal = below(is[j], n);
+            for i in targets(is[j], spread, n) {
+                let other = if Some(i) == nominal { dest.row(i) } else { vs.row(j) };
+                others.push((i, Some(vec![other])));
+            }
+        }
+        Ok(out.with_rows(&self.slack, &others))
     }
 
     fn histogram(&mut self, h: &Histogram) -> Run<Value> {
-        let is = self.indices(&h.is, h.site)?;
+        let (is, doubtful) = self.indices(&h.is, h.site)?;
         let vs = self.rows(&h.vs, is.len(), h.site)?;
-        let Operator { acc, next, x, body, init } = &h.op;
+        if !doubtful.is_empty() {
+            return self.histogram_doubtfully(h, &is, &doubtful, &vs);
+        }
+        let Operator { acc, next, x, body, init, .. } = &h.op;
         self.put(*acc, init)?;
         let targets = is.into_iter().map(|i| below(i, h.m)).enumerate();
         let mut rows = Rows::new(&h.row, h.m, h.site)?;
@@ -566,8 +644,11 @@ impl Machine {
                 Value::new(leaves.collect())
             }
             Values::If(b) => {
-                let branch = if self.cell(&b.0)?.is_true() { &b.1 } else { &b.2 };
-                self.value(branch)?
+                let condition = self.cell(&b.0)?;
+                if condition.is_doubtful() {
+                    return self.either_value(condition, (&b.1, &b.2));
+                }
+                self.value(if condition.is_true() { &b.1 } else { &b.2 })?
             }
             Values::Let(b) => {
                 self.put(b.0, &b.1)?;
@@ -601,6 +682,14 @@ impl Machine {
                 let (v, i) = (self.value(&b.0)?, self.cell(&b.1)?);
                 let n = v.outer_len().map_err(|e| broken(*site, &e))?;
                 match usize::try_from(i.as_wide(*ty)) {
+                    Ok(own) if own < n && i.is_doubtful() => {
+                        match rows_at(&v, n, i.as_wide(*ty), i.spread()) {
+                            Some(rows) => rows
+                                .iter()
+                                .fold(v.row(own), |own, other| own.either(&self.slack, other)),
+                            None => v.row(own).anything(),
+                        }
+                    }
                     Ok(i) if i < n => v.row(i),
                     _ => {
                         let text =

@@ -1,8 +1,9 @@
 //! The operators of a program that must keep laws, each with what is bound around it.
 
+use super::decide::keeps_laws;
 use crate::diag::Span;
-use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Literal, Prim, ScalarOp, VarId};
-use crate::lang::types::{ScalarType, Type};
+use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Prim, VarId};
+use crate::lang::types::Type;
 
 /// What a variable stands for where it is in scope.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +52,7 @@ impl Site<'_> {
     }
 }
 
-/// Every site of an entry whose operator is not known to keep its laws.
+/// Every site of an entry whose operator is not proved to keep its laws.
 pub(super) fn sites(entry: &Entry) -> Vec<Site<'_>> {
     let mut walk = Walk { scope: vec![], indices: 0, found: vec![] };
     walk.expr(&entry.body);
@@ -117,8 +118,9 @@ impl<'a> Walk<'a> {
             Prim::Reduce | Prim::ReduceComm | Prim::ReducePart | Prim::Scan | Prim::Histogram
         );
         let ([op], [z, .., xs], true) = (funs, args, relies) else { return };
-        if !is_known(op, z) {
-            self.found.push(Site { prim, span: e.span, op, z, xs, scope: self.scope.clone() });
+        let site = Site { prim, span: e.span, op, z, xs, scope: self.scope.clone() };
+        if !keeps_laws(op, z, site.commutes()) {
+            self.found.push(site);
         }
     }
 
@@ -171,57 +173,6 @@ impl<'a> Walk<'a> {
             }
             _ => vec![],
         }
-    }
-}
-
-/// Whether an operator of the language stands with its neutral element.
-fn is_known(op: &Fun, z: &Expr) -> bool {
-    let [(p, _), (q, _)] = op.params.as_slice() else { return false };
-    let ExprKind::Scalar(o, es) = &op.body.kind else { return false };
-    let var = |e: &Expr| match e.kind {
-        ExprKind::Var(v) => Some(v),
-        _ => None,
-    };
-    let both = match es.as_slice() {
-        [a, b] => [var(a), var(b)],
-        _ => [None, None],
-    };
-    let (Type::Scalar(ty), ExprKind::Lit(unit)) = (&z.ty, &z.kind) else { return false };
-    (both == [Some(*p), Some(*q)] || both == [Some(*q), Some(*p)])
-        && neutral(*o, *ty) == Some(value(*unit))
-}
-
-/// A literal as a number; integers of 64 bits keep their extremes apart from everything else.
-fn value(l: Literal) -> f64 {
-    match l {
-        Literal::Float(x) => x,
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "0, 1 and the extremes of types are what is compared"
-        )]
-        Literal::Int(x) => x as f64,
-        Literal::Bool(b) => f64::from(u8::from(b)),
-    }
-}
-
-/// The neutral element of an operation on a type, for those that keep their laws.
-fn neutral(o: ScalarOp, ty: ScalarType) -> Option<f64> {
-    let bits = i32::try_from(ty.bytes() * 8).unwrap_or(64);
-    // The extremes of 64 bits are not exact as floats: those are tested like any other value.
-    let (highest, lowest) = match ty {
-        _ if ty.is_float() => (Some(f64::INFINITY), Some(f64::NEG_INFINITY)),
-        ScalarType::Bool | ScalarType::I64 | ScalarType::U64 => (None, None),
-        _ if ty.is_signed() => (Some(2f64.powi(bits - 1) - 1.0), Some(-2f64.powi(bits - 1))),
-        _ => (Some(2f64.powi(bits) - 1.0), Some(0.0)),
-    };
-    match (o, ty) {
-        (ScalarOp::Add, t) if t != ScalarType::Bool => Some(0.0),
-        (ScalarOp::Mul, t) if t != ScalarType::Bool => Some(1.0),
-        (ScalarOp::Min, _) => highest,
-        (ScalarOp::Max, _) => lowest,
-        (ScalarOp::And, ScalarType::Bool) => Some(1.0),
-        (ScalarOp::Or, ScalarType::Bool) => Some(0.0),
-        _ => None,
     }
 }
 

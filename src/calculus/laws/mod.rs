@@ -2,16 +2,19 @@
 //!
 //! `reduce`, `reducePart`, `scan` and `histogram` want an associative operator with its neutral element,
 //! `reduce_comm` a commutative one: rewriting regroups and pads, and a wrong operator would give a wrong result
-//! without a word. Operators of the language with their neutral elements are known. Others are tried, in the interpreter,
-//! on elements that the program itself makes of random inputs (so that `reduce max 0` is fine where every
+//! without a word. Of operators that are built of the language's own, laws are proved ([`decide`]). Others are tried, in
+//! the interpreter, on elements that the program itself makes of random inputs (so that `reduce max 0` is fine where every
 //! element is an absolute value), captured variables being what they are there. Where a program makes none (an index
-//! outside, a division by zero), values of the elements' type serve.
+//! outside, a division by zero), values of the elements' type serve. What an operator compares with may lie far from
+//! every random number: inputs are also taken from around its own constants.
 //!
 //! Floats are compared as kernels are: what two groupings give may differ by rounding errors in
 //! proportion to the magnitudes that went into it, 64 units and not more. So sums pass and differences do not.
 //! What overflows in a grouping says nothing. Numbers of several magnitudes are tried, equal ones, and such as lie
 //! near one another. Passing is no proof.
 
+mod constants;
+mod decide;
 mod find;
 mod slice;
 
@@ -21,11 +24,12 @@ use crate::calculus::value::{Shape, Tolerance, Value, compare_values};
 use crate::diag::{Code, Diagnostic, Label, Span};
 use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Param, VarId};
 use crate::lang::types::Type;
+use constants::Constants;
 use find::Site;
 use rand::RngExt;
-use slice::{Sample, Slice, expr, small_sizes};
+use slice::{Sample, Slice, Values, expr, small_sizes};
 
-/// Runs of a program for each operator.
+/// Runs of a program for each operator on values of every style; as many again around its constants, if it has any.
 const RUNS: u64 = 60;
 /// Triples of elements from each run.
 const TRIPLES: usize = 4;
@@ -58,13 +62,21 @@ fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Optio
     for own in [true, false] {
         let slice = Slice::of(entry, site, own);
         let trial = Trial::new(entry, site, &slice);
-        for run in 0..RUNS {
+        let mut constants = Constants::of(entry, site);
+        for run in 0..2 * RUNS {
             let rng = &mut sample::rng(u64::from(own), &name, run);
             let sizes = small_sizes(rng, entry, given);
             let styles = [Style::Small, Style::Few, Style::Real, Style::Near, Style::Count];
             let style = styles[usize::try_from(run).unwrap_or(0) % styles.len()];
-            let Ok(Some(sample)) = slice.run(rng, &sizes, style) else { continue };
+            let values = match run < RUNS {
+                true => Values::Of(style),
+                false if constants.is_empty() => break,
+                false => Values::Around(constants.list()),
+            };
+            let Ok(Some(sample)) = slice.run(rng, &sizes, values) else { continue };
             let Sample { sizes, captured, z, elements: mut pool } = sample;
+            // A captured variable may well be a constant.
+            captured.iter().for_each(|v| constants.add(v));
             for _ in 0..TRIPLES {
                 if pool.is_empty() {
                     break;

@@ -6,8 +6,8 @@
 
 use super::find::{Binding, Site, free, free_of};
 use crate::calculus::interp::{self, Sizes};
-use crate::calculus::sample::{self, Rng, Style};
-use crate::calculus::value::Value;
+use crate::calculus::sample::{self, Constant, Rng, Style};
+use crate::calculus::value::{Shape, Value};
 use crate::diag::{Result, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{Entry, Expr, ExprKind, Param, VarId};
@@ -41,6 +41,22 @@ pub(super) struct Slice {
     iterates: Vec<(Type, Type)>,
     /// Whether the elements are the program's own, or any of their type.
     own: bool,
+}
+
+/// What the inputs of a run are.
+#[derive(Clone, Copy)]
+pub(super) enum Values<'a> {
+    Of(Style),
+    Around(&'a [Constant]),
+}
+
+impl Values<'_> {
+    fn make(self, rng: &mut Rng, shape: &Shape) -> Value {
+        match self {
+            Values::Of(style) => sample::value(rng, shape, style),
+            Values::Around(constants) => sample::around(rng, shape, constants),
+        }
+    }
 }
 
 /// What one run gave.
@@ -132,11 +148,16 @@ impl Slice {
         self.draws.push(draw);
     }
 
-    /// One run at such sizes, on values of that style.
+    /// One run at such sizes, on such values.
     ///
     /// # Errors
     /// When the program has no value on them.
-    pub(super) fn run(&self, rng: &mut Rng, sizes: &Sizes, style: Style) -> Result<Option<Sample>> {
+    pub(super) fn run(
+        &self,
+        rng: &mut Rng,
+        sizes: &Sizes,
+        values: Values,
+    ) -> Result<Option<Sample>> {
         let mut sizes = sizes.clone();
         for (own, from) in &self.iterates {
             bind_sizes(own, from, &mut sizes);
@@ -149,7 +170,7 @@ impl Slice {
                 return Ok(None);
             }
             inputs.push(match draw {
-                Draw::Any => sample::value(rng, &shape, style),
+                Draw::Any => values.make(rng, &shape),
                 Draw::Counter => sample::value(rng, &shape, Style::Few),
                 Draw::Below(n) => match length(n, &sizes) {
                     Some(n @ 1..) => {
@@ -175,7 +196,7 @@ impl Slice {
             (0..n.min(64)).map(|i| xs.row(i)).collect()
         } else {
             let shape = interp::shape(&self.element, &sizes)?;
-            (0..6).map(|_| sample::value(rng, &shape, style)).collect()
+            (0..6).map(|_| values.make(rng, &shape)).collect()
         };
         Ok(Some(Sample { sizes, captured, z, elements }))
     }

@@ -82,6 +82,101 @@ fn operators_of_people_that_keep_their_laws_pass() {
     );
 }
 
+/// Whether the laws of the one reduction of a program are proved.
+fn proved(text: &str) -> bool {
+    let source = Source::new("a.pat", text);
+    find::sites(&lang::check_entry(&source, None).unwrap()).is_empty()
+}
+
+#[test]
+fn laws_of_operators_built_of_known_ones_are_proved() {
+    for (t, op, z) in [
+        ("f32", "+", "0"),
+        ("i64", "\\a b -> min b a", "i64.highest"),
+        ("u64", "\\a b -> max a b", "0"),
+        ("bool", "\\a b -> a != b", "false"),
+        ("f32", "\\a b -> if a > b then a else b", "f32.lowest"),
+        // Component-wise, whatever the order of the components.
+        ("(f32, f32)", "\\(a, b) (c, d) -> (a + c, max b d)", "(0, f32.lowest)"),
+        (
+            "(i32, (bool, f32))",
+            "\\(a, (b, c)) (d, (e, f)) -> let m = min c f in (d * a, (b || e, m))",
+            "(1, (false, f32.highest))",
+        ),
+        // Sums and products: complex numbers, affine maps, matrices of two rows.
+        ("(f32, f32)", "\\(a, b) (c, d) -> (a * c - b * d, a * d + b * c)", "(1, 0)"),
+        ("(u8, u8)", "\\(a, b) (c, d) -> (a * c, a * d + b)", "(1, 0)"),
+        ("f32", "\\a b -> a + b - a * b", "0"),
+        ("i32", "\\a b -> a + b + 1000000", "(-1000000)"),
+        (
+            "((i64, i64), (i64, i64))",
+            "\\((a, b), (c, d)) ((e, f), (g, h)) -> ((a * e + b * g, a * f + b * h), (c * e + d * g, c * f + d * h))",
+            "((1, 0), (0, 1))",
+        ),
+        // A maximum beside an affine map.
+        (
+            "(i32, i32, i32)",
+            "\\(a, m, b) (c, n, d) -> (a * c, max m n, a * d + b)",
+            "(1, i32.lowest, 0)",
+        ),
+    ] {
+        assert!(proved(&reduce(t, op, z)), "{op} {z}");
+    }
+    let rows = |op: &str, z: &str| {
+        format!("entry f [n][m] (xss: [n][m]f32) : [m]f32 = reduce ({op}) (replicate m {z}) xss")
+    };
+    assert!(proved(&rows("map2 (+)", "0")));
+    for text in [
+        rows("\\a b -> map2 (\\x y -> x - y) a b", "0"),
+        rows("map2 (+)", "1"),
+        reduce("f32", "\\a b -> a - b", "0"),
+        reduce("f32", "\\a b -> (a + b) / 2", "0"),
+        reduce("i32", "\\a b -> max a b", "0"),
+        reduce("i32", "\\a b -> min 1000 (a + b)", "0"),
+        reduce("(f32, f32)", "\\(a, b) (c, d) -> (a + d, b + c)", "(0, 0)"),
+        reduce("(f32, f32)", "\\(a, b) (c, d) -> (a + c, max a d)", "(0, f32.lowest)"),
+        reduce("(f32, f32)", "\\(a, b) (c, d) -> (b, a)", "(0, 0)"),
+        // What converts is no sum of its argument.
+        reduce("f32", "\\a b -> f32.i32 (i32.f32 a) + b", "0"),
+        // An affine map does not commute.
+        reduce("(i32, i32)", "\\(a, b) (c, d) -> (a * c, a * d + b)", "(1, 0)")
+            .replace("reduce", "reduce_comm"),
+    ] {
+        assert!(!proved(&text), "{text}");
+    }
+}
+
+#[test]
+fn what_holds_for_small_numbers_alone_is_refused() {
+    for (t, op, place) in [
+        ("i32", "\\a b -> min 1000000 (a + b)", "min 1000000 (a + b)"),
+        ("i64", "\\a b -> max (-5000000000) (a + b)", "max (-5000000000) (a + b)"),
+        ("f32", "\\a b -> min 1000000 (a + b)", "min 1000000 (a + b)"),
+        ("i32", "\\a b -> min (1000 * 1000) (a + b)", "min (1000 * 1000) (a + b)"),
+        (
+            "i32",
+            "\\a b -> if a > 70000 then a - b else a + b",
+            "if a > 70000 then a - b else a + b",
+        ),
+        ("f32", "\\a b -> if b == 12345 then a else a + b", "if b == 12345 then a else a + b"),
+    ] {
+        let text = reduce(t, op, "0");
+        let found = found(&text);
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(
+            (found[0].code, &text[found[0].labels[0].span.range()]),
+            (Code::OperatorLaw, place)
+        );
+    }
+    // A bound that is bound to a name.
+    let text = "entry f [n] (xs: [n]i32) : i32 = let cap = 300 * 1000 in reduce (\\a b -> min cap (a + b)) 0 xs";
+    refused(text, "associative", "min cap (a + b)");
+    // Where no element is negative, sums may well be cut off.
+    passes(
+        "entry f [n] (xs: [n]u32) : u32 = xs |> map (\\x -> x / 16) |> reduce (\\a b -> min 1000000 (a + b)) 0",
+    );
+}
+
 #[test]
 fn others_are_refused_with_small_numbers() {
     for (t, op, z, message, place) in [

@@ -10,7 +10,7 @@ mod values;
 
 pub use functions::{Wanted, function, simple_functions};
 pub use operators::{Operator, lawful, simple_lawful, unital};
-pub use values::{Style, simpler, value};
+pub use values::{Constant, Style, around, simpler, value};
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

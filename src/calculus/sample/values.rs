@@ -20,6 +20,11 @@ pub enum Style {
     Real,
     /// Floats near one another; integers likewise.
     Near,
+    /// Floats of every kind: fractions, huge and tiny ones, infinities, NaN, -0.0, with equal ones among
+    /// them; integers as [`Style::Extreme`].
+    Wild,
+    /// Small whole numbers, and floats that are none: infinities and NaN.
+    Special,
 }
 
 /// A value of that shape.
@@ -38,18 +43,85 @@ pub fn value(rng: &mut Rng, shape: &Shape, style: Style) -> Value {
     Value::tuple(parts.collect::<Vec<_>>())
 }
 
+/// A number to draw values around.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constant {
+    /// As an integer, cut off.
+    pub int: i128,
+    /// As a float.
+    pub float: f64,
+}
+
+impl Constant {
+    /// An element as such.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "near is what is wanted"
+    )]
+    pub fn of(ty: ScalarType, c: Cell) -> Constant {
+        match ty.is_float() {
+            true => Constant { int: c.as_float() as i128, float: c.as_float() },
+            false => Constant { int: c.as_wide(ty), float: c.as_wide(ty) as f64 },
+        }
+    }
+}
+
+/// A value of that shape, its numbers around these constants, their multiples, parts and roots, or small.
+pub fn around(rng: &mut Rng, shape: &Shape, constants: &[Constant]) -> Value {
+    let parts = shape.components().into_iter().map(|(ty, dims)| {
+        let cells: Vec<Cell> =
+            (0..dims.iter().product()).map(|_| near(rng, ty, constants)).collect();
+        Value::cells(ty, &dims, cells)
+    });
+    Value::tuple(parts.collect::<Vec<_>>())
+}
+
+fn near(rng: &mut Rng, ty: ScalarType, constants: &[Constant]) -> Cell {
+    if ty == ScalarType::Bool || constants.is_empty() || rng.random_range(0..4) == 0 {
+        return cell(rng, ty, Style::Small, 1);
+    }
+    let c = constants[rng.random_range(0..constants.len())];
+    let sign = if ty.is_signed() && rng.random_range(0..3) == 0 { -1 } else { 1 };
+    let (shape, off) = (rng.random_range(0..8), rng.random_range(-2..3));
+    if ty.is_float() {
+        let x = match shape {
+            0 => c.float / 2.0,
+            1 => c.float / 4.0,
+            2 => c.float * 2.0,
+            3 => c.float.abs().sqrt(),
+            4 => c.float * (1.0 + f64::from(off) * 0.01),
+            _ => c.float + f64::from(off),
+        };
+        return Cell::float(ty, number::round(ty, x * f64::from(sign)));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "near is what is wanted")]
+    let x = match shape {
+        0 => c.int / 2,
+        1 => c.int / 4,
+        2 => c.int.saturating_mul(2),
+        3 => c.float.abs().sqrt() as i128,
+        _ => c.int,
+    };
+    let x = x.saturating_add(i128::from(off)).saturating_mul(i128::from(sign));
+    Cell::from_int(ty, x)
+}
+
 fn cell(rng: &mut Rng, ty: ScalarType, style: Style, next: i64) -> Cell {
     if ty == ScalarType::Bool {
         return Cell::bool(rng.random());
     }
     let unsigned = !ty.is_signed();
     let whole = |x: i64| Cell::from_int(ty, i128::from(if unsigned { x.abs() } else { x }));
-    let float = |x: f64| Cell::float(number::round(ty, x));
+    let float = |x: f64| Cell::float(ty, number::round(ty, x));
     match (style, ty.is_float()) {
         (Style::Count, _) => whole(next),
         (Style::Few, _) => whole(rng.random_range(0..3)),
-        (Style::Small, _) | (Style::Extreme, true) => whole(rng.random_range(-4..5)),
-        (Style::Extreme, false) => match rng.random_range(0..4) {
+        (Style::Special, true) if rng.random_range(0..3) == 0 => float(no_number(rng)),
+        (Style::Small | Style::Special, _) | (Style::Extreme, true) => {
+            whole(rng.random_range(-4..5))
+        }
+        (Style::Extreme | Style::Wild, false) => match rng.random_range(0..4) {
             0 => whole(rng.random_range(-4..5)),
             1 => whole(i64::MAX),
             2 => whole(1 << rng.random_range(0..63)),
@@ -63,6 +135,38 @@ fn cell(rng: &mut Rng, ty: ScalarType, style: Style, next: i64) -> Cell {
         (Style::Real, false) => whole(rng.random_range(-100..300)),
         (Style::Near, true) => float(2.0 + f64::from(rng.random_range(0..1000)) / 8192.0),
         (Style::Near, false) => whole(rng.random_range(5..8)),
+        (Style::Wild, true) => float(wild(rng, ty)),
+    }
+}
+
+fn no_number(rng: &mut Rng) -> f64 {
+    [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.random_range(0..3)]
+}
+
+/// A float of any kind.
+fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
+    // The exponents of normal numbers, and some below.
+    let (least, most) = match ty {
+        ScalarType::F16 => (-24, 16),
+        ScalarType::F32 => (-149, 128),
+        _ => (-1074, 1024),
+    };
+    let sign = if rng.random() { 1.0 } else { -1.0 };
+    // `powi` would give 0 below the normal numbers.
+    match rng.random_range(0..8) {
+        0 => no_number(rng),
+        1 => -0.0,
+        2 => f64::from(rng.random_range(-4..5)),
+        3 => rng.random_range(-4.0..4.0),
+        4 => {
+            sign * rng.random_range(1.0..2.0) * f64::from(rng.random_range(least..least / 2)).exp2()
+        }
+        5 => sign * rng.random_range(1.0..2.0) * f64::from(rng.random_range(most / 2..most)).exp2(),
+        // Sums of these round.
+        _ => {
+            sign * f64::from(rng.random_range(1..64)) * 2f64.powi(rng.random_range(-12..24) / 3)
+                / 3.0
+        }
     }
 }
 
@@ -120,7 +224,7 @@ fn nearer(c: Cell, ty: ScalarType) -> Vec<Cell> {
             [0.0, 1.0, 2.0, -1.0, x.round(), (x / 2.0).round(), (x * 8.0).round() / 8.0];
         let complexity = |x: f64| (x.fract() != 0.0, x.abs() + if x < 0.0 { 0.5 } else { 0.0 });
         let simple = candidates.into_iter().filter(|y| complexity(*y) < complexity(x));
-        return simple.map(|y| Cell::float(number::round(ty, y))).collect();
+        return simple.map(|y| Cell::float(ty, number::round(ty, y))).collect();
     }
     let x = c.as_wide(ty);
     let complexity = |x: i128| (x.unsigned_abs(), x < 0);
@@ -136,14 +240,47 @@ mod tests {
     #[test]
     fn every_style_fits_every_shape() {
         let mut rng = super::super::rng(1, "values", 0);
-        for style in
-            [Style::Count, Style::Small, Style::Few, Style::Extreme, Style::Real, Style::Near]
-        {
+        for style in [
+            Style::Count,
+            Style::Small,
+            Style::Few,
+            Style::Extreme,
+            Style::Real,
+            Style::Near,
+            Style::Wild,
+            Style::Special,
+        ] {
             for ty in ScalarType::ALL {
                 let shape =
                     Shape::array(3, Shape::Tuple(vec![Shape::Scalar(ty), Shape::Vector(2, ty)]));
                 let v = value(&mut rng, &shape, style);
                 assert_eq!(v.conforms(&shape), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn wild_floats_are_of_every_kind() {
+        let mut rng = super::super::rng(1, "values", 0);
+        for ty in [ScalarType::F16, ScalarType::F32, ScalarType::F64] {
+            let xs =
+                value(&mut rng, &Shape::array(2000, Shape::Scalar(ty)), Style::Wild).to_floats();
+            let normal = match ty {
+                ScalarType::F16 => half::f16::MIN_POSITIVE.to_f64(),
+                ScalarType::F32 => f64::from(f32::MIN_POSITIVE),
+                _ => f64::MIN_POSITIVE,
+            };
+            let kinds: [fn(f64, f64) -> bool; 6] = [
+                |x, _| x.is_nan(),
+                |x, _| x == f64::INFINITY,
+                |x, _| x == 0.0 && x.is_sign_negative(),
+                |x, normal| x != 0.0 && x.abs() < normal,
+                |x, normal| x.is_finite() && x.abs() > normal.sqrt().recip(),
+                |x, _| x.fract() != 0.0 && x.abs() > 0.1,
+            ];
+            for (i, is) in kinds.iter().enumerate() {
+                let seen = xs.iter().filter(|x| is(**x, normal)).count();
+                assert!(seen >= 10, "{ty}: {seen} of kind {i}");
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::Size;
 use crate::calculus::term::{Op, ReduceKind, Term};
 use crate::calculus::ty::{FnTy, Ty};
-use crate::diag::{Code, Diagnostic, Result, Source, Span};
+use crate::diag::{Code, Diagnostic, Limits, Result, Source, Span};
 use crate::lang::typed::{PadMode, ScalarOp};
 use crate::lang::types::ScalarType;
 use indexmap::IndexMap;
@@ -156,6 +156,18 @@ impl Infer<'_> {
     }
 
     fn term(&mut self, raw: &Raw, dom: &Ty) -> Result<Inferred> {
+        let inferred = self.term_here(raw, dom)?;
+        let most = Limits::DEFAULT.type_components;
+        if self.u.components(&inferred.cod, most + 1) > most {
+            let why = format!("the type of its result has more than {most} components");
+            return Err(Diagnostic::error(Code::KernelLimit, why)
+                .at(self.source, raw.span, "here")
+                .into());
+        }
+        Ok(inferred)
+    }
+
+    fn term_here(&mut self, raw: &Raw, dom: &Ty) -> Result<Inferred> {
         let span = raw.span;
         let leaf = |op, sizes, tys, cod| Inferred { op, sizes, tys, args: vec![], span, cod };
         Ok(match &raw.kind {

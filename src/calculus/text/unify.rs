@@ -45,6 +45,28 @@ impl Unifier {
         })
     }
 
+    /// How many components the type has with every binding applied, those of its components included; counts no
+    /// further than to `most`.
+    pub fn components(&self, t: &Ty, most: usize) -> usize {
+        let (mut t, mut count) = (t, 1);
+        while count < most {
+            t = match t {
+                Ty::Unit | Ty::Scalar(_) => break,
+                Ty::Meta(m) => match self.types.get(m) {
+                    Some(bound) => bound,
+                    None => break,
+                },
+                Ty::Vector(_, inner) | Ty::Array(_, inner) => inner,
+                Ty::Pair(a, b) => {
+                    count += self.components(a, most - count);
+                    b
+                }
+            };
+            count += 1;
+        }
+        count
+    }
+
     /// Makes two sizes equal by binding one variable, fresh ones before a rule's own.
     pub fn unify_sizes(&mut self, a: &Size, b: &Size) -> bool {
         let (a, b) = (self.size(a), self.size(b));

@@ -4,15 +4,47 @@
 //! that splitting, transposing, sliding, replicating and the like cost nothing. Never knows of
 //! tuples, nor what its trailing dimensions mean.
 
-use super::number::Cell;
+use super::cell::Cell;
 use crate::lang::types::ScalarType;
 use std::sync::Arc;
 
-/// A flat buffer: the bits of each [`Cell`], and magnitudes only where one differs from `|x|`.
+/// A flat buffer: the bits of each [`Cell`], and what is known of its error.
 #[derive(Debug)]
 struct Buffer {
     bits: Vec<u64>,
-    mags: Option<Vec<f64>>,
+    doubts: Doubts,
+}
+
+/// What is known of the errors of numbers, one by one only where their values do not tell.
+#[derive(Debug)]
+enum Doubts {
+    /// As inputs: [`Cell::stored`].
+    Stored,
+    /// Results whose magnitudes are those of their values: [`Cell::rounded`].
+    Rounded,
+    /// Of each its own.
+    Own(Vec<u64>),
+}
+
+impl Doubts {
+    #[inline]
+    fn cell(&self, ty: ScalarType, i: usize, bits: u64) -> Cell {
+        match self {
+            Doubts::Stored => Cell::stored(ty, bits),
+            Doubts::Rounded => Cell::rounded(ty, bits),
+            Doubts::Own(all) => Cell { bits, doubt: all[i] },
+        }
+    }
+
+    /// Those of all elements so far, one by one.
+    fn each(self, ty: ScalarType, bits: &[u64], capacity: usize) -> Vec<u64> {
+        if let Doubts::Own(all) = self {
+            return all;
+        }
+        let mut all = Vec::with_capacity(capacity);
+        all.extend(bits.iter().enumerate().map(|(i, b)| self.cell(ty, i, *b).doubt));
+        all
+    }
 }
 
 /// One dimension of a view.
@@ -84,11 +116,7 @@ impl Array {
 
     fn at(&self, position: isize) -> Cell {
         let i = position.cast_unsigned();
-        let bits = self.buffer.bits[i];
-        match &self.buffer.mags {
-            Some(mags) => Cell { bits, mag: mags[i] },
-            None => Cell::stored(self.ty, bits),
-        }
+        self.buffer.doubts.cell(self.ty, i, self.buffer.bits[i])
     }
 
     /// Element `i` of an array with one dimension; `i` is below [`Array::len`].
@@ -290,46 +318,60 @@ impl Array {
 pub struct Column {
     ty: ScalarType,
     bits: Vec<u64>,
-    mags: Option<Vec<f64>>,
+    doubts: Doubts,
 }
 
 impl Column {
     /// An empty column with room for `count` elements.
     pub fn new(ty: ScalarType, count: usize) -> Column {
-        Column { ty, bits: Vec::with_capacity(count), mags: None }
+        Column { ty, bits: Vec::with_capacity(count), doubts: Doubts::Stored }
     }
 
-    /// Elements whose magnitudes are their absolute values.
+    /// Elements as inputs are.
     pub(super) fn plain(ty: ScalarType, bits: Vec<u64>) -> Column {
-        Column { ty, bits, mags: None }
+        Column { ty, bits, doubts: Doubts::Stored }
     }
 
     /// Appends.
     #[inline]
     pub fn push(&mut self, c: Cell) {
-        if let Some(mags) = &mut self.mags {
-            mags.push(c.mag);
-        } else if self.ty.is_float() {
-            let plain = c.as_float().abs();
-            // A NaN's magnitude tells nothing that its value does not.
-            if c.mag != plain && !plain.is_nan() {
-                let mut mags = Vec::with_capacity(self.bits.capacity());
-                mags.extend(self.bits.iter().map(|b| f64::from_bits(*b).abs()));
-                mags.push(c.mag);
-                self.mags = Some(mags);
-            }
+        match &mut self.doubts {
+            Doubts::Own(all) => all.push(c.doubt),
+            some if some.cell(self.ty, 0, c.bits).doubt == c.doubt => {}
+            _ => self.push_own(c),
         }
         self.bits.push(c.bits);
     }
 
+    fn push_own(&mut self, c: Cell) {
+        if self.bits.is_empty() && Cell::rounded(self.ty, c.bits).doubt == c.doubt {
+            self.doubts = Doubts::Rounded;
+        } else {
+            let mut own = self.take_doubts(self.bits.capacity());
+            own.push(c.doubt);
+            self.doubts = Doubts::Own(own);
+        }
+    }
+
+    fn take_doubts(&mut self, capacity: usize) -> Vec<u64> {
+        let doubts = std::mem::replace(&mut self.doubts, Doubts::Stored);
+        doubts.each(self.ty, &self.bits, capacity)
+    }
+
     /// Appends all of another column of the same type.
     pub fn append(&mut self, more: Column) {
-        let plain =
-            |bits: &[u64]| -> Vec<f64> { bits.iter().map(|b| f64::from_bits(*b).abs()).collect() };
-        match (&mut self.mags, more.mags) {
-            (None, None) => {}
-            (Some(mags), None) => mags.extend(plain(&more.bits)),
-            (mine, Some(mags)) => mine.get_or_insert_with(|| plain(&self.bits)).extend(mags),
+        if self.bits.is_empty() {
+            *self = more;
+            return;
+        }
+        let same = matches!(
+            (&self.doubts, &more.doubts),
+            (Doubts::Stored, Doubts::Stored) | (Doubts::Rounded, Doubts::Rounded)
+        );
+        if !same && !more.bits.is_empty() {
+            let mut mine = self.take_doubts(self.bits.len() + more.bits.len());
+            mine.extend(more.doubts.each(more.ty, &more.bits, more.bits.len()));
+            self.doubts = Doubts::Own(mine);
         }
         self.bits.extend(more.bits);
     }
@@ -357,7 +399,7 @@ impl Column {
             ty: self.ty,
             dims,
             offset: 0,
-            buffer: Arc::new(Buffer { bits: self.bits, mags: self.mags }),
+            buffer: Arc::new(Buffer { bits: self.bits, doubts: self.doubts }),
         }
     }
 }

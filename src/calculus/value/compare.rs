@@ -1,11 +1,13 @@
 //! Comparing a result with the reference.
 //!
-//! Integers and truth values must be equal. A float may be off by `rtol * magnitude + tiny`, where
+//! Integers and truth values must be equal, or among those that rounding may make of them. A float that is exact must be
+//! equal, another may be off by `rtol * magnitude + tiny`, where
 //! `rtol = eps * (ulps + per_root * sqrt(terms))`: rounding errors of a sum in an order of the
 //! device's choosing grow like the root of the number of terms, while a lost element shows as `1/terms`
 //! of the magnitude. `tiny` is the least normal number, since devices may flush what is below. NaN
 //! equals NaN, -0 equals 0, an infinity equals itself and what the type rounds to it.
 
+use super::cell::{ANYTHING, Format};
 use super::number::epsilon;
 use super::{Cell, Leaf, Value, decode};
 use crate::lang::types::ScalarType;
@@ -41,7 +43,41 @@ impl Tolerance {
 
     /// How far a result may be off from this element; 0 for types that are no floats.
     pub fn slack(&self, ty: ScalarType, element: &Cell) -> f64 {
-        if ty.is_float() { self.relative(ty) * element.mag + range(ty).1 } else { 0.0 }
+        if !ty.is_float() || element.is_exact() {
+            0.0
+        } else {
+            self.relative(ty) * element.mag() + range(ty).1
+        }
+    }
+}
+
+/// The relative errors that results of a program may have, by default: what the interpreter takes for near.
+#[derive(Clone, Copy, Debug)]
+pub struct Slack {
+    f16: f64,
+    f32: f64,
+    f64: f64,
+}
+
+impl Slack {
+    /// With reductions of up to so many terms.
+    pub fn of(terms: u64) -> Slack {
+        let relative = |ty| Tolerance::of(ty, terms).relative(ty);
+        Slack {
+            f16: relative(ScalarType::F16),
+            f32: relative(ScalarType::F32),
+            f64: relative(ScalarType::F64),
+        }
+    }
+
+    /// Of a float type.
+    #[inline]
+    pub fn relative(&self, ty: ScalarType) -> f64 {
+        match ty {
+            ScalarType::F16 => self.f16,
+            ScalarType::F32 => self.f32,
+            _ => self.f64,
+        }
     }
 }
 
@@ -154,11 +190,8 @@ pub fn compare_values(
 
 /// The largest finite and the least positive normal number.
 pub(super) fn range(ty: ScalarType) -> (f64, f64) {
-    match ty {
-        ScalarType::F16 => (half::f16::MAX.to_f64(), half::f16::MIN_POSITIVE.to_f64()),
-        ScalarType::F32 => (f64::from(f32::MAX), f64::from(f32::MIN_POSITIVE)),
-        _ => (f64::MAX, f64::MIN_POSITIVE),
-    }
+    let format = Format::of(ty);
+    (format.most, format.tiny)
 }
 
 fn component(
@@ -174,16 +207,20 @@ fn component(
     expected.for_each(&mut |want| {
         let (index, have) = got.next().unwrap_or_default();
         let (ok, error) = if !ty.is_float() {
-            (want.bits == have.bits, f64::from(u8::from(want.bits != have.bits)))
+            let (w, h) = (want.as_wide(ty), have.as_wide(ty));
+            let legal = w == h || tolerance.ulps > 0.0 && want.spread().contains(w, h);
+            (legal, f64::from(u8::from(!legal)))
         } else {
             let (w, h) = (want.as_float(), have.as_float());
-            if w == h || w.is_nan() && h.is_nan() {
+            // Where rounding may give anything, no error says anything.
+            let any = want.mag() == ANYTHING && tolerance.ulps > 0.0;
+            if w == h || w.is_nan() && h.is_nan() || any {
                 (true, 0.0)
             } else if w.is_finite() && h.is_finite() {
                 let off = (h - w).abs();
-                let scale = w.abs().max(eps * want.mag).max(tiny);
-                (off <= rtol * want.mag + tiny, off / scale)
-            } else if overflow(w, h, rtol * want.mag, most) {
+                let scale = w.abs().max(eps * want.mag()).max(tiny);
+                (off <= tolerance.slack(ty, &want), off / scale)
+            } else if !want.is_exact() && overflow(w, h, rtol * want.mag().min(most), most) {
                 (true, 0.0)
             } else {
                 (false, f64::INFINITY)

@@ -44,8 +44,8 @@ fn dimensions_move() {
 fn columns_in_parts_are_the_whole() {
     // Numbers with and without a magnitude of their own.
     let cell = |i: usize| {
-        let c = Cell::float(i as f64);
-        if i % 5 == 4 { Cell { mag: 100.0, ..c } } else { c }
+        let c = Cell::float(F32, i as f64);
+        if i % 5 == 4 { Cell::inexact(i as f64, 100.0) } else { c }
     };
     for cuts in [[0, 3], [3, 4], [4, 9], [5, 5], [0, 9]] {
         let mut whole = Column::new(F32, 9);
@@ -59,8 +59,8 @@ fn columns_in_parts_are_the_whole() {
         let (whole, parts) = (whole.finish(&[9]), parts.finish(&[9]));
         for i in 0..9 {
             assert_eq!(
-                (parts.cell(i).bits, parts.cell(i).mag),
-                (whole.cell(i).bits, whole.cell(i).mag)
+                (parts.cell(i).bits, parts.cell(i).doubt),
+                (whole.cell(i).bits, whole.cell(i).doubt)
             );
         }
     }
@@ -107,7 +107,7 @@ fn buffers_round_trip() {
 
 #[test]
 fn comparisons() {
-    let sum = |x: f64, mag: f64| Value::scalar(F32, Cell { bits: x.to_bits(), mag });
+    let sum = |x: f64, mag: f64| Value::scalar(F32, Cell::inexact(x, mag));
     let bytes = |x: f32| [x.to_le_bytes()];
     assert!(compare(&sum(1000.0, 1000.0), &bytes(1000.001), 1000).ok);
     let lost = compare(&sum(1000.0, 1000.0), &bytes(999.0), 1000);

@@ -16,6 +16,7 @@ fn key(entry: &str, n: u64) -> Key {
         driver: String::new(),
         tool: "0".into(),
         float: "exact".into(),
+        trust: String::new(),
     }
 }
 
@@ -37,6 +38,9 @@ fn record(plan: &str, fate: Fate, median_us: Option<f64>) -> Record {
         bound: Some("global <reads>".into()),
         max_rel_err: None,
         when: 1_700_000_000,
+        inputs: None,
+        limit_s: None,
+        verified: false,
     }
 }
 

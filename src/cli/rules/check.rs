@@ -2,16 +2,18 @@
 
 use crate::cli::out::{Done, Out, Stop};
 use crate::diag::{Code, Failure};
-use crate::rules::check::{self, Check, Counterexample, Outcome};
-use crate::session::{Float, rule_set, rules_in};
+use crate::rules::check::{Check, Counterexample, Outcome, check_all};
+use crate::rules::{Library, Rule};
+use crate::session::rules_in;
 use clap::value_parser;
+use indexmap::IndexMap;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Which rules, and how.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Rule files, or folders of them [default: the shipped rules].
+    /// Rule files, or folders of them: every rule, those of named sets too [default: all shipped rules].
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// Instances of each rule.
@@ -23,49 +25,63 @@ pub struct Args {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
+    let library = Library::shipped()?.all();
     let set = match args.files.as_slice() {
-        [] => rule_set::<&str>(&[], Float::Relaxed)?,
+        [] => library.clone(),
         files => rules_in(files)?,
     };
+    // What derivations name.
+    let mut all = library;
+    all.extend(&set);
     let how = Check { instances: args.instances as usize, seed: args.seed };
+    let rules: Vec<&Rule> = set.iter().collect();
     let mut wrong = vec![];
-    for rule in set.iter() {
-        let outcome = check::check(rule, how);
-        let (word, instances) = match &outcome {
+    let mut sets: IndexMap<&str, usize> = IndexMap::new();
+    for rule in &rules {
+        *sets.entry(&rule.set).or_default() += 1;
+    }
+    check_all(&rules, &all, how, |rule, tested| {
+        let (word, instances) = match &tested.outcome {
+            Outcome::Holds(n) if tested.wrong.is_some() => ("derivation fails", *n),
             Outcome::Holds(n) => ("holds", *n),
             Outcome::Broken(_) => ("wrong", 0),
             Outcome::Untested(n) => ("untested", *n),
         };
-        let shown = match &outcome {
+        let shown = match &tested.outcome {
             Outcome::Broken(c) => json(c),
             Outcome::Holds(_) | Outcome::Untested(_) => Value::Null,
         };
         out.event(
             "rule",
             json!({
-                "name": rule.name, "theme": rule.theme, "law": rule.law.to_string(),
+                "name": rule.name, "theme": rule.theme, "set": rule.set, "law": rule.law.to_string(),
                 "outcome": word, "instances": instances, "counterexample": shown,
             }),
         )?;
         out.line(&format!("{:<24} {word}", rule.name))?;
-        if let Some(d) = check::diagnostic(rule, &outcome) {
+        if let Some(d) = tested.wrong {
             out.diagnostics(std::slice::from_ref(&d))?;
             wrong.push(d);
         }
-    }
+        Ok::<_, Stop>(())
+    })?;
+    let count = |code: Code| wrong.iter().filter(|d| d.code == code).count();
     out.event(
         "result",
         json!({
-            "rules": set.len(), "wrong": wrong.iter().filter(|d| d.code == Code::RuleUnsound).count(),
-            "untested": wrong.iter().filter(|d| d.code == Code::RuleUntested).count(),
+            "rules": set.len(), "sets": sets, "wrong": count(Code::RuleUnsound),
+            "untested": count(Code::RuleUntested), "underived": wrong.len()
+                - count(Code::RuleUnsound) - count(Code::RuleUntested),
             "instances": how.instances, "seed": how.seed,
         }),
     )?;
+    let sets: Vec<String> = sets.iter().map(|(name, n)| format!("{name} {n}")).collect();
     if wrong.is_empty() {
-        let text = format!("{} rules hold on {} instances each", set.len(), how.instances);
+        let (rules, sets) = (set.len(), sets.join(", "));
+        let text = format!("{rules} rules hold on {} instances each ({sets})", how.instances);
         return out.line(&text);
     }
-    out.line(&format!("{} of {} rules do not hold", wrong.len(), set.len()))?;
+    out.line(&format!("{} of {} rules do not hold ({})", wrong.len(), set.len(), sets.join(", ")))?;
     // Already told.
     Err(Stop::Exit(Failure(wrong).exit()))
 }

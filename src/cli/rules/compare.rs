@@ -1,7 +1,7 @@
 //! `patsat rules compare`
 
 use crate::cli::args::{DataArgs, SessionArgs, program};
-use crate::cli::interrupt::Interrupt;
+use crate::cli::interrupt;
 use crate::cli::out::{Done, Out};
 use crate::cli::progress::{Progress, micros};
 use crate::session::generate::Generator;
@@ -32,6 +32,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let float = session.float;
     let sets = [&args.a, &args.b]
         .map(|spec| Ok::<_, crate::cli::out::Stop>((spec, rule_set(&[spec], float)?)));
+    let interrupt = interrupt::listen()?;
     let request = args.data.request(Some(Generator::Normal))?;
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -53,11 +54,12 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         out.event("rules", json!({"rules": spec, "count": rules.len(), "hash": rules.hash()}))?;
         for file in &args.programs {
             let program = program(file)?;
-            let mut progress = Progress::new(out, Interrupt::listen()?, program.entry.name.clone());
+            let mut progress = Progress::new(out, interrupt.clone(), program.entry.name.clone());
             let outcome = session.outcome(&rules, &program, &request, &mut progress);
             progress.finish();
             let o = match outcome {
                 Ok(o) => o,
+                Err(failure) if interrupt.requested() => return Err(failure.into()),
                 // A set under which a program has no kernel is a result too.
                 Err(failure) => {
                     let report = session.figures(&rules, &program, &request)?;
@@ -72,6 +74,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                     continue;
                 }
             };
+            interrupt.check("while comparing rules")?;
             out.event("outcome", json!({"program": file, "rules": spec, "outcome": o}))?;
             table.add_row(row(
                 file,

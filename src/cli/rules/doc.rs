@@ -58,11 +58,11 @@ const INTRODUCTION: &str = "\
 
 Made by `make docs` (`patsat rules doc`) from `rules/`; not edited by hand.
 
-A rule says that two functions are equal: `exact`, on every input and bit for bit; `reassoc`, up to the order of
+A rule says that two functions are equal: `exact`, on every input and bit for bit (all NaNs count as one); `reassoc`, up to the order of
 an associative operator (and a commutative one, where it says so); `approx`, up to rounding, and only with
 `--float relaxed`. Names that are no operators are variables: of functions (`f`, `op`), sizes (`n`, `k`) and types (`a`).
 A rule on a composition applies inside longer chains too. `patsat rules check` tests every rule against the
-interpreter; a rule that follows from smaller ones says how, and a test replays it.
+interpreter, and replays the derivation of a rule that follows from smaller ones.
 
 ";
 

@@ -2,6 +2,7 @@
 
 use crate::cli::out::{Done, Out, Stop};
 use crate::diag::Exit;
+use crate::rules::Library;
 use crate::session::{Float, lint_rules, rule_set, rules_in};
 use serde_json::json;
 use std::path::PathBuf;
@@ -9,14 +10,21 @@ use std::path::PathBuf;
 /// Which rules.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Rule files, or folders of them [default: the shipped rules].
+    /// Rule files, or folders of them: every rule, those of named sets too [default: all shipped rules].
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
-    let set = rule_set(&args.files, Float::Relaxed)?;
-    let own = if args.files.is_empty() { set.clone() } else { rules_in(&args.files)? };
+    let (own, set) = if args.files.is_empty() {
+        let all = Library::shipped()?.all();
+        (all.clone(), all)
+    } else {
+        let own = rules_in(&args.files)?;
+        let mut set = rule_set(&args.files, Float::Relaxed)?;
+        set.extend(&own);
+        (own, set)
+    };
     let found = lint_rules(&own, &set);
     out.diagnostics(&found)?;
     out.event("result", json!({"rules": own.len(), "found": found.len()}))?;

@@ -1,7 +1,7 @@
 //! Application: binding parameters, inlining definitions, scalar operations, partial application.
 
 use super::builtins::{self, Builtin};
-use super::elab::{Abort, Checker, Res, under};
+use super::elab::{Abort, Checker, Res};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
@@ -98,7 +98,7 @@ impl<'a> Checker<'a> {
         let var = self.fresh_var(name);
         let (ty, span) = (node.ty.clone(), node.span);
         lets.push((var, node));
-        Node { kind: NodeKind::Var(var), ty, span }
+        Node::new(NodeKind::Var(var), ty, span)
     }
 
     /// Applies a function to some of its arguments, all, or more.
@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
         let given = all.len();
         let rest = all.split_off(arity);
         let extra = rest.first().map(|a| a.span);
-        let result = self.call(&fun, all, closure.span, span)?;
+        let result = self.within_limits(span, |this| this.call(&fun, all, closure.span, span))?;
         let result = match (result, extra) {
             (result, None) => result,
             (Elab::Fun(closure), Some(_)) => self.apply(closure, rest, span)?,
@@ -138,7 +138,7 @@ impl<'a> Checker<'a> {
                     .into());
             }
         };
-        Ok(under(result, lets))
+        self.under(result, lets)
     }
 
     /// Applies a function to as many arguments as it takes.
@@ -162,7 +162,7 @@ impl<'a> Checker<'a> {
                     let node = self.as_value(value)?;
                     value = Elab::Value(self.coerce(node, &ty, "the result")?);
                 }
-                Ok(under(value, lets))
+                self.under(value, lets)
             }
             FunVal::Decl(decl) => self.inline(decl, args, span),
             FunVal::Builtin(builtin) => self.call_builtin(*builtin, args, at, span),
@@ -214,13 +214,13 @@ impl<'a> Checker<'a> {
                     _ => None,
                 };
                 let lift = |s: ScalarType| match &width {
-                    Some(w) => Ty::Vector(w.clone(), Box::new(Ty::Scalar(s))),
+                    Some(w) => Ty::Vector(w.clone(), Rc::new(Ty::Scalar(s))),
                     None => Ty::Scalar(s),
                 };
                 let what = format!("the argument of `{}`", builtin.name());
                 let node = self.coerce(node, &lift(from), &what)?;
                 let kind = NodeKind::Scalar(ScalarOp::Cast(to), vec![node]);
-                Node { kind, ty: lift(to), span }
+                Node::new(kind, lift(to), span)
             }
             Builtin::Id => return args.pop().map(|a| a.elab).ok_or(Abort(None)),
             Builtin::Pattern(prim, width) => self.pattern(prim, width, args, at, span)?,
@@ -271,7 +271,7 @@ impl<'a> Checker<'a> {
             abort.0.iter_mut().for_each(|d| note(d));
             abort
         })?;
-        Ok(under(result, lets))
+        self.under(result, lets)
     }
 
     /// Binds the names of a pattern. Types in it are read in `sizes`; the names are added to `env`.
@@ -325,7 +325,7 @@ impl<'a> Checker<'a> {
                 let components: Vec<Node> = match node.kind {
                     NodeKind::Tuple(nodes) => nodes,
                     kind => {
-                        let whole = Node { kind, ty: node.ty, span: node.span };
+                        let whole = Node::new(kind, node.ty, node.span);
                         let whole = self.shared(whole, "t", lets);
                         let project = |i| self.project(whole.clone(), i, whole.span);
                         (0..parts.len()).map(project).collect::<Res<Vec<_>>>()?
@@ -366,7 +366,7 @@ impl<'a> Checker<'a> {
                 other @ (Lit::Bool(_) | Lit::Extreme { .. }) => other,
             };
             let ty = args[0].ty.clone();
-            return Ok(Node { kind: NodeKind::Lit(lit), ty, span });
+            return Ok(Node::new(NodeKind::Lit(lit), ty, span));
         }
         let class = match op {
             And | Or | Not => Class::Any,
@@ -385,7 +385,7 @@ impl<'a> Checker<'a> {
             args.iter().map(|a| self.infer.shallow(&a.ty)).find(|t| matches!(t, Ty::Vector(..)));
         let operand = match (ty, vector) {
             _ if matches!(op, And | Or | Not) => bool.clone(),
-            (Some(s), Some(Ty::Vector(w, _))) => Ty::Vector(w, Box::new(Ty::Scalar(s))),
+            (Some(s), Some(Ty::Vector(w, _))) => Ty::Vector(w, Rc::new(Ty::Scalar(s))),
             (Some(s), _) => Ty::Scalar(s),
             (None, Some(v)) => v,
             (None, None) => self.infer.fresh(class),
@@ -425,7 +425,7 @@ impl<'a> Checker<'a> {
             return Err(d.help("use it inside the function of `vectorize`").into());
         }
         let ty = if comparison { bool } else { operand };
-        Ok(Node { kind: NodeKind::Scalar(op, nodes), ty, span })
+        Ok(Node::new(NodeKind::Scalar(op, nodes), ty, span))
     }
 
     fn bad_operand(&self, name: &str, class: Class, arg: &Node) -> Abort {
@@ -468,7 +468,7 @@ impl<'a> Checker<'a> {
         let params: Vec<(VarId, Ty)> =
             hints.iter().zip(params).map(|(name, ty)| (self.fresh_var(name), ty)).collect();
         let arg = |(var, ty): &(VarId, Ty)| {
-            let node = Node { kind: NodeKind::Var(*var), ty: ty.clone(), span: closure.span };
+            let node = Node::new(NodeKind::Var(*var), ty.clone(), closure.span);
             Arg { elab: Elab::Value(node), span: closure.span }
         };
         let args = params.iter().map(arg).collect();

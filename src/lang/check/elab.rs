@@ -30,9 +30,6 @@ impl From<Diagnostic> for Abort {
 /// The outcome of elaborating something.
 pub type Res<T> = Result<T, Abort>;
 
-/// Most expressions one entry may consist of after inlining.
-const MAX_NODES: usize = 200_000;
-
 /// The state while one definition is checked.
 pub struct Checker<'a> {
     /// The program's text.
@@ -53,7 +50,10 @@ pub struct Checker<'a> {
     pub function: usize,
     pub functions: usize,
     depth: usize,
-    nodes: usize,
+    /// How many expressions there are so far, and how many components their types have.
+    pub expressions: usize,
+    most: usize,
+    components: usize,
 }
 
 /// What to go back to when an attempt fails.
@@ -65,8 +65,12 @@ pub struct Snapshot {
 }
 
 impl<'a> Checker<'a> {
-    /// A checker that knows nothing yet.
-    pub fn new(source: &'a Arc<Source>, decls: &'a BTreeMap<&'a str, &'a Decl>) -> Self {
+    /// A checker that knows nothing yet and makes at most so many expressions.
+    pub fn new(
+        source: &'a Arc<Source>,
+        decls: &'a BTreeMap<&'a str, &'a Decl>,
+        most: usize,
+    ) -> Self {
         Checker {
             source,
             decls,
@@ -78,12 +82,16 @@ impl<'a> Checker<'a> {
             function: 0,
             functions: 0,
             depth: 0,
-            nodes: 0,
+            expressions: 0,
+            most: most.min(Limits::DEFAULT.inlined_expressions),
+            components: 0,
         }
     }
 
     /// Remembers the state.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&mut self) -> Snapshot {
+        // The copy takes as long as so many expressions.
+        self.expressions += self.infer.extent() / 64;
         Snapshot {
             infer: self.infer.clone(),
             diagnostics: self.diagnostics.len(),
@@ -117,16 +125,19 @@ impl<'a> Checker<'a> {
         Diagnostic::error(code, message).at(self.source, span, "")
     }
 
-    /// Records an error that has not been recorded.
+    /// Records an error that has not been recorded. One mistake may be found at every use of a definition, so
+    /// that more are kept than are shown.
     pub fn report(&mut self, abort: Abort) {
-        if let Abort(Some(d)) = abort {
+        if let Abort(Some(d)) = abort
+            && self.diagnostics.len() < 20 * Limits::DEFAULT.diagnostics
+        {
             self.diagnostics.push(*d);
         }
     }
 
     /// Stands where an error has been reported.
     pub fn hole(&mut self, span: Span) -> Node {
-        Node { kind: NodeKind::Hole, ty: self.infer.fresh(Class::Any), span }
+        Node::new(NodeKind::Hole, self.infer.fresh(Class::Any), span)
     }
 
     /// The error of a type that does not fit.
@@ -183,7 +194,7 @@ impl<'a> Checker<'a> {
                     Ok(()) => {
                         let span = node.span;
                         let kind = NodeKind::Broadcast(Box::new(node));
-                        Ok(Node { kind, ty: expected.clone(), span })
+                        Ok(Node::new(kind, expected.clone(), span))
                     }
                     Err(clash) => Err(self.mismatch(clash, expected, &node, what)),
                 };
@@ -236,28 +247,75 @@ impl<'a> Checker<'a> {
 
     /// The meaning of an expression.
     pub fn elab(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Elab<'a>> {
-        self.nodes += 1;
-        if self.nodes > MAX_NODES {
-            let d = self.error(
-                Code::KernelLimit,
-                "the program is too large once its definitions are inlined",
-                e.span,
-            );
-            return Err(d.note(format!("at most {MAX_NODES} expressions")).into());
+        self.within_limits(e.span, |this| this.elab_here(e, env))
+    }
+
+    /// Makes one more expression, unless it or the program becomes too large by it.
+    pub fn within_limits(
+        &mut self,
+        span: Span,
+        make: impl FnOnce(&mut Self) -> Res<Elab<'a>>,
+    ) -> Res<Elab<'a>> {
+        let limits = Limits::DEFAULT;
+        self.expressions += 1;
+        if self.expressions > self.most {
+            return Err(self.too_large("expressions", limits.inlined_expressions, span));
         }
-        let limit = 2 * Limits::default().nesting;
-        if self.depth > limit {
-            let d = self.error(
-                Code::KernelLimit,
-                "the program is nested too deeply once its definitions are inlined",
-                e.span,
-            );
-            return Err(d.note(format!("at most {limit} levels")).into());
+        if self.depth >= limits.inlined_nesting {
+            return Err(self.too_deep(span));
         }
         self.depth += 1;
-        let result = self.elab_here(e, env);
+        let made = make(self);
         self.depth -= 1;
-        result
+        let made = made?;
+        if let Elab::Value(node) = &made {
+            if node.depth > limits.inlined_nesting {
+                return Err(self.too_deep(span));
+            }
+            let most = limits.type_components;
+            let components = self.infer.components(&node.ty, most + 1);
+            if components > most {
+                let message = format!("this type has more than {most} components");
+                let d = self.error(Code::KernelLimit, message, span);
+                return Err(d.help("the components of its components count, too").into());
+            }
+            self.components += components;
+            if self.components > limits.all_type_components {
+                let most = limits.all_type_components;
+                return Err(self.too_large("components of types", most, span));
+            }
+        }
+        Ok(made)
+    }
+
+    fn too_large(&self, of: &str, most: usize, span: Span) -> Abort {
+        let message = "the program is too large once its definitions are inlined";
+        self.error(Code::KernelLimit, message, span).note(format!("at most {most} {of}")).into()
+    }
+
+    fn too_deep(&self, span: Span) -> Abort {
+        let message = "the program is nested too deeply once its definitions are inlined";
+        let most = Limits::DEFAULT.inlined_nesting;
+        self.error(Code::KernelLimit, message, span).note(format!("at most {most} levels")).into()
+    }
+
+    /// Puts definitions around a value.
+    pub fn defining(&self, node: Node, lets: Vec<(VarId, Node)>) -> Res<Node> {
+        if node.depth_under(&lets) > Limits::DEFAULT.inlined_nesting {
+            return Err(self.too_deep(node.span));
+        }
+        Ok(node.under(lets))
+    }
+
+    /// Puts definitions around a value, or in front of those of a function.
+    pub fn under(&self, elab: Elab<'a>, lets: Vec<(VarId, Node)>) -> Res<Elab<'a>> {
+        match elab {
+            Elab::Value(node) => Ok(Elab::Value(self.defining(node, lets)?)),
+            Elab::Fun(mut closure) => {
+                closure.lets.splice(0..0, lets);
+                Ok(Elab::Fun(closure))
+            }
+        }
     }
 
     fn elab_here(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Elab<'a>> {
@@ -306,12 +364,12 @@ impl<'a> Checker<'a> {
             ExprKind::Number(n, suffix) => self.number(*n, *suffix, span),
             ExprKind::Bool(b) => {
                 let ty = Ty::Scalar(ScalarType::Bool);
-                Node { kind: NodeKind::Lit(Lit::Bool(*b)), ty, span }
+                Node::new(NodeKind::Lit(Lit::Bool(*b)), ty, span)
             }
             ExprKind::Tuple(parts) => {
                 let nodes: Vec<_> = parts.iter().map(|p| self.value(p, env)).collect();
                 let ty = Ty::Tuple(nodes.iter().map(|n| n.ty.clone()).collect());
-                Node { kind: NodeKind::Tuple(nodes), ty, span }
+                Node::new(NodeKind::Tuple(nodes), ty, span)
             }
             ExprKind::If(c, a, b) => {
                 let c = self.value(c, env);
@@ -320,7 +378,7 @@ impl<'a> Checker<'a> {
                 let b = self.value(b, env);
                 let (a, b) = self.join_types(a, b, "the `else` branch")?;
                 let ty = a.ty.clone();
-                Node { kind: NodeKind::If(Box::new(c), Box::new(a), Box::new(b)), ty, span }
+                Node::new(NodeKind::If(Box::new(c), Box::new(a), Box::new(b)), ty, span)
             }
             ExprKind::Loop { pat, init, form, body } => {
                 self.looping(pat, init, form, body, span, env)?
@@ -368,7 +426,7 @@ impl<'a> Checker<'a> {
             }
             Some(Bind::Size(size)) => {
                 let ty = self.infer.fresh(Class::Integer);
-                return Ok(Elab::Value(Node { kind: NodeKind::Size(size.clone()), ty, span }));
+                return Ok(Elab::Value(Node::new(NodeKind::Size(size.clone()), ty, span)));
             }
             Some(Bind::Fun(fun)) => {
                 return Ok(Elab::Fun(Closure { fun: fun.clone(), lets: vec![], span }));
@@ -391,7 +449,7 @@ impl<'a> Checker<'a> {
                     Constant::Pi => Lit::Float(std::f64::consts::PI),
                     Constant::E => Lit::Float(std::f64::consts::E),
                 };
-                Ok(Elab::Value(Node { kind: NodeKind::Lit(lit), ty: Ty::Scalar(ty), span }))
+                Ok(Elab::Value(Node::new(NodeKind::Lit(lit), Ty::Scalar(ty), span)))
             }
             Some(builtin) => Ok(self.builtin(builtin, span)),
             None => Err(self.unknown(name, span, env).into()),
@@ -428,7 +486,7 @@ impl<'a> Checker<'a> {
             Some(ty) => Ty::Scalar(ty),
             None => self.infer.fresh(class),
         };
-        Node { kind: NodeKind::Lit(lit), ty, span }
+        Node::new(NodeKind::Lit(lit), ty, span)
     }
 
     /// Gives two values one type.
@@ -466,7 +524,8 @@ impl<'a> Checker<'a> {
             let arg = Arg { elab: Elab::Fun(closure), span: pat.span };
             self.bind(pat, arg, env, env, &mut lets, "the function")?
         };
-        Ok(under(self.elab(body, &inner)?, lets))
+        let body = self.elab(body, &inner)?;
+        self.under(body, lets)
     }
 
     fn looping(
@@ -481,7 +540,7 @@ impl<'a> Checker<'a> {
         let init = self.value(init, env);
         let ty = init.ty.clone();
         let acc = self.fresh_var(super::apply::pattern_name(pat).unwrap_or("acc"));
-        let node = Node { kind: NodeKind::Var(acc), ty: ty.clone(), span: pat.span };
+        let node = Node::new(NodeKind::Var(acc), ty.clone(), pat.span);
         let arg = Arg { elab: Elab::Value(node), span: init.span };
         let mut lets = vec![];
         let inner = self.bind(pat, arg, env, env, &mut lets, "the accumulator")?;
@@ -490,22 +549,24 @@ impl<'a> Checker<'a> {
                 let bound = self.value(bound, env);
                 self.restrict(&bound, Class::Integer, "the bound of the loop")?;
                 let index = self.fresh_var(&name.text);
-                let counter =
-                    Node { kind: NodeKind::Var(index), ty: bound.ty.clone(), span: name.span };
+                let counter = Node::new(NodeKind::Var(index), bound.ty.clone(), name.span);
                 let inner = inner.with(&name.text, Bind::Value(counter));
-                let next = self.value(body, &inner).under(lets);
+                let next = self.value(body, &inner);
+                let next = self.defining(next, lets)?;
                 let next = self.coerce(next, &ty, "the next accumulator")?;
                 NodeKind::LoopFor(acc, Box::new(init), index, Box::new(bound), Box::new(next))
             }
             LoopForm::While(cond) => {
-                let cond = self.value(cond, &inner).under(lets.clone());
+                let cond = self.value(cond, &inner);
+                let cond = self.defining(cond, lets.clone())?;
                 let cond = self.coerce(cond, &Ty::Scalar(ScalarType::Bool), "the condition")?;
-                let next = self.value(body, &inner).under(lets);
+                let next = self.value(body, &inner);
+                let next = self.defining(next, lets)?;
                 let next = self.coerce(next, &ty, "the next accumulator")?;
                 NodeKind::LoopWhile(acc, Box::new(init), Box::new(cond), Box::new(next))
             }
         };
-        Ok(Node { kind, ty, span })
+        Ok(Node::new(kind, ty, span))
     }
 
     /// Insists on a class of scalars.
@@ -522,7 +583,7 @@ impl<'a> Checker<'a> {
         match self.infer.shallow(&array.ty) {
             Ty::Array(_, element) => {
                 let kind = NodeKind::Index(Box::new(array), Box::new(index));
-                Ok(Node { kind, ty: *element, span })
+                Ok(Node::new(kind, (*element).clone(), span))
             }
             _ if matches!(array.kind, NodeKind::Hole) => Err(Abort(None)),
             ty => {
@@ -544,11 +605,11 @@ impl<'a> Checker<'a> {
                             nodes.swap_remove(i).kind
                         }
                         kind => {
-                            let tuple = Node { kind, ty: tuple.ty, span: tuple.span };
+                            let tuple = Node::new(kind, tuple.ty, tuple.span);
                             NodeKind::Proj(Box::new(tuple), i)
                         }
                     };
-                    Ok(Node { kind, ty, span })
+                    Ok(Node::new(kind, ty, span))
                 }
                 None => {
                     let found = self.infer.show(&tuple.ty);
@@ -570,14 +631,14 @@ impl<'a> Checker<'a> {
     pub fn ty(&mut self, ty: &'a TypeExpr, env: &Env<'a>) -> Res<Ty> {
         Ok(match &ty.kind {
             TypeKind::Scalar(s) => Ty::Scalar(*s),
-            TypeKind::Vector(s, w) => Ty::Vector(Size::constant(*w), Box::new(Ty::Scalar(*s))),
+            TypeKind::Vector(s, w) => Ty::Vector(Size::constant(*w), Rc::new(Ty::Scalar(*s))),
             TypeKind::Paren(t) => self.ty(t, env)?,
             TypeKind::Tuple(ts) => {
-                Ty::Tuple(ts.iter().map(|t| self.ty(t, env)).collect::<Res<Vec<_>>>()?)
+                Ty::Tuple(ts.iter().map(|t| self.ty(t, env)).collect::<Res<_>>()?)
             }
             TypeKind::Array(n, t) => {
                 let n = self.size_in_type(n, env)?;
-                Ty::Array(n, Box::new(self.ty(t, env)?))
+                Ty::Array(n, Rc::new(self.ty(t, env)?))
             }
         })
     }
@@ -651,16 +712,5 @@ impl<'a> Checker<'a> {
         self.error(Code::TypeMismatch, "a size must be known before the program runs", node.span)
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients")
             .into()
-    }
-}
-
-/// Puts definitions around a value, or in front of those of a function.
-pub fn under<'a>(elab: Elab<'a>, lets: Vec<(VarId, Node)>) -> Elab<'a> {
-    match elab {
-        Elab::Value(node) => Elab::Value(node.under(lets)),
-        Elab::Fun(mut closure) => {
-            closure.lets.splice(0..0, lets);
-            Elab::Fun(closure)
-        }
     }
 }

@@ -7,12 +7,13 @@ use super::finish::Finish;
 use super::infer::Ty;
 use super::ir::{Node, NodeKind};
 use super::uses::Uses;
-use crate::diag::{Code, Diagnostic, Source, Span};
+use crate::diag::{Code, Diagnostic, Limits, Source, Span};
 use crate::lang::ast::{Decl, ExprKind, Pat, PatKind, TypeExpr, TypeKind};
 use crate::lang::size::Size;
 use crate::lang::typed::{Entry, Param, VarId};
 use crate::lang::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// An axis whose size is inferred, and its declared size name.
@@ -31,15 +32,17 @@ enum Mode {
     },
 }
 
-/// Checks an entry with its declared sizes.
+/// Checks an entry with its declared sizes. `left` is how many expressions the file may still come to.
 pub fn declared(
     source: &Arc<Source>,
     decls: &BTreeMap<&str, &Decl>,
     decl: &Decl,
+    left: &mut usize,
 ) -> (Option<Entry>, Vec<Diagnostic>) {
-    let mut checker = Checker::new(source, decls);
+    let mut checker = Checker::new(source, decls, *left);
     let mut mode = Mode::Declared;
     let built = build(&mut checker, decl, &mut mode);
+    *left = left.saturating_sub(checker.expressions);
     match built {
         Ok(parts) if checker.diagnostics.is_empty() => {
             let (entry, found) = finish(&checker, decl, parts, decl_sizes(decl));
@@ -58,9 +61,12 @@ pub fn definition(
     source: &Arc<Source>,
     decls: &BTreeMap<&str, &Decl>,
     decl: &Decl,
+    left: &mut usize,
 ) -> Vec<Diagnostic> {
-    let mut checker = Checker::new(source, decls);
-    match build(&mut checker, decl, &mut Mode::Declared) {
+    let mut checker = Checker::new(source, decls, *left);
+    let built = build(&mut checker, decl, &mut Mode::Declared);
+    *left = left.saturating_sub(checker.expressions);
+    match built {
         Ok(parts) if checker.diagnostics.is_empty() => {
             let mut found = finish(&checker, decl, parts, decl_sizes(decl)).1;
             // A definition may be meant for use inside `mapWrg`; only entries are whole programs.
@@ -84,7 +90,7 @@ pub fn general(
     decl: &Decl,
     declared: &Entry,
 ) -> Option<(Entry, FreshSizes)> {
-    let mut checker = Checker::new(source, decls);
+    let mut checker = Checker::new(source, decls, Limits::DEFAULT.inlined_expressions);
     let mut mode = Mode::General { axes: vec![], used: BTreeSet::new() };
     let parts = build(&mut checker, decl, &mut mode).ok()?;
     let Mode::General { mut axes, .. } = mode else { return None };
@@ -170,7 +176,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
         let inner = without_type(pat);
         let name = super::apply::pattern_name(inner).map_or(format!("arg{i}"), str::to_owned);
         let var = checker.fresh_var(&name);
-        let node = Node { kind: NodeKind::Var(var), ty: ty.clone(), span: pat.span };
+        let node = Node::new(NodeKind::Var(var), ty.clone(), pat.span);
         params.push((name, var, ty, inner.span));
         let arg = Arg { elab: Elab::Value(node), span: pat.span };
         env = checker.bind(inner, arg, &env, &sizes, &mut lets, "the parameter")?;
@@ -191,7 +197,8 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
         }
     };
     let value = checker.elab(&decl.body, &env)?;
-    let mut body = checker.as_value(value)?.under(lets);
+    let mut body = checker.as_value(value)?;
+    body = checker.defining(body, lets)?;
     if let Some(ty) = result {
         let what = format!("the result of `{}`", decl.name.text);
         body = match checker.coerce(body, &ty, &what) {
@@ -240,7 +247,7 @@ fn pattern_type<'a>(
         PatKind::Paren(inner) => pattern_type(checker, inner, sizes, mode)?,
         PatKind::Tuple(parts) => {
             let parts = parts.iter().map(|p| pattern_type(checker, p, sizes, mode));
-            parts.collect::<Res<Option<Vec<_>>>>()?.map(Ty::Tuple)
+            parts.collect::<Res<Option<_>>>()?.map(Ty::Tuple)
         }
         PatKind::Name(_) | PatKind::Wild => None,
     })
@@ -258,7 +265,7 @@ fn param_type<'a>(
         TypeKind::Paren(t) => param_type(checker, t, sizes, mode)?,
         TypeKind::Tuple(ts) => {
             let parts = ts.iter().map(|t| param_type(checker, t, sizes, mode));
-            Ty::Tuple(parts.collect::<Res<Vec<_>>>()?)
+            Ty::Tuple(parts.collect::<Res<_>>()?)
         }
         TypeKind::Array(n, t) => {
             let declared = checker.size_in_type(n, sizes)?;
@@ -278,7 +285,7 @@ fn param_type<'a>(
                 }
                 (Mode::General { .. } | Mode::Declared, _) => declared,
             };
-            Ty::Array(size, Box::new(param_type(checker, t, sizes, mode)?))
+            Ty::Array(size, Rc::new(param_type(checker, t, sizes, mode)?))
         }
     })
 }
@@ -290,7 +297,7 @@ fn shape(checker: &mut Checker<'_>, ty: &Ty) -> Ty {
         Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| shape(checker, t)).collect()),
         Ty::Array(_, t) => {
             let n = checker.infer.sizes.fresh();
-            Ty::Array(n, Box::new(shape(checker, t)))
+            Ty::Array(n, Rc::new(shape(checker, t)))
         }
     }
 }

@@ -76,6 +76,17 @@ struct Link<'a> {
     next: Env<'a>,
 }
 
+impl Drop for Env<'_> {
+    /// One name after the other: a list of many names must not take as many frames.
+    fn drop(&mut self) {
+        let mut next = self.0.take();
+        while let Some(link) = next.and_then(Rc::into_inner) {
+            let mut link = link;
+            next = link.next.0.take();
+        }
+    }
+}
+
 impl<'a> Env<'a> {
     /// With one more name.
     #[must_use]

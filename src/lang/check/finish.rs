@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, Source, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{Expr, ExprKind, Fun, Literal, ScalarOp};
 use crate::lang::types::{ScalarType, Type};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The state while a definition is finished.
@@ -188,6 +188,7 @@ impl<'c, 'a> Finish<'c, 'a> {
     /// What must hold of the sizes, without what always holds.
     pub fn divides(&mut self, demands: &[Divides]) -> Vec<(Size, Size, Span)> {
         let mut out: Vec<(Size, Size, Span)> = vec![];
+        let mut seen: BTreeSet<(Size, Size)> = BTreeSet::new();
         for demand in demands {
             let dividend = self.size(&demand.dividend, demand.span);
             let divisor = self.size(&demand.divisor, demand.span);
@@ -202,7 +203,7 @@ impl<'c, 'a> Finish<'c, 'a> {
                         .push(d.help("choose a factor of the length, or pad the array first"));
                 }
             } else if !dividend.is_multiple_of(&divisor)
-                && !out.iter().any(|(a, b, _)| *a == dividend && *b == divisor)
+                && seen.insert((dividend.clone(), divisor.clone()))
             {
                 out.push((dividend, divisor, demand.span));
             }

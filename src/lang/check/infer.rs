@@ -7,8 +7,9 @@ use crate::diag::Span;
 use crate::lang::size::Size;
 use crate::lang::types::{ScalarType, Type};
 use std::fmt::Write as _;
+use std::rc::Rc;
 
-/// A type, possibly not yet known.
+/// A type, possibly not yet known. Copies share their parts: every expression has its type with it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ty {
     /// A hole.
@@ -16,20 +17,20 @@ pub enum Ty {
     /// One element.
     Scalar(ScalarType),
     /// A vector of so many elements; the element is a scalar or a hole.
-    Vector(Size, Box<Ty>),
+    Vector(Size, Rc<Ty>),
     /// Two or more components.
-    Tuple(Vec<Ty>),
+    Tuple(Rc<[Ty]>),
     /// An array.
-    Array(Size, Box<Ty>),
+    Array(Size, Rc<Ty>),
 }
 
 impl From<&Type> for Ty {
     fn from(ty: &Type) -> Ty {
         match ty {
             Type::Scalar(s) => Ty::Scalar(*s),
-            Type::Vector(w, s) => Ty::Vector(w.clone(), Box::new(Ty::Scalar(*s))),
+            Type::Vector(w, s) => Ty::Vector(w.clone(), Rc::new(Ty::Scalar(*s))),
             Type::Tuple(ts) => Ty::Tuple(ts.iter().map(Ty::from).collect()),
-            Type::Array(n, t) => Ty::Array(n.clone(), Box::new(Ty::from(&**t))),
+            Type::Array(n, t) => Ty::Array(n.clone(), Rc::new(Ty::from(&**t))),
         }
     }
 }
@@ -141,6 +142,42 @@ impl Infer {
         }
     }
 
+    /// How many components a type has, those of its components included; counts no further than to `most`.
+    pub fn components(&self, ty: &Ty, most: usize) -> usize {
+        let mut ty = ty;
+        let mut count = 1;
+        loop {
+            match ty {
+                Ty::Meta(i) => match self.holes.get(*i) {
+                    Some(Hole::Filled(t)) => ty = t,
+                    Some(Hole::Open(_)) | None => return count,
+                },
+                Ty::Scalar(_) => return count,
+                Ty::Vector(_, t) | Ty::Array(_, t) => {
+                    count += 1;
+                    ty = t;
+                    if count >= most {
+                        return count;
+                    }
+                }
+                Ty::Tuple(ts) => {
+                    for t in ts.iter() {
+                        if count >= most {
+                            return count;
+                        }
+                        count += self.components(t, most - count);
+                    }
+                    return count;
+                }
+            }
+        }
+    }
+
+    /// What a copy of all this costs, in holes and sizes.
+    pub fn extent(&self) -> usize {
+        self.holes.len() + self.sizes.extent()
+    }
+
     fn occurs(&self, hole: usize, ty: &Ty) -> bool {
         match self.shallow(ty) {
             Ty::Meta(i) => i == hole,
@@ -198,7 +235,7 @@ impl Infer {
                 self.unify(&s, &t, span)
             }
             (Ty::Tuple(ts), Ty::Tuple(us)) if ts.len() == us.len() => {
-                ts.iter().zip(&us).try_for_each(|(t, u)| self.unify(t, u, span))
+                ts.iter().zip(&*us).try_for_each(|(t, u)| self.unify(t, u, span))
             }
             (Ty::Array(n, t), Ty::Array(m, u)) => {
                 self.unify(&t, &u, span)?;

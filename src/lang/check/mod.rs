@@ -23,8 +23,8 @@ use super::ast::{Decl, File, PatKind};
 use super::parser;
 use super::size::Size;
 use super::typed::Entry;
-use crate::diag::{Code, Diagnostic, Failure, Result, Severity, Source};
-use std::collections::BTreeMap;
+use crate::diag::{Code, Diagnostic, Diagnostics, Failure, Limits, Result, Severity, Source};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Sizes that general inference introduced, each with the declared size that it equals.
@@ -58,13 +58,14 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
         return (vec![], wrong);
     }
     let mut entries = vec![];
+    let mut left = Limits::DEFAULT.file_expressions;
     for decl in &file.decls {
         if decl.entry {
-            let (entry, found) = entry::declared(source, &decls, decl);
+            let (entry, found) = entry::declared(source, &decls, decl, &mut left);
             entries.extend(entry);
             diagnostics.extend(found);
         } else if is_annotated(decl) {
-            diagnostics.extend(entry::definition(source, &decls, decl));
+            diagnostics.extend(entry::definition(source, &decls, decl, &mut left));
         }
     }
     (entries, distinct(diagnostics))
@@ -73,7 +74,8 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
 /// Checks one entry with its declared sizes. The name may be left out when there is one entry.
 pub fn check_entry(source: &Arc<Source>, name: Option<&str>) -> Result<Entry> {
     with_entry(source, name, |decls, decl| {
-        let (entry, diagnostics) = entry::declared(source, decls, decl);
+        let mut left = Limits::DEFAULT.inlined_expressions;
+        let (entry, diagnostics) = entry::declared(source, decls, decl, &mut left);
         finished(entry, diagnostics)
     })
 }
@@ -85,7 +87,8 @@ pub fn check_entry_general(
     name: Option<&str>,
 ) -> Result<(Entry, FreshSizes)> {
     with_entry(source, name, |decls, decl| {
-        let (entry, diagnostics) = entry::declared(source, decls, decl);
+        let mut left = Limits::DEFAULT.inlined_expressions;
+        let (entry, diagnostics) = entry::declared(source, decls, decl, &mut left);
         let entry = finished(entry, diagnostics)?;
         Ok(entry::general(source, decls, decl, &entry).unwrap_or_else(|| {
             let same = entry.sizes.iter().map(|n| (n.clone(), Size::var(n))).collect();
@@ -178,13 +181,12 @@ fn is_annotated(decl: &Decl) -> bool {
 
 /// Without repetitions: an error inside a definition would be reported at every use.
 fn distinct(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut out: Vec<Diagnostic> = vec![];
     let place = |d: &Diagnostic| d.labels.iter().find(|l| l.primary).map(|l| l.span);
-    for d in diagnostics {
-        if !out.iter().any(|o| o.code == d.code && place(o) == place(&d) && place(&d).is_some()) {
-            out.push(d);
-        }
-    }
-    out.sort_by_key(|d| (d.severity == Severity::Warning, place(d)));
-    out
+    let mut diagnostics = diagnostics;
+    let mut seen = BTreeSet::new();
+    diagnostics.retain(|d| place(d).is_none_or(|place| seen.insert((d.code, place))));
+    diagnostics.sort_by_key(|d| (d.severity == Severity::Warning, place(d)));
+    let mut out = Diagnostics::default();
+    out.extend(diagnostics);
+    out.into_vec()
 }

@@ -1,12 +1,16 @@
 //! Names of definitions: duplicates, recursion, suggestions.
 
-use crate::diag::{Code, Diagnostic, Source, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use crate::lang::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, TypeExpr, TypeKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The known name nearest to an unknown one, if it is near.
 pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    // Long names are not compared: it takes as long as their product.
+    if name.len() > 64 {
+        return None;
+    }
     let limit = (name.len() / 3).clamp(1, 3);
     known
         .filter(|k| k.len().abs_diff(name.len()) <= limit && *k != name)
@@ -39,7 +43,7 @@ pub fn resolve<'a>(
     file: &'a File,
 ) -> (BTreeMap<&'a str, &'a Decl>, Vec<Diagnostic>) {
     let mut decls: BTreeMap<&str, &Decl> = BTreeMap::new();
-    let mut diagnostics = vec![];
+    let mut diagnostics = Diagnostics::default();
     for decl in &file.decls {
         if let Some(first) = decls.get(decl.name.text.as_str()) {
             diagnostics.push(duplicate(source, &decl.name.text, decl.name.span, first.name.span));
@@ -60,7 +64,7 @@ pub fn resolve<'a>(
         }
     }
     diagnostics.extend(recursion(source, file, &decls));
-    (decls, diagnostics)
+    (decls, diagnostics.into_vec())
 }
 
 fn duplicate(source: &Arc<Source>, name: &str, span: Span, first: Span) -> Diagnostic {

@@ -8,6 +8,7 @@ use super::ir::{Fun, Lit, Node, NodeKind};
 use crate::diag::{Code, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{PadMode, Prim, ScalarOp, VarId};
+use std::rc::Rc;
 
 /// The arguments of a pattern, sorted by kind.
 struct Taken<'a> {
@@ -31,7 +32,7 @@ impl Taken<'_> {
 }
 
 fn array(n: Size, element: Ty) -> Ty {
-    Ty::Array(n, Box::new(element))
+    Ty::Array(n, Rc::new(element))
 }
 
 impl<'a> Checker<'a> {
@@ -134,7 +135,7 @@ impl<'a> Checker<'a> {
     /// The length and element type of an array argument.
     fn array_of(&mut self, node: &Node, what: &str) -> Res<(Size, Ty)> {
         match self.infer.shallow(&node.ty) {
-            Ty::Array(n, element) => Ok((n, *element)),
+            Ty::Array(n, element) => Ok((n, (*element).clone())),
             Ty::Meta(i) if self.infer.class(i) == Class::Any => {
                 if matches!(node.kind, NodeKind::Hole) {
                     return Err(Abort(None));
@@ -211,19 +212,24 @@ impl<'a> Checker<'a> {
             Ok((fun, acc, z))
         };
         // A scalar may stand for a vector accumulator.
-        let snapshot = self.snapshot();
-        let mut done = attempt(self, z.clone());
-        let failed = done.is_err() || !self.clean_since(&snapshot);
-        if failed && let Some(width) = self.vector_width(element) {
-            let before = self.snapshot();
-            self.restore(snapshot);
-            let vector = Ty::Vector(width, Box::new(z.ty.clone()));
-            match self.coerce(z, &vector, "the first accumulator").and_then(|z| attempt(self, z)) {
-                Ok(second) => done = Ok(second),
-                Err(_) => self.restore(before),
+        let (fun, acc, z) = match self.vector_width(element) {
+            None => attempt(self, z)?,
+            Some(width) => {
+                let snapshot = self.snapshot();
+                let mut done = attempt(self, z.clone());
+                if done.is_err() || !self.clean_since(&snapshot) {
+                    let before = self.snapshot();
+                    self.restore(snapshot);
+                    let vector = Ty::Vector(width, Rc::new(z.ty.clone()));
+                    let z = self.coerce(z, &vector, "the first accumulator");
+                    match z.and_then(|z| attempt(self, z)) {
+                        Ok(second) => done = Ok(second),
+                        Err(_) => self.restore(before),
+                    }
+                }
+                done?
             }
-        }
-        let (fun, acc, z) = done?;
+        };
         t.values.insert(0, z);
         Ok((fun, acc))
     }
@@ -231,10 +237,10 @@ impl<'a> Checker<'a> {
     /// Vectors of a width, one for each scalar component.
     fn vectors(&mut self, width: &Size, ty: &Ty, span: Span) -> Res<Ty> {
         match self.infer.shallow(ty) {
-            t @ (Ty::Scalar(_) | Ty::Meta(_)) => Ok(Ty::Vector(width.clone(), Box::new(t))),
+            t @ (Ty::Scalar(_) | Ty::Meta(_)) => Ok(Ty::Vector(width.clone(), Rc::new(t))),
             Ty::Tuple(ts) => {
                 let parts = ts.iter().map(|t| self.vectors(width, t, span));
-                Ok(Ty::Tuple(parts.collect::<Res<Vec<_>>>()?))
+                Ok(Ty::Tuple(parts.collect::<Res<_>>()?))
             }
             t @ (Ty::Vector(..) | Ty::Array(..)) => {
                 let message = format!(
@@ -255,11 +261,11 @@ impl<'a> Checker<'a> {
                     let message = format!("expected vectors of {a}, but these have {b} components");
                     return Err(self.error(Code::SizeMismatch, message, span).into());
                 }
-                Ok(*element)
+                Ok((*element).clone())
             }
             Ty::Meta(i) => {
                 let element = self.infer.fresh(self.infer.class(i));
-                let vector = Ty::Vector(width.clone(), Box::new(element.clone()));
+                let vector = Ty::Vector(width.clone(), Rc::new(element.clone()));
                 match self.infer.unify(&Ty::Meta(i), &vector, span) {
                     Ok(()) => Ok(element),
                     Err(_) => Ok(Ty::Meta(i)),
@@ -269,7 +275,7 @@ impl<'a> Checker<'a> {
             t @ Ty::Scalar(_) => Ok(t),
             Ty::Tuple(ts) => {
                 let parts = ts.iter().map(|t| self.scalars(width, t, span));
-                Ok(Ty::Tuple(parts.collect::<Res<Vec<_>>>()?))
+                Ok(Ty::Tuple(parts.collect::<Res<_>>()?))
             }
             t @ Ty::Array(..) => {
                 let message = format!("expected a vector, but this is {}", self.infer.show(&t));
@@ -330,7 +336,7 @@ impl<'a> Checker<'a> {
             }
             Prim::Zip => {
                 let (n, elements) = self.arrays(&t, 0)?;
-                array(n, Ty::Tuple(elements))
+                array(n, Ty::Tuple(elements.into()))
             }
             Prim::Unzip => return self.unzip(t, span),
             Prim::Reduce | Prim::ReduceComm => {
@@ -414,7 +420,7 @@ impl<'a> Checker<'a> {
                 self.indices(&elements[0], &t, 1)?;
                 let ty = array(n, element.clone());
                 let what = format!("the elements of {}", t.place(2));
-                let probe = Node { ty: elements[1].clone(), ..t.values[2].clone() };
+                let probe = t.values[2].stand_in(elements[1].clone());
                 self.coerce(probe, &element, &what)?;
                 ty
             }
@@ -439,7 +445,7 @@ impl<'a> Checker<'a> {
                 let (n, element) = self.array_of(&t.values[0], &t.place(0))?;
                 let (m, other) = self.array_of(&t.values[1], &t.place(1))?;
                 let what = format!("the elements of {}", t.place(1));
-                let probe = Node { ty: other, ..t.values[1].clone() };
+                let probe = t.values[1].stand_in(other);
                 self.coerce(probe, &element, &what)?;
                 array(n.add(&m), element)
             }
@@ -495,10 +501,8 @@ impl<'a> Checker<'a> {
                     let scalar = self.scalars(&w, &ty, at)?;
                     let vector = self.vectors(&w, &scalar, at)?;
                     let what = t.place(i);
-                    let node = std::mem::replace(
-                        &mut t.values[i],
-                        Node { kind: NodeKind::Hole, ty, span: at },
-                    );
+                    let node =
+                        std::mem::replace(&mut t.values[i], Node::new(NodeKind::Hole, ty, at));
                     t.values[i] = self.coerce(node, &vector, &what)?;
                     elements.push(scalar);
                 }
@@ -508,17 +512,16 @@ impl<'a> Checker<'a> {
             }
         };
         let kind = NodeKind::Prim { prim, funs, sizes: t.sizes, args: t.values };
-        Ok(Node { kind, ty, span }.under(t.lets))
+        self.defining(Node::new(kind, ty, span), t.lets)
     }
 
     fn rows(&mut self, row: Ty, t: &Taken<'a>) -> Res<(Size, Ty)> {
-        let mut node = t.values[0].clone();
-        node.ty = row;
+        let node = t.values[0].stand_in(row);
         self.array_of(&node, &format!("every element of {}", t.place(0)))
     }
 
     fn indices(&mut self, index: &Ty, t: &Taken<'a>, i: usize) -> Res<()> {
-        let node = Node { ty: index.clone(), ..t.values[i].clone() };
+        let node = t.values[i].stand_in(index.clone());
         self.restrict(&node, Class::Integer, &format!("every element of {}", t.place(i)))
     }
 
@@ -529,7 +532,7 @@ impl<'a> Checker<'a> {
         };
         let (n, element) = self.array_of(&t.values[0], &t.place(0))?;
         let parts: Vec<Ty> = (0..width).map(|_| self.infer.fresh(Class::Any)).collect();
-        if self.infer.unify(&Ty::Tuple(parts.clone()), &element, span).is_err() {
+        if self.infer.unify(&Ty::Tuple(parts.clone().into()), &element, span).is_err() {
             let found = self.infer.show(&element);
             let message = format!(
                 "{} takes an array of tuples of {width}, but the elements are {found}",
@@ -540,7 +543,7 @@ impl<'a> Checker<'a> {
         let ty = Ty::Tuple(parts.into_iter().map(|p| array(n.clone(), p)).collect());
         let args = std::mem::take(&mut t.values);
         let kind = NodeKind::Prim { prim: Prim::Unzip, funs: vec![], sizes: vec![], args };
-        Ok(Node { kind, ty, span }.under(t.lets))
+        self.defining(Node::new(kind, ty, span), t.lets)
     }
 
     /// The function and result of `iterate`. The function is first tried on an array of any length;

@@ -42,6 +42,11 @@ impl SizeVars {
         format!("?{}", self.count)
     }
 
+    /// How much is known.
+    pub fn extent(&self) -> usize {
+        self.solved.len() + self.waiting.len() + self.divides.len()
+    }
+
     /// A fresh unknown.
     pub fn fresh(&mut self) -> Size {
         Size::var(&self.next())

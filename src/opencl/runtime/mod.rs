@@ -13,7 +13,7 @@ mod sub_group;
 
 pub use bandwidth::{Bandwidth, Figure, bandwidth};
 pub use listing::remembered_devices;
-pub use prepared::{DeviceInputs, Prepared, RunTimes};
+pub use prepared::{DeviceInputs, Prepared, Progress, RunTimes, Watch};
 
 use crate::device::{Capabilities, DeviceInfo, DeviceKind, select};
 use crate::diag::{Code, Diagnostic, Result};

@@ -8,7 +8,7 @@ use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::{Arg, Control, HostPlan, Launch, Role};
 use half::f16;
-use opencl3::event::Event;
+use opencl3::event::{CL_COMPLETE, CL_RUNNING, Event};
 use opencl3::kernel::Kernel;
 use opencl3::memory::{CL_MEM_READ_WRITE, ClMem};
 use opencl3::program::Program;
@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::ptr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Every byte of an output before a check run: NaN in every float type, -1 in every signed integer.
 /// What a kernel forgets to write then differs from any reference.
@@ -47,6 +48,18 @@ impl RunTimes {
         (self.wall_us - self.device_us).max(0.0)
     }
 }
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A kernel runs, as the driver has it.
+    Begun,
+    /// It has run.
+    Ended,
+}
+
+/// Is told how far a run is.
+pub type Watch<'a> = Option<&'a mut dyn FnMut(Progress)>;
 
 /// A plan ready to run: kernels with their arguments set.
 pub struct Prepared {
@@ -424,6 +437,25 @@ fn set_scalar(kernel: &Kernel, i: u32, value: &HostArray) -> opencl3::Result<()>
     }
 }
 
+/// Tells when a kernel begins and ends, if it takes long enough to be seen. What goes wrong is found out after
+/// the run.
+fn follow(event: &Event, tell: &mut dyn FnMut(Progress)) {
+    let (mut begun, mut pause) = (false, Duration::from_micros(50));
+    while let Ok(status) = event.command_execution_status()
+        && status.0 > CL_COMPLETE
+    {
+        if status.0 == CL_RUNNING && !begun {
+            begun = true;
+            tell(Progress::Begun);
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(5));
+    }
+    if begun {
+        tell(Progress::Ended);
+    }
+}
+
 impl Prepared {
     /// The plan.
     pub fn plan(&self) -> &HostPlan {
@@ -442,12 +474,21 @@ impl Prepared {
 
     /// Runs every launch in order and waits.
     pub fn run(&self, rt: &Runtime) -> Result<RunTimes> {
+        self.run_watched(rt, None)
+    }
+
+    /// As [`Prepared::run`], telling how far the run is.
+    pub fn run_watched(&self, rt: &Runtime, watch: Watch) -> Result<RunTimes> {
         let started = Instant::now();
         let mut events = Vec::with_capacity(self.built.kernels.len());
         self.walk(rt, &mut |launch, kernel| {
             events.extend(rt.launch(launch, kernel)?);
             Ok(())
         })?;
+        if let Some(tell) = watch {
+            rt.queue.flush().map_err(|e| driver(e, "running the kernels"))?;
+            events.iter().for_each(|event| follow(event, tell));
+        }
         rt.queue.finish().map_err(|e| driver(e, "running the kernels"))?;
         let wall_us = started.elapsed().as_secs_f64() * 1e6;
         let (mut first, mut last, mut sum) = (u64::MAX, 0, 0);
@@ -572,13 +613,18 @@ impl Prepared {
 
     /// Runs once on poisoned temporaries and outputs, and fetches the outputs, in order.
     pub fn check(&self, rt: &Runtime) -> Result<(RunTimes, Vec<HostArray>)> {
+        self.check_watched(rt, None)
+    }
+
+    /// As [`Prepared::check`], telling how far the run is.
+    pub fn check_watched(&self, rt: &Runtime, watch: Watch) -> Result<(RunTimes, Vec<HostArray>)> {
         for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
             match b.role {
                 Role::Input(..) => {}
                 Role::Temp | Role::Output(_) => rt.poison(buffer, b.len * b.elem.bytes())?,
             }
         }
-        let times = self.run(rt)?;
+        let times = self.run_watched(rt, watch)?;
         Ok((times, self.fetch(rt)?))
     }
 

@@ -22,8 +22,8 @@ const ELEMENTS: u64 = 1 << 14;
 pub(super) enum Reading {
     /// Operators are associative, and reductions group anyhow.
     AnyOrder,
-    /// Operators only have their neutral element, and reductions fold from the left: what a rule that
-    /// keeps every bit must stand.
+    /// Operators only have their neutral element, and reductions fold from the left: a rule that claims to
+    /// keep every bit must hold here too.
     AsWritten,
 }
 
@@ -36,6 +36,8 @@ pub(super) struct Instance {
     /// Decides every order that is left open.
     pub order: u64,
     pub reading: Reading,
+    /// Whether floats are rounded after every operation, as a device does, and every bit counts.
+    pub bits: bool,
     pub input: Value,
 }
 
@@ -83,6 +85,8 @@ pub(super) struct Plan<'a> {
     types: IndexMap<Arc<str>, TypeNeed>,
     functions: IndexMap<Arc<str>, FunctionNeed>,
     reductions: Vec<Reduction>,
+    /// Whether a side leaves the order of a reduction open.
+    open: bool,
 }
 
 /// The two sides of an instance.
@@ -125,6 +129,22 @@ fn inside_vectors(t: &Ty, out: &mut Vec<Arc<str>>) {
             inside_vectors(b, out);
         }
     }
+}
+
+/// Whether a term leaves the order of a reduction open.
+fn leaves_order_open(t: &Term) -> bool {
+    let mut open = false;
+    let long = t.unpacked();
+    long.as_ref().unwrap_or(t).visit(&mut |t| {
+        open |= matches!(
+            t.op(),
+            Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
+                | Op::ReducePart
+                | Op::Scan(false)
+                | Op::Histogram
+        );
+    });
+    open
 }
 
 /// The function variables of a term with their types.
@@ -238,7 +258,8 @@ impl<'a> Plan<'a> {
         need(scalars, |n| n.scalar = true);
         need(elements, |n| n.element = true);
         need(indices, |n| n.index = true);
-        Plan { rule, sizes: Sizes::of(rule), types, functions, reductions }
+        let open = leaves_order_open(&rule.lhs) || leaves_order_open(&rule.rhs);
+        Plan { rule, sizes: Sizes::of(rule), types, functions, reductions, open }
     }
 
     /// Whether an instance may read its reductions as written.
@@ -251,6 +272,7 @@ impl<'a> Plan<'a> {
         let sizes = self.sizes.draw(rng, scale.most)?;
         let written = self.has_readings() && rng.random();
         let reading = if written { Reading::AsWritten } else { Reading::AnyOrder };
+        let fixed_order = written || !self.open;
         let types: IndexMap<Arc<str>, Ty> = self
             .types
             .iter()
@@ -262,14 +284,23 @@ impl<'a> Plan<'a> {
             functions: IndexMap::new(),
             order: rng.random(),
             reading,
+            bits: self.rule.law == Law::Exact && fixed_order,
             input: Value::unit(),
         };
         out.functions = self.functions(rng, &out, scale)?;
         let left = self.sides(&out)?.left;
         let shape = eval::shape(&left.ty().dom, &SizeEnv::new()).ok()?;
+        use Style::{Count, Extreme, Few, Near, Real, Small, Special, Wild};
         let styles = match self.rule.law {
-            Law::Approx => &[Style::Real, Style::Near, Style::Small, Style::Few][..],
-            _ => &[Style::Count, Style::Small, Style::Few, Style::Extreme][..],
+            Law::Approx => &[Real, Near, Small, Few][..],
+            Law::Exact if out.bits => &[Count, Small, Few, Extreme, Real, Wild, Wild],
+            // Near a jump of a function, what is off by rounding is off by much.
+            Law::Reassoc if !self.open && self.functions.is_empty() => {
+                &[Count, Small, Few, Extreme, Real, Special]
+            }
+            Law::Reassoc if !self.open => &[Count, Small, Few, Extreme, Special],
+            // Of whole numbers, sums and extremes are the same in every order.
+            Law::Exact | Law::Reassoc => &[Count, Small, Few, Extreme],
         };
         let style =
             if scale.plain { Style::Count } else { styles[rng.random_range(0..styles.len())] };
@@ -354,7 +385,10 @@ impl<'a> Plan<'a> {
         let right = match i.side(&self.rule.rhs) {
             Ok(right) if elements(&right) > ELEMENTS => return None,
             Ok(right) => illegal(&right).map_or(Ok(right), Err),
-            Err(TypeError(why)) => Err(format!("the term is ill-typed: {why}")),
+            Err(TypeError(why)) => Err(match self.sizes.uneven(&i.sizes) {
+                Some(size) => format!("{size} is no whole number"),
+                None => format!("the term is ill-typed: {why}"),
+            }),
         };
         Some(Sides { left, right })
     }
@@ -392,8 +426,12 @@ impl<'a> Plan<'a> {
             right.and_then(|r| i.value(&r, "right").map_err(|e| format!("it has none: {e}")));
         let same = match &right {
             Ok(right) => match self.rule.law {
-                Law::Exact | Law::Reassoc => left == *right,
-                Law::Approx => compare_values(&left, right, |t| Tolerance::of(t, 64)).ok,
+                Law::Exact if i.bits => left.same_bits(right),
+                Law::Exact => left == *right,
+                Law::Reassoc if self.open => left == *right,
+                Law::Reassoc | Law::Approx => {
+                    compare_values(&left, right, |t| Tolerance::of(t, 64)).ok
+                }
             },
             Err(_) => false,
         };
@@ -410,13 +448,18 @@ impl Instance {
     pub(super) fn value(&self, side: &Term, salt: &str) -> Result<Value, String> {
         let regroup = self.reading == Reading::AnyOrder;
         let (term, inputs) = other_order(side, self.order, salt, regroup).map_err(|e| e.0)?;
-        eval::apply(&term, &SizeEnv::new(), &inputs, &self.input).map_err(|e| e.to_string())
+        self.run(&term, &inputs).map_err(|e| e.to_string())
+    }
+
+    fn run(&self, term: &Term, inputs: &Inputs) -> crate::diag::Result<Value> {
+        let apply = if self.bits { eval::apply_rounded } else { eval::apply };
+        apply(term, &SizeEnv::new(), inputs, &self.input)
     }
 
     /// The value of a side when its reductions fold from the left.
     pub(super) fn folded(&self, side: &Term) -> Option<Value> {
         let (term, inputs) = other_order(side, self.order, "", false).ok()?;
-        eval::apply(&term, &SizeEnv::new(), &inputs, &self.input).ok()
+        self.run(&term, &inputs).ok()
     }
 }
 
@@ -470,13 +513,13 @@ fn neutral(op: &Term, element: &Ty) -> Option<Operator> {
     Some(Operator { op: op.clone(), unit: unit? })
 }
 
-fn any_type(rng: &mut Rng, need: TypeNeed, plain: bool, integers: bool) -> Ty {
-    use ScalarType::{Bool, F32, I32, I64};
-    let scalars: &[ScalarType] = match (need.index, plain, integers) {
+fn any_type(rng: &mut Rng, need: TypeNeed, plain: bool, numbers: bool) -> Ty {
+    use ScalarType::{Bool, F32, F64, I32, I64};
+    let scalars: &[ScalarType] = match (need.index, plain, numbers) {
         (true, _, _) => &[I32, I64],
         (_, true, _) => &[I32],
-        (_, _, true) => &[I32, I32, I64],
-        _ => &[I32, I32, I64, F32, F32, Bool],
+        (_, _, true) => &[I32, I32, I64, F32, F32, F64],
+        _ => &[I32, I32, I64, F32, F32, F64, Bool],
     };
     let scalar = |rng: &mut Rng| Ty::Scalar(scalars[rng.random_range(0..scalars.len())]);
     if need.index || plain {

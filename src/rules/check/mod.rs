@@ -4,7 +4,13 @@
 //! types, functions, operators with the laws that their pattern promises, and an input. What a pattern
 //! leaves open is decided at random too: `reorder` is some permutation, a reduction groups in some way. A rule that
 //! is no equality is shown wrong by an instance, which is made small before it is shown.
+//!
+//! A rule under `law exact` is tested on floats of every kind (fractions, huge and tiny ones, NaN, infinities,
+//! -0.0), rounded as a device rounds them, and must give the same bits, all NaNs being one. Where the order of a
+//! reduction is open, floats are whole numbers, which are exact in every order; half of the instances of an
+//! exact rule take every reduction from the left instead, with operators that are not associative, on any floats.
 
+mod all;
 mod instance;
 mod meaning;
 mod shrink;
@@ -17,6 +23,7 @@ use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::{Op, Term};
 use crate::calculus::value::{Shape, Value};
 use crate::diag::{Code, Diagnostic, Span};
+pub use all::{Tested, check_all, derivation};
 use instance::{Instance, Plan, Reading, Scale, Verdict, size_of};
 use std::sync::Arc;
 

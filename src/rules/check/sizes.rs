@@ -1,5 +1,7 @@
-//! Random values for a rule's sizes: small, prime, equal, 0 and 1 among them, such that every size of both
-//! sides is a whole number, and tunables only have values that they may have.
+//! Random values for a rule's sizes: small, prime, equal, 0 and 1 among them.
+//!
+//! Every size of the left side is a whole number, conditions hold, and tunables only have values that they may
+//! have. Sizes of the right side are whole as far as tunables decide them; otherwise a `divides` must say so.
 
 use crate::calculus::sample::Rng;
 use crate::calculus::size::{Size, SizeEnv, SizeError, Sym};
@@ -21,8 +23,12 @@ pub(super) struct Sizes {
     /// Variables that the left side binds, with the least and the greatest value.
     free: IndexMap<Arc<str>, (u64, u64)>,
     lets: Vec<LetSize>,
-    left: Vec<Size>,
-    right: Vec<Size>,
+    /// What the left side and the conditions say is whole.
+    given: Vec<Size>,
+    /// What tunables make whole on the right side.
+    made: Vec<Size>,
+    /// The rest of the right side.
+    other: Vec<Size>,
 }
 
 impl Sizes {
@@ -47,8 +53,13 @@ impl Sizes {
                 }
             }
         }
+        let mut given = left;
         for c in &rule.when {
             let (n, least, most) = match c {
+                Condition::Divides(k, n) => {
+                    given.push(n.div(k));
+                    continue;
+                }
                 Condition::Tile(n) => (n, 1, u64::MAX),
                 Condition::Small(n) => (n, 0, 16),
                 Condition::UpTo(n, k) => (n, 0, *k),
@@ -62,7 +73,16 @@ impl Sizes {
                 *bounds = (bounds.0.max(least), bounds.1.min(most));
             }
         }
-        Sizes { free, lets: rule.lets.clone(), left, right }
+        let is_let = |s: &Sym| rule.lets.iter().any(|l| *s == Sym::Meta(l.name.as_str().into()));
+        let (made, other) = right.into_iter().partition(|s| s.factors().any(|(s, _)| is_let(s)));
+        Sizes { free, lets: rule.lets.clone(), given, made, other }
+    }
+
+    /// A size of the right side that is not whole, with the lengths it is made of.
+    pub(super) fn uneven(&self, env: &SizeEnv) -> Option<String> {
+        let uneven = |s: &&Size| matches!(s.eval(env), Err(SizeError::Inexact(_)));
+        let size = self.other.iter().chain(&self.made).find(uneven)?;
+        Some(size.to_string().replace('?', ""))
     }
 
     /// Values for every variable, up to `most` where the sides let them; `None` when none were found.
@@ -78,7 +98,15 @@ impl Sizes {
             };
             env.insert(Sym::Meta(name.clone()), n);
         }
-        self.repair(&mut env)?;
+        // The ends, more often than chance has them.
+        if !self.free.is_empty() && rng.random_range(0..8) == 0 {
+            let at = rng.random_range(0..self.free.len());
+            if let Some((name, (least, limit))) = self.free.get_index(at) {
+                let n = rng.random_range(0..2u64).clamp(*least, *limit);
+                env.insert(Sym::Meta(name.clone()), n);
+            }
+        }
+        self.repair(&mut env, &[])?;
         let tiled = (0..12).find_map(|_| self.tiled(rng, &env));
         tiled.or_else(|| (0..4).find_map(|_| self.fitted(rng, &env)))
     }
@@ -90,21 +118,20 @@ impl Sizes {
         }
         let mut with = env.clone();
         self.make(rng, &mut with)?;
-        self.repair(&mut with)?;
-        self.right.iter().all(|s| s.eval(&with).is_ok()).then_some(with)
+        self.repair(&mut with, &self.made)?;
+        self.made.iter().all(|s| s.eval(&with).is_ok()).then_some(with)
     }
 
     /// The same lengths with other values for tunables; `None` when these do not fit.
     pub(super) fn tiled(&self, rng: &mut Rng, env: &SizeEnv) -> Option<SizeEnv> {
         let mut with = env.clone();
         self.make(rng, &mut with)?;
-        self.right.iter().all(|s| s.eval(&with).is_ok()).then_some(with)
+        self.made.iter().all(|s| s.eval(&with).is_ok()).then_some(with)
     }
 
-    /// Lengthens arrays until what is divided on the left side divides, and on the right side as far as
-    /// that does not depend on what is made.
-    fn repair(&self, env: &mut SizeEnv) -> Option<()> {
-        let all = || self.left.iter().chain(&self.right);
+    /// Lengthens arrays until all that is given is whole, and `more`.
+    fn repair(&self, env: &mut SizeEnv, more: &[Size]) -> Option<()> {
+        let all = || self.given.iter().chain(more);
         for _ in 0..6 {
             let Some(s) = all().find(|s| matches!(s.eval(env), Err(SizeError::Inexact(_)))) else {
                 return Some(());

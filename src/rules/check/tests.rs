@@ -6,12 +6,15 @@ use crate::rules::{Condition, Library, RuleSet, SizeMaker};
 
 #[test]
 fn the_shipped_rules_hold() {
-    for rule in Library::shipped().unwrap().all().iter() {
-        let outcome = check(rule, Check::default());
-        if let Some(d) = diagnostic(rule, &outcome) {
-            panic!("{d}\n{}", d.notes.join("\n"));
-        }
-    }
+    let all = Library::shipped().unwrap().all();
+    let rules: Vec<_> = all.iter().collect();
+    let mut wrong = vec![];
+    check_all(&rules, &all, Check::default(), |_, tested| {
+        wrong.extend(tested.wrong.map(|d| format!("{d}\n{}\n", d.notes.join("\n"))));
+        Ok::<_, ()>(())
+    })
+    .unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -36,6 +39,150 @@ fn approximate_rules_may_round() {
     holds("approx", third);
     broken("exact", third);
     broken("approx", &third.replace("0.33333334", "0.3334"));
+}
+
+#[test]
+fn exact_is_bit_for_bit_on_every_float() {
+    let laws = [
+        // Only up to rounding.
+        (
+            "on (f32, (f32, f32))\n rewrite \\(a, (b, c)) -> (a + b) + c => \\(a, (b, c)) -> a + (b + c)",
+            "reassoc",
+        ),
+        ("on f32\n rewrite \\x -> x / 3.0 => \\x -> x * 0.33333334", "approx"),
+        // Of -0.0.
+        ("on f32\n rewrite \\x -> x + 0.0 => id", "reassoc"),
+        // Of what is no number.
+        ("on f32\n rewrite \\x -> x * 0.0 => \\x -> 0.0", "approx"),
+        ("on f32\n rewrite \\x -> x - x => \\x -> 0.0", "approx"),
+        // Of large numbers: the sum overflows.
+        (
+            "on (f32, f32)\n rewrite \\(a, b) -> (a + b) / 2.0 => \\(a, b) -> a / 2.0 + b / 2.0",
+            "approx",
+        ),
+    ];
+    for (clauses, weakest) in laws {
+        broken("exact", clauses);
+        if weakest == "reassoc" {
+            holds("reassoc", clauses);
+        }
+        holds("approx", clauses);
+    }
+    broken("reassoc", laws[3].0);
+    for clauses in [
+        "on f32\n rewrite \\x -> x * 1.0 => id",
+        "on f32\n rewrite \\x -> x - 0.0 => id",
+        "on f32\n rewrite \\x -> x * 2.0 => \\x -> x + x",
+        "on (f32, f32)\n rewrite \\(a, b) -> a + b => \\(a, b) -> b + a",
+        "rewrite reduceSeq op z . map f => reduceSeq (op . bimap id f) z",
+        "rewrite reduce op z => reduceSeq op z",
+        "rewrite map f . reverse => reverse . map f",
+    ] {
+        holds("exact", clauses);
+    }
+}
+
+#[test]
+fn sizes_need_not_divide() {
+    let split = "on [n]a\n  rewrite map f => join . map (map f) . split 4";
+    let c = broken("exact", split);
+    assert!(c.got.starts_with("nothing: ") && c.got.ends_with(" is no whole number"), "{c:?}");
+    assert!(c.sizes.iter().any(|(n, v)| n == "n" && v % 4 != 0), "{c:?}");
+    holds("exact", &split.replace("rewrite", "when divides 4 n\n  rewrite"));
+    broken("exact", &split.replace("rewrite", "when divides 2 n\n  rewrite"));
+    holds("exact", &split.replace("rewrite", "when divides 8 n\n  rewrite"));
+    // What a tunable is, is chosen so that it divides.
+    holds(
+        "exact",
+        &split.replace("rewrite", "let k = tile n\n  rewrite").replace("split 4", "split k"),
+    );
+    let halves = "on [n]a\n  rewrite reduce op z => reduce op z . map (reduce op z) . split (n/2)";
+    broken("reassoc", halves);
+    holds(
+        "reassoc",
+        "on [2*n]a\n  rewrite reduce op z => reduce op z . map (reduce op z) . split n",
+    );
+}
+
+#[test]
+fn the_ends_are_among_the_sizes() {
+    // Wrong of no elements alone, and of one alone.
+    let c = broken(
+        "exact",
+        "on [n]i32\n rewrite reduceSeq (\\(a, b) -> b) 7 => reduceSeq (\\(a, b) -> b) 8",
+    );
+    assert_eq!((c.input.as_str(), c.expected.as_str(), c.got.as_str()), ("[]", "7", "8"));
+    broken("exact", "on [m][n]i32\n rewrite map (reduceSeq snd 7) => map (reduceSeq snd 8)");
+    broken(
+        "exact",
+        "on [n]i32\n rewrite reduceSeq (\\(a, b) -> 3) 7 . map (\\x -> 1) => reduceSeq (\\(a, b) -> 3) 6 . map (\\x -> 1)",
+    );
+}
+
+/// What replaying the derivation of a rule says.
+fn derived(text: &str) -> Result<(), String> {
+    let mut set = Library::shipped().unwrap().all();
+    set.add(&Source::new("own.rules", text), "own").unwrap();
+    let rule = set.get("own").unwrap().clone();
+    derivation(&rule, &set, Check::default()).map_err(|f| f.0[0].message.clone())
+}
+
+#[test]
+fn derivations_keep_laws_and_conditions() {
+    let own = |law: &str, clauses: &str| {
+        format!("set mine\nrule own\n  law {law}\n  says \"A.\"\n  from \"B\"\n  {clauses}\n")
+    };
+    let split = "on [n]a\n  when from n 8, divides 4 n\n  \
+                 rewrite reduce op z => reduce op z . map (reduce op z) . split 4\n  derivation\n    \
+                 by part-intro: reduce op z . reducePart (n/4) op z\n    by part-definition";
+    assert_eq!(derived(&own("reassoc", split)), Ok(()));
+    let law = derived(&own("exact", split)).unwrap_err();
+    assert!(law.contains("`part-intro`, which only holds as `reassoc`"), "{law}");
+    // The first step has no value where 4 does not divide.
+    let uneven = derived(&own("reassoc", &split.replace(", divides 4 n", ""))).unwrap_err();
+    assert_eq!(uneven, "step 1 of the derivation of `own` does not hold");
+    // A step's rule has a condition on sizes that the rule has not.
+    let primitive = own(
+        "exact",
+        "on [n]a\n  when divides 6 n\n  rewrite reverse => reverse . reverse . reverse",
+    )
+    .replace("rule own", "rule sixes");
+    let by = |when: &str| {
+        let clauses = format!(
+            "on [n]a\n  when {when}\n  rewrite map f . reverse => map f . reverse . reverse . reverse\n  derivation\n    by sixes"
+        );
+        derived(&(primitive.clone() + &own("exact", &clauses).replace("set mine\n", "")))
+    };
+    assert_eq!(by("divides 6 n"), Ok(()));
+    assert_eq!(by("divides 12 n"), Ok(()));
+    assert!(by("divides 3 n").unwrap_err().contains("step 1 of `own` is not one by `sixes`"));
+    // In a circle.
+    let circle = own("exact", "rewrite map f . map g => map (f . g)\n  derivation\n    by other")
+        + &own("exact", "rewrite map f . map g => map (f . g)\n  derivation\n    by own")
+            .replace("rule own", "rule other")
+            .replace("set mine\n", "");
+    assert!(derived(&circle).unwrap_err().contains("derived of it"));
+}
+
+#[test]
+fn many_rules_are_told_in_order() {
+    let all = Library::shipped().unwrap().all();
+    let rules: Vec<_> = all.iter().take(12).collect();
+    let mut seen = vec![];
+    let how = Check { instances: 5, seed: 0 };
+    check_all(&rules, &all, how, |rule, tested| {
+        assert!(tested.wrong.is_none(), "{:?}", tested.wrong);
+        seen.push(rule.name.clone());
+        Ok::<_, ()>(())
+    })
+    .unwrap();
+    assert_eq!(seen, rules.iter().map(|r| r.name.clone()).collect::<Vec<_>>());
+    let mut told = 0;
+    let stopped = check_all(&rules, &all, how, |_, _| {
+        told += 1;
+        if told == 3 { Err("stop") } else { Ok(()) }
+    });
+    assert_eq!((stopped, told), (Err("stop"), 3));
 }
 
 fn outcomes(law: &str, clauses: &str, how: Check) -> Outcome {

@@ -1,16 +1,16 @@
 //! JSON in the layout of the `egraph-serialize` crate, which tools for e-graphs read.
 
 use super::Shown;
-use crate::saturate::language::NodeOp;
+use crate::saturate::language::Node;
 use egg::Id;
 use serde_json::{Map, Value, json};
 
 /// As `egraph-serialize` lays it out: `nodes` by name (`CLASS.K`) with operator, children, class and
-/// cost; `root_eclasses`; and the types in `class_data`. Sizes and types cost nothing, functions 1.
+/// cost; `root_eclasses`; and the types in `class_data`. `cost` says what a node of a class costs.
 ///
 /// A child is named by a node of its class. A class beyond a cut is one node `...`, marked as subsumed
 /// so that nobody extracts it.
-pub fn json(shown: &Shown) -> Value {
+pub fn json(shown: &Shown, cost: &dyn Fn(Id, &Node) -> f64) -> Value {
     let name = |class: Id| match shown.classes.get(&class) {
         Some(c) if !c.nodes.is_empty() => format!("{class}.0"),
         _ => format!("{class}.cut"),
@@ -21,12 +21,8 @@ pub fn json(shown: &Shown) -> Value {
         let id = class.id.to_string();
         for (k, node) in class.nodes.iter().enumerate() {
             let children: Vec<String> = shown.children(node).into_iter().map(name).collect();
-            let cost = match node.op {
-                NodeOp::Fn(_) => 1.0,
-                NodeOp::Size(_) | NodeOp::Ty(_) => 0.0,
-            };
             let value = json!({
-                "op": shown.label(node), "children": children, "eclass": id, "cost": cost,
+                "op": shown.label(node), "children": children, "eclass": id, "cost": cost(class.id, node),
                 "subsumed": false,
             });
             nodes.insert(format!("{id}.{k}"), value);

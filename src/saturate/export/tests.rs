@@ -17,7 +17,7 @@ fn graph() -> Saturated {
 
 /// Every node and class, checked by the reader of the crate whose layout it is.
 fn read(shown: &Shown) -> egraph_serialize::EGraph {
-    let text = json(shown).to_string();
+    let text = json(shown, &|_, _| 1.0).to_string();
     let read: egraph_serialize::EGraph = serde_json::from_str(&text).expect("its layout");
     read.test_round_trip();
     for node in read.nodes.values() {
@@ -135,5 +135,8 @@ fn another_class_can_be_the_middle() {
     let focus = Focus { class: part, ..Focus::default() };
     let shown = Shown::new(&graph, &focus);
     assert!(shown.nodes() < Shown::new(&graph, &Focus::default()).nodes());
-    assert_eq!(json(&shown)["root_eclasses"][0], part.map(|p| p.to_string()).unwrap_or_default());
+    assert_eq!(
+        json(&shown, &|_, _| 1.0)["root_eclasses"][0],
+        part.map(|p| p.to_string()).unwrap_or_default()
+    );
 }

@@ -149,11 +149,11 @@ impl<'a> Lab<'a> {
             });
             let (id, us) = match tried {
                 Ok(tried) => tried,
-                Err(WorkerError::Worker(failure)) => return Err(failure),
                 Err(WorkerError::Candidate(f)) => {
                     let log = f.log.lines().next().unwrap_or_default().to_owned();
                     return Ok(Err(format!("{}: {log}", f.class)));
                 }
+                Err(e) => return Err(e.into()),
             };
             let more = (self.target_us / us.max(0.1)).log2().ceil().clamp(0.0, 12.0) as u32;
             let longest = count.doubled(more) == count;

@@ -222,6 +222,7 @@ mod tests {
             driver: "1".into(),
             tool: "0".into(),
             float: "exact".into(),
+            trust: String::new(),
         }
     }
 
@@ -243,6 +244,9 @@ mod tests {
             predicted_us,
             max_rel_err: None,
             when: 1,
+            inputs: None,
+            limit_s: None,
+            verified: false,
         }
     }
 

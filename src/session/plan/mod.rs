@@ -5,9 +5,10 @@
 
 mod text;
 
+use super::files::{self, Kind};
 use super::optimize::Optimized;
 use super::program::{Program, Sizes};
-use super::{Device, Request, Session, files, inputs};
+use super::{Device, Request, Session, inputs};
 use crate::calculus::elaborate;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::Term;
@@ -15,14 +16,14 @@ use crate::calculus::text::{Context, read_term_in};
 use crate::calculus::ty::Ty;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Failure, Result, Source, Span};
+use crate::extract::assigned;
 use crate::kernel::Options;
 use crate::tune::statistics::Summary;
 use crate::tune::variant::Variant;
-use std::fs;
-use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+pub(super) use text::HEAD;
 pub use text::laid_out;
 
 /// Kernels of a program at given sizes, written down.
@@ -96,6 +97,11 @@ impl Plan {
         text::print(self)
     }
 
+    /// The file that it was read from.
+    pub(in crate::session) fn file_name(&self) -> &str {
+        &self.source.name
+    }
+
     /// The low-level term, over several lines.
     pub fn term_text(&self) -> String {
         laid_out(&self.term.0)
@@ -131,16 +137,11 @@ impl Plan {
     /// Writes the plan to a file.
     ///
     /// # Errors
-    /// [`Code::Io`] when it cannot be written, or another kind of file is there.
+    /// [`Code::Io`] when it cannot be written, [`Code::WouldReplace`] when a file of another kind is there.
     pub fn write(&self, path: &Path) -> Result<()> {
+        files::check(path, Kind::Plan, &[], false)?;
         let text = self.to_text()?;
-        let file = fs::metadata(path).is_ok_and(|m| m.is_file());
-        let plan = |old: Vec<u8>| old.is_empty() || old.starts_with(text::HEAD.as_bytes());
-        if file && !fs::read(path).is_ok_and(plan) {
-            let text = format!("{} is there already, and no plan", path.display());
-            return Err(Diagnostic::error(Code::Io, text).help("choose another name").into());
-        }
-        files::write(path, |mut to| to.write_all(text.as_bytes()))
+        files::write(path, |to| to.write_all(text.as_bytes()))
     }
 
     /// A diagnostic about a part of the plan.
@@ -163,15 +164,19 @@ impl Plan {
             );
             return Err(self.at(&self.term.1, text).help(AGAIN).into());
         }
-        let mut env = elaborated.env.clone();
-        env.extend(self.tunables.iter().map(|(s, n, _)| (s.clone(), *n)));
+        let chosen = self.tunables.iter().filter(|(s, ..)| !matches!(s, Sym::Round(_)));
+        let named = chosen.map(|(s, n, _)| (s.to_string(), *n)).collect();
+        let Some(mut env) = assigned(&term, &elaborated.env, &named) else {
+            let text = "the term does not fit the plan's sizes and tunables".to_owned();
+            return Err(self.at(&self.term.1, text).help(AGAIN).into());
+        };
         for (sym, n, place) in &self.tunables {
-            if let Sym::Round(of) = sym
-                && of.eval(&env).is_ok_and(|least| least > *n)
-            {
-                let text = format!("`{sym}` is `{of}` rounded up, and {n} is less than that");
-                return Err(self.at(place, text).into());
+            // What is rounded up follows from the sizes and the tiles.
+            if let (Sym::Round(of), Some(m)) = (sym, env.get(sym).filter(|m| *m != n)) {
+                let text = format!("`{sym}` is `{of}` rounded up, which is {m} and not {n}");
+                return Err(self.at(place, text).help(AGAIN).into());
             }
+            env.insert(sym.clone(), *n);
         }
         Ok((term, env))
     }
@@ -266,7 +271,17 @@ impl Session {
         }
         let elaborated = program.elaborate(sizes)?;
         let (normal, types) = (elaborated.term.to_string(), types(&elaborated));
-        if plan.program != program.hash() && (plan.normal != normal || plan.types != types) {
+        let same = plan.normal == normal && plan.types == types;
+        let version = env!("CARGO_PKG_VERSION");
+        if !same && plan.program == program.hash() && plan.version == version {
+            let text = "the program's term in the plan is none of the program that its hash names";
+            return Err(Diagnostic::error(Code::BadPlan, text)
+                .note(format!("the plan says: {} : {}", plan.normal, plan.types))
+                .note(format!("the program is: {normal} : {types}"))
+                .help(AGAIN)
+                .into());
+        }
+        if !same && plan.program != program.hash() {
             let d = outdated(format!(
                 "the program has changed since the plan for it was made ({})",
                 plan.file
@@ -302,7 +317,6 @@ impl Session {
             );
             warnings.push(dated(text).help("these may find a better one: `optimize` again"));
         }
-        let version = env!("CARGO_PKG_VERSION");
         if plan.version != version {
             let text = format!("patsat {} made the plan, and this is {version}", plan.version);
             warnings.push(dated(text).help("this may find a better one: `optimize` again"));

@@ -146,6 +146,9 @@ fn what_is_no_plan_has_a_place() {
     assert_eq!(error(tunable, &format!("{name} = 0")), (Code::BadPlan, at(tunable)));
     assert_eq!(error(tunable, &format!("{name} = -3")), (Code::BadPlan, at(tunable)));
     assert_eq!(error(tunable, "n = 3"), (Code::BadPlan, at(tunable)));
+    // The same tunable, written in another way.
+    let twice = format!("{tunable}\n\" {} = 1", name.trim_start_matches('"'));
+    assert_eq!(error(tunable, &twice), (Code::BadPlan, at(tunable) + 1));
     // No term at all, one of another type, and one that is not low-level.
     let first = at("\nterm = ") + 2;
     let term = &text[text.find("'''\n").expect("a term") + 4..];
@@ -163,4 +166,51 @@ fn long_terms_are_broken_between_their_parts() {
     assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), long);
     assert!(text.lines().all(|l| l.len() < 130) && text.lines().count() > 4, "{text}");
     assert!(text.contains("split (n + 2)"));
+}
+
+#[test]
+fn damaged_plans_are_read_or_refused() {
+    let own = session(DeviceKind::Cpu);
+    let sum = program(SUM);
+    let (plan, sizes) = planned(&own, &sum, &[("n", 5000)]);
+    let whole = plan.to_text().expect("a text");
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let bits = [
+        "-1",
+        "0",
+        "1099511627776",
+        "18446744073709551616",
+        "(",
+        ")",
+        "'''",
+        "nan",
+        "n",
+        " . ",
+        "= ",
+    ];
+    for _ in 0..400 {
+        let mut text = whole.clone();
+        for _ in 0..=random(2) {
+            let at = text.floor_char_boundary(random(text.len()));
+            let end = text.floor_char_boundary((at + random(6)).min(text.len()));
+            text.replace_range(at..end, bits[random(bits.len())]);
+        }
+        let made = Plan::parse(&Source::new("p.plan", text.clone()))
+            .and_then(|plan| own.planned(&sum, &plan, &sizes, true));
+        if let Err(failure) = made {
+            assert!(failure.0.iter().all(|d| d.code != Code::Internal), "{}\n{text}", failure.0[0]);
+        }
+    }
+}
+
+#[test]
+fn plans_of_nothing_can_be_read() {
+    for kind in [DeviceKind::Cpu, DeviceKind::Gpu] {
+        planned(&session(kind), &program(SUM), &[("n", 0)]);
+    }
 }

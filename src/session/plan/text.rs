@@ -17,13 +17,19 @@ use toml::Spanned;
 const LAYOUT: u32 = 1;
 
 /// How every plan begins.
-pub(super) const HEAD: &str = "# patsat plan";
+pub(in crate::session) const HEAD: &str = "# patsat plan";
 
 /// Columns of a line of a term.
 const COLUMNS: usize = 100;
 
 /// More than any limit of a device or option of the code generator, and far from overflowing.
 const MOST: usize = 1 << 40;
+
+/// More iterations than any loop is unrolled to.
+const MOST_UNROLLED: usize = 1 << 10;
+
+/// More elements than any array in registers has.
+const MOST_PRIVATE: usize = 1 << 14;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,13 +120,15 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
         return Err(wrong("this wants a literal string: '''TERM'''".into(), Some(span)).into());
     };
     let place = span.start + at..span.start + at + file.term.get_ref().trim_end().len();
-    let mut tunables = vec![];
+    let mut tunables: Vec<(Sym, u64, Range<usize>)> = vec![];
     for (name, value) in &file.tunables {
         let (n, span) = (*value.get_ref(), value.span());
         let size = parse_size(&Source::new("a tunable", name.as_str()), 0..name.len());
         let sym = size.ok().as_ref().and_then(symbol);
         let right = match &sym {
-            Some(Sym::Tile(_) | Sym::Round(_)) => (1..=MOST as u64).contains(&n),
+            Some(Sym::Tile(_)) => (1..=MOST as u64).contains(&n),
+            // Of nothing, nothing.
+            Some(Sym::Round(_)) => (0..=MOST as u64).contains(&n),
             // The vectors that OpenCL has.
             Some(Sym::Width(_)) => [1, 2, 4, 8, 16].contains(&n),
             Some(Sym::Dim(_) | Sym::Meta(_)) | None => {
@@ -128,6 +136,10 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
             }
         };
         match sym {
+            // Blanks and parentheses may be written in several ways.
+            Some(sym) if tunables.iter().any(|(other, ..)| *other == sym) => {
+                return Err(wrong(format!("`{sym}` has a value already"), Some(span)).into());
+            }
             Some(sym) if right => tunables.push((sym, n, span)),
             _ => return Err(wrong(format!("`{name}` cannot be {n}"), Some(span)).into()),
         }
@@ -135,6 +147,12 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
     let options = file.options.get_ref();
     if numbers(options).any(|n| n > MOST) {
         let message = "there is no device with so much".to_owned();
+        return Err(wrong(message, Some(file.options.span())).into());
+    }
+    // These decide how long the kernels get.
+    if options.unroll > MOST_UNROLLED || options.private_elements > MOST_PRIVATE {
+        let message =
+            format!("`unroll` is at most {MOST_UNROLLED}, and `private_elements` {MOST_PRIVATE}");
         return Err(wrong(message, Some(file.options.span())).into());
     }
     let sizes: Sizes = file.sizes;

@@ -81,6 +81,7 @@ impl State<'_, '_> {
                     Ok((id, _)) => id,
                     Err(WorkerError::Candidate(_)) => continue,
                     Err(WorkerError::Worker(failure)) => return Err(failure),
+                    Err(WorkerError::Interrupted) => return Ok(()),
                 },
             };
             ids.push((id, variant.clone()));
@@ -107,7 +108,7 @@ impl State<'_, '_> {
                 max_rel_err = Some(m.max_rel_err);
             }
             let fate = if finished { Fate::Timed } else { Fate::Slow };
-            self.record(&variant, fate, None, build_ms, Some(summary), max_rel_err)?;
+            self.record(&variant, fate, None, build_ms, Some(summary), max_rel_err);
         }
         self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
         self.rank();

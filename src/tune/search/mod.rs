@@ -6,6 +6,7 @@
 //! tells them apart or calls a tie.
 
 mod finals;
+mod stored;
 
 use crate::calculus::value::Comparison;
 use crate::diag::{Code, Diagnostic, Result};
@@ -25,6 +26,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+pub use stored::not_kept;
 
 /// Candidates that are timed together, besides the best so far.
 const BATCH: usize = 6;
@@ -93,6 +96,8 @@ pub struct Found {
     pub interrupted: bool,
     /// What the first failure of each class had to say.
     pub logs: BTreeMap<String, String>,
+    /// Everything that was measured is in the store.
+    pub kept: bool,
 }
 
 /// Everything a search works with.
@@ -134,17 +139,23 @@ struct State<'a, 'b> {
     alive: HashMap<String, CandidateId>,
     /// The witness was wrong: candidates accepted since it was one must be checked again.
     overturned: bool,
+    /// Failures that were taken from the store, and that might not be repeated now.
+    doubted: Vec<Arc<Variant>>,
 }
 
 /// Looks for the best candidate of a pool.
 ///
 /// # Errors
-/// When no candidate can run at all: no device, no value on these inputs, a store that cannot be written.
+/// When no candidate can run at all: no device, no value on these inputs, a store that cannot be read.
 pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Found> {
-    let known = match &search.store {
+    let mut known = match &search.store {
         Some((store, key)) if !search.anew => store.measured(key)?,
         Some(_) | None => vec![],
     };
+    if !known.is_empty() {
+        let (inputs, limit) = (search.worker.inputs_digest(), search.worker.limit().as_secs_f64());
+        known.retain(|r| r.holds(&inputs, limit));
+    }
     let plans = known.iter().map(|r| r.plan.clone()).collect();
     let mut proposer = search.strategy.proposer(search.budget, search.seed, plans);
     let budget = search.budget;
@@ -152,7 +163,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         search,
         known: known.into_iter().map(|r| (r.plan.clone(), r)).collect(),
         counts,
-        found: Found::default(),
+        found: Found { kept: true, ..Found::default() },
         tried: vec![],
         done: 0,
         of: budget.min(pool.candidates().len()),
@@ -160,6 +171,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         fresh: 0,
         alive: HashMap::new(),
         overturned: false,
+        doubted: vec![],
     };
     state.search.observer.event(&Event::Phase(Phase::Generate));
     while state.done < budget && !state.stopped() {
@@ -173,8 +185,9 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         if state.tried.is_empty() {
             state.search.observer.event(&Event::Phase(Phase::Measure));
         }
-        state.round(next)?;
+        state.round(next.into_iter().map(Arc::new).collect())?;
     }
+    state.doubt()?;
     state.of = state.done;
     counts_of(pool, state.counts);
     state.finals()?;
@@ -198,8 +211,7 @@ impl State<'_, '_> {
     }
 
     /// Measures variants, batch by batch.
-    fn round(&mut self, variants: Vec<Variant>) -> Result<()> {
-        let mut queue: VecDeque<Arc<Variant>> = variants.into_iter().map(Arc::new).collect();
+    fn round(&mut self, mut queue: VecDeque<Arc<Variant>>) -> Result<()> {
         let mut batch = vec![];
         loop {
             self.ask_ahead(&queue, batch.len());
@@ -240,39 +252,6 @@ impl State<'_, '_> {
     ) -> Option<std::result::Result<Build, CandidateFailure>> {
         let observer = &*self.search.observer;
         self.search.crew.as_mut()?.wait(&variant.hash, || !observer.stop())
-    }
-
-    /// Takes a candidate's outcome from the store.
-    fn resume(&mut self, variant: &Arc<Variant>, record: Record) {
-        self.counts.resumed += 1;
-        self.done += 1;
-        let ran = matches!(record.fate, Fate::Timed | Fate::Slow);
-        self.learn(variant, record.median_us.filter(|_| ran));
-        match (record.fate, record.median_us) {
-            (Fate::Timed | Fate::Slow, Some(median_us)) => {
-                let finished = record.fate == Fate::Timed;
-                let spread_us = record.spread_us.unwrap_or(0.0);
-                let summary = Summary { median_us, spread_us, min_us: median_us, runs: 0 };
-                self.found.ranking.push(Measured {
-                    variant: variant.clone(),
-                    summary,
-                    finished,
-                    compared: false,
-                    max_rel_err: record.max_rel_err.unwrap_or(0.0),
-                    build_ms: record.build_ms.unwrap_or(0.0),
-                    resumed: true,
-                });
-                if finished {
-                    self.counts.timed += 1
-                } else {
-                    self.counts.slow += 1
-                }
-                self.counts.built += 1;
-            }
-            (Fate::Failed(class), _) => self.count_failure(class, record.log.as_deref()),
-            (Fate::Timed | Fate::Slow, None) => {}
-        }
-        self.tell(variant, record.fate, record.median_us, record.log.as_deref(), true);
     }
 
     /// Notes what became of a candidate, for the strategy; the last word counts.
@@ -326,15 +305,16 @@ impl State<'_, '_> {
             Some(Ok(ahead)) => {
                 self.search.worker.prepare(variant.plan.clone()).map(|(id, _)| (id, ahead))
             }
-            None if self.stopped() => return Ok(None),
+            None if self.stopped() => return Ok(self.interrupt()),
             None => self.search.worker.prepare(variant.plan.clone()),
         };
         self.found.compile_ms += begun.elapsed().as_secs_f64() * 1e3;
         let (id, build) = match prepared {
             Ok(prepared) => prepared,
             Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Interrupted) => return Ok(self.interrupt()),
             Err(WorkerError::Candidate(failure)) => {
-                self.failed(variant, failure, None, None)?;
+                self.failed(variant, failure, None, None);
                 return Ok(None);
             }
         };
@@ -353,8 +333,9 @@ impl State<'_, '_> {
                 outputs
             }
             Err(WorkerError::Worker(failure)) => return Err(failure),
+            Err(WorkerError::Interrupted) => return Ok(self.interrupt()),
             Err(WorkerError::Candidate(failure)) => {
-                self.failed(variant, failure, Some(build_ms), None)?;
+                self.failed(variant, failure, Some(build_ms), None);
                 return Ok(None);
             }
         };
@@ -362,8 +343,7 @@ impl State<'_, '_> {
             self.search.observer.event(&Event::Phase(Phase::Reference));
             let observer = &*self.search.observer;
             if !self.search.reference.wait(|| !observer.stop())? {
-                self.found.interrupted = true;
-                return Ok(None);
+                return Ok(self.interrupt());
             }
             self.search.observer.event(&Event::Phase(Phase::Measure));
         }
@@ -372,11 +352,17 @@ impl State<'_, '_> {
         if !comparison.ok {
             let max_rel_err = comparison.max_rel_err;
             let failure = self.condemn(id, comparison);
-            self.failed(variant, failure, Some(build_ms), Some(max_rel_err))?;
+            self.failed(variant, failure, Some(build_ms), Some(max_rel_err));
             return Ok(None);
         }
         let max_rel_err = comparison.max_rel_err;
         Ok(Some(Ready { variant: variant.clone(), id, build_ms, max_rel_err }))
+    }
+
+    /// The work is to stop before a candidate is ready.
+    fn interrupt(&mut self) -> Option<Ready> {
+        self.found.interrupted = true;
+        None
     }
 
     /// Compares outputs, or none that are known to be right, with the reference, which is there.
@@ -413,7 +399,7 @@ impl State<'_, '_> {
                 match self.still_right(&ready.variant, Some(ready.id))? {
                     None => batch.push(ready),
                     Some(failure) => {
-                        self.failed(&ready.variant, failure, Some(ready.build_ms), None)?
+                        self.failed(&ready.variant, failure, Some(ready.build_ms), None)
                     }
                 }
             }
@@ -432,7 +418,7 @@ impl State<'_, '_> {
                     if m.finished { &mut self.counts.timed } else { &mut self.counts.slow };
                 *counted = counted.saturating_sub(1);
                 self.done = self.done.saturating_sub(1);
-                self.failed(&m.variant, failure, Some(m.build_ms), None)?;
+                self.failed(&m.variant, failure, Some(m.build_ms), None);
             }
         }
         Ok(())
@@ -454,8 +440,8 @@ impl State<'_, '_> {
         let checked = known.and_then(|id| Ok((id, self.search.worker.check(id)?.1)));
         let (now, outputs) = match checked {
             Ok(checked) => checked,
-            Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Candidate(failure)) => return Ok(Some(failure)),
+            Err(e) => return Err(e.into()),
         };
         let comparison = self.compare_outputs(Some(outputs))?;
         if !comparison.ok {
@@ -474,36 +460,14 @@ impl State<'_, '_> {
         failure: CandidateFailure,
         build_ms: Option<f64>,
         max_rel_err: Option<f64>,
-    ) -> Result<()> {
+    ) {
         self.done += 1;
         self.fresh += 1;
         self.learn(variant, None);
         self.count_failure(failure.class, Some(&failure.log));
         let fate = Fate::Failed(failure.class);
-        self.record(variant, fate, Some(failure.log.clone()), build_ms, None, max_rel_err)?;
+        self.record(variant, fate, Some(failure.log.clone()), build_ms, None, max_rel_err);
         self.tell(variant, fate, None, Some(&failure.log), false);
-        Ok(())
-    }
-
-    fn record(
-        &mut self,
-        variant: &Variant,
-        fate: Fate,
-        log: Option<String>,
-        build_ms: Option<f64>,
-        summary: Option<Summary>,
-        max_rel_err: Option<f64>,
-    ) -> Result<()> {
-        let Some((store, key)) = &mut self.search.store else { return Ok(()) };
-        let record = Record {
-            log,
-            build_ms,
-            median_us: summary.map(|s| s.median_us),
-            spread_us: summary.map(|s| s.spread_us),
-            max_rel_err,
-            ..Record::of(variant, fate)
-        };
-        store.record(key, &record)
     }
 
     /// Times candidates together with the best so far.
@@ -525,7 +489,7 @@ impl State<'_, '_> {
                 Some(Outcome::Timed(s)) => (*s, true),
                 Some(Outcome::Slow(s)) => (*s, false),
                 Some(Outcome::Failed(f)) => {
-                    self.failed(&variant, f.clone(), Some(build_ms), None)?;
+                    self.failed(&variant, f.clone(), Some(build_ms), None);
                     continue;
                 }
                 // A few runs are enough to rank by, but not to keep.
@@ -546,7 +510,7 @@ impl State<'_, '_> {
             } else {
                 self.counts.slow += 1
             }
-            self.record(&variant, fate, None, Some(build_ms), Some(summary), Some(max_rel_err))?;
+            self.record(&variant, fate, None, Some(build_ms), Some(summary), Some(max_rel_err));
             self.keep(&variant, summary, finished, max_rel_err, build_ms);
             self.alive.insert(variant.hash.clone(), id);
             self.tell(&variant, fate, Some(summary.median_us), None, false);

@@ -106,30 +106,58 @@ impl Dump {
             return Err(refused(what, "export it again with this version of patsat").into());
         }
         let dump: Dump = serde_json::from_str(&source.text).map_err(|e| wrong(&e))?;
-        for (i, run) in dump.runs.iter().enumerate() {
-            if let Some((j, what)) = run.impossible() {
-                let text = format!("what the export says cannot be: {what}");
-                let at = format!("{}: runs[{i}].candidates[{j}]", source.name);
-                return Err(Diagnostic::error(Code::StoreImport, text).note(at).into());
-            }
-        }
+        dump.check(&source.name)?;
         Ok(dump)
+    }
+
+    /// Checks that what another store says can be; `name` is for messages.
+    ///
+    /// # Errors
+    /// [`Code::StoreImport`] with the place of what cannot.
+    pub fn check(&self, name: &str) -> Result<()> {
+        for (i, run) in self.runs.iter().enumerate() {
+            let Some((place, what)) = run.impossible() else { continue };
+            let text = format!("what the export says cannot be: {what}");
+            let at = format!("{name}: runs[{i}].{place}");
+            return Err(Diagnostic::error(Code::StoreImport, text).note(at).into());
+        }
+        Ok(())
     }
 }
 
 impl Run {
-    /// The first candidate that cannot have been measured, and why.
-    fn impossible(&self) -> Option<(usize, &'static str)> {
+    /// The first thing that cannot have been measured, and why.
+    fn impossible(&self) -> Option<(String, &'static str)> {
+        let Key { program, entry, rules, device, driver, tool, float, trust, sizes } = &self.key;
+        let mut names = vec![program, entry, rules, device, driver, tool, float, trust];
+        names.extend(sizes.keys());
+        if names.iter().any(|name| name.contains(char::is_control)) {
+            return Some(("key".to_owned(), "a name with control characters"));
+        }
         let mut plans = std::collections::HashSet::new();
-        self.candidates.iter().enumerate().find_map(|(j, r)| {
+        let candidate = self.candidates.iter().enumerate().find_map(|(j, r)| {
             let ran = matches!(r.fate, super::Fate::Timed | super::Fate::Slow);
+            let numbers =
+                [r.build_ms, r.median_us, r.spread_us, r.predicted_us, r.max_rel_err, r.limit_s];
             let why = match r.median_us {
-                Some(us) if us < 0.0 => "a time below zero",
+                _ if numbers.into_iter().flatten().any(|n| n.is_nan() || n < 0.0) => {
+                    "a number below zero"
+                }
                 None if ran => "a candidate that ran, without a time",
                 _ if !plans.insert(&r.plan) => "one plan twice under a key",
                 _ => return None,
             };
-            Some((j, why))
+            Some((format!("candidates[{j}]"), why))
+        });
+        candidate.or_else(|| {
+            let wrong = |r: &super::Ranked| {
+                let t = r.times;
+                [t.median_us, t.spread_us, t.min_us, r.max_rel_err]
+                    .iter()
+                    .any(|n| n.is_nan() || *n < 0.0)
+            };
+            let j = self.answers.iter().position(|a| a.ranking.iter().any(wrong))?;
+            Some((format!("answers[{j}]"), "a number below zero"))
         })
     }
 }
@@ -145,7 +173,7 @@ fn place(text: &str, line: usize, column: usize) -> Span {
 }
 
 impl Store {
-    /// Everything in it.
+    /// Everything in it, as others may take it in: unverified.
     pub fn dump(&self) -> Result<Dump> {
         let raw = || -> rusqlite::Result<Dump> {
             // Of one moment, whatever other processes write meanwhile.
@@ -166,7 +194,7 @@ impl Store {
                     key,
                     about,
                     candidates: candidates
-                        .query_map([id], record)?
+                        .query_map([id], |row| Ok(Record { verified: false, ..record(row)? }))?
                         .collect::<rusqlite::Result<_>>()?,
                     answers: answers.query_map([id], answer)?.collect::<rusqlite::Result<_>>()?,
                 });
@@ -177,7 +205,9 @@ impl Store {
     }
 
     /// Takes in another store's contents, all or nothing. Of two measurements of one candidate the newer one stays.
+    /// Nothing of it is verified.
     pub fn absorb(&mut self, dump: &Dump) -> Result<Absorbed> {
+        self.thaw()?;
         self.writing(|write| {
             let mut out = Absorbed::default();
             for run in &dump.runs {
@@ -211,7 +241,7 @@ fn absorb(write: &Connection, run: &Run, out: &mut Absorbed) -> rusqlite::Result
                 continue;
             }
         }
-        write::candidate(write, id, candidate)?;
+        write::candidate(write, id, &Record { verified: false, ..candidate.clone() })?;
     }
     for answer in &run.answers {
         let have: Option<i64> = write

@@ -6,6 +6,7 @@
 //! nobody need ask again.
 
 mod dump;
+mod open;
 mod record;
 mod schema;
 mod write;
@@ -16,7 +17,7 @@ pub use record::{About, Answer, Entry, Fate, Host, Key, Ranked, Record};
 use crate::diag::{Code, Diagnostic, Result};
 use record::{answer, entry, json, key, optional, record, signed};
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, named_params, params,
+    Connection, ErrorCode, OptionalExtension, TransactionBehavior, named_params, params,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,6 +40,8 @@ pub struct Keep {
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// It cannot be written: this is a copy in memory, and what is added goes with it.
+    frozen: bool,
 }
 
 /// Where the store lies unless a person says otherwise: `$PATSAT_STORE`, else in `$XDG_CACHE_HOME`,
@@ -50,50 +53,22 @@ pub fn default_path() -> Option<PathBuf> {
 }
 
 impl Store {
-    /// Opens the store at a path, and makes it (and its folder) when it is not there.
-    pub fn open(path: &Path) -> Result<Store> {
-        Store::open_within(path, BUSY)
-    }
-
-    /// The same, waiting no longer than `busy` for other processes.
-    pub fn open_within(path: &Path, busy: Duration) -> Result<Store> {
-        if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|e| {
-                let message = format!("the folder of the tuning store cannot be made: {e}");
-                Diagnostic::error(Code::StoreFailed, message).note(folder.display().to_string())
-            })?;
-        }
-        let mut connection = Connection::open(path).map_err(|e| explain(&e, path))?;
-        connection.busy_timeout(busy).map_err(|e| explain(&e, path))?;
-        schema::prepare(&mut connection, path)?;
-        Ok(Store { connection, path: path.to_path_buf() })
-    }
-
     /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A copy in memory of a store that stays as it is, whatever its version.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be read.
-    pub fn copy(path: &Path) -> Result<Store> {
-        let raw = || -> rusqlite::Result<Connection> {
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let from = Connection::open_with_flags(path, flags)?;
-            from.busy_timeout(BUSY)?;
-            let mut copy = Connection::open_in_memory()?;
-            rusqlite::backup::Backup::new(&from, &mut copy)?.run_to_completion(
-                1024,
-                Duration::ZERO,
-                None,
-            )?;
-            Ok(copy)
-        };
-        let mut connection = raw().map_err(|e| explain(&e, path))?;
-        schema::prepare(&mut connection, path)?;
-        Ok(Store { connection, path: path.to_path_buf() })
+    /// Whether it cannot be written, so that what is added is gone when it is closed.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Refuses to change a store for good that cannot be written.
+    fn thaw(&self) -> Result<()> {
+        match self.frozen {
+            true => Err(open::unwritable(&self.path, "it is read-only").into()),
+            false => Ok(()),
+        }
     }
 
     /// Keeps a measurement, durably. One of the same candidate under the same key is replaced, and stays at its
@@ -133,6 +108,28 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
+    /// Notes that the kernels of a plan gave the right result here.
+    pub fn verify(&mut self, key: &Key, plan: &str) -> Result<()> {
+        self.writing(|w| {
+            let run = write::run(w, key)?;
+            write::verified(w, run, plan)
+        })
+    }
+
+    /// Whether the kernels of a plan gave the right result here.
+    pub fn is_verified(&self, key: &Key, plan: &str) -> Result<bool> {
+        let raw = || -> rusqlite::Result<bool> {
+            let Some(run) = find(&self.connection, key)? else { return Ok(false) };
+            let mut query = self.connection.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM checked WHERE run = ?1 AND plan = ?2)
+                 OR EXISTS (SELECT 1 FROM candidates WHERE run = ?1 AND plan = ?2 AND verified
+                     AND outcome IN ('timed', 'slow'))",
+            )?;
+            query.query_row(params![run, plan], |row| row.get(0))
+        };
+        raw().map_err(|e| explain(&e, &self.path).into())
+    }
+
     /// What the measurements under a key are of, if that was said.
     pub fn about(&self, key: &Key) -> Result<Option<About>> {
         let raw = || -> rusqlite::Result<Option<About>> {
@@ -156,17 +153,17 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// Keys of the same program, entry, device and float mode, the one with the nearest sizes first: by how many
+    /// Keys of the same program, entry, device, float mode and trust, the one with the nearest sizes first: by how many
     /// times larger or smaller each size is. That of the same sizes is among them when something else differs.
     pub fn nearest(&self, wanted: &Key) -> Result<Vec<Key>> {
         let raw = || -> rusqlite::Result<Vec<Key>> {
             let mut query = self.connection.prepare_cached(
-                "SELECT * FROM runs WHERE program = ?1 AND entry = ?2 AND device = ?3 AND float = ?4
+                "SELECT * FROM runs WHERE program = ?1 AND entry = ?2 AND device = ?3 AND float = ?4 AND trust = ?5
                  AND EXISTS (SELECT 1 FROM candidates WHERE run = runs.id AND outcome = 'timed')
                  ORDER BY id DESC",
             )?;
-            let like = params![wanted.program, wanted.entry, wanted.device, wanted.float];
-            query.query_map(like, key)?.collect()
+            let Key { program, entry, device, float, trust, .. } = wanted;
+            query.query_map(params![program, entry, device, float, trust], key)?.collect()
         };
         let mut found = raw().map_err(|e| explain(&e, &self.path))?;
         found.retain(|k| k != wanted && k.sizes.keys().eq(wanted.sizes.keys()));
@@ -247,6 +244,7 @@ impl Store {
     /// Removes all but what is to be kept; says how many candidates went. What searches came to goes with the
     /// candidates that they found best.
     pub fn gc(&mut self, keep: &Keep) -> Result<usize> {
+        self.thaw()?;
         let gone = self.writing(|write| gc(write, keep))?;
         if gone > 0 {
             // Gives the space back to the file system; done without it when another process reads.
@@ -291,9 +289,9 @@ fn gc(write: &Connection, keep: &Keep) -> rusqlite::Result<usize> {
 }
 
 /// A key, as it stands in the table of runs: in the order of its columns.
-fn columns(key: &Key) -> [String; 8] {
-    let Key { program, entry, sizes, rules, device, driver, tool, float } = key.clone();
-    [program, entry, json(&sizes), rules, device, driver, tool, float]
+fn columns(key: &Key) -> [String; 9] {
+    let Key { program, entry, sizes, rules, device, driver, tool, float, trust } = key.clone();
+    [program, entry, json(&sizes), rules, device, driver, tool, float, trust]
 }
 
 /// The row of a key.
@@ -301,7 +299,8 @@ fn find(connection: &Connection, key: &Key) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached(
             "SELECT id FROM runs WHERE program = ?1 AND entry = ?2 AND sizes = ?3 AND rules = ?4
-             AND device = ?5 AND driver = ?6 AND tool = ?7 AND float = ?8",
+             AND device = ?5 AND driver = ?6 AND tool = ?7 AND float = ?8
+             AND trust = ?9",
         )?
         .query_row(columns(key), |row| row.get(0))
         .optional()
@@ -327,9 +326,9 @@ fn explain(e: &rusqlite::Error, path: &Path) -> Diagnostic {
                 .help("wait for the other process, or use another store (`PATSAT_STORE=FILE`)")
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => corrupt(),
-        Some(ErrorCode::DiskFull) => d(Code::StoreFailed, "cannot be written: the disk is full"),
+        Some(ErrorCode::DiskFull) => open::unwritable(path, "the disk is full"),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            d(Code::StoreFailed, "cannot be written: it is read-only")
+            open::unwritable(path, "it is read-only")
         }
         Some(ErrorCode::CannotOpen) => d(Code::StoreFailed, "cannot be opened"),
         Some(_) => d(Code::StoreFailed, "could not be read or written"),

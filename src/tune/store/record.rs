@@ -29,6 +29,9 @@ pub struct Key {
     pub tool: String,
     /// The float mode.
     pub float: String,
+    /// What a person vouched for instead of having it tested, in words separated by blanks; empty for nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub trust: String,
 }
 
 /// What became of a candidate.
@@ -103,6 +106,16 @@ pub struct Record {
     pub max_rel_err: Option<f64>,
     /// When, in seconds since 1970. Set by [`super::Store::record`] when 0.
     pub when: u64,
+    /// Digest of the inputs it ran on, where its fate may be due to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<String>,
+    /// The time that building and running it once were given, in seconds, when that was too short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_s: Option<f64>,
+    /// Whether it was measured or checked by the owner of this store. No export says so: what comes from others
+    /// is not verified.
+    #[serde(skip)]
+    pub verified: bool,
 }
 
 impl Record {
@@ -125,7 +138,26 @@ impl Record {
             bound: Some(variant.bound.clone()),
             max_rel_err: None,
             when: 0,
+            inputs: None,
+            limit_s: None,
+            verified: true,
         }
+    }
+
+    /// Whether its fate holds for these inputs and for so much time, too. What crashes or is wrong may
+    /// do so because of the inputs or of whatever else the machine did, and soon shows it again; waiting for what
+    /// takes too long is repeated only for other inputs or more time. Fates that others tell of do not hold.
+    pub fn holds(&self, inputs: &str, limit_s: f64) -> bool {
+        self.verified
+            && match self.fate {
+                Fate::Timed | Fate::Slow => true,
+                Fate::Failed(FailureClass::Build | FailureClass::Resources) => true,
+                Fate::Failed(FailureClass::Crash | FailureClass::Wrong) => false,
+                Fate::Failed(FailureClass::Timeout) => {
+                    self.inputs.as_deref() == Some(inputs)
+                        && self.limit_s.is_some_and(|limit| limit >= limit_s)
+                }
+            }
     }
 }
 
@@ -261,6 +293,7 @@ pub(super) fn key(row: &Row) -> rusqlite::Result<Key> {
         driver: row.get("driver")?,
         tool: row.get("tool")?,
         float: row.get("float")?,
+        trust: row.get("trust")?,
     })
 }
 
@@ -303,6 +336,9 @@ pub(super) fn record(row: &Row) -> rusqlite::Result<Record> {
         bound: row.get("bound")?,
         max_rel_err: row.get("max_rel_err")?,
         when: unsigned(row.get("recorded")?),
+        inputs: row.get("inputs")?,
+        limit_s: row.get("limit_s")?,
+        verified: row.get("verified")?,
     })
 }
 

@@ -13,7 +13,7 @@ pub(super) const VERSION: i64 = STEPS.len() as i64;
 const APPLICATION: i64 = 0x5053_4154;
 
 /// What makes a store of each version from one of the version before; the first from nothing.
-pub(super) const STEPS: [&str; 2] = [
+pub(super) const STEPS: [&str; 3] = [
     "CREATE TABLE runs (
         id INTEGER PRIMARY KEY,
         program TEXT NOT NULL, entry TEXT NOT NULL, sizes TEXT NOT NULL, rules TEXT NOT NULL,
@@ -41,6 +41,28 @@ pub(super) const STEPS: [&str; 2] = [
         strategy TEXT NOT NULL, model TEXT NOT NULL, budget INTEGER NOT NULL,
         ranking TEXT NOT NULL, summary TEXT NOT NULL, recorded INTEGER NOT NULL,
         PRIMARY KEY (run, strategy, model)
+    ) STRICT;",
+    // What a run took on trust is part of its key, which SQLite cannot add to a constraint: the table is made anew.
+    // Whether older candidates were measured here or imported, and what was trusted then, nobody knows any more:
+    // they are unverified. `checked` has kernels from elsewhere (plans) that gave the right result here.
+    "CREATE TABLE runs_3 (
+        id INTEGER PRIMARY KEY,
+        program TEXT NOT NULL, entry TEXT NOT NULL, sizes TEXT NOT NULL, rules TEXT NOT NULL,
+        device TEXT NOT NULL, driver TEXT NOT NULL, tool TEXT NOT NULL, float TEXT NOT NULL,
+        trust TEXT NOT NULL, about TEXT,
+        UNIQUE (program, entry, sizes, rules, device, driver, tool, float, trust)
+    ) STRICT;
+    INSERT INTO runs_3
+        SELECT id, program, entry, sizes, rules, device, driver, tool, float, '', about FROM runs;
+    DROP TABLE runs;
+    ALTER TABLE runs_3 RENAME TO runs;
+    ALTER TABLE candidates ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE candidates ADD COLUMN inputs TEXT;
+    ALTER TABLE candidates ADD COLUMN limit_s REAL;
+    CREATE TABLE checked (
+        run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        plan TEXT NOT NULL,
+        PRIMARY KEY (run, plan)
     ) STRICT;",
 ];
 
@@ -72,8 +94,37 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<()> {
     ahead(connection)
         .and_then(|()| connection.pragma_update(None, "synchronous", "NORMAL"))
         .and_then(|()| connection.pragma_update(None, "foreign_keys", "ON"))
+        .and_then(|()| connection.pragma_update(None, "trusted_schema", "OFF"))
         .map_err(|e| explain(&e, path))?;
     Ok(())
+}
+
+/// Checks that a database which is to be read has the tables that its version should have, and nothing else.
+pub(super) fn check_tables(connection: &Connection, path: &Path) -> Result<()> {
+    let found = || -> rusqlite::Result<bool> {
+        let Some(steps) = usize::try_from(version(connection)?).ok().and_then(|n| STEPS.get(..n))
+        else {
+            // Of a newer patsat, which is told of elsewhere.
+            return Ok(true);
+        };
+        let expected = Connection::open_in_memory()?;
+        expected.pragma_update(None, "foreign_keys", "OFF")?;
+        steps.iter().try_for_each(|step| expected.execute_batch(step))?;
+        Ok(tables(connection)? == tables(&expected)?)
+    };
+    match found().map_err(|e| explain(&e, path))? {
+        true => Ok(()),
+        false => Err(foreign(path)),
+    }
+}
+
+/// What a database consists of, as SQL; without what SQLite makes for itself.
+fn tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut query = connection.prepare(
+        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+         ORDER BY name, sql",
+    )?;
+    query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// Switches to a write-ahead log. Of processes that do so at once one gets through, and the others are turned away
@@ -120,6 +171,9 @@ fn ours(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Takes the steps that the file has not seen, all or none.
 fn renew(connection: &mut Connection) -> rusqlite::Result<()> {
+    // Or a table that is made anew would take with it the rows that refer to the old one. Inside a transaction this
+    // has no effect.
+    connection.pragma_update(None, "foreign_keys", "OFF")?;
     let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     let found = usize::try_from(version(&write)?).unwrap_or(0);

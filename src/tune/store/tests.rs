@@ -15,6 +15,7 @@ fn key(entry: &str) -> Key {
         driver: "1".into(),
         tool: "0.1.0".into(),
         float: "exact".into(),
+        trust: String::new(),
     }
 }
 
@@ -36,6 +37,9 @@ fn candidate(plan: &str, median_us: Option<f64>) -> Record {
         bound: None,
         max_rel_err: Some(0.0),
         when: 0,
+        inputs: None,
+        limit_s: None,
+        verified: false,
     }
 }
 
@@ -228,6 +232,8 @@ fn older_stores_are_brought_up_to_date() {
     store.describe(&key("a"), &about()).expect("written down");
     assert_eq!(store.about(&key("a")).expect("the store answers"), Some(about()));
     assert_eq!(store.history(&key("a")).expect("the store answers").len(), 2);
+    // Where it came from is not known.
+    assert!(!best.verified && !store.is_verified(&key("a"), "fast").expect("the store answers"));
     let version: i64 =
         store.connection.pragma_query_value(None, "user_version", |r| r.get(0)).expect("a version");
     assert_eq!(version, schema::VERSION);
@@ -256,6 +262,53 @@ fn answer_of(plans: &[&str]) -> Answer {
         ranking: plans.iter().map(place).collect(),
         summary: serde_json::json!({"ties": 2}),
         when: 2000,
+    }
+}
+
+#[test]
+fn what_others_measured_is_unverified() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut store = open(&folder);
+    let own = Record { verified: true, ..candidate("own", Some(2.0)) };
+    store.record(&key("x"), &own).expect("recorded");
+    let known = |store: &Store, plan| store.is_verified(&key("x"), plan).expect("it answers");
+    assert!(known(&store, "own") && !known(&store, "none"));
+    let elsewhere = TempDir::new().expect("a temporary folder");
+    let mut other = open(&elsewhere);
+    let dump = store.dump().expect("a store that is read");
+    other.absorb(&dump).expect("taken in");
+    assert!(!known(&other, "own"));
+    assert!(!other.best(&key("x")).expect("it answers").expect("there is one").verified);
+    other.verify(&key("x"), "own").expect("noted");
+    assert!(known(&other, "own"));
+    // Kernels of a plan, which are no candidate.
+    other.verify(&key("y"), "planned").expect("noted");
+    assert!(other.is_verified(&key("y"), "planned").expect("it answers"));
+    assert_eq!(other.list().expect("it answers").len(), 1);
+    // What is trusted is part of the key.
+    let trusting = Key { trust: "laws".into(), ..key("x") };
+    assert_eq!(other.best(&trusting).expect("it answers"), None);
+    assert_eq!(
+        other.nearest(&Key { sizes: [("n".into(), 9)].into(), ..trusting }).expect("it answers"),
+        []
+    );
+}
+
+#[test]
+fn fates_hold_for_what_caused_them() {
+    let failed =
+        |class| Record { fate: Fate::Failed(class), verified: true, ..candidate("p", None) };
+    let late =
+        Record { inputs: Some("i".into()), limit_s: Some(50.0), ..failed(FailureClass::Timeout) };
+    assert!(late.holds("i", 50.0) && late.holds("i", 10.0));
+    assert!(!late.holds("i", 51.0) && !late.holds("j", 50.0));
+    assert!(!failed(FailureClass::Timeout).holds("i", 1.0));
+    for class in [FailureClass::Crash, FailureClass::Wrong] {
+        assert!(!failed(class).holds("i", 1.0));
+    }
+    for class in [FailureClass::Build, FailureClass::Resources] {
+        assert!(failed(class).holds("i", 1.0));
+        assert!(!Record { verified: false, ..failed(class) }.holds("i", 1.0));
     }
 }
 
@@ -409,6 +462,39 @@ fn exports_that_are_none_are_refused_with_the_place() {
     assert_eq!(refused("[1, 2]").code, Code::StoreImport);
 }
 
+#[test]
+fn damaged_exports_are_read_or_refused() {
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let run = Run {
+        key: key("x"),
+        about: Some(about()),
+        candidates: vec![candidate("p", Some(1.0)), candidate("q", None)],
+        answers: vec![answer_of(&["p"])],
+    };
+    let whole = Dump::new(vec![run]).text().expect("an export");
+    let bits =
+        ["-1", "1e999", "null", "18446744073709551616", "[", "{", "\"", ",", "\\u001b", "[[[["];
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut store = open(&folder);
+    for _ in 0..1500 {
+        let mut text = whole.clone();
+        for _ in 0..=random(2) {
+            let at = text.floor_char_boundary(random(text.len()));
+            let end = text.floor_char_boundary((at + random(12)).min(text.len()));
+            text.replace_range(at..end, bits[random(bits.len())]);
+        }
+        if let Ok(dump) = Dump::parse(&Source::new("f.json", text)) {
+            store.absorb(&dump).expect("taken in");
+        }
+    }
+    store.dump().expect("a store that is read");
+}
+
 mod round_trip {
     use super::*;
     use proptest::prelude::*;
@@ -454,6 +540,9 @@ mod round_trip {
                     build_ms,
                     spread_us,
                     when,
+                    inputs: None,
+                    limit_s: None,
+                    verified: false,
                 }
             },
         )

@@ -12,8 +12,8 @@ fn stamp(when: u64) -> i64 {
 pub(super) fn run(write: &Connection, key: &Key) -> rusqlite::Result<i64> {
     write
         .prepare_cached(
-            "INSERT OR IGNORE INTO runs (program, entry, sizes, rules, device, driver, tool, float)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT OR IGNORE INTO runs (program, entry, sizes, rules, device, driver, tool, float,
+                 trust) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(columns(key))?;
     find(write, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
@@ -24,15 +24,17 @@ pub(super) fn candidate(write: &Connection, run: i64, r: &Record) -> rusqlite::R
     write
         .prepare_cached(
             "INSERT INTO candidates (run, term, tunables, plan, source, outcome, log, build_ms, median_us,
-                 spread_us, predicted_us, max_rel_err, recorded, compact, skeleton, bound, host)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+                 spread_us, predicted_us, max_rel_err, recorded, compact, skeleton, bound, host,
+                 inputs, limit_s, verified)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
              ON CONFLICT (run, plan) DO UPDATE SET term = excluded.term, tunables = excluded.tunables,
                  source = excluded.source, outcome = excluded.outcome, log = excluded.log,
                  build_ms = excluded.build_ms, median_us = excluded.median_us,
                  spread_us = excluded.spread_us, predicted_us = excluded.predicted_us,
                  max_rel_err = excluded.max_rel_err, recorded = excluded.recorded,
                  compact = excluded.compact, skeleton = excluded.skeleton, bound = excluded.bound,
-                 host = excluded.host",
+                 host = excluded.host, inputs = excluded.inputs, limit_s = excluded.limit_s,
+                 verified = excluded.verified",
         )?
         .execute(params![
             run,
@@ -52,7 +54,20 @@ pub(super) fn candidate(write: &Connection, run: i64, r: &Record) -> rusqlite::R
             r.skeleton,
             r.bound,
             r.host.as_ref().map(text).transpose()?,
+            r.inputs,
+            r.limit_s,
+            r.verified,
         ])?;
+    Ok(())
+}
+
+/// Notes that the kernels of a plan gave the right result here.
+pub(super) fn verified(write: &Connection, run: i64, plan: &str) -> rusqlite::Result<()> {
+    write.execute("INSERT OR IGNORE INTO checked VALUES (?1, ?2)", params![run, plan])?;
+    write.execute(
+        "UPDATE candidates SET verified = 1 WHERE run = ?1 AND plan = ?2 AND outcome IN ('timed', 'slow')",
+        params![run, plan],
+    )?;
     Ok(())
 }
 

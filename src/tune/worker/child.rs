@@ -5,8 +5,8 @@ use crate::diag::{Code, Diagnostic, Exit, Failure, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::HostPlan;
-use crate::opencl::runtime::{DeviceInputs, Prepared, RunTimes, Runtime};
-use std::collections::HashMap;
+use crate::opencl::runtime::{DeviceInputs, Prepared, Progress, RunTimes, Runtime, Watch};
+use std::collections::{HashMap, HashSet};
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ struct Session {
     runtime: Runtime,
     inputs: DeviceInputs,
     candidates: HashMap<u64, Prepared>,
+    /// Candidates that have run.
+    warm: HashSet<u64>,
 }
 
 /// Serves a parent until `input` ends. For a process of its own: when the parent is gone while a kernel
@@ -29,7 +31,7 @@ pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> io::R
     let (busy, idle) = mpsc::channel::<()>();
     thread::spawn(move || {
         let mut input = BufReader::with_capacity(1 << 16, input);
-        while let Ok(Some(request)) = frame::read::<Request>(&mut input) {
+        while let Ok(Some(request)) = frame::read::<(u64, Request)>(&mut input, || u64::MAX) {
             if requests.send(request).is_err() {
                 return;
             }
@@ -41,16 +43,24 @@ pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> io::R
         }
     });
     let mut session = None;
-    for (request, bulk) in inbox {
-        let (reply, outputs) = answer(&mut session, request, &bulk);
+    for ((number, request), bulk) in inbox {
+        // A parent that is gone is noticed when it should get the answer.
+        let mut tell = |reply: Reply| drop(frame::write(&mut output, &(number, reply), &[]));
+        let (reply, outputs) = answer(&mut session, request, &bulk, &mut tell);
         let bulk: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
-        frame::write(&mut output, &reply, &bulk)?;
+        frame::write(&mut output, &(number, reply), &bulk)?;
     }
     drop(busy);
     Ok(())
 }
 
-fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Reply, Vec<HostArray>) {
+/// Does what is asked; `tell` sends what the parent should know before it is done.
+fn answer(
+    session: &mut Option<Session>,
+    request: Request,
+    bulk: &[u8],
+    tell: &mut dyn FnMut(Reply),
+) -> (Reply, Vec<HostArray>) {
     let failed = |failure: Failure| {
         let d = failure.0.into_iter().next();
         Reply::Failed(d.map_or_else(unasked, |d| CandidateFailure::of(&d)))
@@ -76,24 +86,23 @@ fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Repl
             Err(failure) => failed(failure),
         }),
         (Request::Run { id, repetitions, budget_us }, Some(s)) => {
-            alone(match s.run(id, repetitions, budget_us) {
+            alone(match s.run(id, repetitions, budget_us, tell) {
                 Ok(times) => Reply::Timed { times },
                 Err(failure) => failed(failure),
             })
         }
-        (Request::Check { id, known }, Some(s)) => {
-            match s.candidate(id).and_then(|c| c.check(&s.runtime)) {
-                Ok((times, arrays)) if known.is_some_and(|known| known == digest(&arrays)) => {
-                    alone(Reply::Known { times })
-                }
-                Ok((times, arrays)) => {
-                    let outputs = arrays.iter().map(|a| (a.ty(), a.len())).collect();
-                    (Reply::Outputs { times, outputs }, arrays)
-                }
-                Err(failure) => alone(failed(failure)),
+        (Request::Check { id, known }, Some(s)) => match s.check(id, tell) {
+            Ok((times, arrays)) if known.is_some_and(|known| known == digest(&arrays)) => {
+                alone(Reply::Known { times })
             }
-        }
+            Ok((times, arrays)) => {
+                let outputs = arrays.iter().map(|a| (a.ty(), a.len())).collect();
+                (Reply::Outputs { times, outputs }, arrays)
+            }
+            Err(failure) => alone(failed(failure)),
+        },
         (Request::Drop { id }, Some(s)) => {
+            s.warm.remove(&id);
             if s.candidates.remove(&id).is_some() {
                 s.runtime.trim();
             }
@@ -147,7 +156,7 @@ fn open(
         inputs.insert(slot.param.clone(), slot.component, array.ok_or_else(short)?);
     }
     let inputs = runtime.upload(&inputs)?;
-    Ok(Session { runtime, inputs, candidates: HashMap::new() })
+    Ok(Session { runtime, inputs, candidates: HashMap::new(), warm: HashSet::new() })
 }
 
 impl Session {
@@ -164,15 +173,43 @@ impl Session {
         Ok(build)
     }
 
-    fn run(&self, id: u64, repetitions: usize, budget_us: f64) -> Result<Vec<RunTimes>> {
+    fn check(
+        &mut self,
+        id: u64,
+        tell: &mut dyn FnMut(Reply),
+    ) -> Result<(RunTimes, Vec<HostArray>)> {
+        let first = self.warm.insert(id);
+        let mut told = |progress| tell(of(progress));
+        self.candidate(id)?.check_watched(&self.runtime, first.then_some(&mut told))
+    }
+
+    fn run(
+        &mut self,
+        id: u64,
+        repetitions: usize,
+        budget_us: f64,
+        tell: &mut dyn FnMut(Reply),
+    ) -> Result<Vec<RunTimes>> {
+        let mut first = self.warm.insert(id);
         let candidate = self.candidate(id)?;
         let started = Instant::now();
         let mut times = vec![];
+        let mut told = |progress| tell(of(progress));
         loop {
-            times.push(candidate.run(&self.runtime)?);
+            let watch: Watch = if first { Some(&mut told) } else { None };
+            first = false;
+            times.push(candidate.run_watched(&self.runtime, watch)?);
             if times.len() >= repetitions || started.elapsed().as_secs_f64() * 1e6 >= budget_us {
                 return Ok(times);
             }
         }
+    }
+}
+
+/// What the parent is told of a run.
+fn of(progress: Progress) -> Reply {
+    match progress {
+        Progress::Begun => Reply::Begun,
+        Progress::Ended => Reply::Ended,
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 const MARK: [u8; 8] = *b"\xffpatsat\n";
 
 /// Longest header accepted, in bytes: a program's source and its launches are far shorter.
-const HEADER_BYTES: u32 = 1 << 28;
+const HEADER_BYTES: u32 = 1 << 26;
 
 /// Writes one frame.
 pub(super) fn write(
@@ -28,8 +28,11 @@ pub(super) fn write(
     to.flush()
 }
 
-/// Reads one frame; whatever stands before it is dropped. `None` at the end of the stream.
-pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<(T, Vec<u8>)>> {
+/// Reads one frame, of `most` raw bytes at most; whatever stands before it is dropped. `None` at the end of the stream.
+pub(super) fn read<T: DeserializeOwned>(
+    from: &mut impl Read,
+    most: impl Fn() -> u64,
+) -> io::Result<Option<(T, Vec<u8>)>> {
     let mut matched = 0;
     while matched < MARK.len() {
         let mut byte = [0];
@@ -48,16 +51,21 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Opti
     let [a, b, c, d, rest @ ..] = lengths;
     let length = u32::from_le_bytes([a, b, c, d]);
     let bulk_length = u64::from_le_bytes(rest);
-    if length > HEADER_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame's header is too long"));
+    if length > HEADER_BYTES || bulk_length > most() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too long"));
     }
-    let mut header = vec![0; length as usize];
-    from.read_exact(&mut header)?;
-    let mut bulk = vec![];
-    if from.take(bulk_length).read_to_end(&mut bulk)? as u64 != bulk_length {
+    let header = exactly(from, u64::from(length))?;
+    let bulk = exactly(from, bulk_length)?;
+    Ok(Some((serde_json::from_slice(&header)?, bulk)))
+}
+
+/// So many bytes. Memory grows as they come: a length alone takes none.
+fn exactly(from: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![];
+    if from.take(length).read_to_end(&mut bytes)? as u64 != length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Some((serde_json::from_slice(&header)?, bulk)))
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -71,11 +79,11 @@ mod tests {
         stream.extend_from_slice(b"more noise");
         write(&mut stream, &("b", 2), &[]).unwrap();
         let mut from = &stream[..];
-        let (header, bulk) = read::<(String, i32)>(&mut from).unwrap().unwrap();
+        let (header, bulk) = read::<(String, i32)>(&mut from, || 3).unwrap().unwrap();
         assert_eq!((header, bulk), (("a".into(), 1), b"xyz".to_vec()));
-        let (header, bulk) = read::<(String, i32)>(&mut from).unwrap().unwrap();
+        let (header, bulk) = read::<(String, i32)>(&mut from, || 3).unwrap().unwrap();
         assert_eq!((header, bulk), (("b".into(), 2), vec![]));
-        assert!(read::<(String, i32)>(&mut from).unwrap().is_none());
+        assert!(read::<(String, i32)>(&mut from, || 3).unwrap().is_none());
     }
 
     #[test]
@@ -83,6 +91,19 @@ mod tests {
         let mut stream = vec![];
         write(&mut stream, &1, &[b"data"]).unwrap();
         stream.pop();
-        assert!(read::<i32>(&mut &stream[..]).is_err());
+        assert!(read::<i32>(&mut &stream[..], || 4).is_err());
+    }
+
+    #[test]
+    fn long_frames_are_refused_before_they_are_read() {
+        let mut stream = vec![];
+        write(&mut stream, &1, &[b"data"]).unwrap();
+        assert!(read::<i32>(&mut &stream[..], || 4).is_ok());
+        assert!(read::<i32>(&mut &stream[..], || 3).is_err());
+        for lengths in [[0xff; 12], [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]] {
+            stream.truncate(MARK.len());
+            stream.extend(lengths);
+            assert!(read::<i32>(&mut &stream[..], || 1 << 40).is_err());
+        }
     }
 }

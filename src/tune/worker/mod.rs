@@ -7,6 +7,7 @@
 mod child;
 mod frame;
 mod parent;
+mod process;
 
 pub use child::serve;
 pub use parent::{CandidateId, Worker, WorkerError};
@@ -134,7 +135,16 @@ pub fn digest(outputs: &[HostArray]) -> String {
     hasher.finalize().to_string()
 }
 
-/// What the parent asks.
+/// Reads a stream as the child reads it, and as the parent does; gives the number of frames that each understands.
+#[doc(hidden)]
+pub fn read_frames(stream: &[u8]) -> (usize, usize) {
+    fn count<T: serde::de::DeserializeOwned>(mut stream: &[u8]) -> usize {
+        std::iter::from_fn(|| frame::read::<T>(&mut stream, || u64::MAX).ok().flatten()).count()
+    }
+    (count::<(u64, Request)>(stream), count::<(u64, Reply)>(stream))
+}
+
+/// What the parent asks. In a frame its number stands before it, which the answers have too.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
@@ -153,7 +163,8 @@ enum Request {
     Drop { id: u64 },
 }
 
-/// What the child answers, one for each request.
+/// What the child answers, one for each request; before that, [`Reply::Begun`] and [`Reply::Ended`] say how far the first
+/// run of a candidate is.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
@@ -163,6 +174,10 @@ enum Reply {
     Refused { code: String, message: String, notes: Vec<String>, help: Vec<String> },
     /// A candidate is built, or was before.
     Built(Build),
+    /// A kernel runs, as the driver has it.
+    Begun,
+    /// A kernel has run, and the next is compiled now if it must be.
+    Ended,
     /// A candidate ran.
     Timed { times: Vec<RunTimes> },
     /// A candidate's outputs; the frame's bulk is their bytes, one after the other.

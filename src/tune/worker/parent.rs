@@ -1,22 +1,18 @@
 //! The parent's side: starts the child, waits no longer than allowed, and starts it again.
 
-use super::{Build, CandidateFailure, FailureClass, Reply, Request, frame};
+use super::process::{Allowance, Process, Silence};
+use super::{Build, CandidateFailure, FailureClass, Reply, Request};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
+use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs};
-use crate::opencl::plan::HostPlan;
+use crate::opencl::plan::{Buffer, HostPlan, Role};
 use crate::opencl::runtime::RunTimes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{BufReader, Read};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
-
-/// How much of the child's standard error is kept, in bytes.
-const LOG_BYTES: usize = 8 << 10;
 
 /// Longest time opening a device and uploading inputs may take.
 const INIT_TIME: Duration = Duration::from_secs(120);
@@ -32,6 +28,18 @@ pub enum WorkerError {
     Candidate(CandidateFailure),
     /// No candidate can run: no device, or no process.
     Worker(Failure),
+    /// The work is to stop: nothing is known of the candidate.
+    Interrupted,
+}
+
+impl WorkerError {
+    /// Why there is no process.
+    fn unusable(failure: Failure) -> WorkerError {
+        match failure.0.first() {
+            Some(d) if d.code == Code::Interrupted => WorkerError::Interrupted,
+            _ => WorkerError::Worker(failure),
+        }
+    }
 }
 
 impl From<WorkerError> for Failure {
@@ -39,8 +47,13 @@ impl From<WorkerError> for Failure {
         match e {
             WorkerError::Candidate(c) => Diagnostic::from(c).into(),
             WorkerError::Worker(f) => f,
+            WorkerError::Interrupted => interrupted().into(),
         }
     }
+}
+
+fn interrupted() -> Diagnostic {
+    Diagnostic::error(Code::Interrupted, "interrupted while a kernel was built or run")
 }
 
 type Answer<T> = std::result::Result<T, WorkerError>;
@@ -66,62 +79,6 @@ pub struct Worker {
     candidates: BTreeMap<u64, Candidate>,
     next: u64,
     restarts: usize,
-}
-
-/// A running child.
-struct Process {
-    child: Child,
-    stdin: ChildStdin,
-    replies: Receiver<(Reply, Vec<u8>)>,
-    log: Arc<Mutex<VecDeque<u8>>>,
-    /// Candidates this child has built.
-    ready: BTreeSet<u64>,
-    /// Candidates that have run in this child: a first run may still compile.
-    warm: BTreeSet<u64>,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // A child that is gone already cannot be killed; either way it must be waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Why a child did not answer.
-enum Silence {
-    Timeout,
-    Death(String),
-}
-
-impl Process {
-    fn ask(
-        &mut self,
-        request: &Request,
-        bulk: &[&[u8]],
-        wait: Duration,
-    ) -> std::result::Result<(Reply, Vec<u8>), Silence> {
-        // A failed write means that the child is gone, which the closed channel says too.
-        let _ = frame::write(&mut self.stdin, request, bulk);
-        match self.replies.recv_timeout(wait) {
-            Ok(answer) => Ok(answer),
-            Err(RecvTimeoutError::Timeout) => Err(Silence::Timeout),
-            Err(RecvTimeoutError::Disconnected) => {
-                let ended = match self.child.wait() {
-                    Ok(status) => format!("the worker process ended: {status}"),
-                    Err(e) => format!("the worker process ended: {e}"),
-                };
-                Err(Silence::Death(ended))
-            }
-        }
-    }
-
-    /// The last of what the child wrote on its standard error.
-    fn log(&self) -> String {
-        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = log.iter().copied().collect();
-        String::from_utf8_lossy(&bytes).trim().to_string()
-    }
 }
 
 impl Worker {
@@ -172,6 +129,21 @@ impl Worker {
         Ok(self.opened.clone().ok_or_else(none)?)
     }
 
+    /// What tells the inputs from others.
+    pub fn inputs_digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for (slot, array) in &self.inputs.0 {
+            hasher.update(format!("{slot:?} {}[{}]", array.ty(), array.len()).as_bytes());
+            hasher.update(array.bytes());
+        }
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+
+    /// The time that building and running a candidate once may take together.
+    pub fn limit(&self) -> Duration {
+        self.limits.build_time.saturating_add(self.limits.run_time)
+    }
+
     /// How many times a child had to be replaced.
     pub fn restarts(&self) -> usize {
         self.restarts
@@ -194,9 +166,10 @@ impl Worker {
         let id = self.next;
         self.next += 1;
         let request = Request::Compile { plan: Box::new(HostPlan::clone(&plan)) };
-        match self.ask(id, &request, self.limits.build_time)? {
+        let allowed = Allowance::new(self.limits.build_time, Duration::ZERO);
+        match self.ask(id, request, 0, allowed)? {
             (Reply::Built(build), _) => Ok(build),
-            (other, _) => Err(self.broken(&other)),
+            (other, _) => Err(self.broken(id, &other)),
         }
     }
 
@@ -220,11 +193,11 @@ impl Worker {
         let budget_us = budget.as_secs_f64() * 1e6;
         let more = u32::try_from(repetitions.saturating_sub(1)).unwrap_or(u32::MAX);
         let more = self.limits.run_time.saturating_mul(more).min(budget);
-        let wait = self.run_time(id)?.saturating_add(more);
         let request = Request::Run { id, repetitions, budget_us };
-        match self.candidate(id, &request, wait)? {
-            (Reply::Timed { times }, _) => Ok(times),
-            (other, _) => Err(self.broken(&other)),
+        let fine = |t: &RunTimes| t.device_us.is_finite() && t.device_us >= 0.0;
+        match self.candidate(id, request, 0, more)? {
+            (Reply::Timed { times }, _) if !times.is_empty() && times.iter().all(fine) => Ok(times),
+            (other, _) => Err(self.broken(id, &other)),
         }
     }
 
@@ -240,10 +213,11 @@ impl Worker {
         CandidateId(id): CandidateId,
         known: Option<&str>,
     ) -> Answer<(RunTimes, Option<Vec<HostArray>>)> {
-        let wait = self.run_time(id)?;
+        let plan = self.candidates.get(&id).map(|c| c.plan.clone());
+        let most = plan.as_ref().map_or(0, |plan| output_bytes(plan));
         let request = Request::Check { id, known: known.map(str::to_owned) };
-        match self.candidate(id, &request, wait)? {
-            (Reply::Known { times }, _) => Ok((times, None)),
+        match self.candidate(id, request, most, Duration::ZERO)? {
+            (Reply::Known { times }, _) if known.is_some() => Ok((times, None)),
             (Reply::Outputs { times, outputs }, bulk) => {
                 let mut rest = &bulk[..];
                 let mut arrays = vec![];
@@ -253,12 +227,16 @@ impl Worker {
                         rest = others;
                         HostArray::from_bytes(ty, mine.to_vec())
                     });
-                    let short = || Diagnostic::error(Code::Internal, "outputs came in short");
-                    arrays.push(array.ok_or_else(|| WorkerError::Worker(short().into()))?);
+                    arrays.extend(array);
                 }
-                Ok((times, Some(arrays)))
+                let wanted = plan.iter().flat_map(|plan| outputs_of(plan));
+                if wanted.eq(arrays.iter().map(|a| (a.ty(), a.len()))) {
+                    return Ok((times, Some(arrays)));
+                }
+                let outputs = arrays.iter().map(|a| (a.ty(), a.len())).collect();
+                Err(self.broken(id, &Reply::Outputs { times, outputs }))
             }
-            (other, _) => Err(self.broken(&other)),
+            (other, _) => Err(self.broken(id, &other)),
         }
     }
 
@@ -267,9 +245,12 @@ impl Worker {
         self.candidates.remove(&id);
         let Some(process) = &mut self.process else { return };
         process.warm.remove(&id);
-        if process.ready.remove(&id)
-            && process.ask(&Request::Drop { id }, &[], self.limits.run_time).is_err()
-        {
+        if !process.ready.remove(&id) {
+            return;
+        }
+        let allowed = Allowance::new(Duration::ZERO, self.limits.run_time);
+        let dropped = process.ask(Request::Drop { id }, None, 0, allowed, &self.limits.interrupt);
+        if dropped.is_err() {
             self.process = None;
         }
     }
@@ -281,25 +262,22 @@ impl Worker {
         }
     }
 
-    /// The time a candidate's next run is allowed: more for its first, since some drivers finish
-    /// compiling then.
-    fn run_time(&mut self, id: u64) -> Answer<Duration> {
-        let warm = self.process().map_err(WorkerError::Worker)?.warm.contains(&id);
-        let compile = if warm { Duration::ZERO } else { self.limits.build_time };
-        Ok(self.limits.run_time.saturating_add(compile))
-    }
-
-    /// Asks something of a candidate, after building it when the child is new.
+    /// Asks something of a candidate, after building it when the child is new. It may run once, and `more` than that; its
+    /// first run may compile too, since some drivers finish compiling then.
     fn candidate(
         &mut self,
         id: u64,
-        request: &Request,
-        wait: Duration,
+        request: Request,
+        most: u64,
+        more: Duration,
     ) -> Answer<(Reply, Vec<u8>)> {
-        if !self.process().map_err(WorkerError::Worker)?.ready.contains(&id) {
+        if !self.process().map_err(WorkerError::unusable)?.ready.contains(&id) {
             self.build(id)?;
         }
-        let answer = self.ask(id, request, wait)?;
+        let warm = self.process.as_ref().is_some_and(|p| p.warm.contains(&id));
+        let build = if warm { Duration::ZERO } else { self.limits.build_time };
+        let allowed = Allowance::new(build, self.limits.run_time.saturating_add(more));
+        let answer = self.ask(id, request, most, allowed)?;
         if let Some(process) = &mut self.process {
             process.warm.insert(id);
         }
@@ -315,50 +293,64 @@ impl Worker {
             return Err(WorkerError::Candidate(failure.clone()));
         }
         let request = Request::Prepare { id, plan: Box::new(HostPlan::clone(&candidate.plan)) };
-        match self.ask(id, &request, self.limits.build_time)? {
+        let allowed = Allowance::new(self.limits.build_time, Duration::ZERO);
+        match self.ask(id, request, 0, allowed)? {
             (Reply::Built(build), _) => {
                 if let Some(process) = &mut self.process {
                     process.ready.insert(id);
                 }
                 Ok(build)
             }
-            (other, _) => Err(self.broken(&other)),
+            (other, _) => Err(self.broken(id, &other)),
         }
     }
 
     /// Asks; a child that dies or takes too long is replaced at the next question, and the candidate
     /// it was about is out.
-    fn ask(&mut self, id: u64, request: &Request, wait: Duration) -> Answer<(Reply, Vec<u8>)> {
-        let process = self.process().map_err(WorkerError::Worker)?;
-        let failure = match process.ask(request, &[], wait) {
-            Ok((Reply::Failed(failure), _)) => failure,
-            Ok(answer) => return Ok(answer),
-            Err(silence) => {
-                let (class, what) = match silence {
-                    Silence::Timeout => (
-                        FailureClass::Timeout,
-                        format!("no answer within {:.1} s", wait.as_secs_f64()),
-                    ),
-                    Silence::Death(how) => (FailureClass::Crash, how),
-                };
-                let log = process.log();
+    fn ask(
+        &mut self,
+        id: u64,
+        request: Request,
+        most: u64,
+        allowed: Allowance,
+    ) -> Answer<(Reply, Vec<u8>)> {
+        let interrupt = self.limits.interrupt.clone();
+        let process = self.process().map_err(WorkerError::unusable)?;
+        match process.ask(request, None, most, allowed, &interrupt) {
+            Ok((Reply::Failed(failure), _)) => Err(self.out(id, failure)),
+            Ok(answer) => Ok(answer),
+            Err(Silence::Interrupted) => {
                 self.process = None;
-                self.restarts += 1;
-                let log = if log.is_empty() { what } else { format!("{what}\n{log}") };
-                CandidateFailure { class, log }
+                Err(WorkerError::Interrupted)
             }
-        };
-        if let Some(candidate) = self.candidates.get_mut(&id) {
-            candidate.failure = Some(failure.clone());
+            Err(Silence::Timeout(after)) => {
+                let what = format!("no answer within {:.1} s", after.as_secs_f64());
+                Err(self.lost(id, FailureClass::Timeout, what))
+            }
+            Err(Silence::Death(how)) => Err(self.lost(id, FailureClass::Crash, how)),
         }
-        Err(WorkerError::Candidate(failure))
     }
 
     /// The child answered something else than it was asked.
-    fn broken(&mut self, reply: &Reply) -> WorkerError {
-        self.process = None;
-        let message = format!("the worker answered out of turn: {reply:?}");
-        WorkerError::Worker(Diagnostic::error(Code::Internal, message).into())
+    fn broken(&mut self, id: u64, reply: &Reply) -> WorkerError {
+        let what = format!("the worker process answered out of turn: {reply:?}");
+        self.lost(id, FailureClass::Crash, what)
+    }
+
+    /// The child is of no more use, and a candidate is why.
+    fn lost(&mut self, id: u64, class: FailureClass, what: String) -> WorkerError {
+        let log = self.process.take().map_or_else(String::new, |process| process.log());
+        self.restarts += 1;
+        let log = if log.is_empty() { what } else { format!("{what}\n{log}") };
+        self.out(id, CandidateFailure { class, log })
+    }
+
+    /// Notes why a candidate is out.
+    fn out(&mut self, id: u64, failure: CandidateFailure) -> WorkerError {
+        if let Some(candidate) = self.candidates.get_mut(&id) {
+            candidate.failure = Some(failure.clone());
+        }
+        WorkerError::Candidate(failure)
     }
 
     /// The child, started and initialised.
@@ -374,36 +366,18 @@ impl Worker {
         let failed = |what: &str, e: String| {
             Diagnostic::error(Code::Internal, format!("the worker process {what}: {e}"))
         };
-        let mut command = (self.command)();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own: Ctrl-C is the parent's to handle, and it ends the child itself.
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(|e| failed("did not start", e.to_string()))?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(failed("has no pipes", "none were made".into()).into());
-        };
-        let (sender, replies) = mpsc::channel();
-        thread::spawn(move || {
-            let mut stdout = BufReader::with_capacity(1 << 16, stdout);
-            while let Ok(Some(reply)) = frame::read(&mut stdout) {
-                if sender.send(reply).is_err() {
-                    return;
-                }
-            }
-        });
-        let log = Arc::new(Mutex::new(VecDeque::new()));
-        let tail = log.clone();
-        thread::spawn(move || keep_tail(stderr, &tail));
-        let (ready, warm) = (BTreeSet::new(), BTreeSet::new());
-        let mut process = Process { child, stdin, replies, log, ready, warm };
+        if self.limits.interrupt.requested() {
+            return Err(interrupted().into());
+        }
+        let mut process =
+            Process::start((self.command)()).map_err(|e| failed("did not start", e.to_string()))?;
         let layout =
             self.inputs.0.iter().map(|(slot, a)| (slot.clone(), a.ty(), a.len())).collect();
-        let bulk: Vec<&[u8]> = self.inputs.0.values().map(HostArray::bytes).collect();
         let (device, cache) = (self.device.clone(), self.cache.clone());
         let request = Request::Init { device, inputs: layout, cache };
-        match process.ask(&request, &bulk, INIT_TIME) {
+        let allowed = Allowance::new(INIT_TIME, Duration::ZERO);
+        let inputs = Some(self.inputs.clone());
+        match process.ask(request, inputs, 0, allowed, &self.limits.interrupt) {
             Ok((Reply::Ready { device }, _)) => self.opened = Some(device),
             Ok((Reply::Refused { code, message, notes, help }, _)) => {
                 let code = Code::ALL.iter().copied().find(|c| c.as_str() == code);
@@ -415,8 +389,9 @@ impl Worker {
             }
             Err(silence) => {
                 let how = match silence {
-                    Silence::Timeout => format!("no answer within {} s", INIT_TIME.as_secs()),
+                    Silence::Timeout(after) => format!("no answer within {} s", after.as_secs()),
                     Silence::Death(how) => how,
+                    Silence::Interrupted => return Err(interrupted().into()),
                 };
                 let d = Diagnostic::error(Code::Driver, "the device's driver could not be started");
                 return Err(d.note(how).note(process.log()).into());
@@ -426,16 +401,15 @@ impl Worker {
     }
 }
 
-/// Reads a stream to its end and keeps the last part.
-fn keep_tail(mut stream: impl Read, tail: &Mutex<VecDeque<u8>>) {
-    let mut chunk = [0; 4096];
-    while let Ok(n) = stream.read(&mut chunk) {
-        if n == 0 {
-            return;
-        }
-        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.extend(&chunk[..n]);
-        let excess = tail.len().saturating_sub(LOG_BYTES);
-        tail.drain(..excess);
-    }
+/// Types and lengths of what a plan computes, in order.
+fn outputs_of(plan: &HostPlan) -> impl Iterator<Item = (ScalarType, usize)> {
+    let output = |b: &Buffer| match b.role {
+        Role::Output(k) => Some((k, (b.elem, b.len))),
+        Role::Input(..) | Role::Temp => None,
+    };
+    plan.buffers.iter().filter_map(output).collect::<BTreeMap<_, _>>().into_values()
+}
+
+fn output_bytes(plan: &HostPlan) -> u64 {
+    outputs_of(plan).map(|(ty, len)| (ty.bytes() as u64).saturating_mul(len as u64)).sum()
 }

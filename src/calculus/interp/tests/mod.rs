@@ -1,6 +1,7 @@
 //! Each pattern on small inputs, with results computed by hand.
 
 mod chosen;
+mod doubt;
 mod programs;
 
 use super::*;
@@ -423,7 +424,7 @@ fn gemv() -> Entry {
 }
 
 fn gemv_inputs(n: usize) -> Vec<Value> {
-    let scalar = |x| Value::scalar(F32, Cell::float(x));
+    let scalar = |x| Value::scalar(F32, Cell::float(F32, x));
     let a: Vec<f64> = (0..n * n).map(|i| (i % 7) as f64).collect();
     let x = vec![1.0; n];
     vec![

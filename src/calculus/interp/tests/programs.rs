@@ -36,7 +36,7 @@ fn linear_algebra() {
     let gemv = "def dot [n] (xs: [n]f32) (ys: [n]f32) : f32 = reduce (+) 0 (map2 (*) xs ys)
 entry gemv [n][m] (A: [n][m]f32) (x: [m]f32) (y: [n]f32) (alpha: f32) (beta: f32) : [n]f32 =
   map2 (\\row yi -> alpha * dot row x + beta * yi) A y";
-    let scalar = |x| Value::scalar(F32, Cell::float(x));
+    let scalar = |x| Value::scalar(F32, Cell::float(F32, x));
     let inputs = [
         Value::floats(F32, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
         list(F32, &[1.0, 0.0, -1.0]),

@@ -1,0 +1,384 @@
+//! What the machine does where rounding decides how a program goes on.
+//!
+//! A condition, an index or a number of steps may depend on floats that are within rounding of where it changes. Then
+//! all that devices may legally do is done: both branches, every index, every number of steps. The result is what the
+//! interpreter itself computes, with the others that it may be ([`either`]). What has no value in a branch that may not
+//! be taken is left out. None of this is looked for where nothing is in doubt.
+
+use super::code::{Cells, Histogram, Index, Loop, Op, Operator, Place, Site, Values};
+use super::machine::{Machine, Rows, Run, below, fault};
+use crate::calculus::value::number::{anything, apply, either};
+use crate::calculus::value::{Array, Cell, Slack, Spread, Value};
+use crate::diag::Code as Error;
+use crate::lang::types::ScalarType;
+
+/// Places of indices that may be others.
+pub type Doubtful = Vec<(usize, Spread)>;
+
+/// Steps of a loop that may be done beyond those that the program itself takes.
+const BEYOND: u64 = 10_000;
+
+/// Steps of all loops of a branch that may not be taken; what takes more counts as having no value.
+const FUEL: u64 = 1 << 20;
+
+/// Elements at so many places are looked at, one by one.
+const PLACES: usize = 64;
+
+/// How many steps of loops are left; without a limit outside branches that may not be taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fuel(Option<u64>);
+
+impl Fuel {
+    /// One step less.
+    #[inline]
+    pub fn burn(&mut self, site: impl FnOnce() -> Site) -> Run<()> {
+        match &mut self.0 {
+            None => Ok(()),
+            Some(0) => Err(fault(site(), Error::Eval, "too many steps")),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What an accumulator holds.
+enum State {
+    Cells(Vec<Cell>),
+    Value(Value),
+}
+
+impl State {
+    /// This, or perhaps `other`.
+    fn either(self, types: &[ScalarType], slack: &Slack, other: &State) -> State {
+        match (self, other) {
+            (State::Cells(mut xs), State::Cells(ys)) => {
+                for ((x, y), ty) in xs.iter_mut().zip(ys).zip(types) {
+                    *x = either(*ty, slack, *x, *y);
+                }
+                State::Cells(xs)
+            }
+            (State::Value(x), State::Value(y)) => State::Value(x.either(slack, y)),
+            (state, _) => state,
+        }
+    }
+
+    fn anything(self, types: &[ScalarType]) -> State {
+        match self {
+            State::Cells(xs) => {
+                State::Cells(xs.into_iter().zip(types).map(|(x, ty)| anything(*ty, x)).collect())
+            }
+            State::Value(x) => State::Value(x.anything()),
+        }
+    }
+
+    fn is_certain(&self, types: &[ScalarType]) -> bool {
+        match self {
+            State::Cells(xs) => xs.iter().zip(types).all(|(x, ty)| match ty.is_float() {
+                true => x.is_exact(),
+                false => !x.is_doubtful(),
+            }),
+            State::Value(x) => x.is_certain(),
+        }
+    }
+}
+
+/// The states in which a loop may end.
+struct Exits<'a> {
+    types: &'a [ScalarType],
+    slack: Slack,
+    /// Where the program itself ends it.
+    own: Option<State>,
+    /// The others.
+    others: Option<State>,
+}
+
+impl Exits<'_> {
+    fn other(&mut self, state: State) {
+        self.others = Some(match self.others.take() {
+            Some(all) => all.either(self.types, &self.slack, &state),
+            None => state,
+        });
+    }
+
+    /// Ends after steps that nobody counts to the end may give anything.
+    fn finish(self, all: bool) -> Option<State> {
+        let own = self.own?;
+        Some(match self.others {
+            _ if !all => own.anything(self.types),
+            Some(others) => own.either(self.types, &self.slack, &others),
+            None => own,
+        })
+    }
+}
+
+impl Machine {
+    /// What may not have to be computed; nothing where it has no value.
+    pub(super) fn perhaps<T>(&mut self, f: impl FnOnce(&mut Machine) -> Run<T>) -> Option<T> {
+        let outermost = self.fuel.0.is_none();
+        if outermost {
+            self.fuel = Fuel(Some(FUEL));
+        }
+        let found = f(self).ok();
+        if outermost {
+            self.fuel = Fuel(None);
+        }
+        found
+    }
+
+    #[cold]
+    pub(super) fn either_cell(
+        &mut self,
+        condition: Cell,
+        (yes, no): (&Cells, &Cells),
+        types: &[ScalarType],
+    ) -> Run<Cell> {
+        let (chosen, other) = if condition.is_true() { (yes, no) } else { (no, yes) };
+        let other = self.perhaps(|m| m.cell(other));
+        let chosen = self.cell(chosen)?;
+        Ok(match (other, types.first()) {
+            (Some(other), Some(ty)) => either(*ty, &self.slack, chosen, other),
+            _ => chosen,
+        })
+    }
+
+    #[cold]
+    pub(super) fn either_cells(
+        &mut self,
+        condition: Cell,
+        (yes, no): (&Cells, &Cells),
+        types: &[ScalarType],
+        to: usize,
+    ) -> Run<()> {
+        let (chosen, other) = if condition.is_true() { (yes, no) } else { (no, yes) };
+        let range = to..to + types.len();
+        let other = self.perhaps(|m| m.cells(other, to).map(|()| m.regs[range.clone()].to_vec()));
+        self.cells(chosen, to)?;
+        for ((k, other), ty) in range.zip(other.unwrap_or_default()).zip(types) {
+            self.regs[k] = either(*ty, &self.slack, self.regs[k], other);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub(super) fn either_value(
+        &mut self,
+        condition: Cell,
+        (yes, no): (&Values, &Values),
+    ) -> Run<Value> {
+        let (chosen, other) = if condition.is_true() { (yes, no) } else { (no, yes) };
+        let other = self.perhaps(|m| m.value(other));
+        let chosen = self.value(chosen)?;
+        Ok(other.map_or_else(|| chosen.clone(), |other| chosen.either(&self.slack, &other)))
+    }
+
+    /// `a && b` or `a || b` where `a` is in doubt; `decided` where the program does not ask for `b`.
+    #[cold]
+    pub(super) fn connect(&mut self, op: &Op, a: Cell, decided: bool, b: &Cells) -> Run<Cell> {
+        let b = if decided { self.perhaps(|m| m.cell(b)) } else { Some(self.cell(b)?) };
+        let Some(b) = b else { return Ok(a) };
+        apply(op.op, op.from, op.to, op.exact, &self.slack, [a, b, Cell::default()])
+            .map_err(|e| fault(op.site, Error::Eval, &e.to_string()))
+    }
+
+    fn state(&self, place: Place) -> State {
+        match place {
+            Place::Regs { base, n } => State::Cells(self.regs[base..base + n].to_vec()),
+            Place::Slot { slot, .. } => State::Value(self.slots[slot].clone()),
+        }
+    }
+
+    fn restore(&mut self, place: Place, state: State) {
+        match (place, state) {
+            (Place::Regs { base, n }, State::Cells(cells)) => {
+                self.regs[base..base + n].copy_from_slice(&cells);
+            }
+            (Place::Slot { slot, .. }, State::Value(v)) => self.slots[slot] = v,
+            _ => {}
+        }
+    }
+
+    /// The rest of a loop from the first condition in doubt on.
+    #[cold]
+    pub(super) fn repeat_doubtfully(
+        &mut self,
+        l: &Loop,
+        condition: &Cells,
+        mut going: Cell,
+    ) -> Run<()> {
+        let mut exits = Exits { types: &l.types, slack: self.slack, own: None, others: None };
+        let (mut left, mut all) = (BEYOND, true);
+        loop {
+            let ended = exits.own.is_some();
+            if !going.is_true() && !ended {
+                exits.own = Some(self.state(l.acc));
+            } else if !going.is_true() || going.is_doubtful() {
+                exits.other(self.state(l.acc));
+            }
+            if !going.is_true() && !going.is_doubtful() {
+                break;
+            }
+            if exits.own.is_none() {
+                self.fuel.burn(|| Site { name: "while", span: None })?;
+                self.step(l.acc, l.next, &l.body)?;
+                going = self.cell(condition)?;
+                continue;
+            }
+            left -= 1;
+            all = left > 0;
+            let next = self.perhaps(|m| {
+                m.step(l.acc, l.next, &l.body)?;
+                m.cell(condition)
+            });
+            match next {
+                Some(next) if all => going = next,
+                _ => break,
+            }
+        }
+        if let Some(state) = exits.finish(all) {
+            self.restore(l.acc, state);
+        }
+        Ok(())
+    }
+
+    /// A loop of which the number of steps is in doubt.
+    #[cold]
+    pub(super) fn count_doubtfully(
+        &mut self,
+        l: &Loop,
+        index: usize,
+        bound: Cell,
+        ty: ScalarType,
+    ) -> Run<()> {
+        let (own, spread) = (bound.as_wide(ty).max(0), bound.spread());
+        let last = spread.ends(bound.as_wide(ty)).map(|(_, high)| high);
+        let last = last.filter(|high| *high <= own + i128::from(BEYOND));
+        let mut exits = Exits { types: &l.types, slack: self.slack, own: None, others: None };
+        for i in 0.. {
+            if i == own {
+                exits.own = Some(self.state(l.acc));
+            } else if spread.contains(bound.as_wide(ty), i) {
+                exits.other(self.state(l.acc));
+            }
+            if i >= last.unwrap_or(own).max(own) {
+                break;
+            }
+            self.regs[index] = Cell::from_int(ty, i);
+            if i < own {
+                self.step(l.acc, l.next, &l.body)?;
+            } else if self.perhaps(|m| m.step(l.acc, l.next, &l.body)).is_none() {
+                break;
+            }
+        }
+        if let Some(state) = exits.finish(last.is_some()) {
+            self.restore(l.acc, state);
+        }
+        Ok(())
+    }
+
+    /// After a fold in exact arithmetic: what the same fold is with every operation rounded, if that is something else.
+    pub(super) fn fold_drift(
+        &mut self,
+        op: &Operator,
+        drift: &Operator,
+        xs: &Value,
+        n: usize,
+    ) -> Run<()> {
+        let state = self.state(op.acc);
+        if state.is_certain(&op.types) {
+            return Ok(());
+        }
+        let drifted = self.perhaps(|m| {
+            m.fold_with(drift, xs, n, &mut |_| Ok(()))?;
+            Ok(m.state(drift.acc))
+        });
+        let state = match drifted {
+            Some(drifted) => state.either(&op.types, &self.slack, &drifted),
+            None => state,
+        };
+        self.restore(op.acc, state);
+        Ok(())
+    }
+
+    /// A histogram some of whose indices are in doubt.
+    #[cold]
+    pub(super) fn histogram_doubtfully(
+        &mut self,
+        h: &Histogram,
+        is: &[i128],
+        doubtful: &Doubtful,
+        vs: &Value,
+    ) -> Run<Value> {
+        let Operator { acc, next, types, x, body, init } = &h.op;
+        self.put(*acc, init)?;
+        let mut bins: Vec<State> = (0..h.m).map(|_| self.state(*acc)).collect();
+        let mut doubtful = doubtful.iter().peekable();
+        for (j, &i) in is.iter().enumerate() {
+            let spread = doubtful.next_if(|d| d.0 == j).map_or(Spread::NONE, |d| d.1);
+            let own = below(i, h.m);
+            for k in targets(i, spread, h.m) {
+                let placeholder = State::Cells(vec![]);
+                let before = std::mem::replace(&mut bins[k], placeholder);
+                let kept = match &before {
+                    State::Cells(cells) => State::Cells(cells.clone()),
+                    State::Value(v) => State::Value(v.clone()),
+                };
+                self.restore(*acc, before);
+                self.enter(&[*x], vs.leaves(), j);
+                if Some(k) == own {
+                    self.step(*acc, *next, body)?;
+                } else if self.perhaps(|m| m.step(*acc, *next, body)).is_none() {
+                    bins[k] = kept;
+                    continue;
+                }
+                let after = self.state(*acc);
+                bins[k] = match (spread.is_none(), Some(k) == own) {
+                    (true, _) => after,
+                    (false, true) => after.either(types, &self.slack, &kept),
+                    (false, false) => kept.either(types, &self.slack, &after),
+                };
+            }
+        }
+        let mut rows = Rows::new(&h.row, h.m, h.site)?;
+        for bin in &bins {
+            match bin {
+                State::Cells(cells) => rows.cells(cells),
+                State::Value(v) => rows.value(v, h.site)?,
+            }
+        }
+        Ok(rows.finish())
+    }
+}
+
+/// The indices below `n` among `i` and its others.
+pub fn targets(i: i128, spread: Spread, n: usize) -> Vec<usize> {
+    match spread.values(i) {
+        Some(all) => all.into_iter().filter_map(|i| below(i, n)).collect(),
+        None => (0..n).filter(|k| spread.contains(i, *k as i128)).collect(),
+    }
+}
+
+/// The rows of an array at `i` and its others; `None` where these are too many to look at.
+pub fn rows_at(xs: &Value, n: usize, i: i128, spread: Spread) -> Option<Vec<Value>> {
+    let at = targets(i, spread, n);
+    (at.len() <= PLACES).then(|| at.into_iter().map(|k| xs.row(k)).collect())
+}
+
+/// The element `own`, which stands at indices some of which may be others.
+#[cold]
+pub fn perhaps_others(a: &Array, e: &Index, at: &[Cell], slack: &Slack, own: Cell) -> Cell {
+    let mut places: Vec<Vec<i128>> = vec![vec![]];
+    for (((_, ty), i), n) in e.at.iter().zip(at).zip(a.shape()) {
+        let indices = targets(i.as_wide(*ty), i.spread(), n);
+        if places.len() * indices.len() > PLACES {
+            return anything(a.ty(), own);
+        }
+        let with = |k: &usize| -> Vec<Vec<i128>> {
+            places.iter().map(|p| [&p[..], &[*k as i128]].concat()).collect()
+        };
+        places = indices.iter().flat_map(with).collect();
+    }
+    let elements = places.into_iter().filter_map(|at| a.get(at));
+    elements.fold(own, |own, other| either(a.ty(), slack, own, other))
+}

@@ -1,0 +1,495 @@
+//! What the scalar operations on floats mean, and what rounding may make of their results.
+//!
+//! With `r` the relative error that is allowed to a type ([`Slack`]), an inexact operand `a` may be anything within
+//! `e = r m(a)` of its value. A result's magnitude is chosen so that `r m` bounds how far it moves while the operands do
+//! that, and is at least its absolute value, for its own rounding: `m(a ± b) = m(a) + m(b)`, and for smooth `f`
+//! `m(f(x)) = |f(x)| + |f'(x)| m(x)` while `e` is so small that slopes say enough. Where they do not (near poles, for what
+//! overflows, for values that two branches disagree on), the operation is done at the ends of the operands' intervals
+//! ([`Operands::at_the_ends`]): what agrees there is certain, what differs by finitely much has that as its error, and what
+//! may be both finite and not may be anything. A result smaller than normal numbers has the magnitude of which these are
+//! one `eps`, since devices may flush it.
+//!
+//! Values are rounded to their type after every operation unless the caller asks for `unrounded` (inside reductions), and
+//! magnitudes with them, so that `m = |x|` survives rounding.
+
+use super::cell::{ANYTHING, Cell, Format, Grain, INEXACT, ZERO, product, quotient};
+use super::compare::Slack;
+use super::number::{Fault, int_to, round};
+use super::spread::Spread;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use std::f64::consts::{PI, TAU};
+
+/// How floats of one type are computed.
+#[derive(Clone, Copy)]
+struct Mode {
+    ty: ScalarType,
+    format: &'static Format,
+    /// Whether values are left unrounded.
+    unrounded: bool,
+    /// The relative error allowed.
+    r: f64,
+}
+
+/// `op` on floats of type `ty`.
+#[inline]
+pub(super) fn float(
+    op: ScalarOp,
+    ty: ScalarType,
+    unrounded: bool,
+    slack: &Slack,
+    args: [Cell; 3],
+) -> Cell {
+    let mode = Mode { ty, format: Format::of(ty), unrounded, r: slack.relative(ty) };
+    mode.apply(op, args)
+}
+
+impl Mode {
+    /// How far an operand may be off.
+    fn error(&self, a: Cell) -> f64 {
+        let m = a.mag();
+        if a.grain() != INEXACT || (!a.as_float().is_finite() && m != ANYTHING) {
+            0.0
+        } else {
+            self.r * m
+        }
+    }
+
+    /// A result, with its grain where no order of evaluation rounds it.
+    #[inline]
+    fn finish(&self, x: f64, m: f64, grain: Grain) -> Cell {
+        // A device may flush what is smaller than normal numbers, and relaxed functions are no better there: an error
+        // that a later factor makes larger. What was made of zeros alone (`m` is 0) is a zero everywhere.
+        let tiny = self.format.tiny;
+        let m = if x.abs() < tiny && m > 0.0 { m.max(tiny / self.format.epsilon) } else { m };
+        let grain = self.format.keep(m, grain);
+        if self.unrounded || self.ty == ScalarType::F64 {
+            return Cell::graded(x, m, grain);
+        }
+        let rounded = round(self.ty, m);
+        // A magnitude beyond the type's range must not make every result acceptable.
+        Cell::graded(round(self.ty, x), if rounded.is_finite() { rounded } else { m }, grain)
+    }
+
+    #[inline]
+    fn apply(&self, op: ScalarOp, args: [Cell; 3]) -> Cell {
+        use ScalarOp as O;
+        let [a, b, c] = args;
+        let (x, y, z) = (a.as_float(), b.as_float(), c.as_float());
+        let (ma, mb) = (a.mag(), b.mag());
+        let (m, grain) = match op {
+            O::Add | O::Sub => (ma + mb, a.grain().min(b.grain())),
+            O::Mul => (self.product(a, b), product(a.grain(), b.grain())),
+            O::Fma => {
+                let grain = product(a.grain(), b.grain()).min(c.grain());
+                (self.product(a, b) + c.mag(), grain)
+            }
+            O::Div => {
+                let (v, e) = ((x / y).abs(), self.error(b));
+                // NaN where the divisor may be 0.
+                let from = if 2.0 * e < y.abs() { y.abs() - e } else { f64::NAN };
+                (
+                    (ma + v * (mb - y.abs()).max(0.0)) / from,
+                    if b.is_exact() { quotient(a.grain(), y) } else { INEXACT },
+                )
+            }
+            O::Neg | O::Abs => (ma, a.grain()),
+            O::Min | O::Max => return self.extreme(op, a, b),
+            O::Clamp => return self.extreme(O::Min, self.extreme(O::Max, a, b), c),
+            O::Eq | O::Ne | O::Lt | O::Le | O::Gt | O::Ge => return self.compare(op, a, b),
+            O::Not => {
+                let zero = Cell::graded(0.0, 0.0, ZERO);
+                return self.compare(O::Eq, a, zero);
+            }
+            O::And | O::Or => return self.connect(op, a, b),
+            O::Floor | O::Ceil | O::Round | O::Sign => return self.jump(op, a),
+            O::Rem => return self.remainder(a, b),
+            // Taken by the caller.
+            O::Select | O::Cast(_) => return a,
+            _ => (self.smooth(op, a, b), INEXACT),
+        };
+        let v = value(op, self.ty, [x, y, z]);
+        // Everything finite, and no NaN.
+        if v.abs() <= self.format.most && m <= self.format.most {
+            return self.finish(v, m, grain);
+        }
+        self.careful(op, args, v, m)
+    }
+
+    /// Of `a * b`, where `d` is what a magnitude has more than the value:
+    /// `|xy| + |x| d(b) + |y| d(a) + r d(a) d(b)`.
+    #[inline]
+    fn product(&self, a: Cell, b: Cell) -> f64 {
+        let (x, y) = (a.as_float().abs(), b.as_float().abs());
+        let (da, db) = ((a.mag() - x).max(0.0), (b.mag() - y).max(0.0));
+        x * y + x * db + y * da + self.r * da * db
+    }
+
+    /// The magnitude of a smooth function; NaN where slopes do not say enough.
+    fn smooth(&self, op: ScalarOp, a: Cell, b: Cell) -> f64 {
+        use ScalarOp as O;
+        let (x, y) = (a.as_float(), b.as_float());
+        let (ma, mb) = (a.mag(), b.mag());
+        let (ea, eb) = (self.error(a), self.error(b));
+        let v = value(op, self.ty, [x, y, 0.0]);
+        // The nearest to 0 that the argument may be.
+        let near = x.abs() - ea;
+        if ma == ANYTHING || mb == ANYTHING {
+            return ANYTHING;
+        }
+        let unless = |bad: bool, m: f64| if bad { f64::NAN } else { m };
+        match op {
+            O::Sqrt => {
+                // What is negative by rounding alone is taken for 0: a sum of squares is not negative.
+                let low = (x - ea).max(0.0).sqrt();
+                let error = if ma == 0.0 {
+                    0.0
+                } else if x >= ea {
+                    ma / (v + low)
+                } else {
+                    v.max(ea / ((x + ea).sqrt() + v)) / self.r
+                };
+                unless(x < 0.0, v + error)
+            }
+            O::Rsqrt => unless(2.0 * ea > x || x <= 0.0, v * (1.0 + ma / near)),
+            // Never 0, though it may be rounded to that.
+            O::Exp => unless(ea > 0.25, (v * (1.0 + 1.15 * ma)).max(f64::MIN_POSITIVE)),
+            O::Log => unless(2.0 * ea > x || x <= 0.0, v.abs() + ma / near),
+            O::Sin | O::Cos => {
+                let slope = if op == O::Sin { x.cos() } else { x.sin() };
+                v.abs() + (slope.abs() * ma + 0.5 * ea * ma).min(2.0 / self.r)
+            }
+            O::Tan => unless(ea * (1.0 + v.abs()) > 0.5, v.abs() + 2.0 * (1.0 + v * v) * ma),
+            O::Atan => {
+                let slope = if near > 0.0 { (1.0 + near * near).recip() } else { 1.0 };
+                v.abs() + times(slope, ma).min(PI / self.r)
+            }
+            O::Atan2 => {
+                let r2 = x * x + y * y;
+                let cut = near <= 0.0 && y < eb && (x, y) != (0.0, 0.0);
+                if 2.0 * (ea + eb) > r2.sqrt() || cut {
+                    v.abs() + if x == 0.0 && y > eb { 0.0 } else { TAU / self.r }
+                } else {
+                    v.abs() + 4.0 * (times(y.abs() / r2, ma) + times(x.abs() / r2, mb))
+                }
+            }
+            O::Pow => {
+                let (base, exponent) = (times((y / x).abs(), ma), times(x.abs().ln().abs(), mb));
+                let moves = times((y / near).abs(), ea) + exponent * self.r;
+                unless(
+                    moves > 0.25 || 2.0 * ea > x.abs() || x == 0.0 || (x < 0.0 && eb > 0.0),
+                    v.abs() * (1.0 + 2.0 * base + 1.15 * exponent),
+                )
+            }
+            _ => f64::NAN,
+        }
+    }
+
+    /// The smaller or the larger operand.
+    fn extreme(&self, op: ScalarOp, a: Cell, b: Cell) -> Cell {
+        let (x, y) = (a.as_float(), b.as_float());
+        let first = y.is_nan() || if op == ScalarOp::Min { x <= y } else { x >= y };
+        let (chosen, other) = if first { (a, b) } else { (b, a) };
+        if !x.is_finite() || !y.is_finite() {
+            let unknown = a.mag() == ANYTHING || b.mag() == ANYTHING;
+            return if unknown { Cell::inexact(chosen.as_float(), ANYTHING) } else { chosen };
+        }
+        let (far, near) = (self.error(other) - (x - y).abs(), self.error(chosen));
+        if far <= 0.0 || (x == y && far <= near && other.is_exact() == chosen.is_exact()) {
+            return chosen;
+        }
+        // The other one may be chosen instead, and is this far away then.
+        Cell::inexact(
+            chosen.as_float(),
+            chosen.mag().max(chosen.as_float().abs()).max(spread(far, self.r)),
+        )
+    }
+
+    /// Whether rounding cannot change how two numbers compare.
+    fn apart(&self, a: Cell, b: Cell) -> bool {
+        let (x, y) = (a.as_float(), b.as_float());
+        let error = self.error(a) + self.error(b);
+        error == 0.0 || (x - y).abs() > error
+    }
+
+    fn compare(&self, op: ScalarOp, a: Cell, b: Cell) -> Cell {
+        use ScalarOp as O;
+        let (x, y) = (a.as_float(), b.as_float());
+        let truth = match op {
+            O::Eq => x == y,
+            O::Ne => x != y,
+            O::Lt => x < y,
+            O::Le => x <= y,
+            O::Gt => x > y,
+            _ => x >= y,
+        };
+        if self.apart(a, b) { Cell::bool(truth) } else { Cell::either(truth) }
+    }
+
+    fn connect(&self, op: ScalarOp, a: Cell, b: Cell) -> Cell {
+        let zero = Cell::graded(0.0, 0.0, ZERO);
+        let truths = [a, b].map(|c| self.compare(ScalarOp::Ne, c, zero));
+        let [p, q] = truths.map(Cell::is_true);
+        let truth = if op == ScalarOp::And { p && q } else { p || q };
+        let doubtful = truths.iter().any(|t| t.is_doubtful());
+        if doubtful { Cell::either(truth) } else { Cell::bool(truth) }
+    }
+
+    /// What goes to whole numbers: certain where the operand's interval is between two jumps.
+    fn jump(&self, op: ScalarOp, a: Cell) -> Cell {
+        let (x, e) = (a.as_float(), self.error(a));
+        let f = |x| value(op, self.ty, [x, 0.0, 0.0]);
+        let v = f(x);
+        if e == ANYTHING {
+            return Cell::inexact(v, ANYTHING);
+        }
+        let grain = if v == 0.0 { ZERO } else { Cell::float(self.ty, v).grain() };
+        if e == 0.0 {
+            let m = if v.is_finite() { v.abs() } else { a.mag() };
+            return Cell::graded(v, m, if a.is_exact() || x.is_finite() { grain } else { INEXACT });
+        }
+        let off = (f(x + e) - v).abs().max((v - f(x - e)).abs());
+        if off == 0.0 {
+            Cell::graded(v, v.abs(), grain)
+        } else {
+            Cell::inexact(v, v.abs().max(spread(off, self.r)))
+        }
+    }
+
+    /// Jumps where the quotient is a whole number.
+    fn remainder(&self, a: Cell, b: Cell) -> Cell {
+        let (x, y) = (a.as_float(), b.as_float());
+        let (v, q) = (x % y, x / y);
+        let (ea, eb) = (self.error(a), self.error(b));
+        if !v.is_finite() || 2.0 * eb > y.abs() || a.mag() == ANYTHING {
+            return self.careful(ScalarOp::Rem, [a, b, b], v, f64::NAN);
+        }
+        if ea == 0.0 && eb == 0.0 {
+            // No device rounds a remainder.
+            return self.finish(v, v.abs(), a.grain().min(b.grain()));
+        }
+        let off = ea + times(q.trunc().abs() + 1.0, eb);
+        let jumps = v.abs() < off || y.abs() - v.abs() < off;
+        let m = if jumps {
+            spread(y.abs() + v.abs() + off, self.r)
+        } else {
+            v.abs() + spread(off, self.r)
+        };
+        self.finish(v, m, INEXACT)
+    }
+
+    /// Where slopes do not say enough.
+    #[cold]
+    fn careful(&self, op: ScalarOp, args: [Cell; 3], v: f64, m: f64) -> Cell {
+        let found = self.at_the_ends(op, args, v);
+        // Sums in other orders may overflow on the way.
+        let sums = matches!(op, ScalarOp::Add | ScalarOp::Sub | ScalarOp::Fma);
+        let m =
+            if sums && m > self.format.most && found < self.format.most { ANYTHING } else { found };
+        self.finish(v, m, INEXACT)
+    }
+
+    /// The magnitude of a result by what it is at the ends of the operands' intervals.
+    fn at_the_ends(&self, op: ScalarOp, args: [Cell; 3], v: f64) -> f64 {
+        let used = super::number::arity(op);
+        let mut all = vec![vec![]];
+        for (k, a) in args.into_iter().enumerate() {
+            let ends = if k < used { self.ends(op, a) } else { Some(vec![0.0]) };
+            let Some(ends) = ends else { return ANYTHING };
+            let with = |head: &Vec<f64>| -> Vec<Vec<f64>> {
+                ends.iter().map(|x| [&head[..], &[*x]].concat()).collect()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        let most = self.format.most;
+        let limited = |x: f64| if x.abs() > most { x.signum() * f64::INFINITY } else { x };
+        let (size, v) = (v.abs(), limited(v));
+        // What is hardly infinite may be one of the largest numbers.
+        let near = most * (1.0 - 2.0 * self.r).max(0.5);
+        let (mut off, mut hardly) = (0.0f64, false);
+        for at in all {
+            let w = limited(value(op, self.ty, [at[0], at[1], at[2]]));
+            if v.is_nan() && w.is_nan() || v == w {
+                continue;
+            }
+            if v.is_infinite() && w.signum() == v.signum() && w.abs() >= near {
+                hardly = true;
+                continue;
+            }
+            off = if v.is_finite() && w.is_finite() { off.max((w - v).abs()) } else { ANYTHING };
+            if off == ANYTHING {
+                return ANYTHING;
+            }
+        }
+        if hardly {
+            most
+        } else if v.is_nan() {
+            0.0
+        } else {
+            (size + spread(off, self.r)).min(f64::MAX)
+        }
+    }
+
+    /// Where an operation is looked at: an operand's value, the ends of its interval, and 0 between them. `None` of what may
+    /// be anything.
+    fn ends(&self, op: ScalarOp, a: Cell) -> Option<Vec<f64>> {
+        let (x, m, most) = (a.as_float(), a.mag(), self.format.most);
+        if m == ANYTHING {
+            return None;
+        }
+        if x.is_nan() {
+            return Some(vec![x]);
+        }
+        if x.is_infinite() {
+            // What is hardly infinite may be the largest numbers.
+            let low = if m >= 2.0 * most { x } else { x.signum() * most * (1.0 - self.r) };
+            return Some(vec![x, low]);
+        }
+        let e = self.error(a);
+        let beyond = |y: f64| if y.abs() > most { y.signum() * f64::INFINITY } else { y };
+        let (mut low, high) = (beyond(x - e), beyond(x + e));
+        // As for `sqrt`: the roots of what is negative by rounding alone are not looked at.
+        if op == ScalarOp::Rsqrt && x >= 0.0 {
+            low = low.max(0.0);
+        }
+        let mut out = vec![x, low, high];
+        if low < 0.0 && high > 0.0 {
+            out.push(0.0);
+        }
+        Some(out)
+    }
+}
+
+/// The value in `f64`.
+#[inline]
+fn value(op: ScalarOp, ty: ScalarType, [x, y, z]: [f64; 3]) -> f64 {
+    use ScalarOp as O;
+    match op {
+        O::Add => x + y,
+        O::Sub => x - y,
+        O::Mul => x * y,
+        O::Div => x / y,
+        O::Rem => x % y,
+        O::Pow => x.powf(y),
+        O::Neg => -x,
+        O::Abs => x.abs(),
+        O::Sqrt => x.sqrt(),
+        O::Rsqrt => x.sqrt().recip(),
+        O::Exp => x.exp(),
+        O::Log => x.ln(),
+        O::Sin => x.sin(),
+        O::Cos => x.cos(),
+        O::Tan => x.tan(),
+        O::Atan => x.atan(),
+        O::Atan2 => x.atan2(y),
+        O::Floor => x.floor(),
+        O::Ceil => x.ceil(),
+        O::Round => x.round(),
+        O::Sign if x > 0.0 => 1.0,
+        O::Sign if x < 0.0 => -1.0,
+        O::Sign => 0.0,
+        O::Fma if ty == ScalarType::F64 => x.mul_add(y, z),
+        // The product of two floats is exact in f64.
+        O::Fma => x * y + z,
+        _ => x,
+    }
+}
+
+/// The magnitude of which `r` times is at least `off`, also when it is packed.
+fn spread(off: f64, r: f64) -> f64 {
+    off / r * (1.0 + 1e-9)
+}
+
+/// A product in which 0 wins over infinity: no term, no error.
+fn times(a: f64, b: f64) -> f64 {
+    if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
+}
+
+/// The value of one of two branches that rounding decides between: `nominal`, or perhaps `other`.
+pub(super) fn join(ty: ScalarType, slack: &Slack, nominal: Cell, other: Cell) -> Cell {
+    let mode = Mode { ty, format: Format::of(ty), unrounded: false, r: slack.relative(ty) };
+    let (x, y) = (nominal.as_float(), other.as_float());
+    let unknown = nominal.mag() == ANYTHING || other.mag() == ANYTHING;
+    let same = x == y || x.is_nan() && y.is_nan();
+    if !unknown && same && nominal.is_exact() && other.is_exact() {
+        return nominal;
+    }
+    let m = if unknown {
+        ANYTHING
+    } else if x.is_finite() && y.is_finite() {
+        let off = (x - y).abs() + mode.error(other);
+        nominal.mag().max(x.abs()).max(spread(off, mode.r))
+    } else if same {
+        nominal.mag().min(other.mag())
+    } else {
+        ANYTHING
+    };
+    Cell::inexact(x, m)
+}
+
+/// A float converted to another type. To integers it truncates towards zero and saturates; NaN becomes 0.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturating truncation is what is asked for"
+)]
+pub(super) fn float_to(from: ScalarType, to: ScalarType, slack: &Slack, a: Cell) -> Cell {
+    let x = a.as_float();
+    let mode =
+        Mode { ty: from, format: Format::of(from), unrounded: false, r: slack.relative(from) };
+    if to.is_float() {
+        let target =
+            Mode { ty: to, format: Format::of(to), unrounded: false, r: slack.relative(to) };
+        let scaled = if a.mag() < f64::MAX { a.mag() * (mode.r / target.r) } else { a.mag() };
+        // An input is exact, and its own magnitude is all that the conversion rounds.
+        let m = if a.is_exact() { x.abs() } else { scaled.max(x.abs()) };
+        let m = if x.is_finite() { m } else { a.mag() };
+        return target.finish(x, m, a.grain());
+    }
+    let convert = |x: f64| match to {
+        ScalarType::Bool => i64::from(x != 0.0),
+        ScalarType::I8 => i64::from(x as i8),
+        ScalarType::I16 => i64::from(x as i16),
+        ScalarType::I32 => i64::from(x as i32),
+        ScalarType::I64 => x as i64,
+        ScalarType::U8 => i64::from(x as u8),
+        ScalarType::U16 => i64::from(x as u16),
+        ScalarType::U32 => i64::from(x as u32),
+        _ => (x as u64).cast_signed(),
+    };
+    let v = Cell::int(convert(x));
+    let e = mode.error(a);
+    if e == 0.0 {
+        return v;
+    }
+    if e == ANYTHING {
+        return v.or(Spread::ANY);
+    }
+    if to == ScalarType::Bool {
+        return if x.abs() > e { v } else { Cell::either(v.is_true()) };
+    }
+    let wide = |x: f64| Cell::int(convert(x)).as_wide(to);
+    let (low, high) = (wide(x - e), wide(x + e));
+    v.or(Spread::range(v.as_wide(to), low, high))
+}
+
+/// An integer or truth value of type `from`, perhaps one of several, as a float.
+pub(super) fn float_of(
+    from: ScalarType,
+    to: ScalarType,
+    slack: &Slack,
+    a: Cell,
+) -> Result<Cell, Fault> {
+    let nominal = int_to(to, a.as_wide(from), a.as_int());
+    if a.spread().is_none() {
+        return Ok(nominal);
+    }
+    let Some((low, high)) = a.spread().ends(a.as_wide(from)) else {
+        return Ok(Cell::inexact(nominal.as_float(), ANYTHING));
+    };
+    let end = |x: i128| Cell::from_int(to, x);
+    Ok(join(to, slack, join(to, slack, nominal, end(low)), end(high)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! Error bounds against exact arithmetic, and against devices that round and flush as they please.
+
+use super::super::cell::Format;
+use super::super::number::apply;
+use super::*;
+use ScalarType::{F16, F32, F64};
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
+
+const TYPES: [ScalarType; 3] = [F16, F32, F64];
+
+fn on(op: ScalarOp, ty: ScalarType, args: [Cell; 3]) -> Cell {
+    apply(op, ty, ty, false, &Slack::of(1), args).expect("floats have values")
+}
+
+fn exact(x: f64) -> BigRational {
+    BigRational::from_float(x).expect("a finite number")
+}
+
+/// Ordinary numbers, whole ones, neighbours of zero and of the largest, zeros, infinities, NaN.
+fn number(rng: &mut SmallRng, ty: ScalarType) -> f64 {
+    let format = Format::of(ty);
+    let sign = if rng.random() { 1.0 } else { -1.0 };
+    let x: f64 = match rng.random_range(0..12) {
+        0 => 0.0,
+        1 => f64::from(rng.random_range(1..40u8)),
+        2 => format.tiny * rng.random_range(0.0..2.0),
+        3 => format.most * rng.random_range(0.2..1.0),
+        4 => 2f64.powi(rng.random_range(-12..12)),
+        5 if rng.random_range(0..4) == 0 => f64::INFINITY,
+        5 if rng.random_range(0..4) == 0 => f64::NAN,
+        6 => rng.random_range(80.0..1000.0),
+        7 => format.epsilon * rng.random_range(0.0..4.0),
+        _ => rng.random_range(0.0..8.0),
+    };
+    round(ty, sign * x)
+}
+
+/// An input, or a result of which more or less cancelled.
+fn operand(rng: &mut SmallRng, ty: ScalarType) -> Cell {
+    let x = number(rng, ty);
+    let input = Cell::float(ty, x);
+    let grows = match rng.random_range(0..4) {
+        0 | 1 => return input,
+        2 => 1.0,
+        _ => rng.random_range(1.0..1e4),
+    };
+    if x.is_finite() { Cell::inexact(x, input.mag() * grows) } else { input }
+}
+
+/// Somewhere in an operand's interval, which reaches as far as `r` times its magnitude.
+fn inside(rng: &mut SmallRng, ty: ScalarType, a: Cell) -> f64 {
+    let mode = Mode { ty, format: Format::of(ty), unrounded: false, r: Slack::of(1).relative(ty) };
+    let ends = [-1.0, -0.5, 0.0, 0.25, 1.0];
+    a.as_float() + mode.error(a) * ends[rng.random_range(0..ends.len())]
+}
+
+#[test]
+fn magnitudes_are_numbers_and_cover_values() {
+    let rng = &mut SmallRng::seed_from_u64(1);
+    use ScalarOp as O;
+    let ops = [
+        O::Add,
+        O::Sub,
+        O::Mul,
+        O::Div,
+        O::Rem,
+        O::Pow,
+        O::Neg,
+        O::Abs,
+        O::Sqrt,
+        O::Rsqrt,
+        O::Exp,
+        O::Log,
+        O::Sin,
+        O::Cos,
+        O::Tan,
+        O::Atan,
+        O::Atan2,
+        O::Floor,
+        O::Ceil,
+        O::Round,
+        O::Sign,
+        O::Min,
+        O::Max,
+        O::Clamp,
+        O::Fma,
+    ];
+    for _ in 0..60_000 {
+        let ty = TYPES[rng.random_range(0..3)];
+        let args = [0; 3].map(|_| operand(rng, ty));
+        let op = ops[rng.random_range(0..ops.len())];
+        let got = on(op, ty, args);
+        let (x, m) = (got.as_float(), got.mag());
+        assert!(m >= 0.0, "{op:?} {ty} {args:?}: {got:?}");
+        let covers = !x.is_finite() || m >= x.abs() * (1.0 - 1e-3);
+        assert!(covers, "{op:?} {ty} {args:?}: {x} has the magnitude {m}");
+        if got.is_exact() {
+            assert_eq!(round(ty, x), x, "{op:?} {ty} {args:?}");
+        }
+    }
+}
+
+#[test]
+fn arithmetic_stays_within_its_bounds() {
+    let rng = &mut SmallRng::seed_from_u64(2);
+    use ScalarOp as O;
+    let ops = [O::Add, O::Sub, O::Mul, O::Div, O::Fma, O::Abs, O::Min, O::Max, O::Floor, O::Rem];
+    for _ in 0..40_000 {
+        let ty = TYPES[rng.random_range(0..3)];
+        let args = [0; 3].map(|_| operand(rng, ty));
+        let op = ops[rng.random_range(0..ops.len())];
+        let got = on(op, ty, args);
+        let at = args.map(|a| inside(rng, ty, a));
+        let all = args.iter().map(|a| a.as_float()).chain(at).all(f64::is_finite);
+        if !all || !got.as_float().is_finite() || got.mag() > 1e300 {
+            continue;
+        }
+        let [x, y, z] = at.map(exact);
+        let zero = BigRational::from_integer(BigInt::from(0));
+        if matches!(op, O::Div | O::Rem) && y == zero {
+            panic!("{op:?} {ty} {args:?}: finite, though the divisor may be 0");
+        }
+        let value = match op {
+            O::Add => x + y,
+            O::Sub => x - y,
+            O::Mul => x * y,
+            O::Div => x / y,
+            O::Fma => x * y + z,
+            O::Abs => {
+                if x < zero {
+                    -x
+                } else {
+                    x
+                }
+            }
+            O::Min => x.min(y),
+            O::Max => x.max(y),
+            O::Floor => x.floor(),
+            _ => {
+                let q = (&x / &y).trunc();
+                x - q * y
+            }
+        };
+        let format = Format::of(ty);
+        let off = value - exact(got.as_float());
+        let off = if off < zero { -off } else { off };
+        let bound = if got.is_exact() {
+            zero
+        } else {
+            // Products and quotients of two inexact numbers count their errors once.
+            exact(Slack::of(1).relative(ty) * got.mag() * 2.2) + exact(format.tiny)
+        };
+        assert!(off <= bound, "{op:?} {ty} {args:?} at {at:?}: {got:?}");
+    }
+}
+
+/// A device: every operation is a few units off, and what is less than normal numbers is flushed or not.
+struct Sloppy<'a> {
+    rng: &'a mut SmallRng,
+    flush: bool,
+}
+
+impl Sloppy<'_> {
+    fn op(&mut self, op: ScalarOp, args: [f64; 3]) -> f64 {
+        use ScalarOp as O;
+        let tiny = f64::from(f32::MIN_POSITIVE);
+        let args = args.map(|x| if self.flush && x.abs() < tiny { 0.0 * x } else { x });
+        let v = match op {
+            O::Min => args[0].min(args[1]),
+            O::Max => args[0].max(args[1]),
+            _ => value(op, F32, args),
+        };
+        let ulps = match op {
+            // What a shift does is exact on every device.
+            O::Div if args[1].abs().log2().fract() == 0.0 => 0.0,
+            O::Div | O::Sqrt | O::Rsqrt => 2.0,
+            O::Exp | O::Log | O::Sin | O::Cos => 4.0,
+            _ => 0.0,
+        };
+        let off = ulps * self.rng.random_range(-1.0..=1.0) * f64::from(f32::EPSILON) / 2.0;
+        let v = round(F32, if v.is_finite() { v * (1.0 + off) } else { v });
+        if self.flush && v.abs() < tiny { 0.0 * v } else { v }
+    }
+}
+
+#[test]
+fn what_devices_legally_compute_is_right() {
+    use ScalarOp as O;
+    let rng = &mut SmallRng::seed_from_u64(3);
+    let binary = [O::Add, O::Sub, O::Mul, O::Div, O::Min, O::Max];
+    let unary = [O::Exp, O::Log, O::Sin, O::Cos, O::Sqrt, O::Abs, O::Neg, O::Rsqrt, O::Floor];
+    let mut certain = 0;
+    for round_no in 0..30_000 {
+        let flush = rng.random();
+        let mut mine: Vec<Cell> = (0..4).map(|_| Cell::float(F32, number(rng, F32))).collect();
+        let mut theirs: Vec<f64> = mine.iter().map(|c| c.as_float()).collect();
+        let mut steps = vec![];
+        for _ in 0..rng.random_range(1..7) {
+            let (i, j) = (rng.random_range(0..mine.len()), rng.random_range(0..mine.len()));
+            let op = if rng.random() {
+                binary[rng.random_range(0..binary.len())]
+            } else {
+                unary[rng.random_range(0..unary.len())]
+            };
+            steps.push((op, i, j));
+            mine.push(on(op, F32, [mine[i], mine[j], Cell::default()]));
+            let args = [theirs[i], theirs[j], 0.0];
+            theirs.push(Sloppy { rng: &mut *rng, flush }.op(op, args));
+        }
+        let (want, have) = (mine[mine.len() - 1], theirs[theirs.len() - 1]);
+        let negative_root = |(op, i, _): &(ScalarOp, usize, usize)| {
+            matches!(op, O::Sqrt) && theirs[*i].is_sign_negative() && mine[*i].as_float() >= 0.0
+        };
+        // What is negative by rounding alone has no root: that is not followed.
+        if steps.iter().any(negative_root) {
+            continue;
+        }
+        certain += usize::from(want.mag() < f64::MAX);
+        let value = super::super::Value::scalar(F32, want);
+        #[expect(clippy::cast_possible_truncation, reason = "it is a number of that type")]
+        let bytes = [(have as f32).to_le_bytes()];
+        let found = super::super::compare(&value, &bytes, 1);
+        let inputs = &theirs[..4];
+        assert!(found.ok, "{round_no}: {inputs:?} {steps:?}: {:?}, {want:?}", found.first);
+    }
+    assert!(certain > 20_000, "{certain}");
+}
+
+#[test]
+fn overflow_is_no_excuse() {
+    let e =
+        |x: f64| on(ScalarOp::Exp, F32, [Cell::float(F32, x), Cell::default(), Cell::default()]);
+    let one = Cell::float(F32, 1.0);
+    for x in [-1000.0, -710.0, -100.0, -89.0, 0.0, 5.0, 100.0, 1000.0] {
+        // SiLU: x / (1 + exp (-x)).
+        let below = on(ScalarOp::Add, F32, [one, e(-x), Cell::default()]);
+        let silu = on(ScalarOp::Div, F32, [Cell::float(F32, x), below, Cell::default()]);
+        let slack = Slack::of(1).relative(F32) * silu.mag();
+        assert!(slack <= x.abs().max(1.0) * 1e-4, "{x}: {silu:?}");
+    }
+    // An infinity that is one everywhere is no finite number.
+    let infinite = super::super::Value::scalar(F32, e(1000.0));
+    assert!(super::super::compare(&infinite, &[f32::INFINITY.to_le_bytes()], 1).ok);
+    assert!(!super::super::compare(&infinite, &[5f32.to_le_bytes()], 1).ok);
+    assert!(!super::super::compare(&infinite, &[f32::NAN.to_le_bytes()], 1).ok);
+}
+
+#[test]
+fn whole_numbers_are_exact_in_any_order() {
+    let whole = |n: i32| Cell::float(F32, f64::from(n));
+    let add = |a, b| on(ScalarOp::Add, F32, [a, b, Cell::default()]);
+    let sum = (1..2000).map(whole).fold(whole(0), add);
+    assert!(sum.is_exact() && sum.as_float() == 1_999_000.0);
+    // Not where an order may round, though this one does not.
+    let big = add(add(whole(1 << 24), whole(-(1 << 24))), whole(1));
+    assert!(!big.is_exact() && big.as_float() == 1.0);
+    let third = on(ScalarOp::Div, F32, [whole(1), whole(3), Cell::default()]);
+    let half = on(ScalarOp::Div, F32, [whole(3), whole(2), Cell::default()]);
+    assert!(!third.is_exact() && half.is_exact());
+    assert!(on(ScalarOp::Mul, F32, [half, half, Cell::default()]).is_exact());
+    assert!(!add(third, half).is_exact());
+}

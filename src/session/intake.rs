@@ -1,0 +1,81 @@
+//! What other stores measured, before it is taken in: the keys that it says it belongs to are computed again.
+
+use super::program::Program;
+use crate::diag::{Code, Diagnostic, Result, Source};
+use crate::tune::store::{About, Dump, Run};
+use crate::tune::variant::hash;
+
+/// Checks that measurements which are to be imported are of the programs and the kernels that their keys name. What another
+/// version of patsat measured cannot be computed again, and is under keys that this one only compares sizes with.
+///
+/// # Errors
+/// [`Code::StoreImport`] with the first that is not; `name` is the file's.
+pub fn check_import(dump: &Dump, name: &str) -> Result<()> {
+    for (i, run) in dump.runs.iter().enumerate() {
+        if run.key.tool != env!("CARGO_PKG_VERSION") {
+            continue;
+        }
+        let other = run.about.as_ref().and_then(|about| other_program(run, about));
+        if let Some(what) = other.or_else(|| other_kernels(run)) {
+            let text = format!("what the export says is not so: {what}");
+            let at = format!("{name}: runs[{i}]");
+            return Err(Diagnostic::error(Code::StoreImport, text).note(at).into());
+        }
+    }
+    Ok(())
+}
+
+/// How the key of a run is none of the program that the run is said to be of.
+fn other_program(run: &Run, about: &About) -> Option<String> {
+    let source = Source::new(about.file.clone(), about.text.clone());
+    let Ok(program) = Program::check(&source, Some(&run.key.entry)) else {
+        return Some(format!("its text is no program with an entry `{}`", run.key.entry));
+    };
+    let found = program.hash();
+    if found != run.key.program {
+        let claimed = &run.key.program;
+        return Some(format!("the key is for the program {claimed}, and its text is {found}"));
+    }
+    let declared = &program.entry.sizes;
+    let same = run.key.sizes.len() == declared.len()
+        && declared.iter().all(|n| run.key.sizes.contains_key(n));
+    (!same).then(|| format!("the sizes in the key are not those of `{}`", run.key.entry))
+}
+
+/// The first candidate that is named as other kernels are.
+fn other_kernels(run: &Run) -> Option<String> {
+    run.candidates.iter().enumerate().find_map(|(j, r)| {
+        let plan = r.host.clone()?.plan(r.source.clone());
+        let found = hash(&plan).ok()?;
+        let text = format!("the kernels of candidates[{j}] are {found}, and not {}", r.plan);
+        (found != r.plan).then_some(text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::format;
+    use std::path::Path;
+
+    #[test]
+    fn a_program_in_the_standard_form_has_the_key_that_it_had() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+        let mut seen = 0;
+        for file in std::fs::read_dir(folder).expect("a folder") {
+            let path = file.expect("a file").path();
+            if path.extension().is_none_or(|e| e != "pat") {
+                continue;
+            }
+            let source = crate::session::read(&path).expect("a program");
+            for entry in crate::session::check(&source).0 {
+                let program = Program::check(&source, Some(&entry.name)).expect("a program");
+                let text = format(&source).expect("a program");
+                let again = Program::check(&Source::new("f.pat", text), Some(&entry.name));
+                assert_eq!(again.expect("a program").hash(), program.hash(), "{}", path.display());
+                seen += 1;
+            }
+        }
+        assert!(seen > 10);
+    }
+}

@@ -1,0 +1,187 @@
+//! A second check of kernels that are about to be used, on whole numbers.
+//!
+//! The tolerance of a long sum of floats is larger than one of its elements. Sums and products of small whole numbers are
+//! exact in every order, so that there an element that is lost, counted twice or put elsewhere always shows. Every
+//! float of the inputs becomes a small whole number of the same sign; zeros remain, and where even small numbers
+//! would add up to more than the type holds exactly, most elements become 0. What a program does with them need not
+//! make sense: it is compared as on any other inputs, within what rounding allows.
+
+use super::Session;
+use super::program::{Program, Sizes};
+use crate::calculus::interp;
+use crate::calculus::value::{Comparison, Value};
+use crate::device::DeviceInfo;
+use crate::diag::{Limits, Result};
+use crate::lang::types::ScalarType;
+use crate::opencl::host::{HostArray, Inputs, Slot};
+use crate::tune::event::Observer;
+use crate::tune::reference::Reference;
+use crate::tune::variant::Variant;
+use crate::tune::worker::WorkerError;
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
+use std::sync::Arc;
+
+/// The largest of the whole numbers.
+const LARGEST: u64 = 3;
+
+/// The second check takes the interpreter this part of what the first one may.
+const SHARE: u64 = 4;
+
+/// Made ready for one program: its inputs and what is right on them.
+pub(super) struct Whole {
+    inputs: Arc<Inputs>,
+    reference: Reference,
+}
+
+impl Session {
+    /// The check of a program on inputs like these; `None` where it would tell nothing: without floats among the inputs,
+    /// with loops that may not end on other inputs, or without a value on them.
+    pub(super) fn on_whole_numbers(
+        &self,
+        program: &Program,
+        sizes: &Sizes,
+        inputs: &Inputs,
+        observer: &dyn Observer,
+    ) -> Result<Option<Whole>> {
+        let entry = &program.entry;
+        let own = |slot: &Slot| entry.params.iter().any(|p| p.name == slot.param);
+        let mut arrays = inputs.0.iter().filter(|(slot, _)| own(slot));
+        let floats = arrays.any(|(_, array)| array.ty().is_float());
+        if !floats || interp::may_not_end(entry) {
+            return Ok(None);
+        }
+        let inputs = whole(inputs, interp::terms(entry, sizes), own);
+        let mut values = vec![];
+        for param in &entry.params {
+            let shape = program.placed(interp::shape(&param.ty, sizes))?;
+            let buffers: Vec<&[u8]> = (0..shape.width())
+                .filter_map(|k| Some(inputs.get(&param.name, k)?.bytes()))
+                .collect();
+            let Ok(value) = Value::from_bytes(&shape, &buffers) else { return Ok(None) };
+            values.push(value);
+        }
+        let operations = self.limits.reference_operations / SHARE;
+        let limits = Limits { reference_operations: operations, ..self.limits.clone() };
+        let mut reference = Reference::start(entry, sizes, &values, &limits);
+        drop(values);
+        // An index made of such numbers may be outside, a divisor 0.
+        let ready = reference.wait(|| !observer.stop()).unwrap_or(false);
+        Ok(ready.then_some(Whole { inputs: Arc::new(inputs), reference }))
+    }
+
+    /// Runs kernels on whole numbers; what is wrong with them, if anything is.
+    pub(super) fn wrong_on_whole_numbers(
+        &self,
+        device: &DeviceInfo,
+        variant: &Variant,
+        whole: &mut Whole,
+    ) -> Result<Option<Comparison>> {
+        let mut worker = self.start_worker(device, whole.inputs.clone());
+        let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
+        let outputs = match answer {
+            Ok((_, outputs)) => outputs,
+            Err(WorkerError::Worker(failure)) => return Err(failure),
+            // It ran on the inputs that were asked for: that it does not on these is not said to be wrong.
+            Err(WorkerError::Candidate(_) | WorkerError::Interrupted) => return Ok(None),
+        };
+        let verdict = whole.reference.compare(outputs).ok().flatten();
+        Ok(verdict.map(|v| v.comparison).filter(|c| !c.ok).map(|wrong| Comparison {
+            first: wrong.first.map(|text| format!("with whole numbers for inputs: {text}")),
+            ..wrong
+        }))
+    }
+}
+
+/// The inputs with whole numbers for floats, for sums of up to so many terms.
+fn whole(inputs: &Inputs, terms: u64, own: impl Fn(&Slot) -> bool) -> Inputs {
+    let mut rng = SmallRng::seed_from_u64(terms);
+    let mut out = Inputs::default();
+    for (slot, array) in inputs.0.iter().filter(|(slot, _)| own(slot)) {
+        // Half of what the type holds exactly, with a product of two in each term.
+        let exact: u64 = match array.ty() {
+            ScalarType::F16 => 1 << 10,
+            ScalarType::F32 => 1 << 23,
+            _ => 1 << 52,
+        };
+        let one_in = (terms.saturating_mul(LARGEST * LARGEST) / exact).max(1);
+        let mut number = |x: f64| -> f64 {
+            let n = rng.random_range(1..=LARGEST) as f64;
+            let kept = one_in == 1 || rng.random_range(0..one_in) == 0;
+            if x == 0.0 || !kept { 0.0 } else { n.copysign(x) }
+        };
+        let array = match array.ty() {
+            ScalarType::F16 => {
+                let xs = array.to_vec::<half::f16>().unwrap_or_default();
+                let new = |x: half::f16| half::f16::from_f64(number(x.to_f64()));
+                HostArray::from_slice(&xs.into_iter().map(new).collect::<Vec<_>>())
+            }
+            ScalarType::F32 => {
+                let xs = array.to_vec::<f32>().unwrap_or_default();
+                let new = |x: f32| number(f64::from(x)) as f32;
+                HostArray::from_slice(&xs.into_iter().map(new).collect::<Vec<_>>())
+            }
+            ScalarType::F64 => {
+                let xs = array.to_vec::<f64>().unwrap_or_default();
+                HostArray::from_slice(&xs.into_iter().map(number).collect::<Vec<_>>())
+            }
+            _ => array.clone(),
+        };
+        out.insert(&slot.param, slot.component, array);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::Source;
+    use crate::lang::check_entry;
+
+    fn inputs(xs: &[f32]) -> Inputs {
+        let mut out = Inputs::default();
+        out.insert("xs", 0, HostArray::from_slice(xs));
+        out
+    }
+
+    #[test]
+    fn signs_and_zeros_remain_and_long_sums_are_exact() {
+        let xs: Vec<f32> = (0..1000).map(|i| (i % 7) as f32 * 0.3 - 0.9).collect();
+        let few = whole(&inputs(&xs), 1000, |_| true);
+        let few = few.get("xs", 0).and_then(HostArray::to_vec::<f32>).expect("floats");
+        for (x, y) in xs.iter().zip(&few) {
+            assert!(y.fract() == 0.0 && y.abs() <= 3.0);
+            assert_eq!(y.abs() > 0.0, *x != 0.0);
+            assert!(x * y >= 0.0);
+        }
+        let many = whole(&inputs(&xs), 1 << 24, |_| true);
+        let many = many.get("xs", 0).and_then(HostArray::to_vec::<f32>).expect("floats");
+        let left = many.iter().filter(|x| **x != 0.0).count();
+        assert!((20..200).contains(&left), "{left}");
+    }
+
+    #[test]
+    fn one_lost_element_of_a_long_sum_shows() {
+        let text = "entry f [n] (xs: [n]f32) : f32 = reduce (+) 0 xs";
+        let entry = check_entry(&Source::new("f.pat", text), None).expect("a program");
+        let n = 200_000;
+        let sizes = Sizes::from([("n".to_owned(), n as u64)]);
+        let judged = |inputs: &Inputs, off: f32| {
+            let xs = inputs.get("xs", 0).and_then(HostArray::to_vec::<f32>).expect("floats");
+            let sum = xs.iter().map(|x| f64::from(*x)).sum::<f64>() as f32;
+            let value = Value::floats(
+                ScalarType::F32,
+                &[n],
+                &xs.iter().map(|x| f64::from(*x)).collect::<Vec<_>>(),
+            );
+            let mut reference = Reference::start(&entry, &sizes, &[value], &Limits::default());
+            assert!(reference.wait(|| true).expect("a sum"));
+            let verdict = reference.compare(vec![HostArray::from_slice(&[sum - off])]);
+            verdict.expect("an answer").expect("a verdict").comparison.ok
+        };
+        let any = inputs(&vec![0.7f32; n]);
+        // Within the tolerance of floats: this is what the second check is for.
+        assert!(judged(&any, 0.7));
+        let whole = whole(&any, n as u64, |_| true);
+        assert!(judged(&whole, 0.0) && !judged(&whole, 1.0));
+    }
+}

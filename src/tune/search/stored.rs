@@ -1,0 +1,116 @@
+//! What a search takes from the store, and what it leaves there.
+
+use super::{Measured, State};
+use crate::diag::{Code, Diagnostic, Failure, Result};
+use crate::tune::event::Event;
+use crate::tune::statistics::Summary;
+use crate::tune::store::{Fate, Record};
+use crate::tune::variant::Variant;
+use crate::tune::worker::FailureClass;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// That measurements are not kept from now on, and why.
+pub fn not_kept(failure: Failure) -> Diagnostic {
+    let mut d = Diagnostic::warning(Code::NotStored, "what is measured is not kept");
+    for why in failure.0 {
+        d = d.note(why.message);
+        d.notes.extend(why.notes);
+    }
+    d
+}
+
+impl State<'_, '_> {
+    /// Takes a candidate's outcome from the store.
+    pub(super) fn resume(&mut self, variant: &Arc<Variant>, record: Record) {
+        self.counts.resumed += 1;
+        self.done += 1;
+        let ran = matches!(record.fate, Fate::Timed | Fate::Slow);
+        self.learn(variant, record.median_us.filter(|_| ran));
+        match (record.fate, record.median_us) {
+            (Fate::Timed | Fate::Slow, Some(median_us)) => {
+                let finished = record.fate == Fate::Timed;
+                let spread_us = record.spread_us.unwrap_or(0.0);
+                let summary = Summary { median_us, spread_us, min_us: median_us, runs: 0 };
+                self.found.ranking.push(Measured {
+                    variant: variant.clone(),
+                    summary,
+                    finished,
+                    compared: false,
+                    max_rel_err: record.max_rel_err.unwrap_or(0.0),
+                    build_ms: record.build_ms.unwrap_or(0.0),
+                    resumed: true,
+                });
+                if finished {
+                    self.counts.timed += 1
+                } else {
+                    self.counts.slow += 1
+                }
+                self.counts.built += 1;
+            }
+            (Fate::Failed(class), _) => {
+                self.count_failure(class, record.log.as_deref());
+                if class != FailureClass::Build {
+                    self.doubted.push(variant.clone());
+                }
+            }
+            (Fate::Timed | Fate::Slow, None) => {}
+        }
+        self.tell(variant, record.fate, record.median_us, record.log.as_deref(), true);
+    }
+
+    /// When nothing survived, tries again what only the store says to have failed: before a person is told that
+    /// every candidate fails, it has been seen now.
+    pub(super) fn doubt(&mut self) -> Result<()> {
+        if !self.found.ranking.is_empty() || self.stopped() {
+            return Ok(());
+        }
+        let doubted: VecDeque<_> = std::mem::take(&mut self.doubted).into();
+        for variant in &doubted {
+            let Some(record) = self.known.remove(&variant.hash) else { continue };
+            self.counts.resumed = self.counts.resumed.saturating_sub(1);
+            self.done = self.done.saturating_sub(1);
+            let class = record.fate.name();
+            if let Some(count) = self.counts.failed.get_mut(class) {
+                *count -= 1;
+            }
+            self.counts.failed.retain(|_, count| *count > 0);
+            self.found.logs.remove(class);
+        }
+        self.round(doubted)
+    }
+
+    /// Keeps what became of a candidate. Where that fails, the search goes on: what it finds is worth more than
+    /// its record.
+    pub(super) fn record(
+        &mut self,
+        variant: &Variant,
+        fate: Fate,
+        log: Option<String>,
+        build_ms: Option<f64>,
+        summary: Option<Summary>,
+        max_rel_err: Option<f64>,
+    ) {
+        let Some((store, key)) = &mut self.search.store else { return };
+        let (mut inputs, mut limit_s) = (None, None);
+        if fate == Fate::Failed(FailureClass::Timeout) {
+            inputs = Some(self.search.worker.inputs_digest());
+            limit_s = Some(self.search.worker.limit().as_secs_f64());
+        }
+        let record = Record {
+            log,
+            inputs,
+            limit_s,
+            build_ms,
+            median_us: summary.map(|s| s.median_us),
+            spread_us: summary.map(|s| s.spread_us),
+            max_rel_err,
+            ..Record::of(variant, fate)
+        };
+        if let Err(failure) = store.record(key, &record) {
+            self.search.store = None;
+            self.found.kept = false;
+            self.search.observer.event(&Event::Warning(&not_kept(failure)));
+        }
+    }
+}
