@@ -99,6 +99,7 @@ codes! {
     NoTerm "E0702" Limitation "No legal low-level term was found for the program.";
     NotSaturated "W0703" Limitation "Saturation stopped at a limit.";
     KernelLimit "E0704" Limitation "A term that needs more than the device or the code generator offers.";
+    Unproved "E0707" Limitation "A kernel that is not proved to keep inside its arrays, or to be free of races.";
     NotDerived "E0705" Limitation "No derivation of a term from the program was found.";
     Cut "W0706" Limitation "Only a part of what there is is shown.";
     StoreLocked "E0801" Store "Another process holds the tuning store.";

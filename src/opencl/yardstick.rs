@@ -187,6 +187,7 @@ fn yardstick(traffic: Traffic, len: usize, width: usize, walk: Walk) -> Option<Y
             global: [global, 1, 1],
             local: [local, 1, 1],
         }],
+        faults: vec![],
     };
     let name = match traffic {
         Traffic::CopyNontemporal => format!("{name}, non-temporal"),

@@ -137,6 +137,9 @@ pub struct Session {
     /// Whether a program's operators are taken to keep the laws of their patterns; else they are tested
     /// before anything is rewritten.
     pub trust_laws: bool,
+    /// Whether indices and divisors that data decide are used as they are: an index outside its array then reads
+    /// foreign memory, and an integer division by zero gives anything.
+    pub unchecked: bool,
 }
 
 impl Session {
@@ -163,6 +166,7 @@ impl Session {
             worker: None,
             shares: true,
             trust_laws: false,
+            unchecked: false,
         })
     }
 
@@ -206,6 +210,7 @@ impl Session {
     fn options(&self, name: &str, device: &DeviceInfo) -> Options {
         let mut options = Options::new(name, DeviceLimits::of(device), &self.limits);
         options.relaxed = self.float == Float::Relaxed;
+        options.unchecked = self.unchecked;
         if device.kind == DeviceKind::Gpu {
             // Starting groups is what short work-items wait for: few and large ones.
             options.global_group = device.max_work_group_size.min(256);

@@ -133,6 +133,7 @@ fn empty(source: &Arc<Source>, program: &Program, sizes: &Sizes) -> Result<HostP
         buffers: vec![],
         scalars: vec![],
         launches: vec![],
+        faults: vec![],
     };
     let length = |ty: &Type| -> Result<Vec<(ScalarType, Option<usize>)>> {
         let value = |n: &str| sizes.get(n).and_then(|&v| i64::try_from(v).ok());
@@ -187,6 +188,7 @@ fn argument(
         Role::Input(param, k) => param == whole && Some(*k) == component,
         Role::Output(k) => whole == "out" && Some(*k) == component,
         Role::Temp => b.name == name,
+        Role::Faults => false,
     };
     if let Some(i) = plan.buffers.iter().position(buffer) {
         return Ok(Some(Arg::Buffer(i)));

@@ -3,7 +3,7 @@
 use super::numbers::Recipe;
 use super::{Emission, Input, Numbered, Origin, RUNS, stored, type_of};
 use crate::diag::Diagnostic;
-use crate::opencl::plan::Arg;
+use crate::opencl::plan::{Arg, FaultKind};
 use std::fmt::Write as _;
 
 /// Builds and runs the host program in C.
@@ -34,6 +34,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
         ("OUTPUTS", e.expected.len()),
         ("BUFFERS", plan.buffers.len()),
         ("LAUNCHES", plan.launches.len()),
+        ("FAULTS", plan.faults.len()),
         ("RUNS", RUNS),
     ];
     for (name, n) in counts {
@@ -50,6 +51,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             Numbered::Input(k) => ("INPUT", k),
             Numbered::Temporary => ("TEMPORARY", 0),
             Numbered::Output(k) => ("OUTPUT", k),
+            Numbered::Faults => ("FAULT", 0),
         };
         let ty = b.elem.name().to_uppercase();
         let _ = writeln!(out, "    {{{:?}, {ty}, {}, {role}, {number}}},", b.name, b.len);
@@ -74,6 +76,11 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             // Nor has it empty lists.
             if arguments.is_empty() { "{BUFFER, 0}".to_owned() } else { arguments.join(", ") },
         );
+    }
+    out.push_str("    {0}};\n\nstatic const struct fault faults[FAULTS + 1] = {\n");
+    for fault in &plan.faults {
+        let index = u8::from(matches!(fault.kind, FaultKind::Index { .. }));
+        let _ = writeln!(out, "    {{{:?}, {index}, {:?}}},", fault.kernel, fault.text());
     }
     out.push_str("    {0}};\n");
     Ok(out)

@@ -260,7 +260,7 @@ impl Runtime {
                         }
                     }
                 }
-                Role::Temp | Role::Output(_) => {
+                Role::Temp | Role::Output(_) | Role::Faults => {
                     let bytes = bytes_of(b.elem, b.len)
                         .ok_or_else(|| internal(format!("the size of `{}` overflows", b.name)))?;
                     let k = used.entry(bytes).or_default();
@@ -428,15 +428,36 @@ impl Prepared {
     }
 
     /// Runs once on poisoned temporaries and outputs, and fetches the outputs, in order.
+    ///
+    /// # Errors
+    /// [`Code::Eval`] when a kernel finds that the program has no value on the inputs.
     pub fn check(&self, rt: &Runtime) -> Result<(RunTimes, Vec<HostArray>)> {
         for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
             match b.role {
                 Role::Input(..) => {}
                 Role::Temp | Role::Output(_) => rt.poison(buffer, b.len * b.elem.bytes())?,
+                Role::Faults => rt.write(buffer, &vec![0; b.len * b.elem.bytes()])?,
             }
         }
         let times = self.run(rt)?;
+        self.faults(rt)?;
         Ok((times, self.fetch(rt)?))
+    }
+
+    /// What the kernels found wrong with their inputs.
+    fn faults(&self, rt: &Runtime) -> Result<()> {
+        for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
+            if b.role != Role::Faults {
+                continue;
+            }
+            let mut bytes = vec![0; b.len * b.elem.bytes()];
+            rt.read(buffer, &mut bytes)?;
+            let words = HostArray::from_bytes(b.elem, bytes).and_then(|a| a.to_vec());
+            if let Some(text) = words.and_then(|words| self.plan().fault(&words)) {
+                return Err(Diagnostic::error(Code::Eval, text).into());
+            }
+        }
+        Ok(())
     }
 
     /// Fetches the outputs, in order. Right only straight after a run of this very plan: prepared plans

@@ -40,6 +40,7 @@ void probe(global int* restrict where) {{
             global: [ITEMS, 1, 1],
             local: [ITEMS, 1, 1],
         }],
+        faults: vec![],
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the store holds, and how its rows are read.
 
-use crate::opencl::plan::{Buffer, HostPlan, Launch, Scalar};
+use crate::opencl::plan::{Buffer, Fault, HostPlan, Launch, Scalar};
 use crate::tune::statistics::Summary;
 use crate::tune::variant::Variant;
 use crate::tune::worker::FailureClass;
@@ -141,19 +141,22 @@ pub struct Host {
     pub scalars: Vec<Scalar>,
     /// See [`HostPlan::launches`].
     pub launches: Vec<Launch>,
+    /// See [`HostPlan::faults`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
 }
 
 impl Host {
     /// That of a plan.
     pub fn of(plan: &HostPlan) -> Host {
-        let HostPlan { source: _, options, buffers, scalars, launches } = plan.clone();
-        Host { options, buffers, scalars, launches }
+        let HostPlan { source: _, options, buffers, scalars, launches, faults } = plan.clone();
+        Host { options, buffers, scalars, launches, faults }
     }
 
     /// The plan with its source.
     pub fn plan(self, source: String) -> HostPlan {
-        let Host { options, buffers, scalars, launches } = self;
-        HostPlan { source, options, buffers, scalars, launches }
+        let Host { options, buffers, scalars, launches, faults } = self;
+        HostPlan { source, options, buffers, scalars, launches, faults }
     }
 }
 

@@ -90,6 +90,7 @@ fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Repl
                     let outputs = arrays.iter().map(|a| (a.ty(), a.len())).collect();
                     (Reply::Outputs { times, outputs }, arrays)
                 }
+                Err(failure) if is_about_inputs(&failure) => alone(refused(failure)),
                 Err(failure) => alone(failed(failure)),
             }
         }
@@ -113,6 +114,11 @@ fn answer(session: &mut Option<Session>, request: Request, bulk: &[u8]) -> (Repl
 /// The parent broke the protocol.
 fn unasked() -> CandidateFailure {
     CandidateFailure { class: FailureClass::Crash, log: "the worker was not initialised".into() }
+}
+
+/// Whether no candidate can do better on these inputs.
+fn is_about_inputs(failure: &Failure) -> bool {
+    failure.0.iter().any(|d| d.code == Code::Eval)
 }
 
 fn refused(failure: Failure) -> Reply {

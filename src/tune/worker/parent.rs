@@ -244,6 +244,9 @@ impl Worker {
         let request = Request::Check { id, known: known.map(str::to_owned) };
         match self.candidate(id, &request, wait)? {
             (Reply::Known { times }, _) => Ok((times, None)),
+            (Reply::Refused { code, message, notes, help }, _) => {
+                Err(WorkerError::Worker(refusal(&code, message, notes, help).into()))
+            }
             (Reply::Outputs { times, outputs }, bulk) => {
                 let mut rest = &bulk[..];
                 let mut arrays = vec![];
@@ -406,9 +409,7 @@ impl Worker {
         match process.ask(&request, &bulk, INIT_TIME) {
             Ok((Reply::Ready { device }, _)) => self.opened = Some(device),
             Ok((Reply::Refused { code, message, notes, help }, _)) => {
-                let code = Code::ALL.iter().copied().find(|c| c.as_str() == code);
-                let d = Diagnostic::error(code.unwrap_or(Code::Internal), message);
-                return Err(Diagnostic { notes, help, ..d }.into());
+                return Err(refusal(&code, message, notes, help).into());
             }
             Ok((reply, _)) => {
                 return Err(failed("answered out of turn", format!("{reply:?}")).into());
@@ -424,6 +425,12 @@ impl Worker {
         }
         Ok(process)
     }
+}
+
+/// What the child refused, as it said it.
+fn refusal(code: &str, message: String, notes: Vec<String>, help: Vec<String>) -> Diagnostic {
+    let code = Code::ALL.iter().copied().find(|c| c.as_str() == code);
+    Diagnostic { notes, help, ..Diagnostic::error(code.unwrap_or(Code::Internal), message) }
 }
 
 /// Reads a stream to its end and keeps the last part.
