@@ -512,8 +512,8 @@ impl Leaf<'_> {
             && let [a, b] = es.as_mut_slice()
             && !is_harmless(b, check)
         {
-            if check == Check::Divisor && !self.cx.in_view() {
-                // It is wanted twice.
+            if check == Check::Divisor && !self.cx.in_view() && !matches!(a, Expr::Load(..)) {
+                // It is wanted twice. Equal loads are shared later.
                 *a = bind(&View::Elem(a.clone()), self.cx)?.expr()?;
             }
             let operands = match check {

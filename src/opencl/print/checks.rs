@@ -158,7 +158,7 @@ fn divisor(t: ElemTy) -> String {
             false => String::new(),
         };
         return format!(
-            "{head}    *zero |= d == 0;\n    return d == 0{overflows} ? ({c})1 : d;\n}}\n"
+            "{head}    *zero |= d == 0;\n    return d == 0{overflows} ? 1 : d;\n}}\n"
         );
     }
     let overflows = match t.scalar.is_signed() {
