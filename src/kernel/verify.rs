@@ -10,8 +10,10 @@ use super::index::{Facts, Guard, Index, Var};
 use super::ir::{Block, Check, Expr, Kernel, LoopKind, Mem, Program, Stmt};
 use super::lower::Context;
 use super::race;
+use super::walk::changed;
 use crate::diag::{Code, Diagnostic};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 type Checked = Result<(), Box<Diagnostic>>;
 
@@ -35,6 +37,7 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
         // Where `mapGlb` spreads single work-items, groups mean nothing.
         let grouped = k.group.iter().product::<usize>() > 1 && !spreads_items(&k.body);
         let cx = Cx {
+            checked: Rc::new(checked(&k.body)),
             program,
             kernel: k,
             facts: Facts::default(),
@@ -52,6 +55,22 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
         }
     }
     Ok(())
+}
+
+/// Registers with the checked indices that they have in all their life.
+fn checked(b: &Block) -> BTreeMap<u32, Expr> {
+    let mut out = BTreeMap::new();
+    let changed = changed(b);
+    for s in b {
+        s.visit(&mut |s| {
+            if let Stmt::Decl(r, Some(e @ Expr::Checked(Check::Index(_), _))) = s
+                && !changed.contains(&r.id)
+            {
+                out.insert(r.id, e.clone());
+            }
+        });
+    }
+    out
 }
 
 fn spreads_items(b: &Block) -> bool {
@@ -85,6 +104,8 @@ fn limits(k: &Kernel, device: &DeviceLimits) -> Checked {
 
 #[derive(Clone)]
 struct Cx<'a> {
+    /// Registers that hold checked indices.
+    checked: Rc<BTreeMap<u32, Expr>>,
     program: &'a Program,
     kernel: &'a Kernel,
     facts: Facts,
@@ -121,6 +142,11 @@ impl Cx<'_> {
         let Some(a) = self.kernel.array(self.program, m) else {
             return self.fail("a memory that is not there");
         };
+        // What is in a register since it was checked is still in range.
+        let i = &i.map_data(&|e| match e {
+            Expr::Reg(r) => self.checked.get(&r.id).unwrap_or(e).clone(),
+            e => e.clone(),
+        });
         let mut checked = true;
         i.visit_data(&mut |e| checked &= matches!(e, Expr::Checked(Check::Index(_), _)));
         if !checked {

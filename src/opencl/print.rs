@@ -451,6 +451,9 @@ impl Printer<'_> {
             Stmt::Decl(r, init) => {
                 let fixed = if self.changed.contains(&r.id) { "" } else { "const " };
                 let c = c_type(r.ty);
+                if let Some(e) = init.as_ref().filter(|_| !fixed.is_empty()) {
+                    self.checks.hold(r.id, e);
+                }
                 let _ = match init {
                     Some(e) => writeln!(out, "{pad}{fixed}{c} {} = {};", r.name, self.expr(e).0),
                     None => writeln!(out, "{pad}{c} {};", r.name),

@@ -9,7 +9,7 @@ use crate::kernel::ir::{Check, ElemTy, Expr};
 use crate::lang::types::ScalarType;
 use crate::opencl::plan::{Fault, FaultKind};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// The parameter for the faults buffer.
@@ -27,6 +27,8 @@ pub(super) struct Checks<'a> {
     shared: &'a Shared,
     /// Each with a variable.
     made: RefCell<Vec<Made>>,
+    /// Registers that hold checked indices, with the number of the check.
+    held: RefCell<BTreeMap<u32, usize>>,
 }
 
 struct Made {
@@ -63,7 +65,7 @@ void checked_report(volatile global int* faults, int number, ulong index) {
 
 impl<'a> Checks<'a> {
     pub(super) fn new(shared: &'a Shared) -> Checks<'a> {
-        Checks { shared, made: RefCell::default() }
+        Checks { shared, made: RefCell::default(), held: RefCell::default() }
     }
 
     /// The number of the check's variable.
@@ -79,10 +81,22 @@ impl<'a> Checks<'a> {
         })
     }
 
+    /// Notes that a register holds this value.
+    pub(super) fn hold(&self, register: u32, value: &Expr) {
+        if let Expr::Checked(check @ Check::Index(_), es) = value {
+            self.held.borrow_mut().insert(register, self.number(*check, es));
+        }
+    }
+
     /// Notes which array an index is for.
-    pub(super) fn note(&self, check: Check, es: &[Expr], array: &str) {
-        let k = self.number(check, es);
-        if let Some(made) = self.made.borrow_mut().get_mut(k) {
+    pub(super) fn note(&self, index: &Expr, array: &str) {
+        let number = match index {
+            Expr::Checked(check, es) => Some(self.number(*check, es)),
+            Expr::Reg(r) => self.held.borrow().get(&r.id).copied(),
+            _ => None,
+        };
+        let mut made = self.made.borrow_mut();
+        if let Some(made) = number.and_then(|k| made.get_mut(k)) {
             made.arrays.insert(array.to_owned());
         }
     }

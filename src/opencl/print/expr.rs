@@ -179,11 +179,10 @@ impl Printer<'_> {
     }
 
     fn load(&self, m: Mem, t: ElemTy, i: &Index) -> Text {
-        i.visit_data(&mut |e| {
-            if let Expr::Checked(check, es) = e {
-                self.checks.note(*check, es, &self.memory(m));
-            }
-        });
+        if i.has_data() {
+            let array = self.memory(m);
+            i.visit_data(&mut |e| self.checks.note(e, &array));
+        }
         let raw = self.place(m, t, i, true).unwrap_or_else(|| {
             format!("vload{}(0, {} + {})", t.width, self.memory(m), self.index(i).at(Prec::Mul))
         });
