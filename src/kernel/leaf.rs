@@ -1,7 +1,7 @@
 //! Scalar leaves to expressions and, for loops and shared values, statements.
 
-use super::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use super::checks;
+use super::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use super::view::{Step, View, Views, stop};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::diag::Code;

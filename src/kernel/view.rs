@@ -344,6 +344,11 @@ fn lane(v: &View, k: &Index) -> Step<View> {
 /// not known to lie in the array is `checked`.
 fn at_value(array: &View, index: &Expr, facts: &Facts, checked: bool) -> Step<View> {
     let at = match index {
+        index if index.ty().width > 1 => {
+            let lane = |k| at_value(array, &index.lane(k), facts, checked);
+            let lanes = (0..index.ty().width).map(lane).collect::<Step<Vec<_>>>()?;
+            return gather_lanes(&lanes);
+        }
         Expr::Guarded(g, a, b) => {
             let a = at_value(array, a, &facts.with(g), checked)?;
             return guarded(g, a, at_value(array, b, &facts.without(g), checked)?);
@@ -607,9 +612,7 @@ impl Views {
                 let facts = Facts::default();
                 View::array(n(1)?, move |i| at_value(&a, &is.at(i)?.expr()?, &facts, checked))
             }
-            Op::Index => {
-                at_value(&x.fst()?, &x.snd()?.expr()?, &Facts::default(), self.checked)?
-            }
+            Op::Index => at_value(&x.fst()?, &x.snd()?.expr()?, &Facts::default(), self.checked)?,
             Op::Iota => {
                 let Some(Ty::Scalar(s)) = t.tys().get(1).cloned() else {
                     return ill_formed("an integer type");

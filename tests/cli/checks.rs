@@ -40,7 +40,7 @@ fn an_index_outside_its_array_is_no_result() {
     p.run(&format!("optimize {f} {good} {QUICK} -o {}", plan.display())).ok();
     for (at, index) in [(0, 100), (63, -1), (17, 1 << 30), (5, i32::MIN)] {
         let bad = picked(&p, "bad.npy", at, index);
-        let place = format!("index {index}");
+        let place = format!("[{index}] is outside");
         let with_plan = format!("run {f} {bad} --device portable --plan {}", plan.display());
         for args in [format!("run {f} {bad} {QUICK}"), with_plan] {
             let ran = p.run(&args).fails("E0505", 4);
@@ -73,11 +73,13 @@ fn integers_wrap_when_they_are_divided() {
         out.display()
     );
     p.run(&args).ok();
-    let component = |k: usize| {
-        read(&p.path(&format!("out.{k}.npy"))).unwrap().data.to_vec::<i32>().unwrap()
-    };
+    let component =
+        |k: usize| read(&p.path(&format!("out.{k}.npy"))).unwrap().data.to_vec::<i32>().unwrap();
     let (quotients, remainders) = (component(0), component(1));
-    assert_eq!([quotients[3], quotients[62], remainders[3], remainders[62]], [i32::MIN, i32::MIN, 0, 0]);
+    assert_eq!(
+        [quotients[3], quotients[62], remainders[3], remainders[62]],
+        [i32::MIN, i32::MIN, 0, 0]
+    );
     ys[40] = 0;
     let args = format!("run {f} {} --no-rewrite --device portable", given(&ys));
     let ran = p.run(&args).fails("E0505", 4);
@@ -98,7 +100,8 @@ fn what_is_not_evaluated_does_not_fail() {
     ];
     let xs: Vec<i32> = (0..64).map(|k| 11 * k - 300).collect();
     let ys: Vec<i32> = (0..64).map(|k| k % 5 - (k % 2)).collect();
-    let args = format!("--input xs={} --input ys={}", ints(&p, "xs.npy", &xs), ints(&p, "ys.npy", &ys));
+    let args =
+        format!("--input xs={} --input ys={}", ints(&p, "xs.npy", &xs), ints(&p, "ys.npy", &ys));
     for (k, body) in programs.iter().enumerate() {
         let text = format!("entry f [n] (xs: [n]i32) (ys: [n]i32) : [n]i32 =\n  {body}\n");
         let f = p.file(&format!("p{k}.pat"), text);

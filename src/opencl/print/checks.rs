@@ -171,9 +171,7 @@ fn divisor(t: ElemTy) -> String {
             true => format!(" || (d == -1 && a == {})", least_of(t.scalar)),
             false => String::new(),
         };
-        return format!(
-            "{head}    *zero |= d == 0;\n    return d == 0{overflows} ? 1 : d;\n}}\n"
-        );
+        return format!("{head}    *zero |= d == 0;\n    return d == 0{overflows} ? 1 : d;\n}}\n");
     }
     let overflows = match t.scalar.is_signed() {
         true => format!(" | ((d == ({c})(-1)) & (a == {least}))"),

@@ -144,7 +144,14 @@ fn plan(source: String, io: &Interface, fleet: Fleet, launches: usize) -> Arc<Ho
         local: [fleet.group, 1, 1],
     };
     let launches = vec![launch; launches];
-    Arc::new(HostPlan { source, options: String::new(), buffers, scalars, launches, faults: vec![] })
+    Arc::new(HostPlan {
+        source,
+        options: String::new(),
+        buffers,
+        scalars,
+        launches,
+        faults: vec![],
+    })
 }
 
 /// A vector type of OpenCL C.
