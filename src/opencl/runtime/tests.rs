@@ -21,6 +21,7 @@ fn scal(n: usize, local: usize) -> HostPlan {
             global: [n, 1, 1],
             local: [local, 1, 1],
         }],
+        faults: vec![],
     }
 }
 
@@ -114,6 +115,7 @@ fn every_scalar_type_arrives() {
                 global: [1; 3],
                 local: [1; 3],
             }],
+            faults: vec![],
         };
         assert_eq!(check(plan, &inputs).expect("it runs"), [value], "{ty}");
     }
