@@ -430,7 +430,13 @@ mod round_trip {
             |((term, compact, plan, log), fate, (us, build_ms, spread_us, err), n, when, host)| {
                 let failed = matches!(fate, Fate::Failed(_));
                 let buffers = vec![];
-                let plan_ = |options| Host { options, buffers, scalars: vec![], launches: vec![] };
+                let plan_ = |options| Host {
+                    options,
+                    buffers,
+                    scalars: vec![],
+                    launches: vec![],
+                    faults: vec![],
+                };
                 Record {
                     host: host.then(|| plan_(term.clone())),
                     source: format!("kernel {term}"),
