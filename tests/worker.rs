@@ -48,6 +48,7 @@ fn plan(body: &str, local: usize) -> Arc<HostPlan> {
             global: [N, 1, 1],
             local: [local, 1, 1],
         }],
+        faults: vec![],
     })
 }
 

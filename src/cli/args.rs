@@ -120,6 +120,10 @@ pub struct SessionArgs {
     /// testing them first.
     #[arg(long)]
     pub trust_laws: bool,
+    /// Do not check indices and integer divisors that data decide. An index outside its array then reads foreign
+    /// memory, and a division by zero gives anything.
+    #[arg(long)]
+    pub unchecked: bool,
     /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
     #[arg(long, value_enum, default_value = "exact")]
     pub float: FloatArg,
@@ -287,6 +291,7 @@ impl SessionArgs {
             shares: true,
             trust_laws: self.trust_laws,
             trust_rules: self.trust_rules,
+            unchecked: self.unchecked,
         })
     }
 }

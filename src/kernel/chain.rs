@@ -79,6 +79,7 @@ impl Walk {
                     OpKind::Add | OpKind::Mul | OpKind::Fma | OpKind::Other => (from, 1.0, 1.0),
                 }
             }
+            Expr::Checked(_, es) => (self.all(es), 1.0, 2.0),
             Expr::If(c, a, b) => (self.expr(c).max(self.expr(a)).max(self.expr(b)), 1.0, 1.0),
             // The guarded side is the rule, the other the exception.
             Expr::Guarded(_, a, _) => (self.expr(a), 0.0, 0.0),

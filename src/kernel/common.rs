@@ -7,7 +7,7 @@
 //! protects is never computed without it, and a value used once gets no register.
 
 use super::index::{Guard, Index};
-use super::ir::{Block, ElemTy, Expr, Kernel, Mem, Reg, Stmt};
+use super::ir::{Block, Check, ElemTy, Expr, Kernel, Mem, Reg, Stmt};
 use super::walk::{Effects, Fresh, Weight, changed, parts, rebuild, rebuilt};
 use crate::calculus::scalar::Lit;
 use crate::lang::typed::ScalarOp;
@@ -50,6 +50,7 @@ enum Key {
     /// The memory as it is after so many stores and meetings.
     Load(Mem, ElemTy, Index, (u32, u32)),
     Op(ScalarOp, ElemTy),
+    Checked(Check),
     If,
     Guarded(Guard),
     Splat(usize),
@@ -225,6 +226,7 @@ impl Finder {
                 Key::Load(*m, *t, i.clone(), epoch)
             }
             Expr::Op(op, t, _) => Key::Op(*op, *t),
+            Expr::Checked(check, _) => Key::Checked(*check),
             Expr::If(..) => Key::If,
             Expr::Guarded(g, ..) => Key::Guarded(g.clone()),
             Expr::Splat(_, w) => Key::Splat(*w),

@@ -65,6 +65,11 @@ impl Display for Expr {
                 list(f, es)?;
                 f.write_char(')')
             }
+            Expr::Checked(check, es) => {
+                write!(f, "{check:?}[")?;
+                list(f, es)?;
+                f.write_char(']')
+            }
             Expr::If(c, a, b) => write!(f, "({c} ? {a} : {b})"),
             Expr::Guarded(g, a, b) => write!(f, "({g} ? {a} : {b})"),
             Expr::Splat(e, w) => write!(f, "splat{w}({e})"),

@@ -118,6 +118,7 @@ impl Mover<'_> {
             Expr::Lit(_)
             | Expr::Arg(..)
             | Expr::Op(..)
+            | Expr::Checked(..)
             | Expr::If(..)
             | Expr::Splat(..)
             | Expr::Vector(_)

@@ -24,7 +24,12 @@ use std::sync::Arc;
 /// Lowers a whole program.
 pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     let mut builder = Inputs {
-        views: Views { env: env.clone(), inputs: IndexMap::new(), scalars: IndexMap::new() },
+        views: Views {
+            env: env.clone(),
+            inputs: IndexMap::new(),
+            scalars: IndexMap::new(),
+            checked: !options.unchecked,
+        },
         buffers: vec![],
         args: vec![],
         names: BTreeSet::new(),
@@ -207,6 +212,7 @@ fn is_reserved(name: &str) -> bool {
     WORDS.contains(&name)
         || name.starts_with("__")
         || name.starts_with("as_")
+        || name.starts_with("checked_")
         || name.starts_with("convert_")
         || name.starts_with("vload")
         || name.starts_with("vstore")

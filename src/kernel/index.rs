@@ -4,7 +4,7 @@
 //! remainder that the ranges decide never becomes an atom; what is left is printed as written.
 //! Never looks at memory or control flow: what holds only under a guard is the affair of [`Facts`].
 
-use super::ir::Expr;
+use super::ir::{Check, Expr};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -413,7 +413,10 @@ impl Atom {
                 let mean = x.add(y).range().0;
                 (a.max(c).max(mean.div_euclid(2) + mean.rem_euclid(2)), b.max(d))
             }
-            Atom::Data(_) => (clip(-UNBOUNDED), clip(UNBOUNDED)),
+            Atom::Data(e) => match **e {
+                Expr::Checked(Check::Index(n), _) => (0, n.max(1) - 1),
+                _ => (clip(-UNBOUNDED), clip(UNBOUNDED)),
+            },
         }
     }
 }

@@ -52,7 +52,20 @@ pub struct Reg {
     pub ty: ElemTy,
 }
 
-/// A value. Without side effects; loads see memory as it is when the statement runs.
+/// What of a value that data decide is checked. What fails the check is noted, and a value that does no harm takes
+/// its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Check {
+    /// Of `[i]`: the index lies in an array of so many elements; else the nearest index that does. One lane.
+    Index(i64),
+    /// Of `[d, a]`: integers divide as `a / d`. 1 where `d` is zero, which fails, or where the quotient
+    /// overflows, which does not: integers wrap.
+    Divisor,
+    /// Of `[e]`: an integer exponent is not negative.
+    Exponent,
+}
+
+/// A value. Without side effects but for [`Check`]s; loads see memory as it is when the statement runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Expr {
     /// A constant.
@@ -67,7 +80,9 @@ pub enum Expr {
     Load(Mem, ElemTy, Index),
     /// An operation with its result type; operands have one width.
     Op(ScalarOp, ElemTy, Vec<Expr>),
-    /// Condition, then, else; either side may be evaluated in vain.
+    /// A value that is checked where it is evaluated.
+    Checked(Check, Vec<Expr>),
+    /// Condition, then, else; of scalars without the other side.
     If(Arc<Expr>, Arc<Expr>, Arc<Expr>),
     /// The first where the guard holds, else the second; lazy.
     Guarded(Guard, Arc<Expr>, Arc<Expr>),
@@ -302,7 +317,20 @@ impl Kernel {
     }
 }
 
+/// The type in which an index of this type into so many elements is checked.
+fn check_type(len: i64, index: ScalarType) -> ScalarType {
+    let narrow = index.bytes() <= 4 && len <= i64::from(i32::MAX);
+    if narrow { ScalarType::I32 } else { ScalarType::I64 }
+}
+
 impl Expr {
+    /// Whether anything in it is checked.
+    pub fn has_check(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |e| found |= matches!(e, Expr::Checked(..)));
+        found
+    }
+
     /// Its type.
     pub fn ty(&self) -> ElemTy {
         match self {
@@ -310,6 +338,13 @@ impl Expr {
             Expr::Arg(_, t) | Expr::Index(_, t) => ElemTy::scalar(*t),
             Expr::Reg(r) => r.ty,
             Expr::Load(_, t, _) | Expr::Op(_, t, _) => *t,
+            Expr::Checked(check, es) => {
+                let of = es.first().map_or(ElemTy::scalar(ScalarType::I32), Expr::ty);
+                match check {
+                    Check::Index(n) => ElemTy::scalar(check_type(*n, of.scalar)),
+                    Check::Divisor | Check::Exponent => of,
+                }
+            }
             Expr::If(_, a, _) | Expr::Guarded(_, a, _) => a.ty(),
             Expr::Splat(e, w) => ElemTy { width: *w, ..e.ty() },
             Expr::Vector(es) => ElemTy {
@@ -332,6 +367,7 @@ impl Expr {
             | Expr::Index(..)
             | Expr::Load(..)
             | Expr::Op(..)
+            | Expr::Checked(..)
             | Expr::If(..)
             | Expr::Lane(..) => false,
         }
@@ -364,9 +400,12 @@ impl Expr {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => true,
             Expr::Index(i, _) => !i.has_data() && !i.has_division(),
             Expr::Lane(e, _) | Expr::Splat(e, _) => e.is_trivial(),
-            Expr::Load(..) | Expr::Op(..) | Expr::If(..) | Expr::Guarded(..) | Expr::Vector(_) => {
-                false
-            }
+            Expr::Load(..)
+            | Expr::Op(..)
+            | Expr::Checked(..)
+            | Expr::If(..)
+            | Expr::Guarded(..)
+            | Expr::Vector(_) => false,
         }
     }
 
@@ -478,6 +517,7 @@ impl Expr {
             Expr::Index(i, t) => Expr::Index(index(i), *t),
             Expr::Load(m, t, i) => Expr::Load(*m, *t, index(i)),
             Expr::Op(op, t, es) => Expr::Op(*op, *t, each(es)),
+            Expr::Checked(check, es) => Expr::Checked(*check, each(es)),
             Expr::Vector(es) => Expr::Vector(each(es)),
             Expr::If(c, a, b) => Expr::If(one(c), one(a), one(b)),
             Expr::Guarded(g, a, b) => {
@@ -494,7 +534,9 @@ impl Expr {
         match self {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
             Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| e.visit(f)),
-            Expr::Op(_, _, es) | Expr::Vector(es) => es.iter().for_each(|e| e.visit(f)),
+            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) => {
+                es.iter().for_each(|e| e.visit(f));
+            }
             Expr::If(c, a, b) => {
                 c.visit(f);
                 a.visit(f);

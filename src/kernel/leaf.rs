@@ -1,6 +1,7 @@
 //! Scalar leaves to expressions and, for loops and shared values, statements.
 
-use super::ir::{Block, ElemTy, Expr, Reg, Stmt};
+use super::checks;
+use super::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use super::view::{Step, View, Views, stop};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::diag::Code;
@@ -26,6 +27,10 @@ pub trait Emit {
     fn end(&mut self) -> Block;
     /// Whether leaves are evaluated on vectors.
     fn in_vector(&self) -> bool;
+    /// Whether there is no place for statements.
+    fn in_view(&self) -> bool {
+        false
+    }
 }
 
 /// Any place for statements.
@@ -75,6 +80,9 @@ pub fn inline(f: &ScalarFn, arg: &View, views: &Rc<Views>) -> Step<View> {
         }
         fn in_vector(&self) -> bool {
             false
+        }
+        fn in_view(&self) -> bool {
+            true
         }
     }
     Leaf { cx: &mut Nowhere(views.clone()), arg: arg.clone(), vars: vec![] }.eval(&f.body)
@@ -150,7 +158,7 @@ fn cost(v: &View) -> usize {
                 n += match e {
                     Expr::Load(..) | Expr::Guarded(..) => CHEAP,
                     Expr::Op(op, ..) if is_dear(*op) => CHEAP + 1,
-                    Expr::Op(..) | Expr::If(..) => 1,
+                    Expr::Op(..) | Expr::Checked(..) | Expr::If(..) => 1,
                     _ => 0,
                 }
             });
@@ -246,9 +254,9 @@ pub fn conditional<C: Emit + ?Sized>(
     }
     if c.ty().width > 1 || cx.in_vector() {
         // Both sides are needed; where the condition differs by lane, each is used once a lane.
-        let a = then(cx)?;
+        let a = where_only(c, true, then, cx)?;
         let a = if c.is_decision() { bind(&a, cx)? } else { a };
-        let b = otherwise(cx)?;
+        let b = where_only(c, false, otherwise, cx)?;
         return pick(c, &a, &b);
     }
     cx.begin();
@@ -277,6 +285,31 @@ pub fn conditional<C: Emit + ?Sized>(
         _ => Stmt::Branch(c.clone(), left, right),
     })?;
     Ok(out)
+}
+
+/// What `branch` computes, with its checks made only in the lanes where the condition is `truth`.
+fn where_only<C: Emit + ?Sized>(
+    c: &Expr,
+    truth: bool,
+    branch: &mut dyn FnMut(&mut C) -> Step<View>,
+    cx: &mut C,
+) -> Step<View> {
+    if !cx.views().checked {
+        return branch(cx);
+    }
+    cx.begin();
+    let value = branch(cx);
+    let mut block = cx.end();
+    let mut value = value?;
+    if checks::any(&block, &value) {
+        let mut c = bind(&View::Elem(c.clone()), cx)?.expr()?;
+        if !truth {
+            c = Expr::Op(ScalarOp::Not, c.ty(), vec![c]);
+        }
+        checks::only_where(&c, &mut block, &mut value);
+    }
+    block.into_iter().try_for_each(|s| cx.emit(s))?;
+    Ok(value)
 }
 
 /// The choice between two values, guards kept as guards.
@@ -312,6 +345,43 @@ fn branch(e: &SExpr, arg: &View, vars: &[View], cx: &mut Sink) -> Step<View> {
     Leaf { cx, arg: arg.clone(), vars: vars.to_vec() }.eval(e)
 }
 
+/// The check that the second operand of an operation needs, where it is no constant.
+fn check(op: ScalarOp, t: ScalarType) -> Option<Check> {
+    match op {
+        ScalarOp::Div | ScalarOp::Rem if t.is_integer() => Some(Check::Divisor),
+        ScalarOp::Pow if t.is_integer() && t.is_signed() => Some(Check::Exponent),
+        _ => None,
+    }
+}
+
+/// Whether an operand passes its check, and does no harm either, for what it is made of.
+fn is_harmless(e: &Expr, check: Check) -> bool {
+    let fine = |x: i128| match check {
+        Check::Divisor => x != 0 && x != -1,
+        Check::Index(_) | Check::Exponent => x >= 0,
+    };
+    match e {
+        Expr::Lit(l) => l.as_int().is_some_and(fine),
+        Expr::Index(i, _) => i.range().0 > 0,
+        Expr::Splat(e, _) => is_harmless(e, check),
+        Expr::Vector(es) => es.iter().all(|e| is_harmless(e, check)),
+        _ => false,
+    }
+}
+
+/// Whether evaluating an expression may fail.
+fn may_fail(e: &SExpr) -> bool {
+    match e {
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => false,
+        SExpr::Proj(e, _) => may_fail(e),
+        SExpr::Op(op, t, es) => check(*op, *t).is_some() || es.iter().any(may_fail),
+        SExpr::Pair(a, b) | SExpr::Let(a, b) => may_fail(a) || may_fail(b),
+        SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+            may_fail(a) || may_fail(b) || may_fail(c)
+        }
+    }
+}
+
 struct Leaf<'a> {
     cx: &'a mut Sink,
     arg: View,
@@ -329,6 +399,18 @@ impl Leaf<'_> {
             SExpr::Lit(l) => View::Elem(Expr::Lit(*l)),
             SExpr::Input(name, k, t) => View::Elem(self.cx.views().scalar_input(name, *k, *t)?),
             SExpr::Size(s, t) => View::Elem(self.cx.views().size_lit(s, *t)?),
+            SExpr::Op(op @ (ScalarOp::And | ScalarOp::Or), t, es)
+                if self.cx.views().checked && es.iter().skip(1).any(may_fail) =>
+            {
+                // Lazy in its second operand: what is not evaluated does not fail.
+                let known = SExpr::Lit(Lit::int(*t, i128::from(*op == ScalarOp::Or)));
+                let [c, more] = es.as_slice() else {
+                    return stop(Code::Internal, "a conjunction of other than two");
+                };
+                let (yes, no) = if *op == ScalarOp::And { (more, &known) } else { (&known, more) };
+                let (c, yes, no) = (c.clone(), yes.clone(), no.clone());
+                self.eval(&SExpr::If(Arc::new(c), Arc::new(yes), Arc::new(no)))?
+            }
             SExpr::Op(op, t, es) => {
                 let es = es.iter().map(|e| self.eval(e)?.expr()).collect::<Step<Vec<_>>>()?;
                 View::Elem(self.operation(*op, *t, es)?)
@@ -424,7 +506,22 @@ impl Leaf<'_> {
 
     fn operation(&mut self, op: ScalarOp, t: ScalarType, es: Vec<Expr>) -> Step<Expr> {
         let width = es.iter().map(|e| e.ty().width).max().unwrap_or(1);
-        let es = es.into_iter().map(|e| e.widen(width)).collect();
+        let mut es: Vec<Expr> = es.into_iter().map(|e| e.widen(width)).collect();
+        if self.cx.views().checked
+            && let Some(check) = check(op, t)
+            && let [a, b] = es.as_mut_slice()
+            && !is_harmless(b, check)
+        {
+            if check == Check::Divisor && !self.cx.in_view() && !matches!(a, Expr::Load(..)) {
+                // It is wanted twice. Equal loads are shared later.
+                *a = bind(&View::Elem(a.clone()), self.cx)?.expr()?;
+            }
+            let operands = match check {
+                Check::Divisor => vec![b.clone(), a.clone()],
+                Check::Index(_) | Check::Exponent => vec![b.clone()],
+            };
+            *b = Expr::Checked(check, operands);
+        }
         Ok(Expr::Op(op, ElemTy { scalar: t, width }, es))
     }
 }

@@ -12,7 +12,7 @@ use super::leaf::{self, Emit};
 use super::loops::Choices;
 use super::view::{Shape, Step, Stop, View, Views, is_pure, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
-use crate::diag::Code;
+use crate::diag::{Code, Diagnostic};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -358,6 +358,11 @@ impl Lowerer {
                 let (kept, shape, form) = self.fold(f, x)?;
                 let dest = inverse(&self.views, &form.out, dest)?;
                 self.store(&kept, &dest, &shape)
+            }
+            Op::Cond if matches!(self.context, Context::Host | Context::Nest) => {
+                let text = "no kernel is generated for a choice between parallel patterns yet";
+                let help = "choose inside them: `mapGlb 0 (\\x -> if ... then ... else ...) xs`";
+                Err(Diagnostic::error(Code::NotYetCompiled, text).help(help).into())
             }
             Op::Cond if self.context == Context::Warp => {
                 stop(Code::NotYetCompiled, "a choice between stages of a warp's lanes")

@@ -7,6 +7,7 @@ mod accumulator;
 mod ahead;
 mod barrier;
 mod chain;
+mod checks;
 mod common;
 mod contract;
 mod dest;
@@ -115,6 +116,9 @@ pub struct Options {
     pub global_group: usize,
     /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
     pub relaxed: bool,
+    /// Whether indices and divisors that data decide are used as they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchecked: bool,
 }
 
 impl Options {
@@ -127,6 +131,7 @@ impl Options {
             unroll: limits.unroll,
             global_group: 64,
             relaxed: false,
+            unchecked: false,
         }
     }
 

@@ -378,6 +378,11 @@ impl Walk<'_> {
                 self.ops.push((self.body, (kind(*op, float), width, bytes), count));
                 es.iter().for_each(|e| self.expr(e, count));
             }
+            Expr::Checked(_, es) => {
+                let width = e.ty().width;
+                self.ops.push((self.body, (OpKind::Other, width, 4), 2.0 * count));
+                es.iter().for_each(|e| self.expr(e, count));
+            }
             Expr::If(c, a, b) => {
                 self.expr(c, count);
                 self.expr(a, count);

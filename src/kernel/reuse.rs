@@ -246,6 +246,7 @@ fn expr(e: &Expr, to: To<'_>) -> Expr {
         Expr::Index(i, t) => Expr::Index(index(i), *t),
         Expr::Load(m, t, i) => Expr::Load(to(*m), *t, index(i)),
         Expr::Op(op, t, es) => Expr::Op(*op, *t, all(es)),
+        Expr::Checked(check, es) => Expr::Checked(*check, all(es)),
         Expr::Vector(es) => Expr::Vector(all(es)),
         Expr::If(c, a, b) => Expr::If(go(c), go(a), go(b)),
         Expr::Guarded(g, a, b) => {

@@ -7,6 +7,7 @@
 use super::index::{Facts, Guard, Index, Var};
 use super::ir::{Block, Expr, Kernel, LoopKind, Stmt};
 use super::walk::{rebuild, rebuilt};
+use crate::lang::typed::ScalarOp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -118,10 +119,16 @@ impl Cx {
     fn expr(&self, e: &Expr) -> Expr {
         let go = |e: &Arc<Expr>| Arc::new(self.expr(e));
         match e {
+            Expr::Index(..) | Expr::Load(..) if e.has_check() => {
+                rebuilt(e, &mut |e, _| self.expr(e))
+            }
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) | Expr::Index(..) | Expr::Load(..) => {
                 e.clone()
             }
             Expr::Op(op, t, es) => Expr::Op(*op, *t, es.iter().map(|e| self.expr(e)).collect()),
+            Expr::Checked(check, es) => {
+                Expr::Checked(*check, es.iter().map(|e| self.checked(e)).collect())
+            }
             Expr::Vector(es) => Expr::vector(es.iter().map(|e| self.expr(e)).collect()),
             Expr::If(c, a, b) => Expr::If(go(c), go(a), go(b)),
             Expr::Splat(e, w) => Expr::Splat(go(e), *w),
@@ -135,6 +142,14 @@ impl Cx {
                     Arc::new(self.denying(g).expr(b)),
                 ),
             },
+        }
+    }
+
+    /// An operand of a check. Where it is known that the check is made, the choice is gone.
+    fn checked(&self, e: &Expr) -> Expr {
+        match self.expr(e) {
+            Expr::Op(ScalarOp::Select, _, es) if es[0].is_true() => es[1].clone(),
+            e => e,
         }
     }
 

@@ -1,24 +1,26 @@
 //! Checks of the IR before it is printed: bounds, barriers, races within one phase, limits of the device.
 //!
-//! What it finds is either a limit that the term exceeds or a bug of the code generator; it never
-//! changes the program. Indices that the program computes (gather) are not checked: outside they
-//! have no meaning in the language either.
+//! It never changes the program. What it cannot prove is not run, whether the term exceeds a limit of the device, the proof
+//! is beyond it, or the code generator is wrong. Indices that data decide (gather) are checked when the kernel
+//! runs, so that they have a range here; only with [`super::Options::unchecked`] they are taken as they are.
 
 use super::DeviceLimits;
 use super::disjoint::stores_apart;
 use super::index::{Facts, Guard, Index, Var};
-use super::ir::{Block, Expr, Kernel, LoopKind, Mem, Program, Stmt};
+use super::ir::{Block, Check, Expr, Kernel, LoopKind, Mem, Program, Stmt};
 use super::lower::Context;
 use super::race;
+use super::walk::changed;
 use crate::diag::{Code, Diagnostic};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 type Checked = Result<(), Box<Diagnostic>>;
 
 /// Checks every kernel.
 ///
 /// # Errors
-/// [`Code::KernelLimit`] for what the device does not offer, [`Code::Internal`] for the rest.
+/// [`Code::KernelLimit`] for what the device does not offer, [`Code::Unproved`] for what is not shown to be safe.
 pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
     for k in &program.kernels {
         limits(k, device)?;
@@ -35,6 +37,7 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
         // Where `mapGlb` spreads single work-items, groups mean nothing.
         let grouped = k.group.iter().product::<usize>() > 1 && !spreads_items(&k.body);
         let cx = Cx {
+            checked: Rc::new(checked(&k.body)),
             program,
             kernel: k,
             facts: Facts::default(),
@@ -52,6 +55,22 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
         }
     }
     Ok(())
+}
+
+/// Registers with the checked indices that they have in all their life.
+fn checked(b: &Block) -> BTreeMap<u32, Expr> {
+    let mut out = BTreeMap::new();
+    let changed = changed(b);
+    for s in b {
+        s.visit(&mut |s| {
+            if let Stmt::Decl(r, Some(e @ Expr::Checked(Check::Index(_), _))) = s
+                && !changed.contains(&r.id)
+            {
+                out.insert(r.id, e.clone());
+            }
+        });
+    }
+    out
 }
 
 fn spreads_items(b: &Block) -> bool {
@@ -85,6 +104,8 @@ fn limits(k: &Kernel, device: &DeviceLimits) -> Checked {
 
 #[derive(Clone)]
 struct Cx<'a> {
+    /// Registers that hold checked indices.
+    checked: Rc<BTreeMap<u32, Expr>>,
     program: &'a Program,
     kernel: &'a Kernel,
     facts: Facts,
@@ -100,7 +121,7 @@ struct Cx<'a> {
 impl Cx<'_> {
     fn fail(&self, text: &str) -> Checked {
         let text = format!("generated kernel `{}`: {text}", self.kernel.name);
-        Err(Box::new(Diagnostic::error(Code::Internal, text)))
+        Err(Box::new(Diagnostic::error(Code::Unproved, text)))
     }
 
     fn block(&self, b: &Block) -> Checked {
@@ -121,7 +142,14 @@ impl Cx<'_> {
         let Some(a) = self.kernel.array(self.program, m) else {
             return self.fail("a memory that is not there");
         };
-        if i.has_data() {
+        // What is in a register since it was checked is still in range.
+        let i = &i.map_data(&|e| match e {
+            Expr::Reg(r) => self.checked.get(&r.id).unwrap_or(e).clone(),
+            e => e.clone(),
+        });
+        let mut checked = true;
+        i.visit_data(&mut |e| checked &= matches!(e, Expr::Checked(Check::Index(_), _)));
+        if !checked {
             return Ok(());
         }
         let room = i64::try_from(a.len).unwrap_or(i64::MAX) - i64::try_from(width).unwrap_or(0);
@@ -139,7 +167,9 @@ impl Cx<'_> {
                 self.data(i)?;
                 self.access(*m, t.width, i)
             }
-            Expr::Op(_, _, es) | Expr::Vector(es) => es.iter().try_for_each(|e| self.expr(e)),
+            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) => {
+                es.iter().try_for_each(|e| self.expr(e))
+            }
             Expr::If(c, a, b) => {
                 self.expr(c)?;
                 self.expr(a)?;

@@ -1,7 +1,7 @@
 //! Views: values during lowering. A structural pattern changes how its result is indexed and emits nothing.
 
 use super::index::{Facts, Guard, Index};
-use super::ir::{ElemTy, Expr, Mem, Reg};
+use super::ir::{Check, ElemTy, Expr, Mem, Reg};
 use super::leaf;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
@@ -340,21 +340,32 @@ fn lane(v: &View, k: &Index) -> Step<View> {
     }
 }
 
-/// The element of an array at a computed index. Guards of the index become guards of the element.
-fn at_value(array: &View, index: &View) -> Step<View> {
-    let at = match index.expr()? {
-        Expr::Guarded(g, a, b) => {
-            let side = |e: &Expr| at_value(array, &View::Elem(e.clone()));
-            return guarded(&g, side(&a)?, side(&b)?);
+/// The element of an array at a computed index. Guards of the index become guards of the element. An index that is
+/// not known to lie in the array is `checked`.
+fn at_value(array: &View, index: &Expr, facts: &Facts, checked: bool) -> Step<View> {
+    let at = match index {
+        index if index.ty().width > 1 => {
+            let lane = |k| at_value(array, &index.lane(k), facts, checked);
+            let lanes = (0..index.ty().width).map(lane).collect::<Step<Vec<_>>>()?;
+            return gather_lanes(&lanes);
         }
-        Expr::Index(i, _) => i,
+        Expr::Guarded(g, a, b) => {
+            let a = at_value(array, a, &facts.with(g), checked)?;
+            return guarded(g, a, at_value(array, b, &facts.without(g), checked)?);
+        }
+        Expr::Index(i, _) => i.clone(),
         Expr::Lit(l) => match l.as_int().and_then(|x| i64::try_from(x).ok()) {
             Some(x) => Index::from(x),
             None => return ill_formed("an integer index"),
         },
-        e => Index::data(e),
+        e => Index::data(e.clone()),
     };
-    array.at(&at)
+    let View::Array(a) = array else { return ill_formed("an array") };
+    let inside = facts.prove(&at) && facts.prove(&Index::from(a.len - 1).sub(&at));
+    if !checked || inside {
+        return array.at(&at);
+    }
+    array.at(&Index::data(Expr::Checked(Check::Index(a.len), vec![index.clone()])))
 }
 
 /// Applies purely rearranging terms. Shared by the closures of views.
@@ -365,6 +376,8 @@ pub struct Views {
     pub inputs: IndexMap<Arc<str>, View>,
     /// Scalar components of parameters: position among the kernel's scalar arguments.
     pub scalars: IndexMap<(Arc<str>, usize), usize>,
+    /// Whether what data decide is checked.
+    pub checked: bool,
 }
 
 /// Whether a term only rearranges (constants and parameters included): it needs no code of its own.
@@ -595,9 +608,11 @@ impl Views {
             }
             Op::Gather => {
                 let (a, is) = (x.fst()?, x.snd()?);
-                View::array(n(1)?, move |i| at_value(&a, &is.at(i)?))
+                let checked = self.checked;
+                let facts = Facts::default();
+                View::array(n(1)?, move |i| at_value(&a, &is.at(i)?.expr()?, &facts, checked))
             }
-            Op::Index => at_value(&x.fst()?, &x.snd()?)?,
+            Op::Index => at_value(&x.fst()?, &x.snd()?.expr()?, &Facts::default(), self.checked)?,
             Op::Iota => {
                 let Some(Ty::Scalar(s)) = t.tys().get(1).cloned() else {
                     return ill_formed("an integer type");

@@ -37,7 +37,9 @@ pub fn parts(e: &Expr, f: &mut dyn FnMut(&Expr, bool)) {
     match e {
         Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
         Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| f(e, false)),
-        Expr::Op(_, _, es) | Expr::Vector(es) => es.iter().for_each(|e| f(e, false)),
+        Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) => {
+            es.iter().for_each(|e| f(e, false));
+        }
         Expr::If(c, a, b) => {
             f(c, false);
             f(a, true);
@@ -71,6 +73,7 @@ pub fn rebuilt(e: &Expr, f: &mut dyn FnMut(&Expr, bool) -> Expr) -> Expr {
         Expr::Index(i, t) => Expr::Index(rebuilt_index(i, &mut |e| f(e, false)), *t),
         Expr::Load(m, t, i) => Expr::Load(*m, *t, rebuilt_index(i, &mut |e| f(e, false))),
         Expr::Op(op, t, es) => Expr::Op(*op, *t, all(es, f)),
+        Expr::Checked(check, es) => Expr::Checked(*check, all(es, f)),
         Expr::Vector(es) => Expr::Vector(all(es, f)),
         Expr::If(c, a, b) => {
             let c = Arc::new(f(c, false));
@@ -132,6 +135,10 @@ impl Weight {
                 operations += 1;
                 heavy |= is_dear(*op);
                 heavy || operations > 1
+            }
+            Expr::Checked(..) => {
+                operations += 2;
+                true
             }
             Expr::Splat(..) => heavy || operations > 0,
             Expr::Vector(_) | Expr::If(..) | Expr::Guarded(..) => {

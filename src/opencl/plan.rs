@@ -21,6 +21,10 @@ pub struct HostPlan {
     /// What the host does, where that is more than every launch once, in order: loops over launches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<Control>,
+    /// What kernels check of the data. A check that fails writes its position in this list, counted from 1, to the
+    /// buffer of [`Role::Faults`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
 }
 
 /// One step of the host. Loops are bracketed: from [`Control::Repeat`] to the [`Control::End`] that belongs to it.
@@ -49,6 +53,72 @@ impl HostPlan {
     }
 }
 
+/// Elements of the buffer of [`Role::Faults`]: the number of the check that failed first, or 0, then the lower and the
+/// upper half of the index as an integer of 64 bits, where one was wrong.
+pub const FAULT_WORDS: usize = 3;
+
+/// A check that a kernel makes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Fault {
+    /// The kernel.
+    pub kernel: String,
+    /// What is wrong when it fails.
+    pub kind: FaultKind,
+}
+
+/// What is wrong when a check fails.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// An index lies outside an array.
+    Index {
+        /// The array's length.
+        len: i64,
+        /// Buffers that are read there.
+        arrays: Vec<String>,
+        /// The index's type.
+        index: ScalarType,
+    },
+    /// An integer is divided by zero.
+    Division,
+    /// An integer has a negative exponent.
+    Exponent,
+}
+
+impl Fault {
+    /// What an index is, or that something else is wrong.
+    pub fn text(&self) -> String {
+        match &self.kind {
+            FaultKind::Index { len, arrays, .. } => {
+                let names: Vec<String> = arrays.iter().map(|a| format!("`{a}`")).collect();
+                let of = match names.is_empty() {
+                    true => String::new(),
+                    false => format!(" ({})", names.join(", ")),
+                };
+                format!("outside an array of {len} elements{of}")
+            }
+            FaultKind::Division => "integer division by zero".to_owned(),
+            FaultKind::Exponent => "a negative integer exponent".to_owned(),
+        }
+    }
+}
+
+impl HostPlan {
+    /// What failed, as its faults buffer says; `None` when nothing did.
+    pub fn fault(&self, words: &[i32]) -> Option<String> {
+        let [number, low, high] = *words else { return None };
+        let fault = self.faults.get(usize::try_from(number.checked_sub(1)?).ok()?)?;
+        let bits = u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32;
+        Some(match &fault.kind {
+            FaultKind::Index { index: ScalarType::U64, .. } => {
+                format!("index {bits} is {}", fault.text())
+            }
+            FaultKind::Index { .. } => format!("index {} is {}", bits.cast_signed(), fault.text()),
+            FaultKind::Division | FaultKind::Exponent => fault.text(),
+        })
+    }
+}
+
 /// One global buffer of scalars. Arrays of tuples are one buffer for each component.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Buffer {
@@ -72,6 +142,8 @@ pub enum Role {
     Temp,
     /// Component `.0` of the result (tuples flattened left to right). A scalar has length 1.
     Output(usize),
+    /// Zeros, and after a run what failed: see [`HostPlan::faults`].
+    Faults,
 }
 
 /// A scalar argument.

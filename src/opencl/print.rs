@@ -3,11 +3,12 @@
 //! Deterministic: equal programs give equal text. Decides nothing about the code beyond its spelling
 //! and how work-items number themselves.
 
+mod checks;
 mod expr;
 mod names;
 mod types;
 
-use super::plan::{Arg, Buffer, Control, HostPlan, Launch, Role, Scalar};
+use super::plan::{Arg, Buffer, Control, FAULT_WORDS, HostPlan, Launch, Role, Scalar};
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
     self, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
@@ -22,10 +23,11 @@ use types::c_type;
 /// The host plan of a program.
 pub fn print(program: &Program) -> HostPlan {
     let powers = RefCell::new(BTreeSet::new());
+    let checks = checks::Shared::default();
     let mut kernels = String::new();
     let mut launches = vec![];
     for k in &program.kernels {
-        let (text, launch) = kernel(program, k, &powers);
+        let (text, launch) = kernel(program, k, &powers, &checks);
         kernels.push('\n');
         kernels.push_str(&text);
         launches.push(launch);
@@ -51,7 +53,27 @@ pub fn print(program: &Program) -> HostPlan {
     for t in powers.into_inner() {
         source.push_str(&power(t));
     }
+    let (functions, faults) = checks.finish();
+    source.push_str(&functions);
     source.push_str(&kernels);
+    let mut buffers: Vec<Buffer> = program
+        .buffers
+        .iter()
+        .map(|b| Buffer {
+            name: b.array.name.to_string(),
+            elem: b.array.scalar,
+            len: b.array.len,
+            role: match &b.role {
+                BufferRole::Input(p, c) => Role::Input(p.to_string(), *c),
+                BufferRole::Temp => Role::Temp,
+                BufferRole::Output(c) => Role::Output(*c),
+            },
+        })
+        .collect();
+    if !faults.is_empty() {
+        let (name, elem) = (checks::FAULTS.to_owned(), ScalarType::I32);
+        buffers.push(Buffer { name, elem, len: FAULT_WORDS, role: Role::Faults });
+    }
     HostPlan {
         source,
         options: [
@@ -63,20 +85,7 @@ pub fn print(program: &Program) -> HostPlan {
             },
         ]
         .concat(),
-        buffers: program
-            .buffers
-            .iter()
-            .map(|b| Buffer {
-                name: b.array.name.to_string(),
-                elem: b.array.scalar,
-                len: b.array.len,
-                role: match &b.role {
-                    BufferRole::Input(p, c) => Role::Input(p.to_string(), *c),
-                    BufferRole::Temp => Role::Temp,
-                    BufferRole::Output(c) => Role::Output(*c),
-                },
-            })
-            .collect(),
+        buffers,
         scalars: program
             .scalars
             .iter()
@@ -84,6 +93,7 @@ pub fn print(program: &Program) -> HostPlan {
             .collect(),
         launches,
         control: if program.has_loops() { control(program) } else { vec![] },
+        faults,
     }
 }
 
@@ -151,6 +161,7 @@ struct Printer<'a> {
     buffers: RefCell<BTreeSet<usize>>,
     scalars: RefCell<BTreeSet<usize>>,
     powers: &'a RefCell<BTreeSet<ScalarType>>,
+    checks: checks::Checks<'a>,
     /// Whether quotients and remainders are to be looked for.
     divides: bool,
     /// Those that have names here.
@@ -163,6 +174,7 @@ fn kernel(
     program: &Program,
     k: &Kernel,
     powers: &RefCell<BTreeSet<ScalarType>>,
+    checks: &checks::Shared,
 ) -> (String, Launch) {
     let mut changed = BTreeSet::new();
     let mut written = BTreeSet::new();
@@ -198,6 +210,7 @@ fn kernel(
         buffers: RefCell::default(),
         scalars: RefCell::default(),
         powers,
+        checks: checks::Checks::new(checks),
         divides: names::divides(&k.body),
         named: RefCell::default(),
         names: Cell::new(0),
@@ -238,6 +251,9 @@ fn kernel(
             let _ = writeln!(head, "    const {} l{d} = get_local_id({d});", p.int());
         }
     }
+    let made = p.checks.print(&k.name);
+    head.push_str(&made.before);
+    body.push_str(&made.after);
     let mut params = vec![];
     let mut args = vec![];
     for b in p.buffers.borrow().iter() {
@@ -257,6 +273,10 @@ fn kernel(
             params.push(format!("const int {}", v.name));
             args.push(Arg::Counter(depth));
         }
+    }
+    if !made.after.is_empty() {
+        params.push(format!("volatile global int* {}", checks::FAULTS));
+        args.push(Arg::Buffer(program.buffers.len()));
     }
     let [x, y, z] = k.group;
     let text = format!(
@@ -467,6 +487,9 @@ impl Printer<'_> {
             Stmt::Decl(r, init) => {
                 let fixed = if self.changed.contains(&r.id) { "" } else { "const " };
                 let c = c_type(r.ty);
+                if let Some(e) = init.as_ref().filter(|_| !fixed.is_empty()) {
+                    self.checks.hold(r.id, e);
+                }
                 let _ = match init {
                     Some(e) => writeln!(out, "{pad}{fixed}{c} {} = {};", r.name, self.expr(e).0),
                     None => writeln!(out, "{pad}{c} {};", r.name),

@@ -188,6 +188,7 @@ fn yardstick(traffic: Traffic, len: usize, width: usize, walk: Walk) -> Option<Y
             local: [local, 1, 1],
         }],
         control: vec![],
+        faults: vec![],
     };
     let name = match traffic {
         Traffic::CopyNontemporal => format!("{name}, non-temporal"),

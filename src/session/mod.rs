@@ -142,6 +142,9 @@ pub struct Session {
     pub trust_laws: bool,
     /// Whether rules that are not shipped were not tested: what is measured under them is kept apart.
     pub trust_rules: bool,
+    /// Whether indices and divisors that data decide are used as they are: an index outside its array then reads
+    /// foreign memory, and an integer division by zero gives anything.
+    pub unchecked: bool,
 }
 
 impl Session {
@@ -169,6 +172,7 @@ impl Session {
             shares: true,
             trust_laws: false,
             trust_rules: false,
+            unchecked: false,
         })
     }
 
@@ -212,6 +216,7 @@ impl Session {
     fn options(&self, name: &str, device: &DeviceInfo) -> Options {
         let mut options = Options::new(name, DeviceLimits::of(device), &self.limits);
         options.relaxed = self.float == Float::Relaxed;
+        options.unchecked = self.unchecked;
         if device.kind == DeviceKind::Gpu {
             // Starting groups is what short work-items wait for: few and large ones.
             options.global_group = device.max_work_group_size.min(256);

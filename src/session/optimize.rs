@@ -250,7 +250,10 @@ impl Session {
             rules: self.rules.hash(),
             device: device.label(),
             driver: device.driver.clone(),
-            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            tool: match self.unchecked {
+                true => concat!(env!("CARGO_PKG_VERSION"), " unchecked").to_owned(),
+                false => env!("CARGO_PKG_VERSION").to_owned(),
+            },
             float: self.float.name().to_owned(),
             trust: self.trust(),
         }

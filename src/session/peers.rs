@@ -134,6 +134,7 @@ fn empty(source: &Arc<Source>, program: &Program, sizes: &Sizes) -> Result<HostP
         scalars: vec![],
         launches: vec![],
         control: vec![],
+        faults: vec![],
     };
     let length = |ty: &Type| -> Result<Vec<(ScalarType, Option<usize>)>> {
         let value = |n: &str| sizes.get(n).and_then(|&v| i64::try_from(v).ok());
@@ -188,6 +189,7 @@ fn argument(
         Role::Input(param, k) => param == whole && Some(*k) == component,
         Role::Output(k) => whole == "out" && Some(*k) == component,
         Role::Temp => b.name == name,
+        Role::Faults => false,
     };
     if let Some(i) = plan.buffers.iter().position(buffer) {
         return Ok(Some(Arg::Buffer(i)));

@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::program::{Program, Sizes};
 use super::work::{Work, work};
 use super::{Device, Session, memory};
-use crate::calculus::value::Comparison;
+use crate::calculus::value::{Comparison, Value};
 use crate::calculus::{elaborate, interp};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Failure, Interrupt, Limits, Result};
@@ -160,7 +160,10 @@ impl Session {
             let tried =
                 self.once(program, request, &device, Arc::new(near.variant), true, observer);
             let right = |r: &Ran| r.comparison.as_ref().is_none_or(|c| c.ok);
-            ran = tried.ok().filter(right);
+            ran = match tried {
+                Err(failure) if has_no_value(&failure) => return Err(failure),
+                tried => tried.ok().filter(right),
+            };
             if ran.is_some() {
                 (how, tuned_for) = (How::Nearest, Some(near.sizes));
                 interrupted = observer.stop();
@@ -309,6 +312,10 @@ impl Session {
         let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
         let (times, arrays) = match answer {
             Ok(answer) => answer,
+            Err(WorkerError::Worker(failure)) if has_no_value(&failure) => {
+                return Err(self.no_value(program, &sizes, &values, failure, observer));
+            }
+            Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Candidate(failure)) => {
                 let text = format!("`{}` failed: {}", program.entry.name, failure.class);
                 let d = Diagnostic::error(failure.class.code(), text);
@@ -332,6 +339,35 @@ impl Session {
         }
         Ok(Ran { variant, times, arrays, comparison, checked, warnings })
     }
+
+    /// Where in the program it is that kernels found no value: the interpreter says it, if it comes by the place.
+    fn no_value(
+        &self,
+        program: &Program,
+        sizes: &Sizes,
+        values: &[Value],
+        failure: Failure,
+        observer: &dyn Observer,
+    ) -> Failure {
+        let mut reference = Reference::start(&program.entry, sizes, values, &self.limits);
+        match program.placed(reference.wait(|| !observer.stop())) {
+            Err(placed) if has_no_value(&placed) => placed,
+            Ok(true) if reference.checked().is_none() => {
+                let mut d = Diagnostic::error(
+                    Code::WrongResult,
+                    "the kernels find no value on these inputs, and the interpreter does",
+                );
+                d.notes.extend(failure.0.iter().map(|d| format!("the kernels say: {}", d.message)));
+                d.into()
+            }
+            _ => failure,
+        }
+    }
+}
+
+/// Whether the program has no value on the inputs.
+fn has_no_value(failure: &Failure) -> bool {
+    failure.0.iter().any(|d| d.code == Code::Eval)
 }
 
 /// What a run came to.

@@ -6,6 +6,7 @@ mod bad_program;
 mod bad_rules;
 mod bad_store;
 mod calibrate;
+mod checks;
 mod egraph;
 mod emit;
 mod every_verb;

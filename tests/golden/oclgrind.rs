@@ -156,6 +156,7 @@ fn oclgrind_finds_what_is_wrong() {
                 global: [64, 1, 1],
                 local: [64, 1, 1],
             }],
+            faults: vec![],
         };
         grind(&[Arc::new(plan)], &Inputs::default()).1
     };

@@ -46,7 +46,7 @@ pub fn is_missed(ir: &Ir, k: usize) -> bool {
     match verify(&without, &device()) {
         Ok(()) => false,
         Err(d) => {
-            assert_eq!(d.code, Code::Internal);
+            assert_eq!(d.code, Code::Unproved);
             assert!(d.message.contains("with no barrier between"), "{}", d.message);
             true
         }

@@ -532,7 +532,9 @@ impl Machine {
             Expr::Vector(es) => es.iter().flat_map(|e| self.expr(e)).collect(),
             Expr::Splat(e, w) => vec![self.expr(e)[0]; *w],
             Expr::Lane(e, k) => vec![self.expr(e)[*k]],
-            Expr::Arg(..) | Expr::Index(..) | Expr::If(..) => panic!("not made here"),
+            Expr::Arg(..) | Expr::Index(..) | Expr::If(..) | Expr::Checked(..) => {
+                panic!("not made here")
+            }
         }
     }
 

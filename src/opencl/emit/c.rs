@@ -3,7 +3,7 @@
 use super::numbers::Recipe;
 use super::{Emission, Input, Numbered, Origin, RUNS, stored, type_of};
 use crate::diag::Diagnostic;
-use crate::opencl::plan::{Arg, Control};
+use crate::opencl::plan::{Arg, Control, FaultKind};
 use std::fmt::Write as _;
 
 /// Builds and runs the host program in C.
@@ -36,6 +36,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
         ("BUFFERS", plan.buffers.len()),
         ("LAUNCHES", plan.launches.len()),
         ("STEPS", steps.len()),
+        ("FAULTS", plan.faults.len()),
         ("RUNS", RUNS),
     ];
     for (name, n) in counts {
@@ -52,6 +53,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             Numbered::Input(k) => ("INPUT", k),
             Numbered::Temporary => ("TEMPORARY", 0),
             Numbered::Output(k) => ("OUTPUT", k),
+            Numbered::Faults => ("FAULT", 0),
         };
         let ty = b.elem.name().to_uppercase();
         let _ = writeln!(out, "    {{{:?}, {ty}, {}, {role}, {number}}},", b.name, b.len);
@@ -91,6 +93,12 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
         let _ = writeln!(out, "    {{{row}}},");
     }
     out.push_str("    {END, 0, 0}};\n");
+    out.push_str("    {0}};\n\nstatic const struct fault faults[FAULTS + 1] = {\n");
+    for fault in &plan.faults {
+        let index = u8::from(matches!(fault.kind, FaultKind::Index { .. }));
+        let _ = writeln!(out, "    {{{:?}, {index}, {:?}}},", fault.kernel, fault.text());
+    }
+    out.push_str("    {0}};\n");
     Ok(out)
 }
 

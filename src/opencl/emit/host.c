@@ -41,14 +41,22 @@ struct input {
     const char *file;
 };
 
-// A buffer holds an input or an output, of that number, or what one kernel leaves for the next.
-enum role { INPUT, TEMPORARY, OUTPUT };
+// A buffer holds an input or an output, of that number, what one kernel leaves for the next, or what kernels found wrong
+// with the inputs.
+enum role { INPUT, TEMPORARY, OUTPUT, FAULT };
 struct buffer {
     const char *name;
     enum type type;
     size_t length;
     enum role role;
     int number;
+};
+
+// What a kernel may find wrong: an index, or something else.
+struct fault {
+    const char *kernel;
+    int is_index;
+    const char *text;
 };
 
 // An argument is a buffer of that number, or an input that is passed by value.
@@ -377,6 +385,23 @@ static double run(void) {
     return (double)(end - start) * 1e-3;
 }
 
+// Ends the program when a kernel found something wrong with the inputs.
+static void check_faults(const cl_mem *memory) {
+    for (int b = 0; b < BUFFERS; b++) {
+        if (buffers[b].role != FAULT) continue;
+        // The number of what is wrong, and the index as two halves.
+        int32_t said[3] = {0};
+        check(clEnqueueReadBuffer(queue, memory[b], CL_TRUE, 0, sizeof said, said, 0, NULL, NULL), "reading");
+        if (said[0] < 1 || said[0] > FAULTS) continue;
+        const struct fault *fault = &faults[said[0] - 1];
+        fprintf(stderr, "%s: %s finds that the program has no value on these inputs: ", PROGRAM, fault->kernel);
+        uint64_t index = (uint64_t)(uint32_t)said[1] | (uint64_t)(uint32_t)said[2] << 32;
+        if (fault->is_index) fprintf(stderr, "index %lld is ", (long long)index);
+        fprintf(stderr, "%s\n", fault->text);
+        exit(2);
+    }
+}
+
 int main(int argc, char **argv) {
     char name[256] = "";
     cl_int error;
@@ -411,7 +436,7 @@ int main(int argc, char **argv) {
         if (used == 0) continue;
         char *data = buffer->role == INPUT ? inputs[buffer->number] : allocate(used);
         // What a kernel forgets to write is wrong then.
-        if (buffer->role != INPUT) memset(data, 0xff, used);
+        if (buffer->role != INPUT) memset(data, buffer->role == FAULT ? 0 : 0xff, used);
         check(clEnqueueWriteBuffer(queue, memory[b], CL_TRUE, 0, used, data, 0, NULL, NULL), buffer->name);
         if (buffer->role != INPUT) free(data);
     }
@@ -429,6 +454,7 @@ int main(int argc, char **argv) {
     }
 
     run();
+    check_faults(memory);
 
     // For each output the number of elements checked, and of each its position, its value and how far it may be off.
     char *expected = read_file("expected.bin", &length);

@@ -151,6 +151,7 @@ enum Numbered {
     Input(usize),
     Temporary,
     Output(usize),
+    Faults,
 }
 
 impl Emission<'_> {
@@ -171,6 +172,7 @@ impl Emission<'_> {
             Role::Input(param, component) => Numbered::Input(self.input(param, *component)?),
             Role::Temp => Numbered::Temporary,
             Role::Output(k) => Numbered::Output(*k),
+            Role::Faults => Numbered::Faults,
         })
     }
 

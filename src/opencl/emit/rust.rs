@@ -3,7 +3,7 @@
 use super::numbers::Recipe;
 use super::{Emission, Input, Numbered, Origin, RUNS, stored, type_of};
 use crate::diag::Diagnostic;
-use crate::opencl::plan::Arg;
+use crate::opencl::plan::{Arg, FaultKind};
 use std::fmt::Write as _;
 
 /// The package of the host program in Rust; a workspace of its own, wherever it is put.
@@ -39,6 +39,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             Numbered::Input(k) => format!("Input({k})"),
             Numbered::Temporary => "Temporary".to_owned(),
             Numbered::Output(k) => format!("Output({k})"),
+            Numbered::Faults => "Faults".to_owned(),
         };
         let (name, ty, length) = (&b.name, type_of(b.elem), b.len);
         let _ = writeln!(
@@ -69,6 +70,13 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
     out.push_str("];\n\nconst STEPS: &[Step] = &[\n");
     for step in plan.steps() {
         let _ = writeln!(out, "    Step::{step:?},");
+    }
+    out.push_str("];\n\nconst FAULTS: &[Fault] = &[\n");
+    for fault in &plan.faults {
+        let (kernel, text) = (&fault.kernel, fault.text());
+        let index = matches!(fault.kind, FaultKind::Index { .. });
+        let _ =
+            writeln!(out, "    Fault {{ kernel: {kernel:?}, index: {index}, text: {text:?} }},");
     }
     out.push_str("];\n");
     Ok(out)

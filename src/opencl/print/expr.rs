@@ -3,7 +3,7 @@
 use super::Printer;
 use super::types::{c_type, literal, vector_suffix};
 use crate::kernel::index::{Atom, Guard, Index};
-use crate::kernel::ir::{ElemTy, Expr, Mem};
+use crate::kernel::ir::{Check, ElemTy, Expr, Mem};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
@@ -113,7 +113,10 @@ impl Printer<'_> {
             Atom::Min(x, y) => primary(format!("min({}, {})", self.index(x).0, self.index(y).0)),
             Atom::Max(x, y) => primary(format!("max({}, {})", self.index(x).0, self.index(y).0)),
             Atom::Data(e) => {
-                let t = if self.wide { "long" } else { "int" };
+                let t = self.int();
+                if matches!(**e, Expr::Checked(..)) && c_type(e.ty()) == t {
+                    return self.expr(e);
+                }
                 Text(format!("({t}){}", self.expr(e).at(Prec::Unary)), Prec::Unary)
             }
         }
@@ -176,6 +179,10 @@ impl Printer<'_> {
     }
 
     fn load(&self, m: Mem, t: ElemTy, i: &Index) -> Text {
+        if i.has_data() {
+            let array = self.memory(m);
+            i.visit_data(&mut |e| self.checks.note(e, &array));
+        }
         let raw = self.place(m, t, i, true).unwrap_or_else(|| {
             format!("vload{}(0, {} + {})", t.width, self.memory(m), self.index(i).at(Prec::Mul))
         });
@@ -219,6 +226,7 @@ impl Printer<'_> {
             }
             Expr::Load(m, t, i) => self.load(*m, *t, i),
             Expr::Op(op, t, es) => self.operation(*op, *t, es),
+            Expr::Checked(check, es) => self.checked(*check, es),
             Expr::If(c, a, b) => self.ternary(self.expr(c), a, b),
             Expr::Guarded(g, a, b) => self.ternary(self.guard(g), a, b),
             Expr::Splat(e, w) => {
@@ -262,6 +270,16 @@ impl Printer<'_> {
 
     fn call(&self, name: &str, es: &[Expr]) -> Text {
         let args: Vec<String> = es.iter().map(|e| self.expr(e).0).collect();
+        primary(format!("{name}({})", args.join(", ")))
+    }
+
+    fn checked(&self, check: Check, es: &[Expr]) -> Text {
+        let (name, noted) = self.checks.call(check, es);
+        let mut args: Vec<String> = es.iter().map(|e| self.expr(e).0).collect();
+        if let Check::Index(n) = check {
+            args.push(n.to_string());
+        }
+        args.push(format!("&{noted}"));
         primary(format!("{name}({})", args.join(", ")))
     }
 

@@ -151,6 +151,7 @@ fn plan(source: String, io: &Interface, fleet: Fleet, launches: usize) -> Arc<Ho
         scalars,
         launches,
         control: vec![],
+        faults: vec![],
     })
 }
 

@@ -315,7 +315,7 @@ impl Runtime {
                         }
                     }
                 }
-                Role::Temp | Role::Output(_) => {
+                Role::Temp | Role::Output(_) | Role::Faults => {
                     let bytes = bytes_of(b.elem, b.len)
                         .ok_or_else(|| internal(format!("the size of `{}` overflows", b.name)))?;
                     let k = used.entry(bytes).or_default();
@@ -612,6 +612,9 @@ impl Prepared {
     }
 
     /// Runs once on poisoned temporaries and outputs, and fetches the outputs, in order.
+    ///
+    /// # Errors
+    /// [`Code::Eval`] when a kernel finds that the program has no value on the inputs.
     pub fn check(&self, rt: &Runtime) -> Result<(RunTimes, Vec<HostArray>)> {
         self.check_watched(rt, None)
     }
@@ -622,10 +625,28 @@ impl Prepared {
             match b.role {
                 Role::Input(..) => {}
                 Role::Temp | Role::Output(_) => rt.poison(buffer, b.len * b.elem.bytes())?,
+                Role::Faults => rt.write(buffer, &vec![0; b.len * b.elem.bytes()])?,
             }
         }
         let times = self.run_watched(rt, watch)?;
+        self.faults(rt)?;
         Ok((times, self.fetch(rt)?))
+    }
+
+    /// What the kernels found wrong with their inputs.
+    fn faults(&self, rt: &Runtime) -> Result<()> {
+        for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
+            if b.role != Role::Faults {
+                continue;
+            }
+            let mut bytes = vec![0; b.len * b.elem.bytes()];
+            rt.read(buffer, &mut bytes)?;
+            let words = HostArray::from_bytes(b.elem, bytes).and_then(|a| a.to_vec());
+            if let Some(text) = words.and_then(|words| self.plan().fault(&words)) {
+                return Err(Diagnostic::error(Code::Eval, text).into());
+            }
+        }
+        Ok(())
     }
 
     /// Fetches the outputs, in order. Right only straight after a run of this very plan: prepared plans

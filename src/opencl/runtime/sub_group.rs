@@ -41,6 +41,7 @@ void probe(global int* restrict where) {{
             local: [ITEMS, 1, 1],
         }],
         control: vec![],
+        faults: vec![],
     }
 }
 

@@ -22,6 +22,7 @@ fn scal(n: usize, local: usize) -> HostPlan {
             local: [local, 1, 1],
         }],
         control: vec![],
+        faults: vec![],
     }
 }
 
@@ -116,6 +117,7 @@ fn every_scalar_type_arrives() {
                 local: [1; 3],
             }],
             control: vec![],
+            faults: vec![],
         };
         assert_eq!(check(plan, &inputs).expect("it runs"), [value], "{ty}");
     }

@@ -332,6 +332,22 @@ impl State<'_, '_> {
                 build_ms += rest_ms;
                 outputs
             }
+            Err(WorkerError::Worker(failure)) if failure.0.iter().any(|d| d.code == Code::Eval) => {
+                if !self.await_reference()? {
+                    return Ok(None);
+                }
+                // Who has computed everything knows better than the kernel.
+                if self.search.reference.checked().is_some() {
+                    return Err(failure);
+                }
+                let said = failure.0.first().map(|d| d.message.clone()).unwrap_or_default();
+                let log = format!("it says: {said}; the interpreter does not");
+                let failure = CandidateFailure { class: FailureClass::Wrong, log };
+                self.search.worker.condemn(id, failure.clone());
+                self.search.worker.forget(id);
+                self.failed(variant, failure, Some(build_ms), None);
+                return Ok(None);
+            }
             Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Interrupted) => return Ok(self.interrupt()),
             Err(WorkerError::Candidate(failure)) => {
@@ -339,13 +355,8 @@ impl State<'_, '_> {
                 return Ok(None);
             }
         };
-        if !self.search.reference.is_ready() {
-            self.search.observer.event(&Event::Phase(Phase::Reference));
-            let observer = &*self.search.observer;
-            if !self.search.reference.wait(|| !observer.stop())? {
-                return Ok(self.interrupt());
-            }
-            self.search.observer.event(&Event::Phase(Phase::Measure));
+        if !self.await_reference()? {
+            return Ok(self.interrupt());
         }
         let comparison = self.compare_outputs(outputs)?;
         self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
@@ -363,6 +374,21 @@ impl State<'_, '_> {
     fn interrupt(&mut self) -> Option<Ready> {
         self.found.interrupted = true;
         None
+    }
+
+    /// Waits for the reference; `false` when interrupted.
+    fn await_reference(&mut self) -> Result<bool> {
+        if self.search.reference.is_ready() {
+            return Ok(true);
+        }
+        self.search.observer.event(&Event::Phase(Phase::Reference));
+        let observer = &*self.search.observer;
+        if !self.search.reference.wait(|| !observer.stop())? {
+            self.found.interrupted = true;
+            return Ok(false);
+        }
+        self.search.observer.event(&Event::Phase(Phase::Measure));
+        Ok(true)
     }
 
     /// Compares outputs, or none that are known to be right, with the reference, which is there.

@@ -262,7 +262,7 @@ fn gc(write: &Connection, keep: &Keep) -> rusqlite::Result<usize> {
     let mut gone = 0;
     if let Some(tool) = &keep.tool {
         gone += write.execute(
-            "DELETE FROM candidates WHERE run IN (SELECT id FROM runs WHERE tool <> ?1)",
+            "DELETE FROM candidates WHERE run IN (SELECT id FROM runs WHERE tool NOT IN (?1, ?1 || ' unchecked'))",
             [tool],
         )?;
     }

@@ -1,6 +1,6 @@
 //! What the store holds, and how its rows are read.
 
-use crate::opencl::plan::{Buffer, Control, HostPlan, Launch, Scalar};
+use crate::opencl::plan::{Buffer, Control, Fault, HostPlan, Launch, Scalar};
 use crate::tune::statistics::Summary;
 use crate::tune::variant::Variant;
 use crate::tune::worker::FailureClass;
@@ -176,19 +176,23 @@ pub struct Host {
     /// See [`HostPlan::control`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<Control>,
+    /// See [`HostPlan::faults`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
 }
 
 impl Host {
     /// That of a plan.
     pub fn of(plan: &HostPlan) -> Host {
-        let HostPlan { source: _, options, buffers, scalars, launches, control } = plan.clone();
-        Host { options, buffers, scalars, launches, control }
+        let HostPlan { source: _, options, buffers, scalars, launches, control, faults } =
+            plan.clone();
+        Host { options, buffers, scalars, launches, control, faults }
     }
 
     /// The plan with its source.
     pub fn plan(self, source: String) -> HostPlan {
-        let Host { options, buffers, scalars, launches, control } = self;
-        HostPlan { source, options, buffers, scalars, launches, control }
+        let Host { options, buffers, scalars, launches, control, faults } = self;
+        HostPlan { source, options, buffers, scalars, launches, control, faults }
     }
 }
 

@@ -522,6 +522,7 @@ mod round_trip {
                     scalars: vec![],
                     launches: vec![],
                     control: vec![],
+                    faults: vec![],
                 };
                 Record {
                     host: host.then(|| plan_(term.clone())),

@@ -99,6 +99,7 @@ fn answer(
                 let outputs = arrays.iter().map(|a| (a.ty(), a.len())).collect();
                 (Reply::Outputs { times, outputs }, arrays)
             }
+            Err(failure) if is_about_inputs(&failure) => alone(refused(failure)),
             Err(failure) => alone(failed(failure)),
         },
         (Request::Drop { id }, Some(s)) => {
@@ -122,6 +123,11 @@ fn answer(
 /// The parent broke the protocol.
 fn unasked() -> CandidateFailure {
     CandidateFailure { class: FailureClass::Crash, log: "the worker was not initialised".into() }
+}
+
+/// Whether no candidate can do better on these inputs.
+fn is_about_inputs(failure: &Failure) -> bool {
+    failure.0.iter().any(|d| d.code == Code::Eval)
 }
 
 fn refused(failure: Failure) -> Reply {

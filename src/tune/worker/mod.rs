@@ -170,7 +170,7 @@ enum Request {
 enum Reply {
     /// The device is open.
     Ready { device: DeviceInfo },
-    /// The device is not usable; the code is [`Code::as_str`].
+    /// The device is not usable, or the inputs are not; the code is [`Code::as_str`].
     Refused { code: String, message: String, notes: Vec<String>, help: Vec<String> },
     /// A candidate is built, or was before.
     Built(Build),

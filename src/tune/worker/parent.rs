@@ -218,6 +218,9 @@ impl Worker {
         let request = Request::Check { id, known: known.map(str::to_owned) };
         match self.candidate(id, request, most, Duration::ZERO)? {
             (Reply::Known { times }, _) if known.is_some() => Ok((times, None)),
+            (Reply::Refused { code, message, notes, help }, _) => {
+                Err(WorkerError::Worker(refusal(&code, message, notes, help).into()))
+            }
             (Reply::Outputs { times, outputs }, bulk) => {
                 let mut rest = &bulk[..];
                 let mut arrays = vec![];
@@ -380,9 +383,7 @@ impl Worker {
         match process.ask(request, inputs, 0, allowed, &self.limits.interrupt) {
             Ok((Reply::Ready { device }, _)) => self.opened = Some(device),
             Ok((Reply::Refused { code, message, notes, help }, _)) => {
-                let code = Code::ALL.iter().copied().find(|c| c.as_str() == code);
-                let d = Diagnostic::error(code.unwrap_or(Code::Internal), message);
-                return Err(Diagnostic { notes, help, ..d }.into());
+                return Err(refusal(&code, message, notes, help).into());
             }
             Ok((reply, _)) => {
                 return Err(failed("answered out of turn", format!("{reply:?}")).into());
@@ -405,11 +406,17 @@ impl Worker {
 fn outputs_of(plan: &HostPlan) -> impl Iterator<Item = (ScalarType, usize)> {
     let output = |b: &Buffer| match b.role {
         Role::Output(k) => Some((k, (b.elem, b.len))),
-        Role::Input(..) | Role::Temp => None,
+        Role::Input(..) | Role::Temp | Role::Faults => None,
     };
     plan.buffers.iter().filter_map(output).collect::<BTreeMap<_, _>>().into_values()
 }
 
 fn output_bytes(plan: &HostPlan) -> u64 {
     outputs_of(plan).map(|(ty, len)| (ty.bytes() as u64).saturating_mul(len as u64)).sum()
+}
+
+/// What the child refused, as it said it.
+fn refusal(code: &str, message: String, notes: Vec<String>, help: Vec<String>) -> Diagnostic {
+    let code = Code::ALL.iter().copied().find(|c| c.as_str() == code);
+    Diagnostic { notes, help, ..Diagnostic::error(code.unwrap_or(Code::Internal), message) }
 }

@@ -1,0 +1,204 @@
+//! Checks of what data decide, in OpenCL C.
+//!
+//! A work-item notes in variables of its own what it has seen, the greatest index (negative ones are great as unsigned
+//! numbers) or that something failed, and looks at them once, at the kernel's end: no loop has a branch for it, so
+//! that compilers vectorise it as before. The first work-item that finds a failure writes it to the faults buffer.
+
+use super::types::c_type;
+use crate::kernel::ir::{Check, ElemTy, Expr};
+use crate::lang::types::ScalarType;
+use crate::opencl::plan::{Fault, FaultKind};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// The parameter for the faults buffer.
+pub(super) const FAULTS: &str = "checked_faults";
+
+/// What the kernels of a program share.
+#[derive(Default)]
+pub(super) struct Shared {
+    functions: RefCell<BTreeSet<String>>,
+    faults: RefCell<Vec<Fault>>,
+}
+
+/// The checks of one kernel.
+pub(super) struct Checks<'a> {
+    shared: &'a Shared,
+    /// Each with a variable.
+    made: RefCell<Vec<Made>>,
+    /// Registers that hold checked indices, with the number of the check.
+    held: RefCell<BTreeMap<u32, usize>>,
+}
+
+struct Made {
+    check: Check,
+    /// Of the index.
+    ty: ScalarType,
+    arrays: BTreeSet<String>,
+}
+
+/// Code around a kernel's body.
+#[derive(Default)]
+pub(super) struct Around {
+    pub(super) before: String,
+    pub(super) after: String,
+}
+
+impl Shared {
+    /// The functions that kernels call, and what they check.
+    pub(super) fn finish(self) -> (String, Vec<Fault>) {
+        let functions = self.functions.into_inner();
+        let report = if functions.is_empty() { "" } else { REPORT };
+        (report.to_owned() + &functions.into_iter().collect::<String>(), self.faults.into_inner())
+    }
+}
+
+const REPORT: &str = "
+void checked_report(volatile global int* faults, int number, ulong index) {
+    if (atomic_cmpxchg(faults, 0, number) == 0) {
+        faults[1] = (int)index;
+        faults[2] = (int)(index >> 32);
+    }
+}
+";
+
+impl<'a> Checks<'a> {
+    pub(super) fn new(shared: &'a Shared) -> Checks<'a> {
+        Checks { shared, made: RefCell::default(), held: RefCell::default() }
+    }
+
+    /// The number of the check's variable.
+    fn number(&self, check: Check, es: &[Expr]) -> usize {
+        let ty = match check {
+            Check::Index(_) => es.first().map_or(ScalarType::I32, |e| e.ty().scalar),
+            Check::Divisor | Check::Exponent => ScalarType::U32,
+        };
+        let mut made = self.made.borrow_mut();
+        made.iter().position(|m| m.check == check && m.ty == ty).unwrap_or_else(|| {
+            made.push(Made { check, ty, arrays: BTreeSet::new() });
+            made.len() - 1
+        })
+    }
+
+    /// Notes that a register holds this value.
+    pub(super) fn hold(&self, register: u32, value: &Expr) {
+        if let Expr::Checked(check @ Check::Index(_), es) = value {
+            self.held.borrow_mut().insert(register, self.number(*check, es));
+        }
+    }
+
+    /// Notes which array an index is for.
+    pub(super) fn note(&self, index: &Expr, array: &str) {
+        let number = match index {
+            Expr::Checked(check, es) => Some(self.number(*check, es)),
+            Expr::Reg(r) => self.held.borrow().get(&r.id).copied(),
+            _ => None,
+        };
+        let mut made = self.made.borrow_mut();
+        if let Some(made) = number.and_then(|k| made.get_mut(k)) {
+            made.arrays.insert(array.to_owned());
+        }
+    }
+
+    /// The function that makes a check, and the variable for it.
+    pub(super) fn call(&self, check: Check, es: &[Expr]) -> (String, String) {
+        let noted = format!("checked_{}", self.number(check, es));
+        let of = es.first().map_or(ElemTy::scalar(ScalarType::I32), Expr::ty);
+        let (name, text) = match check {
+            Check::Index(_) => {
+                let int = c_type(Expr::Checked(check, es.to_vec()).ty());
+                let name = format!("checked_index_{int}");
+                let text = format!(
+                    "\n{int} {name}(u{int} i, u{int} n, private u{int}* greatest) {{\n    \
+                     *greatest = max(*greatest, i);\n    return ({int})min(i, n - 1);\n}}\n"
+                );
+                (name, text)
+            }
+            Check::Divisor => (format!("checked_divisor_{}", c_type(of)), divisor(of)),
+            Check::Exponent => (format!("checked_exponent_{}", c_type(of)), exponent(of)),
+        };
+        self.shared.functions.borrow_mut().insert(text);
+        (name, noted)
+    }
+
+    /// The variables, and what looks at them in the end.
+    pub(super) fn print(&self, kernel: &str) -> Around {
+        let mut out = Around::default();
+        for (k, Made { check, ty, arrays }) in self.made.borrow().iter().enumerate() {
+            let (c, failed, index, kind) = match check {
+                Check::Index(n) => {
+                    let wide = ty.bytes() > 4 || *n > i64::from(i32::MAX);
+                    let arrays = arrays.iter().cloned().collect();
+                    (
+                        if wide { "ulong" } else { "uint" },
+                        format!("checked_{k} >= {n}"),
+                        match ty.is_signed() && !wide {
+                            true => format!("(int)checked_{k}"),
+                            false => format!("checked_{k}"),
+                        },
+                        FaultKind::Index { len: *n, arrays, index: *ty },
+                    )
+                }
+                Check::Divisor | Check::Exponent => {
+                    let division = *check == Check::Divisor;
+                    let kind = if division { FaultKind::Division } else { FaultKind::Exponent };
+                    ("uint", format!("checked_{k} != 0"), "0".to_owned(), kind)
+                }
+            };
+            let mut faults = self.shared.faults.borrow_mut();
+            faults.push(Fault { kernel: kernel.to_owned(), kind });
+            let _ = writeln!(out.before, "    {c} checked_{k} = 0;");
+            let _ = writeln!(
+                out.after,
+                "    if ({failed}) checked_report({FAULTS}, {}, {index});",
+                faults.len()
+            );
+        }
+        out
+    }
+}
+
+/// 1 where the divisor is zero, and where the quotient would overflow: of the least number by -1 that is the least number
+/// again, as of the least number by 1, and the remainder is 0.
+fn divisor(t: ElemTy) -> String {
+    let c = c_type(t);
+    let name = format!("checked_divisor_{c}");
+    let head = format!("\n{c} {name}({c} d, {c} a, private uint* zero) {{\n");
+    let least = format!("({c})({})", least_of(t.scalar));
+    if t.width == 1 {
+        let overflows = match t.scalar.is_signed() {
+            true => format!(" || (d == -1 && a == {})", least_of(t.scalar)),
+            false => String::new(),
+        };
+        return format!("{head}    *zero |= d == 0;\n    return d == 0{overflows} ? 1 : d;\n}}\n");
+    }
+    let overflows = match t.scalar.is_signed() {
+        true => format!(" | ((d == ({c})(-1)) & (a == {least}))"),
+        false => String::new(),
+    };
+    format!(
+        "{head}    *zero |= any(d == ({c})(0));\n    \
+         return select(d, ({c})(1), (d == ({c})(0)){overflows});\n}}\n"
+    )
+}
+
+/// The least number of a signed type, which has no literal of its own.
+fn least_of(t: ScalarType) -> &'static str {
+    match t {
+        ScalarType::I8 => "CHAR_MIN",
+        ScalarType::I16 => "SHRT_MIN",
+        ScalarType::I64 => "LONG_MIN",
+        _ => "INT_MIN",
+    }
+}
+
+/// The exponent itself: powers are computed by loops that end at once where it is negative.
+fn exponent(t: ElemTy) -> String {
+    let c = c_type(t);
+    let failed = if t.width == 1 { "e < 0".to_owned() } else { format!("any(e < ({c})(0))") };
+    format!(
+        "\n{c} checked_exponent_{c}({c} e, private uint* negative) {{\n    \
+         *negative |= {failed};\n    return e;\n}}\n"
+    )
+}
