@@ -1,5 +1,6 @@
 //! The front end: lexer, parser, AST, formatter, type and size inference. Does no IO.
 
+pub mod arbitrary;
 pub mod ast;
 mod check;
 pub mod fmt;
