@@ -7,6 +7,7 @@ pub mod fmt;
 pub mod lexer;
 pub mod parser;
 pub mod size;
+pub mod smaller;
 pub mod typed;
 pub mod types;
 

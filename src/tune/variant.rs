@@ -73,7 +73,7 @@ impl Variant {
 }
 
 /// Why there is no kernel, without the names and indices that differ from candidate to candidate.
-fn reason(d: &Diagnostic) -> String {
+pub fn reason(d: &Diagnostic) -> String {
     let parts = d.message.split('`').enumerate();
     let text: String = parts.map(|(i, part)| if i % 2 == 0 { part } else { "..." }).collect();
     format!("{}: {text}", d.code)

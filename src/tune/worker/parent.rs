@@ -3,7 +3,8 @@
 use super::{Build, CandidateFailure, FailureClass, Reply, Request, frame};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
-use crate::opencl::host::{HostArray, Inputs};
+use crate::lang::types::ScalarType;
+use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::HostPlan;
 use crate::opencl::runtime::RunTimes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -170,6 +171,29 @@ impl Worker {
         self.process()?;
         let none = || Diagnostic::error(Code::Internal, "the worker runs without a device");
         Ok(self.opened.clone().ok_or_else(none)?)
+    }
+
+    /// Changes the inputs, and forgets all candidates: another program may follow in the same child.
+    pub fn give(&mut self, inputs: Arc<Inputs>) {
+        self.candidates.clear();
+        self.inputs = inputs;
+        let Some(process) = &mut self.process else { return };
+        process.ready.clear();
+        process.warm.clear();
+        let (inputs, bulk) = layout(&self.inputs);
+        let answer = process.ask(&Request::Give { inputs }, &bulk, INIT_TIME);
+        if !matches!(answer, Ok((Reply::Given, _))) {
+            // A new child takes them when it starts, or says why it cannot.
+            self.process = None;
+        }
+    }
+
+    /// What the child has written on its standard error since the last call.
+    pub fn said(&mut self) -> String {
+        let Some(process) = &self.process else { return String::new() };
+        let text = process.log();
+        process.log.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        text
     }
 
     /// How many times a child had to be replaced.
@@ -398,11 +422,9 @@ impl Worker {
         thread::spawn(move || keep_tail(stderr, &tail));
         let (ready, warm) = (BTreeSet::new(), BTreeSet::new());
         let mut process = Process { child, stdin, replies, log, ready, warm };
-        let layout =
-            self.inputs.0.iter().map(|(slot, a)| (slot.clone(), a.ty(), a.len())).collect();
-        let bulk: Vec<&[u8]> = self.inputs.0.values().map(HostArray::bytes).collect();
+        let (inputs, bulk) = layout(&self.inputs);
         let (device, cache) = (self.device.clone(), self.cache.clone());
-        let request = Request::Init { device, inputs: layout, cache };
+        let request = Request::Init { device, inputs, cache };
         match process.ask(&request, &bulk, INIT_TIME) {
             Ok((Reply::Ready { device }, _)) => self.opened = Some(device),
             Ok((Reply::Refused { code, message, notes, help }, _)) => {
@@ -424,6 +446,12 @@ impl Worker {
         }
         Ok(process)
     }
+}
+
+/// What a child is told of inputs, and their bytes.
+fn layout(inputs: &Inputs) -> (Vec<(Slot, ScalarType, usize)>, Vec<&[u8]>) {
+    let told = inputs.0.iter().map(|(slot, a)| (slot.clone(), a.ty(), a.len())).collect();
+    (told, inputs.0.values().map(HostArray::bytes).collect())
 }
 
 /// Reads a stream to its end and keeps the last part.
