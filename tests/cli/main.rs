@@ -9,6 +9,7 @@ mod calibrate;
 mod egraph;
 mod emit;
 mod explain;
+mod fuzz;
 mod plans;
 mod report;
 mod search;

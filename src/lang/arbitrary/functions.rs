@@ -41,9 +41,10 @@ impl Generator {
             self.scope.push(Var { value: Made::new(name, mag, self.exact), ty, below: None });
         }
         let binders: String = sizes.keys().map(|n| format!(" [{n}]")).collect();
-        let goal = match self.below(5) {
+        let goal = match self.below(6) {
             0 => Type::Tuple(vec![self.any_type(2), self.any_type(1)]),
             1 => self.flat_type(),
+            2 | 3 => self.any_type(2),
             _ => {
                 let n = self.dim();
                 array(&n, &self.any_type(2))

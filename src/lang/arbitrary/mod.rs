@@ -42,7 +42,8 @@ pub fn random(seed: u64, lengths: &[u64], scalars: &[ScalarType]) -> Sample {
         .map(|name| ((*name).to_owned(), lengths[rng.random_range(0..lengths.len())]))
         .collect();
     let mut g = Generator {
-        fuel: rng.random_range(4..40),
+        // Most are small: what is wrong in a small program is easily seen.
+        fuel: [4, 8, 14, 32].map(|most| rng.random_range(1..=most))[rng.random_range(0..4)],
         exact: rng.random_range(0..3) > 0,
         rng,
         sizes: IndexMap::new(),
@@ -140,6 +141,15 @@ fn number(n: &Size) -> String {
     }
 }
 
+/// Most arrays within each other.
+fn dimensions(t: &Type) -> usize {
+    match t {
+        Type::Scalar(_) | Type::Vector(..) => 0,
+        Type::Tuple(ts) => ts.iter().map(dimensions).max().unwrap_or(0),
+        Type::Array(_, t) => 1 + dimensions(t),
+    }
+}
+
 /// Whether a type is a scalar, or a tuple of scalars.
 fn is_flat(t: &Type) -> bool {
     match t {
@@ -227,12 +237,16 @@ impl Generator {
 
     /// A type of at most so many dimensions.
     fn any_type(&mut self, rank: usize) -> Type {
-        let ty = match self.below(8) {
-            0 => Type::Tuple(vec![
+        let known = self.pick(&self.scope.clone()).map(|v| v.ty);
+        let ty = match (self.below(8), known) {
+            // Of what there is, so that it is used.
+            (0..3, Some(ty)) if dimensions(&ty) <= rank => ty,
+            (0..3, Some(Type::Array(_, ty))) if dimensions(&ty) <= rank => *ty,
+            (3, _) => Type::Tuple(vec![
                 self.any_type(rank.saturating_sub(1)),
                 self.any_type(rank.saturating_sub(1)),
             ]),
-            1..6 if rank > 0 => {
+            (4..7, _) if rank > 0 => {
                 let n = self.dim();
                 array(&n, &self.any_type(rank - 1))
             }
