@@ -22,16 +22,20 @@ use crate::lang::arbitrary::{LENGTHS, random};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::Inputs;
 use crate::tune::worker::Worker;
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use trial::{Outcome, Trial};
+use trial::{Outcome, Stage, Trial};
 
 /// The checker, the compiler and the interpreter recurse over programs.
 const STACK_BYTES: usize = 256 << 20;
+/// Programs of each reason for a refusal that are made small, where examples are written down.
+const EXAMPLES: usize = 12;
+/// Longest time for each of these.
+const EXAMPLE_TIME: Duration = Duration::from_secs(20);
 /// How often whoever watches is asked whether to go on.
 const POLL: Duration = Duration::from_millis(200);
 
@@ -99,13 +103,16 @@ struct Shared<'a> {
     model: CostModel,
     scalars: Vec<ScalarType>,
     stop: AtomicBool,
+    /// How many programs were refused for each reason.
+    examples: Mutex<HashMap<String, usize>>,
 }
 
-/// Limits that suit small programs: little is sought, and soon given up.
-fn modest(limits: &Limits) -> Limits {
+/// Limits that suit small programs, so many times as large: little is sought, and soon given up.
+fn modest(limits: &Limits, times: u32) -> Limits {
     Limits {
-        nodes: limits.nodes.min(8_000),
-        saturation_time: Some(Duration::from_secs(2)),
+        nodes: limits.nodes.min(4_000 * times as usize),
+        // Not by the clock alone, or a program would fare otherwise on a busy machine.
+        saturation_time: Some(Duration::from_secs(20)),
         skeletons: 16,
         skeletons_per_class: 6,
         assignments: 4,
@@ -166,7 +173,15 @@ impl Session {
         });
         let scalars = scalars.collect();
         let stop = AtomicBool::new(false);
-        let shared = Shared { session: self, fuzz, device, model, scalars, stop };
+        let shared = Shared {
+            session: self,
+            fuzz,
+            device,
+            model,
+            scalars,
+            stop,
+            examples: Mutex::default(),
+        };
         let next = AtomicU64::new(0);
         let mut tally = Tally::new(shared.device.label(), fuzz.seed);
         thread::scope(|scope| {
@@ -269,14 +284,27 @@ impl Shared<'_> {
         }
     }
 
-    /// Findings of an outcome, made small.
+    /// Findings of an outcome, made small; examples of what is refused, too.
     fn finished(
         &self,
         trial: &mut Trial,
         source: Arc<Source>,
         case: Case,
-        outcome: Outcome,
+        mut outcome: Outcome,
     ) -> (Outcome, Vec<Finding>) {
+        let most = self.fuzz.shrink;
+        if let Stage::Refused(why, message) = &outcome.stage
+            && self.is_wanted(why)
+        {
+            let same = |o: Outcome| match o.stage {
+                Stage::Refused(other, message) if other == *why => Some(message),
+                _ => None,
+            };
+            let first = (source.clone(), case.clone(), message.clone());
+            let (less, _, message) = shrink::shrink(trial, first, most.min(EXAMPLE_TIME), same);
+            outcome.text.clone_from(&less.text);
+            outcome.stage = Stage::Refused(why.clone(), message);
+        }
         let mut kinds: Vec<Kind> = vec![];
         let mut findings = vec![];
         for failure in &outcome.failures {
@@ -285,11 +313,24 @@ impl Shared<'_> {
             }
             kinds.push(failure.kind);
             let original = source.clone();
-            let (source, case, failure) =
-                shrink::shrink(trial, source.clone(), case.clone(), failure.clone());
+            let kind = failure.kind;
+            let same = |o: Outcome| o.failures.into_iter().find(|f| f.kind == kind);
+            let first = (source.clone(), case.clone(), failure.clone());
+            let (source, case, failure) = shrink::shrink(trial, first, most, same);
             findings.push(Finding { source, original, case, failure, folder: None });
         }
         (outcome, findings)
+    }
+
+    /// Whether one more small example of a reason is wanted.
+    fn is_wanted(&self, why: &str) -> bool {
+        if self.fuzz.output.is_none() {
+            return false;
+        }
+        let mut examples = self.examples.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = examples.entry(why.to_owned()).or_insert(0);
+        *count += 1;
+        *count <= EXAMPLES
     }
 }
 

@@ -1,27 +1,25 @@
 //! Makes a failing program smaller: part by part, and with smaller sizes, as long as it fails in the same way.
 
 use super::case::Case;
-use super::finding::Failure;
-use super::trial::Trial;
+use super::trial::{Outcome, Trial};
 use crate::diag::Source;
 use crate::lang;
 use crate::lang::smaller::smaller;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Candidates that are tried of each smaller program: the one that fails is not the same any more.
 const CANDIDATES: usize = 24;
 
-/// The smallest program found that fails as this one does, and what it fails with.
-pub(super) fn shrink(
+/// The smallest program found within a time for which `holds` gives something, as it does for this one.
+pub(super) fn shrink<T>(
     trial: &mut Trial,
-    source: Arc<Source>,
-    case: Case,
-    failure: Failure,
-) -> (Arc<Source>, Case, Failure) {
+    first: (Arc<Source>, Case, T),
+    most: Duration,
+    holds: impl Fn(Outcome) -> Option<T>,
+) -> (Arc<Source>, Case, T) {
     let begun = Instant::now();
-    let most = trial.shared.fuzz.shrink;
-    let mut best = (source, case, failure);
+    let mut best = first;
     loop {
         let mut better = None;
         let (source, case, _) = &best;
@@ -37,8 +35,8 @@ pub(super) fn shrink(
             case.sizes.retain(|name, _| entry.sizes.contains(name));
             let less = Source::new(source.name.clone(), case.rewrite(&less.text));
             let outcome = trial.run_with(&less, &case, CANDIDATES);
-            if let Some(f) = outcome.failures.into_iter().find(|f| f.kind == best.2.kind) {
-                better = Some((less, case, f));
+            if let Some(what) = holds(outcome) {
+                better = Some((less, case, what));
                 break;
             }
         }
@@ -47,9 +45,9 @@ pub(super) fn shrink(
             None => break,
         }
     }
-    let (source, case, failure) = best;
+    let (source, case, what) = best;
     let text = lang::format(&source).unwrap_or_else(|_| source.text.clone());
-    (Source::new(source.name.clone(), text), case, failure)
+    (Source::new(source.name.clone(), text), case, what)
 }
 
 /// The same with one size smaller.

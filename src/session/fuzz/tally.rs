@@ -5,15 +5,16 @@ use super::trial::{Outcome, Stage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// Most programs that are kept of a reason.
+const KEPT: usize = 12;
+
 /// Why programs were refused, with the shortest of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reason {
     /// How many.
     pub count: u64,
-    /// The shortest program.
-    pub example: String,
-    /// The whole message for it.
-    pub message: String,
+    /// The shortest programs, each with the whole message.
+    pub examples: Vec<(String, String)>,
 }
 
 /// What came of the programs.
@@ -84,9 +85,11 @@ impl Tally {
             self.refused, self.accepted, self.seed, self.device
         );
         for (why, r) in self.top_refusals() {
-            let message: Vec<String> = r.message.lines().map(|l| format!("    {l}")).collect();
-            out.push_str(&format!("\n## {} x {why}\n\n{}\n\n", r.count, message.join("\n")));
-            out.push_str(&format!("```\n{}```\n", r.example));
+            out.push_str(&format!("\n## {} x {why}\n", r.count));
+            for (text, message) in &r.examples {
+                let message: Vec<String> = message.lines().map(|l| format!("    {l}")).collect();
+                out.push_str(&format!("\n{}\n\n```\n{text}```\n", message.join("\n")));
+            }
         }
         out
     }
@@ -96,10 +99,9 @@ impl Tally {
         let note = |reasons: &mut BTreeMap<String, Reason>, why: &str, message: &str| {
             let reason = reasons.entry(why.to_owned()).or_default();
             reason.count += 1;
-            if reason.example.is_empty() || outcome.text.len() < reason.example.len() {
-                reason.example.clone_from(&outcome.text);
-                message.clone_into(&mut reason.message);
-            }
+            reason.examples.push((outcome.text.clone(), message.to_owned()));
+            reason.examples.sort_by_key(|(text, _)| text.len());
+            reason.examples.truncate(KEPT);
         };
         if let Stage::Rejected(why, message) = &outcome.stage {
             return note(&mut self.rejections, why, message);

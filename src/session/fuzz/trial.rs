@@ -135,11 +135,15 @@ impl Trial<'_> {
         let mut rng = ChaCha8Rng::seed_from_u64(case.seed);
         let some = self.some_rules(&mut rng);
         let all = self.shared.session.rules.offered(&self.shared.device.capabilities.names());
-        let modest = modest(limits);
+        let (few, more) = (modest(limits, 1), modest(limits, 4));
         let mut refusal = None;
+        let term = match self.term(&program, case) {
+            Ok(term) => term,
+            Err(failure) => return Ok(refused(&serious(failure)?, source)),
+        };
         // A program is refused only if nothing helps.
-        for (rules, limits) in [(&some, &modest), (&all, &modest), (&all, limits)] {
-            match self.compile(&program, case, rules, limits, most, &mut rng)? {
+        for (rules, limits) in [(&some, &few), (&all, &few), (&all, &more)] {
+            match self.compile(&program, &term, rules, limits, most, &mut rng)? {
                 Ok(compiled) => {
                     outcome.without_kernels = compiled.without;
                     self.compare(&program, bound, reference, compiled.variants, outcome)?;
@@ -149,10 +153,15 @@ impl Trial<'_> {
             }
         }
         let d = refusal.unwrap_or_else(|| Box::new(Diagnostic::error(Code::Internal, "no rules")));
-        let place = d.labels.iter().find(|l| l.primary);
-        let place = place.and_then(|l| source.text.get(l.span.range())).unwrap_or_default();
-        let notes: String = d.notes.iter().map(|n| format!("\n{n}")).collect();
-        Ok(Stage::Refused(reason(&d), format!("{}{notes}\n{place}", d.message)))
+        Ok(refused(&d, source))
+    }
+
+    /// The program as a term, its operators tested.
+    fn term(&self, program: &Program, case: &Case) -> Result<elaborate::Program> {
+        if !self.shared.session.trust_laws {
+            program.check_laws(&case.sizes)?;
+        }
+        program.elaborate(&case.sizes)
     }
 
     /// A random subset of the rules, or more than the session's.
@@ -187,25 +196,18 @@ impl Trial<'_> {
     fn compile(
         &self,
         program: &Program,
-        case: &Case,
+        term: &elaborate::Program,
         rules: &RuleSet,
         limits: &Limits,
         most: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<std::result::Result<Compiled, Refusal>> {
         let shared = self.shared;
-        let drawn = || -> Result<(elaborate::Program, Vec<extract::Candidate>)> {
-            if !shared.session.trust_laws {
-                program.check_laws(&case.sizes)?;
-            }
-            let term = program.elaborate(&case.sizes)?;
-            let graph = saturate(&term.term, rules, limits)?;
-            let found =
-                extract::candidates(&graph, &term.env, &shared.device, &shared.model, limits)?;
-            Ok((term, found))
-        };
-        let mut found = match drawn() {
-            Ok((_, found)) => found,
+        let found = saturate(&term.term, rules, limits).and_then(|graph| {
+            extract::candidates(&graph, &term.env, &shared.device, &shared.model, limits)
+        });
+        let mut found = match found {
+            Ok(found) => found,
             Err(failure) => return Ok(Err(Box::new(serious(failure)?))),
         };
         found.shuffle(rng);
@@ -290,6 +292,14 @@ impl Trial<'_> {
         }
         Ok(())
     }
+}
+
+/// Why a program has no kernels, and where.
+fn refused(d: &Diagnostic, source: &Source) -> Stage {
+    let place = d.labels.iter().find(|l| l.primary);
+    let place = place.and_then(|l| source.text.get(l.span.range())).unwrap_or_default();
+    let notes: String = d.notes.iter().map(|n| format!("\n{n}")).collect();
+    Stage::Refused(reason(d), format!("{}{notes}\n{place}", d.message))
 }
 
 /// Evaluates the terms of candidates.
