@@ -28,7 +28,8 @@ pub struct Tally {
     pub programs: u64,
     /// Of these, well-typed.
     pub accepted: u64,
-    /// Of the accepted, those that have no value on their inputs: nothing can be compared.
+    /// Of the accepted, those that nothing can be compared of: they have no value on their inputs, or the interpreter
+    /// would take too long.
     pub no_value: u64,
     /// Of the accepted, those that the compiler refused under all rules.
     pub refused: u64,

@@ -29,6 +29,8 @@ use std::time::Duration;
 
 /// Candidates that are looked at for each that is wanted: some have no kernels.
 const SPARE: usize = 4;
+/// Programs that take the interpreter longer are left out.
+const MOST_OPERATIONS: f64 = 3e6;
 /// A simulator's complaints come on another channel than its answers: they may be so late.
 const LATE: Duration = Duration::from_millis(10);
 
@@ -127,6 +129,14 @@ impl Trial<'_> {
             }
         };
         let limits = &self.shared.session.limits;
+        match interp::Compiled::new(&program.entry, &bound.sizes, &bound.values) {
+            Ok(compiled) if compiled.operations(&compiled.whole()) <= MOST_OPERATIONS => {}
+            Ok(_) => return Ok(Stage::NoValue),
+            Err(failure) => {
+                serious(failure)?;
+                return Ok(Stage::NoValue);
+            }
+        }
         let mut reference = Reference::start(&program.entry, &bound.sizes, &bound.values, limits);
         if let Err(failure) = reference.wait(|| true) {
             serious(failure)?;
