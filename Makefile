@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test test-all fuzz check-rules check-kernels check-page device tools browser docs clean
+.PHONY: run test test-all fuzz fuzz-programs check-rules check-kernels check-page device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -86,6 +86,14 @@ GRAPHS := $(wildcard programs/*.pat) \
 docs: $(PATSAT)
 	$(PATSAT) rules doc $(GRAPHS) >target/rules.md
 	mv target/rules.md docs/rules.md
+
+# Random programs against the interpreter, on DEVICE, for so many minutes; what is found goes to target/fuzz.
+MINUTES ?= 60
+DEVICE ?= portable
+SEED ?= $(shell date +%s)
+fuzz-programs: device
+	$(PATSAT) fuzz --programs 1000000000 --minutes $(MINUTES) --device $(DEVICE) --seed $(SEED) \
+	  --jobs $(shell nproc) --output target/fuzz
 
 clean:
 	cargo clean

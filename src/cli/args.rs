@@ -37,7 +37,7 @@ pub(super) fn size(text: &str) -> std::result::Result<(String, u64), String> {
     Ok((name, n))
 }
 
-fn seconds(text: &str) -> std::result::Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let s: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
     Duration::try_from_secs_f64(s).map_err(|e| e.to_string())
 }

@@ -15,6 +15,7 @@ mod emit;
 mod eval;
 mod explain;
 mod fmt;
+mod fuzz;
 mod generate;
 mod html;
 mod interrupt;
@@ -119,6 +120,8 @@ enum Verb {
     Store(store::Verb),
     /// Write a page for a browser about all that is in the tuning store.
     Report(page::Args),
+    /// Compile and run random programs, and compare the results with the interpreter's.
+    Fuzz(Box<fuzz::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Build and run candidates for a parent process.
@@ -198,6 +201,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Snapshot(args) => snapshot::main(&args, out),
         Verb::Store(verb) => store::main(&verb, out),
         Verb::Report(args) => page::main(&args, out),
+        Verb::Fuzz(args) => fuzz::main(&args, out),
         Verb::Completions(args) => completions::main(&args, out),
         // Dealt with before the command line was parsed.
         Verb::Worker => Ok(()),

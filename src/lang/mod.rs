@@ -1,11 +1,13 @@
 //! The front end: lexer, parser, AST, formatter, type and size inference. Does no IO.
 
+pub mod arbitrary;
 pub mod ast;
 mod check;
 pub mod fmt;
 pub mod lexer;
 pub mod parser;
 pub mod size;
+pub mod smaller;
 pub mod typed;
 pub mod types;
 

@@ -81,7 +81,7 @@ pub fn hash(plan: &HostPlan) -> Result<String, Diagnostic> {
 }
 
 /// Why there is no kernel, without the names and indices that differ from candidate to candidate.
-fn reason(d: &Diagnostic) -> String {
+pub fn reason(d: &Diagnostic) -> String {
     let parts = d.message.split('`').enumerate();
     let text: String = parts.map(|(i, part)| if i % 2 == 0 { part } else { "..." }).collect();
     format!("{}: {text}", d.code)

@@ -11,6 +11,7 @@ mod egraph;
 mod emit;
 mod every_verb;
 mod explain;
+mod fuzz;
 mod options;
 mod outputs;
 mod plans;

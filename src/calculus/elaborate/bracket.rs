@@ -67,10 +67,11 @@ impl Bracket {
         let rest = leaf::take_out(e, &mut holes);
         let found = std::mem::take(&mut holes.found);
         self.next = next;
-        if let (Kind::Var(v), [(hole, _)]) = (&rest.kind, found.as_slice())
+        if let (Kind::Var(v), [(hole, whole)]) = (&rest.kind, found.as_slice())
             && v == hole
         {
-            return self.node(e, env);
+            // Not `e`: a lazy operator has become a conditional.
+            return self.node(whole, env);
         }
         let built = at(e.span);
         if found.is_empty() && env.ty().is_scalar() {

@@ -77,6 +77,10 @@ fn answer(
                 Err(failure) => refused(failure),
             })
         }
+        (Request::Give { inputs }, Some(s)) => alone(match s.give(&inputs, bulk) {
+            Ok(()) => Reply::Given,
+            Err(failure) => refused(failure),
+        }),
         (Request::Compile { plan }, Some(s)) => alone(match s.runtime.build(&Arc::new(*plan)) {
             Ok(built) => Reply::Built(Build { ms: built.build_ms, cached: built.cached }),
             Err(failure) => failed(failure),
@@ -110,7 +114,8 @@ fn answer(
             alone(Reply::Dropped)
         }
         (
-            Request::Compile { .. }
+            Request::Give { .. }
+            | Request::Compile { .. }
             | Request::Prepare { .. }
             | Request::Run { .. }
             | Request::Check { .. }
@@ -148,9 +153,14 @@ fn open(
     device: Option<&str>,
     layout: &[(Slot, ScalarType, usize)],
     cache: Option<&Path>,
-    mut bulk: &[u8],
+    bulk: &[u8],
 ) -> Result<Session> {
     let runtime = Runtime::open_with(device, cache)?;
+    let inputs = runtime.upload(&read_inputs(layout, bulk)?)?;
+    Ok(Session { runtime, inputs, candidates: HashMap::new(), warm: HashSet::new() })
+}
+
+fn read_inputs(layout: &[(Slot, ScalarType, usize)], mut bulk: &[u8]) -> Result<Inputs> {
     let mut inputs = Inputs::default();
     for (slot, ty, len) in layout {
         let bytes = len.checked_mul(ty.bytes()).and_then(|n| bulk.split_at_checked(n));
@@ -161,8 +171,7 @@ fn open(
         let short = || Diagnostic::error(Code::Internal, "the worker got too few bytes");
         inputs.insert(slot.param.clone(), slot.component, array.ok_or_else(short)?);
     }
-    let inputs = runtime.upload(&inputs)?;
-    Ok(Session { runtime, inputs, candidates: HashMap::new(), warm: HashSet::new() })
+    Ok(inputs)
 }
 
 impl Session {
@@ -170,6 +179,13 @@ impl Session {
         self.candidates.get(&id).ok_or_else(|| {
             Diagnostic::error(Code::Internal, format!("candidate {id} was not prepared")).into()
         })
+    }
+
+    fn give(&mut self, layout: &[(Slot, ScalarType, usize)], bulk: &[u8]) -> Result<()> {
+        self.candidates.clear();
+        self.runtime.trim();
+        self.inputs = self.runtime.upload(&read_inputs(layout, bulk)?)?;
+        Ok(())
     }
 
     fn prepare(&mut self, id: u64, plan: HostPlan) -> Result<Build> {

@@ -151,6 +151,8 @@ enum Request {
     /// Open a device; the frame's bulk is the inputs, one after the other. Built programs are kept in a folder if
     /// one is given.
     Init { device: Option<String>, inputs: Vec<(Slot, ScalarType, usize)>, cache: Option<PathBuf> },
+    /// Take other inputs, the frame's bulk, and forget all candidates.
+    Give { inputs: Vec<(Slot, ScalarType, usize)> },
     /// Build a program, for those who look for it in the folder of built programs.
     Compile { plan: Box<HostPlan> },
     /// Build a candidate and give it buffers.
@@ -170,6 +172,8 @@ enum Request {
 enum Reply {
     /// The device is open.
     Ready { device: DeviceInfo },
+    /// The inputs are taken.
+    Given,
     /// The device is not usable, or the inputs are not; the code is [`Code::as_str`].
     Refused { code: String, message: String, notes: Vec<String>, help: Vec<String> },
     /// A candidate is built, or was before.

@@ -5,7 +5,7 @@ use super::{Build, CandidateFailure, FailureClass, Reply, Request};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
 use crate::lang::types::ScalarType;
-use crate::opencl::host::{HostArray, Inputs};
+use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::{Buffer, HostPlan, Role};
 use crate::opencl::runtime::RunTimes;
 use std::collections::BTreeMap;
@@ -142,6 +142,29 @@ impl Worker {
     /// The time that building and running a candidate once may take together.
     pub fn limit(&self) -> Duration {
         self.limits.build_time.saturating_add(self.limits.run_time)
+    }
+
+    /// Changes the inputs, and forgets all candidates: another program may follow in the same child.
+    pub fn give(&mut self, inputs: Arc<Inputs>) {
+        self.candidates.clear();
+        self.inputs = inputs;
+        let layout = layout(&self.inputs);
+        let Some(process) = &mut self.process else { return };
+        process.ready.clear();
+        process.warm.clear();
+        let allowed = Allowance::new(INIT_TIME, Duration::ZERO);
+        let inputs = Some(self.inputs.clone());
+        let request = Request::Give { inputs: layout };
+        let answer = process.ask(request, inputs, 0, allowed, &self.limits.interrupt);
+        if !matches!(answer, Ok((Reply::Given, _))) {
+            // A new child takes them when it starts, or says why it cannot.
+            self.process = None;
+        }
+    }
+
+    /// What the child has written on its standard error since the last call.
+    pub fn said(&mut self) -> String {
+        self.process.as_mut().map(Process::take_log).unwrap_or_default()
     }
 
     /// How many times a child had to be replaced.
@@ -374,10 +397,8 @@ impl Worker {
         }
         let mut process =
             Process::start((self.command)()).map_err(|e| failed("did not start", e.to_string()))?;
-        let layout =
-            self.inputs.0.iter().map(|(slot, a)| (slot.clone(), a.ty(), a.len())).collect();
         let (device, cache) = (self.device.clone(), self.cache.clone());
-        let request = Request::Init { device, inputs: layout, cache };
+        let request = Request::Init { device, inputs: layout(&self.inputs), cache };
         let allowed = Allowance::new(INIT_TIME, Duration::ZERO);
         let inputs = Some(self.inputs.clone());
         match process.ask(request, inputs, 0, allowed, &self.limits.interrupt) {
@@ -419,4 +440,9 @@ fn output_bytes(plan: &HostPlan) -> u64 {
 fn refusal(code: &str, message: String, notes: Vec<String>, help: Vec<String>) -> Diagnostic {
     let code = Code::ALL.iter().copied().find(|c| c.as_str() == code);
     Diagnostic { notes, help, ..Diagnostic::error(code.unwrap_or(Code::Internal), message) }
+}
+
+/// What a child is told of inputs.
+fn layout(inputs: &Inputs) -> Vec<(Slot, ScalarType, usize)> {
+    inputs.0.iter().map(|(slot, a)| (slot.clone(), a.ty(), a.len())).collect()
 }

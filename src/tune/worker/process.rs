@@ -196,6 +196,13 @@ impl Process {
         self.wait();
     }
 
+    /// What the child wrote on its standard error since this was asked last.
+    pub fn take_log(&mut self) -> String {
+        let text = self.log();
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        text
+    }
+
     /// The last of what the child wrote on its standard error.
     pub fn log(&self) -> String {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);

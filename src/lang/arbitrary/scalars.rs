@@ -1,0 +1,235 @@
+//! Expressions of scalar types.
+
+use super::{BOOL, Generator, I32, LIMIT, MODEST, Made, array, literal_text, number};
+use crate::lang::size::Size;
+use crate::lang::types::{ScalarType, Type};
+use rand::RngExt;
+
+impl Generator {
+    /// A constant.
+    pub(super) fn literal(&mut self, s: ScalarType) -> Made {
+        if s == ScalarType::Bool {
+            return Made::plain(if self.once_in(2) { "true" } else { "false" });
+        }
+        if !self.exact && s.is_float() && self.once_in(3) {
+            return Made::new(literal_text(0.3, s), 1.0, false);
+        }
+        if s.is_integer() && self.once_in(24) {
+            let end = if self.once_in(2) { "highest" } else { "lowest" };
+            return Made::plain(format!("{s}.{end}"));
+        }
+        if s == ScalarType::I32 && self.once_in(8) {
+            let names: Vec<String> = self.sizes.keys().cloned().collect();
+            if let Some(n) = self.pick(&names) {
+                return Made::plain(n);
+            }
+        }
+        let x = f64::from(self.rng.random_range(0..5));
+        let text = literal_text(x, s);
+        if s.is_signed() && self.once_in(3) {
+            return Made::plain(format!("(-{text})"));
+        }
+        Made::plain(text)
+    }
+
+    pub(super) fn make_scalar(&mut self, s: ScalarType, depth: usize) -> Made {
+        let ty = Type::Scalar(s);
+        if s == ScalarType::Bool {
+            return self.make_bool(depth);
+        }
+        match self.below(16) {
+            0..4 => self.reduction(&ty, depth),
+            4 | 5 => self.cast(s, depth),
+            6 | 7 => self.unary(s, depth),
+            8 if s.is_integer() => {
+                let (a, b) = (self.make(&ty, depth), self.make(&ty, depth));
+                let sign = if self.once_in(2) { "/" } else { "%" };
+                let one = literal_text(1.0, s);
+                Made::plain(format!("({} {sign} (max {one} {}))", a.text, b.text))
+            }
+            8 | 9 if s.is_float() && !self.exact => self.rounding(s, depth),
+            9 => {
+                let x = self.make(&ty, depth);
+                let (low, high) = match s.is_signed() {
+                    true => (format!("(-{})", literal_text(3.0, s)), literal_text(4.0, s)),
+                    false => (literal_text(1.0, s), literal_text(9.0, s)),
+                };
+                Made { text: format!("(clamp {} {low} {high})", x.text), mag: x.mag.min(4.0), ..x }
+            }
+            10 => {
+                let c = self.exactly(|g| g.make(&BOOL, depth.min(2)));
+                let (a, b) = (self.make(&ty, depth), self.make(&ty, depth));
+                let text = format!("(select {} {} {})", c.text, a.text, b.text);
+                Made::new(text, a.mag.max(b.mag), a.exact && b.exact)
+            }
+            _ => self.binary(s, depth),
+        }
+    }
+
+    fn binary(&mut self, s: ScalarType, depth: usize) -> Made {
+        let ty = Type::Scalar(s);
+        let (mut a, mut b) = (self.make(&ty, depth), self.make(&ty, depth));
+        let op = self.below(5);
+        if s.is_float() && (a.mag + b.mag > LIMIT || (op == 2 && a.mag * b.mag > LIMIT)) {
+            (a, b) = (self.cap(a, &ty, MODEST), self.cap(b, &ty, MODEST));
+        }
+        let (text, mag) = match op {
+            0 => (format!("({} + {})", a.text, b.text), a.mag + b.mag),
+            1 => (format!("({} - {})", a.text, b.text), a.mag + b.mag),
+            2 => (format!("({} * {})", a.text, b.text), a.mag * b.mag),
+            3 => (format!("(min {} {})", a.text, b.text), a.mag.max(b.mag)),
+            _ => (format!("(max {} {})", a.text, b.text), a.mag.max(b.mag)),
+        };
+        Made::new(text, mag, a.exact && b.exact)
+    }
+
+    fn unary(&mut self, s: ScalarType, depth: usize) -> Made {
+        let ty = Type::Scalar(s);
+        match self.below(5) {
+            0 if s.is_signed() => {
+                let x = self.make(&ty, depth);
+                Made { text: format!("(-{})", x.text), ..x }
+            }
+            1 => {
+                // A jump: only of what is exact.
+                let x = self.exactly(|g| g.make(&ty, depth));
+                Made::new(format!("(sign {})", x.text), 1.0, true)
+            }
+            2 if s.is_float() => {
+                let x = self.exactly(|g| g.make(&ty, depth));
+                let f = ["floor", "ceil", "round"][self.below(3)];
+                Made { text: format!("({f} {})", x.text), ..x }
+            }
+            3 if s.is_integer() => {
+                let x = self.make(&ty, depth);
+                let power = self.below(4);
+                Made::plain(format!("({} ** {})", x.text, literal_text(power as f64, s)))
+            }
+            _ => {
+                let x = self.make(&ty, depth);
+                Made { text: format!("(abs {})", x.text), ..x }
+            }
+        }
+    }
+
+    /// An operation that rounds, on operands that it has a value for.
+    fn rounding(&mut self, s: ScalarType, depth: usize) -> Made {
+        let ty = Type::Scalar(s);
+        let x = self.make(&ty, depth);
+        let x = self.cap(x, &ty, MODEST);
+        let one = literal_text(1.0, s);
+        let (text, mag) = match self.below(9) {
+            0 => (format!("(sqrt (abs {}))", x.text), x.mag),
+            1 => (format!("(rsqrt ({one} + abs {}))", x.text), 1.0),
+            2 => {
+                let four = literal_text(4.0, s);
+                (format!("(exp (clamp {} (-{four}) {four}))", x.text), 60.0)
+            }
+            3 => (format!("(log ({one} + abs {}))", x.text), 8.0),
+            4 => (format!("(sin {})", x.text), 1.0),
+            5 => (format!("(cos {})", x.text), 1.0),
+            6 => (format!("(atan {})", x.text), 2.0),
+            7 => {
+                let y = self.make(&ty, depth);
+                (format!("({} / ({one} + abs {}))", x.text, y.text), x.mag)
+            }
+            _ => {
+                let y = self.make(&ty, depth);
+                let (y, z) = (self.cap(y, &ty, MODEST), self.literal(s));
+                (format!("(fma {} {} {})", x.text, y.text, z.text), x.mag * y.mag + 4.0)
+            }
+        };
+        Made::new(text, mag, false)
+    }
+
+    fn cast(&mut self, to: ScalarType, depth: usize) -> Made {
+        let from = self.scalar_type();
+        let ty = Type::Scalar(from);
+        if from == to {
+            return self.make(&ty, depth);
+        }
+        // A float has an integer only if it is small, and a large integer no float.
+        let x = match from.is_float() && !to.is_float() {
+            true => self.exactly(|g| g.make(&ty, depth)),
+            false => self.make(&ty, depth),
+        };
+        let limited = from.is_float() != to.is_float() && from != ScalarType::Bool;
+        let text = match limited {
+            true if from.is_signed() => {
+                let low = match to.is_signed() {
+                    true => format!("(-{})", literal_text(100.0, from)),
+                    false => literal_text(0.0, from),
+                };
+                format!("({to}.{from} (clamp {} {low} {}))", x.text, literal_text(100.0, from))
+            }
+            true => format!("({to}.{from} (min {} {}))", x.text, literal_text(100.0, from)),
+            false => format!("({to}.{from} {})", x.text),
+        };
+        let mag = if limited { x.mag.clamp(100.0, 100.0) } else { x.mag.max(1.0) };
+        Made::new(text, mag, x.exact)
+    }
+
+    fn make_bool(&mut self, depth: usize) -> Made {
+        match self.below(8) {
+            0 => {
+                let x = self.make(&BOOL, depth);
+                Made::plain(format!("(!{})", x.text))
+            }
+            1 | 2 => {
+                let (a, b) = (self.make(&BOOL, depth), self.make(&BOOL, depth));
+                let sign = if self.once_in(2) { "&&" } else { "||" };
+                Made::plain(format!("({} {sign} {})", a.text, b.text))
+            }
+            3 => self.reduction(&BOOL, depth),
+            _ => {
+                let s = self.scalar_type();
+                let s = if s == ScalarType::Bool { ScalarType::I32 } else { s };
+                let (a, b) = self.exactly(|g| {
+                    (g.make(&Type::Scalar(s), depth), g.make(&Type::Scalar(s), depth))
+                });
+                let sign = ["==", "!=", "<", "<=", ">", ">="][self.below(6)];
+                Made::plain(format!("({} {sign} {})", a.text, b.text))
+            }
+        }
+    }
+
+    /// An `i32` from 0 on, below a length; nothing where that may be 0.
+    pub(super) fn index_below(&mut self, n: &Size, depth: usize) -> Option<String> {
+        let known: Vec<String> = self
+            .scope
+            .iter()
+            .filter(|v| v.below.as_ref() == Some(n))
+            .map(|v| v.value.text.clone())
+            .collect();
+        if !known.is_empty() && self.below(3) > 0 {
+            return self.pick(&known);
+        }
+        let length = self.value(n).filter(|v| *v > 0)?;
+        if self.once_in(2) {
+            return Some(self.rng.random_range(0..length).to_string());
+        }
+        let i = self.exactly(|g| g.make(&I32, depth.min(2))).text;
+        let last = n.sub(&Size::constant(1));
+        Some(match self.once_in(2) {
+            true => format!("(clamp {i} 0 {})", number(&last)),
+            false => format!("(max 0 {i} % {})", number(n)),
+        })
+    }
+
+    /// `xs[i]`, or `xss[i][j]`.
+    pub(super) fn element(&mut self, goal: &Type, depth: usize) -> Option<Made> {
+        let n = self.dim();
+        let of = array(&n, goal);
+        let i = self.index_below(&n, depth)?;
+        let xs = if self.once_in(2) { self.variable(&of) } else { None };
+        let xs = match xs {
+            Some(v) => v,
+            None => self.make(&of, depth),
+        };
+        let atom = match xs.text.starts_with('(') || xs.text.chars().all(char::is_alphanumeric) {
+            true => xs.text,
+            false => format!("({})", xs.text),
+        };
+        Some(Made { text: format!("{atom}[{i}]"), mag: xs.mag, exact: xs.exact })
+    }
+}

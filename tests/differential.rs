@@ -1,0 +1,163 @@
+//! Random programs against the interpreter: a short run with a fixed seed, and every program that was once computed
+//! wrongly or broke the compiler.
+
+use patsat::diag::Source;
+use patsat::lang::arbitrary::{LENGTHS, random};
+use patsat::lang::types::ScalarType;
+use patsat::session::fuzz::{Case, Finding, Fuzz, Kind, Tally, Watcher};
+use patsat::session::{Device, Session};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+fn session(device: &str) -> Session {
+    let mut session = Session::new().expect("a session");
+    session.device = match device {
+        "none" => Device::None,
+        name => Device::Selected(Some(name.to_owned())),
+    };
+    session.worker = Some(Arc::new(|| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_patsat"));
+        command.arg("worker");
+        command
+    }));
+    session
+}
+
+/// Tells of findings in the test's output.
+struct Told;
+
+impl Watcher for Told {
+    fn finding(&mut self, f: &Finding) {
+        eprintln!("{}: {}\n{}", f.kind(), f.says(), f.source.text);
+    }
+}
+
+fn clean(tally: &Tally) {
+    assert!(tally.is_clean(), "{:?}", tally.wrong);
+    assert_eq!(tally.programs, tally.accepted, "not well-typed: {:?}", tally.rejections);
+    assert_eq!(tally.accepted, tally.no_value + tally.refused + tally.compiled, "{tally:?}");
+}
+
+#[test]
+fn kernels_of_random_programs_are_right() {
+    let fuzz = Fuzz { programs: 60, seed: 2026, candidates: 2, ..Fuzz::default() };
+    let tally = session("portable").fuzz(&fuzz, &mut Told).expect("PoCL");
+    clean(&tally);
+    assert!(tally.compiled >= 10 && tally.candidates >= tally.compiled, "{tally:?}");
+    // What is refused is said, each reason with a program.
+    assert_eq!(tally.refused, tally.refusals.values().map(|r| r.count).sum::<u64>());
+    assert!(tally.refusals.values().all(|r| r.examples[0].0.contains("entry random")));
+}
+
+#[test]
+fn terms_of_random_programs_are_right() {
+    let fuzz = Fuzz { programs: 60, seed: 7, jobs: 2, ..Fuzz::default() };
+    let tally = session("none").fuzz(&fuzz, &mut Told).expect("no device is needed");
+    clean(&tally);
+    assert!(tally.candidates >= 20, "{tally:?}");
+}
+
+#[test]
+fn what_was_found_stays_mended() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("a file").path()).collect();
+    paths.sort();
+    let programs: Vec<Arc<Source>> = paths
+        .iter()
+        .map(|p| Source::new(p.display().to_string(), std::fs::read_to_string(p).expect("a text")))
+        .collect();
+    let fuzz = Fuzz { candidates: 16, ..Fuzz::default() };
+    let tally = session("portable").fuzz_programs(&fuzz, &programs, &mut Told).expect("PoCL");
+    clean(&tally);
+    assert_eq!(tally.programs, programs.len() as u64);
+}
+
+/// A program whose operator is wrong under `trust_laws`: candidates differ, it is found, made small, and written down
+/// so that the file alone shows it again.
+#[test]
+fn what_is_wrong_is_found_made_small_and_written_down() {
+    let text = "-- fuzz: seed=3 n=33 m=5\n-- gen: xs=whole:1..5 ys=whole:1..5\n\
+        def twice (x: i32) : i32 = x + x\n\
+        entry f [n][m] (xs: [n]i32) (ys: [m]i32) : (i32, [m]i32) =\n  \
+        (reduce (\\a b -> a - b) 0 (map (\\x -> twice x) xs), map abs ys)\n";
+    let mut session = session("none");
+    session.trust_laws = true;
+    let place = tempfile::TempDir::new().expect("a folder");
+    let output = Some(place.path().to_owned());
+    let fuzz = Fuzz { candidates: 24, output, ..Fuzz::default() };
+    let source = Source::new("wrong.pat", text);
+    let tally = session.fuzz_programs(&fuzz, &[source], &mut ()).expect("tries it");
+    assert_eq!(tally.wrong_of(Kind::Wrong), tally.wrong.values().sum::<u64>());
+    assert!(!tally.is_clean());
+    let folder = Path::new(&tally.findings[0]);
+    let found = std::fs::read_to_string(folder.join("program.pat")).expect("a program");
+    assert!(found.len() < text.len() / 2, "{found}");
+    assert!(!found.contains("ys") && !found.contains("twice"), "{found}");
+    let again = Source::new("program.pat", found);
+    assert!(Case::of(&again).expect("says how it is tried").sizes["n"] < 33);
+    let again =
+        session.fuzz_programs(&Fuzz { candidates: 64, ..Fuzz::default() }, &[again], &mut ());
+    assert!(!again.expect("tries it").is_clean());
+}
+
+#[test]
+fn the_generator_uses_the_whole_language() {
+    let scalars: Vec<_> = ScalarType::ALL.into_iter().filter(|t| *t != ScalarType::F16).collect();
+    let text: String = (0..400).map(|seed| random(seed, &LENGTHS, &scalars).text).collect();
+    for word in [
+        "map ",
+        "map2",
+        "zip ",
+        "unzip",
+        "reduce ",
+        "reduce_comm",
+        "reduceSeq",
+        "reducePart",
+        "scan ",
+        "scanSeq",
+        "split",
+        "join",
+        "transpose",
+        "iterate",
+        "reorder",
+        "slide",
+        "pad",
+        "clamp",
+        "wrap",
+        "mirror",
+        "gather",
+        "scatter",
+        "histogram",
+        "iota",
+        "replicate",
+        "generate",
+        "concat",
+        "take",
+        "drop",
+        "reverse",
+        "rotate",
+        "loop",
+        "while",
+        "for",
+        "if",
+        "select",
+        "let",
+        "def",
+        "def",
+        "f64",
+        "i64",
+        "u8",
+        "bool",
+        "sqrt",
+        "fma",
+        "|>",
+        "%",
+        "**",
+        "&&",
+        "[",
+    ] {
+        assert!(text.contains(word), "{word}");
+    }
+}
