@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 /// What to run.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("forced").args(["plan", "output"]).multiple(true))]
 pub struct Args {
     /// The program.
     #[arg(value_name = "FILE[:ENTRY]")]
@@ -34,7 +35,7 @@ pub struct Args {
     plan: Option<PathBuf>,
     /// Replace the output file even if it is an input or a file of another kind. With `--plan`, also use kernels that
     /// differ from those that the plan was made from; their result is compared with the interpreter's.
-    #[arg(long)]
+    #[arg(long, requires = "forced")]
     force: bool,
     /// Compare the result with the interpreter's.
     #[arg(long)]
@@ -51,7 +52,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
     if args.plan.is_some() {
         let why = "with `--plan` no kernels are searched for";
-        args.session.refuse(&[&SEARCH[..], &["--store"]].concat(), why)?;
+        args.session.refuse(&SEARCH, why)?;
     }
     let program = program(&args.program)?;
     let plan = args.plan.as_deref().map(plan).transpose()?;

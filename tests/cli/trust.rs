@@ -7,6 +7,7 @@ use std::fs;
 
 const SCALED: &str = "entry f [n] (a: f32) (xs: [n]f32) : [n]f32 = map (\\x -> a * x) xs\n";
 const MOVED: &str = "entry f [n] (a: f32) (xs: [n]f32) : [n]f32 = map (\\x -> a + x) xs\n";
+const RUN: &str = "--size n=64 --arg a=3 --gen xs=iota --device portable";
 const DATA: &str = "--size n=64 --arg a=3 --gen xs=iota --device portable --budget 2";
 
 fn sql(p: &Place, text: &str) {
@@ -151,7 +152,7 @@ fn plans_are_checked_when_they_are_first_used() {
     };
     let (of_f, of_g) = (plan(&f), plan(&g));
     let verified = |args: &str| {
-        let ran = p.run(&format!("--json run {f} --plan {f}.plan {DATA} {args}")).ok();
+        let ran = p.run(&format!("--json run {f} --plan {f}.plan {RUN} {args}")).ok();
         ran.last("result")["verified"].clone()
     };
     assert_eq!(verified("--no-store"), true);
@@ -163,19 +164,19 @@ fn plans_are_checked_when_they_are_first_used() {
     };
     let swapped = of_f.replacen(&of_f[program(&of_f)], &of_g[program(&of_g)], 1);
     let swapped_ = p.file("swapped.plan", &swapped);
-    p.run(&format!("run {g} --plan {swapped_} {DATA}")).fails("E0609", 1);
-    p.run(&format!("run {f} --plan {swapped_} {DATA}")).fails("E0904", 1);
+    p.run(&format!("run {g} --plan {swapped_} {RUN}")).fails("E0609", 1);
+    p.run(&format!("run {f} --plan {swapped_} {RUN}")).fails("E0904", 1);
     // The hash of one program with the term of the other.
     let hash = |text: &str| {
         let start = text.find("\nhash = ").expect("a hash") + 1;
         text[start..start + text[start..].find('\n').expect("a line")].to_owned()
     };
     let mixed = p.file("mixed.plan", of_f.replace(&hash(&of_f), &hash(&of_g)));
-    p.run(&format!("run {g} --plan {mixed} {DATA}")).fails("E0905", 3);
+    p.run(&format!("run {g} --plan {mixed} {RUN}")).fails("E0905", 3);
     // Budgets that would make endless kernels.
     let line = of_f.lines().find(|l| l.starts_with("unroll = ")).expect("an option");
     let endless = p.file("endless.plan", of_f.replace(line, "unroll = 1000000000"));
-    p.run(&format!("run {f} --plan {endless} {DATA}")).fails("E0905", 3);
+    p.run(&format!("run {f} --plan {endless} {RUN}")).fails("E0905", 3);
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub enum Style {
     /// Floats of every kind: fractions, huge and tiny ones, infinities, NaN, -0.0, with equal ones among
     /// them; integers as [`Style::Extreme`].
     Wild,
+    /// Floats at both ends of the range, where sums overflow and halves are rounded; integers as [`Style::Extreme`].
+    Ends,
     /// Small whole numbers, and floats that are none: infinities and NaN.
     Special,
 }
@@ -121,7 +123,7 @@ fn cell(rng: &mut Rng, ty: ScalarType, style: Style, next: i64) -> Cell {
         (Style::Small | Style::Special, _) | (Style::Extreme, true) => {
             whole(rng.random_range(-4..5))
         }
-        (Style::Extreme | Style::Wild, false) => match rng.random_range(0..4) {
+        (Style::Extreme | Style::Wild | Style::Ends, false) => match rng.random_range(0..4) {
             0 => whole(rng.random_range(-4..5)),
             1 => whole(i64::MAX),
             2 => whole(1 << rng.random_range(0..63)),
@@ -136,6 +138,7 @@ fn cell(rng: &mut Rng, ty: ScalarType, style: Style, next: i64) -> Cell {
         (Style::Near, true) => float(2.0 + f64::from(rng.random_range(0..1000)) / 8192.0),
         (Style::Near, false) => whole(rng.random_range(5..8)),
         (Style::Wild, true) => float(wild(rng, ty)),
+        (Style::Ends, true) => float(at_an_end(rng, ty)),
     }
 }
 
@@ -143,14 +146,27 @@ fn no_number(rng: &mut Rng) -> f64 {
     [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.random_range(0..3)]
 }
 
-/// A float of any kind.
-fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
-    // The exponents of normal numbers, and some below.
-    let (least, most) = match ty {
+/// The exponents of a type's numbers, those below the normal ones too; the last is too large.
+fn exponents(ty: ScalarType) -> (i32, i32) {
+    match ty {
         ScalarType::F16 => (-24, 16),
         ScalarType::F32 => (-149, 128),
         _ => (-1074, 1024),
-    };
+    }
+}
+
+/// One of the largest or of the smallest floats.
+fn at_an_end(rng: &mut Rng, ty: ScalarType) -> f64 {
+    let (least, most) = exponents(ty);
+    let sign = if rng.random() { 1.0 } else { -1.0 };
+    let exponent = if rng.random() { most - 1 } else { least + rng.random_range(0..4) };
+    // `powi` would give 0 below the normal numbers.
+    sign * rng.random_range(1.0..1.9) * f64::from(exponent).exp2()
+}
+
+/// A float of any kind.
+fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
+    let (least, most) = exponents(ty);
     let sign = if rng.random() { 1.0 } else { -1.0 };
     // `powi` would give 0 below the normal numbers.
     match rng.random_range(0..8) {

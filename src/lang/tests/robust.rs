@@ -34,7 +34,7 @@ fn survive(text: &str) {
 fn deep_nesting_is_an_error() {
     let deep = |open: &str, close: &str| {
         let text =
-            format!("entry f (x: i32) : i32 = {}x{}", open.repeat(100_000), close.repeat(100_000));
+            format!("entry f (x: i32) : i32 = {}x{}", open.repeat(50_000), close.repeat(50_000));
         let diagnostics = check(&Source::new("p", text)).1;
         assert_eq!(diagnostics.first().map(|d| d.code), Some(Code::Parse), "{open}");
     };

@@ -290,10 +290,10 @@ impl<'a> Plan<'a> {
         out.functions = self.functions(rng, &out, scale)?;
         let left = self.sides(&out)?.left;
         let shape = eval::shape(&left.ty().dom, &SizeEnv::new()).ok()?;
-        use Style::{Count, Extreme, Few, Near, Real, Small, Special, Wild};
+        use Style::{Count, Ends, Extreme, Few, Near, Real, Small, Special, Wild};
         let styles = match self.rule.law {
             Law::Approx => &[Real, Near, Small, Few][..],
-            Law::Exact if out.bits => &[Count, Small, Few, Extreme, Real, Wild, Wild],
+            Law::Exact if out.bits => &[Count, Small, Few, Extreme, Real, Wild, Wild, Ends],
             // Near a jump of a function, what is off by rounding is off by much.
             Law::Reassoc if !self.open && self.functions.is_empty() => {
                 &[Count, Small, Few, Extreme, Real, Special]

@@ -136,11 +136,14 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
             }
         };
         match sym {
-            // Blanks and parentheses may be written in several ways.
-            Some(sym) if tunables.iter().any(|(other, ..)| *other == sym) => {
-                return Err(wrong(format!("`{sym}` has a value already"), Some(span)).into());
+            Some(sym) if right => {
+                // Blanks and parentheses may be written in several ways.
+                if let Some((.., other)) = tunables.iter().find(|(other, ..)| *other == sym) {
+                    let later = if other.start > span.start { other.clone() } else { span };
+                    return Err(wrong(format!("`{sym}` has a value already"), Some(later)).into());
+                }
+                tunables.push((sym, n, span));
             }
-            Some(sym) if right => tunables.push((sym, n, span)),
             _ => return Err(wrong(format!("`{name}` cannot be {n}"), Some(span)).into()),
         }
     }
