@@ -1,6 +1,8 @@
 //! Random programs against the interpreter: a short run with a fixed seed, and every program that was once computed
 //! wrongly or broke the compiler.
 
+use patsat::device::DeviceKind;
+use patsat::device::cost_model::CostModel;
 use patsat::diag::Source;
 use patsat::lang::arbitrary::{LENGTHS, random};
 use patsat::lang::types::ScalarType;
@@ -58,20 +60,42 @@ fn terms_of_random_programs_are_right() {
     assert!(tally.candidates >= 20, "{tally:?}");
 }
 
-#[test]
-fn what_was_found_stays_mended() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
+/// The programs in a folder of the tests.
+fn programs(folder: &str) -> Vec<Arc<Source>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("a file").path()).collect();
     paths.sort();
-    let programs: Vec<Arc<Source>> = paths
-        .iter()
-        .map(|p| Source::new(p.display().to_string(), std::fs::read_to_string(p).expect("a text")))
-        .collect();
+    let text = |p: &Path| std::fs::read_to_string(p).expect("a text");
+    paths.iter().map(|p| Source::new(p.display().to_string(), text(p))).collect()
+}
+
+#[test]
+fn what_was_found_stays_mended() {
+    let programs = programs("tests/differential");
     let fuzz = Fuzz { candidates: 16, ..Fuzz::default() };
     let tally = session("portable").fuzz_programs(&fuzz, &programs, &mut Told).expect("PoCL");
     clean(&tally);
     assert_eq!(tally.programs, programs.len() as u64);
+}
+
+/// What has no fused form has kernels all the same: shared rows, scans, scatters, histograms, loops over arrays,
+/// choices between arrays, captures.
+#[test]
+fn every_pattern_compiles_everywhere() {
+    let programs = programs("tests/total");
+    let fuzz = Fuzz { candidates: 2, ..Fuzz::default() };
+    let tally = session("portable").fuzz_programs(&fuzz, &programs, &mut Told).expect("PoCL");
+    clean(&tally);
+    assert_eq!((tally.refused, tally.compiled), (0, programs.len() as u64), "{:?}", tally.refusals);
+    let mut gpu = session("none");
+    let models = CostModel::shipped().expect("shipped models");
+    gpu.cost_model = models.into_iter().find(|m| m.matches.kind == Some(DeviceKind::Gpu));
+    assert!(gpu.cost_model.is_some(), "no model of a GPU");
+    let fuzz = Fuzz { candidates: 1, ..Fuzz::default() };
+    let tally = gpu.fuzz_programs(&fuzz, &programs, &mut Told).expect("no device is needed");
+    clean(&tally);
+    assert_eq!((tally.refused, tally.compiled), (0, programs.len() as u64), "{:?}", tally.refusals);
 }
 
 /// A program whose operator is wrong under `trust_laws`: candidates differ, it is found, made small, and written down

@@ -95,7 +95,7 @@ codes! {
     KernelCrash "E0607" Device "A kernel took its process down.";
     NoCandidate "E0608" Device "No candidate kernel survived building, checking and timing.";
     WrongResult "E0609" Check "A kernel's result differs from the reference.";
-    NotYetCompiled "E0701" Limitation "A pattern that the interpreter runs but no kernel is generated for yet.";
+    NotYetCompiled "E0701" Limitation "What the interpreter runs but no kernel is generated for yet.";
     NoTerm "E0702" Limitation "No legal low-level term was found for the program.";
     NotSaturated "W0703" Limitation "Saturation stopped at a limit.";
     KernelLimit "E0704" Limitation "A term that needs more than the device or the code generator offers.";
