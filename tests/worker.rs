@@ -49,6 +49,7 @@ fn plan(body: &str, local: usize) -> Arc<HostPlan> {
             local: [local, 1, 1],
         }],
         faults: vec![],
+        control: vec![],
     })
 }
 

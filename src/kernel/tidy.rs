@@ -60,7 +60,9 @@ fn borrowed(b: &mut Block) {
         };
         let back = matches!(&b[last], Stmt::Set(r, Expr::Reg(x)) if r.id == a.id && x.id == t.id);
         if back && !other.iter().any(|k| at < *k && *k < last) {
-            same.insert(t.id, a.clone());
+            // What is borrowed may itself be borrowed.
+            let a = same.get(&a.id).unwrap_or(a).clone();
+            same.insert(t.id, a);
             gone.extend([at, last]);
         }
     }
@@ -194,8 +196,23 @@ mod tests {
     use super::super::index::Index;
     use super::super::ir::{ElemTy, Scope};
     use super::*;
+    use crate::calculus::scalar::Lit;
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::F32;
+
+    #[test]
+    fn what_is_borrowed_may_be_borrowed() {
+        let r = |id: u32| Expr::Reg(reg(id));
+        let mut b = vec![
+            Stmt::Decl(reg(1), Some(r(0))),
+            Stmt::Decl(reg(2), Some(r(1))),
+            Stmt::Set(reg(2), Expr::Lit(Lit::float(F32, 4.0))),
+            Stmt::Set(reg(1), r(2)),
+            Stmt::Set(reg(0), r(1)),
+        ];
+        borrowed(&mut b);
+        assert_eq!(b, [Stmt::Set(reg(0), Expr::Lit(Lit::float(F32, 4.0)))]);
+    }
 
     fn reg(id: u32) -> Reg {
         Reg { id, name: format!("t{id}").into(), ty: ElemTy::scalar(F32) }

@@ -55,6 +55,10 @@ pub fn print(program: &Program) -> HostPlan {
     }
     let (functions, faults) = checks.finish();
     source.push_str(&functions);
+    if program.kernels.is_empty() {
+        // Some drivers do not survive a program without kernels.
+        kernels.push_str("\nkernel void nothing(void) {\n}\n");
+    }
     source.push_str(&kernels);
     let mut buffers: Vec<Buffer> = program
         .buffers

@@ -157,6 +157,7 @@ fn oclgrind_finds_what_is_wrong() {
                 local: [64, 1, 1],
             }],
             faults: vec![],
+            control: vec![],
         };
         grind(&[Arc::new(plan)], &Inputs::default()).1
     };

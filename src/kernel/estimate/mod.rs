@@ -298,7 +298,7 @@ mod tests {
         let of = |m: &CostModel, bytes| {
             let ops = BTreeMap::from([((OpKind::Fma, 1, bytes, 1), 1e12)]);
             let kernels = vec![KernelProfile { ops, ..large() }];
-            estimate(&Profile { kernels, bytes: 0.0 }, m).us
+            estimate(&Profile { kernels, launches: vec![1.0], bytes: 0.0 }, m).us
         };
         let mut m = model("generic-gpu");
         assert!(of(&m, 8) > 20.0 * of(&m, 4));

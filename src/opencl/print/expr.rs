@@ -269,7 +269,12 @@ impl Printer<'_> {
     }
 
     fn call(&self, name: &str, es: &[Expr]) -> Text {
-        let args: Vec<String> = es.iter().map(|e| self.expr(e).0).collect();
+        // A choice between narrow integers is an `int` in C, with which a call is ambiguous to some compilers.
+        let argument = |e: &Expr| match e {
+            Expr::If(..) | Expr::Guarded(..) => narrowed(e.ty(), self.expr(e)),
+            e => self.expr(e),
+        };
+        let args: Vec<String> = es.iter().map(|e| argument(e).0).collect();
         primary(format!("{name}({})", args.join(", ")))
     }
 

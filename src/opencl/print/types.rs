@@ -43,10 +43,12 @@ pub(super) fn literal(l: Lit) -> String {
             #[expect(clippy::cast_possible_truncation, reason = "the value is an f32 or f16")]
             _ => format!("{:?}", x as f32),
         };
+        // These are of type `float`, with which a function of doubles is ambiguous to some compilers.
+        let special = if l.ty == ScalarType::F64 { "(double)" } else { prefix };
         return match (x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
-            (true, _, _) => format!("{prefix}NAN"),
-            (_, true, true) => format!("{prefix}-INFINITY"),
-            (_, true, false) => format!("{prefix}INFINITY"),
+            (true, _, _) => format!("{special}NAN"),
+            (_, true, true) => format!("{special}-INFINITY"),
+            (_, true, false) => format!("{special}INFINITY"),
             _ => format!("{prefix}{digits}{suffix}"),
         };
     }

@@ -120,6 +120,9 @@ fn modest(limits: &Limits, times: u32) -> Limits {
     }
 }
 
+/// Gives the program of a number.
+type Programs<'a> = dyn Fn(&Shared, u64) -> Result<(Arc<Source>, Case)> + Sync + 'a;
+
 impl Session {
     /// Tries random programs.
     ///
@@ -161,7 +164,7 @@ impl Session {
         fuzz: &Fuzz,
         watcher: &mut dyn Watcher,
         count: u64,
-        program: &(dyn Fn(&Shared, u64) -> Result<(Arc<Source>, Case)> + Sync),
+        program: &Programs,
     ) -> Result<Tally> {
         let begun = Instant::now();
         let device = self.fuzzed_device()?;
