@@ -63,7 +63,8 @@ impl Bracket {
         let captures = funs.first().is_some_and(|f| !f.captures().is_empty());
         match prim {
             Prim::Scan | Prim::ScanSeq if open(0) => self.scan_from(&funs[0], args, e).map(Some),
-            Prim::ReducePart if open(0) || captures => self.parts(&funs[0], args, e).map(Some),
+            // What is known of maps and of reductions serves it, captures or not.
+            Prim::ReducePart => self.parts(&funs[0], args, e).map(Some),
             Prim::Histogram if open(0) || captures => self.bins(&funs[0], args, e).map(Some),
             Prim::Pad(crate::lang::typed::PadMode::Constant) if open(1) => {
                 self.padded(sizes, args, e).map(Some)
