@@ -206,6 +206,10 @@ impl Context {
             {
                 Inside(Context { registers: array, ..self.item().intermediate() })
             }
+            // Two kernels: the parts' totals, then each part from where those before it end.
+            Op::Scan(false) if self.total && self.level == Level::Host => {
+                Inside(self.item().intermediate())
+            }
             Op::Scatter if self.total && matches!(self.level, Level::Host | Level::Item) => {
                 Inside(self)
             }

@@ -61,6 +61,19 @@ pub(super) fn share(
             let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
             Share { own: launch + n * (loop_ns + element(result, value, target)), times: n }
         }
+        Op::Scan(sequential) => {
+            let n = n();
+            let step = target.loop_ns + element(result, value, target) / n.max(1.0);
+            let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
+            match sequential {
+                true => Share { own: launch + n * step, times: n },
+                // Everything twice, all work-items together.
+                false => {
+                    let each = 2.0 * (n / target.items).max(n.sqrt());
+                    Share { own: 2.0 * launch + each * step, times: each }
+                }
+            }
+        }
         Op::Fold => {
             let n = n();
             Share { own: n * (target.loop_ns + element(result, value, target)), times: n }

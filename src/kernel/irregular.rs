@@ -1,7 +1,7 @@
-//! Patterns that store at computed places: scatters and histograms.
+//! Patterns that store at computed places, or whose parts depend on each other: scatters, histograms, scans.
 
 use super::dest::Dest;
-use super::index::Index;
+use super::index::{Guard, Index};
 use super::ir::{ElemTy, Expr, Stmt};
 use super::leaf::{self, Emit};
 use super::lower::{Context, Lowerer};
@@ -96,6 +96,53 @@ impl Lowerer {
         })
     }
 
+    /// A scan of the host, in two kernels. In the first, each work-item combines one part of the elements. In the second,
+    /// it combines what the parts before its own come to, and goes on from there through its own part.
+    pub fn scan_in_parts(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let n = self.views.size(&f.sizes()[0])?;
+        let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
+        let elem = self.views.shape(&f.args()[1].ty().cod)?;
+        let units = i64::try_from(self.options.device.compute_units).unwrap_or(1).max(1);
+        // Each work-item of the second kernel goes through all totals: no more of them than elements in a part.
+        let parts = (units * PARTS_OF_UNIT).min(n.isqrt()).max(1);
+        let length = n / parts + i64::from(n % parts != 0);
+        let totals = self.allocate(&Shape::Array(parts, Box::new(elem.clone())), None)?;
+        self.each(parts, &mut |me, p| {
+            let acc = me.allocate(&elem, None)?;
+            me.write(&z, &View::Unit, &acc.dest)?;
+            me.repeat(length, false, &mut |me, t| {
+                let j = p.times(length).add(t);
+                me.within(&j, n, &mut |me| {
+                    let pair = View::pair(acc.view.clone(), x.at(&j)?);
+                    me.next_state(&op, &pair, &acc.dest, &acc.owned, &elem)
+                })
+            })?;
+            me.store(&acc.view, &totals.dest.at(p)?, &elem)
+        })?;
+        self.each(parts, &mut |me, p| {
+            let acc = me.allocate(&elem, None)?;
+            me.write(&z, &View::Unit, &acc.dest)?;
+            me.repeat(parts, false, &mut |me, q| {
+                // Those before it.
+                let before = Guard::less(q, p);
+                me.begin();
+                let pair = View::pair(acc.view.clone(), totals.view.at(q)?);
+                let done = me.next_state(&op, &pair, &acc.dest, &acc.owned, &elem);
+                let block = me.end();
+                done?;
+                me.emit(Stmt::If(before, block, vec![]))
+            })?;
+            me.repeat(length, false, &mut |me, t| {
+                let j = p.times(length).add(t);
+                me.within(&j, n, &mut |me| {
+                    let pair = View::pair(acc.view.clone(), x.at(&j)?);
+                    me.next_state(&op, &pair, &acc.dest, &acc.owned, &elem)?;
+                    me.store(&acc.view, &dest.at(&j)?, &elem)
+                })
+            })
+        })
+    }
+
     /// A loop in this work-item, or outside kernels a kernel with a work-item for each.
     pub fn each(&mut self, n: i64, body: super::lower::Body) -> Step<()> {
         if self.context != Context::Host {
@@ -141,7 +188,7 @@ impl Lowerer {
         n: i64,
         body: &mut dyn FnMut(&mut Lowerer) -> Step<()>,
     ) -> Step<()> {
-        let guard = super::index::Guard::less(i, &Index::from(n));
+        let guard = Guard::less(i, &Index::from(n));
         if super::index::Facts::default().decide(&guard) == Some(true) {
             return body(self);
         }

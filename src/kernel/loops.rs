@@ -118,7 +118,7 @@ impl Lowerer {
     }
 
     /// The next state, in place unless that would read what it has already overwritten.
-    fn next_state(
+    pub fn next_state(
         &mut self,
         body: &[Term],
         arg: &View,

@@ -237,7 +237,7 @@ impl Lowerer {
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
         let by_host = match f.op() {
-            Op::Scatter | Op::Histogram => true,
+            Op::Scatter | Op::Histogram | Op::Scan(false) => true,
             Op::Fold | Op::While | Op::Cond => is_parallel(f),
             _ => false,
         };
@@ -338,6 +338,7 @@ impl Lowerer {
                 done
             }
             Op::Scan(true) => self.scan(f, x, dest),
+            Op::Scan(false) if self.context == Context::Host => self.scan_in_parts(f, x, dest),
             Op::Scatter if matches!(self.context, Context::Host | Context::Item) => {
                 self.scatter(f, x, dest)
             }
