@@ -179,7 +179,7 @@ fn a_choice_between_parallel_patterns_is_no_bug() {
   if c > 0 then mapGlb 0 (* 2) xs else mapGlb 0 (+ 1) xs\n",
     );
     let args = "--size n=16 --gen xs=iota --arg c=1 --device portable";
-    p.run(&format!("run {f} --no-rewrite {args}")).fails("E0701", 7);
+    p.run(&format!("run {f} --no-rewrite {args}")).ok();
     let f = p.file(
         "single.pat",
         "entry single [n] (xs: [n]f32) (c: f32) : [n]f32 =

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2";
 
 /// A run of each verb, in this order; `DIR` is a folder of the test's own. Later runs use what earlier ones left there.
-const RUNS: [(&str, &str); 32] = [
+const RUNS: [(&str, &str); 33] = [
+    ("fuzz", "--programs 2 --seed 1 --device none"),
     ("check", "programs/scal.pat"),
     ("fmt", "--check programs/scal.pat"),
     ("eval", "programs/asum.pat --size n=4 --gen xs=iota"),

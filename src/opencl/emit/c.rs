@@ -93,7 +93,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
         let _ = writeln!(out, "    {{{row}}},");
     }
     out.push_str("    {END, 0, 0}};\n");
-    out.push_str("    {0}};\n\nstatic const struct fault faults[FAULTS + 1] = {\n");
+    out.push_str("\nstatic const struct fault faults[FAULTS + 1] = {\n");
     for fault in &plan.faults {
         let index = u8::from(matches!(fault.kind, FaultKind::Index { .. }));
         let _ = writeln!(out, "    {{{:?}, {index}, {:?}}},", fault.kernel, fault.text());
