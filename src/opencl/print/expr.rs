@@ -271,7 +271,9 @@ impl Printer<'_> {
     fn call(&self, name: &str, es: &[Expr]) -> Text {
         // A choice between narrow integers is an `int` in C, with which a call is ambiguous to some compilers.
         let argument = |e: &Expr| match e {
-            Expr::If(..) | Expr::Guarded(..) => narrowed(e.ty(), self.expr(e)),
+            Expr::If(..) | Expr::Guarded(..) | Expr::Op(ScalarOp::Select, ..) => {
+                narrowed(e.ty(), self.expr(e))
+            }
             e => self.expr(e),
         };
         let args: Vec<String> = es.iter().map(|e| argument(e).0).collect();
@@ -379,7 +381,9 @@ impl Printer<'_> {
                 } else {
                     infix("-", Prec::Add, below, above)
                 };
-                if t.width == 1 { narrowed(t, difference) } else { reinterpret(t, difference) }
+                // A difference of comparisons is an `int`.
+                let is_int = t == ElemTy::scalar(ScalarType::I32);
+                if is_int { difference } else { reinterpret(t, difference) }
             }
             ScalarOp::Clamp if float => {
                 let args = [x(0).0, x(1).0, x(2).0];
