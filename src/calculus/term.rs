@@ -91,6 +91,9 @@ pub enum Op {
     Map(MapKind),
     /// `n; ; op z : [n]A -> B` for `z : () -> B`.
     Reduce(ReduceKind),
+    /// `n t; ; op f z : [n]A -> B` for `op : (B, B) -> B`, `f : A -> B`, `z : () -> B`: a reduction of what `f` gives by `t`
+    /// work-items of a group, in any order; `op` is associative and commutative, with neutral element `z`.
+    ReduceLcl,
     /// `k m; ; op z : [k*m]A -> [m]A`: one result for each contiguous chunk of `k`.
     ReducePart,
     /// `n; ; op z : [n]A -> [n]B`, inclusive; sequential when true (then `op : (B, A) -> B`).
@@ -217,6 +220,7 @@ impl Op {
             Op::Map(_) | Op::Vectorize => (1, 0, 1),
             Op::Reduce(_) | Op::Scan(_) => (1, 0, 2),
             Op::ReducePart => (2, 0, 2),
+            Op::ReduceLcl => (2, 0, 3),
             Op::Zip | Op::Unzip | Op::Distl | Op::Distr | Op::Iota | Op::Index => (1, 2, 0),
             Op::Split
             | Op::Join
@@ -296,6 +300,7 @@ impl Op {
             | Op::Map(_)
             | Op::Reduce(_)
             | Op::ReducePart
+            | Op::ReduceLcl
             | Op::Scan(_)
             | Op::Vectorize
             | Op::ToMem(_)
@@ -398,6 +403,13 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
                 ReduceKind::Seq | ReduceKind::Unroll => {}
             }
             FnTy::new(arr(&sizes[0], x), (**acc).clone())
+        }
+        Op::ReduceLcl => {
+            let b = &args[0].cod;
+            same("the operator's arguments", &args[0].dom, &Ty::pair(b, b))?;
+            same("what is reduced", &args[1].cod, b)?;
+            init(&args[2], b)?;
+            FnTy::new(arr(&sizes[0], &args[1].dom), b.clone())
         }
         Op::ReducePart => {
             let a = &args[0].cod;

@@ -265,6 +265,7 @@ pub fn is_invertible(t: &Term) -> bool {
         | Op::Map(_)
         | Op::Reduce(_)
         | Op::ReducePart
+        | Op::ReduceLcl
         | Op::Scan(_)
         | Op::Cross
         | Op::Distl

@@ -165,7 +165,7 @@ impl Lowerer {
     }
 
     /// Runs the body where one index is less than another.
-    fn where_less(
+    pub fn where_less(
         &mut self,
         i: &Index,
         bound: &Index,

@@ -37,7 +37,7 @@ impl Lowerer {
             let space = (self.context != Context::Warp).then_some(Space::Private);
             self.allocate(&shape, space)?
         } else if spread && form.space == Some(Space::Private) {
-            self.distributed(&form.levels, &shape)?
+            self.distributed(&form.levels, &shape, None)?
         } else {
             self.allocate(&shape, form.space)?
         };

@@ -260,6 +260,7 @@ impl Infer<'_> {
                 | Op::AsVector
                 | Op::Stride
                 | Op::ReducePart
+                | Op::ReduceLcl
                 | Op::Chunked
                 | Op::Packed
                 | Op::Tiled(_)
@@ -322,6 +323,17 @@ impl Infer<'_> {
                 args = vec![f, z];
                 let cod = if matches!(op, Op::Scan(_)) { arr(&n, &acc) } else { acc };
                 (vec![n], vec![], cod)
+            }
+            Op::ReduceLcl => {
+                let (n, a) = self.array(span, dom)?;
+                let z = self.term(&raw_args[2], &Ty::Unit)?;
+                let b = z.cod.clone();
+                let f = self.term(&raw_args[1], &a)?;
+                self.unify(span, "what is reduced", &f.cod, &b)?;
+                let op = self.term(&raw_args[0], &Ty::pair(&b, &b))?;
+                self.unify(span, "the operator's result", &op.cod, &b)?;
+                args = vec![op, f, z];
+                (vec![n, explicit[0].clone()], vec![], b)
             }
             Op::ReducePart => {
                 let (n, a) = self.array(span, dom)?;

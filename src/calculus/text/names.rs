@@ -45,6 +45,7 @@ spellings! {
     "reduceComm" 0 2 false Op::Reduce(ReduceKind::Comm);
     "reduceSeq" 0 2 false Op::Reduce(ReduceKind::Seq);
     "reduceUnroll" 0 2 false Op::Reduce(ReduceKind::Unroll);
+    "reduceLcl" 1 3 false Op::ReduceLcl;
     "reducePart" 1 2 false Op::ReducePart;
     "scan" 0 2 false Op::Scan(false);
     "scanSeq" 0 2 false Op::Scan(true);

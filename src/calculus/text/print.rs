@@ -61,7 +61,7 @@ fn explicit_sizes(op: &Op) -> &'static [usize] {
     match op {
         Op::Split | Op::AsVector | Op::Vectorize | Op::Splat | Op::Stride | Op::Take => &[0],
         Op::Drop | Op::Rotate | Op::Replicate | Op::Histogram => &[0],
-        Op::ReducePart | Op::PadTo | Op::PadLast | Op::Mask => &[1],
+        Op::ReducePart | Op::ReduceLcl | Op::PadTo | Op::PadLast | Op::Mask => &[1],
         Op::SpreadRows => &[1],
         Op::Chunked | Op::Packed => &[1, 2],
         Op::Tiled(_) | Op::Spread(_) => &[2, 3, 4, 5],
