@@ -194,8 +194,7 @@ impl Compiler<'_> {
                 b.fold(size(0), z, arg, &x, Folded::of(&mut |b, xs| operator(b, xs)), site)
             }
             Op::ReduceLcl => {
-                let (op, f) = (f(0)?, f(1)?);
-                let z = self.term(b, &term.args()[2], Typed::unit(), exact)?;
+                let (z, op, f) = (init(b)?, f(0)?, f(2)?);
                 let x = self.shape(&f.ty().dom, site)?;
                 let step = &mut |b: &mut Builder, mut xs: Vec<Typed>| {
                     let (x, acc) = (xs.pop().unwrap_or_else(Typed::unit), xs.pop());

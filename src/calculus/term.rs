@@ -91,7 +91,7 @@ pub enum Op {
     Map(MapKind),
     /// `n; ; op z : [n]A -> B` for `z : () -> B`.
     Reduce(ReduceKind),
-    /// `n t; ; op f z : [n]A -> B` for `op : (B, B) -> B`, `f : A -> B`, `z : () -> B`: a reduction of what `f` gives by `t`
+    /// `n t; ; op z f : [n]A -> B` for `op : (B, B) -> B`, `f : A -> B`, `z : () -> B`: a reduction of what `f` gives by `t`
     /// work-items of a group, in any order; `op` is associative and commutative, with neutral element `z`.
     ReduceLcl,
     /// `k m; ; op z : [k*m]A -> [m]A`: one result for each contiguous chunk of `k`.
@@ -407,9 +407,9 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
         Op::ReduceLcl => {
             let b = &args[0].cod;
             same("the operator's arguments", &args[0].dom, &Ty::pair(b, b))?;
-            same("what is reduced", &args[1].cod, b)?;
-            init(&args[2], b)?;
-            FnTy::new(arr(&sizes[0], &args[1].dom), b.clone())
+            init(&args[1], b)?;
+            same("what is reduced", &args[2].cod, b)?;
+            FnTy::new(arr(&sizes[0], &args[2].dom), b.clone())
         }
         Op::ReducePart => {
             let a = &args[0].cod;

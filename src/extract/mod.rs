@@ -9,6 +9,7 @@ mod context;
 mod cost;
 mod search;
 mod slices;
+mod stages;
 mod tiles;
 mod tunables;
 
@@ -64,18 +65,21 @@ pub fn candidates(
     }
     for found in terms {
         limits.interrupt.check("while drawing candidates")?;
-        let assigned = tunables::assignments(&found.term, &found.compact, env, &target, limits);
+        let Some((term, compact, assigned)) = assigned_apart(&found.compact, env, &target, limits)
+        else {
+            continue;
+        };
         // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
         let least = assigned
             .iter()
-            .map(|(env, _)| cost::of_term(&found.term, env, &target))
+            .map(|(env, _)| cost::of_term(&term, env, &target))
             .fold(f64::INFINITY, f64::min);
         for (env, times) in assigned {
             let estimate_us =
-                times.map_or_else(|| cost::of_term(&found.term, &env, &target), |t| t * least);
+                times.map_or_else(|| cost::of_term(&term, &env, &target), |t| t * least);
             out.push(Candidate {
-                term: found.term.clone(),
-                compact: found.compact.clone(),
+                term: term.clone(),
+                compact: compact.clone(),
                 env,
                 skeleton: found.skeleton.clone(),
                 estimate_us,
@@ -94,6 +98,44 @@ pub fn candidates(
     }
     out.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
     Ok(out)
+}
+
+type Assigned = Vec<(SizeEnv, Option<f64>)>;
+
+/// The term with stages that share no symbol, written out and as it stands in the graph, and values for its symbols: the best of
+/// each stage together, then the second best, and so on.
+fn assigned_apart(
+    compact: &Term,
+    dims: &SizeEnv,
+    target: &Target,
+    limits: &Limits,
+) -> Option<(Term, Term, Assigned)> {
+    // Ill-typed combinations cannot arise: every class has one type.
+    let written_out = |t: &Term| t.expand().ok()?.flat().ok();
+    let staged = stages::apart(compact).ok()?;
+    let dims = stages::with_aliases(&staged.compact, dims);
+    let term = written_out(&staged.compact)?;
+    let of = |part: &Term| -> Option<Assigned> {
+        Some(tunables::assignments(&written_out(part)?, part, &dims, target, limits))
+    };
+    if staged.parts.len() < 2 {
+        let assigned = tunables::assignments(&term, &staged.compact, &dims, target, limits);
+        return Some((term, staged.compact, assigned));
+    }
+    let parts = staged.parts.iter().map(of).collect::<Option<Vec<_>>>()?;
+    let most = parts.iter().map(Vec::len).max().unwrap_or(0);
+    let nth = |i: usize| {
+        let mut env = dims.clone();
+        let mut times: Option<f64> = None;
+        for part in &parts {
+            let (own, t) = part.get(i % part.len().max(1))?;
+            env.extend(own.iter().map(|(s, v)| (s.clone(), *v)));
+            times = t.map_or(times, |t: f64| Some(times.map_or(t, |u: f64| u.max(t))));
+        }
+        Some((env, times))
+    };
+    let assigned = (0..most).map_while(nth).collect();
+    Some((term, staged.compact, assigned))
 }
 
 /// What each node adds by itself to the additive estimate, in nanoseconds: the turns of a loop, the overhead of a

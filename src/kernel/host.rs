@@ -11,7 +11,7 @@ use super::view::{Shape, Slot, Step, View, Views, stop};
 use super::walk::Fresh;
 use super::{Options, barrier, improve, reuse, split, tidy};
 use crate::calculus::scalar::SExpr;
-use crate::calculus::size::SizeEnv;
+use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
@@ -370,6 +370,7 @@ impl Lowerer {
         self.kernel = Building {
             grid: [1; 3],
             together: reduces_together(f),
+            run: self.run(f)?,
             group: self.group_size(f, warp)?,
             warp,
             warp_ids,
@@ -422,6 +423,26 @@ impl Lowerer {
             streaming: kernel.streaming,
             body,
         });
+    }
+
+    /// The longest vectors that the maps over the work-items of a group take, 1 for scalars.
+    fn run(&self, f: &Term) -> Step<Option<i64>> {
+        fn width(t: &Ty) -> Option<&Size> {
+            match t {
+                Ty::Vector(w, _) => Some(w),
+                Ty::Pair(a, b) => width(a).or_else(|| width(b)),
+                Ty::Unit | Ty::Scalar(_) | Ty::Array(..) | Ty::Meta(_) => None,
+            }
+        }
+        let mut widths = vec![];
+        f.visit(&mut |t| {
+            if *t.op() == Op::Map(MapKind::Lcl(0)) {
+                let ty = t.args()[0].ty();
+                let w = width(&ty.dom).or_else(|| width(&ty.cod));
+                widths.push(w.map_or(Ok(1), |w| self.views.size(w)));
+            }
+        });
+        Ok(widths.into_iter().collect::<Step<Vec<_>>>()?.into_iter().max())
     }
 
     /// The work-group size that the `mapLcl`s of a kernel ask for, and its warps of `warp` work-items,

@@ -70,6 +70,8 @@ pub struct Building {
     pub streaming: bool,
     /// Reductions say how many work-items a group has: each takes the same share in all stages.
     pub together: bool,
+    /// How many elements side by side its maps over work-items take at a time, if there are such maps.
+    pub run: Option<i64>,
     /// Dimensions of the enclosing `mapLcl`s.
     pub local_dims: Vec<u8>,
     /// Work-items of a warp, where the term has warps.

@@ -62,13 +62,13 @@ impl Lowerer {
     ) -> Step<Storage> {
         let parts = Shape::Array(count, Box::new(shape.clone()));
         let out = self.allocate(&parts, Some(Space::Local))?;
-        let g = f.args()[1].chain();
-        let z = f.args()[2].chain();
-        for run in RUNS {
-            let last = run == 1;
-            if !last && (n % run != 0 || n < run * count) {
-                continue;
-            }
+        let (z, g) = (f.args()[1].chain(), f.args()[2].chain());
+        // As the maps take them, so that what one stage loads or computes is at hand in the next.
+        let wanted = self.kernel.run.filter(|r| RUNS.contains(r)).unwrap_or(RUNS[0]);
+        let others = RUNS.into_iter().filter(|r| *r != wanted);
+        let fits = |r: &i64| *r == 1 || n % r == 0 && (*r == wanted || n >= r * count);
+        let runs: Vec<i64> = std::iter::once(wanted).chain(others).filter(fits).collect();
+        for (k, run) in runs.iter().copied().enumerate() {
             let shares = n / run;
             let rounds = shares / count + i64::from(shares % count != 0);
             let unroll = rounds * run <= WRITTEN_OUT * RUNS[0] && rounds <= WRITTEN_OUT;
@@ -90,7 +90,7 @@ impl Lowerer {
             });
             match done {
                 // Another work-item has the element in its registers, in runs of another length.
-                Err(Stop::Elsewhere(_)) if !last => self.back_to(mark),
+                Err(Stop::Elsewhere(_)) if k + 1 < runs.len() => self.back_to(mark),
                 done => return done.map(|()| out),
             }
         }

@@ -1,20 +1,12 @@
 //! Double buffering: products in tiles whose blocks are loaded ahead (`toLocalAhead`), at sizes that tiles divide and
 //! that they do not, with no block, one, and several.
 
-use crate::check::{Kernels, cpu};
+use crate::check::{Kernels, array, cpu, kernels};
 use crate::races::{changed, is_missed};
-use patsat::calculus::size::{Size, SizeEnv};
-use patsat::calculus::text::{Context, read_term};
-use patsat::calculus::ty::Ty;
 use patsat::device::cost_model::CostModel;
-use patsat::diag::{Limits, Source};
+use patsat::kernel::estimate;
 use patsat::kernel::ir::{LoopKind, Stmt};
 use patsat::kernel::profile::profile;
-use patsat::kernel::{DeviceLimits, Options, estimate, lower};
-use patsat::lang::types::ScalarType;
-use patsat::opencl::print::print;
-use patsat::session::{Program, Sizes};
-use std::sync::Arc;
 
 const STEP: &str = r"(\(c, (i, (a, b))) -> if i then c + a * b else c)";
 
@@ -30,30 +22,8 @@ const PRODUCTS: &[[u64; 3]] = &[
     [5, 3, 0],
 ];
 
-fn device() -> DeviceLimits {
-    DeviceLimits { access_bytes: 16, ..DeviceLimits::default() }
-}
-
 fn round(n: u64, t: u64) -> u64 {
     n.next_multiple_of(t)
-}
-
-fn array(dims: &[u64]) -> Ty {
-    let f32 = Ty::Scalar(ScalarType::F32);
-    dims.iter().rev().fold(f32, |t, n| Ty::array(&Size::constant(*n), &t))
-}
-
-fn kernels(program: &str, sizes: &[(&str, u64)], inputs: &[(&str, Ty)], term: &str) -> Kernels {
-    let program = Program::check(&Source::new("product.pat", program), None).expect("well-typed");
-    let inputs = inputs.iter().map(|(name, t)| ((*name).to_owned(), t.clone())).collect();
-    let context = Context { inputs, variables: None };
-    let term = read_term(&Source::new("term", term), &Ty::Unit, &context).expect("a term");
-    let term = term.expand().and_then(|t| t.flat()).expect("definitions");
-    let options = Options::new("product", device(), &Limits::default());
-    let ir = lower(&term, &SizeEnv::new(), &options).unwrap_or_else(|e| panic!("{e}\n{term}"));
-    let plan = Arc::new(print(&ir));
-    let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
-    Kernels { program, sizes, term: term.to_string(), ir, plan }
 }
 
 /// `A*B`, or `A*B^T` where both are read along their rows.

@@ -2,6 +2,9 @@
 //! and compared with the oracle.
 
 use patsat::calculus::interp;
+use patsat::calculus::size::{Size, SizeEnv};
+use patsat::calculus::text::{Context, read_term};
+use patsat::calculus::ty::Ty;
 use patsat::calculus::value::{Value, compare};
 use patsat::diag::{Failure, Limits, Source};
 use patsat::kernel::ir::Program as Ir;
@@ -51,6 +54,28 @@ pub fn compile(
     let ir = kernel::lower(&elaborated.term, &elaborated.env, &options).map_err(|d| *d)?;
     let (plan, term) = (Arc::new(print(&ir)), elaborated.term.to_string());
     Ok(Kernels { program: program.clone(), sizes, term, ir, plan })
+}
+
+/// The type of an array of floats.
+pub fn array(dims: &[u64]) -> Ty {
+    let f32 = Ty::Scalar(ScalarType::F32);
+    dims.iter().rev().fold(f32, |t, n| Ty::array(&Size::constant(*n), &t))
+}
+
+/// The kernels of a term over inputs of these types, to be compared with a program.
+pub fn kernels(program: &str, sizes: &[(&str, u64)], inputs: &[(&str, Ty)], term: &str) -> Kernels {
+    let program = Program::check(&Source::new("program.pat", program), None).expect("well-typed");
+    let inputs = inputs.iter().map(|(name, t)| ((*name).to_owned(), t.clone())).collect();
+    let context = Context { inputs, variables: None };
+    let term = read_term(&Source::new("term", term), &Ty::Unit, &context).expect("a term");
+    let term = term.expand().and_then(|t| t.flat()).expect("definitions");
+    let device = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
+    let options = Options::new("product", device, &Limits::default());
+    let ir =
+        kernel::lower(&term, &SizeEnv::new(), &options).unwrap_or_else(|e| panic!("{e}\n{term}"));
+    let plan = Arc::new(print(&ir));
+    let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    Kernels { program, sizes, term: term.to_string(), ir, plan }
 }
 
 /// A program at some sizes: its parameters, and what the oracle makes of them.

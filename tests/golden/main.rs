@@ -10,3 +10,4 @@ mod listings;
 mod oclgrind;
 mod patterns;
 mod races;
+mod together;

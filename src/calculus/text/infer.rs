@@ -326,13 +326,13 @@ impl Infer<'_> {
             }
             Op::ReduceLcl => {
                 let (n, a) = self.array(span, dom)?;
-                let z = self.term(&raw_args[2], &Ty::Unit)?;
+                let z = self.term(&raw_args[1], &Ty::Unit)?;
                 let b = z.cod.clone();
-                let f = self.term(&raw_args[1], &a)?;
+                let f = self.term(&raw_args[2], &a)?;
                 self.unify(span, "what is reduced", &f.cod, &b)?;
                 let op = self.term(&raw_args[0], &Ty::pair(&b, &b))?;
                 self.unify(span, "the operator's result", &op.cod, &b)?;
-                args = vec![op, f, z];
+                args = vec![op, z, f];
                 (vec![n, explicit[0].clone()], vec![], b)
             }
             Op::ReducePart => {

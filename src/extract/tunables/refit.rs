@@ -3,6 +3,7 @@
 use super::{Role, Uses, is_free};
 use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
+use crate::extract::stages::with_aliases;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ const RUN: u64 = 64;
 /// when one is missing or they do not divide.
 pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -> Option<SizeEnv> {
     let uses = Uses::of(term, term);
-    let mut env = dims.clone();
+    let mut env = with_aliases(term, dims);
     for s in &uses.symbols {
         env.insert(s.clone(), *tunables.get(&s.to_string()).filter(|v| **v > 0)?);
     }
@@ -26,7 +27,7 @@ pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -
 /// there, or most of a tile would be past the end.
 pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> {
     let uses = Uses::of(term, term);
-    let mut env = dims.clone();
+    let mut env = with_aliases(term, dims);
     let mut picked = IndexMap::new();
     for s in &uses.symbols {
         let value = *from.get(s)?;

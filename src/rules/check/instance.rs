@@ -173,7 +173,8 @@ impl<'a> Plan<'a> {
             for m in mentioned {
                 types.entry(m).or_insert_with(TypeNeed::default);
             }
-            let comm = matches!(t.op(), Op::Reduce(ReduceKind::Comm) | Op::Histogram);
+            let comm =
+                matches!(t.op(), Op::Reduce(ReduceKind::Comm) | Op::ReduceLcl | Op::Histogram);
             match t.op() {
                 Op::Meta(m) => {
                     let need = FunctionNeed {

@@ -1,0 +1,163 @@
+//! The stages of a program, each with tile sizes of its own.
+//!
+//! A rule names the tile of a size `n` by `n` alone, so that one e-class serves every place; a product and the row operation
+//! after it would have to agree on one value. Where an array between two kernels has a length that mentions no tile,
+//! nothing ties them together: the symbols of the later stages are renamed, `n.t0` to `n'1.t0`.
+
+use crate::calculus::size::{Size, SizeEnv, Sym};
+use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+
+/// A term whose stages share no symbol.
+pub(super) struct Staged {
+    /// The whole, as it stands in the graph.
+    pub compact: Term,
+    /// The stages that have symbols.
+    pub parts: Vec<Term>,
+}
+
+/// Renames the symbols of all stages but one.
+///
+/// # Errors
+/// Never for a well-typed term; the type checks of the parts are repeated.
+pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
+    let mut parts = vec![];
+    let compact = walk(compact, &mut parts)?;
+    Ok(Staged { compact, parts })
+}
+
+/// The dimensions with the values of those that stand for them in later stages.
+pub(super) fn with_aliases(term: &Term, dims: &SizeEnv) -> SizeEnv {
+    let mut out = dims.clone();
+    term.visit(&mut |t| {
+        for s in t.sizes() {
+            s.visit(&mut |sym| {
+                if let Sym::Dim(name) = sym
+                    && !dims.contains_key(sym)
+                    && let Some((base, _)) = name.rsplit_once('\'')
+                    && let Some(value) = dims.get(&Sym::Dim(base.into()))
+                {
+                    out.insert(sym.clone(), *value);
+                }
+            });
+        }
+    });
+    out
+}
+
+fn walk(t: &Term, parts: &mut Vec<Term>) -> Result<Term, TypeError> {
+    let mut stages: Vec<Vec<Term>> = vec![];
+    for f in t.chain() {
+        match stages.last_mut() {
+            Some(stage) if !ends_before(stage, &f) => stage.push(f),
+            _ => stages.push(vec![f]),
+        }
+    }
+    let stages = stages.iter().map(|s| stage(s, parts)).collect::<Result<Vec<_>, _>>()?;
+    Term::of_chain(&stages.concat())
+}
+
+/// Whether a stage, given from the outside in, ends before this factor.
+fn ends_before(stage: &[Term], f: &Term) -> bool {
+    let apart = |t: &Term| matches!(t.op(), Op::Fork | Op::Bimap);
+    let alone = apart(f) || stage.first().is_some_and(apart);
+    is_free(&f.ty().cod) && (alone || (stage.iter().any(has_symbols) && has_symbols(f)))
+}
+
+fn stage(factors: &[Term], parts: &mut Vec<Term>) -> Result<Vec<Term>, TypeError> {
+    if let [t] = factors
+        && matches!(t.op(), Op::Fork | Op::Bimap)
+        && t.args().iter().all(|a| is_free(&a.ty().dom) && is_free(&a.ty().cod))
+    {
+        let args = t.args().iter().map(|a| walk(a, parts)).collect::<Result<Vec<_>, _>>()?;
+        return Ok(vec![Term::new(t.op().clone(), vec![], vec![], args)?]);
+    }
+    if !factors.iter().any(has_symbols) {
+        return Ok(factors.to_vec());
+    }
+    let number = parts.len();
+    let renamed = match number {
+        0 => factors.to_vec(),
+        _ => factors
+            .iter()
+            .map(|f| f.with_sizes(&|s| is_chosen(s).then(|| Size::sym(renamed(s, number)))))
+            .collect::<Result<Vec<_>, _>>()?,
+    };
+    parts.push(Term::of_chain(&renamed)?);
+    Ok(renamed)
+}
+
+/// Whether the value of a symbol is chosen, or follows from those that are.
+fn is_chosen(s: &Sym) -> bool {
+    matches!(s, Sym::Tile(_) | Sym::Width(_) | Sym::Round(_))
+}
+
+fn renamed(s: &Sym, number: usize) -> Sym {
+    let of = |of: &Size| of.substitute(&|s| Some(Size::sym(renamed(s, number))));
+    match s {
+        Sym::Dim(name) => Sym::Dim(format!("{name}'{number}").into()),
+        Sym::Tile(n) => Sym::Tile(of(n)),
+        Sym::Width(n) => Sym::Width(of(n)),
+        Sym::Round(n) => Sym::Round(of(n)),
+        Sym::Meta(name) => Sym::Meta(name.clone()),
+    }
+}
+
+fn mentions(s: &Size) -> bool {
+    s.factors().any(|(s, _)| is_chosen(s))
+}
+
+/// Whether no length in it depends on what is chosen.
+fn is_free(t: &Ty) -> bool {
+    match t {
+        Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => true,
+        Ty::Vector(n, t) | Ty::Array(n, t) => !mentions(n) && is_free(t),
+        Ty::Pair(a, b) => is_free(a) && is_free(b),
+    }
+}
+
+fn has_symbols(t: &Term) -> bool {
+    let mut found = false;
+    t.visit(&mut |t| found |= t.sizes().iter().any(mentions) || !t.tys().iter().all(is_free));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::text::{Context, read_term};
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType;
+
+    fn term(text: &str) -> Term {
+        let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
+        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
+        read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term")
+    }
+
+    const MAP: &str = "join . mapGlb 0 (mapSeq abs) . split n.t0";
+
+    #[test]
+    fn stages_have_tiles_of_their_own() {
+        let last = r"map (\(a, b) -> a * b) . distr";
+        let t = term(&format!("{last} . fork ({MAP}) (reduceSeq (+) 0.0 . {MAP}) . {MAP} . xs"));
+        let staged = apart(&t).expect("well-typed");
+        let text = staged.compact.to_string();
+        assert_eq!(staged.parts.len(), 3, "{text}");
+        for tile in ["split n.t0", "split n'1.t0", "split n'2.t0"] {
+            assert_eq!(text.matches(tile).count(), 1, "{text}");
+        }
+        // It can be written down and read again, and its symbols have values.
+        assert_eq!(term(&text), staged.compact);
+        let dims = SizeEnv::from_iter([(Sym::Dim("n".into()), 12)]);
+        let all = with_aliases(&staged.compact, &dims);
+        assert_eq!((all.len(), all.get(&Sym::Dim("n'2".into()))), (3, Some(&12)));
+    }
+
+    #[test]
+    fn stages_that_pass_on_partial_results_agree() {
+        let t = term("reduceSeq (+) 0.0 . mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . xs");
+        let staged = apart(&t).expect("well-typed");
+        assert_eq!((staged.compact, staged.parts.len()), (t.clone(), 1));
+    }
+}

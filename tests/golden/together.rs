@@ -1,0 +1,101 @@
+//! Reductions by all work-items of a group (`reduceLcl`), rows that stay with the work-items that compute them, and
+//! what is loaded once for several stages.
+
+use crate::check::{Kernels, array, cpu, kernels};
+use crate::races::{changed, is_missed};
+use patsat::kernel::ir::{Expr, Mem, Stmt};
+
+/// Rows and their lengths: shorter than a group, as long, several rounds, in vectors or not.
+const SHAPES: &[[u64; 2]] =
+    &[[3, 1], [2, 7], [5, 16], [3, 64], [2, 100], [3, 256], [2, 1000], [1, 1028]];
+
+fn rows(program: &str, n: u64, m: u64, row: &str) -> Kernels {
+    let sizes = [("n", n), ("m", m)];
+    let term = format!("mapWrg 0 ({row}) . xs");
+    kernels(program, &sizes, &[("xs", array(&[n, m]))], &term)
+}
+
+fn sum(n: u64, m: u64, group: u64) -> Kernels {
+    let program =
+        "entry sums [n][m] (xs: [n][m]f32) : [n]f32 = map (\\r -> reduce (+) 0 (map abs r)) xs";
+    rows(program, n, m, &format!("reduceLcl {group} (+) 0.0 abs"))
+}
+
+/// Each row's elements without its sum, read from registers; `again` reads them in another order as well.
+fn centred(n: u64, m: u64, again: &str) -> Kernels {
+    let program = format!(
+        "entry centred [n][m] (xs: [n][m]f32) : [n][m]f32 =
+           map (\\r -> let d = map (\\x -> 2 * x) r let s = reduce (+) 0 d
+                      in map2 (\\a b -> a + b - s) d ({} d)) xs",
+        if again == "reverse" { "reverse" } else { "" }
+    );
+    let row = format!(
+        "mapLcl 0 (\\(s, (a, b)) -> a + b - s) . distl . fork (reduceLcl 16 (+) 0.0 id) (zip . fork id {again}) \
+         . mapLcl 0 (\\x -> 2.0 * x)"
+    );
+    rows(&program, n, m, &row)
+}
+
+fn all() -> Vec<Kernels> {
+    let mut out = vec![];
+    for [n, m] in SHAPES {
+        out.extend([16, 64, 100].map(|group| sum(*n, *m, group)));
+        out.extend(["id", "reverse"].map(|again| centred(*n, *m, again)));
+    }
+    out
+}
+
+#[test]
+fn groups_reduce_together() {
+    let rt = cpu();
+    all().iter().for_each(|k| k.run(&rt));
+}
+
+#[test]
+fn oclgrind_finds_nothing_where_groups_reduce_together() {
+    all().iter().for_each(Kernels::grind);
+}
+
+#[test]
+fn every_barrier_of_a_reduction_is_needed() {
+    let k = sum(3, 1000, 64);
+    let (count, missed) = {
+        let (_, count) = changed(&k.ir, &|_, s| Some(s.clone()));
+        (count, (0..count).filter(|b| is_missed(&k.ir, *b)).count())
+    };
+    assert_eq!((count, missed), (2, 2), "{}", k.plan.source);
+}
+
+/// Loads from global memory in a kernel, those in loops once.
+fn loads(k: &Kernels) -> usize {
+    let mut n = 0;
+    for s in &k.ir.kernels[0].body {
+        s.visit(&mut |s: &Stmt| {
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| n += usize::from(matches!(e, Expr::Load(Mem::Global(_), ..))));
+            });
+        });
+    }
+    n
+}
+
+#[test]
+fn a_row_that_work_items_share_out_alike_stays_in_registers() {
+    let k = centred(2, 256, "id");
+    assert_eq!(k.ir.kernels[0].local_bytes(), 16 * 4, "partial sums alone: {}", k.plan.source);
+    // In another order it is read by other work-items.
+    let k = centred(2, 256, "reverse");
+    assert!(k.ir.kernels[0].local_bytes() > 256 * 4, "{}", k.plan.source);
+}
+
+#[test]
+fn what_two_stages_read_is_loaded_once() {
+    let program = "entry scaled [n][m] (xs: [n][m]f32) : [n][m]f32 =
+        map (\\r -> let s = reduce (+) 0 r in map (\\x -> x - s) r) xs";
+    let row = "mapLcl 0 (\\(s, x) -> x - s) . distl . fork (reduceLcl 16 (+) 0.0 id) id";
+    for (m, most) in [(16, 1), (256, 16), (100, 8)] {
+        let k = rows(program, 2, m, row);
+        k.run(&cpu());
+        assert!(loads(&k) <= most, "{} loads: {}", loads(&k), k.plan.source);
+    }
+}
