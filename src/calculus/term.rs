@@ -37,6 +37,16 @@ impl Term {
         Ok(Term(Arc::new(Node { op, sizes, tys, args, ty })))
     }
 
+    /// The node that takes `dom`: its sizes are the written ones and what follows from `dom` and the arguments.
+    ///
+    /// # Errors
+    /// When the parts do not fit together.
+    pub fn on(op: Op, written: &[Size], dom: &Ty, args: Vec<Term>) -> Result<Term, TypeError> {
+        let arg_types: Vec<FnTy> = args.iter().map(|a| a.ty().clone()).collect();
+        let (sizes, tys) = super::op::parts(&op, written, dom, &arg_types)?;
+        Term::new(op, sizes, tys, args)
+    }
+
     /// Its operator.
     pub fn op(&self) -> &Op {
         &self.0.op
@@ -163,33 +173,11 @@ impl Term {
     /// # Errors
     /// When something that is vectorised has no vector form; says what.
     pub fn definition(&self) -> Result<Option<Term>, TypeError> {
-        let element = |t: &Ty| match t {
-            Ty::Array(_, a) => Ok((**a).clone()),
-            other => fail(format!("`{other}` is no array")),
-        };
-        let (pack, unpack) = match self.op() {
-            Op::Chunked => (Op::Split, Op::Join),
-            Op::Packed => (Op::AsVector, Op::AsScalar),
-            Op::Vectorize => {
-                let long = super::lanes::push(&self.sizes()[0], &self.args()[0])?;
-                return Ok((long != *self).then_some(long));
-            }
-            _ => return super::tiling::definition(self),
-        };
-        let [n, k, r] = self.sizes() else {
-            return fail("three sizes".to_owned());
-        };
-        let (a, b) = (element(&self.ty().dom)?, element(&self.ty().cod)?);
-        let parts = vec![k.clone(), r.div(k)];
-        let pack = Term::new(pack, parts.clone(), vec![a.clone()], vec![])?;
-        let mut out = self.args()[0].after(&pack)?;
-        out = Term::new(unpack, parts, vec![b.clone()], vec![])?.after(&out)?;
-        if n != r {
-            let sizes = vec![n.clone(), r.clone()];
-            out = out.after(&Term::new(Op::PadLast, sizes.clone(), vec![a], vec![])?)?;
-            out = Term::new(Op::Take, sizes, vec![b], vec![])?.after(&out)?;
+        if *self.op() == Op::Vectorize {
+            let long = super::lanes::push(&self.sizes()[0], &self.args()[0])?;
+            return Ok((long != *self).then_some(long));
         }
-        Ok(Some(out))
+        super::tiling::definition(self)
     }
 
     /// Whether it is a view that can be stored through: see [`Op::is_invertible`].

@@ -1,4 +1,4 @@
-//! What the operators of tiling are short for.
+//! What [`Op::Chunked`], [`Op::Packed`] and the operators of tiling are short for.
 //!
 //! A product of all pairs is `map (map e) . cross`; a map over rows with their partners is `map f . cross`.
 //! `tiled` and `tiledRows` cut the dimensions into tiles, `blocked` and `blockedRows` carry accumulators over
@@ -24,11 +24,15 @@ fn parts(n: &Size, t: &Size) -> Built<Size> {
     if t.as_constant() == Some(0) { no(format!("no parts of 0 in {n}")) } else { Ok(n.div(t)) }
 }
 
-/// What one of the operators of tiling is short for; `None` for any other.
+/// What the operator is short for; `None` for one that is not short for anything.
 pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
     let (dom, args) = (&t.ty().dom, t.args());
     let flow = Flow::from(dom);
     let out = match (t.op(), t.sizes(), args) {
+        (Op::Chunked, [n, k, r], [h]) => flow.pad_last(r)?.split(k)?.then(h)?.join()?.take(n)?,
+        (Op::Packed, [n, w, r], [h]) => {
+            flow.pad_last(r)?.as_vector(w)?.then(h)?.as_scalar(w)?.take(n)?
+        }
         (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
             let pairs = |x: Flow| {
                 x.both(
@@ -149,17 +153,13 @@ fn weave(x: Flow) -> Built<Flow> {
 
 /// `(a, (flag, b))` to `(flag, (a, b))`.
 fn shuffle(x: Flow) -> Built<Flow> {
-    let Ty::Pair(a, rest) = x.ty().clone() else { return no("no pair") };
-    let Ty::Pair(flag, b) = &*rest else { return no("no pair") };
     let whole = x.ty().clone();
-    let take = |op: Op, a: &Ty, b: &Ty| Term::new(op, vec![], vec![a.clone(), b.clone()], vec![]);
-    let second = take(Op::Snd, &a, &rest)?;
-    let (flag_of, b_of) =
-        (take(Op::Fst, flag, b)?.after(&second)?, take(Op::Snd, flag, b)?.after(&second)?);
-    let a_of = take(Op::Fst, &a, &rest)?;
+    let proj = |op: Op, of: &Ty| Term::on(op, &[], of, vec![]);
+    let second = proj(Op::Snd, &whole)?;
+    let rest = &second.ty().cod;
+    let (flag, b) = (proj(Op::Fst, rest)?.after(&second)?, proj(Op::Snd, rest)?.after(&second)?);
     let fork = |f: Term, g: Term| Term::new(Op::Fork, vec![], vec![], vec![f, g]);
-    debug_assert!(a_of.ty().dom == whole);
-    let out = fork(flag_of, fork(a_of, b_of)?)?;
+    let out = fork(flag, fork(proj(Op::Fst, &whole)?, b)?)?;
     x.then(&out)
 }
 

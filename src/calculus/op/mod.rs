@@ -8,7 +8,7 @@ mod scheme;
 mod solve;
 mod table;
 
-pub use solve::{Equality, Solution, TypeError, signature};
+pub use solve::{Equality, Solution, TypeError, parts, signature};
 pub use table::{Entry, Spelling};
 
 use super::scalar::{Lit, ScalarFn};

@@ -59,7 +59,8 @@ impl Equality for Exact {
     }
 
     fn lane(&mut self, w: Option<&Size>, t: &Ty) -> Option<(Size, Ty)> {
-        w.and_then(|w| Some((w.clone(), t.unvector(w)?)))
+        let w = w.or_else(|| t.width())?;
+        Some((w.clone(), t.unvector(w)?))
     }
 
     fn known(&self, t: &Ty) -> Ty {
@@ -329,6 +330,27 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
         parts.arg_gives(e, i, &f.cod)?;
     }
     Ok(FnTy::new(parts.dom(e)?, parts.cod(e)?))
+}
+
+/// The sizes and types of a node from what is written of its sizes, what it takes, and its arguments.
+///
+/// # Errors
+/// When the parts do not fit together.
+pub fn parts(
+    op: &Op,
+    written: &[Size],
+    dom: &Ty,
+    args: &[FnTy],
+) -> Result<(Vec<Size>, Vec<Ty>), TypeError> {
+    let sizes = op.entry().scheme.written().zip(written.iter().cloned());
+    let mut parts = Solution::new(op, sizes, None);
+    let e = &mut Exact;
+    parts.takes(e, dom)?;
+    for (i, f) in args.iter().enumerate() {
+        parts.arg_takes(e, i, &f.dom)?;
+        parts.arg_gives(e, i, &f.cod)?;
+    }
+    parts.parts().ok_or_else(|| TypeError(format!("nothing determines the type of {op:?}")))
 }
 
 #[cfg(test)]

@@ -210,11 +210,11 @@ impl Parser<'_> {
 
     fn application(&mut self) -> Result<Raw> {
         let start = self.span();
-        if let Tok::Ident(name) = self.peek().clone() {
-            if let Some(entry) = Entry::named(&name) {
-                self.pos += 1;
-                return self.operator(entry, start);
-            }
+        if let Tok::Ident(name) = self.peek()
+            && let Some(entry) = Entry::named(name)
+        {
+            self.pos += 1;
+            return self.operator(entry, start);
         }
         self.atom()
     }

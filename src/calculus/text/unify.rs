@@ -161,7 +161,7 @@ impl Equality for Unifier {
 
     fn lane(&mut self, w: Option<&Size>, t: &Ty) -> Option<(Size, Ty)> {
         let t = self.ty(t);
-        let w = match w.or_else(|| width(&t)) {
+        let w = match w.or_else(|| t.width()) {
             Some(w) => self.size(w),
             None => self.fresh_size(),
         };
@@ -179,15 +179,6 @@ impl Equality for Unifier {
 
     fn known_size(&self, n: &Size) -> Size {
         self.size(n)
-    }
-}
-
-/// The width of the vectors in a type.
-fn width(t: &Ty) -> Option<&Size> {
-    match t {
-        Ty::Vector(w, _) => Some(w),
-        Ty::Pair(a, _) => width(a),
-        Ty::Unit | Ty::Scalar(_) | Ty::Array(..) | Ty::Meta(_) => None,
     }
 }
 
