@@ -192,6 +192,18 @@ impl Compiler<'_> {
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
                 b.fold(size(0), z, arg, &x, Folded::of(&mut |b, xs| operator(b, xs)), site)
             }
+            Op::ReduceLcl => {
+                let (op, f) = (f(0)?, f(1)?);
+                let z = self.term(b, &term.args()[2], Typed::unit(), exact)?;
+                let x = self.shape(&f.ty().dom, site)?;
+                let step = &mut |b: &mut Builder, mut xs: Vec<Typed>| {
+                    let (x, acc) = (xs.pop().unwrap_or_else(Typed::unit), xs.pop());
+                    let y = self.term(b, f, x, exact)?;
+                    let both = b.tuple(vec![acc.unwrap_or_else(Typed::unit), y]);
+                    self.term(b, op, both, exact)
+                };
+                b.fold(size(0), z, arg, &x, Folded::of(step), site)
+            }
             Op::Fold => b.bind(arg, |b, arg| {
                 let (start, xs) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
                 let x = self.second(f(0)?, site)?;

@@ -87,6 +87,7 @@ fn role(op: &Op, arg: usize) -> Option<&'static str> {
         Op::Cond => &["test", "then", "else"],
         Op::While => &["test", "body"],
         Op::Reduce(_) | Op::ReducePart | Op::Scan(_) | Op::Histogram => &["operator", "start"],
+        Op::ReduceLcl => &["operator", "function", "start"],
         _ => &[],
     };
     names.get(arg).copied()

@@ -30,7 +30,9 @@ pub struct Limits {
     pub file_expressions: usize,
     /// Checking: most operations on sizes and literals that are written out where their name is used.
     pub size_operations: usize,
-    /// Elaboration: most steps that an `iterate` is unrolled to.
+    /// Elaboration: most steps of an `iterate` that is written out though a loop could run it.
+    pub copied_steps: u64,
+    /// Elaboration: most steps of an `iterate` that must be written out, since its function changes the length.
     pub iterate_steps: u64,
     /// Elaboration: largest expression that is put in place of a variable more than once.
     pub copied_expressions: usize,
@@ -82,6 +84,7 @@ impl Limits {
         all_type_components: 2_000_000,
         file_expressions: 1_000_000,
         size_operations: 64,
+        copied_steps: 16,
         iterate_steps: 64,
         copied_expressions: 64,
         elaborated_expressions: 10_000,

@@ -98,6 +98,12 @@ impl Context {
         self.sink || self.placed || self.total
     }
 
+    /// Whether what is shared out here may stay with the work-items that compute it, or be put in local memory if that
+    /// is not enough: which of the two, code generation finds out.
+    pub fn keeps(self) -> bool {
+        self.level == Level::Group && !self.stores() && !self.registers && !self.tile
+    }
+
     fn may_spread(self, inside: Level, base: u16, d: u8) -> bool {
         // From the upper dimensions to the lower ones.
         let nested = self.nest && self.level == inside && self.used & bit(base, d + 1) != 0;
@@ -141,7 +147,9 @@ impl Context {
                 (MapKind::Wrg(d), _) if self.may_spread(Level::Group, 0, *d) => {
                     dimension(Level::Group, self.used | bit(0, *d))
                 }
-                (MapKind::Lcl(d), Level::Group) if self.used & bit(3, *d) == 0 && self.stores() => {
+                (MapKind::Lcl(d), Level::Group)
+                    if self.used & bit(3, *d) == 0 && (self.stores() || self.keeps()) =>
+                {
                     inside(Level::Item, self.used | bit(3, *d))
                 }
                 (MapKind::Warp, Level::Group) if self.stores() => inside(Level::Warp, self.used),
@@ -161,6 +169,9 @@ impl Context {
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => {
                 // The operator's result is the accumulator, never the sink itself.
                 Inside(Context { registers: array, ..self.item().intermediate() })
+            }
+            Op::ReduceLcl if self.level == Level::Group && !array => {
+                Inside(self.item().intermediate())
             }
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if matches!(self.level, Level::Group | Level::Warp)
@@ -226,6 +237,7 @@ impl Context {
             | Op::Cond
             | Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
             | Op::ReducePart
+            | Op::ReduceLcl
             | Op::Scan(_)
             | Op::Scatter
             | Op::Histogram

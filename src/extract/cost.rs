@@ -61,6 +61,12 @@ pub(super) fn share(
             let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
             Share { own: launch + n * (loop_ns + element(result, value, target)), times: n }
         }
+        Op::ReduceLcl => {
+            let n = n();
+            let each = (n / target.lanes).max(1.0);
+            let own = 2.0 * target.barrier_ns + each * element(result, value, target);
+            Share { own, times: each }
+        }
         Op::Scan(sequential) => {
             let n = n();
             let step = target.loop_ns + element(result, value, target) / n.max(1.0);

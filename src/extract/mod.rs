@@ -134,7 +134,9 @@ fn idles(t: &Term, in_group: bool) -> bool {
 /// Whether work-items share something in it.
 fn shares(t: &Term) -> bool {
     let mut found = false;
-    t.visit(&mut |t| found |= matches!(t.op(), Op::Map(MapKind::Lcl(_) | MapKind::Warp)));
+    t.visit(&mut |t| {
+        found |= matches!(t.op(), Op::Map(MapKind::Lcl(_) | MapKind::Warp) | Op::ReduceLcl)
+    });
     found
 }
 

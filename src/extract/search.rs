@@ -35,6 +35,10 @@ struct Choice {
     reduces: bool,
     /// Whether a loop is in it.
     loops: bool,
+    /// How often it reads its argument: not at all, once, or more often (2).
+    reads: u8,
+    /// Whether it only maps, and what it gives stays with the work-items that compute it.
+    kept: bool,
     /// How the outermost of its stages is shared out to work-items, as a hash.
     form: Option<u64>,
 }
@@ -58,8 +62,10 @@ impl Choice {
         if node.function() == Some(&Op::Transpose) {
             outline.features |= 32;
         }
-        let (reduces, loops, form) = (false, false, None);
-        Choice { node: node.clone(), args, cost, skeleton: 0, outline, reduces, loops, form }
+        let reads = reads(node.function(), &args);
+        let (reduces, loops, form, kept) = (false, false, None, false);
+        let node = node.clone();
+        Choice { node, args, cost, skeleton: 0, outline, reduces, loops, reads, kept, form }
     }
 }
 
@@ -89,7 +95,7 @@ impl Outline {
         match op {
             Op::Map(MapKind::Glb(_)) => (out.features, out.kernels) = (out.features | 1, 1),
             Op::Map(MapKind::Wrg(_)) => (out.features, out.kernels) = (out.features | 2, 1),
-            Op::Map(MapKind::Lcl(_) | MapKind::Lane) => out.features |= 4,
+            Op::Map(MapKind::Lcl(_) | MapKind::Lane) | Op::ReduceLcl => out.features |= 4,
             Op::Vectorize => out.features |= 8,
             Op::ToMem(Space::Stream) => out.features |= 64,
             Op::Map(MapKind::Unroll) => out.features |= 16,
@@ -391,7 +397,7 @@ impl Search<'_> {
         };
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
             // Neighbours that read neighbours are worth nothing where there are caches instead.
-            Op::Sliced if !self.target.gpu => return,
+            Op::Sliced | Op::ReduceLcl if !self.target.gpu => return,
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(&op) {
                 Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
                 None => return,
@@ -472,8 +478,8 @@ impl Search<'_> {
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
         let mut combine = |chosen: Vec<Rc<Choice>>| {
-            let reduces =
-                matches!(op, Op::Reduce(_) | Op::Fold) || chosen.iter().any(|c| c.reduces);
+            let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
+                || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
             // Several copies of a loop are a longer program and no faster.
             if op == Op::Map(MapKind::Unroll) && inner_loops && !at.total {
@@ -481,10 +487,23 @@ impl Search<'_> {
             }
             let loops = inner_loops
                 || matches!(op, Op::Map(MapKind::Seq) | Op::Reduce(ReduceKind::Seq) | Op::Fold);
-            // Local memory passes partial results on; what is only mapped is fused instead. And
-            // what goes into registers side by side is no further reduction.
-            if !at.total && ((staged && !reduces) || (in_registers && reduces)) {
+            // Local memory passes partial results on; what is only mapped is fused instead, or stays where it is for
+            // what reads it twice. And what goes into registers side by side is no further reduction.
+            let mut kept = staged && !reduces && at.keeps();
+            let unfit = (staged && !kept && (!reduces || at.keeps())) || (in_registers && reduces);
+            if !at.total && unfit {
                 return;
+            }
+            match (&op, chosen.as_slice()) {
+                (Op::Compose, [outer, inner]) if outer.skeleton == 0 => kept = inner.kept,
+                (Op::Compose, [outer, inner]) => {
+                    if inner.kept && outer.reads < 2 && !at.total {
+                        return;
+                    }
+                    kept = outer.kept;
+                }
+                (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => return,
+                _ => {}
             }
             // An upper dimension is for a nest of maps: alone, the lowest does the same.
             if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d)) = op
@@ -530,13 +549,34 @@ impl Search<'_> {
                 let outline = Outline::of(&op, at, &chosen);
                 let form = shared_form(&op, &sizes, &chosen);
                 let (node, args) = (node.clone(), chosen);
-                let choice = Choice { node, args, cost, skeleton, outline, reduces, loops, form };
+                let reads = reads(Some(&op), &args);
+                let choice = Choice {
+                    node,
+                    args,
+                    cost,
+                    skeleton,
+                    outline,
+                    reduces,
+                    loops,
+                    reads,
+                    kept,
+                    form,
+                };
                 found.insert(skeleton, Rc::new(choice));
             }
         };
         match lists.as_slice() {
             [] => combine(vec![]),
             [a] => a.iter().for_each(|x| combine(vec![x.clone()])),
+            // Stages of a program are kernels that have nothing to do with each other: every one of both lists is taken,
+            // with the best of the other at least.
+            [a, b] if op == Op::Compose && at.level == Level::Host => {
+                for (i, x) in a.iter().enumerate() {
+                    for y in b.iter().take((PAIRS / 4 / (i + 1)).max(1)) {
+                        combine(vec![x.clone(), y.clone()]);
+                    }
+                }
+            }
             [a, b] => {
                 // Two long lists are both cut: few of their pairs could be kept.
                 let most = (PAIRS / b.len()).max(4);
@@ -565,6 +605,18 @@ impl Search<'_> {
                     .for_each(combine);
             }
         }
+    }
+}
+
+/// How often a term reads its argument; 2 is more than once.
+fn reads(op: Option<&Op>, args: &[Rc<Choice>]) -> u8 {
+    let all = args.iter().map(|a| a.reads);
+    match op {
+        Some(Op::Input(_) | Op::Bang | Op::Lit(_) | Op::SizeValue(_) | Op::Iota) => 0,
+        Some(Op::Compose) => all.product::<u8>().min(2),
+        Some(Op::Fork | Op::Cond) => all.sum::<u8>().min(2),
+        Some(Op::Bimap) => all.max().unwrap_or(1),
+        _ => 1,
     }
 }
 
@@ -604,7 +656,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
         Op::Map(MapKind::Plain) => false,
         Op::Map(_) | Op::Vectorize | Op::ToMem(_) | Op::Fold | Op::Spread(_) => true,
         Op::Tiled(_) | Op::TiledRows | Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
-        Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) | Op::Sliced => true,
+        Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) | Op::ReduceLcl | Op::Sliced => true,
         _ => false,
     };
     named.then(|| {
@@ -647,6 +699,7 @@ fn skeleton_text(t: &Term) -> String {
                 MapKind::Plain => "view".to_owned(),
             }),
             Op::Reduce(_) => Some("red".to_owned()),
+            Op::ReduceLcl => Some("redlcl".to_owned()),
             Op::Fold => Some("fold".to_owned()),
             Op::ToMem(Space::Local) if !cost::computes(&t.args()[0]) => Some("stage".to_owned()),
             Op::ToMem(Space::LocalAhead) => Some("ahead".to_owned()),

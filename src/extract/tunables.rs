@@ -330,6 +330,9 @@ impl Uses {
                 Op::Map(MapKind::Lcl(_) | MapKind::Lane) => {
                     lanes.insert(t.sizes()[0].clone());
                 }
+                Op::ReduceLcl => {
+                    lanes.insert(t.sizes()[1].clone());
+                }
                 Op::Map(MapKind::Unroll) | Op::Reduce(ReduceKind::Unroll) => {
                     unrolled.insert(t.sizes()[0].clone());
                 }

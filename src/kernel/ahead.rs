@@ -62,13 +62,19 @@ impl Lowerer {
                 .zip(&next)
                 .map(|(tile, (v, _))| me.load_block(tile, v))
                 .collect::<Step<Vec<_>>>()?;
-            me.update(step, &me.staged(copies, &arg(i)?, &tiles, &half)?, acc, shape)?;
+            me.update(
+                step,
+                &me.staged(copies, &arg(i)?, &tiles, &half)?,
+                &acc.dest,
+                &acc.owned,
+                shape,
+            )?;
             let other = Index::from(1).sub(&half);
             tiles.iter().zip(&loaded).try_for_each(|(tile, v)| me.store_block(tile, v, &other))
         })?;
         let last = Index::from(n - 1);
         let arg = self.staged(copies, &arg(&last)?, &tiles, &last.rem(2))?;
-        self.update(step, &arg, acc, shape)
+        self.update(step, &arg, &acc.dest, &acc.owned, shape)
     }
 
     /// What is copied, in order.

@@ -13,11 +13,7 @@ use std::collections::BTreeSet;
 /// are never taken to run in lock-step.
 pub fn insert(k: &mut Kernel, sub_groups: bool) {
     // Where `mapGlb` spreads single work-items, each keeps to its own part of what it stores: nobody waits for others.
-    let mut alone = k.group.iter().product::<usize>() == 1;
-    for s in &k.body {
-        s.visit(&mut |s| alone |= matches!(s, Stmt::Loop { kind: LoopKind::Glb(_), .. }));
-    }
-    if alone {
+    if k.group.iter().product::<usize>() == 1 || k.spreads_items() {
         return;
     }
     let cx = Cx { same: group_numbers(&k.body), sub_groups };

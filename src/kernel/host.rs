@@ -22,7 +22,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Lowers a whole program.
-pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
+pub fn program(
+    term: &Term,
+    env: &SizeEnv,
+    options: &Options,
+    passed_on: &BTreeSet<Term>,
+) -> Step<Program> {
     let mut builder = Inputs {
         views: Views {
             env: env.clone(),
@@ -68,6 +73,7 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
         vector: false,
         streaming: false,
         copies: 1,
+        passed_on: passed_on.clone(),
         next: 0,
         reserved: names,
     };
@@ -88,6 +94,13 @@ pub fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<Program> {
     }
     reuse::temporaries(&mut out);
     Ok(out)
+}
+
+/// Whether a kernel has reductions by a whole group.
+fn reduces_together(f: &Term) -> bool {
+    let mut found = false;
+    f.visit(&mut |t| found |= *t.op() == Op::ReduceLcl);
+    found
 }
 
 /// A name that is a C identifier, no keyword, and not taken.
@@ -356,6 +369,7 @@ impl Lowerer {
         let warp_ids = if warp > 0 { self.fresh_ids() } else { [0; 2] };
         self.kernel = Building {
             grid: [1; 3],
+            together: reduces_together(f),
             group: self.group_size(f, warp)?,
             warp,
             warp_ids,
@@ -414,11 +428,12 @@ impl Lowerer {
     /// within the device's limits.
     fn group_size(&self, f: &Term, warp: i64) -> Step<[i64; 3]> {
         let mut size = [1i64; 3];
-        let mut failed = None;
+        let (mut failed, mut members) = (None, vec![]);
         f.visit(&mut |t| {
             let (slot, each) = match t.op() {
                 Op::Map(MapKind::Lcl(d)) => (usize::from((*d).min(2)), 1),
                 Op::Map(MapKind::Warp) => (0, warp),
+                Op::ReduceLcl => return members.extend(self.views.size(&t.sizes()[1])),
                 _ => return,
             };
             match self.views.size(&t.sizes()[0]) {
@@ -428,6 +443,10 @@ impl Lowerer {
         });
         if let Some(e) = failed {
             return Err(e);
+        }
+        // Where reductions say how many work-items take part, maps over more elements give each several.
+        if let Some(most) = members.into_iter().max() {
+            size[0] = most.max(warp);
         }
         let limit = |n: usize| i64::try_from(n).unwrap_or(i64::MAX).max(1);
         for (s, most) in size.iter_mut().zip(self.options.device.max_item_sizes) {

@@ -3,7 +3,7 @@
 
 use super::ir::Kernel;
 use super::walk::Fresh;
-use super::{common, contract, gather, hoist, tidy, widen};
+use super::{common, contract, gather, hoist, kept, tidy, widen};
 
 /// Improves a kernel; accesses become at most `bytes` wide. `relaxed` says that floating-point operations may be
 /// reassociated.
@@ -13,6 +13,7 @@ pub fn kernel(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
     }
     hoist::invariants(k, fresh);
     widen::accesses(k, bytes, fresh);
+    kept::across_stages(k, fresh);
     common::share(k, fresh);
     gather::once(k, fresh);
     tidy::copies_of_registers(k);

@@ -307,6 +307,15 @@ impl Kernel {
             .fold(0, usize::saturating_add)
     }
 
+    /// Whether `mapGlb` spreads single work-items: then groups mean nothing, and not all items of one run the same code.
+    pub fn spreads_items(&self) -> bool {
+        let mut found = false;
+        for s in &self.body {
+            s.visit(&mut |s| found |= matches!(s, Stmt::Loop { kind: LoopKind::Glb(_), .. }));
+        }
+        found
+    }
+
     /// The array behind a memory.
     pub fn array<'a>(&'a self, program: &'a Program, mem: Mem) -> Option<&'a MemArray> {
         match mem {

@@ -4,7 +4,8 @@ use super::dest::Dest;
 use super::index::{Guard, Index};
 use super::ir::{ElemTy, Expr, Stmt};
 use super::leaf::{self, Emit};
-use super::lower::{Context, Lowerer};
+use super::lower::{Body, Context, Lowerer};
+use super::memory::Storage;
 use super::view::{Shape, Step, View, stop};
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::{MapKind, Term};
@@ -37,8 +38,8 @@ impl Lowerer {
         })
     }
 
-    /// Combines values by bin. In one work-item this is a loop over the values. Outside kernels, work-items
-    /// count parts of the values into bins of their own, and a second kernel combines these.
+    /// Combines values by bin. Outside kernels, work-items count parts of the values into bins of their own, and a
+    /// second kernel combines these. In one work-item all values are one part.
     pub fn histogram(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let (m, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
         let shape = self.views.shape(&f.ty().cod)?;
@@ -47,37 +48,22 @@ impl Lowerer {
         };
         let (places, values) = (x.fst()?, x.snd()?);
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
-        if self.context != Context::Host {
-            let bins = self.allocate(&shape, None)?;
-            self.repeat(m, false, &mut |me, i| me.write(&z, &View::Unit, &bins.dest.at(i)?))?;
-            self.repeat(n, false, &mut |me, j| {
-                me.at_place(&places.at(j)?, m, &mut |me, i| {
-                    let pair = View::pair(bins.view.at(i)?, values.at(j)?);
-                    let next = me.read(&op, &pair)?;
-                    let next = leaf::bind(&next, me)?;
-                    me.store(&next, &bins.dest.at(i)?, elem)
-                })
-            })?;
-            return self.copy(&bins.view, dest, &shape);
-        }
-        let units = i64::try_from(self.options.device.compute_units).unwrap_or(1).max(1);
         let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
-        let parts = (units * PARTS_OF_UNIT).min(n).min(room).max(1);
-        let whole = Shape::Array(parts, Box::new(shape.clone()));
-        let counted = self.allocate(&whole, None)?;
+        let parts = match self.context {
+            Context::Host => (self.units() * PARTS_OF_UNIT).min(n).min(room).max(1),
+            _ => 1,
+        };
+        let counted = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
         self.each(parts, &mut |me, p| {
             let (view, dest) = (counted.view.at(p)?, counted.dest.at(p)?);
             me.repeat(m, false, &mut |me, i| me.write(&z, &View::Unit, &dest.at(i)?))?;
             // Neighbours read neighbours.
-            let rounds = n / parts + i64::from(n % parts != 0);
-            me.repeat(rounds, false, &mut |me, t| {
+            me.repeat(length(n, parts), false, &mut |me, t| {
                 let j = p.add(&t.times(parts));
-                me.within(&j, n, &mut |me| {
+                me.where_less(&j, &Index::from(n), &mut |me| {
                     me.at_place(&places.at(&j)?, m, &mut |me, i| {
                         let pair = View::pair(view.at(i)?, values.at(&j)?);
-                        let next = me.read(&op, &pair)?;
-                        let next = leaf::bind(&next, me)?;
-                        me.store(&next, &dest.at(i)?, elem)
+                        me.update(&op, &pair, &dest.at(i)?, &counted.owned, elem)
                     })
                 })
             })
@@ -88,9 +74,7 @@ impl Lowerer {
             me.store(&first, &acc.dest, elem)?;
             me.repeat(parts - 1, false, &mut |me, p| {
                 let pair = View::pair(acc.view.clone(), counted.view.at(&p.plus(1))?.at(i)?);
-                let next = me.read(&op, &pair)?;
-                let next = leaf::bind(&next, me)?;
-                me.store(&next, &acc.dest, elem)
+                me.update(&op, &pair, &acc.dest, &acc.owned, elem)
             })?;
             me.store(&acc.view, &dest.at(i)?, elem)
         })
@@ -102,49 +86,48 @@ impl Lowerer {
         let n = self.views.size(&f.sizes()[0])?;
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
         let elem = self.views.shape(&f.args()[1].ty().cod)?;
-        let units = i64::try_from(self.options.device.compute_units).unwrap_or(1).max(1);
         // Each work-item of the second kernel goes through all totals: no more of them than elements in a part.
-        let parts = (units * PARTS_OF_UNIT).min(n.isqrt()).max(1);
-        let length = n / parts + i64::from(n % parts != 0);
+        let parts = (self.units() * PARTS_OF_UNIT).min(n.isqrt()).max(1);
         let totals = self.allocate(&Shape::Array(parts, Box::new(elem.clone())), None)?;
-        self.each(parts, &mut |me, p| {
+        let start = |me: &mut Lowerer| -> Step<Storage> {
             let acc = me.allocate(&elem, None)?;
             me.write(&z, &View::Unit, &acc.dest)?;
-            me.repeat(length, false, &mut |me, t| {
-                let j = p.times(length).add(t);
-                me.within(&j, n, &mut |me| {
-                    let pair = View::pair(acc.view.clone(), x.at(&j)?);
-                    me.next_state(&op, &pair, &acc.dest, &acc.owned, &elem)
-                })
-            })?;
+            Ok(acc)
+        };
+        let combine = |me: &mut Lowerer, acc: &Storage, x: View| {
+            let pair = View::pair(acc.view.clone(), x);
+            me.update(&op, &pair, &acc.dest, &acc.owned, &elem)
+        };
+        let through_part = |me: &mut Lowerer, p: &Index, body: Body| {
+            let long = length(n, parts);
+            me.repeat(long, false, &mut |me, t| {
+                let j = p.times(long).add(t);
+                me.where_less(&j, &Index::from(n), &mut |me| body(me, &j))
+            })
+        };
+        self.each(parts, &mut |me, p| {
+            let acc = start(me)?;
+            through_part(me, p, &mut |me, j| combine(me, &acc, x.at(j)?))?;
             me.store(&acc.view, &totals.dest.at(p)?, &elem)
         })?;
         self.each(parts, &mut |me, p| {
-            let acc = me.allocate(&elem, None)?;
-            me.write(&z, &View::Unit, &acc.dest)?;
+            let acc = start(me)?;
             me.repeat(parts, false, &mut |me, q| {
-                // Those before it.
-                let before = Guard::less(q, p);
-                me.begin();
-                let pair = View::pair(acc.view.clone(), totals.view.at(q)?);
-                let done = me.next_state(&op, &pair, &acc.dest, &acc.owned, &elem);
-                let block = me.end();
-                done?;
-                me.emit(Stmt::If(before, block, vec![]))
+                me.where_less(q, p, &mut |me| combine(me, &acc, totals.view.at(q)?))
             })?;
-            me.repeat(length, false, &mut |me, t| {
-                let j = p.times(length).add(t);
-                me.within(&j, n, &mut |me| {
-                    let pair = View::pair(acc.view.clone(), x.at(&j)?);
-                    me.next_state(&op, &pair, &acc.dest, &acc.owned, &elem)?;
-                    me.store(&acc.view, &dest.at(&j)?, &elem)
-                })
+            through_part(me, p, &mut |me, j| {
+                combine(me, &acc, x.at(j)?)?;
+                me.store(&acc.view, &dest.at(j)?, &elem)
             })
         })
     }
 
+    fn units(&self) -> i64 {
+        i64::try_from(self.options.device.compute_units).unwrap_or(1).max(1)
+    }
+
     /// A loop in this work-item, or outside kernels a kernel with a work-item for each.
-    pub fn each(&mut self, n: i64, body: super::lower::Body) -> Step<()> {
+    pub fn each(&mut self, n: i64, body: Body) -> Step<()> {
         if self.context != Context::Host {
             return self.repeat(n, false, body);
         }
@@ -153,7 +136,7 @@ impl Lowerer {
     }
 
     /// Runs the body where a computed place is one of `n`.
-    fn at_place(&mut self, place: &View, n: i64, body: super::lower::Body) -> Step<()> {
+    fn at_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
         let at = leaf::bind(place, self)?.expr()?;
         let t = at.ty();
         let test = |op, bound: i64| {
@@ -181,14 +164,14 @@ impl Lowerer {
         block.into_iter().try_for_each(|s| self.emit(s))
     }
 
-    /// Runs the body where the index is below `n`.
-    fn within(
+    /// Runs the body where one index is less than another.
+    pub fn where_less(
         &mut self,
         i: &Index,
-        n: i64,
+        bound: &Index,
         body: &mut dyn FnMut(&mut Lowerer) -> Step<()>,
     ) -> Step<()> {
-        let guard = Guard::less(i, &Index::from(n));
+        let guard = Guard::less(i, bound);
         if super::index::Facts::default().decide(&guard) == Some(true) {
             return body(self);
         }
@@ -198,4 +181,9 @@ impl Lowerer {
         done?;
         self.emit(Stmt::If(guard, block, vec![]))
     }
+}
+
+/// Elements of the longest of so many parts.
+fn length(n: i64, parts: i64) -> i64 {
+    n / parts + i64::from(n % parts != 0)
 }

@@ -1,12 +1,12 @@
 //! Loops over states that hold arrays, and choices between arrays: in a work-item, or by the host, whose body is kernels.
 
 use super::dest::Dest;
-use super::hazard;
 use super::index::{Index, Var};
 use super::ir::{Control, ElemTy, Expr, Mem, Stmt};
 use super::leaf::Emit;
 use super::lower::Lowerer;
 use super::view::{Shape, Step, View, stop};
+use crate::calculus::scalar::Lit;
 use crate::calculus::term::{Space, Term};
 use crate::diag::Code;
 use crate::lang::types::ScalarType;
@@ -37,6 +37,15 @@ impl Lowerer {
             return stop(Code::Internal, "a condition of the host outside global memory");
         };
         let at = *at;
+        if !self.choices.is_empty() {
+            // Where the choices around the loop are not met, no kernel of it runs: the loop must not begin.
+            let choices = std::mem::take(&mut self.choices);
+            let no = View::Elem(Expr::Lit(Lit::int(ScalarType::Bool, 0)));
+            let cleared = self.copy(&no, &flag.dest, &truth);
+            self.open_single = None;
+            self.choices = choices;
+            cleared?;
+        }
         self.host_loop(Control::While, &x.fst()?, &shape, dest, &mut |me, state, next| {
             let arg = View::pair(state.clone(), besides.clone());
             me.write(&p, &arg, &flag.dest)?;
@@ -110,32 +119,11 @@ impl Lowerer {
         let head = self.end();
         let c = c?;
         self.begin();
-        let done = self.next_state(&body, &arg, &state.dest, &state.owned, &shape);
+        let done = self.update(&body, &arg, &state.dest, &state.owned, &shape);
         let block = self.end();
         done?;
         self.emit(Stmt::While(head, c, block))?;
         Ok(state.view)
-    }
-
-    /// The next state, in place unless that would read what it has already overwritten.
-    pub fn next_state(
-        &mut self,
-        body: &[Term],
-        arg: &View,
-        dest: &Dest,
-        owned: &hazard::Owned,
-        shape: &Shape,
-    ) -> Step<()> {
-        self.begin();
-        let done = self.write(body, arg, dest);
-        let block = self.end();
-        done?;
-        if !hazard::reads_what_it_wrote(&block, owned) {
-            return block.into_iter().try_for_each(|s| self.emit(s));
-        }
-        let fresh = self.allocate(shape, None)?;
-        self.write(body, arg, &fresh.dest)?;
-        self.store(&fresh.view, dest, shape)
     }
 }
 

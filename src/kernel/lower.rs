@@ -41,6 +41,18 @@ pub struct InWarp {
     pub guard: Guard,
 }
 
+/// How far generation is.
+pub struct Mark {
+    blocks: usize,
+    context: Context,
+    vector: bool,
+    locals: usize,
+    privates: usize,
+    local_dims: Vec<u8>,
+    in_warp: Option<InWarp>,
+    workers: usize,
+}
+
 /// The kernel under construction.
 #[derive(Default)]
 pub struct Building {
@@ -56,6 +68,8 @@ pub struct Building {
     pub single: bool,
     /// Its global stores bypass the caches.
     pub streaming: bool,
+    /// Reductions say how many work-items a group has: each takes the same share in all stages.
+    pub together: bool,
     /// Dimensions of the enclosing `mapLcl`s.
     pub local_dims: Vec<u8>,
     /// Work-items of a warp, where the term has warps.
@@ -94,6 +108,8 @@ pub struct Lowerer {
     pub streaming: bool,
     /// How many copies of the code being generated the enclosing unrolled loops make.
     pub copies: i64,
+    /// Arrays of a group that are read by other work-items than those that compute them.
+    pub passed_on: BTreeSet<Term>,
     /// The next unused number.
     pub next: u32,
     /// Names of parameters and buffers, which no variable may take.
@@ -147,6 +163,7 @@ pub fn is_parallel(t: &Term) -> bool {
             }
             MapKind::Plain | MapKind::Seq | MapKind::Unroll => false,
         },
+        Op::ReduceLcl => true,
         _ => false,
     };
     here || t.args().iter().any(is_parallel)
@@ -348,6 +365,10 @@ impl Lowerer {
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) if self.context != Context::Warp => {
                 self.write_reduce(f, x, dest)
             }
+            Op::ReduceLcl if self.context == Context::Group => {
+                let v = self.reduce_in_group(f, x)?;
+                self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
+            }
             Op::Fold if self.context == Context::Host => self.host_fold(f, x, dest),
             Op::While if self.context == Context::Host => self.host_while(f, x, dest),
             Op::Cond if self.context == Context::Host => self.host_choice(f, x, dest),
@@ -434,6 +455,7 @@ impl Lowerer {
                 )
             }
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => Ok(self.reduce(f, x)?.view),
+            Op::ReduceLcl if self.context == Context::Group => self.reduce_in_group(f, x),
             Op::Fold if self.context == Context::Item => {
                 let (kept, _, form) = self.fold(f, x)?;
                 self.views.apply(&form.out, &kept)
@@ -451,7 +473,7 @@ impl Lowerer {
                 }
                 let out = match (space, self.context) {
                     (Space::Private, Context::Group | Context::Warp) if is_parallel(f) => {
-                        self.distributed(&Lowerer::levels(&args[0]), &shape)?
+                        self.distributed(&Lowerer::levels(&args[0]), &shape, None)?
                     }
                     _ => self.allocate(&shape, Some(*space))?,
                 };
@@ -459,7 +481,10 @@ impl Lowerer {
                 Ok(out.view)
             }
             _ => {
-                let out = self.allocate(&shape, None)?;
+                let out = match self.kept_by_items(f, &shape)? {
+                    Some(out) => out,
+                    None => self.allocate(&shape, None)?,
+                };
                 self.write_node(f, x, &out.dest)?;
                 Ok(out.view)
             }
@@ -527,10 +552,7 @@ impl Lowerer {
         }
         let (id, name) = self.fresh("i");
         let var = Var { id, name, lo: 0, hi: n - 1 };
-        let (depth, context, vector) = (self.blocks.len(), self.context, self.vector);
-        let (locals, privates) = (self.kernel.locals.len(), self.kernel.privates.len());
-        let (dims, in_warp) = (self.kernel.local_dims.clone(), self.kernel.in_warp.clone());
-        let workers = self.kernel.workers.len();
+        let mark = self.mark();
         self.begin();
         match body(self, &Index::from(var.clone())) {
             Ok(()) => {
@@ -548,24 +570,43 @@ impl Lowerer {
             }
             Err(Stop::Dynamic(i)) if i.mentions(id) => {
                 // Registers were indexed by this loop's variable: take everything back and unroll.
-                self.blocks.truncate(depth);
-                self.context = context;
-                self.vector = vector;
-                self.kernel.locals.truncate(locals);
-                self.kernel.privates.truncate(privates);
-                self.kernel.local_dims = dims;
-                self.kernel.in_warp = in_warp;
-                self.kernel.workers.truncate(workers);
+                self.back_to(mark);
                 if n > most {
                     return Err(Stop::Dynamic(i));
                 }
                 self.unrolled(n, body)
             }
             Err(e) => {
-                self.blocks.truncate(depth);
+                self.blocks.truncate(mark.blocks);
                 Err(e)
             }
         }
+    }
+
+    /// The state of generation, to come back to.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            blocks: self.blocks.len(),
+            context: self.context,
+            vector: self.vector,
+            locals: self.kernel.locals.len(),
+            privates: self.kernel.privates.len(),
+            local_dims: self.kernel.local_dims.clone(),
+            in_warp: self.kernel.in_warp.clone(),
+            workers: self.kernel.workers.len(),
+        }
+    }
+
+    /// Takes back what was generated since.
+    pub fn back_to(&mut self, mark: Mark) {
+        self.blocks.truncate(mark.blocks);
+        self.context = mark.context;
+        self.vector = mark.vector;
+        self.kernel.locals.truncate(mark.locals);
+        self.kernel.privates.truncate(mark.privates);
+        self.kernel.local_dims = mark.local_dims;
+        self.kernel.in_warp = mark.in_warp;
+        self.kernel.workers.truncate(mark.workers);
     }
 
     fn unrolled(&mut self, n: i64, body: Body) -> Step<()> {

@@ -7,12 +7,16 @@ use super::index::Index;
 use super::ir::{Buffer, BufferRole, ElemTy, Mem, MemArray, Reg};
 use super::leaf::Emit;
 use super::lower::{Context, Lowerer};
-use super::view::{Shape, Slot, Step, View, stop};
+use super::view::{Shape, Slot, Step, Stop, View, stop};
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::diag::Code;
 
 /// Most scalars that a work-item keeps in private memory.
 const PRIVATE: i64 = 1024;
+
+/// Most scalars of a group's array that each work-item keeps in registers: half of those that a GPU's work-item has
+/// without spilling.
+const KEPT: i64 = 64;
 
 /// Memory of an intermediate result.
 pub struct Storage {
@@ -160,8 +164,33 @@ impl Lowerer {
         }
     }
 
-    /// Private memory of a work-group: each work-item holds the elements that it computes.
-    pub fn distributed(&mut self, dims: &[Option<u8>], shape: &Shape) -> Step<Storage> {
+    /// Registers for what a map over the work-items of a group gives, where each reads only what it has computed itself.
+    pub fn kept_by_items(&mut self, f: &Term, shape: &Shape) -> Step<Option<Storage>> {
+        let one = matches!(f.op(), Op::Map(MapKind::Lcl(0)));
+        if !one || self.context != Context::Group || self.passed_on.contains(f) {
+            return Ok(None);
+        }
+        let Shape::Array(n, t) = shape else { return Ok(None) };
+        let each = n / self.kernel.group[0] + i64::from(n % self.kernel.group[0] != 0);
+        let scalars = each.saturating_mul(t.scalars());
+        if !t.is_element() || scalars > KEPT || each > self.unroll_limit() {
+            return Ok(None);
+        }
+        self.distributed(&[Some(0)], shape, Some(f)).map(Some)
+    }
+
+    fn unroll_limit(&self) -> i64 {
+        i64::try_from(self.options.unroll).unwrap_or(0)
+    }
+
+    /// Private memory of a work-group: each work-item holds the elements that it computes. Where one reads what another
+    /// holds, [`Stop::Elsewhere`] says that `of` must lie elsewhere; without `of`, this is an error of the term.
+    pub fn distributed(
+        &mut self,
+        dims: &[Option<u8>],
+        shape: &Shape,
+        of: Option<&Term>,
+    ) -> Step<Storage> {
         fn own(shape: &Shape, levels: &[(u32, i64)]) -> Shape {
             match (shape, levels.split_first()) {
                 (Shape::Array(n, t), Some(((_, count), rest))) => {
@@ -172,32 +201,37 @@ impl Lowerer {
             }
         }
         /// The round in which the work-item meets index `i`, if it is the one that holds it.
-        fn round(i: &Index, id: u32, count: i64) -> Step<Index> {
-            match i.linear_in(id) {
-                Some((1, rest)) if rest.is_multiple_of(count) => Ok(rest.div(count)),
-                Some((0, rest)) if count == 1 => Ok(rest),
-                _ => stop(
+        fn round(i: &Index, (id, count): (u32, i64), of: Option<&Term>) -> Step<Index> {
+            match (i.linear_in(id), of) {
+                (Some((1, rest)), _) if rest.is_multiple_of(count) => Ok(rest.div(count)),
+                (Some((0, rest)), _) if count == 1 => Ok(rest),
+                (_, Some(of)) => Err(Stop::Elsewhere(of.clone())),
+                (_, None) => stop(
                     Code::BadTerm,
                     format!("a work-item needs the private element `{i}` of another: use toLocal"),
                 ),
             }
         }
-        fn view(v: View, n: &Shape, levels: Vec<(u32, i64)>) -> View {
+        fn view(v: View, n: &Shape, levels: Vec<(u32, i64)>, of: Option<Term>) -> View {
             match (n, levels.split_first()) {
-                (Shape::Array(n, t), Some(((id, count), rest))) => {
-                    let (id, count, rest, t) = (*id, *count, rest.to_vec(), t.clone());
+                (Shape::Array(n, t), Some((level, rest))) => {
+                    let (level, rest, t) = (*level, rest.to_vec(), t.clone());
                     View::array(*n, move |i| {
-                        Ok(view(v.at(&round(i, id, count)?)?, &t, rest.clone()))
+                        let own = v.at(&round(i, level, of.as_ref())?)?;
+                        Ok(view(own, &t, rest.clone(), of.clone()))
                     })
                 }
                 _ => v,
             }
         }
-        fn dest(d: Dest, n: &Shape, levels: Vec<(u32, i64)>) -> Dest {
+        fn dest(d: Dest, n: &Shape, levels: Vec<(u32, i64)>, of: Option<Term>) -> Dest {
             match (n, levels.split_first()) {
-                (Shape::Array(_, t), Some(((id, count), rest))) => {
-                    let (id, count, rest, t) = (*id, *count, rest.to_vec(), t.clone());
-                    Dest::array(move |i| Ok(dest(d.at(&round(i, id, count)?)?, &t, rest.clone())))
+                (Shape::Array(_, t), Some((level, rest))) => {
+                    let (level, rest, t) = (*level, rest.to_vec(), t.clone());
+                    Dest::array(move |i| {
+                        let own = d.at(&round(i, level, of.as_ref())?)?;
+                        Ok(dest(own, &t, rest.clone(), of.clone()))
+                    })
                 }
                 _ => d,
             }
@@ -233,8 +267,8 @@ impl Lowerer {
         self.declare_all(&mine, &mut regs)?;
         let (v, d) = (View::of_regs(&mine, &regs)?, Dest::of_regs(&mine, &regs)?);
         Ok(Storage {
-            view: view(v, shape, levels.clone()),
-            dest: dest(d, shape, levels),
+            view: view(v, shape, levels.clone(), of.cloned()),
+            dest: dest(d, shape, levels, of.cloned()),
             owned: Owned::regs(&regs),
         })
     }

@@ -22,6 +22,7 @@ mod improve;
 pub mod index;
 pub mod ir;
 mod irregular;
+mod kept;
 mod leaf;
 mod loops;
 mod lower;
@@ -35,6 +36,7 @@ mod split;
 mod spread;
 mod stage;
 mod tidy;
+mod together;
 pub mod verify;
 mod view;
 mod walk;
@@ -51,6 +53,7 @@ use crate::calculus::term::Term;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Limits};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// What kernels may use on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,6 +162,17 @@ impl Options {
     }
 }
 
+/// The kernels before they are verified. An array of a group is in registers until some work-item reads what another has.
+fn program(term: &Term, env: &SizeEnv, options: &Options) -> view::Step<ir::Program> {
+    let mut passed_on = BTreeSet::new();
+    loop {
+        match host::program(term, env, options, &passed_on) {
+            Err(Stop::Elsewhere(of)) if passed_on.insert(of.clone()) => {}
+            done => return done,
+        }
+    }
+}
+
 /// The kernels of a low-level term `() -> T`, given a value for every size symbol in it.
 ///
 /// # Errors
@@ -170,13 +184,17 @@ pub fn lower(
     options: &Options,
 ) -> Result<ir::Program, Box<Diagnostic>> {
     check_nesting(term)?;
-    let program = host::program(term, env, options).or_else(|s| match s {
+    let program = program(term, env, options).or_else(|s| match s {
         // An array in registers is indexed by what does not become constant: keep arrays in private memory.
-        Stop::Dynamic(_) => host::program(term, env, &options.without_register_arrays()),
+        Stop::Dynamic(_) => program(term, env, &options.without_register_arrays()),
         s => Err(s),
     });
     let program = program.map_err(|s| match s {
         Stop::Error(d) => d,
+        Stop::Elsewhere(t) => Box::new(Diagnostic::error(
+            Code::Internal,
+            format!("`{t}` is neither in registers nor in local memory"),
+        )),
         Stop::Dynamic(i) => Box::new(Diagnostic::error(
             Code::KernelLimit,
             format!("registers are indexed by `{i}`, which is not constant after unrolling"),

@@ -6,7 +6,6 @@ use super::dest::{Dest, inverse};
 use super::hazard::{self, Owned};
 use super::leaf::Emit;
 use super::lower::{Context, Lowerer};
-use super::memory::Storage;
 use super::view::{Shape, Step, View, is_pure};
 use crate::calculus::term::{Op, ReduceKind, Space, Term};
 
@@ -15,8 +14,9 @@ pub struct Accumulator {
     /// To read it.
     pub view: View,
     /// To write it.
-    dest: Dest,
-    owned: Owned,
+    pub dest: Dest,
+    /// The memory that it is made of.
+    pub owned: Owned,
     /// The same, as it is kept: its view and shape.
     kept: View,
     kept_shape: Shape,
@@ -37,7 +37,7 @@ impl Lowerer {
             let space = (self.context != Context::Warp).then_some(Space::Private);
             self.allocate(&shape, space)?
         } else if spread && form.space == Some(Space::Private) {
-            self.distributed(&form.levels, &shape)?
+            self.distributed(&form.levels, &shape, None)?
         } else {
             self.allocate(&shape, form.space)?
         };
@@ -109,29 +109,30 @@ impl Lowerer {
         }
         self.repeat(n, unroll, &mut |me, i| {
             let arg = View::pair(acc.view.clone(), x.at(i)?);
-            me.update(&op, &arg, &acc, &shape)
+            me.update(&op, &arg, &acc.dest, &acc.owned, &shape)
         })?;
         Ok(acc)
     }
 
-    /// `acc = op(arg)`, in place unless that would read what it has already overwritten.
+    /// Stores `op(arg)` over a value that `arg` may read: in place, unless that would read what is already overwritten.
     pub fn update(
         &mut self,
         op: &[Term],
         arg: &View,
-        acc: &Accumulator,
+        dest: &Dest,
+        owned: &Owned,
         shape: &Shape,
     ) -> Step<()> {
         self.begin();
-        let done = self.write(op, arg, &acc.dest);
+        let done = self.write(op, arg, dest);
         let block = self.end();
         done?;
-        if !hazard::reads_what_it_wrote(&block, &acc.owned) {
+        if !hazard::reads_what_it_wrote(&block, owned) {
             return block.into_iter().try_for_each(|s| self.emit(s));
         }
         let fresh = self.allocate(shape, None)?;
         self.write(op, arg, &fresh.dest)?;
-        self.copy(&fresh.view, &acc.dest, shape)
+        self.copy(&fresh.view, dest, shape)
     }
 
     /// `foldSeq`: the accumulator comes with the argument, and is worked on in registers of its own.
@@ -147,19 +148,9 @@ impl Lowerer {
             (self.views.apply(&form.out, &out.view)?, inverse(&self.views, &form.back, &out.dest)?);
         let xs = x.snd()?;
         let whole = self.views.shape(&f.ty().cod)?;
-        let owned = out.owned;
         self.repeat(n, false, &mut |me, i| {
             let arg = View::pair(view.clone(), xs.at(i)?);
-            me.begin();
-            let done = me.write(&op, &arg, &dest);
-            let block = me.end();
-            done?;
-            if !hazard::reads_what_it_wrote(&block, &owned) {
-                return block.into_iter().try_for_each(|s| me.emit(s));
-            }
-            let fresh: Storage = me.allocate(&whole, None)?;
-            me.write(&op, &arg, &fresh.dest)?;
-            me.store(&fresh.view, &dest, &whole)
+            me.update(&op, &arg, &dest, &out.owned, &whole)
         })?;
         Ok((out.view, shape, form))
     }
@@ -172,7 +163,7 @@ impl Lowerer {
         let op = op.chain();
         self.repeat(n, false, &mut |me, i| {
             let arg = View::pair(acc.view.clone(), x.at(i)?);
-            me.update(&op, &arg, &acc, &shape)?;
+            me.update(&op, &arg, &acc.dest, &acc.owned, &shape)?;
             me.store(&acc.view, &dest.at(i)?, &shape)
         })
     }

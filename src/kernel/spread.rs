@@ -49,7 +49,8 @@ impl Lowerer {
     pub fn strided(&mut self, worker: &Var, n: i64, count: i64, body: Body) -> Step<()> {
         let rounds = n / count + i64::from(n % count != 0);
         let first = Index::from(worker.clone());
-        self.repeat(rounds, false, &mut |me, t| {
+        let written_out = self.kernel.together && rounds <= super::together::WRITTEN_OUT;
+        self.repeat(rounds, written_out, &mut |me, t| {
             let i = first.add(&t.times(count));
             let guard = Guard::less(&i, &Index::from(n));
             let always = Facts::default().decide(&guard) == Some(true);

@@ -160,7 +160,7 @@ impl Lowerer {
     pub fn load_block(&mut self, tile: &Tile, source: &View) -> Step<View> {
         let (unit, count) = tile.unit();
         let shape = Shape::Array(count, Box::new(unit.clone()));
-        let own = self.distributed(&[Some(0)], &shape)?;
+        let own = self.distributed(&[Some(0)], &shape, None)?;
         self.local(0, count, false, &mut |me, f| {
             me.store(&tile.load(source, f)?, &own.dest.at(f)?, &unit)
         })?;

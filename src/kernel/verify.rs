@@ -34,8 +34,7 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
                 }
             });
         }
-        // Where `mapGlb` spreads single work-items, groups mean nothing.
-        let grouped = k.group.iter().product::<usize>() > 1 && !spreads_items(&k.body);
+        let grouped = k.group.iter().product::<usize>() > 1 && !k.spreads_items();
         let cx = Cx {
             checked: Rc::new(checked(&k.body)),
             program,
@@ -44,7 +43,7 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
             context: if grouped { Context::Group } else { Context::Item },
             locals,
             workers: BTreeSet::new(),
-            divergent: false,
+            divergent: k.spreads_items(),
         };
         cx.block(&k.body)?;
         if let Some(text) = race::across_groups(&k.body) {
@@ -71,14 +70,6 @@ fn checked(b: &Block) -> BTreeMap<u32, Expr> {
         });
     }
     out
-}
-
-fn spreads_items(b: &Block) -> bool {
-    let mut found = false;
-    for s in b {
-        s.visit(&mut |s| found |= matches!(s, Stmt::Loop { kind: LoopKind::Glb(_), .. }));
-    }
-    found
 }
 
 fn limits(k: &Kernel, device: &DeviceLimits) -> Checked {

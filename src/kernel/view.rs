@@ -20,6 +20,8 @@ pub enum Stop {
     /// Registers were indexed by this, which is not a constant: a loop over one of its variables
     /// must be unrolled.
     Dynamic(Index),
+    /// A work-item reads what another one has in its registers: this must lie in local memory.
+    Elsewhere(Term),
     /// For the person.
     Error(Box<Diagnostic>),
 }
@@ -647,6 +649,7 @@ impl Views {
             Op::Cond
             | Op::Reduce(_)
             | Op::ReducePart
+            | Op::ReduceLcl
             | Op::Scan(_)
             | Op::ToMem(_)
             | Op::Scatter

@@ -36,6 +36,7 @@ fn flops(t: &Term, env: &SizeEnv) -> f64 {
         // The neutral element is one of the operands.
         Op::Reduce(_) => size(0),
         Op::ReducePart => size(0) * size(1),
+        Op::ReduceLcl => size(0),
         Op::Vectorize => size(0),
         Op::Histogram => size(1),
         Op::Scalar(f) => return scalar(&f.body),

@@ -163,13 +163,14 @@ impl Bracket {
                 compose(&body, &argument).map_err(built)
             }
             Kind::For(init, bound, index, acc, body) => {
-                self.fold_loop(init, bound, [acc, index], body, e, env)
+                let step = Lambda { params: vec![acc.clone(), index.clone()], body: body.clone() };
+                self.counted(init, bound, &step, e.span, env)
             }
             Kind::While(init, acc, cond, body) => {
                 self.while_loop(init, acc, cond, body, env, e.span)
             }
             Kind::Map(prim, f, arrays) => self.map(*prim, f, arrays, e, env),
-            Kind::Prim(prim, funs, sizes, args) => self.prim(*prim, funs, sizes, args, e, env),
+            Kind::Prim(..) => self.prim(e, env),
         }
     }
 
@@ -221,33 +222,34 @@ impl Bracket {
         }
     }
 
-    /// A loop that reads arrays at what it counts is a fold over the counter.
-    fn fold_loop(
+    /// A loop that reads arrays at what it counts is a fold over the counter; one that counts to a value that is
+    /// computed is a `while` whose state has the counter.
+    fn counted(
         &mut self,
         init: &Ex,
         bound: &Ex,
-        [acc, index]: [&Layout; 2],
-        body: &Ex,
-        e: &Ex,
+        step: &Lambda,
+        span: Span,
         env: &Layout,
     ) -> Result<Term> {
         let count = match &bound.kind {
-            Kind::Size(n) => Some(n.clone()),
-            Kind::Lit(l) => l.as_int().map(|n| Size::constant(u64::try_from(n).unwrap_or(0))),
-            _ => None,
+            Kind::Size(n) => n.clone(),
+            Kind::Lit(l) => {
+                Size::constant(l.as_int().and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
+            }
+            _ => {
+                let counted = self.counting_while(init, bound, step, span)?;
+                return self.node(&counted, env);
+            }
         };
-        let Some(n) = count else {
-            return self.counted_while(init, bound, [acc, index], body, e, env);
-        };
-        let ty = Ty::array(&n, &bound.ty);
-        let counter = Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n], vec![]), ty, e.span);
-        let step =
-            Lambda { params: vec![acc.clone(), index.clone()], body: Box::new(body.clone()) };
-        if init.ty.is_scalar() && init.free().is_empty() {
-            let args = [init.clone(), counter];
-            return self.prim(Prim::ReduceSeq, &[step], &[], &args, e, env);
+        let ty = Ty::array(&count, &bound.ty);
+        let counter = Ex::new(Kind::Prim(Prim::Iota, vec![], vec![count], vec![]), ty, span);
+        if !(init.ty.is_scalar() && init.free().is_empty()) {
+            return self.fold(step, init, &counter, env, span);
         }
-        self.fold(&step, init, &counter, env, e.span)
+        let args = vec![init.clone(), counter];
+        let fold = Kind::Prim(Prim::ReduceSeq, vec![step.clone()], vec![], args);
+        self.prim(&Ex::new(fold, init.ty.clone(), span), env)
     }
 
     /// A fold from the left whose first value, and whose operator, may mention the environment.
@@ -263,33 +265,20 @@ impl Bracket {
         let [acc, x] = op.params.as_slice() else {
             return Err(inner_problem("a fold's operator with other than two parameters", span));
         };
-        let captured = op.captures();
         let (start, xs) = (self.term(init, env)?, self.term(xs, env)?);
-        let both = with(env, &captured, &xs).map_err(&built)?;
-        let brought = env.meets(&captured);
-        let elements_of =
-            if brought { view(Op::Distl, &both) } else { Ok(both) }.map_err(&built)?;
-        let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
-        let element = if brought { pair(env.restrict(&captured), x.clone()) } else { x.clone() };
-        let step = self.term(&op.body, &pair(acc.clone(), element))?;
-        let argument = fork(&start, &elements_of).map_err(&built)?;
+        let (element, xs) = bringing(env, &op.captures(), x, &xs).map_err(&built)?;
+        let step = self.term(&op.body, &Layout::Pair(Box::new(acc.clone()), Box::new(element)))?;
+        let argument = fork(&start, &xs).map_err(&built)?;
         apply(Op::Fold, &[], vec![step], &argument).map_err(built)
     }
 
-    /// A loop that counts to a value that is computed: a `while` whose state has the counter.
-    fn counted_while(
-        &mut self,
-        init: &Ex,
-        bound: &Ex,
-        [acc, index]: [&Layout; 2],
-        body: &Ex,
-        e: &Ex,
-        env: &Layout,
-    ) -> Result<Term> {
-        let span = e.span;
-        let Ty::Scalar(t) = bound.ty else { return Err(not_scalar(span)) };
-        let Layout::Var(i, _) = index else { return Err(not_scalar(span)) };
-        let int = |x| Ex::new(Kind::Lit(Lit::int(t, x)), bound.ty.clone(), span);
+    /// `let last = bound in (loop ((acc, i) = (init, 0)) while i < last do (step, i + 1)).0`.
+    fn counting_while(&mut self, init: &Ex, bound: &Ex, step: &Lambda, span: Span) -> Result<Ex> {
+        let (Ty::Scalar(t), [acc, index @ Layout::Var(i, _)]) = (&bound.ty, step.params.as_slice())
+        else {
+            return Err(not_scalar(span));
+        };
+        let int = |x| Ex::new(Kind::Lit(Lit::int(*t, x)), bound.ty.clone(), span);
         let counter = || Ex::new(Kind::Var(*i), bound.ty.clone(), span);
         let op = |op, a, b, ty| Ex::new(Kind::Op(op, vec![a, b]), ty, span);
         let last = Var(self.next);
@@ -298,7 +287,7 @@ impl Bracket {
         let cond = op(ScalarOp::Lt, counter(), bound_var, Ty::Scalar(ScalarType::Bool));
         let next = op(ScalarOp::Add, counter(), int(1), bound.ty.clone());
         let state = Layout::Pair(Box::new(acc.clone()), Box::new(index.clone()));
-        let pair = Ex::pair(body.clone(), next);
+        let pair = Ex::pair((*step.body).clone(), next);
         let start = Ex::pair(init.clone(), int(0));
         let (ty, kind) =
             (start.ty.clone(), Kind::While(Box::new(start), state, Box::new(cond), Box::new(pair)));
@@ -306,7 +295,7 @@ impl Bracket {
         let result = Ex::new(Kind::Proj(Box::new(counted), false), init.ty.clone(), span);
         let layout = Layout::Var(last, bound.ty.clone());
         let whole = Kind::Let(layout, Box::new(bound.clone()), Box::new(result));
-        self.node(&Ex::new(whole, init.ty.clone(), span), env)
+        Ok(Ex::new(whole, init.ty.clone(), span))
     }
 
     /// A loop while a condition holds: its state, with what condition and body read besides.
@@ -461,6 +450,20 @@ pub(super) fn project(env: &Layout, used: &Vars) -> Built {
 /// `fork` of what is used of the environment and a value; the value alone when nothing is.
 pub(super) fn with(env: &Layout, used: &Vars, value: &Term) -> Built {
     if env.meets(used) { fork(&project(env, used)?, value) } else { Ok(value.clone()) }
+}
+
+/// An array whose elements bring what is used of the environment: the layout of an element, and the array.
+pub(super) fn bringing(
+    env: &Layout,
+    used: &Vars,
+    x: &Layout,
+    xs: &Term,
+) -> std::result::Result<(Layout, Term), TypeError> {
+    if !env.meets(used) {
+        return Ok((x.clone(), xs.clone()));
+    }
+    let element = Layout::Pair(Box::new(env.restrict(used)), Box::new(x.clone()));
+    Ok((element, view(Op::Distl, &with(env, used, xs)?)?))
 }
 
 /// The position of the first variable of `used`; after all of them when there is none.

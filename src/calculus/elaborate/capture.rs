@@ -50,18 +50,14 @@ impl Bracket {
         }
     }
 
-    /// The same pattern in terms of others, where it captures and has no form of its own for that.
-    pub(super) fn without_captures(
-        &mut self,
-        prim: Prim,
-        funs: &[Lambda],
-        sizes: &[Size],
-        args: &[Ex],
-        e: &Ex,
-    ) -> Result<Option<Ex>> {
+    /// The same pattern in terms of others, where it captures and has no form of its own for that, or needs none.
+    pub(super) fn in_other_patterns(&mut self, e: &Ex) -> Result<Option<Ex>> {
+        let Kind::Prim(prim, funs, sizes, args) = &e.kind else {
+            return Ok(None);
+        };
         let open = |k: usize| args.get(k).is_some_and(|a| !a.free().is_empty());
         let captures = funs.first().is_some_and(|f| !f.captures().is_empty());
-        match prim {
+        match *prim {
             Prim::Scan | Prim::ScanSeq if open(0) => self.scan_from(&funs[0], args, e).map(Some),
             // What is known of maps and of reductions serves it, captures or not.
             Prim::ReducePart => self.parts(&funs[0], args, e).map(Some),

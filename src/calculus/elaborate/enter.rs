@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Longest `iterate` that is written out where its function keeps the type; longer ones are loops.
-const MAX_STEPS: u64 = 16;
+const MAX_STEPS: u64 = Limits::DEFAULT.copied_steps;
 /// Longest `iterate` of a function that changes the length, which must be written out.
 const MAX_WRITTEN_OUT: u64 = Limits::DEFAULT.iterate_steps;
 /// Views of views of one array would grow exponentially.

@@ -1,8 +1,8 @@
 //! Patterns other than maps, one to one: each becomes its operator after its arguments.
 
-use super::bracket::{Bracket, at, not_yet, project, splat, with};
+use super::bracket::{Bracket, at, bringing, not_yet, project, splat};
 use super::build::{Built, apply, bang, bimap, compose, elements, fork, halves, view};
-use super::core::{Ex, Lambda, Layout};
+use super::core::{Ex, Kind, Lambda, Layout};
 use super::sizes::nest;
 use super::{inner_problem, problem};
 use crate::calculus::size::Size;
@@ -13,16 +13,12 @@ use crate::lang::typed::{PadMode, Prim};
 
 impl Bracket {
     #[expect(clippy::too_many_lines, reason = "one arm for each pattern")]
-    pub(super) fn prim(
-        &mut self,
-        prim: Prim,
-        funs: &[Lambda],
-        sizes: &[Size],
-        args: &[Ex],
-        e: &Ex,
-        env: &Layout,
-    ) -> Result<Term> {
+    pub(super) fn prim(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
         let span = e.span;
+        let Kind::Prim(prim, funs, sizes, args) = &e.kind else {
+            return Err(inner_problem("not a pattern", span));
+        };
+        let prim = *prim;
         let built = at(span);
         let short = || inner_problem("a pattern with too few arguments", span);
         let arg = |i: usize| args.get(i).ok_or_else(short);
@@ -30,7 +26,7 @@ impl Bracket {
         let size = |i: usize| sizes.get(i).cloned().ok_or_else(short);
         let array = |t: &Ty| elements(t).map_err(at(span));
         let length = |t: &Ty| Ok::<_, Failure>(array(t)?.0);
-        if let Some(other) = self.without_captures(prim, funs, sizes, args, e)? {
+        if let Some(other) = self.in_other_patterns(e)? {
             return self.term(&other, env);
         }
         match prim {
@@ -65,12 +61,11 @@ impl Bracket {
                     (Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq, [acc, x])
                         if !captured.is_empty() =>
                     {
-                        xs = with(env, &captured, &xs)
-                            .and_then(|both| view(Op::Distl, &both))
-                            .map_err(&built)?;
-                        let pair = |a, b| Layout::Pair(Box::new(a), Box::new(b));
-                        let element = pair(env.restrict(&captured), x.clone());
-                        self.term(&fun(0)?.body, &pair(acc.clone(), element))?
+                        let (element, brought) =
+                            bringing(env, &captured, x, &xs).map_err(&built)?;
+                        xs = brought;
+                        let layout = Layout::Pair(Box::new(acc.clone()), Box::new(element));
+                        self.term(&fun(0)?.body, &layout)?
                     }
                     _ => self.closed(fun(0)?, "an operator", span)?,
                 };

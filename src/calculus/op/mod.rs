@@ -98,6 +98,9 @@ pub enum Op {
     Map(MapKind),
     /// All elements combined, from `z` on.
     Reduce(ReduceKind),
+    /// A reduction of what `f` gives by `t` work-items of a group, in any order; `op` is associative and commutative,
+    /// with neutral element `z`.
+    ReduceLcl,
     /// As [`Op::Reduce`], one result for each contiguous chunk of `k`.
     ReducePart,
     /// All inclusive prefixes combined, from `z` on; in sequence when true.

@@ -111,6 +111,8 @@ operators! {
         "n; ; op: (B, A) -> B, z: () -> B; [n]A -> B";
     "reduceUnroll" [Op::Reduce(ReduceKind::Unroll)] Computes
         "n; ; op: (B, A) -> B, z: () -> B; [n]A -> B";
+    "reduceLcl" [Op::ReduceLcl] Computes
+        "n t/; ; op: (B, B) -> B, f: A -> B, z: () -> B; [n]A -> B";
     "reducePart" [Op::ReducePart] Computes
         "k m/; ; op: (A, A) -> A, z: () -> A; [k*m]A -> [m]A";
     "scan" [Op::Scan(false)] Computes "n; ; op: (B, A) -> B, z: () -> B; [n]A -> [n]B";

@@ -71,9 +71,6 @@ pub struct Prepared {
     steps: Vec<Control>,
 }
 
-/// Most steps of a plan's loops in one run: a loop that never ends stops here, if nobody stops it before.
-const MOST_STEPS: u64 = 1 << 32;
-
 fn internal(message: String) -> Diagnostic {
     Diagnostic::error(Code::Internal, message)
 }
@@ -527,10 +524,7 @@ impl Prepared {
         // Where each open loop begins, how many iterations are left, and the number of this one.
         let mut open: Vec<(usize, Option<u64>, i32)> = vec![];
         let mut at = 0;
-        for _ in 0..MOST_STEPS {
-            let Some(step) = self.steps.get(at) else {
-                break;
-            };
+        while let Some(step) = self.steps.get(at) {
             at += 1;
             match *step {
                 Control::Launch(k) => {

@@ -140,6 +140,7 @@ fn leaves_order_open(t: &Term) -> bool {
             t.op(),
             Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
                 | Op::ReducePart
+                | Op::ReduceLcl
                 | Op::Scan(false)
                 | Op::Histogram
         );
@@ -193,6 +194,7 @@ impl<'a> Plan<'a> {
                 }
                 Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
                 | Op::ReducePart
+                | Op::ReduceLcl
                 | Op::Scan(false)
                 | Op::Histogram => {
                     if *t.op() == Op::Histogram {
