@@ -10,7 +10,6 @@ use super::interp::machine::{Run, fault};
 use super::scalar::{SExpr, ScalarFn};
 use super::size::{Size, SizeEnv};
 use super::term::{Op, Term};
-use super::text::op_name;
 use super::ty::Ty;
 use super::value::{Cell, Shape, Value};
 use crate::diag::{Code as Error, Result};
@@ -110,7 +109,7 @@ impl Compiler<'_> {
 
     /// The code of `term` applied to `arg`; `exact` keeps floats unrounded, as inside a reduction.
     fn term(&self, b: &mut Builder, term: &Term, arg: Typed, exact: bool) -> Run<Typed> {
-        let site = plain(name(term.op()));
+        let site = plain(term.op().entry().name);
         let sizes: Vec<usize> =
             term.sizes().iter().map(|s| length(s, self.env, site)).collect::<Run<_>>()?;
         let size = |i: usize| sizes.get(i).copied().unwrap_or(0);
@@ -507,16 +506,6 @@ pub(super) fn operator_name(op: ScalarOp) -> &'static str {
         ScalarOp::Pow => "**",
         _ => "scalar operation",
     }
-}
-
-/// For faults: the pattern's name as a term prints it.
-fn name(op: &Op) -> &'static str {
-    op_name(op).unwrap_or(match op {
-        Op::Input(_) => "input",
-        Op::Iota => "iota",
-        Op::Compose => "composition",
-        _ => "scalar function",
-    })
 }
 
 #[cfg(test)]

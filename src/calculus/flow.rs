@@ -39,8 +39,9 @@ impl Flow {
         Ok(Flow(f.after(&self.0)?))
     }
 
-    fn op(self, op: Op, sizes: Vec<Size>, tys: Vec<Ty>) -> Built<Flow> {
-        let f = Term::new(op, sizes, tys, vec![])?;
+    /// Then the operator with these written sizes.
+    fn op(self, op: Op, written: &[Size]) -> Built<Flow> {
+        let f = Term::on(op, written, self.ty(), vec![])?;
         self.then(&f)
     }
 
@@ -55,22 +56,6 @@ impl Flow {
         match self.ty() {
             Ty::Pair(a, b) => Ok(((**a).clone(), (**b).clone())),
             t => unfit("a component", t),
-        }
-    }
-
-    fn matrix(&self) -> Built<(Size, Size, Ty)> {
-        let (n, row) = self.array()?;
-        match row {
-            Ty::Array(m, t) => Ok((n, m, (*t).clone())),
-            t => unfit("an element", &t),
-        }
-    }
-
-    /// Two arrays: their lengths and elements.
-    fn arrays(&self) -> Built<(Size, Ty, Size, Ty)> {
-        match self.pair()? {
-            (Ty::Array(n, a), Ty::Array(m, b)) => Ok((n, (*a).clone(), m, (*b).clone())),
-            (a, _) => unfit("an element", &a),
         }
     }
 
@@ -123,80 +108,77 @@ impl Flow {
 
     /// `split k`.
     pub fn split(self, k: &Size) -> Built<Flow> {
-        let (n, t) = self.array()?;
-        if k.as_constant() == Some(0) {
-            return unfit("a chunk of nothing", self.ty());
-        }
-        self.op(Op::Split, vec![k.clone(), n.div(k)], vec![t])
+        self.op(Op::Split, std::slice::from_ref(k))
     }
 
     /// `join`.
     pub fn join(self) -> Built<Flow> {
-        let (m, k, t) = self.matrix()?;
-        self.op(Op::Join, vec![k, m], vec![t])
+        self.op(Op::Join, &[])
+    }
+
+    /// `asVector w`.
+    pub fn as_vector(self, w: &Size) -> Built<Flow> {
+        self.op(Op::AsVector, std::slice::from_ref(w))
+    }
+
+    /// `asScalar` of vectors of `w`, which the type does not show where a vector has nothing in it.
+    pub fn as_scalar(self, w: &Size) -> Built<Flow> {
+        let (m, t) = self.array()?;
+        let Some(t) = t.unvector(w) else { return unfit("a lane", &t) };
+        let f = Term::new(Op::AsScalar, vec![w.clone(), m], vec![t], vec![])?;
+        self.then(&f)
     }
 
     /// `transpose`.
     pub fn transpose(self) -> Built<Flow> {
-        let (n, m, t) = self.matrix()?;
-        self.op(Op::Transpose, vec![n, m], vec![t])
+        self.op(Op::Transpose, &[])
     }
 
     /// `zip`.
     pub fn zip(self) -> Built<Flow> {
-        let (n, a, _, b) = self.arrays()?;
-        self.op(Op::Zip, vec![n], vec![a, b])
+        self.op(Op::Zip, &[])
     }
 
     /// `unzip`.
     pub fn unzip(self) -> Built<Flow> {
-        let (n, t) = self.array()?;
-        let (a, b) = Flow::from(&t).pair()?;
-        self.op(Op::Unzip, vec![n], vec![a, b])
+        self.op(Op::Unzip, &[])
     }
 
     /// `cross`.
     pub fn cross(self) -> Built<Flow> {
-        let (n, a, m, b) = self.arrays()?;
-        self.op(Op::Cross, vec![n, m], vec![a, b])
+        self.op(Op::Cross, &[])
     }
 
     /// `distl`.
     pub fn distl(self) -> Built<Flow> {
-        let (a, b) = self.pair()?;
-        let (n, b) = Flow::from(&b).array()?;
-        self.op(Op::Distl, vec![n], vec![a, b])
+        self.op(Op::Distl, &[])
     }
 
     /// `distr`.
     pub fn distr(self) -> Built<Flow> {
-        let (a, b) = self.pair()?;
-        let (n, a) = Flow::from(&a).array()?;
-        self.op(Op::Distr, vec![n], vec![a, b])
+        self.op(Op::Distr, &[])
     }
 
     /// `padLast r`; nothing when it is as long already.
     pub fn pad_last(self, r: &Size) -> Built<Flow> {
-        let (n, t) = self.array()?;
-        if n == *r { Ok(self) } else { self.op(Op::PadLast, vec![n, r.clone()], vec![t]) }
+        let same = self.array()?.0 == *r;
+        if same { Ok(self) } else { self.op(Op::PadLast, std::slice::from_ref(r)) }
     }
 
     /// `take n`; nothing when it is as short already.
     pub fn take(self, n: &Size) -> Built<Flow> {
-        let (r, t) = self.array()?;
-        if r == *n { Ok(self) } else { self.op(Op::Take, vec![n.clone(), r], vec![t]) }
+        let same = self.array()?.0 == *n;
+        if same { Ok(self) } else { self.op(Op::Take, std::slice::from_ref(n)) }
     }
 
     /// `mask r`.
     pub fn mask(self, r: &Size) -> Built<Flow> {
-        let (n, t) = self.array()?;
-        self.op(Op::Mask, vec![n, r.clone()], vec![t])
+        self.op(Op::Mask, std::slice::from_ref(r))
     }
 
     /// `replicate n`.
     pub fn replicate(self, n: &Size) -> Built<Flow> {
-        let t = self.ty().clone();
-        self.op(Op::Replicate, vec![n.clone()], vec![t])
+        self.op(Op::Replicate, std::slice::from_ref(n))
     }
 
     /// `reduceSeq op z`, the operator given as steps on a pair of accumulator and element.

@@ -87,9 +87,7 @@ fn is_elementary(f: &Term) -> bool {
 /// Whether it only picks elements and puts them elsewhere, constants included.
 fn only_rearranges(f: &Term) -> bool {
     match f.op() {
-        Op::Compose | Op::Fork | Op::Bimap | Op::Map(super::term::MapKind::Plain) => {
-            f.args().iter().all(only_rearranges)
-        }
+        op if op.is_frame() => f.args().iter().all(only_rearranges),
         // What they pad with is computed.
         Op::PadTo | Op::Pad(PadMode::Constant) => f.args()[0].ty().dom == Ty::Unit,
         op => op.is_view(),

@@ -8,6 +8,7 @@ pub mod flow;
 pub mod interp;
 mod lanes;
 pub mod laws;
+pub mod op;
 pub mod position;
 pub mod sample;
 pub mod scalar;

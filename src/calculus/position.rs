@@ -1,7 +1,6 @@
 //! Positions in terms: which factors of which chain.
 
 use super::term::{Op, Term, TypeError};
-use super::text::op_name;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -53,7 +52,7 @@ impl Position {
             else {
                 break;
             };
-            let name = op_name(&op).unwrap_or("?");
+            let name = op.entry().name;
             inside.push(match role(&op, *arg) {
                 Some(role) => format!("{name} ({role})"),
                 None => name.to_owned(),

@@ -1,4 +1,4 @@
-//! What the operators of tiling are short for.
+//! What [`Op::Chunked`], [`Op::Packed`] and the operators of tiling are short for.
 //!
 //! A product of all pairs is `map (map e) . cross`; a map over rows with their partners is `map f . cross`.
 //! `tiled` and `tiledRows` cut the dimensions into tiles, `blocked` and `blockedRows` carry accumulators over
@@ -8,8 +8,7 @@
 use super::flow::Flow;
 use super::size::Size;
 use super::term::{Op, Term, TypeError};
-use super::ty::{FnTy, Ty};
-use crate::lang::types::ScalarType;
+use super::ty::Ty;
 
 type Built<T> = Result<T, TypeError>;
 
@@ -20,133 +19,20 @@ fn no<T>(text: impl Into<String>) -> Built<T> {
     Err(TypeError(text.into()))
 }
 
-/// `[n]t` taken apart, the length as expected.
-fn items<'a>(n: &Size, t: &'a Ty) -> Built<&'a Ty> {
-    match t {
-        Ty::Array(m, x) if m == n => Ok(x),
-        _ => no(format!("`{t}` is no array of {n}")),
-    }
-}
-
-fn pair(t: &Ty) -> Built<(&Ty, &Ty)> {
-    match t {
-        Ty::Pair(a, b) => Ok((a, b)),
-        _ => no(format!("`{t}` is no pair")),
-    }
-}
-
-fn same(a: &Ty, b: &Ty) -> Built<()> {
-    if a == b { Ok(()) } else { no(format!("`{a}` is not `{b}`")) }
-}
-
-fn same_fn(f: &FnTy, dom: &Ty, cod: &Ty) -> Built<()> {
-    same(&f.dom, dom)?;
-    same(&f.cod, cod)
-}
-
 /// How many parts of `t` there are in `n`.
 fn parts(n: &Size, t: &Size) -> Built<Size> {
     if t.as_constant() == Some(0) { no(format!("no parts of 0 in {n}")) } else { Ok(n.div(t)) }
 }
 
-/// Whether an element of a block is one of the reduction's, and the element.
-fn flagged(t: &Ty) -> Ty {
-    Ty::pair(&Ty::Scalar(ScalarType::Bool), t)
-}
-
-/// The type of one of the operators of tiling; see [`Op`] for sizes and arguments.
-pub(super) fn signature(op: &Op, sizes: &[Size], args: &[FnTy]) -> Built<FnTy> {
-    let arr = Ty::array;
-    match (op, sizes, args) {
-        (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
-            let (rows, columns) = (parts(r, t)?, parts(q, u)?);
-            let each = items(&columns, items(&rows, &h.dom)?)?;
-            let (each, x) = if *with {
-                let (each, x) = pair(each)?;
-                (each, Some(items(u, items(t, x)?)?))
-            } else {
-                (each, None)
-            };
-            let (a, b) = pair(each)?;
-            let c = items(u, items(t, items(&columns, items(&rows, &h.cod)?)?)?)?;
-            same_fn(pa, &arr(&rows, a), &arr(&rows, a))?;
-            same_fn(pb, &arr(&columns, b), &arr(&columns, b))?;
-            let pairs = Ty::pair(&arr(n, items(t, a)?), &arr(m, items(u, b)?));
-            let dom = x.map_or(pairs.clone(), |x| Ty::pair(&pairs, &arr(n, &arr(m, x))));
-            Ok(FnTy::new(dom, arr(n, &arr(m, c))))
-        }
-        (Op::TiledRows, [n, m, t, r], [h]) => {
-            let tiles = parts(r, t)?;
-            let (a, b) = pair(items(&tiles, &h.dom)?)?;
-            let (a, b) = (items(t, a)?, items(m, b)?);
-            let c = items(t, items(&tiles, &h.cod)?)?;
-            Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(m, b)), arr(n, c)))
-        }
-        (Op::Blocked(with), [n, m, k, t, _], [sa, sb, u, z, f]) => {
-            let (c, x) = pair(items(m, items(n, &u.dom)?)?)?;
-            let (_, x) = pair(items(t, x)?)?;
-            let (a, b) = pair(x)?;
-            let acc = arr(n, &arr(m, c));
-            same_fn(z, &Ty::Unit, c)?;
-            same_fn(sa, &arr(t, &arr(n, a)), &arr(t, &arr(n, a)))?;
-            same_fn(sb, &arr(t, &arr(m, b)), &arr(t, &arr(m, b)))?;
-            let x = arr(n, &arr(m, &Ty::pair(c, &arr(t, &flagged(x)))));
-            same_fn(u, &x, &acc)?;
-            let pairs = Ty::pair(&arr(n, &arr(k, a)), &arr(m, &arr(k, b)));
-            let dom = if *with {
-                let (kept, x) = pair(&f.dom)?;
-                same(kept, &acc)?;
-                Ty::pair(&pairs, x)
-            } else {
-                same(&f.dom, &acc)?;
-                pairs
-            };
-            Ok(FnTy::new(dom, f.cod.clone()))
-        }
-        (Op::BlockedRows, [n, k, t, _], [s, u, z, f]) => {
-            let (c, x) = pair(items(n, &u.dom)?)?;
-            let (_, x) = pair(items(t, x)?)?;
-            let (a, b) = pair(x)?;
-            same_fn(z, &Ty::Unit, c)?;
-            same_fn(s, &arr(t, b), &arr(t, b))?;
-            same_fn(u, &arr(n, &Ty::pair(c, &arr(t, &flagged(x)))), &arr(n, c))?;
-            same(&f.dom, &arr(n, c))?;
-            Ok(FnTy::new(Ty::pair(&arr(n, a), &arr(k, b)), f.cod.clone()))
-        }
-        (Op::Spread(_), [n, m, t, u, ..], [h]) => {
-            let items_of = |x: &Ty| -> Built<Ty> {
-                let x = items(u, items(t, items(&parts(n, t)?.mul(&parts(m, u)?), x)?)?)?;
-                Ok(arr(n, &arr(m, x)))
-            };
-            Ok(FnTy::new(items_of(&h.dom)?, items_of(&h.cod)?))
-        }
-        (Op::SpreadRows, [n, t], [h]) => {
-            let parts = parts(n, t)?;
-            let rows = |x: &Ty| -> Built<Ty> { Ok(arr(n, items(t, items(&parts, x)?)?)) };
-            Ok(FnTy::new(rows(&h.dom)?, rows(&h.cod)?))
-        }
-        (Op::Sliced, [n, c], [w, h, f]) => {
-            let x = &w.dom;
-            let all = c.mul(n);
-            let (a, b) = (items(c, &w.cod)?, items(&all, &h.cod)?);
-            same(&h.dom, &arr(&all, a))?;
-            same(&f.dom, &arr(n, &Ty::pair(&arr(c, b), x)))?;
-            Ok(FnTy::new(arr(n, x), f.cod.clone()))
-        }
-        (Op::Fold, [n], [op]) => {
-            let (c, x) = pair(&op.dom)?;
-            same(&op.cod, c)?;
-            Ok(FnTy::new(Ty::pair(c, &arr(n, x)), c.clone()))
-        }
-        _ => no(format!("{op:?} is no operator of tiling, or lacks arguments")),
-    }
-}
-
-/// What one of the operators of tiling is short for; `None` for any other.
+/// What the operator is short for; `None` for one that is not short for anything.
 pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
     let (dom, args) = (&t.ty().dom, t.args());
     let flow = Flow::from(dom);
     let out = match (t.op(), t.sizes(), args) {
+        (Op::Chunked, [n, k, r], [h]) => flow.pad_last(r)?.split(k)?.then(h)?.join()?.take(n)?,
+        (Op::Packed, [n, w, r], [h]) => {
+            flow.pad_last(r)?.as_vector(w)?.then(h)?.as_scalar(w)?.take(n)?
+        }
         (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
             let pairs = |x: Flow| {
                 x.both(
@@ -267,17 +153,13 @@ fn weave(x: Flow) -> Built<Flow> {
 
 /// `(a, (flag, b))` to `(flag, (a, b))`.
 fn shuffle(x: Flow) -> Built<Flow> {
-    let Ty::Pair(a, rest) = x.ty().clone() else { return no("no pair") };
-    let Ty::Pair(flag, b) = &*rest else { return no("no pair") };
     let whole = x.ty().clone();
-    let take = |op: Op, a: &Ty, b: &Ty| Term::new(op, vec![], vec![a.clone(), b.clone()], vec![]);
-    let second = take(Op::Snd, &a, &rest)?;
-    let (flag_of, b_of) =
-        (take(Op::Fst, flag, b)?.after(&second)?, take(Op::Snd, flag, b)?.after(&second)?);
-    let a_of = take(Op::Fst, &a, &rest)?;
+    let proj = |op: Op, of: &Ty| Term::on(op, &[], of, vec![]);
+    let second = proj(Op::Snd, &whole)?;
+    let rest = &second.ty().cod;
+    let (flag, b) = (proj(Op::Fst, rest)?.after(&second)?, proj(Op::Snd, rest)?.after(&second)?);
     let fork = |f: Term, g: Term| Term::new(Op::Fork, vec![], vec![], vec![f, g]);
-    debug_assert!(a_of.ty().dom == whole);
-    let out = fork(flag_of, fork(a_of, b_of)?)?;
+    let out = fork(flag, fork(proj(Op::Fst, &whole)?, b)?)?;
     x.then(&out)
 }
 

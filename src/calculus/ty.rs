@@ -73,6 +73,16 @@ impl Ty {
         }
     }
 
+    /// The width of the vectors in it.
+    pub fn width(&self) -> Option<&Size> {
+        match self {
+            Ty::Vector(w, _) => Some(w),
+            Ty::Pair(a, b) => a.width().or_else(|| b.width()),
+            Ty::Array(_, t) => t.width(),
+            Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => None,
+        }
+    }
+
     /// A scalar, or pairs of scalars.
     pub fn is_scalar(&self) -> bool {
         match self {

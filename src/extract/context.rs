@@ -252,30 +252,6 @@ impl Context {
     }
 }
 
-/// Whether a view can be turned round, so that what it reads can be written through it.
-pub(super) fn invertible(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Id
-            | Op::Split
-            | Op::Join
-            | Op::Transpose
-            | Op::AsVector
-            | Op::AsScalar
-            | Op::Zip
-            | Op::Unzip
-            | Op::Take
-            | Op::Stride
-            | Op::Reverse
-            | Op::Rotate
-            | Op::The
-            | Op::Wrap
-            | Op::Compose
-            | Op::Bimap
-            | Op::Map(MapKind::Plain)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

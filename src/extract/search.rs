@@ -1,6 +1,6 @@
 //! Dynamic programming over (class, context): the best few terms of each skeleton.
 
-use super::context::{Context, Level, Verdict, invertible};
+use super::context::{Context, Level, Verdict};
 use super::cost;
 use super::tunables::Target;
 use crate::calculus::size::{Size, Sym};
@@ -647,7 +647,7 @@ fn ends_where_it_is(op: &Op, chosen: &[Rc<Choice>]) -> bool {
 
 /// Whether a chosen view can be written through.
 fn can_turn(c: &Choice) -> bool {
-    c.node.function().is_some_and(invertible) && c.args.iter().all(|a| can_turn(a))
+    c.node.function().is_some_and(Op::is_invertible) && c.args.iter().all(|a| can_turn(a))
 }
 
 /// A compute operator that a skeleton tells apart, as a hash.

@@ -3,7 +3,6 @@
 //! that computes gives (vectors, parts of a tile that belong to work-items), and the views are around that.
 
 use super::view::{Step, is_pure, stop};
-use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
@@ -26,32 +25,6 @@ fn made<T>(r: Result<T, TypeError>) -> Step<T> {
     r.or_else(|e| stop(Code::Internal, e.0))
 }
 
-/// The inverse of a view that has one.
-pub fn inverted(t: &Term) -> Option<Term> {
-    let (s, tys) = (t.sizes(), t.tys());
-    let op = |op, sizes: Vec<Size>, args| Term::new(op, sizes, tys.to_vec(), args).ok();
-    match t.op() {
-        Op::Id => Some(t.clone()),
-        Op::Join => op(Op::Split, s.to_vec(), vec![]),
-        Op::Split => op(Op::Join, s.to_vec(), vec![]),
-        Op::AsScalar => op(Op::AsVector, s.to_vec(), vec![]),
-        Op::AsVector => op(Op::AsScalar, s.to_vec(), vec![]),
-        Op::Transpose => op(Op::Transpose, vec![s[1].clone(), s[0].clone()], vec![]),
-        Op::Zip => op(Op::Unzip, s.to_vec(), vec![]),
-        Op::Unzip => op(Op::Zip, s.to_vec(), vec![]),
-        Op::Map(MapKind::Plain) => op(t.op().clone(), s.to_vec(), vec![inverted(&t.args()[0])?]),
-        Op::Bimap => {
-            let args = t.args().iter().map(inverted).collect::<Option<Vec<_>>>()?;
-            op(Op::Bimap, vec![], args)
-        }
-        Op::Compose => {
-            let (f, g) = (inverted(&t.args()[0])?, inverted(&t.args()[1])?);
-            g.after(&f).ok()
-        }
-        _ => None,
-    }
-}
-
 /// The form in which the operator, a chain, leaves its accumulator.
 pub fn form(op: &[Term]) -> Step<Form> {
     let Some(last) = op.first() else { return stop(Code::Internal, "an operator without steps") };
@@ -63,7 +36,7 @@ pub fn form(op: &[Term]) -> Step<Form> {
         Form { ty: t.ty().cod.clone(), out: id.clone(), back: id, levels: vec![], space: None }
     };
     if is_pure(last) {
-        let Some(back) = inverted(last).filter(|_| op.len() > 1) else { return Ok(plain(last)) };
+        let Some(back) = last.inverse().filter(|_| op.len() > 1) else { return Ok(plain(last)) };
         let f = form(&op[1..])?;
         return Ok(Form { out: made(last.after(&f.out))?, back: made(f.back.after(&back))?, ..f });
     }

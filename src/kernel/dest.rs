@@ -4,7 +4,7 @@
 use super::index::{Facts, Guard, Index};
 use super::ir::{ElemTy, Mem, Reg};
 use super::view::{Shape, Slot, Step, Stop, Views, advance, chunk, stop};
-use crate::calculus::term::{MapKind, Op, Term};
+use crate::calculus::term::{Op, Term};
 use crate::diag::Code;
 use std::rc::Rc;
 
@@ -232,74 +232,7 @@ impl Dest {
     }
 }
 
-/// Whether [`inverse`] knows the term.
-pub fn is_invertible(t: &Term) -> bool {
-    match t.op() {
-        Op::Id
-        | Op::Fst
-        | Op::Snd
-        | Op::Zip
-        | Op::Unzip
-        | Op::Split
-        | Op::Join
-        | Op::Transpose
-        | Op::AsVector
-        | Op::AsScalar
-        | Op::Stride
-        | Op::Reorder
-        | Op::Take
-        | Op::Drop
-        | Op::Concat
-        | Op::Reverse
-        | Op::Rotate
-        | Op::The
-        | Op::Wrap => true,
-        Op::Compose | Op::Bimap | Op::Map(MapKind::Plain) => t.args().iter().all(is_invertible),
-        Op::Fork
-        | Op::Bang
-        | Op::Input(_)
-        | Op::Lit(_)
-        | Op::SizeValue(_)
-        | Op::Scalar(_)
-        | Op::Cond
-        | Op::Map(_)
-        | Op::Reduce(_)
-        | Op::ReducePart
-        | Op::ReduceLcl
-        | Op::Scan(_)
-        | Op::Cross
-        | Op::Distl
-        | Op::Distr
-        | Op::Vectorize
-        | Op::Splat
-        | Op::ToMem(_)
-        | Op::PadTo
-        | Op::PadLast
-        | Op::Mask
-        | Op::Chunked
-        | Op::Packed
-        | Op::Fold
-        | Op::While
-        | Op::Tiled(_)
-        | Op::TiledRows
-        | Op::Blocked(_)
-        | Op::BlockedRows
-        | Op::Spread(_)
-        | Op::SpreadRows
-        | Op::Sliced
-        | Op::Meta(_)
-        | Op::Slide
-        | Op::Pad(_)
-        | Op::Gather
-        | Op::Scatter
-        | Op::Histogram
-        | Op::Iota
-        | Op::Replicate
-        | Op::Index => false,
-    }
-}
-
-/// Where the argument of an invertible view goes, given where its result goes.
+/// Where the argument of an invertible view ([`Term::is_invertible`]) goes, given where its result goes.
 pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
     let n = |k: usize| match t.sizes().get(k) {
         Some(s) => views.size(s),

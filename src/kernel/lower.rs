@@ -5,7 +5,7 @@
 //! factors, outermost first.
 
 use super::Options;
-use super::dest::{Dest, inverse, is_invertible};
+use super::dest::{Dest, inverse};
 use super::index::{Guard, Index, Var};
 use super::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use super::leaf::{self, Emit};
@@ -243,7 +243,7 @@ impl Lowerer {
             let v = self.apply(factors, x)?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
-        if is_invertible(f) {
+        if f.is_invertible() {
             let d = inverse(&self.views, f, dest)?;
             return self.write(rest, x, &d);
         }

@@ -5,7 +5,7 @@ use super::ir::{Check, ElemTy, Expr, Mem, Reg};
 use super::leaf;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
-use crate::calculus::term::{MapKind, Op, Term};
+use crate::calculus::term::{Op, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic};
 use crate::lang::typed::PadMode;
@@ -385,11 +385,9 @@ pub struct Views {
 /// Whether a term only rearranges (constants and parameters included): it needs no code of its own.
 pub fn is_pure(t: &Term) -> bool {
     match t.op() {
-        Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) | Op::Vectorize => {
-            t.args().iter().all(is_pure)
-        }
+        Op::Vectorize => t.args().iter().all(is_pure),
         Op::Scalar(f) => leaf::rearranges(&f.body) || (f.dom == Ty::Unit && leaf::inlines(&f.body)),
-        op => op.is_view() && t.args().iter().all(is_pure),
+        op => (op.is_view() || op.is_frame()) && t.args().iter().all(is_pure),
     }
 }
 

@@ -343,11 +343,12 @@ fn build(
 
 fn raw_metas(raw: &Raw, as_written: Names<'_>, names: &mut IndexSet<String>) -> Raw {
     let kind = match &raw.kind {
-        RawKind::Op(op, sizes, args) => RawKind::Op(
-            op.clone(),
-            sizes.iter().map(|s| as_written.size(s)).collect(),
-            args.iter().map(|a| raw_metas(a, as_written, names)).collect(),
-        ),
+        RawKind::Op { op, sizes, ty, args } => RawKind::Op {
+            op: op.clone(),
+            sizes: sizes.iter().map(|s| as_written.size(s)).collect(),
+            ty: *ty,
+            args: args.iter().map(|a| raw_metas(a, as_written, names)).collect(),
+        },
         RawKind::Compose(parts) => {
             RawKind::Compose(parts.iter().map(|p| raw_metas(p, as_written, names)).collect())
         }
@@ -355,7 +356,6 @@ fn raw_metas(raw: &Raw, as_written: Names<'_>, names: &mut IndexSet<String>) -> 
             names.insert(n.clone());
             RawKind::Name(n.clone())
         }
-        RawKind::Typed(leaf, n, t) => RawKind::Typed(*leaf, as_written.size(n), *t),
         RawKind::Lit(_) | RawKind::ScalarOp(_) | RawKind::Lambda(..) => raw.kind.clone(),
     };
     Raw { kind, span: raw.span }

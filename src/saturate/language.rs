@@ -68,7 +68,7 @@ impl fmt::Display for Node {
         match &self.op {
             NodeOp::Size(s) => write!(f, "{s}"),
             NodeOp::Ty(t) => write!(f, "{t}"),
-            NodeOp::Fn(op) => match (crate::calculus::text::op_name(op), op) {
+            NodeOp::Fn(op) => match (op.name(), op) {
                 (Some(name), _) => f.write_str(name),
                 (None, Op::Compose) => f.write_str("."),
                 (None, Op::Scalar(s)) => write!(f, "{s}"),

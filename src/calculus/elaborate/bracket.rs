@@ -5,7 +5,7 @@
 //! variables it captures as the left component of its argument.
 
 use super::build::{
-    Built, bang, bimap, compose, distl_after, elements, fork, map, proj, scalar_const, zip_after,
+    Built, apply, bang, bimap, compose, elements, fork, map, proj, scalar_const, view,
 };
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::sizes::nest;
@@ -140,9 +140,7 @@ impl Bracket {
             Kind::Index(a, i) => {
                 let (a, i) = (self.term(a, env)?, self.term(i, env)?);
                 let both = fork(&a, &i).map_err(&built)?;
-                let (n, t) = elements(&a.ty().cod).map_err(&built)?;
-                let tys = vec![t, i.ty().cod.clone()];
-                apply(Op::Index, vec![n], tys, vec![], &both).map_err(built)
+                view(Op::Index, &both).map_err(built)
             }
             Kind::Op(_, es) => self.vector_op(e, es, env),
             Kind::If(c, t, f) => {
@@ -183,8 +181,10 @@ impl Bracket {
         let captured = f.captures();
         let terms = arrays.iter().map(|a| self.term(a, env)).collect::<Result<Vec<_>>>()?;
         let zipped = |ts: Vec<Term>| {
-            nest(ts.into_iter().map(Ok).collect(), |a: Built, b: Built| zip_after(&fork(&a?, &b?)?))
-                .unwrap_or_else(|| Err(TypeError("a map over nothing".to_owned())))
+            nest(ts.into_iter().map(Ok).collect(), |a: Built, b: Built| {
+                view(Op::Zip, &fork(&a?, &b?)?)
+            })
+            .unwrap_or_else(|| Err(TypeError("a map over nothing".to_owned())))
         };
         let layouts = |ls: Vec<Layout>| {
             nest(ls, |a, b| Layout::Pair(Box::new(a), Box::new(b))).unwrap_or(Layout::Unit)
@@ -202,14 +202,14 @@ impl Bracket {
             let ((fixed, fixed_terms), (varying, varying_terms)) = (split(fixed), split(varying));
             let held = |inner: Layout| Layout::pair(env.restrict(&captured), inner);
             let distributed =
-                |ts| with(env, &captured, &zipped(ts)?).and_then(|both| distl_after(&both));
+                |ts| with(env, &captured, &zipped(ts)?).and_then(|both| view(Op::Distl, &both));
             match (fixed.is_empty(), varying.is_empty()) {
                 (true, _) => (held(layouts(varying)), distributed(varying_terms)),
                 (_, true) => (held(layouts(fixed)), distributed(fixed_terms)),
                 (false, false) => {
                     let layout = Layout::pair(held(layouts(fixed)), layouts(varying));
                     let array = distributed(fixed_terms)
-                        .and_then(|d| zip_after(&fork(&d, &zipped(varying_terms)?)?));
+                        .and_then(|d| view(Op::Zip, &fork(&d, &zipped(varying_terms)?)?));
                     (layout, array)
                 }
             }
@@ -267,10 +267,9 @@ impl Bracket {
         };
         let (start, xs) = (self.term(init, env)?, self.term(xs, env)?);
         let (element, xs) = bringing(env, &op.captures(), x, &xs).map_err(&built)?;
-        let (n, _) = elements(&xs.ty().cod).map_err(&built)?;
         let step = self.term(&op.body, &Layout::Pair(Box::new(acc.clone()), Box::new(element)))?;
         let argument = fork(&start, &xs).map_err(&built)?;
-        apply(Op::Fold, vec![n], vec![], vec![step], &argument).map_err(built)
+        apply(Op::Fold, &[], vec![step], &argument).map_err(built)
     }
 
     /// `let last = bound in (loop ((acc, i) = (init, 0)) while i < last do (step, i + 1)).0`.
@@ -320,7 +319,7 @@ impl Bracket {
         let (p, f) = (self.term(cond, &inner)?, self.term(body, &inner)?);
         let start = self.term(init, env)?;
         let argument = fork(&start, &project(env, &used).map_err(&built)?).map_err(&built)?;
-        apply(Op::While, vec![], vec![], vec![p, f], &argument).map_err(built)
+        apply(Op::While, &[], vec![p, f], &argument).map_err(built)
     }
 
     /// A function that may mention nothing but its parameters.
@@ -398,7 +397,7 @@ impl Bracket {
         let argument = nest(terms, |a: Built, b: Built| fork(&a?, &b?))
             .unwrap_or_else(|| bang(&env.ty()))
             .map_err(&built)?;
-        apply(Op::Vectorize, vec![w.clone()], vec![], vec![f], &argument).map_err(built)
+        apply(Op::Vectorize, std::slice::from_ref(w), vec![f], &argument).map_err(built)
     }
 }
 
@@ -464,7 +463,7 @@ pub(super) fn bringing(
         return Ok((x.clone(), xs.clone()));
     }
     let element = Layout::Pair(Box::new(env.restrict(used)), Box::new(x.clone()));
-    Ok((element, distl_after(&with(env, used, xs)?)?))
+    Ok((element, view(Op::Distl, &with(env, used, xs)?)?))
 }
 
 /// The position of the first variable of `used`; after all of them when there is none.
@@ -472,23 +471,10 @@ fn place(env: &Layout, used: &Vars) -> usize {
     env.vars().iter().position(|(v, _)| used.contains(v)).unwrap_or(usize::MAX)
 }
 
-/// The operator after a term.
-pub(super) fn apply(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>, x: &Term) -> Built {
-    compose(&Term::new(op, sizes, tys, args)?, x)
-}
-
 /// A scalar in every lane of a vector type.
 pub(super) fn splat(scalar: &Term, vector: &Ty) -> Built {
-    let Some(w) = width(vector) else {
+    let Some(w) = vector.width() else {
         return Err(TypeError(format!("`{vector}` is not a vector")));
     };
-    apply(Op::Splat, vec![w], vec![scalar.ty().cod.clone()], vec![], scalar)
-}
-
-pub(super) fn width(t: &Ty) -> Option<Size> {
-    match t {
-        Ty::Vector(w, _) => Some(w.clone()),
-        Ty::Pair(a, _) => width(a),
-        Ty::Unit | Ty::Scalar(_) | Ty::Array(..) | Ty::Meta(_) => None,
-    }
+    apply(Op::Splat, std::slice::from_ref(w), vec![], scalar)
 }

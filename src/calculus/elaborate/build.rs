@@ -41,9 +41,7 @@ pub(super) fn bang(t: &Ty) -> Built {
 
 /// The projection of a pair type.
 pub(super) fn proj(pair: &Ty, second: bool) -> Built {
-    let (a, b) = halves(pair)?;
-    let op = if second { Op::Snd } else { Op::Fst };
-    Term::new(op, vec![], vec![a, b], vec![])
+    Term::on(if second { Op::Snd } else { Op::Fst }, &[], pair, vec![])
 }
 
 /// Whether the result does not depend on the argument.
@@ -181,18 +179,14 @@ pub(super) fn map(kind: MapKind, n: &Size, f: &Term) -> Built {
     Term::new(Op::Map(kind), vec![n.clone()], vec![], vec![f.clone()])
 }
 
-/// `zip` for the two arrays that `f` gives.
-pub(super) fn zip_after(f: &Term) -> Built {
-    let (a, b) = halves(&f.ty().cod)?;
-    let ((n, a), (_, b)) = (elements(&a)?, elements(&b)?);
-    compose(&Term::new(Op::Zip, vec![n], vec![a, b], vec![])?, f)
+/// The operator, with these written sizes, after a term.
+pub(super) fn apply(op: Op, written: &[Size], args: Vec<Term>, f: &Term) -> Built {
+    compose(&Term::on(op, written, &f.ty().cod, args)?, f)
 }
 
-/// `distl` for the pair of a value and an array that `f` gives.
-pub(super) fn distl_after(f: &Term) -> Built {
-    let (a, b) = halves(&f.ty().cod)?;
-    let (n, b) = elements(&b)?;
-    compose(&Term::new(Op::Distl, vec![n], vec![a, b], vec![])?, f)
+/// An operator without sizes and functions of its own after a term.
+pub(super) fn view(op: Op, f: &Term) -> Built {
+    apply(op, &[], vec![], f)
 }
 
 /// `f . g` in normal form.

@@ -4,9 +4,7 @@
 //! of what the body reads: then the parts are lifted side by side and zipped. Only forms that
 //! gain a `cross` change; any other body stays as it is.
 
-use super::build::{
-    Built, bimap, compose, elements, factor, fork, halves, is_const, map, proj, redomain,
-};
+use super::build::{Built, bimap, compose, factor, fork, is_const, map, proj, redomain, view};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
@@ -104,10 +102,7 @@ fn split(body: &Term, source: &Source) -> Result<Split, TypeError> {
         && !is_const(&a)
         && let Some(fixed) = source.invariant(&b)?
     {
-        let (x, (m, y)) = (a.ty().cod.clone(), elements(&b.ty().cod)?);
-        let crossed = fork(&source.varying(&a)?, &fixed)?;
-        let cross = Term::new(Op::Cross, vec![source.n.clone(), m], vec![x, y], vec![])?;
-        let lifted = compose(&cross, &crossed)?;
+        let lifted = view(Op::Cross, &fork(&source.varying(&a)?, &fixed)?)?;
         let rest = match outer {
             [] => Term::id(&distl.ty().cod),
             _ => recompose(outer)?,
@@ -146,11 +141,7 @@ fn sides(a: &Term, b: &Term, source: &Source) -> Result<Split, TypeError> {
                 None => Ok((Term::id(&t.ty().cod), source.varying(t)?)),
             };
             let ((ra, la), (rb, lb)) = (whole(a, left)?, whole(b, right)?);
-            let both = fork(&la, &lb)?;
-            let (x, y) = halves(&both.ty().cod)?;
-            let ((n, x), (_, y)) = (elements(&x)?, elements(&y)?);
-            let zip = Term::new(Op::Zip, vec![n], vec![x, y], vec![])?;
-            Ok(Some((bimap(&ra, &rb)?, compose(&zip, &both)?)))
+            Ok(Some((bimap(&ra, &rb)?, view(Op::Zip, &fork(&la, &lb)?)?)))
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Patterns other than maps, one to one: each becomes its operator after its arguments.
 
-use super::bracket::{Bracket, apply, at, bringing, not_yet, project, splat, width};
-use super::build::{Built, bang, bimap, compose, elements, fork, halves, zip_after};
+use super::bracket::{Bracket, at, bringing, not_yet, project, splat};
+use super::build::{Built, apply, bang, bimap, compose, elements, fork, halves, view};
 use super::core::{Ex, Kind, Lambda, Layout};
 use super::sizes::nest;
 use super::{inner_problem, problem};
 use crate::calculus::size::Size;
 use crate::calculus::term::{Op, ReduceKind, Space, Term};
 use crate::calculus::ty::Ty;
-use crate::diag::{Code, Result, Span};
+use crate::diag::{Code, Failure, Result, Span};
 use crate::lang::typed::{PadMode, Prim};
 
 impl Bracket {
@@ -25,6 +25,7 @@ impl Bracket {
         let fun = |i: usize| funs.get(i).ok_or_else(short);
         let size = |i: usize| sizes.get(i).cloned().ok_or_else(short);
         let array = |t: &Ty| elements(t).map_err(at(span));
+        let length = |t: &Ty| Ok::<_, Failure>(array(t)?.0);
         if let Some(other) = self.in_other_patterns(e)? {
             return self.term(&other, env);
         }
@@ -68,109 +69,89 @@ impl Bracket {
                     }
                     _ => self.closed(fun(0)?, "an operator", span)?,
                 };
-                let (n, _) = array(&xs.ty().cod)?;
-                let (op_kind, sizes) = match prim {
-                    Prim::ReduceComm => (Op::Reduce(ReduceKind::Comm), vec![n]),
-                    Prim::ReduceSeq => (Op::Reduce(ReduceKind::Seq), vec![n]),
-                    Prim::ReduceUnroll => (Op::Reduce(ReduceKind::Unroll), vec![n]),
-                    Prim::Scan => (Op::Scan(false), vec![n]),
-                    Prim::ScanSeq => (Op::Scan(true), vec![n]),
-                    Prim::ReducePart => {
-                        let (m, _) = array(&e.ty)?;
-                        (Op::ReducePart, vec![quotient(&n, &m, span)?, m])
-                    }
-                    _ => (Op::Reduce(ReduceKind::Assoc), vec![n]),
+                let (kind, written) = match prim {
+                    Prim::ReduceComm => (Op::Reduce(ReduceKind::Comm), vec![]),
+                    Prim::ReduceSeq => (Op::Reduce(ReduceKind::Seq), vec![]),
+                    Prim::ReduceUnroll => (Op::Reduce(ReduceKind::Unroll), vec![]),
+                    Prim::Scan => (Op::Scan(false), vec![]),
+                    Prim::ScanSeq => (Op::Scan(true), vec![]),
+                    Prim::ReducePart => (Op::ReducePart, vec![divisor(length(&e.ty)?, &xs, span)?]),
+                    _ => (Op::Reduce(ReduceKind::Assoc), vec![]),
                 };
-                apply(op_kind, sizes, vec![], vec![op, z], &xs).map_err(built)
+                apply(kind, &written, vec![op, z], &xs).map_err(built)
             }
             Prim::Zip => {
                 let (a, b) = (self.term(arg(0)?, env)?, self.term(arg(1)?, env)?);
-                fork(&a, &b).and_then(|f| zip_after(&f)).map_err(built)
+                fork(&a, &b).and_then(|f| view(Op::Zip, &f)).map_err(built)
             }
             Prim::Unzip => {
                 let xs = self.term(arg(0)?, env)?;
                 unzip_after(&xs, &e.ty).map_err(built)
             }
-            Prim::Split | Prim::Join | Prim::Transpose => {
+            Prim::Split
+            | Prim::Join
+            | Prim::Transpose
+            | Prim::Reorder
+            | Prim::Reverse
+            | Prim::Slide
+            | Prim::Replicate
+            | Prim::Take
+            | Prim::Drop
+            | Prim::Rotate
+            | Prim::ReorderStride
+            | Prim::AsVector
+            | Prim::AsScalar => {
                 let xs = self.term(arg(0)?, env)?;
-                let nested = if prim == Prim::Split { &e.ty } else { &xs.ty().cod };
-                let (outer, row) = array(nested)?;
-                let (inner, t) = array(&row)?;
-                let (op, sizes) = match prim {
-                    Prim::Split => (Op::Split, vec![inner, outer]),
-                    Prim::Join => (Op::Join, vec![inner, outer]),
-                    _ => (Op::Transpose, vec![outer, inner]),
+                let (op, written) = match prim {
+                    Prim::Split => (Op::Split, vec![length(&array(&e.ty)?.1)?]),
+                    Prim::Join => (Op::Join, vec![]),
+                    Prim::Transpose => (Op::Transpose, vec![]),
+                    Prim::Reorder => (Op::Reorder, vec![]),
+                    Prim::Reverse => (Op::Reverse, vec![]),
+                    Prim::Slide => (Op::Slide, vec![size(0)?, size(1)?, length(&e.ty)?]),
+                    Prim::Replicate => (Op::Replicate, vec![length(&e.ty)?]),
+                    Prim::Take => (Op::Take, vec![length(&e.ty)?]),
+                    Prim::Drop => (Op::Drop, vec![length(&e.ty)?]),
+                    Prim::Rotate => (Op::Rotate, vec![size(0)?]),
+                    Prim::ReorderStride => (Op::Stride, vec![divisor(size(0)?, &xs, span)?]),
+                    Prim::AsVector => (Op::AsVector, vec![size(0)?]),
+                    _ => (Op::AsScalar, vec![]),
                 };
-                apply(op, sizes, vec![t], vec![], &xs).map_err(built)
-            }
-            Prim::Reorder | Prim::Reverse => {
-                let xs = self.term(arg(0)?, env)?;
-                let (n, t) = array(&e.ty)?;
-                let op = if prim == Prim::Reorder { Op::Reorder } else { Op::Reverse };
-                apply(op, vec![n], vec![t], vec![], &xs).map_err(built)
-            }
-            Prim::Slide => {
-                let xs = self.term(arg(0)?, env)?;
-                let ((n, t), (m, _)) = (array(&xs.ty().cod)?, array(&e.ty)?);
-                let sizes = vec![size(0)?, size(1)?, n, m];
-                apply(Op::Slide, sizes, vec![t], vec![], &xs).map_err(built)
+                apply(op, &written, vec![], &xs).map_err(built)
             }
             Prim::Pad(mode) => {
                 let xs = self.term(arg(0)?, env)?;
-                let ((n, t), (m, _)) = (array(&xs.ty().cod)?, array(&e.ty)?);
                 let z = match mode {
                     PadMode::Constant => vec![self.initial(arg(1)?)?],
                     PadMode::Clamp | PadMode::Wrap | PadMode::Mirror => vec![],
                 };
-                apply(Op::Pad(mode), vec![size(0)?, n, m], vec![t], z, &xs).map_err(built)
+                apply(Op::Pad(mode), &[size(0)?, length(&e.ty)?], z, &xs).map_err(built)
             }
             Prim::Gather => {
                 let (xs, is) = (self.term(arg(0)?, env)?, self.term(arg(1)?, env)?);
-                let ((n, t), (m, i)) = (array(&xs.ty().cod)?, array(&is.ty().cod)?);
-                let both = fork(&xs, &is).map_err(&built)?;
-                apply(Op::Gather, vec![n, m], vec![t, i], vec![], &both).map_err(built)
+                fork(&xs, &is).and_then(|both| view(Op::Gather, &both)).map_err(built)
             }
             Prim::Scatter => {
                 let (dest, is) = (self.term(arg(0)?, env)?, self.term(arg(1)?, env)?);
                 let vs = self.term(arg(2)?, env)?;
-                let ((n, t), (m, i)) = (array(&dest.ty().cod)?, array(&is.ty().cod)?);
                 let all = fork(&is, &vs).and_then(|u| fork(&dest, &u)).map_err(&built)?;
-                apply(Op::Scatter, vec![n, m], vec![t, i], vec![], &all).map_err(built)
+                apply(Op::Scatter, &[], vec![], &all).map_err(built)
             }
             Prim::Histogram => {
                 let op = self.closed(fun(0)?, "an operator", span)?;
                 let z = self.initial(arg(0)?)?;
                 let (is, vs) = (self.term(arg(1)?, env)?, self.term(arg(2)?, env)?);
-                let ((m, _), (n, i)) = (array(&e.ty)?, array(&is.ty().cod)?);
                 let both = fork(&is, &vs).map_err(&built)?;
-                apply(Op::Histogram, vec![m, n], vec![i], vec![op, z], &both).map_err(built)
+                apply(Op::Histogram, &[length(&e.ty)?], vec![op, z], &both).map_err(built)
             }
             Prim::Iota => {
                 let (n, t) = array(&e.ty)?;
                 Term::new(Op::Iota, vec![n], vec![env.ty(), t], vec![]).map_err(built)
             }
-            Prim::Replicate => {
-                let x = self.term(arg(0)?, env)?;
-                let (n, t) = array(&e.ty)?;
-                apply(Op::Replicate, vec![n], vec![t], vec![], &x).map_err(built)
-            }
             Prim::Concat => {
                 let (xs, ys) = (self.term(arg(0)?, env)?, self.term(arg(1)?, env)?);
-                let ((n, t), (m, _)) = (array(&xs.ty().cod)?, array(&ys.ty().cod)?);
-                let (r, _) = array(&e.ty)?;
                 let both = fork(&xs, &ys).map_err(&built)?;
-                apply(Op::Concat, vec![n, m, r], vec![t], vec![], &both).map_err(built)
-            }
-            Prim::Take | Prim::Drop => {
-                let xs = self.term(arg(0)?, env)?;
-                let ((n, t), (r, _)) = (array(&xs.ty().cod)?, array(&e.ty)?);
-                let op = if prim == Prim::Take { Op::Take } else { Op::Drop };
-                apply(op, vec![r, n], vec![t], vec![], &xs).map_err(built)
-            }
-            Prim::Rotate => {
-                let xs = self.term(arg(0)?, env)?;
-                let (n, t) = array(&e.ty)?;
-                apply(Op::Rotate, vec![size(0)?, n], vec![t], vec![], &xs).map_err(built)
+                apply(Op::Concat, &[length(&e.ty)?], vec![], &both).map_err(built)
             }
             Prim::ToGlobal | Prim::ToLocal | Prim::ToPrivate => {
                 let (f, argument) = self.applied(fun(0)?, args, env, span)?;
@@ -179,24 +160,7 @@ impl Bracket {
                     Prim::ToLocal => Space::Local,
                     _ => Space::Private,
                 };
-                apply(Op::ToMem(space), vec![], vec![], vec![f], &argument).map_err(built)
-            }
-            Prim::ReorderStride => {
-                let xs = self.term(arg(0)?, env)?;
-                let (n, t) = array(&e.ty)?;
-                let m = quotient(&n, &size(0)?, span)?;
-                apply(Op::Stride, vec![size(0)?, m], vec![t], vec![], &xs).map_err(built)
-            }
-            Prim::AsVector => {
-                let xs = self.term(arg(0)?, env)?;
-                let ((m, _), (_, t)) = (array(&e.ty)?, array(&xs.ty().cod)?);
-                apply(Op::AsVector, vec![size(0)?, m], vec![t], vec![], &xs).map_err(built)
-            }
-            Prim::AsScalar => {
-                let xs = self.term(arg(0)?, env)?;
-                let ((m, v), (_, t)) = (array(&xs.ty().cod)?, array(&e.ty)?);
-                let w = width(&v).ok_or_else(|| inner_problem("asScalar of no vectors", span))?;
-                apply(Op::AsScalar, vec![w, m], vec![t], vec![], &xs).map_err(built)
+                apply(Op::ToMem(space), &[], vec![f], &argument).map_err(built)
             }
             Prim::Vectorize => self.vectorize(fun(0)?, &size(0)?, args, env, span),
             Prim::Map
@@ -250,23 +214,22 @@ impl Bracket {
         let argument = nest(vectors, |a: Built, b: Built| fork(&a?, &b?))
             .unwrap_or_else(|| bang(&env.ty()))
             .map_err(&built)?;
-        apply(Op::Vectorize, vec![w.clone()], vec![], vec![body], &argument).map_err(built)
+        apply(Op::Vectorize, std::slice::from_ref(w), vec![body], &argument).map_err(built)
     }
 }
 
-/// `n / k`.
-fn quotient(n: &Size, k: &Size, span: Span) -> Result<Size> {
+/// A size that divides the length of an array.
+fn divisor(k: Size, xs: &Term, span: Span) -> Result<Size> {
     if k.as_constant() == Some(0) {
+        let (n, _) = elements(&xs.ty().cod).map_err(at(span))?;
         return Err(problem(Code::NotDivisible, format!("`{n}` divided by 0"), span).into());
     }
-    Ok(n.div(k))
+    Ok(k)
 }
 
 /// Unzips to as many arrays as the result type has.
 fn unzip_after(xs: &Term, result: &Ty) -> Built {
-    let (n, t) = elements(&xs.ty().cod)?;
-    let (a, b) = halves(&t)?;
-    let both = apply(Op::Unzip, vec![n], vec![a, b], vec![], xs)?;
+    let both = view(Op::Unzip, xs)?;
     let (_, rest) = halves(result)?;
     let (_, right) = halves(&both.ty().cod)?;
     if right == rest {

@@ -1,13 +1,14 @@
 //! Types of a term as written, from the type of its argument on.
 
-use super::raw::{Raw, RawKind, RawPattern, RawScalar, RawScalarKind, TypedLeaf};
+use super::raw::{Raw, RawKind, RawPattern, RawScalar, RawScalarKind};
 use super::unify::Unifier;
+use crate::calculus::op::Solution;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::Size;
-use crate::calculus::term::{Op, ReduceKind, Term};
+use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::ty::{FnTy, Ty};
-use crate::diag::{Code, Diagnostic, Limits, Result, Source, Span};
-use crate::lang::typed::{PadMode, ScalarOp};
+use crate::diag::{Code, Diagnostic, Failure, Limits, Result, Source, Span};
+use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use indexmap::IndexMap;
 use std::sync::Arc;
@@ -121,40 +122,6 @@ impl Infer<'_> {
         Err(bad(self.source, span, &format!("{what} is `{got}`, not `{want}`")).into())
     }
 
-    fn array(&mut self, span: Span, t: &Ty) -> Result<(Size, Ty)> {
-        if let Ty::Array(n, x) = self.u.ty(t) {
-            return Ok((n, (*x).clone()));
-        }
-        let (n, x) = (self.u.fresh_size(), self.u.fresh_type());
-        self.unify(span, "its argument", t, &Ty::array(&n, &x))?;
-        Ok((n, x))
-    }
-
-    fn pair(&mut self, span: Span, t: &Ty) -> Result<(Ty, Ty)> {
-        if let Ty::Pair(a, b) = self.u.ty(t) {
-            return Ok(((*a).clone(), (*b).clone()));
-        }
-        let (a, b) = (self.u.fresh_type(), self.u.fresh_type());
-        self.unify(span, "its argument", t, &Ty::pair(&a, &b))?;
-        Ok((a, b))
-    }
-
-    fn vector(&self, span: Span, w: &Size, t: &Ty) -> Result<Ty> {
-        let t = self.u.ty(t);
-        Ty::vector(w, &t)
-            .ok_or_else(|| bad(self.source, span, &format!("`{t}` has no vector form")).into())
-    }
-
-    fn unvector(&mut self, span: Span, w: &Size, t: &Ty) -> Result<Ty> {
-        let t = self.u.ty(t);
-        if let Some(x) = t.unvector(&self.u.size(w)) {
-            return Ok(x);
-        }
-        let x = self.u.fresh_type();
-        self.unify(span, "its argument", &t, &Ty::Vector(w.clone(), Arc::new(x.clone())))?;
-        Ok(self.u.ty(&x))
-    }
-
     fn term(&mut self, raw: &Raw, dom: &Ty) -> Result<Inferred> {
         let inferred = self.term_here(raw, dom)?;
         let most = Limits::DEFAULT.type_components;
@@ -182,15 +149,6 @@ impl Infer<'_> {
                 args.reverse();
                 Inferred { op: Op::Compose, sizes: vec![], tys: vec![], args, span, cod: ty }
             }
-            RawKind::Typed(TypedLeaf::Iota, n, t) => leaf(
-                Op::Iota,
-                vec![n.clone()],
-                vec![dom.clone(), Ty::Scalar(*t)],
-                Ty::array(n, &Ty::Scalar(*t)),
-            ),
-            RawKind::Typed(TypedLeaf::SizeOf, n, t) => {
-                leaf(Op::SizeValue(*t), vec![n.clone()], vec![dom.clone()], Ty::Scalar(*t))
-            }
             RawKind::Name(name) => {
                 if let Some(ty) = self.context.inputs.get(name) {
                     let op = Op::Input(name.as_str().into());
@@ -212,7 +170,10 @@ impl Infer<'_> {
             RawKind::Lit(l) => self.literal(span, *l, dom),
             RawKind::ScalarOp(op) => self.scalar_op(span, *op, dom)?,
             RawKind::Lambda(pattern, body) => self.lambda(span, pattern, body, dom)?,
-            RawKind::Op(op, sizes, args) => self.op(span, op, sizes, args, dom)?,
+            RawKind::Op { op, sizes, ty, args } => {
+                let sizes = op.entry().scheme.written().zip(sizes.iter().cloned()).collect();
+                self.op(span, op, sizes, *ty, args, dom)?
+            }
         })
     }
 
@@ -244,502 +205,37 @@ impl Infer<'_> {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "one arm for each operator")]
+    /// An operator, from its written sizes (each with its number among all sizes) and type on.
     fn op(
         &mut self,
         span: Span,
         op: &Op,
-        explicit: &[Size],
+        sizes: Vec<(usize, Size)>,
+        ty: Option<ScalarType>,
         raw_args: &[Raw],
         dom: &Ty,
     ) -> Result<Inferred> {
-        let arr = Ty::array;
-        let divides = matches!(
-            op,
-            Op::Split
-                | Op::AsVector
-                | Op::Stride
-                | Op::ReducePart
-                | Op::ReduceLcl
-                | Op::Chunked
-                | Op::Packed
-                | Op::Tiled(_)
-                | Op::TiledRows
-                | Op::Blocked(_)
-                | Op::BlockedRows
-                | Op::Spread(_)
-                | Op::SpreadRows
-        );
-        if divides && explicit.first().is_some_and(|k| k.as_constant() == Some(0)) {
-            return Err(bad(self.source, span, "0 divides no length").into());
+        let (scheme, source) = (&op.entry().scheme, self.source);
+        let wrong = |e: TypeError| Failure::from(bad(source, span, &e.0));
+        if sizes.iter().any(|(i, k)| scheme.divides(*i) && k.as_constant() == Some(0)) {
+            return Err(bad(source, span, "0 divides no length").into());
         }
-        let mut args = vec![];
-        let (sizes, tys, cod): (Vec<Size>, Vec<Ty>, Ty) = match op {
-            Op::Id => (vec![], vec![dom.clone()], dom.clone()),
-            Op::Fst | Op::Snd => {
-                let (a, b) = self.pair(span, dom)?;
-                let cod = if *op == Op::Fst { a.clone() } else { b.clone() };
-                (vec![], vec![a, b], cod)
+        let mut parts = Solution::new(op, sizes, scheme.written_type().zip(ty.map(Ty::Scalar)));
+        parts.takes(self.u, dom).map_err(wrong)?;
+        let mut args: Vec<Option<Inferred>> = raw_args.iter().map(|_| None).collect();
+        let mut open: Vec<usize> = (0..args.len()).collect();
+        while let Some(i) = parts.next_arg(&open) {
+            open.retain(|j| *j != i);
+            let f = self.term(&raw_args[i], &parts.arg_dom(self.u, i).map_err(wrong)?)?;
+            parts.arg_gives(self.u, i, &f.cod).map_err(wrong)?;
+            args[i] = Some(f);
+        }
+        let cod = parts.cod(self.u).map_err(wrong)?;
+        match (parts.parts(), args.into_iter().collect()) {
+            (Some((sizes, tys)), Some(args)) => {
+                Ok(Inferred { op: op.clone(), sizes, tys, args, span, cod })
             }
-            Op::Fork => {
-                let (f, g) = (self.term(&raw_args[0], dom)?, self.term(&raw_args[1], dom)?);
-                let cod = Ty::pair(&f.cod, &g.cod);
-                args = vec![f, g];
-                (vec![], vec![], cod)
-            }
-            Op::Bimap => {
-                let (a, b) = self.pair(span, dom)?;
-                let (f, g) = (self.term(&raw_args[0], &a)?, self.term(&raw_args[1], &b)?);
-                let cod = Ty::pair(&f.cod, &g.cod);
-                args = vec![f, g];
-                (vec![], vec![], cod)
-            }
-            Op::Bang => (vec![], vec![dom.clone()], Ty::Unit),
-            Op::Cond => {
-                let p = self.term(&raw_args[0], dom)?;
-                self.unify(span, "the condition", &p.cod, &Ty::Scalar(ScalarType::Bool))?;
-                let (f, g) = (self.term(&raw_args[1], dom)?, self.term(&raw_args[2], dom)?);
-                self.unify(span, "the second branch", &g.cod, &f.cod)?;
-                let cod = f.cod.clone();
-                args = vec![p, f, g];
-                (vec![], vec![], cod)
-            }
-            Op::Map(_) => {
-                let (n, a) = self.array(span, dom)?;
-                let f = self.term(&raw_args[0], &a)?;
-                let cod = arr(&n, &f.cod);
-                args = vec![f];
-                (vec![n], vec![], cod)
-            }
-            Op::Reduce(_) | Op::Scan(_) => {
-                let (n, a) = self.array(span, dom)?;
-                let z = self.term(&raw_args[1], &Ty::Unit)?;
-                let acc = z.cod.clone();
-                if matches!(op, Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)) {
-                    self.unify(span, "the initial value", &acc, &a)?;
-                }
-                let f = self.term(&raw_args[0], &Ty::pair(&acc, &a))?;
-                self.unify(span, "the operator's result", &f.cod, &acc)?;
-                args = vec![f, z];
-                let cod = if matches!(op, Op::Scan(_)) { arr(&n, &acc) } else { acc };
-                (vec![n], vec![], cod)
-            }
-            Op::ReduceLcl => {
-                let (n, a) = self.array(span, dom)?;
-                let z = self.term(&raw_args[1], &Ty::Unit)?;
-                let b = z.cod.clone();
-                let f = self.term(&raw_args[2], &a)?;
-                self.unify(span, "what is reduced", &f.cod, &b)?;
-                let op = self.term(&raw_args[0], &Ty::pair(&b, &b))?;
-                self.unify(span, "the operator's result", &op.cod, &b)?;
-                args = vec![op, z, f];
-                (vec![n, explicit[0].clone()], vec![], b)
-            }
-            Op::ReducePart => {
-                let (n, a) = self.array(span, dom)?;
-                let m = explicit[0].clone();
-                let z = self.term(&raw_args[1], &Ty::Unit)?;
-                self.unify(span, "the initial value", &z.cod, &a)?;
-                let f = self.term(&raw_args[0], &Ty::pair(&a, &a))?;
-                self.unify(span, "the operator's result", &f.cod, &a)?;
-                args = vec![f, z];
-                let cod = arr(&m, &a);
-                (vec![self.u.size(&n).div(&m), m], vec![], cod)
-            }
-            Op::Zip => {
-                let (x, y) = self.pair(span, dom)?;
-                let ((n, a), (m, b)) = (self.array(span, &x)?, self.array(span, &y)?);
-                self.unify(span, "the second array", &arr(&m, &b), &arr(&n, &b))?;
-                let cod = arr(&n, &Ty::pair(&a, &b));
-                (vec![n], vec![a, b], cod)
-            }
-            Op::Unzip => {
-                let (n, x) = self.array(span, dom)?;
-                let (a, b) = self.pair(span, &x)?;
-                let cod = Ty::pair(&arr(&n, &a), &arr(&n, &b));
-                (vec![n], vec![a, b], cod)
-            }
-            Op::Split => {
-                let (n, a) = self.array(span, dom)?;
-                let k = explicit[0].clone();
-                let m = self.u.size(&n).div(&k);
-                let cod = arr(&m, &arr(&k, &a));
-                (vec![k, m], vec![a], cod)
-            }
-            Op::Join => {
-                let (m, x) = self.array(span, dom)?;
-                let (k, a) = self.array(span, &x)?;
-                let cod = arr(&k.mul(&m), &a);
-                (vec![k, m], vec![a], cod)
-            }
-            Op::Transpose => {
-                let (n, x) = self.array(span, dom)?;
-                let (m, a) = self.array(span, &x)?;
-                let cod = arr(&m, &arr(&n, &a));
-                (vec![n, m], vec![a], cod)
-            }
-            Op::Cross => {
-                let (x, y) = self.pair(span, dom)?;
-                let ((n, a), (m, b)) = (self.array(span, &x)?, self.array(span, &y)?);
-                let cod = arr(&n, &arr(&m, &Ty::pair(&a, &b)));
-                (vec![n, m], vec![a, b], cod)
-            }
-            Op::Distl => {
-                let (a, y) = self.pair(span, dom)?;
-                let (n, b) = self.array(span, &y)?;
-                let cod = arr(&n, &Ty::pair(&a, &b));
-                (vec![n], vec![a, b], cod)
-            }
-            Op::Distr => {
-                let (x, b) = self.pair(span, dom)?;
-                let (n, a) = self.array(span, &x)?;
-                let cod = arr(&n, &Ty::pair(&a, &b));
-                (vec![n], vec![a, b], cod)
-            }
-            Op::AsVector => {
-                let (n, a) = self.array(span, dom)?;
-                let w = explicit[0].clone();
-                let m = self.u.size(&n).div(&w);
-                let cod = arr(&m, &self.vector(span, &w, &a)?);
-                (vec![w, m], vec![a], cod)
-            }
-            Op::AsScalar => {
-                let (m, x) = self.array(span, dom)?;
-                let w = self.width(&x);
-                let a = self.unvector(span, &w, &x)?;
-                let cod = arr(&w.mul(&m), &a);
-                (vec![w, m], vec![a], cod)
-            }
-            Op::Vectorize => {
-                let w = explicit[0].clone();
-                let a = self.unvector(span, &w, dom)?;
-                let f = self.term(&raw_args[0], &a)?;
-                let cod = self.vector(span, &w, &f.cod)?;
-                args = vec![f];
-                (vec![w], vec![], cod)
-            }
-            Op::Splat => {
-                let w = explicit[0].clone();
-                let cod = self.vector(span, &w, dom)?;
-                (vec![w], vec![dom.clone()], cod)
-            }
-            Op::ToMem(_) => {
-                let f = self.term(&raw_args[0], dom)?;
-                let cod = f.cod.clone();
-                args = vec![f];
-                (vec![], vec![], cod)
-            }
-            Op::Stride => {
-                let (n, a) = self.array(span, dom)?;
-                let s = explicit[0].clone();
-                (vec![s.clone(), self.u.size(&n).div(&s)], vec![a], dom.clone())
-            }
-            Op::Reorder | Op::Reverse => {
-                let (n, a) = self.array(span, dom)?;
-                (vec![n], vec![a], dom.clone())
-            }
-            Op::PadTo => {
-                let (n, a) = self.array(span, dom)?;
-                let r = explicit[0].clone();
-                let z = self.term(&raw_args[0], &Ty::Unit)?;
-                self.unify(span, "the padding", &z.cod, &a)?;
-                args = vec![z];
-                let cod = arr(&r, &a);
-                (vec![n, r], vec![], cod)
-            }
-            Op::PadLast => {
-                let (n, a) = self.array(span, dom)?;
-                let r = explicit[0].clone();
-                (vec![n, r.clone()], vec![a.clone()], arr(&r, &a))
-            }
-            Op::Chunked | Op::Packed => {
-                let (n, a) = self.array(span, dom)?;
-                let (k, r) = (explicit[0].clone(), explicit[1].clone());
-                let packed = |p: &Self, t: &Ty| match op {
-                    Op::Packed => p.vector(span, &k, t),
-                    _ => Ok(arr(&k, t)),
-                };
-                let inside = arr(&r.div(&k), &packed(self, &a)?);
-                let h = self.term(&raw_args[0], &inside)?;
-                let (chunks, x) = self.array(span, &h.cod)?;
-                let result = match op {
-                    Op::Packed => self.unvector(span, &k, &x)?,
-                    _ => self.array(span, &x)?.1,
-                };
-                let want = arr(&r.div(&k), &packed(self, &result)?);
-                self.unify(span, "the result for the chunks", &arr(&chunks, &x), &want)?;
-                args = vec![h];
-                let cod = arr(&n, &result);
-                (vec![n, k, r], vec![], cod)
-            }
-            Op::Fold => {
-                let (c, xs) = self.pair(span, dom)?;
-                let (n, x) = self.array(span, &xs)?;
-                let f = self.term(&raw_args[0], &Ty::pair(&c, &x))?;
-                self.unify(span, "the operator's result", &f.cod, &c)?;
-                args = vec![f];
-                (vec![n], vec![], c)
-            }
-            Op::While => {
-                let (state, _) = self.pair(span, dom)?;
-                let p = self.term(&raw_args[0], dom)?;
-                self.unify(span, "the condition", &p.cod, &Ty::Scalar(ScalarType::Bool))?;
-                let f = self.term(&raw_args[1], dom)?;
-                self.unify(span, "the body's result", &f.cod, &state)?;
-                args = vec![p, f];
-                (vec![], vec![], state)
-            }
-            Op::Tiled(_)
-            | Op::TiledRows
-            | Op::Blocked(_)
-            | Op::BlockedRows
-            | Op::Spread(_)
-            | Op::SpreadRows
-            | Op::Sliced => self.tiling(span, op, explicit, raw_args, dom, &mut args)?,
-            Op::Mask => {
-                let (n, a) = self.array(span, dom)?;
-                let r = explicit[0].clone();
-                let cod = arr(&r, &Ty::pair(&Ty::Scalar(ScalarType::Bool), &a));
-                (vec![n, r], vec![a], cod)
-            }
-            Op::Take | Op::Drop => {
-                let (n, a) = self.array(span, dom)?;
-                let k = explicit[0].clone();
-                (vec![k.clone(), n], vec![a.clone()], arr(&k, &a))
-            }
-            Op::Rotate => {
-                let (n, a) = self.array(span, dom)?;
-                (vec![explicit[0].clone(), n], vec![a], dom.clone())
-            }
-            Op::Slide => {
-                let (n, a) = self.array(span, dom)?;
-                let (w, s, m) = (explicit[0].clone(), explicit[1].clone(), explicit[2].clone());
-                let cod = arr(&m, &arr(&w, &a));
-                (vec![w, s, n, m], vec![a], cod)
-            }
-            Op::Pad(mode) => {
-                let (n, a) = self.array(span, dom)?;
-                if *mode == PadMode::Constant {
-                    let z = self.term(&raw_args[0], &Ty::Unit)?;
-                    self.unify(span, "the padding", &z.cod, &a)?;
-                    args = vec![z];
-                }
-                let cod = arr(&explicit[1], &a);
-                (vec![explicit[0].clone(), n, explicit[1].clone()], vec![a], cod)
-            }
-            Op::Gather => {
-                let (x, y) = self.pair(span, dom)?;
-                let ((n, a), (m, i)) = (self.array(span, &x)?, self.array(span, &y)?);
-                let cod = arr(&m, &a);
-                (vec![n, m], vec![a, i], cod)
-            }
-            Op::Scatter => {
-                let (dest, updates) = self.pair(span, dom)?;
-                let (is, vs) = self.pair(span, &updates)?;
-                let ((n, a), (m, i)) = (self.array(span, &dest)?, self.array(span, &is)?);
-                self.unify(span, "the values", &vs, &arr(&m, &a))?;
-                (vec![n, m], vec![a, i], dest)
-            }
-            Op::Histogram => {
-                let (is, vs) = self.pair(span, dom)?;
-                let ((n, i), (_, a)) = (self.array(span, &is)?, self.array(span, &vs)?);
-                self.unify(span, "the values", &vs, &arr(&n, &a))?;
-                let f = self.term(&raw_args[0], &Ty::pair(&a, &a))?;
-                let z = self.term(&raw_args[1], &Ty::Unit)?;
-                self.unify(span, "the initial value", &z.cod, &a)?;
-                args = vec![f, z];
-                let cod = arr(&explicit[0], &a);
-                (vec![explicit[0].clone(), n], vec![i], cod)
-            }
-            Op::Replicate => {
-                let n = explicit[0].clone();
-                (vec![n.clone()], vec![dom.clone()], arr(&n, dom))
-            }
-            Op::Concat => {
-                let (x, y) = self.pair(span, dom)?;
-                let ((n, a), (m, b)) = (self.array(span, &x)?, self.array(span, &y)?);
-                self.unify(span, "the second array's elements", &b, &a)?;
-                let cod = arr(&explicit[0], &a);
-                (vec![n, m, explicit[0].clone()], vec![a], cod)
-            }
-            Op::Index => {
-                let (x, i) = self.pair(span, dom)?;
-                let (n, a) = self.array(span, &x)?;
-                (vec![n], vec![a.clone(), i], a)
-            }
-            Op::The => {
-                let (n, a) = self.array(span, dom)?;
-                self.unify(span, "its argument", &arr(&n, &a), &arr(&Size::constant(1), &a))?;
-                (vec![], vec![a.clone()], a)
-            }
-            Op::Wrap => (vec![], vec![dom.clone()], arr(&Size::constant(1), dom)),
-            Op::Compose
-            | Op::Input(_)
-            | Op::Lit(_)
-            | Op::SizeValue(_)
-            | Op::Scalar(_)
-            | Op::Iota
-            | Op::Meta(_) => {
-                return Err(bad(self.source, span, "not an operator with a name").into());
-            }
-        };
-        Ok(Inferred { op: op.clone(), sizes, tys, args, span, cod })
-    }
-
-    /// The vector width of an element type, or a new variable.
-    /// What is inside so many arrays.
-    fn inside(&mut self, span: Span, t: &Ty, arrays: usize) -> Result<Ty> {
-        (0..arrays).try_fold(t.clone(), |t, _| Ok(self.array(span, &t)?.1))
-    }
-
-    /// The operators of tiling: sizes, types and result; their arguments go to `args`.
-    fn tiling(
-        &mut self,
-        span: Span,
-        op: &Op,
-        explicit: &[Size],
-        raw: &[Raw],
-        dom: &Ty,
-        args: &mut Vec<Inferred>,
-    ) -> Result<(Vec<Size>, Vec<Ty>, Ty)> {
-        let arr = Ty::array;
-        let flagged = |t: &Ty| Ty::pair(&Ty::Scalar(ScalarType::Bool), t);
-        let mut sizes = vec![];
-        let cod = match op {
-            Op::Spread(_) => {
-                let (n, row) = self.array(span, dom)?;
-                let (m, a) = self.array(span, &row)?;
-                let [t, u, ..] = explicit else {
-                    return Err(bad(self.source, span, "sizes").into());
-                };
-                let parts = self.u.size(&n).div(t).mul(&self.u.size(&m).div(u));
-                let h = self.term(&raw[0], &arr(&parts, &arr(t, &arr(u, &a))))?;
-                let b = self.inside(span, &h.cod, 3)?;
-                let want = arr(&parts, &arr(t, &arr(u, &b)));
-                self.unify(span, "the result for the parts", &h.cod, &want)?;
-                args.push(h);
-                sizes.extend([n.clone(), m.clone()]);
-                arr(&n, &arr(&m, &b))
-            }
-            Op::SpreadRows => {
-                let (n, a) = self.array(span, dom)?;
-                let t = &explicit[0];
-                let parts = self.u.size(&n).div(t);
-                let h = self.term(&raw[0], &arr(&parts, &arr(t, &a)))?;
-                let b = self.inside(span, &h.cod, 2)?;
-                let want = arr(&parts, &arr(t, &b));
-                self.unify(span, "the result for the parts", &h.cod, &want)?;
-                args.push(h);
-                sizes.push(n.clone());
-                arr(&n, &b)
-            }
-            Op::Sliced => {
-                let (n, x) = self.array(span, dom)?;
-                let w = self.term(&raw[0], &x)?;
-                let (c, a) = self.array(span, &w.cod)?;
-                let all = self.u.size(&c).mul(&self.u.size(&n));
-                let h = self.term(&raw[1], &arr(&all, &a))?;
-                let b = self.inside(span, &h.cod, 1)?;
-                self.unify(span, "the result for the slices", &h.cod, &arr(&all, &b))?;
-                let f = self.term(&raw[2], &arr(&n, &Ty::pair(&arr(&c, &b), &x)))?;
-                let cod = f.cod.clone();
-                args.extend([w, h, f]);
-                sizes.extend([n, c]);
-                cod
-            }
-            Op::Tiled(with) => {
-                let (pairs, matrix) =
-                    if *with { self.pair(span, dom)? } else { (dom.clone(), Ty::Unit) };
-                let (left, right) = self.pair(span, &pairs)?;
-                let ((n, a), (m, b)) = (self.array(span, &left)?, self.array(span, &right)?);
-                let [t, u, r, q] = explicit else {
-                    return Err(bad(self.source, span, "sizes").into());
-                };
-                let (rows, columns) = (r.div(t), q.div(u));
-                let (a, b) = (arr(t, &a), arr(u, &b));
-                for (raw, tiles) in raw.iter().zip([arr(&rows, &a), arr(&columns, &b)]) {
-                    let copy = self.term(raw, &tiles)?;
-                    self.unify(span, "the copy of the tiles", &copy.cod, &tiles)?;
-                    args.push(copy);
-                }
-                let tiles = |x: &Ty| arr(&rows, &arr(&columns, x));
-                let mut each = Ty::pair(&a, &b);
-                if *with {
-                    let x = self.inside(span, &matrix, 2)?;
-                    self.unify(span, "the matrix", &matrix, &arr(&n, &arr(&m, &x)))?;
-                    each = Ty::pair(&each, &arr(t, &arr(u, &x)));
-                }
-                let h = self.term(&raw[2], &tiles(&each))?;
-                let c = self.inside(span, &h.cod, 4)?;
-                self.unify(span, "the result", &h.cod, &tiles(&arr(t, &arr(u, &c))))?;
-                args.push(h);
-                sizes.extend([n.clone(), m.clone()]);
-                arr(&n, &arr(&m, &c))
-            }
-            Op::TiledRows => {
-                let (left, right) = self.pair(span, dom)?;
-                let ((n, a), (m, _)) = (self.array(span, &left)?, self.array(span, &right)?);
-                let [t, r] = explicit else { return Err(bad(self.source, span, "sizes").into()) };
-                let rows = r.div(t);
-                let h = self.term(&raw[0], &arr(&rows, &Ty::pair(&arr(t, &a), &right)))?;
-                let c = self.inside(span, &h.cod, 2)?;
-                self.unify(span, "the result", &h.cod, &arr(&rows, &arr(t, &c)))?;
-                args.push(h);
-                sizes.extend([n.clone(), m]);
-                arr(&n, &c)
-            }
-            Op::Blocked(with) => {
-                let (pairs, besides) =
-                    if *with { self.pair(span, dom)? } else { (dom.clone(), Ty::Unit) };
-                let (left, right) = self.pair(span, &pairs)?;
-                let ((n, row), (m, column)) = (self.array(span, &left)?, self.array(span, &right)?);
-                let ((k, a), (l, b)) = (self.array(span, &row)?, self.array(span, &column)?);
-                self.unify(span, "the second array", &arr(&l, &b), &arr(&k, &b))?;
-                let t = &explicit[0];
-                for (raw, block) in raw.iter().zip([arr(t, &arr(&n, &a)), arr(t, &arr(&m, &b))]) {
-                    let copy = self.term(raw, &block)?;
-                    self.unify(span, "the copy of a block", &copy.cod, &block)?;
-                    args.push(copy);
-                }
-                let z = self.term(&raw[3], &Ty::Unit)?;
-                let matrix = |x: &Ty| arr(&n, &arr(&m, x));
-                let x = arr(t, &flagged(&Ty::pair(&a, &b)));
-                let u = self.term(&raw[2], &matrix(&Ty::pair(&z.cod, &x)))?;
-                self.unify(span, "a step's result", &u.cod, &matrix(&z.cod))?;
-                let end = matrix(&z.cod);
-                let end = if *with { Ty::pair(&end, &besides) } else { end };
-                let f = self.term(&raw[4], &end)?;
-                let cod = f.cod.clone();
-                args.extend([u, z, f]);
-                sizes.extend([n, m, k]);
-                cod
-            }
-            _ => {
-                let (left, right) = self.pair(span, dom)?;
-                let ((n, a), (k, b)) = (self.array(span, &left)?, self.array(span, &right)?);
-                let block = arr(&explicit[0], &b);
-                let copy = self.term(&raw[0], &block)?;
-                self.unify(span, "the copy of a block", &copy.cod, &block)?;
-                let z = self.term(&raw[2], &Ty::Unit)?;
-                let x = arr(&explicit[0], &flagged(&Ty::pair(&a, &b)));
-                let u = self.term(&raw[1], &arr(&n, &Ty::pair(&z.cod, &x)))?;
-                self.unify(span, "a step's result", &u.cod, &arr(&n, &z.cod))?;
-                let f = self.term(&raw[3], &arr(&n, &z.cod))?;
-                let cod = f.cod.clone();
-                args.extend([copy, u, z, f]);
-                sizes.extend([n, k]);
-                cod
-            }
-        };
-        sizes.extend_from_slice(explicit);
-        Ok((sizes, vec![], cod))
-    }
-
-    fn width(&mut self, t: &Ty) -> Size {
-        match self.u.ty(t) {
-            Ty::Vector(w, _) => w,
-            Ty::Pair(a, _) => self.width(&a),
-            Ty::Unit | Ty::Scalar(_) | Ty::Array(..) | Ty::Meta(_) => self.u.fresh_size(),
+            _ => Err(bad(source, span, "its argument does not determine its type").into()),
         }
     }
 

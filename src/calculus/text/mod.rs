@@ -9,7 +9,6 @@ mod raw;
 mod unify;
 
 pub use infer::{Context, Inferred, infer};
-pub use names::op_name;
 pub use parse::{parse_size, parse_term, parse_type};
 pub use print::{head, marked};
 pub use raw::{Raw, RawKind};

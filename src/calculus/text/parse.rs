@@ -1,10 +1,10 @@
 //! The parser of terms, sizes and types as text.
 
-use super::names::{FUNCTIONS, INFIX, SPELLINGS};
-use super::raw::{Raw, RawKind, RawPattern, RawScalar, RawScalarKind, TypedLeaf};
+use super::names::{FUNCTIONS, INFIX};
+use super::raw::{Raw, RawKind, RawPattern, RawScalar, RawScalarKind};
+use crate::calculus::op::{Entry, Spelling};
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, Sym};
-use crate::calculus::term::{MapKind, Op};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic, Limits, Result, Source, Span};
 use crate::lang::typed::ScalarOp;
@@ -210,43 +210,42 @@ impl Parser<'_> {
 
     fn application(&mut self) -> Result<Raw> {
         let start = self.span();
-        if let Tok::Ident(name) = self.peek().clone() {
-            if let Some(s) = SPELLINGS.iter().find(|s| s.name == name) {
-                self.pos += 1;
-                let mut op = (s.op)();
-                if s.dim {
-                    op = self.dimension(op)?;
-                }
-                let sizes = (0..s.sizes).map(|_| self.size_atom()).collect::<Result<_>>()?;
-                let args = (0..s.args).map(|_| self.atom()).collect::<Result<_>>()?;
-                return Ok(Raw { kind: RawKind::Op(op, sizes, args), span: start.to(self.last()) });
-            }
-            let leaf = match name.as_str() {
-                "iota" => Some(TypedLeaf::Iota),
-                "sizeOf" => Some(TypedLeaf::SizeOf),
-                _ => None,
-            };
-            if let Some(leaf) = leaf {
-                self.pos += 1;
-                let (n, t) = (self.size_atom()?, self.scalar_type()?);
-                return Ok(Raw { kind: RawKind::Typed(leaf, n, t), span: start.to(self.last()) });
-            }
+        if let Tok::Ident(name) = self.peek()
+            && let Some(entry) = Entry::named(name)
+        {
+            self.pos += 1;
+            return self.operator(entry, start);
         }
         self.atom()
     }
 
-    fn dimension(&mut self, op: Op) -> Result<Op> {
+    /// An operator after its name.
+    fn operator(&mut self, entry: &Entry, start: Span) -> Result<Raw> {
+        let scheme = &entry.scheme;
+        let d = match entry.spelling {
+            Spelling::Dimension(_) => self.dimension()?,
+            _ => 0,
+        };
+        let sizes = scheme.written().map(|_| self.size_atom()).collect::<Result<_>>()?;
+        let ty = if entry.takes_type() { Some(self.scalar_type()?) } else { None };
+        let op = match (&entry.spelling, ty) {
+            (Spelling::Plain(make), _) => make(),
+            (Spelling::Dimension(make), _) => make(d),
+            (Spelling::Type(make), Some(ty)) => make(ty),
+            (Spelling::Type(_) | Spelling::Leaf, _) => return self.fail("an operator"),
+        };
+        let args = (0..scheme.shape().2).map(|_| self.atom()).collect::<Result<_>>()?;
+        let kind = RawKind::Op { op, sizes, ty, args };
+        Ok(Raw { kind, span: start.to(self.last()) })
+    }
+
+    fn dimension(&mut self) -> Result<u8> {
         let d = match self.peek() {
             Tok::Number(n) if matches!(n.as_str(), "0" | "1" | "2") => n.as_bytes()[0] - b'0',
             _ => return self.fail("a dimension: 0, 1 or 2"),
         };
         self.pos += 1;
-        Ok(match op {
-            Op::Map(MapKind::Glb(_)) => Op::Map(MapKind::Glb(d)),
-            Op::Map(MapKind::Wrg(_)) => Op::Map(MapKind::Wrg(d)),
-            Op::Map(MapKind::Lcl(_)) => Op::Map(MapKind::Lcl(d)),
-            other => other,
-        })
+        Ok(d)
     }
 
     fn scalar_type(&mut self) -> Result<ScalarType> {
@@ -270,10 +269,8 @@ impl Parser<'_> {
                 if let Some(op) = function(&name) {
                     return simple(RawKind::ScalarOp(op), self);
                 }
-                match SPELLINGS.iter().find(|s| s.name == name) {
-                    Some(s) if s.sizes + s.args == 0 && !s.dim => {
-                        simple(RawKind::Op((s.op)(), vec![], vec![]), self)
-                    }
+                match Entry::named(&name) {
+                    Some(entry) if entry.stands_alone() => self.operator(entry, start),
                     Some(_) => {
                         self.pos -= 1;
                         self.fail("an argument (put an operator with arguments in parentheses)")

@@ -1,6 +1,7 @@
 //! The pretty printer.
 
-use super::names::{FUNCTIONS, INFIX, SPELLINGS, op_name};
+use super::names::{FUNCTIONS, INFIX};
+use crate::calculus::op::Entry;
 use crate::calculus::position::Position;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::Size;
@@ -54,24 +55,6 @@ fn size_arg(s: &Size) -> String {
     let text = s.to_string();
     let simple = s.as_sym().is_some() || s.as_constant().is_some();
     paren(text, !simple)
-}
-
-/// Which of an operator's sizes are written out, by index.
-fn explicit_sizes(op: &Op) -> &'static [usize] {
-    match op {
-        Op::Split | Op::AsVector | Op::Vectorize | Op::Splat | Op::Stride | Op::Take => &[0],
-        Op::Drop | Op::Rotate | Op::Replicate | Op::Histogram => &[0],
-        Op::ReducePart | Op::ReduceLcl | Op::PadTo | Op::PadLast | Op::Mask => &[1],
-        Op::SpreadRows => &[1],
-        Op::Chunked | Op::Packed => &[1, 2],
-        Op::Tiled(_) | Op::Spread(_) => &[2, 3, 4, 5],
-        Op::TiledRows | Op::BlockedRows => &[2, 3],
-        Op::Blocked(_) => &[3, 4],
-        Op::Slide => &[0, 1, 3],
-        Op::Pad(_) => &[0, 2],
-        Op::Concat => &[2],
-        _ => &[],
-    }
 }
 
 /// What is left of a [`Position`] on the way to it.
@@ -133,31 +116,29 @@ pub fn head(op: &Op, sizes: &[Size], tys: &[Ty]) -> String {
         Op::Input(name) => name_text(name),
         Op::Meta(name) => name.to_string(),
         Op::Lit(l) => lit(*l),
-        Op::SizeValue(ty) => format!("sizeOf {} {ty}", size_arg(&sizes[0])),
-        Op::Iota => format!("iota {} {}", size_arg(&sizes[0]), tys[1]),
         op => {
-            let mut text = op_name(op).unwrap_or("?").to_owned();
+            let Entry { name, scheme, .. } = op.entry();
+            let mut words = vec![(*name).to_owned()];
             if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d) | MapKind::Lcl(d)) = op {
-                text.push_str(&format!(" {d}"));
+                words.push(d.to_string());
             }
-            for i in explicit_sizes(op) {
-                text.push(' ');
-                text.push_str(&size_arg(&sizes[*i]));
+            words.extend(scheme.written().map(|i| size_arg(&sizes[i])));
+            words.extend(scheme.written_type().map(|i| tys[i].to_string()));
+            if let Op::SizeValue(t) = op {
+                words.push(t.to_string());
             }
-            text
+            words.join(" ")
         }
     }
 }
 
 /// An input's name; quoted when it would read as something else.
 fn name_text(name: &str) -> String {
-    let reserved = SPELLINGS.iter().any(|s| s.name == name)
+    let reserved = Entry::named(name).is_some()
         || FUNCTIONS.iter().any(|f| f.0 == name)
         || matches!(
             name,
-            "iota"
-                | "sizeOf"
-                | "let"
+            "let"
                 | "in"
                 | "if"
                 | "then"

@@ -19,12 +19,10 @@ pub struct Raw {
 /// What a term as written is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawKind {
-    /// An operator with its explicit sizes and functions.
-    Op(Op, Vec<Size>, Vec<Raw>),
+    /// An operator with what is written of its sizes, types and functions.
+    Op { op: Op, sizes: Vec<Size>, ty: Option<ScalarType>, args: Vec<Raw> },
     /// Last applied first.
     Compose(Vec<Raw>),
-    /// `iota n T` or `sizeOf n T`.
-    Typed(TypedLeaf, Size, ScalarType),
     /// An input, or a variable of a rule.
     Name(String),
     /// A literal: a constant function.
@@ -33,15 +31,6 @@ pub enum RawKind {
     ScalarOp(ScalarOp),
     /// `\pattern -> body`.
     Lambda(RawPattern, RawScalar),
-}
-
-/// Leaves that are written with a scalar type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TypedLeaf {
-    /// `iota n T`
-    Iota,
-    /// `sizeOf n T`
-    SizeOf,
 }
 
 /// What a lambda takes.
@@ -97,11 +86,13 @@ impl Raw {
     pub fn with_sizes(&self, value: &dyn Fn(&Size) -> Size) -> Raw {
         let all = |terms: &[Raw]| terms.iter().map(|t| t.with_sizes(value)).collect();
         let kind = match &self.kind {
-            RawKind::Op(op, sizes, args) => {
-                RawKind::Op(op.clone(), sizes.iter().map(value).collect(), all(args))
-            }
+            RawKind::Op { op, sizes, ty, args } => RawKind::Op {
+                op: op.clone(),
+                sizes: sizes.iter().map(value).collect(),
+                ty: *ty,
+                args: all(args),
+            },
             RawKind::Compose(parts) => RawKind::Compose(all(parts)),
-            RawKind::Typed(leaf, size, t) => RawKind::Typed(*leaf, value(size), *t),
             RawKind::Lambda(pattern, body) => {
                 RawKind::Lambda(pattern.clone(), body.with_sizes(value))
             }

@@ -1,5 +1,6 @@
 //! Unification of types and sizes with variables.
 
+use crate::calculus::op::Equality;
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::ty::Ty;
 use indexmap::IndexMap;
@@ -128,6 +129,56 @@ impl Unifier {
             (Ty::Pair(x, y), Ty::Pair(u, v)) => self.unify(x, u) && self.unify(y, v),
             _ => false,
         }
+    }
+}
+
+impl Equality for Unifier {
+    fn types(&mut self, a: &Ty, b: &Ty) -> bool {
+        self.unify(a, b)
+    }
+
+    fn sizes(&mut self, a: &Size, b: &Size) -> bool {
+        self.unify_sizes(a, b)
+    }
+
+    fn array(&mut self, t: &Ty) -> Option<(Size, Ty)> {
+        let t = self.ty(t);
+        if let Ty::Array(n, x) = t {
+            return Some((n, (*x).clone()));
+        }
+        let (n, x) = (self.fresh_size(), self.fresh_type());
+        self.unify(&t, &Ty::array(&n, &x)).then_some((n, x))
+    }
+
+    fn pair(&mut self, t: &Ty) -> Option<(Ty, Ty)> {
+        let t = self.ty(t);
+        if let Ty::Pair(a, b) = t {
+            return Some(((*a).clone(), (*b).clone()));
+        }
+        let (a, b) = (self.fresh_type(), self.fresh_type());
+        self.unify(&t, &Ty::pair(&a, &b)).then_some((a, b))
+    }
+
+    fn lane(&mut self, w: Option<&Size>, t: &Ty) -> Option<(Size, Ty)> {
+        let t = self.ty(t);
+        let w = match w.or_else(|| t.width()) {
+            Some(w) => self.size(w),
+            None => self.fresh_size(),
+        };
+        if let Some(x) = t.unvector(&w) {
+            return Some((w, x));
+        }
+        let x = self.fresh_type();
+        let vector = Ty::Vector(w.clone(), Arc::new(x.clone()));
+        self.unify(&t, &vector).then(|| (w, self.ty(&x)))
+    }
+
+    fn known(&self, t: &Ty) -> Ty {
+        self.ty(t)
+    }
+
+    fn known_size(&self, n: &Size) -> Size {
+        self.size(n)
     }
 }
 

@@ -3,7 +3,6 @@
 use super::place::Places;
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{Op, Term, TypeError};
-use crate::calculus::text::op_name;
 use crate::calculus::ty::{FnTy, Ty};
 use crate::rules::{Bindings, Rule};
 use crate::saturate::EGraph;
@@ -47,7 +46,7 @@ pub(super) fn is_operator(op: &Op) -> bool {
 
 /// An operator as a person reads it.
 pub(super) fn name(op: &Op) -> String {
-    match (op_name(op), op) {
+    match (op.name(), op) {
         (Some(name), _) => name.to_owned(),
         (None, Op::Scalar(f)) => f.to_string(),
         (None, Op::Input(name)) => name.to_string(),
