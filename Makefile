@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test test-all fuzz fuzz-programs check-rules check-kernels check-page device tools browser docs clean
+.PHONY: run test test-all fuzz fuzz-programs check-rules check-kernels check-page nightly device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -44,17 +44,21 @@ test-all: test check-rules
 check-rules: $(PATSAT)
 	$(PATSAT) rules check --instances 10000
 
-# Each fuzz target for so many minutes, one after the other. Needs nightly Rust and cargo-fuzz (`cargo install cargo-fuzz`).
+# Each fuzz target for so many minutes, one after the other, with libFuzzer. FUZZ_TARGETS may name fewer.
 # No sanitizer: what is fuzzed has no `unsafe`. New inputs are kept beside the build, not among the seeds.
-MINUTES ?= 1
-FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
-fuzz:
+FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+fuzz: MINUTES ?= 1
+fuzz: nightly
+	@type -P cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
 	cd fuzz && cargo +nightly fuzz build --sanitizer none
 	set -e; for target in $(FUZZ_TARGETS); do \
 	  mkdir -p fuzz/target/corpus/$$target; \
 	  (cd fuzz && cargo +nightly fuzz run --sanitizer none $$target target/corpus/$$target corpus/$$target -- \
 	    -max_total_time=$$(( 60 * $(MINUTES) )) -timeout=2 -rss_limit_mb=1024 -print_final_stats=1); \
 	done
+
+nightly:
+	@rustup run nightly rustc --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 
 # Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
 check-kernels: tools
@@ -88,9 +92,9 @@ docs: $(PATSAT)
 	mv target/rules.md docs/rules.md
 
 # Random programs against the interpreter, on DEVICE, for so many minutes; what is found goes to target/fuzz.
-MINUTES ?= 60
 DEVICE ?= portable
 SEED ?= $(shell date +%s)
+fuzz-programs: MINUTES ?= 60
 fuzz-programs: device
 	$(PATSAT) fuzz --programs 1000000000 --minutes $(MINUTES) --device $(DEVICE) --seed $(SEED) \
 	  --jobs $(shell nproc) --output target/fuzz

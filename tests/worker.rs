@@ -56,8 +56,8 @@ fn plan(body: &str, local: usize) -> Arc<HostPlan> {
 const GOOD: &str = "y[i] = x[i] + 1;";
 
 fn is_good(w: &mut Worker, id: CandidateId) -> bool {
-    let (_, outputs) = w.check(id).unwrap();
-    let ys = outputs[0].to_vec::<f32>().unwrap();
+    let (_, outputs) = w.check(id).expect("it runs");
+    let ys = outputs[0].to_vec::<f32>().expect("of that type");
     ys.iter().enumerate().all(|(i, y)| *y == i as f32 + 1.0)
 }
 
@@ -87,7 +87,7 @@ fn bad_candidates_cost_only_themselves() {
     // The volatile read keeps the loop: without it, a compiler may assume that it ends.
     let (endless, _) = w
         .prepare(plan("volatile global float *p = y; while (p[0] != 42.5f) { p[1] = 1; }", 64))
-        .unwrap();
+        .expect("it builds");
     let limits = w.run(endless, 1, Duration::ZERO);
     assert_eq!(failure(limits).class, FailureClass::Timeout);
     assert_eq!(w.restarts(), 1);
@@ -97,7 +97,8 @@ fn bad_candidates_cost_only_themselves() {
     // Others are built again when they are needed.
     assert!(is_good(&mut w, good));
 
-    let (wild, _) = w.prepare(plan("((global float *)(16 + i * 4096))[0] = x[i];", 64)).unwrap();
+    let (wild, _) =
+        w.prepare(plan("((global float *)(16 + i * 4096))[0] = x[i];", 64)).expect("it builds");
     assert_eq!(failure(w.run(wild, 1, Duration::ZERO)).class, FailureClass::Crash);
     assert_eq!(w.restarts(), 2);
     assert!(is_good(&mut w, good));
@@ -126,8 +127,9 @@ fn outputs_that_are_known_stay_where_they_are() {
 #[test]
 fn kernels_may_print() {
     let mut w = worker(None);
-    let (id, _) =
-        w.prepare(plan("if (i == 0) printf(\"hello\\n\"); y[i] = x[i] + 1;", 64)).unwrap();
+    let (id, _) = w
+        .prepare(plan("if (i == 0) printf(\"hello\\n\"); y[i] = x[i] + 1;", 64))
+        .expect("it builds");
     assert!(is_good(&mut w, id));
     assert!(is_good(&mut w, id));
 }
@@ -163,11 +165,11 @@ fn candidates_are_measured_together() {
     let mut w = worker(None);
     let slow = "float s = 0; for (int k = 0; k < 1000; ++k) s += sin(x[i] + k); y[i] = s;";
     let ids = [
-        w.prepare(plan(GOOD, 64)).unwrap().0,
-        w.prepare(plan(slow, 64)).unwrap().0,
-        w.prepare(plan(GOOD, 256)).unwrap().0,
+        w.prepare(plan(GOOD, 64)).expect("it builds").0,
+        w.prepare(plan(slow, 64)).expect("it builds").0,
+        w.prepare(plan(GOOD, 256)).expect("it builds").0,
     ];
-    let measured = measure(&mut w, &ids, &Schedule::default(), || true).unwrap();
+    let measured = measure(&mut w, &ids, &Schedule::default(), || true).expect("the worker lives");
     assert_eq!(measured.iter().map(|m| m.0).collect::<Vec<_>>(), ids);
     assert!(matches!(measured[0].1, Outcome::Timed(_) | Outcome::Slow(_)), "{measured:?}");
     assert!(matches!(measured[1].1, Outcome::Slow(s) if s.runs == 1), "{measured:?}");

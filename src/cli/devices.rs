@@ -2,7 +2,8 @@
 
 use super::out::{Done, Out};
 use crate::device::cost_model::CostModel;
-use crate::opencl::runtime;
+use crate::diag::Interrupt;
+use crate::tune::worker::{self, Worker};
 use comfy_table::{Table, presets};
 use serde_json::json;
 
@@ -10,7 +11,8 @@ pub fn main(out: &mut Out) -> Done {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["", "device", "platform", "kind", "units", "memory", "driver", "cost model"]);
-    for d in runtime::devices()? {
+    let worker = Worker::own_executable()?;
+    for d in worker::devices(worker(), &Interrupt::NEVER)? {
         let choice = CostModel::choose(&d)?;
         let model = choice.model.name.clone();
         let mut fields = json!(d);

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM: the first asks the work to stop, the second ends the process.
 
-use crate::diag::{Code, Diagnostic, Exit, Interrupt, Result};
+use crate::diag::{Code, Diagnostic, Exit, Interrupt, Result, no_thread};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
@@ -27,6 +27,9 @@ pub fn listen() -> Result<Interrupt> {
             end();
         });
     })
-    .map_err(|e| Diagnostic::error(Code::Internal, format!("signals cannot be handled: {e}")))?;
+    .map_err(|e| match e {
+        ctrlc::Error::System(e) => no_thread(&e),
+        e => Diagnostic::error(Code::Internal, format!("signals cannot be handled: {e}")).into(),
+    })?;
     Ok(HEARD.get_or_init(|| interrupt).clone())
 }

@@ -7,7 +7,6 @@ use super::progress::{Progress, micros};
 use super::report::sizes;
 use crate::device::{DeviceInfo, select};
 use crate::diag::{Code, Diagnostic};
-use crate::opencl::runtime;
 use crate::session::generate::Generator;
 use crate::session::{Cell, Portability};
 use comfy_table::{Table, presets};
@@ -43,7 +42,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             Diagnostic::error(Code::Usage, "kernels are not tuned with `--budget 0`").into()
         );
     }
-    let all = runtime::devices()?;
+    let all = session.devices()?;
     let (tuned, checked) =
         (chosen(&all, &args.devices, false)?, chosen(&all, &args.checked, true)?);
     let interrupt = interrupt::listen()?;

@@ -472,14 +472,17 @@ mod tests {
 
     /// The text an error points at.
     fn pointed(d: &Diagnostic) -> &str {
-        &d.source.as_ref().unwrap().text[d.labels[0].span.range()]
+        &d.source.as_ref().expect("the error has a place").text[d.labels[0].span.range()]
     }
 
     #[test]
     fn shipped_models_are_sound_and_survive() {
-        for model in CostModel::shipped().unwrap() {
-            let text = model.to_toml().unwrap();
-            assert_eq!(CostModel::parse(&Source::new("again", text)).unwrap(), model);
+        for model in CostModel::shipped().expect("the shipped models are well-formed") {
+            let text = model.to_toml().expect("a model can be written");
+            assert_eq!(
+                CostModel::parse(&Source::new("again", text)).expect("what was written is read"),
+                model
+            );
         }
     }
 
@@ -527,7 +530,10 @@ mod tests {
         let d = error(format!("{}\nlaunch_us = 1", pocl()));
         assert!(!d.labels.is_empty());
         let mut lines: Vec<String> = pocl().lines().map(str::to_string).collect();
-        let at = lines.iter().position(|l| l.starts_with("f32_gflops")).unwrap();
+        let at = lines
+            .iter()
+            .position(|l| l.starts_with("f32_gflops"))
+            .expect("the model has this number");
         lines[at] = "f32_gflops = -1.0".into();
         assert_eq!(pointed(&error(lines.join("\n"))), "f32_gflops = -1.0");
         lines[at] = "f32_gflops = nan".into();
@@ -537,8 +543,10 @@ mod tests {
 
     #[test]
     fn the_particular_wins_and_fallbacks_are_stated() {
-        let choose =
-            |platform, name, kind| CostModel::choose(&device(0, platform, name, kind)).unwrap();
+        let choose = |platform, name, kind| {
+            CostModel::choose(&device(0, platform, name, kind))
+                .expect("there is a model for every device")
+        };
         let choice = choose("Portable Computing Language", "cpu-haswell", DeviceKind::Cpu);
         assert_eq!((choice.model.name.as_str(), choice.fallback), ("pocl", false));
         let choice = choose("NVIDIA CUDA", "NVIDIA H200", DeviceKind::Gpu);

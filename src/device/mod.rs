@@ -182,11 +182,11 @@ pub(crate) mod tests {
     #[test]
     fn selects_by_default_number_and_name() {
         let ds = two();
-        assert_eq!(select(&ds, None).unwrap().index, 1);
-        assert_eq!(select(&ds[..1], None).unwrap().index, 0);
-        assert_eq!(select(&ds, Some("#0")).unwrap().index, 0);
-        assert_eq!(select(&ds, Some("portable")).unwrap().index, 0);
-        assert_eq!(select(&ds, Some("h200")).unwrap().index, 1);
+        assert_eq!(select(&ds, None).expect("there is such a device").index, 1);
+        assert_eq!(select(&ds[..1], None).expect("there is such a device").index, 0);
+        assert_eq!(select(&ds, Some("#0")).expect("there is such a device").index, 0);
+        assert_eq!(select(&ds, Some("portable")).expect("there is such a device").index, 0);
+        assert_eq!(select(&ds, Some("h200")).expect("there is such a device").index, 1);
     }
 
     #[test]

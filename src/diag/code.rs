@@ -100,6 +100,7 @@ codes! {
     NotSaturated "W0703" Limitation "Saturation stopped at a limit.";
     KernelLimit "E0704" Limitation "A term that needs more than the device or the code generator offers.";
     DeviceType "E0707" Limitation "An element type that the program uses and the device does not offer.";
+    NoMemory "E0709" Limitation "The system gives patsat too little memory, or too few threads.";
     Unproved "E0708" Limitation "A kernel that is not proved to keep inside its arrays, or to be free of races.";
     NotDerived "E0705" Limitation "No derivation of a term from the program was found.";
     Cut "W0706" Limitation "Only a part of what there is is shown.";

@@ -6,10 +6,12 @@
 mod code;
 mod interrupt;
 mod limits;
+mod stack;
 
 pub use code::{Code, Exit};
 pub use interrupt::Interrupt;
 pub use limits::Limits;
+pub use stack::{STACK_BYTES, no_thread, not_started, on_own_stack};
 
 use std::fmt;
 use std::sync::Arc;

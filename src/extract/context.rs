@@ -284,8 +284,11 @@ mod tests {
         let (wrg, lcl, glb) = (map(MapKind::Wrg(0)), map(MapKind::Lcl(0)), map(MapKind::Glb(0)));
         let (warp, lane, seq) = (map(MapKind::Warp), map(MapKind::Lane), map(MapKind::Seq));
         let path = |ops: &[&Op]| inside(&ops.iter().map(|o| (*o).clone()).collect::<Vec<_>>());
-        assert_eq!(path(&[&wrg, &warp]).unwrap().level, Level::Warp);
-        assert_eq!(path(&[&wrg, &warp, &lane, &seq]).unwrap().level, Level::Item);
+        assert_eq!(path(&[&wrg, &warp]).expect("the nesting is legal").level, Level::Warp);
+        assert_eq!(
+            path(&[&wrg, &warp, &lane, &seq]).expect("the nesting is legal").level,
+            Level::Item
+        );
         for wrong in [
             &[&warp][..],
             &[&lane],
@@ -303,7 +306,7 @@ mod tests {
             assert!(path(wrong).is_none(), "{wrong:?}");
         }
         // What lanes pass on to each other goes through local memory.
-        let warp = path(&[&wrg, &warp]).unwrap().intermediate();
+        let warp = path(&[&wrg, &warp]).expect("the nesting is legal").intermediate();
         assert!(matches!(warp.enter(&lane, true, true), Verdict::No));
         let Verdict::Inside(local) = warp.enter(&Op::ToMem(Space::Local), true, true) else {
             panic!("no local memory in a warp");

@@ -769,12 +769,12 @@ mod tests {
             x in form(), k in 1i64..13, a in 0i64..4, b in 0i64..6, c in 0i64..35,
         ) {
             let at = |v: &Var| Some([a, b, c][v.id as usize]);
-            let value = x.eval(&at).unwrap();
+            let value = x.eval(&at).expect("every variable has a value");
             let (lo, hi) = x.range();
             prop_assert!(lo <= value && value <= hi);
             let (q, r) = x.div_mod(k);
-            prop_assert_eq!(q.eval(&at).unwrap(), value.div_euclid(k));
-            prop_assert_eq!(r.eval(&at).unwrap(), value.rem_euclid(k));
+            prop_assert_eq!(q.eval(&at).expect("every variable has a value"), value.div_euclid(k));
+            prop_assert_eq!(r.eval(&at).expect("every variable has a value"), value.rem_euclid(k));
         }
 
         #[test]
@@ -783,10 +783,10 @@ mod tests {
         ) {
             let at = |v: &Var| Some([a, b, c][v.id as usize]);
             let g = Guard::not_negative(&f);
-            let holds = f.eval(&at).unwrap() >= 0;
-            prop_assert_eq!(g.0[0].eval(&at).unwrap() >= 0, holds);
+            let holds = f.eval(&at).expect("every variable has a value") >= 0;
+            prop_assert_eq!(g.0[0].eval(&at).expect("every variable has a value") >= 0, holds);
             if holds && Facts::default().with(&g).prove(&x) {
-                prop_assert!(x.eval(&at).unwrap() >= 0);
+                prop_assert!(x.eval(&at).expect("every variable has a value") >= 0);
             }
         }
     }

@@ -100,7 +100,7 @@ mod tests {
 
     fn map(kind: MapKind, f: &Term) -> Term {
         let n = vec![Size::constant(4)];
-        Term::new(Op::Map(kind), n, vec![], vec![f.clone()]).unwrap()
+        Term::new(Op::Map(kind), n, vec![], vec![f.clone()]).expect("the term is well-typed")
     }
 
     #[test]
@@ -114,10 +114,11 @@ mod tests {
         for t in good {
             assert!(check_nesting(&t).is_ok());
         }
-        let local = Term::new(Op::ToMem(Space::Local), vec![], vec![], vec![id.clone()]).unwrap();
+        let local = Term::new(Op::ToMem(Space::Local), vec![], vec![], vec![id.clone()])
+            .expect("the term is well-typed");
         let lane = map(MapKind::Lane, &id);
         let warp = map(MapKind::Warp, &lane);
-        let stages = lane.after(&lane).unwrap();
+        let stages = lane.after(&lane).expect("the types meet");
         for t in [map(MapKind::Wrg(0), &warp), map(MapKind::Wrg(0), &map(MapKind::Warp, &stages))] {
             assert!(check_nesting(&t).is_ok());
         }

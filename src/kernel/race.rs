@@ -653,8 +653,8 @@ mod tests {
                 if p[..2] == q[..2] {
                     continue;
                 }
-                let i = x.eval(&|v| Some(p[v.id as usize])).unwrap();
-                let j = y.eval(&|v| Some(q[v.id as usize])).unwrap();
+                let i = x.eval(&|v| Some(p[v.id as usize])).expect("every variable has a value");
+                let j = y.eval(&|v| Some(q[v.id as usize])).expect("every variable has a value");
                 prop_assert!(i + a.4 as i64 <= j || j + b.4 as i64 <= i, "{} {} {:?} {:?}", x, y, p, q);
             }
         }

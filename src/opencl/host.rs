@@ -157,11 +157,14 @@ mod tests {
         let xs = [1.5f32, -0.0, f32::INFINITY];
         let a = HostArray::from_slice(&xs);
         assert_eq!((a.ty(), a.len()), (ScalarType::F32, 3));
-        assert_eq!(a.to_vec::<f32>().unwrap(), xs);
+        assert_eq!(a.to_vec::<f32>().expect("of that type"), xs);
         assert_eq!(a.to_vec::<i32>(), None);
         assert_eq!(a.as_f64(0), Some(1.5));
         assert_eq!(a.as_f64(3), None);
-        assert_eq!(HostArray::from_slice(&[true, false]).to_vec::<bool>().unwrap(), [true, false]);
+        assert_eq!(
+            HostArray::from_slice(&[true, false]).to_vec::<bool>().expect("of that type"),
+            [true, false]
+        );
         assert!(HostArray::from_bytes(ScalarType::I32, vec![0; 5]).is_none());
         assert_eq!(HostArray::zeros(ScalarType::F16, 2).as_f64(1), Some(0.0));
     }

@@ -257,7 +257,7 @@ mod tests {
 
     fn set(text: &str) -> RuleSet {
         let mut set = RuleSet::default();
-        set.add(&Source::new("own.rules", text), "own").unwrap();
+        set.add(&Source::new("own.rules", text), "own").expect("the rules are well-formed");
         set
     }
 

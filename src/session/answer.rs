@@ -63,7 +63,8 @@ impl Session {
     ) -> Result<Option<(Optimized, bool)>> {
         let (Some(path), Some(store)) = (&self.store, self.look()?) else { return Ok(None) };
         let Device::Selected(selector) = &self.device else { return Ok(None) };
-        let devices = runtime::remembered_devices(&path.with_extension("devices"))?;
+        let devices =
+            runtime::remembered_devices(&path.with_extension("devices"), || self.devices())?;
         let listed = select(&devices, selector.as_deref())?.clone();
         let key = self.key(program, sizes, &listed);
         let model = self.cost_model_for(&listed)?;

@@ -363,8 +363,10 @@ mod tests {
 
     #[test]
     fn seeds_and_streams_decide() {
-        let make =
-            |seed, stream| generate(&Generator::Normal, ScalarType::F32, 64, seed, stream).unwrap();
+        let make = |seed, stream| {
+            generate(&Generator::Normal, ScalarType::F32, 64, seed, stream)
+                .expect("the type has such values")
+        };
         assert_eq!(make(1, 0), make(1, 0));
         assert_ne!(make(1, 0), make(2, 0));
         assert_ne!(make(1, 0), make(1, 1));
@@ -374,32 +376,56 @@ mod tests {
     fn every_generator_makes_every_type() {
         for ty in ScalarType::ALL {
             for text in ["normal", "uniform", "iota", "const:1"] {
-                let g: Generator = text.parse().unwrap();
+                let g: Generator = text.parse().expect("a way to make values up");
                 let made = generate(&g, ty, 300, 7, 0);
                 if (ty, text) == (ScalarType::Bool, "const:1") {
                     assert!(made.is_err());
                 } else {
-                    let made = made.unwrap();
+                    let made = made.expect("the type has such values");
                     assert_eq!((made.ty(), made.len()), (ty, 300), "{text}");
                 }
-                assert!(text == "const:1" || generate(&g, ty, 0, 7, 0).unwrap().is_empty());
+                assert!(
+                    text == "const:1"
+                        || generate(&g, ty, 0, 7, 0).expect("the type has such values").is_empty()
+                );
             }
         }
     }
 
     #[test]
     fn values_are_what_they_should_be() {
-        let make = |text: &str, ty| generate(&text.parse().unwrap(), ty, 10_000, 7, 0);
-        let normal = make("normal", ScalarType::F32).unwrap().to_vec::<f32>().unwrap();
+        let make = |text: &str, ty| {
+            generate(&text.parse().expect("a way to make values up"), ty, 10_000, 7, 0)
+        };
+        let normal = make("normal", ScalarType::F32)
+            .expect("the type has such values")
+            .to_vec::<f32>()
+            .expect("of that type");
         let mean = normal.iter().sum::<f32>() / 1e4;
         let square = normal.iter().map(|x| x * x).sum::<f32>() / 1e4;
         assert!(mean.abs() < 0.05 && (square - 1.0).abs() < 0.1);
-        let uniform = make("uniform", ScalarType::I8).unwrap().to_vec::<i8>().unwrap();
+        let uniform = make("uniform", ScalarType::I8)
+            .expect("the type has such values")
+            .to_vec::<i8>()
+            .expect("of that type");
         assert_eq!((uniform.iter().min(), uniform.iter().max()), (Some(&-50), Some(&49)));
-        assert_eq!(make("iota", ScalarType::U8).unwrap().to_vec::<u8>().unwrap()[257], 1);
-        let big = make("const:18446744073709551615", ScalarType::U64).unwrap();
-        assert_eq!(big.to_vec::<u64>().unwrap()[0], u64::MAX);
-        assert!(make("const:nan", ScalarType::F64).unwrap().as_f64(0).unwrap().is_nan());
+        assert_eq!(
+            make("iota", ScalarType::U8)
+                .expect("the type has such values")
+                .to_vec::<u8>()
+                .expect("of that type")[257],
+            1
+        );
+        let big =
+            make("const:18446744073709551615", ScalarType::U64).expect("the type has such values");
+        assert_eq!(big.to_vec::<u64>().expect("of that type")[0], u64::MAX);
+        assert!(
+            make("const:nan", ScalarType::F64)
+                .expect("the type has such values")
+                .as_f64(0)
+                .expect("there is a first element")
+                .is_nan()
+        );
         assert!(make("const:-1", ScalarType::U8).is_err());
         assert!(make("const:1.5", ScalarType::I32).is_err());
         assert_eq!("zeros".parse::<Generator>().unwrap_err().0[0].code, Code::Usage);
@@ -409,13 +435,22 @@ mod tests {
     fn ranges_and_neighbours() {
         let sizes = Sizes::from([("n".to_owned(), 7)]);
         let make = |text: &str, ty, shape: &[usize]| {
-            generate_shaped(&text.parse().unwrap(), ty, shape, &sizes, 7, 0)
+            generate_shaped(
+                &text.parse().expect("a way to make values up"),
+                ty,
+                shape,
+                &sizes,
+                7,
+                0,
+            )
         };
-        let range = make("uniform:-2..n", ScalarType::I32, &[1000]).unwrap();
-        let range = range.to_vec::<i32>().unwrap();
+        let range =
+            make("uniform:-2..n", ScalarType::I32, &[1000]).expect("the type has such values");
+        let range = range.to_vec::<i32>().expect("of that type");
         assert_eq!((range.iter().min(), range.iter().max()), (Some(&-2), Some(&6)));
-        let range = make("uniform:0.25..10", ScalarType::F32, &[1000]).unwrap();
-        let range = range.to_vec::<f32>().unwrap();
+        let range =
+            make("uniform:0.25..10", ScalarType::F32, &[1000]).expect("the type has such values");
+        let range = range.to_vec::<f32>().expect("of that type");
         assert!(range.iter().all(|x| (0.25..10.0).contains(x)));
         assert!(range.iter().any(|x| *x > 9.0) && range.iter().any(|x| *x < 1.0));
         let whole = make("whole:-2..n", ScalarType::F32, &[1000]).expect("whole numbers");
@@ -423,10 +458,12 @@ mod tests {
         assert!(whole.iter().all(|x| x.fract() == 0.0 && (-2.0..7.0).contains(x)));
         assert!((-2..7).all(|x| whole.contains(&(x as f32))));
         for (shape, whose) in [([50, 7], [1, 7]), ([7, 50], [50, 7])] {
-            let lists = make("neighbours:n", ScalarType::I32, &shape).unwrap();
+            let lists =
+                make("neighbours:n", ScalarType::I32, &shape).expect("the type has such values");
             let mut met = [[false; 7]; 7];
-            for (i, other) in lists.to_vec::<i32>().unwrap().into_iter().enumerate() {
-                met[i / whose[0] % whose[1]][usize::try_from(other).unwrap()] = true;
+            for (i, other) in lists.to_vec::<i32>().expect("of that type").into_iter().enumerate() {
+                met[i / whose[0] % whose[1]]
+                    [usize::try_from(other).expect("an index is not negative")] = true;
             }
             // Everybody but oneself.
             for (i, met) in met.iter().enumerate() {
@@ -457,7 +494,10 @@ mod tests {
             "iota",
             "const:-0.0",
         ] {
-            assert_eq!(text.parse::<Generator>().unwrap().to_string(), text);
+            assert_eq!(
+                text.parse::<Generator>().expect("a way to make values up").to_string(),
+                text
+            );
         }
     }
 }

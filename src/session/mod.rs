@@ -87,9 +87,9 @@ use crate::device::{Capabilities, DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::kernel::{DeviceLimits, Options};
 use crate::lang;
-use crate::opencl::host::HostArray;
-use crate::opencl::runtime;
+use crate::opencl::host::{HostArray, Inputs};
 use crate::rules::RuleSet;
+use crate::tune::worker::{self, Worker};
 use npy::NpyArray;
 use std::path::PathBuf;
 use std::process::Command;
@@ -186,7 +186,9 @@ impl Session {
             Device::None => offline(self.cost_model.as_ref().and_then(|m| m.matches.kind)),
             Device::Selected(selector) => {
                 // Opened, and not only listed: what its compiler accepts is found by trying.
-                runtime::Runtime::open(selector.as_deref())?.info().clone()
+                let command = self.worker_command();
+                let none = Arc::new(Inputs::default());
+                Worker::new(move || command(), selector.clone(), none, &self.limits).device()?
             }
         };
         let choice = self.cost_model_for(&info)?;
@@ -223,6 +225,14 @@ impl Session {
             options.global_group = device.max_work_group_size.min(256);
         }
         options
+    }
+
+    /// Every device, in the order of their numbers.
+    ///
+    /// # Errors
+    /// When there is none, and when a driver does not answer.
+    pub fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        worker::devices((self.worker_command())(), &self.limits.interrupt)
     }
 
     /// How the worker is started.

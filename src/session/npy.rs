@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn every_type_round_trips() {
-        let folder = tempfile::TempDir::new().unwrap();
+        let folder = tempfile::TempDir::new().expect("a temporary folder");
         let path = folder.path().join("x.npy");
         for ty in ScalarType::ALL {
             for shape in [vec![], vec![0], vec![3], vec![2, 3], vec![2, 0, 3]] {
@@ -251,9 +251,9 @@ mod tests {
                     0,
                     0,
                 );
-                let array = NpyArray { shape, data: data.unwrap() };
-                write(&path, &array).unwrap();
-                assert_eq!(read(&path).unwrap(), array);
+                let array = NpyArray { shape, data: data.expect("the type has such values") };
+                write(&path, &array).expect("it can be written");
+                assert_eq!(read(&path).expect("it was written"), array);
             }
         }
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
@@ -261,14 +261,16 @@ mod tests {
 
     #[test]
     fn reads_what_numpy_writes() {
-        let a = parse(&file("'<f4'", false, "(2,)", &[0, 0, 128, 63, 0, 0, 0, 64])).unwrap();
-        assert_eq!((a.shape, a.data.to_vec().unwrap()), (vec![2], vec![1.0f32, 2.0]));
-        let a = parse(&file("'>i4'", false, "(1, 2)", &[0, 0, 0, 1, 0, 0, 0, 2])).unwrap();
-        assert_eq!((a.shape, a.data.to_vec().unwrap()), (vec![1, 2], vec![1i32, 2]));
-        let a = parse(&file("'>f2'", false, "()", &[0x3c, 0])).unwrap();
-        assert_eq!((a.shape, a.data.to_vec().unwrap()), (vec![], vec![f16::ONE]));
-        let a = parse(&file("'|b1'", false, "(2,)", &[0, 1])).unwrap();
-        assert_eq!(a.data.to_vec::<bool>().unwrap(), [false, true]);
+        let a = parse(&file("'<f4'", false, "(2,)", &[0, 0, 128, 63, 0, 0, 0, 64]))
+            .expect("the file is well-formed");
+        assert_eq!((a.shape, a.data.to_vec().expect("of that type")), (vec![2], vec![1.0f32, 2.0]));
+        let a = parse(&file("'>i4'", false, "(1, 2)", &[0, 0, 0, 1, 0, 0, 0, 2]))
+            .expect("the file is well-formed");
+        assert_eq!((a.shape, a.data.to_vec().expect("of that type")), (vec![1, 2], vec![1i32, 2]));
+        let a = parse(&file("'>f2'", false, "()", &[0x3c, 0])).expect("the file is well-formed");
+        assert_eq!((a.shape, a.data.to_vec().expect("of that type")), (vec![], vec![f16::ONE]));
+        let a = parse(&file("'|b1'", false, "(2,)", &[0, 1])).expect("the file is well-formed");
+        assert_eq!(a.data.to_vec::<bool>().expect("of that type"), [false, true]);
         // One dimension is in both orders.
         assert!(parse(&file("'|u1'", true, "(3,)", &[1, 2, 3])).is_ok());
         assert!(parse(&file("'|u1'", true, "(3, 1)", &[1, 2, 3])).is_ok());

@@ -227,13 +227,14 @@ mod tests {
     #[test]
     fn tuples_have_components() {
         let text = "entry f [n] (c: (f32, i32)) (xs: [n](f32, i32)) : ([n]f32, [n]i32) = unzip xs";
-        let program = Program::check(&Source::new("p", text), None).unwrap();
+        let program =
+            Program::check(&Source::new("p", text), None).expect("the program is well-typed");
         let sizes = Sizes::from([("n".to_owned(), 64)]);
         let read = |args: &str| {
             let text = format!("// peer: a for f\n// launch: k global=n args={args}\n");
             peers(&Source::new("k.cl", text), &program, &sizes, 2)
         };
-        let found = read("xs,xs.1,out.0,out.1,c.1,c").unwrap();
+        let found = read("xs,xs.1,out.0,out.1,c.1,c").expect("the peers fit the program");
         use Arg::{Buffer, Scalar};
         let want = [Buffer(0), Buffer(1), Buffer(2), Buffer(3), Scalar(1), Scalar(0)];
         assert_eq!(found[0].plan.launches[0].args, want);
@@ -245,11 +246,12 @@ mod tests {
     #[test]
     fn comments_say_how_to_launch() {
         let program = Source::new("p", "entry f [n] (c: f32) (xs: [n]f32) : [n]f32 = map (* c) xs");
-        let program = Program::check(&program, None).unwrap();
+        let program = Program::check(&program, None).expect("the program is well-typed");
         let sizes = Sizes::from([("n".to_owned(), 64)]);
         let text = "// peer: plain for f\n// define: N=n\n// launch: k global=n/2*units local=16 args=c,xs,out,tmp:f64:n/4\n\
                     kernel void k() {}\n// peer: other for g\n// launch: k global=1\n";
-        let found = peers(&Source::new("k.cl", text), &program, &sizes, 2).unwrap();
+        let found = peers(&Source::new("k.cl", text), &program, &sizes, 2)
+            .expect("the peers fit the program");
         assert_eq!(found.len(), 1);
         let plan = &found[0].plan;
         assert_eq!((plan.launches[0].global[0], plan.launches[0].local[0]), (64, 16));

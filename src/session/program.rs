@@ -199,20 +199,43 @@ mod tests {
 
     #[test]
     fn comments_say_how_inputs_are_made_up() {
-        let p = program("-- gen: ps.0=uniform:3..4 c=const:2\n-- gen: is=uniform:0..n").unwrap();
+        let p = program("-- gen: ps.0=uniform:3..4 c=const:2\n-- gen: is=uniform:0..n")
+            .expect("the program is well-typed");
         let sizes = Sizes::from([("n".to_owned(), 10), ("m".to_owned(), 500)]);
         let mut request = Request { sizes, default: Some(Generator::Iota), ..Request::default() };
-        let bound = inputs::bind(&p, &request).unwrap();
-        let floats = |name, k| bound.inputs.get(name, k).unwrap().to_vec::<f32>().unwrap();
+        let bound = inputs::bind(&p, &request).expect("every input can be made up");
+        let floats = |name, k| {
+            bound
+                .inputs
+                .get(name, k)
+                .expect("the input has this component")
+                .to_vec::<f32>()
+                .expect("of that type")
+        };
         assert!(floats("ps", 0).iter().all(|x| (3.0..4.0).contains(x)));
         assert_eq!(floats("c", 0), [2.0]);
-        let ints = |name, k| bound.inputs.get(name, k).unwrap().to_vec::<i32>().unwrap();
+        let ints = |name, k| {
+            bound
+                .inputs
+                .get(name, k)
+                .expect("the input has this component")
+                .to_vec::<i32>()
+                .expect("of that type")
+        };
         assert_eq!(ints("ps", 1), (0..10).collect::<Vec<_>>());
         assert_eq!(ints("is", 0).iter().max(), Some(&9));
         // What a person says comes first.
         request.values.insert("c".to_owned(), Given::Text("5".to_owned()));
-        let bound = inputs::bind(&p, &request).unwrap();
-        assert_eq!(bound.inputs.get("c", 0).unwrap().to_vec::<f32>().unwrap(), [5.0]);
+        let bound = inputs::bind(&p, &request).expect("every input can be made up");
+        assert_eq!(
+            bound
+                .inputs
+                .get("c", 0)
+                .expect("the input has this component")
+                .to_vec::<f32>()
+                .expect("of that type"),
+            [5.0]
+        );
         // Nothing is made up where nothing may be.
         request.default = None;
         assert_eq!(inputs::bind(&p, &request).unwrap_err().0[0].code, Code::InputMissing);
@@ -231,8 +254,11 @@ mod tests {
             assert!(error.0[0].message.contains(word), "{line}: {}", error.0[0].message);
             assert!(!error.0[0].labels.is_empty());
         }
-        let other = program("-- generated: no line of ours").unwrap();
+        let other = program("-- generated: no line of ours").expect("the program is well-typed");
         // They are no part of what the program means.
-        assert_eq!(other.hash(), program("-- gen: c=uniform").unwrap().hash());
+        assert_eq!(
+            other.hash(),
+            program("-- gen: c=uniform").expect("the program is well-typed").hash()
+        );
     }
 }

@@ -275,13 +275,16 @@ mod tests {
     use super::*;
 
     fn set(specs: &[&str]) -> RuleSet {
-        rule_set(specs, Float::Relaxed).unwrap()
+        rule_set(specs, Float::Relaxed).expect("the rules are well-formed")
     }
 
     #[test]
     fn names_that_are_near() {
-        let set = rule_set::<&str>(&[], Float::Relaxed).unwrap();
-        assert_eq!(find_rule(&set, "map-fusion").unwrap().name, "map-fusion");
+        let set = rule_set::<&str>(&[], Float::Relaxed).expect("the rules are well-formed");
+        assert_eq!(
+            find_rule(&set, "map-fusion").expect("the rule is in the set").name,
+            "map-fusion"
+        );
         let help = |name| find_rule(&set, name).unwrap_err().0[0].help.join("");
         assert!(help("map-fusoin").starts_with("there are map-fusion"), "{}", help("map-fusoin"));
         assert!(help("nonsense").contains("rules list"));
@@ -290,22 +293,29 @@ mod tests {
     #[test]
     fn folders_replace_and_files_extend() {
         let shipped = set(&[]);
-        let folder = tempfile::TempDir::new().unwrap();
+        let folder = tempfile::TempDir::new().expect("a temporary folder");
         let empty = rule_set(&[folder.path()], Float::Exact).unwrap_err();
         assert_eq!(empty.0[0].code, Code::Io);
         let file = folder.path().join("simplify.rules");
-        fs::write(&file, include_str!("../../rules/simplify.rules")).unwrap();
-        let one = rule_set(&[folder.path()], Float::Relaxed).unwrap();
+        fs::write(&file, include_str!("../../rules/simplify.rules")).expect("it can be written");
+        let one = rule_set(&[folder.path()], Float::Relaxed).expect("the rules are well-formed");
         assert!(one.len() < shipped.len() && !one.is_empty());
-        let all = rule_set(&[&file], Float::Relaxed).unwrap();
+        let all = rule_set(&[&file], Float::Relaxed).expect("the rules are well-formed");
         assert_eq!(all.len(), shipped.len());
         // Rules of named sets are read, though not used; a name stands for one rule.
         let named = folder.path().join("named.rules");
         let text = include_str!("../../rules/warp.rules");
-        fs::write(&named, text).unwrap();
-        assert_eq!(rule_set(&[folder.path()], Float::Relaxed).unwrap().len(), one.len());
-        assert_eq!(rules_in(&[folder.path()]).unwrap().len(), one.len() + 2);
-        fs::write(&named, text.replace("lower-map-warp", "map-identity")).unwrap();
+        fs::write(&named, text).expect("it can be written");
+        assert_eq!(
+            rule_set(&[folder.path()], Float::Relaxed).expect("the rules are well-formed").len(),
+            one.len()
+        );
+        assert_eq!(
+            rules_in(&[folder.path()]).expect("the rules are well-formed").len(),
+            one.len() + 2
+        );
+        fs::write(&named, text.replace("lower-map-warp", "map-identity"))
+            .expect("it can be written");
         let twice = rules_in(&[folder.path()]).unwrap_err();
         assert_eq!(twice.0[0].code, Code::RuleParse);
         let missing = rule_set(&["/no/such.rules"], Float::Exact).unwrap_err();

@@ -76,10 +76,11 @@ mod tests {
     #[test]
     fn sums_and_products_count() {
         let text = "entry dot [n] (xs: [n]f32) (ys: [n]f32) : f32 = reduce (+) 0 (map2 (*) xs ys)";
-        let program = Program::check(&Source::new("dot.pat", text), None).unwrap();
+        let program =
+            Program::check(&Source::new("dot.pat", text), None).expect("the program is well-typed");
         let sizes = Sizes::from([("n".to_owned(), 10)]);
-        let p = program.elaborate(&sizes).unwrap();
-        let w = work(&program, &sizes, &p.term, &p.env).unwrap();
+        let p = program.elaborate(&sizes).expect("all sizes have values");
+        let w = work(&program, &sizes, &p.term, &p.env).expect("its operations can be counted");
         assert_eq!((w.bytes, w.read_bytes, w.flops), (84, 80, 20.0));
     }
 }

@@ -1,6 +1,7 @@
 //! Work for all cores.
 
-use std::thread;
+use std::panic::resume_unwind;
+use std::{io, thread};
 
 /// What a function makes of each item, in their order; every core takes a share.
 pub fn on_all_cores<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync) -> Vec<U> {
@@ -9,11 +10,18 @@ pub fn on_all_cores<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync) -
     thread::scope(|scope| {
         let shares: Vec<_> = items
             .chunks(items.len().div_ceil(cores).max(1))
-            .map(|share| scope.spawn(move || share.iter().map(f).collect::<Vec<_>>()))
+            .map(|share| {
+                let work = move || share.iter().map(f).collect::<Vec<_>>();
+                (share, thread::Builder::new().spawn_scoped(scope, work))
+            })
             .collect();
-        // A panic is one of patsat, and reported as such.
-        let join = |p: thread::ScopedJoinHandle<'_, Vec<U>>| {
-            p.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let join = |(share, thread): (&[T], io::Result<thread::ScopedJoinHandle<'_, Vec<U>>>)| {
+            match thread {
+                // A panic is one of patsat, and reported as such.
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // The system has no more threads.
+                Err(_) => share.iter().map(f).collect(),
+            }
         };
         shares.into_iter().flat_map(join).collect()
     })

@@ -8,18 +8,17 @@ use super::sample::{only, places, sample, shares};
 use super::worker::digest;
 use crate::calculus::interp::{self, Choice, Compiled};
 use crate::calculus::value::{Cell, Comparison, Leaf, Tolerance, Value, agree, compare_at};
-use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
+use crate::diag::{
+    Code, Diagnostic, Failure, Limits, Result, STACK_BYTES, no_thread, on_own_stack,
+};
 use crate::lang::typed::Entry;
 use crate::opencl::host::HostArray;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
-
-/// The interpreter recurses over programs.
-const STACK_BYTES: usize = 256 << 20;
+use std::{fmt, io};
 
 /// How often a wait asks whether to go on.
 const POLL: Duration = Duration::from_millis(50);
@@ -167,23 +166,25 @@ impl Answer {
     }
 }
 
-/// The interpreter must have panicked, or there are no threads to be had.
+/// The interpreter must have panicked.
 fn gone() -> Failure {
     Diagnostic::error(Code::Internal, "the interpreter ended without a result").into()
 }
 
 impl Known {
-    /// All of these, each on a thread of its own.
+    /// All of these, each on a thread of its own where there are threads to be had.
     fn compute_all(compiled: &Compiled, choices: &[Choice]) -> Result<Vec<Known>> {
         thread::scope(|scope| {
             let begin = |choice| {
-                let builder = thread::Builder::new().stack_size(STACK_BYTES);
-                builder.spawn_scoped(scope, move || Known::compute(compiled, choice)).ok()
+                let work = move || Known::compute(compiled, choice);
+                (choice, thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work))
             };
             let begun: Vec<_> = choices.iter().map(begin).collect();
-            let end = |thread: Option<thread::ScopedJoinHandle<'_, Result<Known>>>| {
-                thread.and_then(|t| t.join().ok()).ok_or_else(gone)?
-            };
+            let end =
+                |(choice, thread): (_, io::Result<thread::ScopedJoinHandle<'_, _>>)| match thread {
+                    Ok(thread) => thread.join().map_err(|_| gone())?,
+                    Err(_) => Known::compute(compiled, choice),
+                };
             begun.into_iter().map(end).collect()
         })
     }
@@ -220,10 +221,7 @@ pub fn wanted(
 ) -> Result<Vec<Vec<Wanted>>> {
     let budget = limits.reference_operations as f64;
     let find = || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget, 1));
-    let answer = thread::scope(|scope| {
-        thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, find).ok()?.join().ok()
-    });
-    let answer = answer.ok_or_else(gone)??;
+    let answer = on_own_stack(find)??;
     let known = answer.known.first().ok_or_else(gone)?;
     let terms = interp::terms(entry, sizes);
     let leaves = known.value.leaves().iter().zip(&known.places);
@@ -256,14 +254,16 @@ impl Reference {
         let budget = limits.reference_operations as f64;
         let (entry, sizes, inputs) = (entry.clone(), sizes.clone(), inputs.to_vec());
         let (send, pending) = mpsc::channel();
+        let failed = send.clone();
         let work = move || {
             let compiled = Compiled::new(&entry, &sizes, &inputs);
             // Nobody listens any more when a search was stopped.
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let _ = send.send(compiled.and_then(|c| Answer::find(c, budget, cores)));
         };
-        // Without a thread the channel is closed, which the wait reports.
-        drop(thread::Builder::new().stack_size(STACK_BYTES).spawn(work));
+        if let Err(e) = thread::Builder::new().stack_size(STACK_BYTES).spawn(work) {
+            let _ = failed.send(Err(no_thread(&e)));
+        }
         Reference {
             pending: Some(pending),
             answer: None,

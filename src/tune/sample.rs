@@ -142,13 +142,14 @@ mod tests {
 
     fn compiled(body: &str) -> Compiled {
         let text = format!("entry f (A: [40][30]f32) (B: [30][50]f32) = {body}");
-        let entry = check_entry(&Source::new("f.pat", text), None).unwrap();
+        let entry =
+            check_entry(&Source::new("f.pat", text), None).expect("the program is well-typed");
         let ramp = |n: usize| (0..n).map(|i| (i % 17) as f64 - 8.0).collect::<Vec<_>>();
         let inputs = [
             Value::floats(F32, &[40, 30], &ramp(1200)),
             Value::floats(F32, &[30, 50], &ramp(1500)),
         ];
-        Compiled::new(&entry, &Default::default(), &inputs).unwrap()
+        Compiled::new(&entry, &Default::default(), &inputs).expect("it has a value on its inputs")
     }
 
     const PRODUCT: &str =
@@ -160,9 +161,9 @@ mod tests {
         let whole = c.operations(&c.whole());
         assert!(sample(&c, whole).is_none());
         for share in [0.9, 0.6, 0.3, 0.1, 0.01] {
-            let choice = sample(&c, share * whole).unwrap();
+            let choice = sample(&c, share * whole).expect("a sample is smaller than the whole");
             assert!(c.operations(&choice) <= share * whole, "{share}");
-            let rows = choice[0][0].as_deref().unwrap();
+            let rows = choice[0][0].as_deref().expect("rows are left out");
             assert!(rows.is_sorted_by(|a, b| a < b), "{rows:?}");
             assert_eq!((rows[0], rows[rows.len() - 1]), (0, 39));
             // Columns are thinned out only when rows are few.
@@ -183,13 +184,16 @@ mod tests {
     #[test]
     fn elements_are_found_in_the_whole() {
         let c = compiled(PRODUCT);
-        let whole = c.run(&c.whole()).unwrap().to_floats();
-        let choice = sample(&c, 20_000.0).unwrap();
-        let at = places(&[40, 50], &choice[0]).unwrap();
-        let some = c.run(&choice).unwrap().to_floats();
+        let whole = c.run(&c.whole()).expect("it has a value on its inputs").to_floats();
+        let choice = sample(&c, 20_000.0).expect("a sample is smaller than the whole");
+        let at = places(&[40, 50], &choice[0]).expect("elements are left out");
+        let some = c.run(&choice).expect("it has a value on its inputs").to_floats();
         assert_eq!(some, at.iter().map(|i| whole[*i]).collect::<Vec<_>>());
         for i in [0, 49, 50, 1234, 1999] {
-            assert_eq!(c.run(&only(&c, 0, i)).unwrap().to_floats(), [whole[i]]);
+            assert_eq!(
+                c.run(&only(&c, 0, i)).expect("it has a value on its inputs").to_floats(),
+                [whole[i]]
+            );
         }
     }
 

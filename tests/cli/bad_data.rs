@@ -89,12 +89,13 @@ fn a_full_disk_is_told_of() {
     ran.fails("E0901", 9);
     p.run("gen /dev/full --shape 10").fails("E0901", 9);
     p.run("gen /no/such/folder/a.npy --shape 10").fails("E0901", 9);
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let full =
+        std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has this device");
     let ran = std::process::Command::new(env!("CARGO_BIN_EXE_patsat"))
         .args(["rules", "list"])
         .stdout(full)
         .stderr(std::process::Stdio::piped())
         .output()
-        .unwrap();
+        .expect("patsat starts");
     Ran(ran).fails("E0901", 9);
 }

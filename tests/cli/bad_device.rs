@@ -16,8 +16,10 @@ fn unknown_devices_are_told_of() {
 fn without_opencl_only_devices_are_missing() {
     let p = Place::new();
     let empty = p.path("empty");
-    std::fs::create_dir(&empty).unwrap();
-    let run = |args: &str| Ran(p.command(args).env("OCL_ICD_VENDORS", &empty).output().unwrap());
+    std::fs::create_dir(&empty).expect("the folder can be written");
+    let run = |args: &str| {
+        Ran(p.command(args).env("OCL_ICD_VENDORS", &empty).output().expect("patsat starts"))
+    };
     for args in ["devices", &format!("optimize {SMALL}"), &format!("bench {SMALL}")] {
         let ran = run(args).fails("E0601", 5);
         assert!(ran.stderr().contains("pocl-opencl-icd"), "{}", ran.stderr());
@@ -36,7 +38,7 @@ fn a_driver_that_does_not_build_is_told_of() {
         .env("POCL_EXTRA_BUILD_FLAGS", "-include /no/such/header.h")
         .env("POCL_KERNEL_CACHE", "0")
         .output()
-        .unwrap());
+        .expect("patsat starts"));
     let ran = ran.fails("E0605", 6);
     assert!(ran.stderr().contains("2 failed: build"), "{}", ran.stderr());
 }
@@ -83,25 +85,29 @@ fn ctrl_c_keeps_what_was_measured() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap());
+        .expect("patsat starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("the output is piped"));
     let mut line = String::new();
     while !line.contains("\"type\":\"candidate\"") {
         line.clear();
-        assert_ne!(lines.read_line(&mut line).unwrap(), 0, "it ended before it was interrupted");
+        assert_ne!(
+            lines.read_line(&mut line).expect("the output can be read"),
+            0,
+            "it ended before it was interrupted"
+        );
     }
     let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("it was started").success());
     let mut rest = String::new();
-    lines.read_to_string(&mut rest).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
+    lines.read_to_string(&mut rest).expect("the output can be read");
+    assert_eq!(child.wait().expect("it was started").code(), Some(130), "{rest}");
     let result: Vec<serde_json::Value> = rest
         .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
+        .map(|l| serde_json::from_str(l).expect("it prints JSON"))
         .filter(|l: &serde_json::Value| l["type"] == "result")
         .collect();
     assert_eq!(result[0]["interrupted"], true);
     assert!(result[0]["median_us"].is_number());
     let stored = p.run("--json store list").ok().last("entry");
-    assert!(stored["timed"].as_u64().unwrap() >= 1, "{stored}");
+    assert!(stored["timed"].as_u64().expect("the result has this field") >= 1, "{stored}");
 }

@@ -90,8 +90,8 @@ fn planted_rules_are_refused_with_their_place() {
         assert_eq!(ran.0.status.code(), Some(3), "{shown}");
         assert_eq!(d["code"], code, "{shown}");
         assert!(d["file"].as_str().is_some_and(|n| n.ends_with("planted.rules")), "{shown}");
-        let labels = d["labels"].as_array().unwrap();
-        let at = labels.iter().find(|l| l["primary"] == true).unwrap();
+        let labels = d["labels"].as_array().expect("the result has this field");
+        let at = labels.iter().find(|l| l["primary"] == true).expect("a primary label");
         assert_eq!(
             (at["line"].as_u64(), at["column"].as_u64()),
             (Some(place.0), Some(place.1)),
@@ -99,8 +99,12 @@ fn planted_rules_are_refused_with_their_place() {
         );
         assert!(ran.json().iter().all(|l| l["type"] != "result"), "{shown}");
         if code == "E0404" {
-            let notes = d["notes"].as_array().unwrap();
-            let has = |start: &str| notes.iter().any(|n| n.as_str().unwrap().starts_with(start));
+            let notes = d["notes"].as_array().expect("the result has this field");
+            let has = |start: &str| {
+                notes
+                    .iter()
+                    .any(|n| n.as_str().expect("the result has this field").starts_with(start))
+            };
             assert!(
                 has("on the input") && has("the left side gives") && has("the right side gives"),
                 "{shown}"

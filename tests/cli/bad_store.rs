@@ -15,15 +15,19 @@ fn damaged_stores_are_left_alone() {
     p.run("store list").fails("E0802", 8);
     p.run(OPTIMIZE).fails("E0802", 8);
     // Nothing that is not ours is overwritten.
-    assert!(std::fs::read_to_string(p.path("store.sqlite")).unwrap().starts_with("this is"));
+    assert!(
+        std::fs::read_to_string(p.path("store.sqlite"))
+            .expect("the file is there")
+            .starts_with("this is")
+    );
 }
 
 #[test]
 fn newer_stores_are_left_alone() {
     let p = Place::new();
     p.run("store list").ok();
-    let newer = Connection::open(p.path("store.sqlite")).unwrap();
-    newer.pragma_update(None, "user_version", 1_000_000).unwrap();
+    let newer = Connection::open(p.path("store.sqlite")).expect("SQLite makes the file");
+    newer.pragma_update(None, "user_version", 1_000_000).expect("the file can be changed");
     drop(newer);
     p.run("store list").fails("E0803", 8);
     p.run(OPTIMIZE).fails("E0803", 8);
@@ -33,8 +37,10 @@ fn newer_stores_are_left_alone() {
 fn locked_stores_are_waited_for_and_told_of() {
     let p = Place::new();
     p.run("store list").ok();
-    let other = Connection::open(p.path("store.sqlite")).unwrap();
-    other.execute_batch("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
+    let other = Connection::open(p.path("store.sqlite")).expect("SQLite makes the file");
+    other
+        .execute_batch("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE")
+        .expect("the file can be changed");
     p.run("store gc --keep 1").fails("E0801", 8);
 }
 

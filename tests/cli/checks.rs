@@ -73,8 +73,13 @@ fn integers_wrap_when_they_are_divided() {
         out.display()
     );
     p.run(&args).ok();
-    let component =
-        |k: usize| read(&p.path(&format!("out.{k}.npy"))).unwrap().data.to_vec::<i32>().unwrap();
+    let component = |k: usize| {
+        read(&p.path(&format!("out.{k}.npy")))
+            .expect("the result was written")
+            .data
+            .to_vec::<i32>()
+            .expect("of that type")
+    };
     let (quotients, remainders) = (component(0), component(1));
     assert_eq!(
         [quotients[3], quotients[62], remainders[3], remainders[62]],
@@ -136,7 +141,7 @@ fn unchecked_kernels_are_kept_apart() {
     assert!(kernel("").contains("checked_index_int"));
     let plan = p.path("pick.plan");
     p.run(&format!("optimize {f} {good} {QUICK} --unchecked -o {}", plan.display())).ok();
-    let text = fs::read_to_string(&plan).unwrap();
+    let text = fs::read_to_string(&plan).expect("the file is there");
     assert!(text.contains("unchecked = true"), "{text}");
     // One next to the array is read all the same, whatever it is.
     let bad = picked(&p, "bad.npy", 9, 100);
@@ -151,19 +156,21 @@ fn emitted_programs_say_what_is_wrong() {
     let good = picked(&p, "good.npy", 0, 99);
     let dir = p.path("out");
     p.run(&format!("emit {f} --device none {good} -o {}", dir.display())).ok();
-    let stored = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path());
+    let stored = fs::read_dir(&dir)
+        .expect("the file is there")
+        .map(|e| e.expect("the file is there").path());
     let is = stored
         .filter(|f| f.extension().is_some_and(|x| x == "bin"))
-        .find(|f| fs::metadata(f).unwrap().len() == 4 * 64)
+        .find(|f| fs::metadata(f).expect("the file is there").len() == 4 * 64)
         .expect("a file of indices");
     let run = |command: &mut Command| command.current_dir(&dir).output().expect("it runs");
     let make = || run(Command::new("make").arg("CFLAGS=-O1 -Wall -Wextra -Werror"));
     assert!(make().status.success());
     let host = || run(Command::new("./host").arg("portable"));
     assert_eq!(host().status.code(), Some(0));
-    let mut bytes = fs::read(&is).unwrap();
+    let mut bytes = fs::read(&is).expect("the file is there");
     bytes[4..8].copy_from_slice(&(-7i32).to_le_bytes());
-    fs::write(&is, bytes).unwrap();
+    fs::write(&is, bytes).expect("the folder can be written");
     let said = host();
     let text = String::from_utf8_lossy(&said.stderr).into_owned();
     assert_eq!(said.status.code(), Some(2), "{text}");

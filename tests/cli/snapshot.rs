@@ -32,9 +32,12 @@ fn what_does_not_hold_is_shown_and_renewed() {
     ] {
         assert!(said.lines().any(|l| l == line), "no `{line}` in\n{said}");
     }
-    assert_eq!(fs::read_to_string(&f).unwrap(), text);
+    assert_eq!(fs::read_to_string(&f).expect("the file is there"), text);
     assert!(p.run(&format!("snapshot --bless {f}")).ok().stdout().contains("1 of them new"));
-    assert_eq!(fs::read_to_string(&f).unwrap(), text.replace("early", "saturated"));
+    assert_eq!(
+        fs::read_to_string(&f).expect("the file is there"),
+        text.replace("early", "saturated")
+    );
     let ran = p.run(&format!("--json snapshot {f}")).ok();
     assert_eq!(ran.last("expectation")["line"], 3);
     assert_eq!(ran.last("result")["hold"], 1);
@@ -52,23 +55,25 @@ fn a_term_that_is_not_there_is_explained_and_stays() {
         said.contains("not in the graph: 1.0") && said.contains("in its place:     0.0"),
         "{said}"
     );
-    assert_eq!(fs::read_to_string(&f).unwrap(), text);
+    assert_eq!(fs::read_to_string(&f).expect("the file is there"), text);
 }
 
 #[test]
 fn rules_and_models_lie_beside_the_program() {
     let p = Place::new();
-    fs::create_dir(p.path("rules")).unwrap();
-    fs::copy("rules/fusion.rules", p.path("rules/fusion.rules")).unwrap();
-    fs::copy("cost-models/generic-gpu.toml", p.path("own.toml")).unwrap();
+    fs::create_dir(p.path("rules")).expect("the folder can be written");
+    fs::copy("rules/fusion.rules", p.path("rules/fusion.rules"))
+        .expect("the folder can be written");
+    fs::copy("cost-models/generic-gpu.toml", p.path("own.toml"))
+        .expect("the folder can be written");
     let folder = p.path("programs");
-    fs::create_dir_all(folder.join("deeper")).unwrap();
+    fs::create_dir_all(folder.join("deeper")).expect("the folder can be written");
     let text = format!(
         "{ASUM}-- expect stats rules=../../rules size n=64\n-- | stop saturated\n\
          -- expect error E0702 rules=../../rules model=../../own.toml size n=64\n\
          -- expect found rules=../../rules size n=64\n-- | reduceSeq (+) 0.0 . map abs . xs\n"
     );
-    fs::write(folder.join("deeper/a.pat"), text).unwrap();
+    fs::write(folder.join("deeper/a.pat"), text).expect("the folder can be written");
     let ran = p.run(&format!("snapshot {}", folder.display()));
     assert!(
         ran.stdout().ends_with("2 of 3 expectations hold\n"),

@@ -17,13 +17,14 @@ fn fmt_rewrites_and_checks() {
     let f = p.file("a.pat", "entry   f [n] (xs: [n]f32) : f32 =\n reduce (+)   0 xs -- kept\n");
     p.run(&format!("fmt --check {f}")).fails("E0902", 1);
     p.run(&format!("fmt {f}")).ok();
-    assert!(fs::read_to_string(p.path("a.pat")).unwrap().contains("-- kept"));
+    assert!(fs::read_to_string(p.path("a.pat")).expect("the file is there").contains("-- kept"));
     p.run(&format!("fmt --check {f}")).ok();
-    let ran = p.command("fmt -").write_stdin("entry f (x:f32):f32=x").output().unwrap();
+    let ran =
+        p.command("fmt -").write_stdin("entry f (x:f32):f32=x").output().expect("patsat starts");
     assert!(String::from_utf8_lossy(&ran.stdout).contains("entry f (x: f32) : f32 ="));
-    let golden = fs::read_dir("programs/golden").unwrap();
-    for program in fs::read_dir("programs").unwrap().chain(golden) {
-        let path = program.unwrap().path();
+    let golden = fs::read_dir("programs/golden").expect("the file is there");
+    for program in fs::read_dir("programs").expect("the file is there").chain(golden) {
+        let path = program.expect("an entry").path();
         if path.is_file() {
             p.run(&format!("fmt --check {}", path.display())).ok();
         }
@@ -74,7 +75,8 @@ fn optimize_works_without_a_device() {
     let none = p.path("none").display().to_string();
     let mut command =
         p.command("--json optimize programs/asum.pat --device none --size n=1000 --top 3");
-    let ran = super::Ran(command.env("OCL_ICD_VENDORS", none).output().unwrap()).ok();
+    let ran =
+        super::Ran(command.env("OCL_ICD_VENDORS", none).output().expect("patsat starts")).ok();
     let r = ran.last("result");
     for field in [
         "program",
@@ -98,7 +100,7 @@ fn optimize_works_without_a_device() {
     }
     assert_eq!(r["stop_reason"], "saturated");
     assert!(r["median_us"].is_null() && ran.stderr().is_empty());
-    assert_eq!(r["top"].as_array().unwrap().len(), 3);
+    assert_eq!(r["top"].as_array().expect("the result has this field").len(), 3);
     assert_eq!(r["bytes"], 4004);
 }
 
@@ -114,7 +116,7 @@ fn every_stage_can_be_printed() {
     assert!(emit("kernel").contains("kernel "));
     assert!(emit("dot").starts_with("digraph"));
     for what in ["host", "egraph", "stats"] {
-        let value: serde_json::Value = serde_json::from_str(&emit(what)).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&emit(what)).expect("it prints JSON");
         assert!(value.is_object());
     }
 }
@@ -126,7 +128,7 @@ fn optimize_measures_and_resumes() {
     let ran = p.run(args).ok();
     let r = ran.last("result");
     assert!(r["median_us"].is_number() && r["gbytes_per_s"].is_number(), "{r}");
-    assert!(r["max_rel_err"].as_f64().unwrap() < 1e-5);
+    assert!(r["max_rel_err"].as_f64().expect("the result has this field") < 1e-5);
     assert_eq!(r["candidates"]["resumed"], 0);
     let measured = ran.json().iter().filter(|l| l["type"] == "candidate").count();
     assert_eq!(measured, 4);
@@ -171,7 +173,7 @@ fn bench_times_peers_and_bandwidth_together() {
     let args = "--json bench programs/asum.pat --size n=1048576 --budget 2 --device portable --peers benches/peers/vector.cl";
     let r = p.run(args).ok().last("result");
     assert!(r["share_of_read"].is_number() && r["share_of_copy"].is_number(), "{r}");
-    let peers = r["peers"].as_array().unwrap();
+    let peers = r["peers"].as_array().expect("the result has this field");
     assert_eq!(peers.len(), 2);
     assert!(peers.iter().all(|x| x["median_us"].is_number()), "{r}");
 }
@@ -181,18 +183,19 @@ fn rules_are_listed_shown_replaced_and_extended() {
     let p = Place::new();
     assert!(p.run("rules list").ok().stdout().contains("hash"));
     let rules = p.run("--json rules list").ok();
-    let name = rules.last("rule")["name"].as_str().unwrap().to_owned();
+    let name = rules.last("rule")["name"].as_str().expect("the result has this field").to_owned();
     assert!(p.run(&format!("rules show {name}")).ok().stdout().contains("from:"));
     // Of a named set, too.
     assert!(p.run("rules show part-intro").ok().stdout().contains("set primitive"));
     p.run("rules show no-such-rule").fails("E0201", 3);
-    let all = rules.last("rules")["count"].as_u64().unwrap();
-    fs::create_dir(p.path("rules")).unwrap();
-    fs::copy("rules/fusion.rules", p.path("rules/fusion.rules")).unwrap();
+    let all = rules.last("rules")["count"].as_u64().expect("the result has this field");
+    fs::create_dir(p.path("rules")).expect("the folder can be written");
+    fs::copy("rules/fusion.rules", p.path("rules/fusion.rules"))
+        .expect("the folder can be written");
     let folder = p.path("rules").display().to_string();
     let few =
         p.run(&format!("--json rules list --rules {folder}")).ok().last("rules")["count"].as_u64();
-    assert!(few.unwrap() < all);
+    assert!(few.expect("a count") < all);
     let bad = p.file("bad.rules", "rule broken {");
     p.run(&format!("rules list --rules {bad}")).fails("E0401", 3);
 }
@@ -215,9 +218,9 @@ fn a_reader_that_goes_away_is_no_error() {
         .env("PATSAT_STORE", p.path("s"))
         .stdout(std::process::Stdio::piped())
         .spawn()
-        .unwrap();
+        .expect("patsat starts");
     drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(child.wait().expect("it was started").code(), Some(0));
 }
 
 #[test]

@@ -31,6 +31,28 @@ fn a_full_disk_loses_nothing_that_was_stored() {
     place.has(&left(&after.stdout));
 }
 
+/// The address space is too small for the driver, or for patsat itself. Drivers abort then, which costs a worker.
+#[test]
+fn too_little_memory_ends_in_order() {
+    let limited = |megabytes: usize| {
+        let mut shell = Command::new("bash");
+        let script = format!("ulimit -v {}; exec \"$0\" \"$@\"", megabytes << 10);
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_patsat")]);
+        shell
+    };
+    for megabytes in [60, 200, 400] {
+        let place = Place::new();
+        let out = place.under(limited(megabytes), 1000, 2).output().expect("it starts");
+        fails_in_order(&out);
+        let dot = ["eval", "programs/dot.pat", "--size=n=5", "--gen=xs=iota", "--gen=ys=iota"];
+        for args in [&["check", "programs/asum.pat"][..], &dot, &["devices"]] {
+            let out = limited(megabytes).args(args).output().expect("it starts");
+            fails_in_order(&out);
+            assert!(out.status.success() || megabytes == 60 || args == ["devices"], "{args:?}");
+        }
+    }
+}
+
 /// A folder in which nothing can be written, with a store in it.
 #[test]
 fn a_folder_that_cannot_be_written_stays_as_it_is() {

@@ -25,7 +25,7 @@ mod texts;
 use super::size::SizeEnv;
 use super::term::Term;
 use super::ty::Ty;
-use crate::diag::{Code, Diagnostic, Failure, Label, Result, Span};
+use crate::diag::{Code, Diagnostic, Failure, Label, Result, Span, on_own_stack};
 use crate::lang::typed::Entry;
 use crate::lang::types::Type;
 use indexmap::IndexMap;
@@ -55,8 +55,7 @@ pub struct Program {
 /// has no closed form yet (E0701). Labels have spans but no source; the caller knows the source.
 pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Program> {
     // A program is as deep as its iterates are long.
-    const STACK: usize = 64 << 20;
-    stacker::grow(STACK, || elaborate_here(entry, values))
+    on_own_stack(|| elaborate_here(entry, values))?
 }
 
 fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Program> {

@@ -18,7 +18,7 @@ fn float() -> Ty {
 
 fn term(op: Op, sizes: &[u64], tys: &[Ty], args: &[Term]) -> Term {
     let sizes = sizes.iter().map(|k| n(*k)).collect();
-    Term::new(op, sizes, tys.to_vec(), args.to_vec()).unwrap()
+    Term::new(op, sizes, tys.to_vec(), args.to_vec()).expect("the term is well-typed")
 }
 
 fn ints(xs: &[i64]) -> Value {
@@ -44,7 +44,7 @@ fn with(op: ScalarOp, k: i128, result: ScalarType) -> Term {
 }
 
 fn given(t: &Term, arg: &Value, want: &[i128]) {
-    assert_eq!(run(t, arg).unwrap().to_ints(), want, "{:?}", t.op());
+    assert_eq!(run(t, arg).expect("the term has a value").to_ints(), want, "{:?}", t.op());
 }
 
 #[test]
@@ -69,11 +69,19 @@ fn views() {
     given(&term(Op::Pad(PadMode::Mirror), &[1, 6, 8], i, &[]), &six, &[0, 0, 1, 2, 3, 4, 5, 5]);
     given(&term(Op::PadLast, &[0, 0], i, &[]), &ints(&[]), &[]);
     let split = term(Op::Split, &[2, 3], i, &[]);
-    given(&term(Op::Join, &[2, 3], i, &[]).after(&split).unwrap(), &six, &[0, 1, 2, 3, 4, 5]);
+    given(
+        &term(Op::Join, &[2, 3], i, &[]).after(&split).expect("the types meet"),
+        &six,
+        &[0, 1, 2, 3, 4, 5],
+    );
     let t = term(Op::Transpose, &[3, 2], i, &[]);
-    given(&t.after(&split).unwrap(), &six, &[0, 2, 4, 1, 3, 5]);
+    given(&t.after(&split).expect("the types meet"), &six, &[0, 2, 4, 1, 3, 5]);
     let back = term(Op::Transpose, &[2, 3], i, &[]);
-    given(&back.after(&t).unwrap().after(&split).unwrap(), &six, &[0, 1, 2, 3, 4, 5]);
+    given(
+        &back.after(&t).expect("the types meet").after(&split).expect("the types meet"),
+        &six,
+        &[0, 1, 2, 3, 4, 5],
+    );
     given(&term(Op::Iota, &[3], &[Ty::Unit, int()], &[]), &Value::unit(), &[0, 1, 2]);
     given(&term(Op::Replicate, &[2], &[int()], &[]), &Value::ints(I32, &[], &[4]), &[4, 4]);
     given(&term(Op::The, &[], i, &[]), &ints(&[4]), &[4]);
@@ -87,7 +95,7 @@ fn views() {
 fn pairs() {
     let ii = [int(), int()];
     let both = Value::tuple([ints(&[1, 2]), ints(&[5, 6, 7])]);
-    let cross = run(&term(Op::Cross, &[2, 3], &ii, &[]), &both).unwrap();
+    let cross = run(&term(Op::Cross, &[2, 3], &ii, &[]), &both).expect("the term has a value");
     assert_eq!(cross.to_ints(), [1, 1, 1, 2, 2, 2, 5, 6, 7, 5, 6, 7]);
     let one = Value::ints(I32, &[], &[9]);
     let distl = term(Op::Distl, &[2], &ii, &[]);
@@ -96,19 +104,20 @@ fn pairs() {
     given(&distr, &Value::tuple([ints(&[1, 2]), one.clone()]), &[1, 2, 9, 9]);
     let add = op2(ScalarOp::Add, I32);
     let zip = term(Op::Zip, &[2], &ii, &[]);
-    let sums =
-        term(Op::Map(MapKind::Plain), &[2], &[], std::slice::from_ref(&add)).after(&zip).unwrap();
+    let sums = term(Op::Map(MapKind::Plain), &[2], &[], std::slice::from_ref(&add))
+        .after(&zip)
+        .expect("the types meet");
     given(&sums, &Value::tuple([ints(&[1, 2]), ints(&[5, 6])]), &[6, 8]);
     let inc = with(ScalarOp::Add, 1, I32);
     let fork = term(Op::Fork, &[], &[], &[inc.clone(), with(ScalarOp::Mul, 3, I32)]);
     given(&fork.clone(), &one, &[10, 27]);
-    given(&add.after(&fork).unwrap(), &one, &[37]);
+    given(&add.after(&fork).expect("the types meet"), &one, &[37]);
     let bimap = term(Op::Bimap, &[], &[], &[inc.clone(), Term::id(&int())]);
     given(&bimap, &Value::tuple([one.clone(), one.clone()]), &[10, 9]);
     let triple = Ty::pair(&int(), &Ty::pair(&int(), &int()));
     let second = term(Op::Fst, &[], &[int(), int()], &[])
         .after(&term(Op::Snd, &[], &[int(), Ty::pair(&int(), &int())], &[]))
-        .unwrap();
+        .expect("the types meet");
     assert_eq!(second.ty().dom, triple);
     let flat = Value::tuple([one, Value::ints(I32, &[], &[8]), Value::ints(I32, &[], &[7])]);
     given(&second, &flat, &[8]);
@@ -132,9 +141,10 @@ fn reductions() {
     given(&term(Op::Histogram, &[3, 4], &[int()], &args), &bins, &[4, 0, 2]);
     // An accumulator of arrays.
     let zip = term(Op::Zip, &[2], &[int(), int()], &[]);
-    let rows =
-        term(Op::Map(MapKind::Seq), &[2], &[], &[op2(ScalarOp::Add, I32)]).after(&zip).unwrap();
-    let zeros = term(Op::Replicate, &[2], &[int()], &[]).after(&lit(0)).unwrap();
+    let rows = term(Op::Map(MapKind::Seq), &[2], &[], &[op2(ScalarOp::Add, I32)])
+        .after(&zip)
+        .expect("the types meet");
+    let zeros = term(Op::Replicate, &[2], &[int()], &[]).after(&lit(0)).expect("the types meet");
     let m = Value::ints(I32, &[3, 2], &[1, 2, 3, 4, 5, 6]);
     given(
         &term(Op::Reduce(ReduceKind::Assoc), &[3], &[], &[rows.clone(), zeros.clone()]),
@@ -174,8 +184,11 @@ fn vectors() {
     let as_vector = term(Op::AsVector, &[4, 2], &[int()], &[]);
     let inc = term(Op::Vectorize, &[4], &[], &[with(ScalarOp::Add, 1, I32)]);
     let inc = term(Op::Map(MapKind::Glb(0)), &[2], &[], &[inc]);
-    let t =
-        term(Op::AsScalar, &[4, 2], &[int()], &[]).after(&inc).unwrap().after(&as_vector).unwrap();
+    let t = term(Op::AsScalar, &[4, 2], &[int()], &[])
+        .after(&inc)
+        .expect("the types meet")
+        .after(&as_vector)
+        .expect("the types meet");
     for space in [Space::Local, Space::LocalAhead] {
         let t = term(Op::ToMem(space), &[], &[], std::slice::from_ref(&t));
         given(&t, &ints(&[0, 1, 2, 3, 4, 5, 6, 7]), &[1, 2, 3, 4, 5, 6, 7, 8]);
@@ -211,15 +224,20 @@ fn inputs_and_sizes() {
     let size = Size::dim("n");
     let t = Ty::array(&size, &float());
     let env = SizeEnv::from_iter([(Sym::Dim("n".into()), 2)]);
-    let input = Term::new(Op::Input("x".into()), vec![], vec![Ty::Unit, t], vec![]).unwrap();
+    let input = Term::new(Op::Input("x".into()), vec![], vec![Ty::Unit, t], vec![])
+        .expect("the term is well-typed");
     let x = Value::floats(F32, &[2], &[0.1, 2.0]);
     let inputs = Inputs::from_iter([("x".into(), x.clone())]);
-    assert_eq!(apply(&input, &env, &inputs, &Value::unit()).unwrap(), x);
+    assert_eq!(apply(&input, &env, &inputs, &Value::unit()).expect("the term has a value"), x);
     let code = |r: Result<Value>| r.unwrap_err().0[0].code;
     assert_eq!(code(apply(&input, &env, &Inputs::new(), &Value::unit())), Error::InputMissing);
     assert_eq!(code(run(&input, &Value::unit())), Error::SizeUnknown);
-    let value = Term::new(Op::SizeValue(I32), vec![size], vec![Ty::Unit], vec![]).unwrap();
-    assert_eq!(apply(&value, &env, &inputs, &Value::unit()).unwrap().to_ints(), [2]);
+    let value = Term::new(Op::SizeValue(I32), vec![size], vec![Ty::Unit], vec![])
+        .expect("the term is well-typed");
+    assert_eq!(
+        apply(&value, &env, &inputs, &Value::unit()).expect("the term has a value").to_ints(),
+        [2]
+    );
 }
 
 #[test]
@@ -227,22 +245,25 @@ fn rounding() {
     let zero = term(Op::Lit(Lit::float(F32, 0.0)), &[], &[Ty::Unit], &[]);
     let sum = term(Op::Reduce(ReduceKind::Assoc), &[3], &[], &[op2(ScalarOp::Add, F32), zero]);
     let x = Value::floats(F32, &[3], &[16_777_216.0, 1.0, 1.0]);
-    assert_eq!(run(&sum, &x).unwrap().to_floats(), [16_777_218.0]);
+    assert_eq!(run(&sum, &x).expect("the term has a value").to_floats(), [16_777_218.0]);
     let pair = Value::tuple([x.row(0), x.row(1)]);
-    assert_eq!(run(&op2(ScalarOp::Add, F32), &pair).unwrap().to_floats(), [16_777_216.0]);
+    assert_eq!(
+        run(&op2(ScalarOp::Add, F32), &pair).expect("the term has a value").to_floats(),
+        [16_777_216.0]
+    );
 }
 
 /// 1 Mi elements; `cargo test --release -- --ignored` times 16 Mi.
 fn asum(count: usize) -> f64 {
-    let k = u64::try_from(count).unwrap();
+    let k = u64::try_from(count).expect("a count is not negative");
     let abs = SExpr::Op(ScalarOp::Abs, F32, vec![SExpr::Arg]);
     let abs = Term::scalar(ScalarFn { dom: float(), cod: float(), body: abs });
     let zero = term(Op::Lit(Lit::float(F32, 0.0)), &[], &[Ty::Unit], &[]);
     let t = term(Op::Reduce(ReduceKind::Assoc), &[k], &[], &[op2(ScalarOp::Add, F32), zero])
         .after(&term(Op::Map(MapKind::Plain), &[k], &[], &[abs]))
-        .unwrap();
+        .expect("the types meet");
     let x = Value::floats(F32, &[count], &vec![-1.0; count]);
-    run(&t, &x).unwrap().to_floats()[0]
+    run(&t, &x).expect("the term has a value").to_floats()[0]
 }
 
 #[test]

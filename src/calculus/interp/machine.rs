@@ -9,7 +9,7 @@ use super::code::{
 };
 use super::doubt::{Doubtful, Fuel, perhaps_others, rows_at, targets};
 use crate::calculus::value::{Cell, Column, Leaf, Slack, Spread, Value, number, room};
-use crate::diag::{Code as Error, Diagnostic, Label};
+use crate::diag::{Code as Error, Diagnostic, Label, STACK_BYTES};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::num::NonZero;
@@ -37,9 +37,6 @@ pub(super) fn below(i: i128, n: usize) -> Option<usize> {
 
 /// Rows from which on a map is shared out over the processor's cores.
 const SHARED: usize = 1 << 15;
-
-/// The machine recurses over programs.
-const STACK_BYTES: usize = 64 << 20;
 
 /// Registers and slots.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use crate::lang;
 
 fn found(text: &str) -> Vec<Diagnostic> {
     let source = Source::new("a.pat", text);
-    let entry = lang::check_entry(&source, None).unwrap();
+    let entry = lang::check_entry(&source, None).expect("the program is well-typed");
     let sizes: Sizes = entry.sizes.iter().map(|n| (n.clone(), 1 << 20)).collect();
     check(&entry, &sizes)
 }
@@ -85,7 +85,7 @@ fn operators_of_people_that_keep_their_laws_pass() {
 /// Whether the laws of the one reduction of a program are proved.
 fn proved(text: &str) -> bool {
     let source = Source::new("a.pat", text);
-    find::sites(&lang::check_entry(&source, None).unwrap()).is_empty()
+    find::sites(&lang::check_entry(&source, None).expect("the program is well-typed")).is_empty()
 }
 
 #[test]

@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn functions_have_their_type_and_a_value_and_print() {
-        let ty = |t: &str| parse_type(&Source::new("t", t), 0..t.len()).unwrap();
+        let ty = |t: &str| parse_type(&Source::new("t", t), 0..t.len()).expect("a type");
         let types = [
             "i32",
             "f32",
@@ -467,9 +467,11 @@ mod tests {
                     let mut rng = rng(7, "functions", (i * 1000 + j * 10 + fuel) as u64);
                     let ty = FnTy::new(ty(dom), ty(cod));
                     let wanted = Wanted { vectorisable: false, fuel };
-                    let f = function(&mut rng, &ty, wanted).unwrap();
+                    let f = function(&mut rng, &ty, wanted)
+                        .expect("there is a function between any two types");
                     assert_eq!(*f.ty(), ty, "{f}");
-                    let shape = eval::shape(&ty.dom, &SizeEnv::new()).unwrap();
+                    let shape =
+                        eval::shape(&ty.dom, &SizeEnv::new()).expect("the type has no symbols");
                     let x = value(&mut rng, &shape, Style::Small);
                     let y = eval::apply(&f, &SizeEnv::new(), &eval::Inputs::new(), &x);
                     assert!(y.is_ok(), "{f} of {x}: {y:?}");
@@ -492,7 +494,8 @@ mod tests {
         );
         for seed in 0..200 {
             let wanted = Wanted { vectorisable: true, fuel: 3 };
-            let f = function(&mut rng(seed, "v", 0), &ty, wanted).unwrap();
+            let f = function(&mut rng(seed, "v", 0), &ty, wanted)
+                .expect("there is a function between any two types");
             f.visit(&mut |t| match t.op() {
                 Op::Scalar(s) => assert!(!s.body.has_loop(), "{f}"),
                 op => assert!(matches!(op, Op::Compose | Op::Fork | Op::Bang | Op::Fst | Op::Snd)),

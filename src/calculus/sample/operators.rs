@@ -279,11 +279,12 @@ mod tests {
     use crate::diag::Source;
 
     fn ty(t: &str) -> Ty {
-        parse_type(&Source::new("t", t), 0..t.len()).unwrap()
+        parse_type(&Source::new("t", t), 0..t.len()).expect("a type")
     }
 
     fn run(f: &Term, x: &Value) -> Value {
-        eval::apply(f, &SizeEnv::new(), &Inputs::new(), x).unwrap()
+        eval::apply(f, &SizeEnv::new(), &Inputs::new(), x)
+            .expect("an operator has a value everywhere")
     }
 
     fn together(o: &Operator, a: &Value, b: &Value) -> Value {
@@ -291,7 +292,7 @@ mod tests {
     }
 
     fn three(rng: &mut Rng, t: &Ty) -> [Value; 3] {
-        let shape = eval::shape(t, &SizeEnv::new()).unwrap();
+        let shape = eval::shape(t, &SizeEnv::new()).expect("the type has no symbols");
         let styles = [Style::Small, Style::Few, Style::Extreme];
         let style = styles[rng.random_range(0..3)];
         [(); 3].map(|()| value(rng, &shape, style))
@@ -317,7 +318,7 @@ mod tests {
             for seed in 0..120 {
                 let rng = &mut rng(seed, "lawful", 0);
                 let commutative = seed % 2 == 0;
-                let o = lawful(rng, &t, commutative).unwrap();
+                let o = lawful(rng, &t, commutative).expect("there is an operator on any type");
                 let z = run(&o.unit, &Value::unit());
                 let [a, b, c] = three(rng, &t);
                 let left = together(&o, &together(&o, &a, &b), &c);
@@ -340,9 +341,9 @@ mod tests {
                 let mut broken = 0;
                 for seed in 0..50 {
                     let rng = &mut rng(seed, "unital", 0);
-                    let o = unital(rng, &t, commutative).unwrap();
+                    let o = unital(rng, &t, commutative).expect("there is an operator on any type");
                     let z = run(&o.unit, &Value::unit());
-                    let shape = eval::shape(&t, &SizeEnv::new()).unwrap();
+                    let shape = eval::shape(&t, &SizeEnv::new()).expect("the type has no symbols");
                     let [a, b, c] = [(); 3].map(|()| value(rng, &shape, Style::Wild));
                     assert!(together(&o, &z, &a).same_bits(&a), "{} of {z} and {a}", o.op);
                     assert!(together(&o, &a, &z).same_bits(&a), "{} of {a} and {z}", o.op);

@@ -3,40 +3,75 @@ use crate::lang::typed::PadMode;
 use ScalarType::{Bool, F16, F32, I32, U8};
 
 fn iota(n: i64) -> Value {
-    Value::ints(I32, &[usize::try_from(n).unwrap()], &(0..n).collect::<Vec<_>>())
+    Value::ints(
+        I32,
+        &[usize::try_from(n).expect("a length is not negative")],
+        &(0..n).collect::<Vec<_>>(),
+    )
 }
 
 #[test]
 fn views() {
     let x = iota(6);
-    assert_eq!(x.split(2, 3).unwrap().join().unwrap(), x);
-    assert_eq!(x.split(2, 3).unwrap().transpose().unwrap().to_ints(), [0, 2, 4, 1, 3, 5]);
-    let m = x.split(3, 2).unwrap();
-    assert_eq!(m.transpose().unwrap().transpose().unwrap(), m);
-    assert_eq!(m.transpose().unwrap().join().unwrap().to_ints(), [0, 3, 1, 4, 2, 5]);
-    assert_eq!(x.reverse().unwrap().to_ints(), [5, 4, 3, 2, 1, 0]);
-    assert_eq!(x.slice(1, 3).unwrap().reverse().unwrap().to_ints(), [3, 2, 1]);
-    assert_eq!(x.slide(3, 2, 2).unwrap().to_ints(), [0, 1, 2, 2, 3, 4]);
+    assert_eq!(x.split(2, 3).expect("the shape allows it").join().expect("the shape allows it"), x);
+    assert_eq!(
+        x.split(2, 3)
+            .expect("the shape allows it")
+            .transpose()
+            .expect("the shape allows it")
+            .to_ints(),
+        [0, 2, 4, 1, 3, 5]
+    );
+    let m = x.split(3, 2).expect("the shape allows it");
+    assert_eq!(
+        m.transpose().expect("the shape allows it").transpose().expect("the shape allows it"),
+        m
+    );
+    assert_eq!(
+        m.transpose().expect("the shape allows it").join().expect("the shape allows it").to_ints(),
+        [0, 3, 1, 4, 2, 5]
+    );
+    assert_eq!(x.reverse().expect("the shape allows it").to_ints(), [5, 4, 3, 2, 1, 0]);
+    assert_eq!(
+        x.slice(1, 3)
+            .expect("the shape allows it")
+            .reverse()
+            .expect("the shape allows it")
+            .to_ints(),
+        [3, 2, 1]
+    );
+    assert_eq!(x.slide(3, 2, 2).expect("the shape allows it").to_ints(), [0, 1, 2, 2, 3, 4]);
     assert_eq!(x.row(4).replicate(3).to_ints(), [4, 4, 4]);
-    assert_eq!(x.slice(0, 2).unwrap().replicate_rows(2).unwrap().to_ints(), [0, 0, 1, 1]);
-    assert_eq!(x.rotate(8).unwrap().to_ints(), [2, 3, 4, 5, 0, 1]);
-    assert_eq!(iota(8).stride(4).unwrap().to_ints(), [0, 4, 1, 5, 2, 6, 3, 7]);
-    assert_eq!(iota(2).concat(&iota(1)).unwrap().to_ints(), [0, 1, 0]);
+    assert_eq!(
+        x.slice(0, 2)
+            .expect("the shape allows it")
+            .replicate_rows(2)
+            .expect("the shape allows it")
+            .to_ints(),
+        [0, 0, 1, 1]
+    );
+    assert_eq!(x.rotate(8).expect("the shape allows it").to_ints(), [2, 3, 4, 5, 0, 1]);
+    assert_eq!(iota(8).stride(4).expect("the shape allows it").to_ints(), [0, 4, 1, 5, 2, 6, 3, 7]);
+    assert_eq!(iota(2).concat(&iota(1)).expect("the shape allows it").to_ints(), [0, 1, 0]);
     assert!(x.split(4, 1).is_err() && x.slice(4, 3).is_err() && x.slide(3, 2, 3).is_err());
     assert!(x.transpose().is_err() && x.stride(4).is_err());
 }
 
 #[test]
 fn dimensions_move() {
-    let x = iota(24).split(4, 6).unwrap().split(3, 2).unwrap();
-    let y = x.inward(0).unwrap();
+    let x = iota(24)
+        .split(4, 6)
+        .expect("the shape allows it")
+        .split(3, 2)
+        .expect("the shape allows it");
+    let y = x.inward(0).expect("the shape allows it");
     assert_eq!(y.leaves()[0].shape(), [3, 4, 2]);
     assert_eq!(y.to_ints()[..4], [0, 12, 1, 13]);
-    assert_eq!(y.outward(0).unwrap(), x);
-    let z = x.inward(1).unwrap();
+    assert_eq!(y.outward(0).expect("the shape allows it"), x);
+    let z = x.inward(1).expect("the shape allows it");
     assert_eq!(z.leaves()[0].shape(), [2, 4, 3]);
-    assert_eq!(z.outward(1).unwrap(), x);
-    assert_eq!(x.inward(2).unwrap(), x);
+    assert_eq!(z.outward(1).expect("the shape allows it"), x);
+    assert_eq!(x.inward(2).expect("the shape allows it"), x);
     assert!(x.inward(3).is_err() && iota(3).outward(1).is_err());
 }
 
@@ -71,7 +106,7 @@ fn empty_arrays() {
     let x = iota(0);
     for y in [x.reverse(), x.rotate(3), x.stride(4), x.pad_last(0), x.slide(3, 1, 0), x.split(4, 0)]
     {
-        assert_eq!(y.unwrap().to_ints(), Vec::<i128>::new());
+        assert_eq!(y.expect("the shape allows it").to_ints(), Vec::<i128>::new());
     }
     assert!(x.pad_last(2).is_err());
 }
@@ -79,12 +114,21 @@ fn empty_arrays() {
 #[test]
 fn padding() {
     let x = iota(3);
-    assert_eq!(x.pad(PadMode::Clamp, 2, 6).unwrap().to_ints(), [0, 0, 0, 1, 2, 2]);
-    assert_eq!(x.pad(PadMode::Wrap, 4, 9).unwrap().to_ints(), [2, 0, 1, 2, 0, 1, 2, 0, 1]);
-    assert_eq!(x.pad(PadMode::Mirror, 4, 9).unwrap().to_ints(), [2, 2, 1, 0, 0, 1, 2, 2, 1]);
+    assert_eq!(
+        x.pad(PadMode::Clamp, 2, 6).expect("the shape allows it").to_ints(),
+        [0, 0, 0, 1, 2, 2]
+    );
+    assert_eq!(
+        x.pad(PadMode::Wrap, 4, 9).expect("the shape allows it").to_ints(),
+        [2, 0, 1, 2, 0, 1, 2, 0, 1]
+    );
+    assert_eq!(
+        x.pad(PadMode::Mirror, 4, 9).expect("the shape allows it").to_ints(),
+        [2, 2, 1, 0, 0, 1, 2, 2, 1]
+    );
     let z = Value::scalar(I32, Cell::int(7));
-    assert_eq!(x.pad_with(&z, 1, 5).unwrap().to_ints(), [7, 0, 1, 2, 7]);
-    assert_eq!(x.pad_last(5).unwrap().to_ints(), [0, 1, 2, 2, 2]);
+    assert_eq!(x.pad_with(&z, 1, 5).expect("the shape allows it").to_ints(), [7, 0, 1, 2, 7]);
+    assert_eq!(x.pad_last(5).expect("the shape allows it").to_ints(), [0, 1, 2, 2, 2]);
 }
 
 #[test]
@@ -95,8 +139,9 @@ fn buffers_round_trip() {
     );
     let buffers =
         vec![[1.5f32.to_le_bytes(), (-2f32).to_le_bytes()].concat(), vec![255, 3], vec![1, 0]];
-    let value = Value::from_bytes(&shape, &buffers).unwrap();
-    value.conforms(&shape).unwrap();
+    let value =
+        Value::from_bytes(&shape, &buffers).expect("the bytes are as many as the shape needs");
+    value.conforms(&shape).expect("a value has its own shape");
     assert_eq!(value.to_floats(), [1.5, -2.0, 255.0, 3.0, 1.0, 0.0]);
     let back: Vec<Vec<u8>> = value.components().into_iter().map(|c| c.1).collect();
     assert_eq!(back, buffers);

@@ -23,29 +23,18 @@ use super::ast::{Decl, File, PatKind};
 use super::parser;
 use super::size::Size;
 use super::typed::Entry;
-use crate::diag::{Code, Diagnostic, Diagnostics, Failure, Limits, Result, Severity, Source};
+use crate::diag::{
+    Code, Diagnostic, Diagnostics, Failure, Limits, Result, Severity, Source, on_own_stack,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Sizes that general inference introduced, each with the declared size that it equals.
 pub type FreshSizes = Vec<(String, Size)>;
 
-/// Runs a check on a stack that the nesting limits fit into, whatever the caller's stack is.
-fn on_own_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
-    const STACK: usize = 64 << 20;
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
-        thread.ok().and_then(|handle| handle.join().ok())
-    })
-}
-
-fn no_thread() -> Diagnostic {
-    Diagnostic::error(Code::Internal, "the checker ended without a result")
-}
-
 /// Checks a whole file: its entries with their declared sizes, and everything that is wrong.
 pub fn check(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
-    on_own_stack(|| check_here(source)).unwrap_or_else(|| (vec![], vec![no_thread()]))
+    on_own_stack(|| check_here(source)).unwrap_or_else(|failure| (vec![], failure.0))
 }
 
 fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
@@ -102,7 +91,7 @@ fn with_entry<T: Send>(
     name: Option<&str>,
     check: impl FnOnce(&BTreeMap<&str, &Decl>, &Decl) -> Result<T> + Send,
 ) -> Result<T> {
-    on_own_stack(|| with_entry_here(source, name, check)).unwrap_or_else(|| Err(no_thread().into()))
+    on_own_stack(|| with_entry_here(source, name, check))?
 }
 
 fn with_entry_here<T>(

@@ -127,13 +127,13 @@ fn general_sizes_of_a_square_product() {
         "entry mm [n] (A: [n][n]f32) (B: [n][n]f32) : [n][n]f32 =
            map (\\a -> map (\\b -> reduce (+) 0 (map2 (*) a b)) (transpose B)) A",
     );
-    let (entry, sizes) = check_entry_general(&source, None).unwrap();
+    let (entry, sizes) = check_entry_general(&source, None).expect("the program is well-typed");
     let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
     assert_eq!(types, ["[n][n_1]f32", "[n_1][n_2]f32"]);
     assert_eq!(entry.body.ty.to_string(), "[n][n_2]f32");
     assert_eq!(entry.sizes, ["n", "n_1", "n_2"]);
     assert!(sizes.iter().all(|(_, s)| s.to_string() == "n"));
-    let declared = check_entry(&source, None).unwrap();
+    let declared = check_entry(&source, None).expect("the program is well-typed");
     assert_eq!(declared.body.ty.to_string(), "[n][n]f32");
 }
 
@@ -169,7 +169,8 @@ fn every_program_has_a_general_form() {
     for program in PROGRAMS {
         let source = Source::new("p.pat", *program);
         for entry in check(&source).0 {
-            let (general, sizes) = check_entry_general(&source, Some(&entry.name)).unwrap();
+            let (general, sizes) =
+                check_entry_general(&source, Some(&entry.name)).expect("the program is well-typed");
             assert_eq!(general.params.len(), entry.params.len());
             assert_eq!(general.sizes.len(), sizes.len());
         }
@@ -180,7 +181,7 @@ fn every_program_has_a_general_form() {
 fn iterate_changes_lengths() {
     let text =
         "entry f [n] (xs: [n]f32) : [n/8]f32 = iterate 3 (split 2 >-> map (reduce (+) 0)) xs";
-    let entry = check_entry(&Source::new("p.pat", text), None).unwrap();
+    let entry = check_entry(&Source::new("p.pat", text), None).expect("the program is well-typed");
     assert_eq!(entry.body.ty.to_string(), "[n/8]f32");
     let demands: Vec<_> = entry.divides.iter().map(|(a, b, _)| format!("{b} | {a}")).collect();
     assert_eq!(demands, ["8 | n"]);
@@ -190,7 +191,9 @@ fn iterate_changes_lengths() {
 fn the_core_is_saturated_and_defaulted() {
     use crate::lang::typed::{ExprKind, Literal, Prim, ScalarOp};
     use crate::lang::types::{ScalarType, Type};
-    let core = |text: &str| check_entry(&Source::new("p.pat", text), None).unwrap().body;
+    let core = |text: &str| {
+        check_entry(&Source::new("p.pat", text), None).expect("the program is well-typed").body
+    };
     let ExprKind::Prim { prim: Prim::Reduce, funs, args, .. } =
         core("entry f [n] (xs: [n]f32) = xs |> map abs |> reduce (+) 0").kind
     else {

@@ -33,13 +33,13 @@ fn arr(n: u64, t: &Ty) -> Ty {
 
 fn term(op: Op, sizes: &[u64], tys: &[Ty], args: &[Term]) -> Term {
     let sizes = sizes.iter().map(|n| c(*n)).collect();
-    Term::new(op, sizes, tys.to_vec(), args.to_vec()).unwrap()
+    Term::new(op, sizes, tys.to_vec(), args.to_vec()).expect("the term is well-typed")
 }
 
 /// Composition, outermost first.
 fn seq(terms: &[Term]) -> Term {
-    let (last, rest) = terms.split_last().unwrap();
-    rest.iter().rev().fold(last.clone(), |g, f| f.after(&g).unwrap())
+    let (last, rest) = terms.split_last().expect("there is a last one");
+    rest.iter().rev().fold(last.clone(), |g, f| f.after(&g).expect("the types meet"))
 }
 
 fn input(name: &str, t: &Ty) -> Term {
@@ -108,7 +108,7 @@ fn plan(t: &Term) -> HostPlan {
         ..DeviceLimits::default()
     };
     let options = Options::new("test", device, &Limits::default());
-    print(&lower(t, &SizeEnv::new(), &options).unwrap())
+    print(&lower(t, &SizeEnv::new(), &options).expect("the term can be lowered"))
 }
 
 /// Runs the term on the default device and compares with the evaluator.
@@ -119,20 +119,28 @@ fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
     }
     let env = SizeEnv::new();
     let named = inputs.iter().map(|(n, v)| (Arc::from(*n), v.clone())).collect();
-    let expected = eval::apply(t, &env, &named, &Value::unit()).unwrap();
+    let expected = eval::apply(t, &env, &named, &Value::unit()).expect("the term has a value");
     let mut given = Inputs::default();
     for (name, v) in inputs {
         for (k, (ty, bytes)) in v.components().into_iter().enumerate() {
-            given.insert(*name, k, HostArray::from_bytes(ty, bytes).unwrap());
+            given.insert(
+                *name,
+                k,
+                HostArray::from_bytes(ty, bytes).expect("the bytes are as many as the type needs"),
+            );
         }
     }
-    let rt = Runtime::open(None).unwrap();
-    let uploaded = rt.upload(&given).unwrap();
+    let rt = Runtime::open(None).expect("there is a device");
+    let uploaded = rt.upload(&given).expect("the inputs fit the device");
     let built = match rt.build(&Arc::new(plan.clone())) {
         Ok(b) => b,
         Err(e) => panic!("{e}\n{}", plan.source),
     };
-    let (_, outputs) = rt.prepare(built, &uploaded).unwrap().check(&rt).unwrap();
+    let (_, outputs) = rt
+        .prepare(built, &uploaded)
+        .expect("the buffers fit the device")
+        .check(&rt)
+        .expect("the kernel runs");
     let bytes: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
     let result = compare(&expected, &bytes, 1 << 20);
     assert!(result.ok, "{result:?}\n{}", plan.source);
@@ -161,7 +169,7 @@ fn scal_runs() {
 
 /// `reduceSeq (+) . mapGlb G (reduceSeq w . asScalar . wrap . reduceSeq m abs+ over vectors) . split`, with `u` accumulators.
 fn asum_cpu(groups: u64, m: u64, u: u64, w: u64) -> Term {
-    let v = Ty::vector(&c(w), &f32s()).unwrap();
+    let v = Ty::vector(&c(w), &f32s()).expect("a vector of numbers");
     let each = m * u * w;
     let accumulators = seq(&[
         term(Op::Replicate, &[u], std::slice::from_ref(&v), &[]),
@@ -261,7 +269,14 @@ fn sizes_that_do_not_divide() {
 #[test]
 fn guards_leave_the_inner_loop() {
     let p = plan(&asum_padded(1_000_003, 8, 4, 16));
-    let main = p.source.split("for (").nth(1).unwrap().split('}').next().unwrap();
+    let main = p
+        .source
+        .split("for (")
+        .nth(1)
+        .expect("there is a loop")
+        .split('}')
+        .next()
+        .expect("a part is there");
     assert!(!main.contains('?') && !main.contains("if"), "{}", p.source);
 }
 
@@ -518,7 +533,7 @@ fn slit(x: f64) -> SExpr {
 /// Applies leaves to every element of `x`, together, alone and in vectors of 4.
 fn check_leaves(dom: ScalarType, leaves: &[(ScalarType, SExpr)], x: &Value, n: u64) {
     let d = Ty::Scalar(dom);
-    let ((t, e), rest) = leaves.split_last().unwrap();
+    let ((t, e), rest) = leaves.split_last().expect("there is a last one");
     let (cod, body) = rest.iter().rev().fold((Ty::Scalar(*t), e.clone()), |(cod, body), (t, e)| {
         (pairs(&Ty::Scalar(*t), &cod), SExpr::pair(e.clone(), body))
     });

@@ -5,7 +5,6 @@
 //! files that name and are drivers, in the environment, in the devices that the system shows. Who runs something
 //! asks the drivers themselves.
 
-use super::devices;
 use crate::device::DeviceInfo;
 use crate::diag::Result;
 use serde::{Deserialize, Serialize};
@@ -28,12 +27,15 @@ struct Remembered {
     devices: Vec<DeviceInfo>,
 }
 
-/// Every device, as [`devices`] lists them: from a file, where that is not out of date, else from the drivers, and the file is written.
+/// Every device: from a file, where that is not out of date, else as `list` lists them, and the file is written.
 ///
 /// # Errors
-/// As [`devices`]; a file that cannot be used is none.
-pub fn remembered_devices(file: &Path) -> Result<Vec<DeviceInfo>> {
-    recall(file, state(), devices)
+/// As `list`; a file that cannot be used is none.
+pub fn remembered_devices(
+    file: &Path,
+    list: impl FnOnce() -> Result<Vec<DeviceInfo>>,
+) -> Result<Vec<DeviceInfo>> {
+    recall(file, state(), list)
 }
 
 fn recall(
@@ -124,6 +126,7 @@ mod tests {
     use crate::device::DeviceKind;
     use crate::device::tests::device;
     use crate::diag::{Code, Diagnostic};
+    use crate::opencl::runtime::devices;
 
     #[test]
     fn a_list_is_good_until_something_changes() {
@@ -151,8 +154,8 @@ mod tests {
         let folder = tempfile::TempDir::new().expect("a temporary folder");
         let file = folder.path().join("devices");
         let asked = devices().expect("a device");
-        assert_eq!(remembered_devices(&file).expect("a device"), asked);
-        assert_eq!(remembered_devices(&file).expect("a device"), asked);
+        assert_eq!(remembered_devices(&file, devices).expect("a device"), asked);
+        assert_eq!(remembered_devices(&file, devices).expect("a device"), asked);
         assert_eq!(state(), state());
     }
 }

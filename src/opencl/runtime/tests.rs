@@ -102,7 +102,7 @@ fn every_scalar_type_arrives() {
                 _ => [1u8, 0, 0, 0, 0, 0, 0, 0][..ty.bytes()].to_vec(),
             },
         );
-        let value = value.unwrap();
+        let value = value.expect("the question has an answer");
         let mut inputs = Inputs::default();
         inputs.insert("a", 0, value.clone());
         let plan = HostPlan {

@@ -35,20 +35,23 @@ pub fn check_all<E>(
     let next = AtomicUsize::new(0);
     let (send, found) = mpsc::channel();
     let threads = thread::available_parallelism().map_or(1, usize::from).min(rules.len());
+    let work = &|send: mpsc::Sender<(usize, Tested)>| {
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(rule) = rules.get(i) else { break };
+            if send.send((i, tested(rule, all, how))).is_err() {
+                break;
+            }
+        }
+    };
     thread::scope(|scope| {
         for _ in 0..threads {
-            let (send, next) = (send.clone(), &next);
-            let work = move || {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(rule) = rules.get(i) else { break };
-                    if send.send((i, tested(rule, all, how))).is_err() {
-                        break;
-                    }
-                }
-            };
-            let started = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
-            started.expect("a thread can be started");
+            let theirs = send.clone();
+            let builder = thread::Builder::new().stack_size(STACK);
+            if builder.spawn_scoped(scope, move || work(theirs)).is_err() {
+                // The system has no more threads: what those that there are leave is tested here.
+                work(send.clone());
+            }
         }
         drop(send);
         let mut waiting = BTreeMap::new();

@@ -6,20 +6,20 @@ use crate::rules::{Condition, Library, RuleSet, SizeMaker};
 
 #[test]
 fn the_shipped_rules_hold() {
-    let all = Library::shipped().unwrap().all();
+    let all = Library::shipped().expect("the shipped rules are well-formed").all();
     let rules: Vec<_> = all.iter().collect();
     let mut wrong = vec![];
     check_all(&rules, &all, Check::default(), |_, tested| {
         wrong.extend(tested.wrong.map(|d| format!("{d}\n{}\n", d.notes.join("\n"))));
         Ok::<_, ()>(())
     })
-    .unwrap();
+    .expect("nothing stops the check");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn the_shipped_rules_need_their_commutative_operators() {
-    let set = RuleSet::shipped().unwrap();
+    let set = RuleSet::shipped().expect("the shipped rules are well-formed");
     let mut seen = 0;
     for rule in set.iter() {
         let mut weaker = rule.clone();
@@ -121,9 +121,9 @@ fn the_ends_are_among_the_sizes() {
 
 /// What replaying the derivation of a rule says.
 fn derived(text: &str) -> Result<(), String> {
-    let mut set = Library::shipped().unwrap().all();
-    set.add(&Source::new("own.rules", text), "own").unwrap();
-    let rule = set.get("own").unwrap().clone();
+    let mut set = Library::shipped().expect("the shipped rules are well-formed").all();
+    set.add(&Source::new("own.rules", text), "own").expect("the rule is well-formed");
+    let rule = set.get("own").expect("it was added").clone();
     derivation(&rule, &set, Check::default()).map_err(|f| f.0[0].message.clone())
 }
 
@@ -166,7 +166,7 @@ fn derivations_keep_laws_and_conditions() {
 
 #[test]
 fn many_rules_are_told_in_order() {
-    let all = Library::shipped().unwrap().all();
+    let all = Library::shipped().expect("the shipped rules are well-formed").all();
     let rules: Vec<_> = all.iter().take(12).collect();
     let mut seen = vec![];
     let how = Check { instances: 5, seed: 0 };
@@ -175,7 +175,7 @@ fn many_rules_are_told_in_order() {
         seen.push(rule.name.clone());
         Ok::<_, ()>(())
     })
-    .unwrap();
+    .expect("nothing stops the check");
     assert_eq!(seen, rules.iter().map(|r| r.name.clone()).collect::<Vec<_>>());
     let mut told = 0;
     let stopped = check_all(&rules, &all, how, |_, _| {
@@ -191,7 +191,7 @@ fn outcomes(law: &str, clauses: &str, how: Check) -> Outcome {
     if let Err(e) = set.add(&Source::new("own.rules", text), "own") {
         panic!("{clauses}: {e}");
     }
-    check(set.get("own").unwrap(), how)
+    check(set.get("own").expect("it was added"), how)
 }
 
 #[track_caller]
@@ -389,8 +389,8 @@ struct Seen {
 
 #[test]
 fn tilings_are_tested_where_they_are_hard() {
-    let library = Library::shipped().unwrap();
-    let themes = ["tiling", "pairs"].map(|t| library.theme(t).unwrap());
+    let library = Library::shipped().expect("the shipped rules are well-formed");
+    let themes = ["tiling", "pairs"].map(|t| library.theme(t).expect("the theme is shipped"));
     for rule in themes.iter().flat_map(RuleSet::iter) {
         let plan = Plan::of(rule);
         let mut seen = Seen::default();
@@ -401,7 +401,7 @@ fn tilings_are_tested_where_they_are_hard() {
                 continue;
             }
             seen.all += 1;
-            let left = plan.sides(&i).unwrap().left;
+            let left = plan.sides(&i).expect("the sides have types").left;
             let leaves = left.ty().dom.components();
             let zero = |d: &crate::calculus::size::Size| d.as_constant() == Some(0);
             seen.full += usize::from(!leaves.iter().any(|(dims, _)| dims.iter().any(zero)));
@@ -426,7 +426,7 @@ fn tilings_are_tested_where_they_are_hard() {
                 t > v && n > t
             }));
             if let Some(k @ 0..=1) = size_of(&i, "k") {
-                seen.ends[usize::try_from(k).unwrap()] += 1;
+                seen.ends[usize::try_from(k).expect("an end is a small number")] += 1;
             }
             if seen.all == 200 {
                 break;

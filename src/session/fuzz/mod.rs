@@ -17,7 +17,7 @@ pub use tally::{Reason, Tally};
 use super::{Device, Session};
 use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
-use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::diag::{Code, Diagnostic, Limits, Result, STACK_BYTES, Source, no_thread};
 use crate::lang::arbitrary::{LENGTHS, random};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::Inputs;
@@ -30,8 +30,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use trial::{Outcome, Stage, Trial};
 
-/// The checker, the compiler and the interpreter recurse over programs.
-const STACK_BYTES: usize = 256 << 20;
 /// Programs of each reason for a refusal that are made small, where examples are written down.
 const EXAMPLES: usize = 12;
 /// Longest time for each of these.
@@ -167,8 +165,8 @@ impl Session {
         program: &Programs,
     ) -> Result<Tally> {
         let begun = Instant::now();
-        let device = self.fuzzed_device()?;
-        let model = self.cost_model_for(&device)?.model;
+        let (device, choice) = self.target()?;
+        let model = choice.model;
         let scalars = ScalarType::ALL.into_iter().filter(|s| match s {
             ScalarType::F16 => device.fp16,
             ScalarType::F64 => device.fp64,
@@ -210,9 +208,7 @@ impl Session {
                     }
                 };
                 let builder = thread::Builder::new().stack_size(STACK_BYTES);
-                builder.spawn_scoped(scope, work).map_err(|e| {
-                    Diagnostic::error(Code::Io, format!("a thread cannot be started: {e}"))
-                })?;
+                builder.spawn_scoped(scope, work).map_err(|e| no_thread(&e))?;
             }
             drop(send);
             let out = self.gather(fuzz, &results, &mut tally, &shared.stop, begun, watcher);
@@ -262,18 +258,6 @@ impl Session {
             if watcher.stop() {
                 tally.interrupted = true;
                 stop.store(true, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// The device as a worker finds it: drivers that crash do so there.
-    fn fuzzed_device(&self) -> Result<DeviceInfo> {
-        match &self.device {
-            Device::None => Ok(self.target()?.0),
-            Device::Selected(selector) => {
-                let command = self.worker_command();
-                let none = Arc::new(Inputs::default());
-                Worker::new(move || command(), selector.clone(), none, &self.limits).device()
             }
         }
     }

@@ -257,7 +257,10 @@ pub(super) fn print(p: &Plan) -> Result<String> {
         pairs.into_iter().map(line).collect()
     };
     let sizes = table(p.sizes.iter().map(|(n, v)| (n.clone(), *v)).collect());
-    let tunables = table(p.tunables.iter().map(|(s, v, _)| (s.to_string(), *v)).collect());
+    let mut tunables: Vec<_> = p.tunables.iter().map(|(s, v, _)| (s.to_string(), *v)).collect();
+    // A reader has them in the order of the names that it reads, which may be written in other ways.
+    tunables.sort();
+    let tunables = table(tunables);
     let time = Times { predicted_us: p.predicted_us, measured: p.measured.as_ref() };
     let time = toml::to_string(&PrintedTime { time }).map_err(|e| failed(&e.to_string()))?;
     let options = toml::to_string(&Printed { options: &p.options });

@@ -444,7 +444,7 @@ fn exports_that_are_none_are_refused_with_the_place() {
         match at {
             // On the line with what is wrong.
             Some(at) => {
-                let line = changed[..label.unwrap()].lines().count();
+                let line = changed[..label.expect("the error has a place")].lines().count();
                 assert_eq!(
                     line,
                     changed[..changed.find(at).expect("an entry")].lines().count(),

@@ -5,7 +5,7 @@ use crate::diag::{Code, Diagnostic, Exit, Failure, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::HostPlan;
-use crate::opencl::runtime::{DeviceInputs, Prepared, Progress, RunTimes, Runtime, Watch};
+use crate::opencl::runtime::{DeviceInputs, Prepared, Progress, RunTimes, Runtime, Watch, devices};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
@@ -67,6 +67,10 @@ fn answer(
     };
     let alone = |reply| (reply, vec![]);
     match (request, session) {
+        (Request::Devices, _) => alone(match devices() {
+            Ok(devices) => Reply::Devices { devices },
+            Err(failure) => refused(failure),
+        }),
         (Request::Init { device, inputs, cache }, session) => {
             alone(match open(device.as_deref(), &inputs, cache.as_deref(), bulk) {
                 Ok(opened) => {

@@ -75,21 +75,25 @@ mod tests {
     #[test]
     fn frames_survive_noise() {
         let mut stream = b"driver says \xff\xffpat hello\n".to_vec();
-        write(&mut stream, &("a", 1), &[b"xy", b"z"]).unwrap();
+        write(&mut stream, &("a", 1), &[b"xy", b"z"]).expect("a vector takes all that is written");
         stream.extend_from_slice(b"more noise");
-        write(&mut stream, &("b", 2), &[]).unwrap();
+        write(&mut stream, &("b", 2), &[]).expect("a vector takes all that is written");
         let mut from = &stream[..];
-        let (header, bulk) = read::<(String, i32)>(&mut from, || 3).unwrap().unwrap();
+        let (header, bulk) = read::<(String, i32)>(&mut from, || 3)
+            .expect("a whole frame is there")
+            .expect("a frame is there");
         assert_eq!((header, bulk), (("a".into(), 1), b"xyz".to_vec()));
-        let (header, bulk) = read::<(String, i32)>(&mut from, || 3).unwrap().unwrap();
+        let (header, bulk) = read::<(String, i32)>(&mut from, || 3)
+            .expect("a whole frame is there")
+            .expect("a frame is there");
         assert_eq!((header, bulk), (("b".into(), 2), vec![]));
-        assert!(read::<(String, i32)>(&mut from, || 3).unwrap().is_none());
+        assert!(read::<(String, i32)>(&mut from, || 3).expect("a whole frame is there").is_none());
     }
 
     #[test]
     fn truncated_frames_are_errors() {
         let mut stream = vec![];
-        write(&mut stream, &1, &[b"data"]).unwrap();
+        write(&mut stream, &1, &[b"data"]).expect("a vector takes all that is written");
         stream.pop();
         assert!(read::<i32>(&mut &stream[..], || 4).is_err());
     }
@@ -97,7 +101,7 @@ mod tests {
     #[test]
     fn long_frames_are_refused_before_they_are_read() {
         let mut stream = vec![];
-        write(&mut stream, &1, &[b"data"]).unwrap();
+        write(&mut stream, &1, &[b"data"]).expect("a vector takes all that is written");
         assert!(read::<i32>(&mut &stream[..], || 4).is_ok());
         assert!(read::<i32>(&mut &stream[..], || 3).is_err());
         for lengths in [[0xff; 12], [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]] {

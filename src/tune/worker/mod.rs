@@ -10,7 +10,7 @@ mod parent;
 mod process;
 
 pub use child::serve;
-pub use parent::{CandidateId, Worker, WorkerError};
+pub use parent::{CandidateId, Worker, WorkerError, devices};
 
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic};
@@ -148,6 +148,8 @@ pub fn read_frames(stream: &[u8]) -> (usize, usize) {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
+    /// List the devices.
+    Devices,
     /// Open a device; the frame's bulk is the inputs, one after the other. Built programs are kept in a folder if
     /// one is given.
     Init { device: Option<String>, inputs: Vec<(Slot, ScalarType, usize)>, cache: Option<PathBuf> },
@@ -170,6 +172,8 @@ enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
+    /// The devices that there are.
+    Devices { devices: Vec<DeviceInfo> },
     /// The device is open.
     Ready { device: DeviceInfo },
     /// The inputs are taken.

@@ -3,7 +3,7 @@
 use super::process::{Allowance, Process, Silence};
 use super::{Build, CandidateFailure, FailureClass, Reply, Request};
 use crate::device::DeviceInfo;
-use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
+use crate::diag::{Code, Diagnostic, Failure, Interrupt, Limits, Result, not_started};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::{Buffer, HostPlan, Role};
@@ -389,38 +389,59 @@ impl Worker {
     }
 
     fn start(&mut self) -> Result<Process> {
-        let failed = |what: &str, e: String| {
-            Diagnostic::error(Code::Internal, format!("the worker process {what}: {e}"))
-        };
-        if self.limits.interrupt.requested() {
-            return Err(interrupted().into());
-        }
-        let mut process =
-            Process::start((self.command)()).map_err(|e| failed("did not start", e.to_string()))?;
         let (device, cache) = (self.device.clone(), self.cache.clone());
         let request = Request::Init { device, inputs: layout(&self.inputs), cache };
-        let allowed = Allowance::new(INIT_TIME, Duration::ZERO);
         let inputs = Some(self.inputs.clone());
-        match process.ask(request, inputs, 0, allowed, &self.limits.interrupt) {
-            Ok((Reply::Ready { device }, _)) => self.opened = Some(device),
-            Ok((Reply::Refused { code, message, notes, help }, _)) => {
-                return Err(refusal(&code, message, notes, help).into());
+        match begin((self.command)(), request, inputs, &self.limits.interrupt)? {
+            (process, Reply::Ready { device }) => {
+                self.opened = Some(device);
+                Ok(process)
             }
-            Ok((reply, _)) => {
-                return Err(failed("answered out of turn", format!("{reply:?}")).into());
-            }
-            Err(silence) => {
-                let how = match silence {
-                    Silence::Timeout(after) => format!("no answer within {} s", after.as_secs()),
-                    Silence::Death(how) => how,
-                    Silence::Interrupted => return Err(interrupted().into()),
-                };
-                let d = Diagnostic::error(Code::Driver, "the device's driver could not be started");
-                return Err(d.note(how).note(process.log()).into());
-            }
+            (_, reply) => Err(out_of_turn(&reply)),
         }
-        Ok(process)
     }
+}
+
+/// Every device, as a child lists them: a driver that crashes takes the child down and not its parent.
+///
+/// # Errors
+/// When there is no device, and when a driver does not answer.
+pub fn devices(command: Command, interrupt: &Interrupt) -> Result<Vec<DeviceInfo>> {
+    match begin(command, Request::Devices, None, interrupt)? {
+        (_, Reply::Devices { devices }) => Ok(devices),
+        (_, reply) => Err(out_of_turn(&reply)),
+    }
+}
+
+/// Starts a child and asks it the first question, which loads the drivers.
+fn begin(
+    command: Command,
+    request: Request,
+    inputs: Option<Arc<Inputs>>,
+    interrupt: &Interrupt,
+) -> Result<(Process, Reply)> {
+    if interrupt.requested() {
+        return Err(interrupted().into());
+    }
+    let mut process = Process::start(command).map_err(|e| not_started("the worker process", &e))?;
+    let allowed = Allowance::new(INIT_TIME, Duration::ZERO);
+    let how = match process.ask(request, inputs, 0, allowed, interrupt) {
+        Ok((Reply::Refused { code, message, notes, help }, _)) => {
+            return Err(refusal(&code, message, notes, help).into());
+        }
+        Ok((reply, _)) => return Ok((process, reply)),
+        Err(Silence::Timeout(after)) => format!("no answer within {} s", after.as_secs()),
+        Err(Silence::Death(how)) => how,
+        Err(Silence::Interrupted) => return Err(interrupted().into()),
+    };
+    let d = Diagnostic::error(Code::Driver, "a device's driver could not be started");
+    let help = "where memory is limited (`ulimit -v`, the container's limits), allow more of it";
+    Err(d.note(how).note(process.log()).help(help).into())
+}
+
+fn out_of_turn(reply: &Reply) -> Failure {
+    let message = format!("the worker process answered out of turn: {reply:?}");
+    Diagnostic::error(Code::Internal, message).into()
 }
 
 /// Types and lengths of what a plan computes, in order.

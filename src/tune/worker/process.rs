@@ -115,9 +115,10 @@ impl Process {
         let log = Arc::new(Mutex::new(VecDeque::new()));
         let tail = log.clone();
         // A stopped child reads nothing: nobody but this thread waits for it.
-        thread::spawn(move || send(stdin, &inbox));
-        thread::spawn(move || receive(stdout, &sender, &limit));
-        thread::spawn(move || keep_tail(stderr, &tail));
+        let thread = thread::Builder::new;
+        thread().spawn(move || send(stdin, &inbox))?;
+        thread().spawn(move || receive(stdout, &sender, &limit))?;
+        thread().spawn(move || keep_tail(stderr, &tail))?;
         let (ready, warm) = (BTreeSet::new(), BTreeSet::new());
         Ok(Process { child, requests, replies, asked: 0, most, log, ready, warm })
     }

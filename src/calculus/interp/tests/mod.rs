@@ -108,7 +108,12 @@ fn to(n: i64) -> Type {
 }
 
 fn gives(xs: &[i64], body: Expr, want: &[i128]) {
-    assert_eq!(on(xs, body.clone()).unwrap().to_ints(), want, "{:?}", body.kind);
+    assert_eq!(
+        on(xs, body.clone()).expect("the program has a value").to_ints(),
+        want,
+        "{:?}",
+        body.kind
+    );
 }
 
 #[test]
@@ -398,12 +403,12 @@ fn dot() -> Entry {
 fn sums_accumulate_unrounded_and_know_what_cancelled() {
     let xs = Value::floats(F32, &[4], &[16_777_216.0, 1.0, 1.0, -16_777_216.0]);
     let ones = Value::floats(F32, &[4], &[1.0; 4]);
-    let sum = run(&dot(), &sizes(4), &[xs, ones]).unwrap();
+    let sum = run(&dot(), &sizes(4), &[xs, ones]).expect("the program has a value");
     assert_eq!(sum.to_floats(), [2.0]);
     assert!(compare(&sum, &[1f32.to_le_bytes()], terms(&dot(), &sizes(4))).ok);
     assert_eq!(terms(&dot(), &sizes(4)), 4);
     let third = on(&[], ex(sc(F32), ExprKind::Scalar(ScalarOp::Div, vec![float(1.0), float(3.0)])))
-        .unwrap();
+        .expect("the program has a value");
     assert_eq!(third.to_floats(), [f64::from(1.0f32 / 3.0)]);
 }
 
@@ -438,6 +443,6 @@ fn gemv_inputs(n: usize) -> Vec<Value> {
 
 #[test]
 fn gemv_of_three() {
-    let y = run(&gemv(), &sizes(3), &gemv_inputs(3)).unwrap();
+    let y = run(&gemv(), &sizes(3), &gemv_inputs(3)).expect("the program has a value");
     assert_eq!(y.to_floats(), [6.5, 24.5, 14.5]);
 }

@@ -98,7 +98,8 @@ fn long_maps_are_shared_out() {
             std::slice::from_ref(&x),
         )
     };
-    let out = run("map (\\x -> (x, x * 2 + reduce (+) 0 (map (% 3) (take 4 xs)))) xs").unwrap();
+    let out = run("map (\\x -> (x, x * 2 + reduce (+) 0 (map (% 3) (take 4 xs)))) xs")
+        .expect("the program has a value");
     let ints = out.to_ints();
     assert!((0..n).all(|i| ints[i] == i as i128 && ints[n + i] == 2 * i as i128 + 3));
     // The first error, whoever finds it.
