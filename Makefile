@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test test-all fuzz fuzz-programs check-rules check-kernels check-page nightly device tools browser docs clean
+.PHONY: run test test-all fuzz fuzz-programs check-rules check-kernels check-page deny sanitize nightly device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -37,7 +37,7 @@ test: tools browser
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
 
 # Everything, and what is exhaustive and takes hours: a thousand kills of a tuning, every rule on 10,000 instances.
-test-all: test check-rules
+test-all: test deny sanitize check-rules
 	cargo test --locked --test faults -- --ignored --nocapture kills::a_thousand_kills_lose_nothing
 
 # Every rule of every set on 10,000 instances: slow.
@@ -56,6 +56,22 @@ fuzz: nightly
 	  (cd fuzz && cargo +nightly fuzz run --sanitizer none $$target target/corpus/$$target corpus/$$target -- \
 	    -max_total_time=$$(( 60 * $(MINUTES) )) -timeout=2 -rss_limit_mb=1024 -print_final_stats=1); \
 	done
+
+# Licences, sources and known vulnerabilities of the crates that patsat is built from (deny.toml).
+deny:
+	@type -P cargo-deny >/dev/null || cargo install cargo-deny --locked
+	cargo deny check licenses bans sources
+	@if cargo deny fetch db; then cargo deny check --disable-fetch advisories; \
+	  else echo "known vulnerabilities are NOT checked: the advisory database cannot be fetched"; fi
+
+# What uses the driver, under AddressSanitizer. The driver and the kernels are not instrumented: of them only calls of the C library
+# are watched, and what they never free is not looked for.
+SANITIZED := cargo +nightly test --locked --target x86_64-unknown-linux-gnu --target-dir target/sanitize
+sanitize: export RUSTFLAGS := -Zsanitizer=address
+sanitize: export ASAN_OPTIONS := detect_leaks=0
+sanitize: tools nightly
+	$(SANITIZED) --lib opencl::
+	$(SANITIZED) --test worker -- --test-threads=1
 
 nightly:
 	@rustup run nightly rustc --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal

@@ -342,7 +342,12 @@ impl Printer<'_> {
                 self.arithmetic("-", Prec::Add, t, zero, x(0))
             }
             ScalarOp::Abs if float => self.call("fabs", es),
-            ScalarOp::Abs if t.scalar.is_signed() => reinterpret(t, self.call("abs", es)),
+            ScalarOp::Abs if t.scalar.is_signed() => {
+                // PoCL's `abs` of the lowest number is anything where the number is a constant.
+                let negative = es.iter().map(|e| Expr::Op(ScalarOp::Neg, t, vec![e.clone()]));
+                let both: Vec<Expr> = es.iter().cloned().chain(negative).collect();
+                self.call("max", &both)
+            }
             ScalarOp::Abs => x(0),
             ScalarOp::Min if float => self.call("fmin", es),
             ScalarOp::Max if float => self.call("fmax", es),

@@ -304,7 +304,9 @@ impl Trial<'_> {
             if simulator {
                 thread::sleep(LATE);
                 let said = worker.said();
-                if !said.is_empty() {
+                // How many warnings its compiler has is no complaint of a kernel.
+                let count = |l: &str| l.is_empty() || l.ends_with(" generated.");
+                if !said.lines().all(count) {
                     outcome.failures.push(failed(Kind::Complaint, said));
                 }
             }
