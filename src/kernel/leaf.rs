@@ -1,6 +1,7 @@
 //! Scalar leaves to expressions and, for loops and shared values, statements.
 
 use super::checks;
+use super::index::Index;
 use super::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use super::view::{Step, View, Views, stop};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
@@ -522,6 +523,43 @@ impl Leaf<'_> {
             };
             *b = Expr::Checked(check, operands);
         }
+        if let Some(i) = on_indices(op, t, &es) {
+            return Ok(Expr::Index(i, t));
+        }
         Ok(Expr::Op(op, ElemTy { scalar: t, width }, es))
     }
+}
+
+/// An operation on indices and numbers as an index, so that its range is known; `None` where it may leave its type, or
+/// where an index has no such operation.
+fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
+    let index = |e: &Expr| match e {
+        Expr::Index(i, _) if !i.has_data() => Some(i.clone()),
+        Expr::Lit(l) => l.as_int().and_then(|n| i64::try_from(n).ok()).map(Index::from),
+        _ => None,
+    };
+    let [a, b] = es else { return None };
+    let (a, b) = (index(a)?, index(b)?);
+    // Products of such numbers fit into 64 bits.
+    let small = |i: &Index| i.range().0 >= -(1 << 31) && i.range().1 < 1 << 31;
+    if !(small(&a) && small(&b)) {
+        return None;
+    }
+    let least = a.range().0;
+    let out = match (op, a.as_constant(), b.as_constant()) {
+        (_, Some(_), Some(_)) => return None,
+        (ScalarOp::Add, ..) => a.add(&b),
+        (ScalarOp::Sub, ..) => a.sub(&b),
+        (ScalarOp::Mul, _, Some(k)) => a.times(k),
+        (ScalarOp::Mul, Some(k), _) => b.times(k),
+        // Quotients of the language are cut towards zero.
+        (ScalarOp::Div, _, Some(k)) if least >= 0 && k > 0 => a.div(k),
+        (ScalarOp::Rem, _, Some(k)) if least >= 0 && k > 0 => a.rem(k),
+        (ScalarOp::Min, ..) => a.lesser(&b),
+        (ScalarOp::Max, ..) => a.greater(&b),
+        _ => return None,
+    };
+    let holds = |n: i64| Lit::int(t, i128::from(n)).as_int() == Some(i128::from(n));
+    let (lo, hi) = out.range();
+    (!t.is_float() && holds(lo) && holds(hi)).then_some(out)
 }

@@ -120,7 +120,8 @@ impl Cx<'_> {
     }
 
     fn inside(&self, g: &Guard, holds: bool) -> Self {
-        let facts = if holds { self.facts.with(g) } else { self.facts.without(g) };
+        let known = Guard(g.0.iter().map(|i| self.known(i)).collect());
+        let facts = if holds { self.facts.with(&known) } else { self.facts.without(&known) };
         let mut varies = false;
         for i in &g.0 {
             varies |= i.has_data();
@@ -129,15 +130,19 @@ impl Cx<'_> {
         Cx { facts, divergent: self.divergent || varies, ..self.clone() }
     }
 
+    /// The index with what is in a register since it was checked: that is still in range.
+    fn known(&self, i: &Index) -> Index {
+        i.map_data(&|e| match e {
+            Expr::Reg(r) => self.checked.get(&r.id).unwrap_or(e).clone(),
+            e => e.clone(),
+        })
+    }
+
     fn access(&self, m: Mem, width: usize, i: &Index) -> Checked {
         let Some(a) = self.kernel.array(self.program, m) else {
             return self.fail("a memory that is not there");
         };
-        // What is in a register since it was checked is still in range.
-        let i = &i.map_data(&|e| match e {
-            Expr::Reg(r) => self.checked.get(&r.id).unwrap_or(e).clone(),
-            e => e.clone(),
-        });
+        let i = &self.known(i);
         let mut checked = true;
         i.visit_data(&mut |e| checked &= matches!(e, Expr::Checked(Check::Index(_), _)));
         if !checked {

@@ -242,7 +242,9 @@ pub fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
     let Some(k) = i.as_constant() else {
         return Err(Stop::Dynamic(i.clone()));
     };
-    let start = usize::try_from(k).unwrap_or(usize::MAX).saturating_mul(each);
+    // What lies outside stands in a branch that is not taken: any register does.
+    let most = (regs.len() / each.max(1)).saturating_sub(1);
+    let start = usize::try_from(k.max(0)).unwrap_or(most).min(most).saturating_mul(each);
     match regs.get(start..start.saturating_add(each)) {
         Some(r) => Ok(r),
         None => ill_formed("an index within its registers"),
