@@ -29,7 +29,7 @@ use crate::saturate::{ClassId, Data, Node, Saturated};
 pub struct Candidate {
     /// The term: legal, in low-level patterns, its sizes symbolic.
     pub term: Term,
-    /// The term as it stands in the e-graph: `chunked` and `packed` not written out.
+    /// The term as it stands in the e-graph: `chunked` and `packed` not written out, one symbol for the tiles of all stages.
     pub compact: Term,
     /// The value of every symbol.
     pub env: SizeEnv,
@@ -65,8 +65,7 @@ pub fn candidates(
     }
     for found in terms {
         limits.interrupt.check("while drawing candidates")?;
-        let Some((term, compact, assigned)) = assigned_apart(&found.compact, env, &target, limits)
-        else {
+        let Some((term, assigned)) = assigned_apart(&found.compact, env, &target, limits) else {
             continue;
         };
         // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
@@ -79,7 +78,7 @@ pub fn candidates(
                 times.map_or_else(|| cost::of_term(&term, &env, &target), |t| t * least);
             out.push(Candidate {
                 term: term.clone(),
-                compact: compact.clone(),
+                compact: found.compact.clone(),
                 env,
                 skeleton: found.skeleton.clone(),
                 estimate_us,
@@ -102,14 +101,14 @@ pub fn candidates(
 
 type Assigned = Vec<(SizeEnv, Option<f64>)>;
 
-/// The term with stages that share no symbol, written out and as it stands in the graph, and values for its symbols: the best of
-/// each stage together, then the second best, and so on.
+/// The term with stages that share no symbol, written out, and values for its symbols: the best of each stage together,
+/// then the second best, and so on.
 fn assigned_apart(
     compact: &Term,
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
-) -> Option<(Term, Term, Assigned)> {
+) -> Option<(Term, Assigned)> {
     // Ill-typed combinations cannot arise: every class has one type.
     let written_out = |t: &Term| t.expand().ok()?.flat().ok();
     let staged = stages::apart(compact).ok()?;
@@ -120,7 +119,7 @@ fn assigned_apart(
     };
     if staged.parts.len() < 2 {
         let assigned = tunables::assignments(&term, &staged.compact, &dims, target, limits);
-        return Some((term, staged.compact, assigned));
+        return Some((term, assigned));
     }
     let parts = staged.parts.iter().map(of).collect::<Option<Vec<_>>>()?;
     let most = parts.iter().map(Vec::len).max().unwrap_or(0);
@@ -135,7 +134,7 @@ fn assigned_apart(
         Some((env, times))
     };
     let assigned = (0..most).map_while(nth).collect();
-    Some((term, staged.compact, assigned))
+    Some((term, assigned))
 }
 
 /// What each node adds by itself to the additive estimate, in nanoseconds: the turns of a loop, the overhead of a

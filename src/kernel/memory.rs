@@ -165,9 +165,11 @@ impl Lowerer {
     }
 
     /// Registers for what a map over the work-items of a group gives, where each reads only what it has computed itself.
+    /// In kernels whose reductions take the elements of a work-item as its maps do: elsewhere others read them.
     pub fn kept_by_items(&mut self, f: &Term, shape: &Shape) -> Step<Option<Storage>> {
         let one = matches!(f.op(), Op::Map(MapKind::Lcl(0)));
-        if !one || self.context != Context::Group || self.passed_on.contains(f) {
+        let together = self.kernel.together && self.context == Context::Group;
+        if !one || !together || self.passed_on.contains(f) {
             return Ok(None);
         }
         let Shape::Array(n, t) = shape else { return Ok(None) };

@@ -94,7 +94,7 @@ impl Orders {
     fn term(&mut self, t: &Term) -> Made {
         let args = t.args().iter().map(|a| self.term(a)).collect::<Result<Vec<_>, _>>()?;
         let fold = || -> Result<Fold, TypeError> {
-            let [op, z] = args.as_slice() else {
+            let [op, z, ..] = args.as_slice() else {
                 return Err(TypeError("a reduction without its operator".to_owned()));
             };
             Ok(Fold { op, z, element: z.ty().cod.clone() })
@@ -112,6 +112,14 @@ impl Orders {
                 let (n, fold) = (number(&t.sizes()[0])?, fold()?);
                 let shuffle = self.shuffle(n, &fold.element)?;
                 self.grouped(&fold, n)?.after(&shuffle)
+            }
+            Op::ReduceLcl if self.regroup => {
+                let (n, fold) = (number(&t.sizes()[0])?, fold()?);
+                let each = vec![args[2].clone()];
+                let map = Op::Map(crate::calculus::term::MapKind::Plain);
+                let map = node(map, vec![size(n)], vec![], each)?;
+                let shuffle = self.shuffle(n, &fold.element)?;
+                self.grouped(&fold, n)?.after(&shuffle)?.after(&map)
             }
             Op::ReducePart if self.regroup => {
                 let (fold, sizes) = (fold()?, t.sizes().to_vec());
