@@ -56,33 +56,36 @@ pub fn candidates(
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let mut out = vec![];
     let all = |total| search::terms(saturated, &nominal, &target, limits, total);
-    let mut terms = all(false)?;
-    terms.retain(|t| !idles(&t.term, false));
-    if terms.is_empty() {
-        terms = all(true)?;
-        let (idle, busy): (Vec<_>, Vec<_>) = terms.into_iter().partition(|t| idles(&t.term, false));
-        terms = if busy.is_empty() { idle } else { busy };
-    }
-    for found in terms {
-        limits.interrupt.check("while drawing candidates")?;
-        let Some((term, assigned)) = assigned_apart(&found.compact, env, &target, limits) else {
-            continue;
-        };
-        // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
-        let least = assigned
-            .iter()
-            .map(|(env, _)| cost::of_term(&term, env, &target))
-            .fold(f64::INFINITY, f64::min);
-        for (env, times) in assigned {
-            let estimate_us =
-                times.map_or_else(|| cost::of_term(&term, &env, &target), |t| t * least);
-            out.push(Candidate {
-                term: term.clone(),
-                compact: found.compact.clone(),
-                env,
-                skeleton: found.skeleton.clone(),
-                estimate_us,
-            });
+    for total in [false, true] {
+        let (idle, busy): (Vec<_>, Vec<_>) =
+            all(total)?.into_iter().partition(|t| idles(&t.term, false));
+        let terms = if busy.is_empty() && total { idle } else { busy };
+        for found in terms {
+            limits.interrupt.check("while drawing candidates")?;
+            let Some((term, assigned)) = assigned_apart(&found.compact, env, &target, limits)
+            else {
+                continue;
+            };
+            // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
+            let least = assigned
+                .iter()
+                .map(|(env, _)| cost::of_term(&term, env, &target))
+                .fold(f64::INFINITY, f64::min);
+            for (env, times) in assigned {
+                let estimate_us =
+                    times.map_or_else(|| cost::of_term(&term, &env, &target), |t| t * least);
+                out.push(Candidate {
+                    term: term.clone(),
+                    compact: found.compact.clone(),
+                    env,
+                    skeleton: found.skeleton.clone(),
+                    estimate_us,
+                });
+            }
+        }
+        // What has no values for its tunables is no candidate.
+        if !out.is_empty() {
+            break;
         }
     }
     if out.is_empty() {

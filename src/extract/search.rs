@@ -586,7 +586,13 @@ impl Search<'_> {
                     }
                 }
             }
-            more if op == Op::Cond => combine(more.iter().map(|l| l[0].clone()).collect()),
+            // Sides that have nothing to do with each other: the best of all, the second best, and so on.
+            more if op == Op::Cond => {
+                let most = more.iter().map(|l| l.len()).max().unwrap_or(0);
+                for i in 0..most {
+                    combine(more.iter().map(|l| l[i % l.len()].clone()).collect());
+                }
+            }
             more => {
                 // One of every list, the last list fastest, as many as are worth it.
                 let total: usize = more.iter().map(|l| l.len()).product();

@@ -308,6 +308,8 @@ struct Uses {
     sizes: IndexSet<Size>,
     /// Numbers of work-items of a group.
     lanes: IndexSet<Size>,
+    /// Numbers of work-items that reduce together: more than there are elements do no harm.
+    together: IndexSet<Size>,
     /// Lengths that are unrolled.
     unrolled: IndexSet<Size>,
     /// The tiles of a product of all pairs.
@@ -324,6 +326,7 @@ impl Uses {
         let (mut sizes, mut lanes, mut unrolled) =
             (IndexSet::new(), IndexSet::new(), IndexSet::new());
         let (mut global, mut chunks) = (IndexSet::new(), IndexSet::new());
+        let mut together = IndexSet::new();
         term.visit(&mut |t| {
             sizes.extend(t.sizes().iter().cloned());
             match t.op() {
@@ -331,6 +334,7 @@ impl Uses {
                     lanes.insert(t.sizes()[0].clone());
                 }
                 Op::ReduceLcl => {
+                    together.insert(t.sizes()[1].clone());
                     lanes.insert(t.sizes()[1].clone());
                 }
                 Op::Map(MapKind::Unroll) | Op::Reduce(ReduceKind::Unroll) => {
@@ -378,7 +382,7 @@ impl Uses {
             };
             roles.insert(s.clone(), role);
         }
-        Uses { term: term.clone(), symbols, roles, sizes, lanes, unrolled, tiles, slices }
+        Uses { term: term.clone(), symbols, roles, sizes, lanes, together, unrolled, tiles, slices }
     }
 
     /// What is enumerated for a symbol: a width, a tile's value, or into how many it cuts. Numbers
@@ -454,7 +458,7 @@ impl Uses {
             if is_free(of) {
                 // Rounding up to far more than there is wastes the device.
                 let waste = value > 2 * n.max(1).next_multiple_of(inside);
-                if waste {
+                if waste && !self.together.contains(&Size::sym(s.clone())) {
                     return None;
                 }
             } else if value == 0 || n % value != 0 {
