@@ -586,9 +586,11 @@ impl Search<'_> {
                     }
                 }
             }
-            // Sides that have nothing to do with each other: the best of all, the second best, and so on.
+            // Sides that have nothing to do with each other: the best of all; where they are kernels, the second best, and
+            // so on.
             more if op == Op::Cond => {
-                let most = more.iter().map(|l| l.len()).max().unwrap_or(0);
+                let longest = more.iter().map(|l| l.len()).max().unwrap_or(0);
+                let most = if at.level == Level::Host { longest } else { 1 };
                 for i in 0..most {
                     combine(more.iter().map(|l| l[i % l.len()].clone()).collect());
                 }
