@@ -120,7 +120,8 @@ fn assigned_apart(
     let of = |part: &Term| -> Option<Assigned> {
         Some(tunables::assignments(&written_out(part)?, part, &dims, target, limits))
     };
-    if staged.parts.len() < 2 {
+    // Tiles of a number, as of `2`, have no name of their own in each stage.
+    if staged.parts.len() < 2 || stages::share_symbols(&staged.parts) {
         let assigned = tunables::assignments(&term, &staged.compact, &dims, target, limits);
         return Some((term, assigned));
     }

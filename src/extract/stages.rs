@@ -7,6 +7,7 @@
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::ty::Ty;
+use indexmap::IndexSet;
 
 /// A term whose stages share no symbol.
 pub(super) struct Staged {
@@ -43,6 +44,26 @@ pub(super) fn with_aliases(term: &Term, dims: &SizeEnv) -> SizeEnv {
         }
     });
     out
+}
+
+/// Whether two stages have a symbol in common after all: one of a number rather than of a dimension.
+pub(super) fn share_symbols(parts: &[Term]) -> bool {
+    let mut seen: IndexSet<Sym> = IndexSet::new();
+    parts.iter().any(|part| {
+        let mut own: IndexSet<Sym> = IndexSet::new();
+        part.visit(&mut |t| {
+            for s in t.sizes() {
+                s.visit(&mut |sym| {
+                    if is_chosen(sym) {
+                        own.insert(sym.clone());
+                    }
+                });
+            }
+        });
+        let shared = own.iter().any(|s| seen.contains(s));
+        seen.extend(own);
+        shared
+    })
 }
 
 fn walk(t: &Term, parts: &mut Vec<Term>) -> Result<Term, TypeError> {
