@@ -81,12 +81,7 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
         .chain(given.clone())
         .collect();
     let term = elaborate::elaborate(&entry, &all).expect("elaborates");
-    let mut rules = RuleSet::shipped().expect("shipped rules");
-    if let Which::SmallGroups(_) = which {
-        // Reductions by whole groups are for GPUs; `golden::together` runs them. PoCL spoils memory of its own in some
-        // of those here, whose accesses are in bounds.
-        rules.retain(|r| r.name != "lower-reduce-local");
-    }
+    let rules = RuleSet::shipped().expect("shipped rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
     let graph = saturate::saturate(&term.term, &rules, &limits).expect("sound rules");
     assert_eq!(graph.report.stop_reason, saturate::StopReason::Saturated, "{program}");

@@ -49,6 +49,15 @@ fn fence(since: &Phase, mut met: BTreeSet<Mem>, scope: Scope) -> Stmt {
     Stmt::Barrier { scope, local, global }
 }
 
+/// Ends a side of a conditional that has barriers with a barrier. PoCL 3.1 needs it: it assumes that every branch between the
+/// last barrier of such a side and the side's end is uniform, and lets all work-items take the branch of the first one.
+fn closed(mut side: Block, since: &Phase) -> Block {
+    if count(&side, Scope::Group) > 0 && !matches!(side.last(), Some(Stmt::Barrier { .. })) {
+        side.push(fence(since, BTreeSet::new(), Scope::Group));
+    }
+    side
+}
+
 impl Cx {
     fn meets(&self, a: &Access, b: &Access) -> Meet {
         // Two stages store one element of global memory only where one of them also reads it.
@@ -123,14 +132,14 @@ impl Cx {
                 let mut other = since.clone();
                 let (a, b) = (self.block(a, since), self.block(b, &mut other));
                 since.union(&other);
-                out.push(Stmt::If(g.clone(), a, b));
+                out.push(Stmt::If(g.clone(), closed(a, since), closed(b, since)));
             }
             Stmt::Branch(c, a, b) => {
                 self.section(&Stmt::Branch(c.clone(), vec![], vec![]), since, out, false);
                 let mut other = since.clone();
                 let (a, b) = (self.block(a, since), self.block(b, &mut other));
                 since.union(&other);
-                out.push(Stmt::Branch(c.clone(), a, b));
+                out.push(Stmt::Branch(c.clone(), closed(a, since), closed(b, since)));
             }
             Stmt::Loop { kind: LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane, .. }
             | Stmt::Decl(..)
