@@ -24,6 +24,14 @@ pub enum Sym {
     Meta(Arc<str>),
 }
 
+impl Sym {
+    /// Whether tuning chooses the value, or it follows from values that tuning chooses.
+    #[must_use]
+    pub fn is_chosen(&self) -> bool {
+        matches!(self, Sym::Tile(_) | Sym::Width(_) | Sym::Round(_))
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Monomial {
     /// Coefficient in lowest terms; the denominator is at least 1.

@@ -54,7 +54,7 @@ pub(super) fn share_symbols(parts: &[Term]) -> bool {
         part.visit(&mut |t| {
             for s in t.sizes() {
                 s.visit(&mut |sym| {
-                    if is_chosen(sym) {
+                    if sym.is_chosen() {
                         own.insert(sym.clone());
                     }
                 });
@@ -101,16 +101,11 @@ fn stage(factors: &[Term], parts: &mut Vec<Term>) -> Result<Vec<Term>, TypeError
         0 => factors.to_vec(),
         _ => factors
             .iter()
-            .map(|f| f.with_sizes(&|s| is_chosen(s).then(|| Size::sym(renamed(s, number)))))
+            .map(|f| f.with_sizes(&|s| s.is_chosen().then(|| Size::sym(renamed(s, number)))))
             .collect::<Result<Vec<_>, _>>()?,
     };
     parts.push(Term::of_chain(&renamed)?);
     Ok(renamed)
-}
-
-/// Whether the value of a symbol is chosen, or follows from those that are.
-fn is_chosen(s: &Sym) -> bool {
-    matches!(s, Sym::Tile(_) | Sym::Width(_) | Sym::Round(_))
 }
 
 fn renamed(s: &Sym, number: usize) -> Sym {
@@ -125,7 +120,7 @@ fn renamed(s: &Sym, number: usize) -> Sym {
 }
 
 fn mentions(s: &Size) -> bool {
-    s.factors().any(|(s, _)| is_chosen(s))
+    s.factors().any(|(s, _)| s.is_chosen())
 }
 
 /// Whether no length in it depends on what is chosen.

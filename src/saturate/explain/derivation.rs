@@ -359,7 +359,7 @@ pub(super) fn choose(d: &mut Derivation, env: &SizeEnv) -> std::result::Result<(
         for s in t.sizes() {
             whole &= s.eval(env).is_ok();
             s.visit(&mut |sym| {
-                if let (Some(v), true) = (env.get(sym), is_tunable(sym)) {
+                if let (Some(v), true) = (env.get(sym), sym.is_chosen()) {
                     let value = (sym.to_string(), Size::constant(*v));
                     if !chosen.contains(&value) {
                         chosen.push(value);
@@ -372,7 +372,7 @@ pub(super) fn choose(d: &mut Derivation, env: &SizeEnv) -> std::result::Result<(
         return Ok(());
     }
     let value =
-        |sym: &Sym| if is_tunable(sym) { env.get(sym).map(|v| Size::constant(*v)) } else { None };
+        |sym: &Sym| if sym.is_chosen() { env.get(sym).map(|v| Size::constant(*v)) } else { None };
     let after = before.with_sizes(&value)?;
     d.steps.push(Step {
         rule: "tunables".to_owned(),
@@ -390,11 +390,4 @@ pub(super) fn choose(d: &mut Derivation, env: &SizeEnv) -> std::result::Result<(
         matched: whole,
     });
     Ok(())
-}
-
-fn is_tunable(sym: &Sym) -> bool {
-    match sym {
-        Sym::Tile(_) | Sym::Width(_) | Sym::Round(_) => true,
-        Sym::Dim(_) | Sym::Meta(_) => false,
-    }
 }

@@ -4,7 +4,8 @@ use super::equations::Equations;
 use super::pattern::Slice;
 use super::search::Search;
 use super::short::is_short;
-use crate::calculus::term::Op;
+use crate::calculus::size::Size;
+use crate::calculus::term::{Op, Term};
 use crate::saturate::Node;
 use egg::Id;
 use indexmap::IndexMap;
@@ -151,7 +152,7 @@ impl Explain<'_, '_> {
     }
 
     fn weight(&self, piece: Slice) -> usize {
-        self.search.chains.get(piece).iter().map(crate::calculus::term::Term::size).sum()
+        self.search.chains.get(piece).iter().map(Term::size).sum()
     }
 
     /// There in parts, but the parts' sizes contradict each other.
@@ -265,15 +266,20 @@ impl Explain<'_, '_> {
     }
 }
 
-/// A small member of a class for each operator that members have outside.
+/// A small member of a class for each outermost operator of its members. Members without tunables come first: these are
+/// nearest to what a person writes.
 fn members(search: &Search, class: Id) -> (Vec<String>, usize) {
-    let mut heads: IndexMap<String, (usize, String)> = IndexMap::new();
-    let mut add = |head: &Node, whole: Option<crate::calculus::term::Term>| {
+    let mut heads: IndexMap<String, (bool, usize, String)> = IndexMap::new();
+    let mut add = |head: &Node, whole: Option<Term>| {
         let Some(whole) = whole else { return };
-        let size = whole.size();
-        let entry = heads.entry(head.to_string()).or_insert((usize::MAX, String::new()));
-        if size < entry.0 {
-            *entry = (size, whole.to_string());
+        let mut tuned = false;
+        whole.visit(&mut |t| {
+            tuned |= t.sizes().iter().flat_map(Size::factors).any(|(s, _)| s.is_chosen());
+        });
+        let this = (tuned, whole.size(), whole.to_string());
+        let least = heads.entry(head.to_string()).or_insert_with(|| this.clone());
+        if this < *least {
+            *least = this;
         }
     };
     for node in &search.egraph[class].nodes {
@@ -291,10 +297,11 @@ fn members(search: &Search, class: Id) -> (Vec<String>, usize) {
             _ => add(node, search.rooted(node)),
         }
     }
-    let mut texts: Vec<(usize, String)> = heads.into_values().collect();
+    let mut texts: Vec<_> = heads.into_values().collect();
     texts.sort();
+    texts.dedup();
     let more = texts.len().saturating_sub(SHOWN);
-    (texts.into_iter().take(SHOWN).map(|(_, t)| shortened(&t)).collect(), more)
+    (texts.into_iter().take(SHOWN).map(|(.., t)| shortened(&t)).collect(), more)
 }
 
 fn shortened(text: &str) -> String {
