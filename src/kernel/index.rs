@@ -380,7 +380,8 @@ impl Index {
         out
     }
 
-    /// Evaluates the index; `None` if a variable has no value or the index contains data.
+    /// Evaluates the index; `None` if a variable has no value, the index contains data, or the
+    /// value overflows.
     pub fn eval(&self, f: &dyn Fn(&Var) -> Option<i64>) -> Option<i64> {
         let mut out = self.constant;
         for (a, c) in &self.terms {

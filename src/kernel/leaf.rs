@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Maximum cost, in operations, of both sides of a conditional that becomes an expression, which
-/// may evaluate a side in vain.
+/// may evaluate an unused side.
 const CHEAP: usize = 4;
 
 /// A place for the statements of a leaf.
@@ -409,8 +409,8 @@ impl Leaf<'_> {
             SExpr::Op(op @ (ScalarOp::And | ScalarOp::Or), t, es)
                 if self.cx.views().checked && es.iter().skip(1).any(may_fail) =>
             {
-                // The second operand is evaluated only if it is needed, so that its checks do not
-                // fail in vain.
+                // The second operand is evaluated only if it is needed, so that the checks of an
+                // unused operand do not fail.
                 let known = SExpr::Lit(Lit::int(*t, i128::from(*op == ScalarOp::Or)));
                 let [c, more] = es.as_slice() else {
                     return stop(Code::Internal, "a conjunction of other than two");

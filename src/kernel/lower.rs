@@ -631,7 +631,7 @@ impl Lowerer {
         super::tidy::side_by_side(copies).into_iter().try_for_each(|s| self.emit(s))
     }
 
-    /// Copies a view, spread over the work-items of the context.
+    /// Copies a view, spread over the work-items of the context if there are several.
     pub fn copy(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         match self.context {
             Context::Host => self.copy_on_host(v, dest, shape),
@@ -654,8 +654,9 @@ impl Lowerer {
         }
     }
 
-    /// Stores a view element by element in this work-item. In a group or a warp, the first
-    /// work-item stores it.
+    /// Stores a view element by element in this work-item. In a warp, its first lane stores the
+    /// view. In a group, the first work-item stores to shared memory, and all work-items store to
+    /// registers and private arrays.
     pub fn store(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         if self.context == Context::Warp {
             return self.lanes(1, &mut |me, _| me.store(v, dest, shape));

@@ -1,8 +1,8 @@
 //! Static features of kernels, the input of the cost model. They are counts, not times.
 //!
 //! Counts are over all work-items of one launch. If a loop bound depends on the work-item, the
-//! middle of its range stands for it. Of a guarded value, only the guarded side counts. Of a branch
-//! on data, each side counts half.
+//! middle of its range stands for it. Only the guarded side of a guard counts, and each side of a
+//! branch on data counts half.
 
 use super::index::{Index, Var};
 use super::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
@@ -113,8 +113,8 @@ pub struct KernelProfile {
     /// Number of times that a group waits, in a loop, for a copy from global to local memory that
     /// nothing overlaps.
     pub stalls: f64,
-    /// Bytes of declared registers of one work-item. Of nested blocks that follow each other, only
-    /// the one with the most registers counts.
+    /// Bytes of declared registers of one work-item. Among nested blocks that follow each other,
+    /// only the one with the most registers counts.
     pub register_bytes: usize,
     /// Memory accesses in code order.
     pub accesses: Vec<Access>,
@@ -556,7 +556,7 @@ fn trips(length: &Index) -> f64 {
     }
 }
 
-/// Fuses products and sums in pairs, as far as there are both, as compilers may do and do.
+/// Fuses products and sums in pairs, as far as there are both. Compilers may do so, and do.
 fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
     let products: Vec<_> = ops.keys().filter(|k| k.0 == OpKind::Mul).copied().collect();
     for (_, width, bytes, along) in products {
