@@ -210,8 +210,8 @@ fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fres
     let mut of: Vec<FxHashMap<Base, usize>> = vec![];
     for (at, s) in b.iter().enumerate() {
         let mut mine = FxHashMap::default();
-        // For a counted loop, these are only the bounds, which are evaluated even if its body never
-        // runs. The condition of a `While` runs after its head, so it is skipped.
+        // For a counted loop, `exprs` visits only the bounds, which are evaluated even if the body
+        // never runs. The condition of a `While` runs after its head, so it is skipped.
         if !matches!(s, Stmt::While(..)) {
             s.exprs(&mut |e| {
                 scalar_loads(e, &mut |base, place| {
