@@ -1,6 +1,9 @@
-//! Accumulators: in which form they are kept. The operator of a reduction may end in views, as in
-//! `asScalar . mapUnroll (vectorize w f) . asVector w`; what it keeps from step to step is what the last stage
-//! that computes gives (vectors, parts of a tile that belong to work-items), and the views are around that.
+//! The form in which a reduction keeps its accumulator from step to step.
+//!
+//! The operator of a reduction may end in views, as in
+//! `asScalar . mapUnroll (vectorize w f) . asVector w`. The accumulator then stays in the form that
+//! the last computing stage produces (vectors, or the parts of a tile that belong to work-items),
+//! and the views are applied only where the accumulator is read or stored.
 
 use super::view::{Step, is_pure, stop};
 use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
@@ -9,15 +12,16 @@ use crate::diag::Code;
 
 /// The form of an accumulator.
 pub struct Form {
-    /// What is kept.
+    /// Type of the kept value.
     pub ty: Ty,
-    /// From what is kept to the accumulator, all views.
+    /// Views that turn the kept value into the accumulator.
     pub out: Term,
     /// The inverse of `out`.
     pub back: Term,
-    /// Over which work-items the outer dimensions are spread: of a `mapLcl` of that dimension, or a `mapLane`.
+    /// How the outer array levels are spread over work-items: `Some(d)` for a `mapLcl d`, `None`
+    /// for a `mapLane`.
     pub levels: Vec<Option<u8>>,
-    /// The memory that the operator names.
+    /// Memory space that the operator names, if any.
     pub space: Option<Space>,
 }
 
@@ -25,7 +29,7 @@ fn made<T>(r: Result<T, TypeError>) -> Step<T> {
     r.or_else(|e| stop(Code::Internal, e.0))
 }
 
-/// The form in which the operator, a chain, leaves its accumulator.
+/// Returns the form in which the operator, given as a chain of factors, leaves its accumulator.
 pub fn form(op: &[Term]) -> Step<Form> {
     let Some(last) = op.first() else { return stop(Code::Internal, "an operator without steps") };
     if *last.op() == Op::Compose {

@@ -1,5 +1,8 @@
-//! Double buffering: a reduction whose steps begin with copies of a block to local memory loads the next block
-//! into registers before it uses the one that is there, and stores it to the other half of the memory afterwards.
+//! Double buffering: loads the next block while the current one is used.
+//!
+//! It applies to a reduction whose steps begin with copies of a block to local memory. Each step
+//! loads the next block into registers, uses the block that is in local memory, and then stores the
+//! next block to the other half of the memory.
 //!
 //! ```text
 //! half 0 = block 0
@@ -7,8 +10,9 @@
 //! step with the last half
 //! ```
 //!
-//! So loads are on their way during a step, and one barrier is enough for each: it stands before the step, between
-//! the stores of a block and its use, and also parts the use of a half from the stores of the next but one.
+//! The loads are in flight during a step, and each step needs a single barrier, which stands before
+//! it. That barrier separates the stores of a block from its use. It also separates the use of a
+//! half from the stores of the block after next, which fill the same half.
 
 use super::index::Index;
 use super::lower::{Context, Lowerer};
@@ -19,21 +23,23 @@ use crate::calculus::term::{Op, Space, Term};
 use crate::diag::Code;
 use std::rc::Rc;
 
-/// What to do with a block that is to be copied, in place of which another is read.
+/// Callback for each block to be copied. It takes the block's source view and shape, and returns
+/// the view that is read in its place.
 type Copy<'a> = &'a mut dyn FnMut(View, Shape) -> Step<View>;
 
 fn copies_ahead(t: &Term) -> bool {
     *t.op() == Op::ToMem(Space::LocalAhead) || t.args().iter().any(copies_ahead)
 }
 
-/// The operator of a reduction as a step and the copies before it; `None` where no block is to be loaded ahead.
+/// Splits the operator of a reduction into its step and the copies before it. Returns `None` if no
+/// block is to be loaded ahead.
 pub fn parts(op: &[Term]) -> Option<(&[Term], &[Term])> {
     let at = op.iter().position(copies_ahead).filter(|at| *at > 0)?;
     Some(op.split_at(at))
 }
 
 impl Lowerer {
-    /// Reduces `n` elements of `x`, at least one.
+    /// Reduces `n` elements of `x`; `n` must be at least 1.
     pub fn reduce_ahead(
         &mut self,
         (step, copies): (&[Term], &[Term]),
@@ -43,7 +49,8 @@ impl Lowerer {
         shape: &Shape,
     ) -> Step<()> {
         let arg = |i: &Index| -> Step<View> { Ok(View::pair(acc.view.clone(), x.at(i)?)) };
-        // Blocks as they are read in the loop decide how all of them are.
+        // Plan the tiles for the block of an arbitrary iteration, so that one layout suits all
+        // blocks.
         let any = self.number(n);
         let tiles = self
             .blocks_of(copies, &arg(&any)?)?
@@ -77,7 +84,7 @@ impl Lowerer {
         self.update(step, &arg, &acc.dest, &acc.owned, shape)
     }
 
-    /// What is copied, in order.
+    /// Returns the source view and shape of each block to be copied, in order.
     fn blocks_of(&self, copies: &[Term], x: &View) -> Step<Vec<(View, Shape)>> {
         let mut out = vec![];
         self.through(copies, x, &mut |v, shape| {
@@ -87,7 +94,7 @@ impl Lowerer {
         Ok(out)
     }
 
-    /// The result of the copies, each in its tile.
+    /// Returns the result of the copies, each read from its tile.
     fn staged(&self, copies: &[Term], x: &View, tiles: &[Rc<Tile>], half: &Index) -> Step<View> {
         let mut tiles = tiles.iter();
         self.through(copies, x, &mut |_, _| match tiles.next() {
@@ -118,13 +125,13 @@ impl Lowerer {
         })
     }
 
-    /// Any of the numbers below `n`.
+    /// Returns a fresh variable that stands for any number in `0..n`.
     fn number(&mut self, n: i64) -> Index {
         let (id, name) = self.fresh("p");
         Index::from(super::index::Var { id, name, lo: 0, hi: (n - 1).max(0) })
     }
 
-    /// Whether blocks can be loaded ahead here: the group keeps the accumulator.
+    /// Whether blocks can be loaded ahead here. The accumulator must belong to the work-group.
     pub fn may_load_ahead(&self, n: i64) -> bool {
         self.context == Context::Group && n > 0
     }

@@ -1,18 +1,20 @@
-//! Barriers: exactly where a work-group's data crosses work-items.
+//! Inserts barriers exactly where data of a work-group cross work-items.
 //!
 //! The code of a work-group is a sequence of sections: loops over work-items, statements that one
-//! work-item runs alone, and statements that all run alike. A barrier goes before a section that
-//! reads what another wrote since the last barrier, or overwrites what another may still read.
+//! work-item runs alone, and statements that all work-items run alike. A barrier is inserted before
+//! a section that reads elements that another work-item wrote since the last barrier, or that
+//! overwrites elements that another work-item may still read.
 
 use super::ir::{Block, Kernel, LoopKind, Mem, Scope, Stmt};
 use super::race::{Access, Meet, Phase, Who, accesses, group_numbers, within};
 use std::collections::BTreeSet;
 
-/// Puts the barriers of a kernel. Where data pass only within warps, a barrier of the sub-group is
-/// enough; `sub_groups` says that the device has such, of whole warps. Work-items of a warp
-/// are never taken to run in lock-step.
+/// Inserts the barriers of a kernel. Where data pass only within warps, a sub-group barrier is
+/// enough; `sub_groups` says that the device has sub-groups that consist of whole warps. The
+/// work-items of a warp are never assumed to run in lock-step.
 pub fn insert(k: &mut Kernel, sub_groups: bool) {
-    // Where `mapGlb` spreads single work-items, each keeps to its own part of what it stores: nobody waits for others.
+    // Where `mapGlb` spreads single work-items, each one stays in its own part of the memory that
+    // it stores to, so none has to wait for others.
     if k.group.iter().product::<usize>() == 1 || k.spreads_items() {
         return;
     }
@@ -20,7 +22,7 @@ pub fn insert(k: &mut Kernel, sub_groups: bool) {
     k.body = cx.block(&k.body, &mut Phase::default());
 }
 
-/// How many barriers of this scope the code has.
+/// Returns the number of barriers of this scope in the code.
 pub fn count(b: &Block, wanted: Scope) -> usize {
     let mut n = 0;
     for s in b {
@@ -36,12 +38,13 @@ fn all(b: &Block) -> usize {
 }
 
 struct Cx {
-    /// Variables that have one value for all that is compared.
+    /// Variables that have the same value in all compared accesses.
     same: BTreeSet<u32>,
     sub_groups: bool,
 }
 
-/// A barrier for these memories and for everything pending, so that nothing needs a second one.
+/// Returns a barrier for these memories and for all pending stores, so that no later access needs
+/// another barrier because of them.
 fn fence(since: &Phase, mut met: BTreeSet<Mem>, scope: Scope) -> Stmt {
     met.extend(since.written());
     let global = met.iter().any(|m| matches!(m, Mem::Global(_)));
@@ -60,11 +63,13 @@ fn closed(mut side: Block, since: &Phase) -> Block {
 
 impl Cx {
     fn meets(&self, a: &Access, b: &Access) -> Meet {
-        // Two stages store one element of global memory only where one of them also reads it.
+        // Two stages store the same element of global memory only if one of them also reads it, and
+        // that read already requires the barrier.
         if a.write && b.write && matches!(a.mem, Mem::Global(_)) {
             return Meet::Never;
         }
-        // The single element that a stage leaves is for all.
+        // A constant index names the single result of a stage, which all work-items use. Order its
+        // accesses even if `Access::meets` sees no conflict.
         let single = |x: &Access| x.index.as_constant().is_some() && x.who != Who::Once;
         match a.meets(b, &self.same) {
             Meet::Never if a.mem == b.mem && (a.write || b.write) && single(a) && single(b) => {
@@ -94,7 +99,7 @@ impl Cx {
                 let before = since.clone();
                 let inside = Cx { same: within(&self.same, *kind, var), ..*self };
                 let body = if *kind == LoopKind::Seq {
-                    // What the end of one iteration leaves, the next begins with.
+                    // Each iteration begins with the accesses that the previous one left pending.
                     let mut carried = Phase::default();
                     inside.block(body, &mut carried);
                     carried.iterated(var);
@@ -106,7 +111,8 @@ impl Cx {
                         *since = both;
                         within
                     } else {
-                        // What only the first iteration needs is done once, before the loop.
+                        // The accesses before the loop would require additional barriers in every
+                        // iteration. One barrier before the loop replaces them.
                         out.push(fence(since, BTreeSet::new(), Scope::Group));
                         *since = carried;
                         inside.block(body, since)
@@ -117,7 +123,7 @@ impl Cx {
                     inside.block(body, since)
                 };
                 if hi.sub(lo).range().0 < 1 {
-                    // It may be left out, with the barriers in it.
+                    // The loop may run zero times, and then its barriers are not reached either.
                     since.union(&before);
                 }
                 out.push(Stmt::Loop {

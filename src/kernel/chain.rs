@@ -1,16 +1,17 @@
-//! Chains of dependent operations in straight-line code: what a processor waits for when it finds too little
-//! else to do within the instructions it looks ahead.
+//! Estimates how long chains of dependent operations in straight-line code stall a processor: the
+//! time in which its look-ahead window does not contain enough independent work.
 
 use super::index::Index;
 use super::ir::{Block, Expr, Stmt};
 use super::profile::{OpKind, kind};
 use std::collections::BTreeMap;
 
-/// Instructions that a core looks ahead, roughly.
+/// Approximate length of a core's look-ahead window, in instructions.
 const AHEAD: f64 = 400.0;
 
-/// How long one run of the block waits, in latencies of an addition: its longest chain, as far as the
-/// next run cannot begin meanwhile. Loops inside it are not counted.
+/// Returns how long one run of the block waits, in latencies of an addition: the length of its
+/// longest dependency chain, scaled down if the next run of the block can begin within the
+/// look-ahead window. Nested loops are not counted.
 pub fn waiting(block: &Block) -> f64 {
     let mut w = Walk { ready: BTreeMap::new(), longest: 0.0, instructions: 0.0 };
     w.block(block);
@@ -18,7 +19,7 @@ pub fn waiting(block: &Block) -> f64 {
 }
 
 struct Walk {
-    /// When each register has its value.
+    /// Time at which the value of each register is ready.
     ready: BTreeMap<u32, f64>,
     longest: f64,
     instructions: f64,
@@ -63,9 +64,9 @@ impl Walk {
         self.all(&inner)
     }
 
-    /// When the value is there.
+    /// Returns the time at which the value is ready.
     fn expr(&mut self, e: &Expr) -> f64 {
-        // Latency and instructions, in those of an addition.
+        // Start time, latency in latencies of an addition, and number of instructions.
         let (from, latency, instructions) = match e {
             Expr::Lit(_) | Expr::Arg(..) => (0.0, 0.0, 0.0),
             Expr::Reg(r) => (self.ready.get(&r.id).copied().unwrap_or(0.0), 0.0, 0.0),
@@ -81,7 +82,7 @@ impl Walk {
             }
             Expr::Checked(_, es) => (self.all(es), 1.0, 2.0),
             Expr::If(c, a, b) => (self.expr(c).max(self.expr(a)).max(self.expr(b)), 1.0, 1.0),
-            // The guarded side is the rule, the other the exception.
+            // Count the guarded side only: the guard holds in the common case.
             Expr::Guarded(_, a, _) => (self.expr(a), 0.0, 0.0),
             Expr::Splat(e, _) | Expr::Lane(e, _) => (self.expr(e), 0.0, 0.0),
             Expr::Vector(es) => (self.all(es), 1.0, 0.0),
@@ -100,7 +101,7 @@ mod tests {
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType;
 
-    /// `count` chains of `length` square roots, each behind the other.
+    /// `count` chains of `length` square roots; the chains stand one after the other in the code.
     fn chains(count: u32, length: u32) -> Block {
         let ty = ElemTy { scalar: ScalarType::F32, width: 16 };
         let reg = |id| Reg { id, name: format!("t{id}").into(), ty };
@@ -116,7 +117,8 @@ mod tests {
 
     #[test]
     fn chains_side_by_side_wait_once() {
-        // What fits into the look-ahead many times over hides behind its next runs.
+        // A short block fits into the look-ahead window many times, so its latency is hidden behind
+        // later runs.
         assert!(waiting(&chains(1, 3)) < 0.1);
         let long = waiting(&chains(1, 501));
         assert_eq!(long, 2000.0);

@@ -1,5 +1,7 @@
-//! Checks of what is evaluated in vain: where a vector takes both sides of a choice, each side's checks are made only in
-//! the lanes that take it.
+//! Restricts checks to the lanes that need them.
+//!
+//! A vectorised choice evaluates both of its sides in all lanes. The checks of each side are
+//! therefore made only in the lanes that take that side.
 
 use super::ir::{Block, Check, ElemTy, Expr, Stmt};
 use super::view::View;
@@ -8,7 +10,8 @@ use crate::calculus::scalar::Lit;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
-/// Whether anything in the code or the value is checked. What an array's elements need is not known here.
+/// Whether the code or the value contains a check. The checks of an array's elements are not
+/// visible here.
 pub fn any(b: &Block, v: &View) -> bool {
     let mut found = false;
     for s in b {
@@ -25,7 +28,7 @@ fn in_view(v: &View) -> bool {
     }
 }
 
-/// Makes the checks of the code and the value only in the lanes where `c` holds.
+/// Restricts the checks of the code and of the value to the lanes where `c` holds.
 pub fn only_where(c: &Expr, b: &mut Block, v: &mut View) {
     b.iter_mut().for_each(|s| stmt(c, s));
     view(c, v);
@@ -49,7 +52,8 @@ fn view(c: &Expr, v: &mut View) {
     }
 }
 
-/// The expression with its checks made where `c` holds. `c` has one lane, or as many as the expression.
+/// Returns the expression with its checks restricted to the lanes where `c` holds. `c` has one
+/// lane, or as many as the expression.
 fn expr(c: &Expr, e: &Expr) -> Expr {
     if !e.has_check() {
         return e.clone();
@@ -61,12 +65,13 @@ fn expr(c: &Expr, e: &Expr) -> Expr {
         Expr::Vector(es) if c.ty().width > 1 => {
             Expr::Vector(es.iter().enumerate().map(|(k, e)| expr(&c.lane(k), e)).collect())
         }
-        // One value for all lanes, or one place for all that are loaded.
+        // A splat has one value for all lanes, and a load has one address for all lanes, so check
+        // if any lane needs it.
         Expr::Splat(..) | Expr::Load(..) | Expr::Index(..) => {
             let c = some_lane(c);
             rebuilt(e, &mut |e, _| expr(&c, e))
         }
-        // Nobody looks at the other lanes.
+        // The other lanes of the vector are not used.
         Expr::Lane(v, k) => {
             let width = v.ty().width;
             let none = Expr::Lit(Lit::int(ScalarType::Bool, 0));
@@ -84,7 +89,7 @@ fn expr(c: &Expr, e: &Expr) -> Expr {
     }
 }
 
-/// The operand where `c` holds, elsewhere one that passes the check.
+/// Returns the operand where `c` holds, and elsewhere a value that passes the check.
 fn chosen(c: &Expr, e: &Expr, check: Check) -> Expr {
     let ty = e.ty();
     let passes = match check {
@@ -95,7 +100,7 @@ fn chosen(c: &Expr, e: &Expr, check: Check) -> Expr {
     Expr::Op(ScalarOp::Select, ty, vec![c.clone().widen(ty.width), e.clone(), other])
 }
 
-/// Whether `c` holds in any lane.
+/// Returns a condition that is true if `c` holds in any lane.
 fn some_lane(c: &Expr) -> Expr {
     let ty = ElemTy::scalar(ScalarType::Bool);
     if c.ty().width == 1 {

@@ -1,10 +1,13 @@
-//! Common subexpressions: a load, or a value that takes some work, is computed once.
+//! Common subexpression elimination: loads, and values that are worth a register, are computed
+//! once.
 //!
-//! Every expression gets a number, equal for equal operations on equally numbered parts. A register
-//! has a new number whenever it may have a new value, and a load depends on how often its memory may have
-//! changed: by a store of this work-item, or where work-items meet. A value is shared from where it is
-//! computed in any case, to all that follows in the block and inside it; what a guard
-//! protects is never computed without it, and a value used once gets no register.
+//! The pass numbers values: expressions get the same number if they apply the same operation to
+//! equally numbered parts. A register gets a new number whenever its value may change. The number
+//! of a load depends on how often its memory may have changed, either by a store of this work-item
+//! or at a barrier, where stores of other work-items become visible. A value is shared from the
+//! place where it is computed unconditionally with all later statements of the same block and of
+//! its nested blocks. A value that a guard protects is never computed outside that guard, and a
+//! value that is used once gets no register.
 
 use super::index::{Guard, Index};
 use super::ir::{Block, Check, ElemTy, Expr, Kernel, Mem, Reg, Stmt};
@@ -38,16 +41,18 @@ pub fn share(k: &mut Kernel, fresh: &mut Fresh) {
     k.body = sharer.block(std::mem::take(&mut k.body));
 }
 
-/// The number of a value.
+/// Number of a value.
 type Value = u32;
 
-/// What makes two expressions equal: an operation on numbered parts.
+/// Operation of an expression. Two expressions are equal if their keys and the numbers of their
+/// parts are.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Lit(Lit),
     Arg(usize, ScalarType),
     Index(Index, ScalarType),
-    /// The memory as it is after so many stores and meetings.
+    /// The last field identifies the state of the memory: the number of stores to it, and of
+    /// barriers passed.
     Load(Mem, ElemTy, Index, (u32, u32)),
     Op(ScalarOp, ElemTy),
     Checked(Check),
@@ -58,31 +63,31 @@ enum Key {
     Lane(usize),
 }
 
-/// An expression inside another, in the order of [`parts`].
+/// A subexpression, in the order of [`parts`].
 struct Node {
     value: Value,
-    /// Nodes in it, with itself.
+    /// Number of nodes in the subexpression, including itself.
     size: usize,
     worth: bool,
 }
 
-/// A value that is computed in any case when its block runs.
+/// A value that is computed unconditionally when its block runs.
 struct Seen {
     value: Value,
-    /// How often it is wanted.
+    /// Number of uses.
     count: usize,
-    /// The register that has it.
+    /// Register that holds the value.
     holder: Option<Reg>,
 }
 
-/// What the second walk does with an expression.
+/// What the rewriting walk does with an expression.
 #[derive(Clone, Copy)]
 enum Use {
-    /// Leave it where it is.
+    /// Leaves it in place.
     Here,
-    /// Compute it first, if it is wanted again.
+    /// Computes it into a register first, if it is used again.
     First(usize),
-    /// It has been computed.
+    /// Reads the register that already holds it.
     Again(usize),
 }
 
@@ -93,16 +98,16 @@ struct Finder {
     changed: FxHashSet<u32>,
     values: FxHashMap<(Key, Vec<Value>), Value>,
     next: Value,
-    /// The values of registers.
+    /// Current value of each register.
     regs: FxHashMap<u32, Value>,
-    /// How often each memory may have been stored to.
+    /// Number of times that each memory may have been stored to.
     epochs: FxHashMap<Mem, u32>,
-    /// How often work-items may have met.
+    /// Number of times that work-items may have synchronised.
     meetings: u32,
-    /// Places in `seen` of the values that can be shared here.
+    /// For each value that can be shared here, its position in `seen`.
     visible: FxHashMap<Value, usize>,
     seen: Vec<Seen>,
-    /// Values that became visible, in order: they are forgotten at the end of their block.
+    /// Values that became visible, in order. They are removed at the end of their block.
     open: Vec<Value>,
     uses: Vec<Use>,
 }
@@ -124,7 +129,7 @@ impl Finder {
         self.meetings += u32::from(e.meets);
     }
 
-    /// A nested block: what it computes is not known behind it.
+    /// Processes a nested block. The values that it computes are not visible after it.
     fn nested(&mut self, b: &Block) {
         let before = self.open.len();
         self.block(b);
@@ -145,7 +150,8 @@ impl Finder {
             effects.add(s);
             self.forget(&effects);
             self.nested(head);
-            // Evaluated again each time: nothing of it can be shared with what follows.
+            // The condition is evaluated again in each iteration, so nothing in it can be shared
+            // with later code.
             self.expr(c, true, None);
             self.nested(body);
             self.forget(&effects);
@@ -174,7 +180,8 @@ impl Finder {
                 }
                 for (b, e) in s.blocks().into_iter().zip(&effects) {
                     self.nested(b);
-                    // The other branch begins without it, what follows does not know.
+                    // Neither the other branch nor the code after the statement can rely on the
+                    // state that this block leaves.
                     self.forget(e);
                 }
             }
@@ -182,7 +189,8 @@ impl Finder {
         }
     }
 
-    /// Looks at an expression of a statement; `lazy` where it may not be evaluated first.
+    /// Numbers an expression of a statement and counts its uses. `lazy` says that the expression
+    /// must not be evaluated ahead of the statement.
     fn expr(&mut self, e: &Expr, lazy: bool, holder: Option<&Reg>) -> Value {
         let mut nodes = vec![];
         self.number(e, &mut nodes);
@@ -255,7 +263,8 @@ impl Finder {
                 self.seen.push(Seen { value, count: 1, holder: holder.cloned() });
                 self.uses.push(Use::First(place));
                 self.count_parts(e, lazy, nodes);
-                // Its parts come before it: they are shared with each other, not with the whole.
+                // The parts are computed before the whole, so the whole becomes visible only after
+                // them.
                 self.visible.insert(value, place);
                 self.open.push(value);
                 return;
@@ -304,7 +313,8 @@ impl Sharer<'_> {
         out
     }
 
-    /// The expression of a statement that declares the register `own`, with what comes before it.
+    /// Rewrites an expression, and emits the registers that it needs before it. `own` is the
+    /// register that the statement declares, if any.
     fn expr(&mut self, e: &Expr, own: Option<u32>, out: &mut Block) -> Expr {
         match self.uses.next() {
             Some(Use::Again(place)) => {

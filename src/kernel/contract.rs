@@ -1,12 +1,14 @@
-//! Sums of products begin with what is no product, so that a compiler contracts every product with an addition: of
-//! `x * x + y * y + c` one product would stand alone, of `c + x * x + y * y` none does. Only where
-//! floating-point operations may be reassociated.
+//! Reorders sums of products so that a compiler can contract every product with an addition.
+//!
+//! A sum should begin with a summand that is not a product: in `x * x + y * y + c` one product is
+//! left without an addition, in `c + x * x + y * y` none is. The pass runs only if floating-point
+//! operations may be reassociated.
 
 use super::ir::{Block, ElemTy, Expr, Kernel};
 use super::walk::{rebuild, rebuilt};
 use crate::lang::typed::ScalarOp;
 
-/// Orders the sums of a kernel.
+/// Reorders the sums of a kernel.
 pub fn sums(k: &mut Kernel) {
     block(&mut k.body);
 }
@@ -35,7 +37,7 @@ fn expr(e: &Expr) -> Expr {
     sum.unwrap_or(e)
 }
 
-/// What a sum adds up, from left to right.
+/// Collects the summands of a sum from left to right.
 fn summands(e: &Expr, t: ElemTy, out: &mut Vec<Expr>) {
     match e {
         Expr::Op(ScalarOp::Add, u, es) if *u == t => es.iter().for_each(|e| summands(e, t, out)),

@@ -1,5 +1,7 @@
-//! Destinations: where a value goes. The inverse of a view rewrites a destination, so that a stage
-//! stores its result in its final place.
+//! Destinations: the places that values are stored to.
+//!
+//! The inverse of a view turns a destination of the view's result into a destination of its
+//! argument, so that a stage stores its result directly in the final place.
 
 use super::index::{Facts, Guard, Index};
 use super::ir::{ElemTy, Mem, Reg};
@@ -16,26 +18,26 @@ pub struct ArrayDest {
     at: Rc<At>,
 }
 
-/// Where a value goes.
+/// The place that a value is stored to.
 #[derive(Clone)]
 pub enum Dest {
-    /// Nowhere: the value is not wanted.
+    /// Discards the value, which is not needed.
     Nowhere,
     /// Consecutive scalars of a memory.
     Mem(Mem, ElemTy, Index),
     /// A register.
     Reg(Reg),
-    /// One lane of a register; only all of them together can be stored to.
+    /// One lane of a register. The lanes of a register can only be stored to all at once.
     Lane(Reg, usize),
     /// Two components.
     Pair(Rc<Dest>, Rc<Dest>),
     /// An array.
     Array(ArrayDest),
-    /// Only where the guard holds.
+    /// Stores only if the guard holds.
     Guarded(Guard, Rc<Dest>),
-    /// A vector, lane by lane.
+    /// The lanes of a vector, each stored to a place of its own.
     Lanes(Vec<Dest>),
-    /// The first where the guard holds, else the second.
+    /// Stores to the first destination if the guard holds, else to the second.
     Either(Guard, Rc<Dest>, Rc<Dest>),
 }
 
@@ -67,7 +69,7 @@ impl Dest {
         }
     }
 
-    /// One component.
+    /// The first component of a pair, or the second if `second` is set.
     pub fn component(&self, second: bool) -> Step<Dest> {
         match self {
             Dest::Nowhere => Ok(Dest::Nowhere),
@@ -108,7 +110,7 @@ impl Dest {
         }
     }
 
-    /// A vector whose lanes go to these.
+    /// Returns the destination of a vector whose lanes go to these places.
     fn of_lanes(lanes: Vec<Dest>) -> Step<Dest> {
         let Some(first) = lanes.first() else {
             return Ok(Dest::Nowhere);
@@ -159,7 +161,8 @@ impl Dest {
         Ok(Dest::Lanes(lanes))
     }
 
-    /// Where every lane's guard holds, one vector; else lane by lane, where any holds.
+    /// Returns a destination that stores one vector if the guards of all lanes hold, and otherwise
+    /// lane by lane if any of them holds.
     fn guarded_lanes(lanes: Vec<Dest>) -> Step<Dest> {
         let (mut all, mut any) = (Guard::default(), None::<Option<Guard>>);
         let mut inside = vec![];
@@ -173,7 +176,7 @@ impl Dest {
                     });
                     inside.push((**d).clone());
                 }
-                // Some lane is always stored.
+                // This lane is stored unconditionally, so there is no common guard.
                 d => {
                     any = Some(None);
                     inside.push(d.clone());
@@ -191,7 +194,7 @@ impl Dest {
         })
     }
 
-    /// The memory that starts at these slots.
+    /// The memory that starts at these slots, one slot for each component.
     pub fn of_slots(shape: &Shape, slots: &[Slot]) -> Step<Dest> {
         Ok(match shape {
             Shape::Unit => Dest::Nowhere,
@@ -210,7 +213,7 @@ impl Dest {
         })
     }
 
-    /// These registers, in the order of the scalars of the shape.
+    /// These registers, one for each scalar or vector of the shape, in order.
     pub fn of_regs(shape: &Shape, regs: &[Reg]) -> Step<Dest> {
         Ok(match shape {
             Shape::Unit => Dest::Nowhere,
@@ -232,7 +235,8 @@ impl Dest {
     }
 }
 
-/// Where the argument of an invertible view ([`Term::is_invertible`]) goes, given where its result goes.
+/// Returns the destination of the argument of an invertible view ([`Term::is_invertible`]), given
+/// the destination of its result.
 pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {
     let n = |k: usize| match t.sizes().get(k) {
         Some(s) => views.size(s),

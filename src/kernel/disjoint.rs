@@ -1,15 +1,16 @@
-//! Whether work-items that differ store to different scalars.
+//! Proves that different work-items store to different scalars.
 //!
-//! [`race::apart`] sees linear indices. What tiles and permutations make of them is brought into that form first: a variable
-//! under a division is written in digits, and a sum that a condition bounds (a column that must be inside its row)
-//! counts as one digit of that range.
+//! [`race::apart`] understands only linear indices. This module first brings the indices that tiles
+//! and permutations produce into that form: a variable under a division is written in digits, and a
+//! sum that a condition bounds (a column that must be inside its row) becomes one digit of that
+//! range.
 
 use super::index::{Atom, Facts, Index, Var};
 use super::race::apart;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether workers that differ in one of `vars` never store to one scalar through this index, each of them where
-/// `facts` hold.
+/// Whether workers that differ in at least one of `vars` never store to the same scalar through
+/// this index. Each worker stores only where `facts` hold.
 pub fn stores_apart(index: &Index, width: usize, vars: &[Var], facts: &Facts) -> bool {
     let mut all: Vec<Index> = facts.iter().cloned().collect();
     if apart_within(index, width, vars, &all, NESTED) || tried(index, width, vars, facts) {
@@ -21,15 +22,18 @@ pub fn stores_apart(index: &Index, width: usize, vars: &[Var], facts: &Facts) ->
     apart_within(&index, width, &vars, &all, NESTED)
 }
 
-/// How many conditions an index may need: one for each dimension of a batch of matrices.
+/// Maximum number of conditions that a proof may use: one for each dimension of a batch of
+/// matrices.
 const NESTED: u32 = 3;
 
-/// Variables that are none of the kernel's, which numbers its own from 0 on.
+/// Returns a variable that does not clash with those of the kernel, which are numbered from 0
+/// upwards.
 fn fresh(number: u32, name: &str, lo: i64, hi: i64) -> Var {
     Var { id: u32::MAX - number, name: name.into(), lo, hi }
 }
 
-/// As [`stores_apart`], of what [`apart`] shows when sums that a fact bounds are digits.
+/// As [`stores_apart`], but limited to what [`apart`] can show if sums that a fact bounds are
+/// treated as digits.
 fn apart_within(index: &Index, width: usize, vars: &[Var], facts: &[Index], depth: u32) -> bool {
     if apart([(index, width); 2], &mut vars.iter(), &BTreeSet::new()) {
         return true;
@@ -45,19 +49,20 @@ fn apart_within(index: &Index, width: usize, vars: &[Var], facts: &[Index], dept
                 around.push(v.clone());
             }
         });
-        // Those that differ in anything else are apart whatever the sum is, within its bounds; and where all
-        // else is the same, those that differ in the sum are.
+        // Treat the sum as one digit within its bounds. Workers that differ in a variable outside
+        // the sum must be apart for every value of that digit. Workers that differ only inside the
+        // sum must be apart within the sum.
         let digit = Index::from(fresh(MOST + depth, "sum", sum.lo, sum.hi)).times(sum.times);
         apart_within(&sum.rest.add(&digit), width, &around, facts, depth - 1)
             && apart_within(&sum.whole, width, &inside, facts, depth - 1)
     })
 }
 
-/// A sum of variables that is a part of an index, some times over, and its bounds.
+/// A sum of variables that occurs, multiplied by a factor, in an index, and the bounds of the sum.
 struct Sum {
-    /// The sum, as often as it is there.
+    /// The sum multiplied by its factor.
     whole: Index,
-    /// The index without it.
+    /// The index without the sum.
     rest: Index,
     vars: BTreeSet<u32>,
     times: i64,
@@ -66,7 +71,8 @@ struct Sum {
 }
 
 impl Sum {
-    /// The sum that `fact` bounds from above, `hi - sum >= 0`, when it is a part of `index`.
+    /// Returns the sum that `fact` bounds from above (`hi - sum >= 0`), if the sum is a part of
+    /// `index`.
     fn of(fact: &Index, index: &Index) -> Option<Sum> {
         let sum = fact.times(-1).plus(fact.constant());
         let mut vars = BTreeSet::new();
@@ -83,7 +89,8 @@ impl Sum {
             vars.insert(v.id);
         }
         let (lo, hi) = (sum.range().0, fact.constant().min(sum.range().1));
-        // A variable alone has its bounds as its range, and a sum without values is of no store.
+        // The range of a single variable already states its bounds, and a sum without values occurs
+        // in no store.
         let useful = vars.len() > 1 && lo <= hi;
         times.filter(|_| useful).map(|times| Sum {
             whole: sum.times(times),
@@ -96,7 +103,8 @@ impl Sum {
     }
 }
 
-/// By trying all workers that `facts` admit, where they are few and nothing else varies.
+/// Enumerates all workers that `facts` admit. Used if there are few of them and the index has no
+/// other variables.
 fn tried(index: &Index, width: usize, vars: &[Var], facts: &Facts) -> bool {
     const FEW: i64 = 1 << 14;
     let mut known = true;
@@ -129,15 +137,16 @@ fn tried(index: &Index, width: usize, vars: &[Var], facts: &Facts) -> bool {
     starts.windows(2).all(|w| w[1] - w[0] >= width)
 }
 
-/// Most variables that are written in digits: divisors are few, tile sizes and lengths of rows.
+/// Maximum number of digits. Divisors are few: tile sizes and lengths of rows.
 const MOST: u32 = 16;
 
-/// Indices with every variable that is divided by some `k` written as `k * q + r`, so that quotient and
-/// remainder are variables, which the simplifier then takes out of the division; and the workers in digits.
-/// Two workers differ where one of their digits does; digits of all ranges are more workers than there are.
+/// Rewrites every variable `v` that the last index divides by some `k` as `k * q + r`, in all
+/// indices. The simplifier then removes the division, because quotient and remainder are variables
+/// of their own. The workers are rewritten in the same digits: two workers differ if one of their
+/// digits differs. The digits cover more workers than there are, which is conservative.
 fn in_digits(mut all: Vec<Index>, mut workers: Vec<Var>) -> (Vec<Index>, Vec<Var>) {
     for round in 0..MOST / 2 {
-        // The index that matters is the last.
+        // The last index is the one of the store.
         let Some((v, shift, k)) = all.last().and_then(divided) else { break };
         let (lo, hi) = (v.lo.saturating_add(shift), v.hi.saturating_add(shift));
         let q = fresh(2 * round, &v.name, lo.div_euclid(k), hi.div_euclid(k));
@@ -153,7 +162,8 @@ fn in_digits(mut all: Vec<Index>, mut workers: Vec<Var>) -> (Vec<Index>, Vec<Var
     (all, workers)
 }
 
-/// A variable alone, up to a summand, under a division or remainder: with the summand and the divisor.
+/// Finds a variable that stands alone, up to a constant, under a division or remainder. Returns the
+/// variable, the constant and the divisor.
 fn divided(index: &Index) -> Option<(Var, i64, i64)> {
     index.terms().find_map(|(a, _)| match a {
         Atom::Div(x, k) | Atom::Mod(x, k) => {
@@ -198,7 +208,8 @@ mod tests {
         assert!(!alike);
         assert!(alone(&there, 1, &[&l]));
         assert!(!alone(&q, 1, &[&l]));
-        // Rows of 3, of which work-items have 4 columns: only the first 3 of each store.
+        // Rows of length 3 over which work-items have 4 columns; only the first 3 columns of each
+        // are stored.
         let rows = q.times(3).add(&r);
         assert!(!alone(&rows, 1, &[&l]));
         let few = Facts::default().with(&Guard::less(&r, &Index::from(3)));
@@ -210,15 +221,16 @@ mod tests {
         let (g, row) = (var(0, 6 * 1000 * 35), var(1, 5));
         let (q, r) = Index::from(g.clone()).div_mod(35);
         let (top, mid) = q.div_mod(1000);
-        // [6][1000][35] stored as [35][6][1000], and rows of it.
+        // [6][1000][35] stored as [35][6][1000]; then the same with a row of 5 scalars at each
+        // place.
         let there = r.times(6000).add(&top.times(1000)).add(&mid);
         assert!(alone(&there, 1, &[&g]));
         assert!(!alone(&there, 2, &[&g]));
         assert!(alone(&there.times(5).add(&Index::from(row.clone())), 1, &[&g]));
         assert!(!alone(&there.times(4).add(&Index::from(row)), 1, &[&g]));
-        // A digit is lost.
+        // The middle digit is missing.
         assert!(!alone(&r.times(6000).add(&mid), 1, &[&g]));
-        // Of a shifted number.
+        // The divided number has a constant added.
         let (q, r) = Index::from(g.clone()).plus(3).div_mod(7);
         assert!(alone(&q.add(&r.times(30_001)), 1, &[&g]));
         assert!(!alone(&q.add(&r.times(29_999)), 1, &[&g]));
@@ -232,16 +244,16 @@ mod tests {
             Facts::default().with(&Guard::less(&column, &Index::from(columns)))
         };
         let at = sum(&[(1000, &g), (16, &l), (1, &i)]);
-        // 63 parts of 16 are 1008: without the condition, rows run into each other.
+        // 63 parts of 16 make 1008 columns; without the condition, rows run into each other.
         assert!(!stores_apart(&at, 1, &[g.clone(), l.clone()], &Facts::default()));
         assert!(stores_apart(&at, 1, &[g.clone(), l.clone()], &inside(1000)));
         assert!(stores_apart(&at, 1, std::slice::from_ref(&g), &inside(1000)));
         assert!(!stores_apart(&at, 1, &[g.clone(), l.clone()], &inside(1001)));
-        // Whoever has the last but one of a row and stores two reaches the next.
+        // A work-item that stores two scalars from the last column on reaches the next row.
         assert!(!stores_apart(&at, 2, std::slice::from_ref(&g), &inside(1000)));
         assert!(stores_apart(&at, 2, std::slice::from_ref(&g), &inside(999)));
         assert!(!stores_apart(&at, 2, &[g.clone(), l.clone()], &inside(999)));
-        // Of parts that overlap, no condition makes any that do not.
+        // No condition separates parts that overlap.
         let overlap = sum(&[(1000, &g), (15, &l), (1, &i)]);
         let facts = Facts::default().with(&Guard::less(&sum(&[(15, &l), (1, &i)]), &1000.into()));
         assert!(stores_apart(&overlap, 1, std::slice::from_ref(&g), &facts));
@@ -250,7 +262,7 @@ mod tests {
 
     #[test]
     fn parts_of_tiles_are_inside_their_matrix() {
-        // Rows of 1000 in tiles of 32, a tile's parts four by four, each two rows of four.
+        // Rows of 1000 in tiles of 32; each part of a tile is two rows of four.
         let (g1, g0, l, row) = (var(0, 63), var(1, 32), var(2, 64), var(3, 2));
         let (q, r) = Index::from(l.clone()).div_mod(8);
         let column = sum(&[(32, &g0)]).add(&r.times(4));
@@ -265,7 +277,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
-        /// What is said to be apart under a condition is, for all values of all variables that fulfil it.
+        /// If stores are claimed to be apart under a condition, then they are for all values that
+        /// fulfil it.
         #[test]
         fn bounded_is_apart(
             a in (-12i64..13, -6i64..7, -6i64..7),

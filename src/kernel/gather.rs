@@ -1,22 +1,24 @@
-//! Vectors that are gathered lane by lane, again and again in a loop that does not change them, are gathered once
-//! in front of it, into a private array.
+//! Hoists gathers: a vector that a loop gathers lane by lane again and again, without changing it,
+//! is gathered once in front of the loop into a private array.
 //!
-//! A gather is a load and an insertion for every lane; what is in a private array is one load. As in
-//! [`super::hoist`], only out of loops that run, and only what each iteration gathers in any case.
+//! A gather costs a load and an insertion for every lane, whereas the private array costs one
+//! vector load. As in [`super::hoist`], the pass only moves gathers out of loops that run, and only
+//! those that every iteration makes unconditionally.
 
 use super::index::{Index, Var};
 use super::ir::{Block, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Stmt};
 use super::walk::{Effects, Fresh, rebuild, rebuilt};
 use rustc_hash::FxHashSet;
 
-/// Fewest lanes of a gather: fewer are as soon gathered as they are written and read again. The vectors of GPUs, whose
-/// private arrays are slow, are narrower.
+/// Minimum number of lanes. Gathering fewer lanes again is as fast as storing and reloading them.
+/// This also excludes GPUs: their vectors are narrower, and their private arrays are slow.
 const LANES: usize = 8;
 
-/// Most scalars that are kept by all work-items' arrays together: half of a first-level cache of 32 KiB.
+/// Maximum number of scalars in all new arrays of a work-item together: half of a first-level cache
+/// of 32 KiB.
 const MOST: usize = 4096;
 
-/// Gathers once what a kernel's loops gather again.
+/// Hoists the repeated gathers of a kernel.
 pub fn once(k: &mut Kernel, fresh: &mut Fresh) {
     let written = Effects::of(&k.body).stored;
     let mut pass = Pass { written, fresh, arrays: vec![], first: k.privates.len(), free: MOST };
@@ -24,13 +26,13 @@ pub fn once(k: &mut Kernel, fresh: &mut Fresh) {
     k.privates.append(&mut pass.arrays);
 }
 
-/// A sequential loop around the code being looked at.
+/// A sequential loop around the current code.
 struct Level {
     var: Var,
     lo: i64,
-    /// How often it runs; 0 where that is not known.
+    /// Trip count; 0 if it is not known.
     trips: i64,
-    /// What goes in front of it.
+    /// Statements to insert before the loop.
     before: Block,
 }
 
@@ -41,7 +43,7 @@ struct Pass<'a> {
     arrays: Vec<MemArray>,
     /// The number of the first new array.
     first: usize,
-    /// Scalars that are left of [`MOST`].
+    /// Scalars left of the limit [`MOST`].
     free: usize,
 }
 
@@ -60,7 +62,8 @@ impl Pass<'_> {
                 Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) => {
                     rebuild(&mut s, &mut |e| self.expr(e, path));
                 }
-                // Loops outside do not always come to what is in here, or not for one work-item alone.
+                // The outer loops do not always reach this code, or more than one work-item shares
+                // it: do not hoist past this statement.
                 Stmt::Loop { .. }
                 | Stmt::If(..)
                 | Stmt::Branch(..)
@@ -81,7 +84,8 @@ impl Pass<'_> {
         })
     }
 
-    /// A load in place of a gather, which is made in front of a loop that does not change it.
+    /// Returns a load that replaces a gather, and moves the gather in front of the outermost loop
+    /// that does not change it.
     fn kept(&mut self, e: &Expr, path: &mut [Level]) -> Option<Expr> {
         let Expr::Vector(lanes) = e else { return None };
         let from_input = |e: &Expr| match e {

@@ -1,4 +1,4 @@
-//! Whether an accumulator can be updated in place.
+//! Decides whether an accumulator can be updated in place.
 
 use super::index::Index;
 use super::ir::{Block, Expr, LoopKind, Mem, Reg, Stmt};
@@ -12,12 +12,12 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// These registers.
+    /// The accumulator consists of these registers.
     pub fn regs(regs: &[Reg]) -> Owned {
         Owned { regs: regs.iter().map(|r| r.id).collect(), mems: BTreeSet::new() }
     }
 
-    /// The global buffers among them.
+    /// The global buffers of the accumulator.
     pub fn buffers(&self) -> impl Iterator<Item = usize> {
         self.mems.iter().filter_map(|m| match m {
             Mem::Global(b) => Some(*b),
@@ -25,14 +25,14 @@ impl Owned {
         })
     }
 
-    /// These memories.
+    /// The accumulator consists of these memories.
     pub fn mems(mems: impl Iterator<Item = Mem>) -> Owned {
         Owned { regs: BTreeSet::new(), mems: mems.collect() }
     }
 }
 
-/// Whether the block reads one of these registers after it was written, or an element of one of
-/// these memories other than the one it writes.
+/// Whether the block reads one of these registers after writing it, or reads an element of one of
+/// these memories other than the one that it writes.
 pub fn reads_what_it_wrote(block: &Block, owned: &Owned) -> bool {
     let mut stores: BTreeSet<(Mem, Index)> = BTreeSet::new();
     for s in block {
@@ -81,7 +81,8 @@ fn registers(block: &Block, owned: &Owned, written: &mut BTreeSet<u32>) -> bool 
             }
             Stmt::Decl(..) | Stmt::Store(..) | Stmt::Barrier { .. } => {}
             Stmt::Loop { kind, body, .. } => {
-                // What one iteration writes, the next may read; a work-item runs a parallel loop once.
+                // An iteration may read what the previous one wrote. A work-item runs each parallel
+                // loop once.
                 let again = *kind == LoopKind::Seq;
                 if registers(body, owned, written) || again && registers(body, owned, written) {
                     return true;

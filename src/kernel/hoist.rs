@@ -1,23 +1,24 @@
-//! Values that do not change in a sequential loop are computed in front of it.
+//! Loop-invariant code motion: values that do not change in a sequential loop are computed in front
+//! of it.
 //!
-//! Only out of loops that run at least once, and only what each iteration computes in any case: nothing is
-//! loaded that was not loaded before.
+//! The pass only moves values out of loops that run at least once, and only values that every
+//! iteration computes unconditionally. So the kernel loads nothing that it did not load before.
 
 use super::index::Index;
 use super::ir::{Block, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
 use super::walk::{Effects, Fresh, Weight, changed, parts, rebuild, rebuilt};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most values that are kept in registers for one loop.
+/// Maximum number of values kept in registers for one loop.
 const MOST: usize = 32;
 
-/// Moves what does not change out of the loops of a kernel.
+/// Moves invariant values out of the loops of a kernel.
 pub fn invariants(k: &mut Kernel, fresh: &mut Fresh) {
     let whole = Whole { changed: changed(&k.body), written: Effects::of(&k.body).stored };
     block(&mut k.body, &whole, fresh);
 }
 
-/// What the kernel changes.
+/// Registers and memories that the kernel changes.
 struct Whole {
     /// Registers that are set after their declaration.
     changed: FxHashSet<u32>,
@@ -55,16 +56,16 @@ fn runs_again(lo: &Index, hi: &Index) -> bool {
     least >= 1 && most > 1
 }
 
-/// Moves things out of one loop.
+/// Moves values out of one loop.
 struct Mover<'a> {
     /// The loop's variable.
     var: u32,
-    /// What the loop changes.
+    /// Registers and memories that the loop changes.
     effects: Effects,
     whole: &'a Whole,
-    /// Registers declared in the loop that have the value of one in front of it.
+    /// Registers declared in the loop that are copies of a register from in front of it.
     copies: FxHashMap<u32, Reg>,
-    /// What was moved, and where it is.
+    /// Values moved so far, with the registers that hold them.
     moved: FxHashMap<Expr, Reg>,
     before: Block,
     fresh: &'a mut Fresh,
@@ -73,7 +74,7 @@ struct Mover<'a> {
 impl Mover<'_> {
     fn stmt(&mut self, s: &mut Stmt) {
         match s {
-            // Their expressions run once in each iteration.
+            // The expressions of these statements run once in each iteration.
             Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Branch(..) | Stmt::If(..) => {}
             Stmt::Loop { .. } | Stmt::While(..) | Stmt::Once(_) | Stmt::Barrier { .. } => return,
         }
@@ -90,7 +91,7 @@ impl Mover<'_> {
         let (fixed, weight) = self.look(e);
         if !(fixed && weight.worth && weight.heavy) {
             if weight.heavy {
-                // What is evaluated only sometimes stays.
+                // A part that is evaluated only sometimes stays where it is.
                 return rebuilt(e, &mut |e, lazy| if lazy { e.clone() } else { self.expr(e) });
             }
             return e.clone();
@@ -108,7 +109,7 @@ impl Mover<'_> {
         Expr::Reg(r)
     }
 
-    /// Whether the value is the same in each iteration, and what it takes to compute it.
+    /// Returns whether the value is the same in each iteration, and the cost of computing it.
     fn look(&self, e: &Expr) -> (bool, Weight) {
         let mut fixed = match e {
             Expr::Reg(r) => !self.effects.regs.contains(&r.id) || self.copies.contains_key(&r.id),
@@ -137,7 +138,7 @@ impl Mover<'_> {
         !i.mentions(self.var)
     }
 
-    /// Whether no work-item changes it while the loop runs.
+    /// Whether no work-item changes this memory while the loop runs.
     fn memory(&self, m: Mem) -> bool {
         let shared = self.whole.written.contains(&m) && !matches!(m, Mem::Private(_));
         !(self.effects.stored.contains(&m) || shared && self.effects.meets)

@@ -1,4 +1,4 @@
-//! Between kernels: inputs, outputs, and which stages share a kernel.
+//! Lowering between kernels: inputs, outputs, and which stages share a kernel.
 
 use super::dest::Dest;
 use super::index::Index;
@@ -83,7 +83,8 @@ pub fn program(
     let mut fresh = Fresh { next, reserved };
     for k in &mut out.kernels {
         split::resolve(k);
-        // Which work-items make a sub-group is known of whole ones in one dimension.
+        // The assignment of work-items to sub-groups is known only for one-dimensional work-groups
+        // that consist of whole sub-groups.
         let size = options.device.sub_group;
         let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
         let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
@@ -103,7 +104,7 @@ fn reduces_together(f: &Term) -> bool {
     found
 }
 
-/// A name that is a C identifier, no keyword, and not taken.
+/// Returns a name that is a valid C identifier, no keyword, and not taken yet.
 fn unique(stem: &str, names: &mut BTreeSet<String>) -> Arc<str> {
     let mut name: String =
         stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -116,7 +117,8 @@ fn unique(stem: &str, names: &mut BTreeSet<String>) -> Arc<str> {
     name.into()
 }
 
-/// Words of OpenCL C, its built-in functions included that the printer uses, and the work-item variables.
+/// Whether a name is reserved: a word of OpenCL C, a built-in function that the printer uses, or a
+/// work-item variable.
 fn is_reserved(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "auto",
@@ -246,7 +248,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    /// Every parameter the term mentions, in order of first mention.
+    /// Collects every parameter that the term mentions, in order of first mention.
     fn collect(&mut self, term: &Term) -> Step<()> {
         let mut found: Vec<(Arc<str>, Ty)> = vec![];
         let mut scalars = vec![];
@@ -266,7 +268,8 @@ impl Inputs {
             self.views.inputs.insert(name, v);
         }
         for (name, component, t) in scalars {
-            // A tuple parameter mentioned only in leaves has components, too: name them by number.
+            // If a tuple parameter is mentioned only in leaves, the number of its components is not
+            // known here. Append the number to every component but the first.
             self.argument(&name, component, t, component > 0);
         }
         Ok(())
@@ -425,7 +428,8 @@ impl Lowerer {
         });
     }
 
-    /// The longest vectors that the maps over the work-items of a group take, 1 for scalars.
+    /// Longest vector that the maps over the work-items of a group take; 1 for scalars, `None`
+    /// without such maps.
     fn run(&self, f: &Term) -> Step<Option<i64>> {
         fn width(t: &Ty) -> Option<&Size> {
             match t {
@@ -445,8 +449,8 @@ impl Lowerer {
         Ok(widths.into_iter().collect::<Step<Vec<_>>>()?.into_iter().max())
     }
 
-    /// The work-group size that the `mapLcl`s of a kernel ask for, and its warps of `warp` work-items,
-    /// within the device's limits.
+    /// Returns the work-group size that the `mapLcl`s of a kernel ask for, and its warps of `warp`
+    /// work-items, within the limits of the device.
     fn group_size(&self, f: &Term, warp: i64) -> Step<[i64; 3]> {
         let mut size = [1i64; 3];
         let (mut failed, mut members) = (None, vec![]);
@@ -465,7 +469,8 @@ impl Lowerer {
         if let Some(e) = failed {
             return Err(e);
         }
-        // Where reductions say how many work-items take part, maps over more elements give each several.
+        // If reductions say how many work-items take part, maps over more elements give each
+        // work-item several.
         if let Some(most) = members.into_iter().max() {
             size[0] = most.max(warp);
         }
@@ -474,7 +479,7 @@ impl Lowerer {
             *s = (*s).min(limit(most));
         }
         while size.iter().product::<i64>() > limit(self.options.device.max_work_group_size) {
-            // Dimension 0 keeps a warp at least.
+            // Dimension 0 keeps at least one warp.
             let room = |d: &usize| if *d == 0 && size[0] <= warp { 0 } else { size[*d] };
             let widest = (0..3).max_by_key(room).unwrap_or(0);
             size[widest] = (size[widest] + 1) / 2;
@@ -483,7 +488,7 @@ impl Lowerer {
         Ok(size)
     }
 
-    /// Runs `body` in a kernel of one work-item, the last one if it is of that kind.
+    /// Runs `body` in a kernel of one work-item. Continues the last kernel if it is one of those.
     pub fn single(&mut self, body: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
         match self.open_single.take() {
             Some(open) => {
@@ -522,7 +527,7 @@ impl Lowerer {
         Ok(())
     }
 
-    /// A kernel that copies a view, over its two outer dimensions.
+    /// Emits a kernel that copies a view, parallel over its two outer dimensions.
     pub fn copy_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         match shape {
             Shape::Unit => Ok(()),

@@ -1,12 +1,12 @@
-//! Passes over a finished kernel, after its barriers: nothing here changes what it computes, but for the order of sums
-//! where that is free.
+//! Passes over a finished kernel, after its barriers are inserted. They do not change what the
+//! kernel computes, except for the order of sums if `relaxed` allows it.
 
 use super::ir::Kernel;
 use super::walk::Fresh;
 use super::{common, contract, gather, hoist, kept, tidy, widen};
 
-/// Improves a kernel; accesses become at most `bytes` wide. `relaxed` says that floating-point operations may be
-/// reassociated.
+/// Improves a kernel. Accesses become at most `bytes` wide. `relaxed` says that floating-point
+/// operations may be reassociated.
 pub fn kernel(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
     if relaxed {
         contract::sums(k);

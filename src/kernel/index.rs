@@ -1,15 +1,17 @@
-//! Index expressions: integer linear forms, simplified as they are built.
+//! Index expressions: integer linear forms that are simplified as they are built.
 //!
-//! An [`Index`] is a constant plus coefficients times atoms. Atoms carry their ranges, so a quotient or
-//! remainder that the ranges decide never becomes an atom; what is left is printed as written.
-//! Never looks at memory or control flow: what holds only under a guard is the affair of [`Facts`].
+//! An [`Index`] is a constant plus coefficients times atoms. Atoms carry their ranges, so a
+//! quotient or remainder that the ranges decide never becomes an atom; the others are printed as
+//! written. This module never looks at memory or control flow; [`Facts`] holds the knowledge that
+//! is valid only under a guard.
 
 use super::ir::{Check, Expr};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Larger than any index, small enough to add and multiply a few times without overflow in `i128`.
+/// Larger than any index, and small enough that a few additions and multiplications do not overflow
+/// `i128`.
 const UNBOUNDED: i128 = 1 << 62;
 
 /// A loop variable or work-item number with its inclusive range.
@@ -25,7 +27,7 @@ pub struct Var {
     pub hi: i64,
 }
 
-/// What a linear form is made of.
+/// An atom of a linear form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Atom {
     /// A variable.
@@ -34,9 +36,9 @@ pub enum Atom {
     Div(Arc<Index>, i64),
     /// Remainder; the divisor is at least 2 and the dividend not negative.
     Mod(Arc<Index>, i64),
-    /// The smaller.
+    /// The smaller of two indices.
     Min(Arc<Index>, Arc<Index>),
-    /// The greater.
+    /// The greater of two indices.
     Max(Arc<Index>, Arc<Index>),
     /// A value computed by the program, such as an element of an index array.
     Data(Arc<Expr>),
@@ -82,7 +84,7 @@ impl Index {
         Index::atom(Atom::Data(Arc::new(e)))
     }
 
-    /// The number it is, if it is one.
+    /// Returns the number if the index is a constant.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
@@ -92,7 +94,7 @@ impl Index {
         self.terms.iter().map(|(a, c)| (a, *c))
     }
 
-    /// The term of one atom alone.
+    /// The term of one atom, without the other terms and the constant.
     #[must_use]
     pub fn part(&self, a: &Atom) -> Index {
         Index {
@@ -181,7 +183,8 @@ impl Index {
         k == 1 || (self.constant % k == 0 && self.terms.values().all(|c| c % k == 0))
     }
 
-    /// Splits into what `g` divides (already divided) and the rest, whose constant is in `[0, g)`.
+    /// Splits into the part that `g` divides (returned already divided) and the rest, whose
+    /// constant is in `[0, g)`.
     fn split_by(&self, g: i64) -> (Index, Index) {
         let (mut q, mut r) =
             (Index::from(self.constant.div_euclid(g)), Index::from(self.constant.rem_euclid(g)));
@@ -195,7 +198,7 @@ impl Index {
         (q, r)
     }
 
-    /// Quotient (floor) and remainder by `k >= 1`, both from the same case analysis.
+    /// Returns the floor of the quotient by `k >= 1`, and the remainder, from one case analysis.
     pub fn div_mod(&self, k: i64) -> (Index, Index) {
         if k <= 1 {
             return (self.clone(), Index::default());
@@ -206,7 +209,8 @@ impl Index {
             let m = lo.div_euclid(k);
             return (q.plus(m), r.plus(-m.saturating_mul(k)));
         }
-        // `g*x + rest` with `rest` in [0, g) and `g | k`: the rest matters to neither quotient nor the upper digits.
+        // For `g*x + rest` with `rest` in `[0, g)` and `g | k`, the rest changes neither the
+        // quotient nor the upper digits of the remainder.
         let mut gs: Vec<i64> = r.terms.values().map(|c| gcd(*c, k)).filter(|g| *g > 1).collect();
         gs.sort_unstable_by(|a, b| b.cmp(a));
         gs.dedup();
@@ -218,7 +222,7 @@ impl Index {
                 return (q.add(&xq), xm.times(g).add(&rest));
             }
         }
-        // C division truncates: keep the dividend non-negative by a multiple of `k`.
+        // Division in C truncates: add a multiple of `k` that keeps the dividend non-negative.
         let m = lo.div_euclid(k).min(0);
         let r = Arc::new(r.plus(-m.saturating_mul(k)));
         let div = match (r.terms.iter().next(), r.terms.len(), r.constant) {
@@ -269,7 +273,7 @@ impl Index {
         }
     }
 
-    /// Calls `f` on every variable in it, those inside atoms included; `Data` is not entered.
+    /// Calls `f` on every variable in it, including variables inside atoms. `Data` is not entered.
     pub fn visit_vars(&self, f: &mut dyn FnMut(&Var)) {
         for a in self.terms.keys() {
             match a {
@@ -322,7 +326,8 @@ impl Index {
         })
     }
 
-    /// The coefficient of variable `id` and the rest, if it occurs only linearly.
+    /// Returns the coefficient of variable `id` and the rest of the index, if the variable occurs
+    /// only linearly.
     pub fn linear_in(&self, id: u32) -> Option<(i64, Index)> {
         let mut rest = self.clone();
         let mut coefficient = 0;
@@ -336,7 +341,7 @@ impl Index {
         (!rest.mentions(id)).then_some((coefficient, rest))
     }
 
-    /// Replaces variables and re-simplifies.
+    /// Replaces variables and simplifies again.
     #[must_use]
     pub fn substitute(&self, f: &dyn Fn(&Var) -> Option<Index>) -> Index {
         let mut out = Index::from(self.constant);
@@ -375,7 +380,8 @@ impl Index {
         out
     }
 
-    /// Its value when every variable has one.
+    /// Evaluates the index; `None` if a variable has no value, the index contains data, or the
+    /// value overflows.
     pub fn eval(&self, f: &dyn Fn(&Var) -> Option<i64>) -> Option<i64> {
         let mut out = self.constant;
         for (a, c) in &self.terms {
@@ -405,7 +411,8 @@ impl Atom {
             Atom::Mod(_, k) => (0, k - 1),
             Atom::Min(x, y) => {
                 let ((a, b), (c, d)) = (x.range(), y.range());
-                // Neither exceeds their mean.
+                // The minimum of two numbers does not exceed their mean, and the maximum is not
+                // below it.
                 (a.min(c), b.min(d).min(x.add(y).range().1.div_euclid(2)))
             }
             Atom::Max(x, y) => {
@@ -445,7 +452,7 @@ impl Guard {
         Guard::not_negative(&b.sub(a).plus(-1))
     }
 
-    /// Both; a condition that another implies is dropped.
+    /// The conjunction of both. A condition that another one implies is dropped.
     #[must_use]
     pub fn and(&self, other: &Guard) -> Guard {
         let mut out: Vec<Index> = vec![];
@@ -460,7 +467,8 @@ impl Guard {
         Guard(out)
     }
 
-    /// What both imply, when their conditions differ by constants: the weakest of each.
+    /// Returns a guard that both imply, if their conditions differ only by constants: the weaker of
+    /// each pair.
     pub fn or(&self, other: &Guard) -> Option<Guard> {
         if self.0.len() != other.0.len() {
             return None;
@@ -474,17 +482,17 @@ impl Guard {
     }
 }
 
-/// What is known at a point of a kernel: a list of indices that are not negative.
+/// Facts that hold at a point of a kernel: a list of indices that are not negative.
 #[derive(Clone, Debug, Default)]
 pub struct Facts(Vec<Index>);
 
 impl Facts {
-    /// Each of them.
+    /// Iterates over the facts.
     pub fn iter(&self) -> impl Iterator<Item = &Index> {
         self.0.iter()
     }
 
-    /// With the guard's conditions added.
+    /// Returns the facts with the conditions of the guard added.
     #[must_use]
     pub fn with(&self, g: &Guard) -> Facts {
         let mut out = self.clone();
@@ -492,7 +500,7 @@ impl Facts {
         out
     }
 
-    /// With the negation of the guard, when that is a single condition.
+    /// Returns the facts with the negation of the guard added, if the guard is a single condition.
     #[must_use]
     pub fn without(&self, g: &Guard) -> Facts {
         let mut out = self.clone();
@@ -502,7 +510,7 @@ impl Facts {
         out
     }
 
-    /// With `lo <= v < hi`.
+    /// Returns the facts with `lo <= v < hi` added.
     #[must_use]
     pub fn with_loop(&self, v: &Var, lo: &Index, hi: &Index) -> Facts {
         let x = Index::from(v.clone());
@@ -512,7 +520,7 @@ impl Facts {
         out
     }
 
-    /// Adds a fact and what follows from it without minima, maxima and quotients.
+    /// Adds a fact, and the facts without minima, maxima and quotients that follow from it.
     fn learn(&mut self, fact: Index) {
         let mut open = vec![fact];
         while let Some(f) = open.pop() {
@@ -520,14 +528,14 @@ impl Facts {
                 let mut rest = f.clone();
                 rest.put(a.clone(), -c);
                 match a {
-                    // `min(x, y)` is at most both, `max(x, y)` at least.
+                    // `min(x, y)` is at most `x` and `y`; `max(x, y)` is at least `x` and `y`.
                     Atom::Min(x, y) if c > 0 => {
                         open.extend([rest.add(&x.times(c)), rest.add(&y.times(c))]);
                     }
                     Atom::Max(x, y) if c < 0 => {
                         open.extend([rest.add(&x.times(c)), rest.add(&y.times(c))]);
                     }
-                    // `d * (x / d) <= x`: what the bounds of a split loop are made of.
+                    // `d * (x / d) <= x`; the bounds of split loops have this form.
                     Atom::Div(x, d) if c > 0 => open.push(rest.times(*d).add(&x.times(c))),
                     _ => {}
                 }
@@ -543,8 +551,9 @@ impl Facts {
         self.prove_in(x, 2)
     }
 
-    /// [`Facts::prove`] with twice as many facts: an element of a batch of matrices whose three dimensions are all
-    /// padded is inside because of a condition for each. For what must be shown, not for what may be simplified.
+    /// As [`Facts::prove`], with twice as many facts. An element of a batch of matrices whose three
+    /// dimensions are all padded is in bounds because of one condition for each dimension. Meant
+    /// for proofs that must succeed, not for simplification.
     pub fn prove_hard(&self, x: &Index) -> bool {
         self.prove_in(x, 4)
     }
@@ -574,14 +583,16 @@ impl Facts {
         })
     }
 
-    /// The variable with the range that each fact by itself leaves it; one value where nothing is left.
+    /// Returns the variable with its range narrowed by each fact on its own. If no value is left,
+    /// the range becomes a single value.
     pub fn narrow(&self, v: &Var) -> Var {
         let atom = Atom::Var(v.clone());
         let (mut lo, mut hi) = (v.lo, v.hi);
         for f in &self.0 {
             let c = f.terms.get(&atom).map_or(0, |c| *c);
             let rest = f.sub(&Index::from(v.clone()).times(c)).range().1;
-            // `c * v + rest >= 0`, whatever the rest is.
+            // A value of `v` is possible only if `c * v + rest >= 0` for the greatest value of
+            // `rest`.
             match c.signum() {
                 1 => lo = lo.max((-rest).div_euclid(c) + i64::from((-rest).rem_euclid(c) > 0)),
                 -1 => hi = hi.min(rest.div_euclid(-c)),
@@ -592,12 +603,14 @@ impl Facts {
         Var { lo, hi: hi.max(lo), ..v.clone() }
     }
 
-    /// Whether what is known may hold for these values; what mentions others is not looked at.
+    /// Whether the facts are compatible with these values. Facts about variables without a value
+    /// are ignored.
     pub fn admit(&self, value: &dyn Fn(&Var) -> Option<i64>) -> bool {
         self.0.iter().all(|fact| fact.eval(value).is_none_or(|x| x >= 0))
     }
 
-    /// Whether the guard holds (`Some(true)`), fails (`Some(false)`), or is not known.
+    /// Returns whether the guard holds (`Some(true)`), fails (`Some(false)`), or is undecided
+    /// (`None`).
     pub fn decide(&self, g: &Guard) -> Option<bool> {
         if g.0.iter().all(|c| self.prove(c)) {
             Some(true)
@@ -625,7 +638,7 @@ impl fmt::Display for Atom {
 impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut first = true;
-        // Positive terms first, so that `n - i` does not read `-i + n`.
+        // Print positive terms first: `n - i` instead of `-i + n`.
         let positive = self.terms.iter().filter(|(_, c)| **c > 0);
         let negative = self.terms.iter().filter(|(_, c)| **c < 0);
         if self.constant > 0 && self.terms.values().all(|c| *c < 0) {
@@ -675,11 +688,11 @@ mod tests {
         };
         assert_eq!(range(Guard::less(&x, &Index::from(4))), (0, 3));
         assert_eq!(range(Guard::less(&Index::from(4), &x)), (5, 9));
-        // 33 < 4 * v + y, where y is at most 2; and 4 * v + y < 33, where it is at least 0.
+        // First 33 < 4 * v + y, with y at most 2; then 4 * v + y < 33, with y at least 0.
         assert_eq!(range(Guard(vec![x.times(4).add(&y).plus(-34)])), (8, 9));
         assert_eq!(range(Guard(vec![Index::from(32).sub(&x.times(4)).sub(&y)])), (0, 8));
         assert_eq!(range(Guard::less(&y, &Index::from(1))), (0, 9));
-        // Nobody comes here.
+        // No value satisfies the guard.
         assert_eq!(range(Guard::less(&Index::from(20), &x)), (9, 9));
         assert_eq!(range(Guard::less(&x, &Index::from(-5))), (0, 0));
     }
@@ -732,14 +745,14 @@ mod tests {
 
     #[test]
     fn bounds_of_inner_loops_are_relations() {
-        // i1 < min(6, 27 - 8 * i0) keeps 8 * i0 + i1 below 27, whatever the ranges allow.
+        // i1 < min(6, 27 - 8 * i0) keeps 8 * i0 + i1 below 27, although the ranges alone do not.
         let (i0, v1) = (var(0, 4), Var { id: 1, name: "v1".into(), lo: 0, hi: 5 });
         let place = i0.times(8).add(&Index::from(v1.clone()));
         let inside = Index::from(26).sub(&place);
         let end = Index::from(6).lesser(&Index::from(27).sub(&i0.times(8)));
         assert!(!Facts::default().prove(&inside));
         assert!(Facts::default().with_loop(&v1, &Index::from(0), &end).prove(&inside));
-        // From a maximum on, past both.
+        // A loop that starts at a maximum starts at or after both operands.
         let past = end.greater(&Index::from(2));
         let facts = Facts::default().with_loop(&v1, &past, &Index::from(6));
         assert!(facts.prove(&Index::from(v1).plus(-2)));

@@ -1,7 +1,7 @@
 //! The kernel IR: structured control flow over registers, buffers and index expressions.
 //!
-//! Parallel loops stay loops here ([`LoopKind`]); how work-items are numbered is decided when the
-//! code is printed. All sizes are numbers.
+//! Parallel loops stay loops here ([`LoopKind`]); the printer decides how work-items are numbered.
+//! All sizes are numbers.
 
 use super::index::{Guard, Index, Var};
 use crate::calculus::scalar::Lit;
@@ -9,35 +9,35 @@ use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::sync::Arc;
 
-/// What one register or one memory access holds.
+/// Type of the value in one register or of one memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ElemTy {
-    /// Of each lane.
+    /// Type of each lane.
     pub scalar: ScalarType,
-    /// Lanes; 1 for a scalar.
+    /// Number of lanes; 1 for a scalar.
     pub width: usize,
 }
 
 impl ElemTy {
-    /// One lane.
+    /// The type of one lane.
     pub fn scalar(scalar: ScalarType) -> ElemTy {
         ElemTy { scalar, width: 1 }
     }
 
-    /// Bytes in memory.
+    /// Size in bytes in memory.
     pub fn bytes(self) -> usize {
         self.scalar.bytes() * self.width
     }
 }
 
-/// A memory: an index into the program's buffers or the kernel's arrays.
+/// A memory, identified by an index into the buffers of the program or the arrays of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mem {
-    /// [`Program::buffers`].
+    /// Index into [`Program::buffers`].
     Global(usize),
-    /// [`Kernel::locals`].
+    /// Index into [`Kernel::locals`].
     Local(usize),
-    /// [`Kernel::privates`].
+    /// Index into [`Kernel::privates`].
     Private(usize),
 }
 
@@ -46,26 +46,28 @@ pub enum Mem {
 pub struct Reg {
     /// Unique within a program.
     pub id: u32,
-    /// How it is printed.
+    /// Name in the printed code.
     pub name: Arc<str>,
-    /// What it holds.
+    /// Type of its value.
     pub ty: ElemTy,
 }
 
-/// What of a value that data decide is checked. What fails the check is noted, and a value that does no harm takes
-/// its place.
+/// A run-time check of a value that depends on data. A failure is recorded, and a harmless value
+/// replaces the checked one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Check {
-    /// Of `[i]`: the index lies in an array of so many elements; else the nearest index that does. One lane.
+    /// `[i]`: the index lies in an array of this many elements; otherwise it is clamped to the
+    /// nearest valid index. One lane.
     Index(i64),
-    /// Of `[d, a]`: integers divide as `a / d`. 1 where `d` is zero, which fails, or where the quotient
-    /// overflows, which does not: integers wrap.
+    /// `[d, a]`: the divisor of `a / d` on integers. It is replaced by 1 if `d` is zero, which is a
+    /// failure, and if the quotient overflows, which is none because integers wrap.
     Divisor,
-    /// Of `[e]`: an integer exponent is not negative.
+    /// `[e]`: an integer exponent is not negative.
     Exponent,
 }
 
-/// A value. Without side effects but for [`Check`]s; loads see memory as it is when the statement runs.
+/// A value. The only side effects are those of [`Check`]s. Loads see the memory as it is when the
+/// statement runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Expr {
     /// A constant.
@@ -76,15 +78,15 @@ pub enum Expr {
     Reg(Reg),
     /// An index as a value.
     Index(Index, ScalarType),
-    /// So many consecutive elements; the index counts scalars.
+    /// Loads as many consecutive elements as the type has lanes; the index counts scalars.
     Load(Mem, ElemTy, Index),
-    /// An operation with its result type; operands have one width.
+    /// An operation with its result type; all operands have the same width.
     Op(ScalarOp, ElemTy, Vec<Expr>),
     /// A value that is checked where it is evaluated.
     Checked(Check, Vec<Expr>),
-    /// Condition, then, else; of scalars without the other side.
+    /// Condition, then, else. For scalars, only the chosen side is evaluated.
     If(Arc<Expr>, Arc<Expr>, Arc<Expr>),
-    /// The first where the guard holds, else the second; lazy.
+    /// The first value if the guard holds, else the second. Only that value is evaluated.
     Guarded(Guard, Arc<Expr>, Arc<Expr>),
     /// A scalar in every lane.
     Splat(Arc<Expr>, usize),
@@ -97,7 +99,7 @@ pub enum Expr {
 /// How a loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LoopKind {
-    /// In one work-item.
+    /// Sequentially, in one work-item.
     Seq,
     /// One iteration for each work-item.
     Glb(u8),
@@ -105,18 +107,19 @@ pub enum LoopKind {
     Wrg(u8),
     /// One iteration for each work-item of the group.
     Lcl(u8),
-    /// One iteration for each warp of the group: so many consecutive work-items of dimension 0.
+    /// One iteration for each warp of the group. A warp is a number ([`Kernel::warp`]) of
+    /// consecutive work-items of dimension 0.
     Warp,
     /// One iteration for each work-item of a warp.
     Lane,
 }
 
-/// Which work-items meet at a barrier.
+/// The work-items that a barrier synchronises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// Those of a sub-group, which holds whole warps. All of them must reach it.
+    /// The work-items of a sub-group, which holds whole warps. All of them must reach the barrier.
     Warp,
-    /// Those of the work-group. All of them must reach it.
+    /// The work-items of the work-group. All of them must reach the barrier.
     Group,
 }
 
@@ -126,36 +129,37 @@ pub type Block = Vec<Stmt>;
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stmt {
-    /// Declares a register, with its first value.
+    /// Declares a register, with its first value if it has one.
     Decl(Reg, Option<Expr>),
     /// Gives a register a new value.
     Set(Reg, Expr),
     /// Stores as many consecutive elements as the value has lanes; the index counts scalars.
     Store(Mem, Index, Expr),
-    /// A counted loop from the first index to the second, excluded.
+    /// A loop that counts from `lo` to `hi`, excluded.
     Loop {
-        /// How it runs.
+        /// How the loop runs.
         kind: LoopKind,
-        /// The counter; its range covers the loop's.
+        /// The counter; its range includes all values in the loop.
         var: Var,
         /// First value.
         lo: Index,
         /// Excluded bound.
         hi: Index,
-        /// What is repeated.
+        /// Statements of an iteration.
         body: Block,
     },
     /// A condition on indices.
     If(Guard, Block, Block),
     /// A condition on data.
     Branch(Expr, Block, Block),
-    /// Runs `head`, then `body` while the condition holds, and again.
+    /// Repeats: runs the first block, leaves the loop if the condition is false, and runs the
+    /// second block.
     While(Block, Expr, Block),
-    /// In work-group context: by one work-item alone.
+    /// In work-group context, runs the block in one work-item only.
     Once(Block),
-    /// Work-items meet.
+    /// Synchronises work-items.
     Barrier {
-        /// Which.
+        /// The work-items that meet.
         scope: Scope,
         /// Orders local memory.
         local: bool,
@@ -167,7 +171,7 @@ pub enum Stmt {
 /// A statically sized array of scalars.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemArray {
-    /// How it is printed.
+    /// Name in the printed code.
     pub name: Arc<str>,
     /// Element type.
     pub scalar: ScalarType,
@@ -184,26 +188,26 @@ pub struct Kernel {
     pub global: [usize; 3],
     /// Work-group size.
     pub group: [usize; 3],
-    /// Work-items of a warp; 0 where there are no loops over warps.
+    /// Work-items of a warp; 0 without loops over warps.
     pub warp: usize,
     /// Arrays of the work-group.
     pub locals: Vec<MemArray>,
-    /// Arrays of each work-item that did not become registers.
+    /// Arrays of each work-item that are not in registers.
     pub privates: Vec<MemArray>,
-    /// Global stores bypass the caches, where the compiler can say so.
+    /// Whether global stores bypass the caches, if the compiler supports that.
     pub streaming: bool,
     /// The code.
     pub body: Block,
 }
 
-/// Where a global buffer's contents come from or go to.
+/// The source or target of a global buffer's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BufferRole {
-    /// Component `.1` of the entry's parameter `.0` (tuples flattened).
+    /// Component `.1` of the parameter `.0` of the entry (tuples flattened).
     Input(Arc<str>, usize),
-    /// Between kernels.
+    /// Data between kernels.
     Temp,
-    /// Component of the result (tuples flattened).
+    /// A component of the result (tuples flattened).
     Output(usize),
 }
 
@@ -212,7 +216,7 @@ pub enum BufferRole {
 pub struct Buffer {
     /// Name, element type, number of scalars.
     pub array: MemArray,
-    /// What it is for.
+    /// Purpose of the buffer.
     pub role: BufferRole,
 }
 
@@ -221,26 +225,26 @@ pub struct Buffer {
 pub struct ScalarArg {
     /// The entry's parameter.
     pub param: Arc<str>,
-    /// Which component.
+    /// Index of the component.
     pub component: usize,
-    /// How it is printed.
+    /// Name in the printed code.
     pub name: Arc<str>,
     /// Its type.
     pub scalar: ScalarType,
 }
 
-/// One step of the host. A loop goes from its beginning to the [`Control::End`] that belongs to it.
+/// One step of the host. A loop extends from its first step to the matching [`Control::End`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Launches a kernel: index into [`Program::kernels`].
     Launch(usize),
-    /// So many iterations, whose number the kernels inside may read.
+    /// Repeats this many times. Kernels inside may read the number of the iteration.
     Repeat(i64, Var),
-    /// Until [`Control::Check`] ends it.
+    /// Repeats until [`Control::Check`] ends the loop.
     While,
-    /// Leaves the innermost loop when the truth value in a buffer is false.
+    /// Leaves the innermost loop if the truth value in this buffer is false.
     Check(usize),
-    /// Exchanges two buffers of one type and length.
+    /// Exchanges two buffers of the same type and length.
     Swap(usize, usize),
     /// The end of a loop.
     End,
@@ -255,14 +259,14 @@ pub struct Program {
     pub scalars: Vec<ScalarArg>,
     /// The kernels.
     pub kernels: Vec<Kernel>,
-    /// What the host does.
+    /// The steps of the host.
     pub control: Vec<Control>,
     /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
     pub relaxed: bool,
 }
 
 impl LoopKind {
-    /// Whether it tells the work-items of a group apart.
+    /// Whether the iterations belong to different work-items of a group.
     pub fn is_local(self) -> bool {
         match self {
             LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => true,
@@ -277,7 +281,8 @@ impl Program {
         self.control.iter().any(|c| !matches!(c, Control::Launch(_)))
     }
 
-    /// How often each kernel is launched; of loops that end by a condition, as if after `unknown` iterations.
+    /// Returns how often each kernel is launched. Loops that end by a condition count as `unknown`
+    /// iterations.
     pub fn launches(&self, unknown: f64) -> Vec<f64> {
         let mut out = vec![0.0; self.kernels.len()];
         let mut times = vec![1.0];
@@ -307,7 +312,8 @@ impl Kernel {
             .fold(0, usize::saturating_add)
     }
 
-    /// Whether `mapGlb` spreads single work-items: then groups mean nothing, and not all items of one run the same code.
+    /// Whether `mapGlb` spreads single work-items. Work-groups then have no meaning, and not all
+    /// work-items of a group run the same code.
     pub fn spreads_items(&self) -> bool {
         let mut found = false;
         for s in &self.body {
@@ -316,7 +322,7 @@ impl Kernel {
         found
     }
 
-    /// The array behind a memory.
+    /// Returns the array behind a memory.
     pub fn array<'a>(&'a self, program: &'a Program, mem: Mem) -> Option<&'a MemArray> {
         match mem {
             Mem::Global(i) => program.buffers.get(i).map(|b| &b.array),
@@ -326,21 +332,21 @@ impl Kernel {
     }
 }
 
-/// The type in which an index of this type into so many elements is checked.
+/// Returns the type in which an index of this type into an array of `len` elements is checked.
 fn check_type(len: i64, index: ScalarType) -> ScalarType {
     let narrow = index.bytes() <= 4 && len <= i64::from(i32::MAX);
     if narrow { ScalarType::I32 } else { ScalarType::I64 }
 }
 
 impl Expr {
-    /// Whether anything in it is checked.
+    /// Whether the expression contains a check.
     pub fn has_check(&self) -> bool {
         let mut found = false;
         self.visit(&mut |e| found |= matches!(e, Expr::Checked(..)));
         found
     }
 
-    /// Its type.
+    /// Type of the value.
     pub fn ty(&self) -> ElemTy {
         match self {
             Expr::Lit(l) => ElemTy::scalar(l.ty),
@@ -364,7 +370,8 @@ impl Expr {
         }
     }
 
-    /// A truth value that depends on indices alone: guards between constants.
+    /// Whether this is a truth value that depends on indices only, that is, guards between
+    /// constants.
     pub fn is_decision(&self) -> bool {
         match self {
             Expr::Lit(l) => l.ty == ScalarType::Bool,
@@ -401,8 +408,8 @@ impl Expr {
         }
     }
 
-    /// Whether evaluating it twice costs nothing: a constant, argument or register. Decisions are
-    /// kept as they are too, so that loops can be split where they change.
+    /// Whether evaluating it twice costs nothing: constants, arguments and registers. Decisions
+    /// count, too, so that they stay visible and loops can be split where they change.
     pub fn is_trivial(&self) -> bool {
         match self {
             e if e.is_decision() => true,
@@ -418,13 +425,13 @@ impl Expr {
         }
     }
 
-    /// The expression in `w` lanes.
+    /// Widens the expression to `w` lanes.
     #[must_use]
     pub fn widen(self, w: usize) -> Expr {
         if self.ty().width == w { self } else { Expr::Splat(Arc::new(self), w) }
     }
 
-    /// Lane `k`, simplified.
+    /// Returns lane `k`, simplified.
     #[must_use]
     pub fn lane(&self, k: usize) -> Expr {
         match self {
@@ -441,7 +448,8 @@ impl Expr {
         }
     }
 
-    /// The vector of these lanes: one load, a splat, the vector they are taken from, or a construction.
+    /// Returns the vector of these lanes in its simplest form: one load, a splat, the vector that
+    /// they are taken from, or a construction.
     pub fn vector(lanes: Vec<Expr>) -> Expr {
         let w = lanes.len();
         let Some(first) = lanes.first().cloned() else {
@@ -481,8 +489,10 @@ impl Expr {
         Expr::Vector(lanes)
     }
 
-    /// Where every lane's guard holds, the vector of the guarded values; else the lanes whose guard
-    /// is the strongest have their other values. With many guards, lane by lane.
+    /// Returns the vector of guarded lanes. If the guards of all lanes hold, it is the vector of
+    /// the guarded values. If there are at most two different guards and one of them implies the
+    /// others, only the lanes with that guard take their other values when it fails; otherwise each
+    /// lane keeps its own guard.
     fn guarded_vector(lanes: Vec<Expr>) -> Expr {
         let mut guards: Vec<&Guard> = vec![];
         for e in &lanes {
@@ -514,7 +524,7 @@ impl Expr {
         Expr::Guarded(all, Arc::new(fast), Arc::new(slow))
     }
 
-    /// Replaces registers, those in indices included.
+    /// Replaces registers, including those in indices.
     #[must_use]
     pub fn map_regs(&self, f: &dyn Fn(&Reg) -> Reg) -> Expr {
         let one = |e: &Arc<Expr>| Arc::new(e.map_regs(f));
@@ -537,7 +547,7 @@ impl Expr {
         }
     }
 
-    /// Calls `f` on this expression and all inside it, those in indices included.
+    /// Calls `f` on this expression and all subexpressions, including those in indices.
     pub fn visit(&self, f: &mut dyn FnMut(&Expr)) {
         f(self);
         match self {
@@ -564,8 +574,8 @@ impl Expr {
 }
 
 impl Stmt {
-    /// Calls `f` on the expressions of this statement itself, not on those of nested blocks;
-    /// values computed inside its indices included.
+    /// Calls `f` on the expressions of this statement itself, including values computed inside its
+    /// indices, but not on those of nested blocks.
     pub fn exprs(&self, f: &mut dyn FnMut(&Expr)) {
         let index = |i: &Index, f: &mut dyn FnMut(&Expr)| i.visit_data(&mut |e| f(e));
         match self {
@@ -588,7 +598,7 @@ impl Stmt {
         }
     }
 
-    /// The blocks inside this statement.
+    /// The blocks nested directly in this statement.
     pub fn blocks(&self) -> Vec<&Block> {
         match self {
             Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
@@ -597,7 +607,8 @@ impl Stmt {
         }
     }
 
-    /// Replaces the expressions and indices of this statement itself, not those of nested blocks.
+    /// Replaces the registers that this statement itself reads, not those of nested blocks or the
+    /// register that it assigns.
     pub fn map_regs(&mut self, f: &dyn Fn(&Reg) -> Reg) {
         let index = |i: &mut Index| *i = i.map_data(&|e| e.map_regs(f));
         match self {
@@ -618,7 +629,7 @@ impl Stmt {
         }
     }
 
-    /// The blocks inside this statement, to change them.
+    /// The blocks nested directly in this statement, mutably.
     pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
         match self {
             Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
@@ -627,7 +638,7 @@ impl Stmt {
         }
     }
 
-    /// Calls `f` on this statement and all inside it.
+    /// Calls `f` on this statement and all statements inside it.
     pub fn visit(&self, f: &mut dyn FnMut(&Stmt)) {
         f(self);
         for b in self.blocks() {

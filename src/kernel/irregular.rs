@@ -1,4 +1,5 @@
-//! Patterns that store at computed places, or whose parts depend on each other: scatters, histograms, scans.
+//! Patterns that store at computed places, or whose parts depend on each other: scatters,
+//! histograms and scans.
 
 use super::dest::Dest;
 use super::index::{Guard, Index};
@@ -14,15 +15,16 @@ use crate::diag::Code;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
-/// Most scalars that the parts of a histogram have together.
+/// Maximum number of scalars in all partial histograms together.
 const PARTS: i64 = 1 << 26;
 
-/// Parts of a histogram for each compute unit: enough work-items to keep a GPU busy.
+/// Partial histograms for each compute unit: enough work-items to keep a GPU busy.
 const PARTS_OF_UNIT: i64 = 64;
 
 impl Lowerer {
-    /// Copies the destination array, then stores each value at its place. Places outside are skipped.
-    /// Outside kernels both steps are kernels; equal places are an error of the program.
+    /// Copies the destination array, then stores each value at its place. Places outside the array
+    /// are skipped. Outside kernels, each of the two steps is a kernel. If two places are equal,
+    /// the program is in error.
     pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
         let shape = self.views.shape(&f.ty().cod)?;
@@ -38,8 +40,9 @@ impl Lowerer {
         })
     }
 
-    /// Combines values by bin. Outside kernels, work-items count parts of the values into bins of their own, and a
-    /// second kernel combines these. In one work-item all values are one part.
+    /// Combines values by bin. Outside kernels, each work-item first combines one part of the
+    /// values into bins of its own, and a second kernel combines these bins. In one work-item, all
+    /// values are one part.
     pub fn histogram(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let (m, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
         let shape = self.views.shape(&f.ty().cod)?;
@@ -57,7 +60,7 @@ impl Lowerer {
         self.each(parts, &mut |me, p| {
             let (view, dest) = (counted.view.at(p)?, counted.dest.at(p)?);
             me.repeat(m, false, &mut |me, i| me.write(&z, &View::Unit, &dest.at(i)?))?;
-            // Neighbours read neighbours.
+            // Parts are interleaved, so that neighbouring work-items read neighbouring elements.
             me.repeat(length(n, parts), false, &mut |me, t| {
                 let j = p.add(&t.times(parts));
                 me.where_less(&j, &Index::from(n), &mut |me| {
@@ -80,13 +83,15 @@ impl Lowerer {
         })
     }
 
-    /// A scan of the host, in two kernels. In the first, each work-item combines one part of the elements. In the second,
-    /// it combines what the parts before its own come to, and goes on from there through its own part.
+    /// A scan between kernels, in two kernels. In the first one, each work-item combines one part
+    /// of the elements. In the second one, it combines the totals of the parts before its own, and
+    /// then scans its own part.
     pub fn scan_in_parts(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let n = self.views.size(&f.sizes()[0])?;
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
         let elem = self.views.shape(&f.args()[1].ty().cod)?;
-        // Each work-item of the second kernel goes through all totals: no more of them than elements in a part.
+        // Each work-item of the second kernel goes through all totals, so there should be no more
+        // parts than elements in a part.
         let parts = (self.units() * PARTS_OF_UNIT).min(n.isqrt()).max(1);
         let totals = self.allocate(&Shape::Array(parts, Box::new(elem.clone())), None)?;
         let start = |me: &mut Lowerer| -> Step<Storage> {
@@ -126,7 +131,8 @@ impl Lowerer {
         i64::try_from(self.options.device.compute_units).unwrap_or(1).max(1)
     }
 
-    /// A loop in this work-item, or outside kernels a kernel with a work-item for each.
+    /// Emits a loop in this work-item, or outside kernels a kernel with a work-item for each
+    /// iteration.
     pub fn each(&mut self, n: i64, body: Body) -> Step<()> {
         if self.context != Context::Host {
             return self.repeat(n, false, body);
@@ -135,7 +141,7 @@ impl Lowerer {
         self.in_kernel(&id, |me| me.spread(MapKind::Glb(0), n, false, body))
     }
 
-    /// Runs the body where a computed place is one of `n`.
+    /// Runs the body if a computed place is in `0..n`.
     fn at_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
         let at = leaf::bind(place, self)?.expr()?;
         let t = at.ty();
@@ -143,7 +149,7 @@ impl Lowerer {
             let bound = Expr::Lit(Lit::int(t.scalar, i128::from(bound)));
             Expr::Op(op, ElemTy::scalar(ScalarType::Bool), vec![at.clone(), bound])
         };
-        // A type that cannot hold the bound has nothing beyond it.
+        // If the type cannot hold the bound, its values are all below it.
         let fits = Lit::int(t.scalar, i128::from(n)).as_int() == Some(i128::from(n));
         let mut tests = vec![];
         if fits {
@@ -153,7 +159,7 @@ impl Lowerer {
             tests.push(test(ScalarOp::Ge, 0));
         }
         self.begin();
-        // The tests hold here; the bounds say so to the checks of accesses.
+        // The tests guarantee these bounds; state them for the bounds checker, too.
         let inside = Index::data(at.clone()).lesser(&Index::from(n - 1)).greater(&Index::from(0));
         let done = body(self, &inside);
         let mut block = self.end();
@@ -164,7 +170,7 @@ impl Lowerer {
         block.into_iter().try_for_each(|s| self.emit(s))
     }
 
-    /// Runs the body where one index is less than another.
+    /// Runs the body if one index is less than another.
     pub fn where_less(
         &mut self,
         i: &Index,
@@ -183,7 +189,7 @@ impl Lowerer {
     }
 }
 
-/// Elements of the longest of so many parts.
+/// Length of the longest part when `n` elements are divided into this many parts.
 fn length(n: i64, parts: i64) -> i64 {
     n / parts + i64::from(n % parts != 0)
 }

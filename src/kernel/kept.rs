@@ -1,8 +1,8 @@
-//! What a work-item loads again in a later stage of its group stays in its registers.
+//! Keeps loaded values in registers across the stages of a work-group.
 //!
-//! A row that a group goes through several times is split among its work-items in the same way each time. A load from
-//! memory that the kernel does not change, at an index of which every part is known outside the stages, gives
-//! the same value in all of them.
+//! A row that a group goes through several times is divided among its work-items in the same way
+//! each time. A load yields the same value in all stages if the kernel does not change the memory,
+//! and if every part of its index is known outside the stages.
 
 use super::index::Index;
 use super::ir::{Block, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
@@ -10,16 +10,17 @@ use super::walk::{Effects, Fresh, parts, rebuild, rebuilt};
 use indexmap::IndexMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most scalars that a work-item keeps for later stages.
+/// Maximum number of scalars that a work-item keeps for later stages.
 const KEPT: usize = 64;
 
-/// Keeps what later stages load again.
+/// Keeps values that later stages would load again.
 pub fn across_stages(k: &mut Kernel, fresh: &mut Fresh) {
     let written = Effects::of(&k.body).stored;
     block(&mut k.body, &written, &mut FxHashSet::default(), fresh);
 }
 
-/// Loops over the same work-items are stages: their counter, and from where to where.
+/// A stage: the counter and the bounds of a loop over work-items. Stages with equal keys run on the
+/// same work-items.
 type Stage = (u32, Index, Index);
 
 fn stage(s: &Stmt) -> Option<Stage> {
@@ -31,7 +32,7 @@ fn stage(s: &Stmt) -> Option<Stage> {
     }
 }
 
-/// `known` are the counters of the loops around the block.
+/// Processes a block; `known` are the counters of the loops around it.
 fn block(b: &mut Block, written: &FxHashSet<Mem>, known: &mut FxHashSet<u32>, fresh: &mut Fresh) {
     for s in b.iter_mut() {
         if let Stmt::Loop { kind: LoopKind::Seq | LoopKind::Wrg(_), var, body, .. } = s {
@@ -100,7 +101,8 @@ fn block(b: &mut Block, written: &FxHashSet<Mem>, known: &mut FxHashSet<u32>, fr
     }
 }
 
-/// Loads that a stage makes in any case, once for each work-item, from what does not change.
+/// Returns the loads from unchanged memory that a stage makes unconditionally, once in each
+/// work-item.
 fn loads(s: &Stmt, written: &FxHashSet<Mem>, outside: &dyn Fn(u32) -> bool) -> Vec<Expr> {
     fn inside(e: &Expr, found: &mut dyn FnMut(&Expr)) {
         if matches!(e, Expr::Load(..)) {
@@ -132,7 +134,7 @@ fn loads(s: &Stmt, written: &FxHashSet<Mem>, outside: &dyn Fn(u32) -> bool) -> V
     out
 }
 
-/// Replaces loads in a statement and all inside it.
+/// Replaces loads in a statement and all statements inside it.
 fn replace(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Option<Expr>) {
     fn expr(e: &Expr, f: &mut dyn FnMut(&Expr) -> Option<Expr>) -> Expr {
         match f(e) {

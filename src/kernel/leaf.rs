@@ -1,4 +1,4 @@
-//! Scalar leaves to expressions and, for loops and shared values, statements.
+//! Lowers scalar leaves to expressions, and to statements for loops and shared values.
 
 use super::checks;
 use super::index::Index;
@@ -11,10 +11,11 @@ use crate::lang::types::ScalarType;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Expressions with more operations than this are not evaluated in vain by a `?:`.
+/// Maximum cost, in operations, of both sides of a conditional that becomes an expression, which
+/// may evaluate an unused side.
 const CHEAP: usize = 4;
 
-/// Where the statements of a leaf go.
+/// A place for the statements of a leaf.
 pub trait Emit {
     /// Sizes and parameters.
     fn views(&self) -> Rc<Views>;
@@ -24,20 +25,20 @@ pub trait Emit {
     fn emit(&mut self, s: Stmt) -> Step<()>;
     /// Begins a nested block.
     fn begin(&mut self);
-    /// Ends it.
+    /// Ends the nested block.
     fn end(&mut self) -> Block;
     /// Whether leaves are evaluated on vectors.
     fn in_vector(&self) -> bool;
-    /// Whether there is no place for statements.
+    /// Whether statements cannot be emitted here.
     fn in_view(&self) -> bool {
         false
     }
 }
 
-/// Any place for statements.
+/// Any place for statements, for use without a type parameter.
 pub type Sink = dyn Emit;
 
-/// Whether the body only picks, pairs and names constants.
+/// Whether the body only selects, pairs and names constants.
 pub fn rearranges(e: &SExpr) -> bool {
     match e {
         SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) => true,
@@ -52,7 +53,7 @@ pub fn rearranges(e: &SExpr) -> bool {
     }
 }
 
-/// Whether the body can be written as expressions alone.
+/// Whether the body can be written without statements.
 pub fn inlines(e: &SExpr) -> bool {
     match e {
         SExpr::Op(_, _, es) => es.iter().all(inlines),
@@ -61,9 +62,9 @@ pub fn inlines(e: &SExpr) -> bool {
     }
 }
 
-/// The result of a leaf that [`inlines`].
+/// Returns the result of a leaf for which [`inlines`] holds.
 pub fn inline(f: &ScalarFn, arg: &View, views: &Rc<Views>) -> Step<View> {
-    /// Nothing may be emitted from inside a view.
+    /// Rejects statements: nothing may be emitted from inside a view.
     struct Nowhere(Rc<Views>);
     impl Emit for Nowhere {
         fn views(&self) -> Rc<Views> {
@@ -89,13 +90,14 @@ pub fn inline(f: &ScalarFn, arg: &View, views: &Rc<Views>) -> Step<View> {
     Leaf { cx: &mut Nowhere(views.clone()), arg: arg.clone(), vars: vec![] }.eval(&f.body)
 }
 
-/// The result of a leaf; what it uses twice is bound once.
+/// Returns the result of a leaf. Components of the argument that it uses more than once are bound
+/// to registers.
 pub fn lower(f: &ScalarFn, arg: &View, cx: &mut Sink) -> Step<View> {
     let arg = share(&f.body, &[], arg, cx)?;
     Leaf { cx, arg, vars: vec![] }.eval(&f.body)
 }
 
-/// Every component that is not trivial in a register.
+/// Binds every component that is not trivial to a register.
 pub fn bind<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
     Ok(match v {
         View::Elem(e) if !e.is_trivial() => {
@@ -118,7 +120,8 @@ fn share(body: &SExpr, path: &[bool], arg: &View, cx: &mut Sink) -> Step<View> {
     })
 }
 
-/// How often the component of the argument at `path` is used (whole-argument uses count; a use in a loop is many).
+/// Returns how often the component of the argument at `path` is used. Uses of the whole argument
+/// count. A use in a loop, or as an operand of `sign` or `pow`, counts twice.
 fn uses(e: &SExpr, path: &[bool]) -> usize {
     if let Some(p) = arg_path(e) {
         return usize::from(path.starts_with(&p));
@@ -187,7 +190,7 @@ pub fn is_dear(op: ScalarOp) -> bool {
     )
 }
 
-/// One of two values of one type by a condition, both already computed.
+/// Selects between two computed values of the same type.
 pub fn choose(c: &Expr, a: &View, b: &View) -> Step<View> {
     Ok(match (a, b) {
         (View::Elem(a), View::Elem(b)) => {
@@ -208,7 +211,7 @@ pub fn choose(c: &Expr, a: &View, b: &View) -> Step<View> {
     })
 }
 
-/// Registers for a value like this one, without first values.
+/// Declares registers of the types of this value, without first values.
 fn blank<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
     Ok(match v {
         View::Elem(e) => View::Elem(Expr::Reg(cx.declare(e.ty(), None)?)),
@@ -217,7 +220,7 @@ fn blank<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
     })
 }
 
-/// Registers with these first values.
+/// Declares registers with these first values.
 fn variable<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
     Ok(match v {
         View::Elem(e) => View::Elem(Expr::Reg(cx.declare(e.ty(), Some(e.clone()))?)),
@@ -240,7 +243,7 @@ fn assign<C: Emit + ?Sized>(to: &View, from: &View, cx: &mut C) -> Step<()> {
     }
 }
 
-/// A conditional: an expression where both sides are cheap, else a statement.
+/// Lowers a conditional: to an expression if both sides are cheap, else to a statement.
 pub fn conditional<C: Emit + ?Sized>(
     c: &Expr,
     then: &mut dyn FnMut(&mut C) -> Step<View>,
@@ -254,7 +257,8 @@ pub fn conditional<C: Emit + ?Sized>(
         return otherwise(cx);
     }
     if c.ty().width > 1 || cx.in_vector() {
-        // Both sides are needed; where the condition differs by lane, each is used once a lane.
+        // Both sides are evaluated. If the condition differs by lane, each lane uses its value
+        // again, so bind it.
         let a = where_only(c, true, then, cx)?;
         let a = if c.is_decision() { bind(&a, cx)? } else { a };
         let b = where_only(c, false, otherwise, cx)?;
@@ -281,14 +285,15 @@ pub fn conditional<C: Emit + ?Sized>(
     fill(&mut left, &a, cx)?;
     fill(&mut right, &b, cx)?;
     cx.emit(match c {
-        // A condition on indices alone: the loops around it can be split where it changes.
+        // A condition on indices alone becomes an `If`, so that the loops around it can be split
+        // where the condition changes.
         Expr::Guarded(g, t, f) if t.is_true() && f.is_false() => Stmt::If(g.clone(), left, right),
         _ => Stmt::Branch(c.clone(), left, right),
     })?;
     Ok(out)
 }
 
-/// What `branch` computes, with its checks made only in the lanes where the condition is `truth`.
+/// Evaluates `branch`, with its checks restricted to the lanes where the condition is `truth`.
 fn where_only<C: Emit + ?Sized>(
     c: &Expr,
     truth: bool,
@@ -313,7 +318,7 @@ fn where_only<C: Emit + ?Sized>(
     Ok(value)
 }
 
-/// The choice between two values, guards kept as guards.
+/// Selects between two values. Guards in the condition stay guards.
 fn pick(c: &Expr, a: &View, b: &View) -> Step<View> {
     fn expr(c: &Expr, a: &Expr, b: &Expr) -> Expr {
         match c {
@@ -346,7 +351,7 @@ fn branch(e: &SExpr, arg: &View, vars: &[View], cx: &mut Sink) -> Step<View> {
     Leaf { cx, arg: arg.clone(), vars: vars.to_vec() }.eval(e)
 }
 
-/// The check that the second operand of an operation needs, where it is no constant.
+/// Returns the check that the second operand of an operation needs if it is not a constant.
 fn check(op: ScalarOp, t: ScalarType) -> Option<Check> {
     match op {
         ScalarOp::Div | ScalarOp::Rem if t.is_integer() => Some(Check::Divisor),
@@ -355,7 +360,8 @@ fn check(op: ScalarOp, t: ScalarType) -> Option<Check> {
     }
 }
 
-/// Whether an operand passes its check, and does no harm either, for what it is made of.
+/// Whether the form of an operand shows that it passes its check, and that it cannot cause an
+/// overflow.
 fn is_harmless(e: &Expr, check: Check) -> bool {
     let fine = |x: i128| match check {
         Check::Divisor => x != 0 && x != -1,
@@ -403,7 +409,8 @@ impl Leaf<'_> {
             SExpr::Op(op @ (ScalarOp::And | ScalarOp::Or), t, es)
                 if self.cx.views().checked && es.iter().skip(1).any(may_fail) =>
             {
-                // Lazy in its second operand: what is not evaluated does not fail.
+                // The second operand is evaluated only if it is needed, so that the checks of an
+                // unused operand do not fail.
                 let known = SExpr::Lit(Lit::int(*t, i128::from(*op == ScalarOp::Or)));
                 let [c, more] = es.as_slice() else {
                     return stop(Code::Internal, "a conjunction of other than two");
@@ -479,7 +486,7 @@ impl Leaf<'_> {
         })
     }
 
-    /// The body with these variables bound.
+    /// Evaluates the body with these variables bound.
     fn scoped(&mut self, vars: &[View], body: &SExpr) -> Step<View> {
         let depth = self.vars.len();
         self.vars.extend_from_slice(vars);
@@ -488,7 +495,7 @@ impl Leaf<'_> {
         v
     }
 
-    /// One iteration: the accumulator's components change together.
+    /// Emits one iteration. All components of the accumulator change at the same time.
     fn step(&mut self, acc: &View, vars: &[View], body: &SExpr) -> Step<()> {
         let next = self.scoped(vars, body)?;
         let next = match next {
@@ -514,7 +521,7 @@ impl Leaf<'_> {
             && !is_harmless(b, check)
         {
             if check == Check::Divisor && !self.cx.in_view() && !matches!(a, Expr::Load(..)) {
-                // It is wanted twice. Equal loads are shared later.
+                // The operation and its check both use the value. Equal loads are shared later.
                 *a = bind(&View::Elem(a.clone()), self.cx)?.expr()?;
             }
             let operands = match check {
@@ -530,8 +537,8 @@ impl Leaf<'_> {
     }
 }
 
-/// An operation on indices and numbers as an index, so that its range is known; `None` where it may leave its type, or
-/// where an index has no such operation.
+/// Returns an operation on indices and numbers as an index, which has a known range. Returns `None`
+/// if the result may not fit its type, or if indices have no such operation.
 fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
     let index = |e: &Expr| match e {
         Expr::Index(i, _) if !i.has_data() => Some(i.clone()),
@@ -540,7 +547,7 @@ fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
     };
     let [a, b] = es else { return None };
     let (a, b) = (index(a)?, index(b)?);
-    // Products of such numbers fit into 64 bits.
+    // Products of numbers in this range fit into 64 bits.
     let small = |i: &Index| i.range().0 >= -(1 << 31) && i.range().1 < 1 << 31;
     if !(small(&a) && small(&b)) {
         return None;
@@ -552,7 +559,7 @@ fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
         (ScalarOp::Sub, ..) => a.sub(&b),
         (ScalarOp::Mul, _, Some(k)) => a.times(k),
         (ScalarOp::Mul, Some(k), _) => b.times(k),
-        // Quotients of the language are cut towards zero.
+        // Quotients of the language truncate towards zero.
         (ScalarOp::Div, _, Some(k)) if least >= 0 && k > 0 => a.div(k),
         (ScalarOp::Rem, _, Some(k)) if least >= 0 && k > 0 => a.rem(k),
         (ScalarOp::Min, ..) => a.lesser(&b),

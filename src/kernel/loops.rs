@@ -1,4 +1,5 @@
-//! Loops over states that hold arrays, and choices between arrays: in a work-item, or by the host, whose body is kernels.
+//! Loops over states that contain arrays, and choices between arrays. In a work-item they are loops
+//! and branches; otherwise the host runs them, and their bodies are kernels.
 
 use super::dest::Dest;
 use super::index::{Index, Var};
@@ -12,7 +13,8 @@ use crate::diag::Code;
 use crate::lang::types::ScalarType;
 
 impl Lowerer {
-    /// `foldSeq` of the host: each iteration writes the next state beside the last one, and both are exchanged.
+    /// `foldSeq` on the host: each iteration writes the next state to a second buffer, and the host
+    /// then exchanges both buffers.
     pub fn host_fold(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let n = self.views.size(&f.sizes()[0])?;
         let shape = self.views.shape(&f.ty().cod)?;
@@ -27,7 +29,8 @@ impl Lowerer {
         })
     }
 
-    /// `loopWhile` of the host: the condition is computed on the device and read back before each iteration.
+    /// `loopWhile` on the host: the condition is computed on the device and read back before each
+    /// iteration.
     pub fn host_while(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let shape = self.views.shape(&f.ty().cod)?;
         let (p, body, besides) = (f.args()[0].chain(), f.args()[1].chain(), x.snd()?);
@@ -38,7 +41,9 @@ impl Lowerer {
         };
         let at = *at;
         if !self.choices.is_empty() {
-            // Where the choices around the loop are not met, no kernel of it runs: the loop must not begin.
+            // If the choices around the loop select the other side, none of its kernels runs,
+            // including the one that computes the condition. Clear the flag first, so that the loop
+            // does not begin.
             let choices = std::mem::take(&mut self.choices);
             let no = View::Elem(Expr::Lit(Lit::int(ScalarType::Bool, 0)));
             let cleared = self.copy(&no, &flag.dest, &truth);
@@ -74,13 +79,15 @@ impl Lowerer {
         self.copy(&state.view, dest, shape)
     }
 
-    /// A step of the host that is no launch: kernels before and after it stay apart.
+    /// Appends a step of the host that is not a launch. Kernels before and after it cannot be
+    /// merged.
     fn control(&mut self, c: Control) {
         self.open_single = None;
         self.program.control.push(c);
     }
 
-    /// A choice of the host: the condition is computed first; the kernels of both sides ask for it.
+    /// A choice on the host: the condition is computed first, and the kernels of both sides test
+    /// it.
     pub fn host_choice(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let args = f.args();
         let truth = Shape::Elem(ElemTy::scalar(ScalarType::Bool));
@@ -98,7 +105,7 @@ impl Lowerer {
         Ok(())
     }
 
-    /// The code of a kernel, where the choices of the host around it are met.
+    /// Returns the code of a kernel, guarded by the host's choices around it.
     pub fn chosen(&self, body: Vec<Stmt>) -> Vec<Stmt> {
         self.choices.iter().rev().fold(body, |body, (c, side)| {
             let (yes, no) = if *side { (body, vec![]) } else { (vec![], body) };
@@ -127,5 +134,6 @@ impl Lowerer {
     }
 }
 
-/// The conditions of the host around what is being generated: what must hold, or must not.
+/// The conditions of the host's choices around the generated code, each with the value that it must
+/// have.
 pub type Choices = Vec<(Expr, bool)>;

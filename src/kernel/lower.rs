@@ -1,8 +1,8 @@
-//! From terms to the IR, inside a kernel and between kernels.
+//! Lowers terms to the IR, inside kernels and between them.
 //!
-//! [`Lowerer::write`] stores a term's result at a destination, [`Lowerer::read`] gives it as a view,
-//! storing it in the memory of the context when it is not one. Chains of compositions are lists of
-//! factors, outermost first.
+//! [`Lowerer::write`] stores the result of a term at a destination. [`Lowerer::read`] returns the
+//! result as a view, and stores it in the memory of the context first if it is not one. Chains of
+//! compositions are represented as lists of factors, outermost first.
 
 use super::Options;
 use super::dest::{Dest, inverse};
@@ -17,31 +17,31 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where in the device hierarchy code is being generated.
+/// The level of the device hierarchy at which code is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// Between kernels.
     Host,
-    /// Between the dimensions of a parallel nest: only views may stand here.
+    /// Between the dimensions of a parallel nest, where only views are allowed.
     Nest,
-    /// Uniformly in a work-group.
+    /// In a work-group, in code that all work-items run alike.
     Group,
-    /// In a warp, outside its lanes: whatever computes is a stage of the work-group's code.
+    /// In a warp, outside its lanes. Every computation here is a stage of the work-group's code.
     Warp,
     /// In one work-item.
     Item,
 }
 
-/// What surrounds code in a `mapWarp`.
+/// The enclosing `mapWarp` of some code.
 #[derive(Clone)]
 pub struct InWarp {
-    /// The number of the warp, among those that work.
+    /// The index of the warp among the working warps.
     pub var: Var,
-    /// When its warp has an element in this round.
+    /// Holds if the warp has an element in this round.
     pub guard: Guard,
 }
 
-/// How far generation is.
+/// A state of generation that can be restored.
 pub struct Mark {
     blocks: usize,
     context: Context,
@@ -60,29 +60,32 @@ pub struct Building {
     pub locals: Vec<MemArray>,
     /// Arrays of the work-item.
     pub privates: Vec<MemArray>,
-    /// Work-items or groups asked for in each dimension.
+    /// Number of work-items or groups in each dimension.
     pub grid: [i64; 3],
-    /// Work-group size, when the term decides it.
+    /// Work-group size, if the term determines it.
     pub group: [i64; 3],
-    /// One work-item: its large intermediates may lie in global memory.
+    /// Whether the kernel has a single work-item, so that large intermediates may lie in global
+    /// memory.
     pub single: bool,
-    /// Its global stores bypass the caches.
+    /// Whether global stores bypass the caches.
     pub streaming: bool,
-    /// Reductions say how many work-items a group has: each takes the same share in all stages.
+    /// Whether reductions determine the number of work-items of a group. Each work-item then takes
+    /// the same share in all stages.
     pub together: bool,
-    /// How many elements side by side its maps over work-items take at a time, if there are such maps.
+    /// Number of adjacent elements that maps over work-items process at a time, if there are such
+    /// maps.
     pub run: Option<i64>,
     /// Dimensions of the enclosing `mapLcl`s.
     pub local_dims: Vec<u8>,
-    /// Work-items of a warp, where the term has warps.
+    /// Number of work-items of a warp, if the term has warps.
     pub warp: i64,
     /// The enclosing `mapWarp`.
     pub in_warp: Option<InWarp>,
     /// Variables of the enclosing parallel maps, outermost first.
     pub workers: Vec<Var>,
-    /// Numbers of the kernel's work-item and work-group variables.
+    /// Ids of the variables for work-items and work-groups.
     pub ids: [u32; 6],
-    /// Numbers of the variables for warp and lane.
+    /// Ids of the variables for warp and lane.
     pub warp_ids: [u32; 2],
 }
 
@@ -92,29 +95,29 @@ pub struct Lowerer {
     pub views: Rc<Views>,
     /// What the caller asked for.
     pub options: Options,
-    /// What is finished.
+    /// The finished part of the program.
     pub program: Program,
-    /// Where we are.
+    /// The current level of the hierarchy.
     pub context: Context,
-    /// The kernel we are in.
+    /// The current kernel.
     pub kernel: Building,
-    /// The conditions of the host around the kernels that are being generated.
+    /// The conditions of the host around the current kernels.
     pub choices: Choices,
     /// Open blocks, innermost last.
     pub blocks: Vec<Block>,
-    /// Whether the last kernel has one work-item and can be continued.
+    /// The last kernel, if it has one work-item and can be continued.
     pub open_single: Option<Building>,
     /// Whether leaves are evaluated on vectors.
     pub vector: bool,
-    /// Whether the next kernel's results are written past the caches.
+    /// Whether the results of the next kernel bypass the caches.
     pub streaming: bool,
-    /// How many copies of the code being generated the enclosing unrolled loops make.
+    /// Number of copies that the enclosing unrolled loops make of the generated code.
     pub copies: i64,
-    /// Arrays of a group that are read by other work-items than those that compute them.
+    /// Arrays of a group of which a work-item reads elements that another work-item computed.
     pub passed_on: BTreeSet<Term>,
-    /// The next unused number.
+    /// The next unused id.
     pub next: u32,
-    /// Names of parameters and buffers, which no variable may take.
+    /// Names of parameters and buffers, which must not be given to variables.
     pub reserved: BTreeSet<String>,
 }
 
@@ -153,10 +156,10 @@ impl Emit for Lowerer {
     }
 }
 
-/// What the body of a loop does with its index.
+/// Generates the body of a loop, given its index.
 pub type Body<'a> = &'a mut dyn FnMut(&mut Lowerer, &Index) -> Step<()>;
 
-/// Whether work-items or groups are spread anywhere in the term.
+/// Whether any part of the term is spread over work-items or work-groups.
 pub fn is_parallel(t: &Term) -> bool {
     let here = match t.op() {
         Op::Map(k) => match k {
@@ -175,7 +178,7 @@ fn spreads(t: &Term, kind: fn(&MapKind) -> bool) -> bool {
     matches!(t.op(), Op::Map(k) if kind(k)) || t.args().iter().any(|a| spreads(a, kind))
 }
 
-/// The error for what no kernel is generated for.
+/// Returns the error for a pattern for which no kernel can be generated.
 pub fn unlowered<T>(t: &Term) -> Step<T> {
     let what = match t.op() {
         Op::Map(MapKind::Plain) => "map",
@@ -202,7 +205,7 @@ pub fn unlowered<T>(t: &Term) -> Step<T> {
 }
 
 impl Lowerer {
-    /// A new number and name.
+    /// Returns a new id and a new name.
     pub fn fresh(&mut self, prefix: &str) -> (u32, Arc<str>) {
         loop {
             let id = self.next;
@@ -214,7 +217,7 @@ impl Lowerer {
         }
     }
 
-    /// Stores the result of the factors on `x` at `dest`.
+    /// Stores the result of applying the factors to `x` at `dest`.
     pub fn write(&mut self, factors: &[Term], x: &View, dest: &Dest) -> Step<()> {
         match dest {
             Dest::Nowhere => return Ok(()),
@@ -303,7 +306,7 @@ impl Lowerer {
         factors.iter().rev().try_fold(x.clone(), |v, f| self.views.apply(f, &v))
     }
 
-    /// The result of the factors on `x`.
+    /// Returns the result of applying the factors to `x`.
     pub fn read(&mut self, factors: &[Term], x: &View) -> Step<View> {
         let Some(q) = factors.iter().position(|f| !is_pure(f)) else {
             return self.apply(factors, x);
@@ -413,7 +416,7 @@ impl Lowerer {
         }
     }
 
-    /// The result of one factor, in registers or in the memory of the context.
+    /// Returns the result of one factor, in registers or in the memory of the context.
     fn value(&mut self, f: &Term, x: &View) -> Step<View> {
         let args = f.args();
         let shape = self.views.shape(&f.ty().cod)?;
@@ -421,7 +424,7 @@ impl Lowerer {
             && !is_parallel(f)
             && !matches!(f.op(), Op::Fork | Op::Bimap | Op::ToMem(_))
         {
-            // One lane computes it for all.
+            // One lane computes the value for all lanes.
             let out = self.allocate(&shape, None)?;
             self.write(std::slice::from_ref(f), x, &out.dest)?;
             return Ok(out.view);
@@ -493,7 +496,8 @@ impl Lowerer {
         }
     }
 
-    /// What two readers share is computed once; between kernels and for views there is nothing to share.
+    /// Computes a value once for two readers. Between kernels, in nests and in warps the value is a
+    /// view, so there is nothing to compute.
     fn shared(&mut self, x: &View) -> Step<View> {
         match self.context {
             Context::Host | Context::Nest | Context::Warp => Ok(x.clone()),
@@ -539,8 +543,8 @@ impl Lowerer {
         }
     }
 
-    /// A loop in one work-item. Rolled, unless it is to be unrolled and that gives not too many
-    /// copies of the body, or the body needs constant indices.
+    /// Emits a loop in one work-item. The loop is unrolled if that is wanted and does not make too
+    /// many copies of the body, or if the body needs constant indices.
     pub fn repeat(&mut self, n: i64, unroll: bool, body: Body) -> Step<()> {
         if n <= 0 {
             return Ok(());
@@ -571,7 +575,8 @@ impl Lowerer {
                 })
             }
             Err(Stop::Dynamic(i)) if i.mentions(id) => {
-                // Registers were indexed by this loop's variable: take everything back and unroll.
+                // Registers were indexed by the variable of this loop: discard the generated code
+                // and unroll the loop.
                 self.back_to(mark);
                 if n > most {
                     return Err(Stop::Dynamic(i));
@@ -585,7 +590,7 @@ impl Lowerer {
         }
     }
 
-    /// The state of generation, to come back to.
+    /// Returns the state of generation, for [`Lowerer::back_to`].
     pub fn mark(&self) -> Mark {
         Mark {
             blocks: self.blocks.len(),
@@ -599,7 +604,7 @@ impl Lowerer {
         }
     }
 
-    /// Takes back what was generated since.
+    /// Discards the code generated since the mark.
     pub fn back_to(&mut self, mark: Mark) {
         self.blocks.truncate(mark.blocks);
         self.context = mark.context;
@@ -626,7 +631,7 @@ impl Lowerer {
         super::tidy::side_by_side(copies).into_iter().try_for_each(|s| self.emit(s))
     }
 
-    /// Copies a view.
+    /// Copies a view, spread over the work-items of the context if there are several.
     pub fn copy(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         match self.context {
             Context::Host => self.copy_on_host(v, dest, shape),
@@ -649,7 +654,9 @@ impl Lowerer {
         }
     }
 
-    /// Stores a view element by element in this work-item (in a group or warp: in the first).
+    /// Stores a view element by element in this work-item. In a warp, its first lane stores the
+    /// view. In a group, the first work-item stores to shared memory, and all work-items store to
+    /// registers and private arrays.
     pub fn store(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         if self.context == Context::Warp {
             return self.lanes(1, &mut |me, _| me.store(v, dest, shape));

@@ -1,5 +1,5 @@
-//! Memory for intermediate results: registers, arrays of a work-item or group, global temporaries,
-//! and private memory spread over the work-items of a group.
+//! Memory for intermediate results: registers, arrays of a work-item or a group, global
+//! temporaries, and private memory spread over the work-items of a group.
 
 use super::dest::Dest;
 use super::hazard::Owned;
@@ -11,46 +11,47 @@ use super::view::{Shape, Slot, Step, Stop, View, stop};
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::diag::Code;
 
-/// Most scalars that a work-item keeps in private memory.
+/// Maximum number of scalars that a work-item keeps in private memory.
 const PRIVATE: i64 = 1024;
 
-/// Most scalars of a group's array that each work-item keeps in registers: half of those that a GPU's work-item has
-/// without spilling.
+/// Maximum number of scalars of a group's array that each work-item keeps in registers: half of
+/// what a work-item of a GPU holds without spilling.
 const KEPT: i64 = 64;
 
 /// Memory of an intermediate result.
 pub struct Storage {
-    /// To read it.
+    /// Reads the result.
     pub view: View,
-    /// To write it.
+    /// Writes the result.
     pub dest: Dest,
-    /// What it is made of.
+    /// The registers and memories of the result.
     pub owned: Owned,
 }
 
 impl Lowerer {
-    /// Memory for an intermediate result.
+    /// Allocates memory for an intermediate result, in the given space or in the default space of
+    /// the context.
     pub fn allocate(&mut self, shape: &Shape, space: Option<Space>) -> Step<Storage> {
         let default = match self.context {
             Context::Host => Space::Global,
-            // What one lane computes for its warp, the others must see.
+            // The other lanes of a warp must see the result that one lane computes.
             Context::Warp => Space::Local,
             _ if shape.is_element() => Space::Private,
             Context::Group => Space::Local,
             Context::Item | Context::Nest => Space::Private,
         };
-        // What encloses it unrolled holds so many of them at a time.
+        // Unrolled loops around the allocation keep all copies alive at the same time.
         let scalars = shape.scalars().saturating_mul(self.copies);
         let small = scalars <= i64::try_from(self.options.private_elements).unwrap_or(0)
             && shape.longest() <= i64::try_from(self.options.unroll).unwrap_or(0);
         let mut space = space.unwrap_or(default);
         match space {
             Space::Stream => space = Space::Global,
-            // There is no next block here.
+            // No next block is loaded here.
             Space::LocalAhead => space = Space::Local,
             Space::Global | Space::Local | Space::Private => {}
         }
-        // What is long does not fit into private memory: each work-item has a part of a buffer.
+        // Long arrays do not fit into private memory: each work-item gets a part of a buffer.
         let long = self.context == Context::Item && shape.scalars() > PRIVATE;
         if space == Space::Private && !small && (self.kernel.single || long) {
             space = Space::Global;
@@ -93,8 +94,8 @@ impl Lowerer {
         }
     }
 
-    /// Whose array it is, and for how many there is one: each worker of the kernel has its own part of
-    /// global memory, each warp of local memory.
+    /// Returns the index of the current owner's slice, and the number of slices. Global memory has
+    /// one slice for each worker of the kernel, local memory has one for each warp.
     fn slice(&self, space: Space) -> (Index, i64) {
         let owners = match (space, self.context) {
             (Space::Global | Space::Stream, _) => &self.kernel.workers[..],
@@ -133,7 +134,7 @@ impl Lowerer {
         }
     }
 
-    /// A register for each scalar or vector of the shape.
+    /// Declares a register for each scalar or vector of the shape.
     fn declare_all(&mut self, shape: &Shape, regs: &mut Vec<Reg>) -> Step<()> {
         match shape {
             Shape::Unit => Ok(()),
@@ -149,7 +150,8 @@ impl Lowerer {
         }
     }
 
-    /// The dimensions over which nested `mapLcl`s spread the levels of an array; `None` is a `mapLane`.
+    /// Returns the dimensions over which nested `mapLcl`s spread the levels of an array; `None`
+    /// stands for a `mapLane`.
     pub fn levels(t: &Term) -> Vec<Option<u8>> {
         match t.op() {
             Op::ToMem(_) => Lowerer::levels(&t.args()[0]),
@@ -164,8 +166,10 @@ impl Lowerer {
         }
     }
 
-    /// Registers for what a map over the work-items of a group gives, where each reads only what it has computed itself.
-    /// In kernels whose reductions take the elements of a work-item as its maps do: elsewhere others read them.
+    /// Returns registers for the result of a map over the work-items of a group, if each work-item
+    /// reads only the elements that it computed itself. This requires reductions that assign
+    /// elements to work-items in the same way as the maps do; in other kernels, other work-items
+    /// read the elements.
     pub fn kept_by_items(&mut self, f: &Term, shape: &Shape) -> Step<Option<Storage>> {
         let one = matches!(f.op(), Op::Map(MapKind::Lcl(0)));
         let together = self.kernel.together && self.context == Context::Group;
@@ -185,8 +189,9 @@ impl Lowerer {
         i64::try_from(self.options.unroll).unwrap_or(0)
     }
 
-    /// Private memory of a work-group: each work-item holds the elements that it computes. Where one reads what another
-    /// holds, [`Stop::Elsewhere`] says that `of` must lie elsewhere; without `of`, this is an error of the term.
+    /// Allocates private memory for an array of a work-group; each work-item holds the elements
+    /// that it computes. If a work-item reads an element that another one holds, the result is
+    /// [`Stop::Elsewhere`] for `of`, or an error in the term if `of` is `None`.
     pub fn distributed(
         &mut self,
         dims: &[Option<u8>],
@@ -202,7 +207,7 @@ impl Lowerer {
                 _ => shape.clone(),
             }
         }
-        /// The round in which the work-item meets index `i`, if it is the one that holds it.
+        /// Returns the round in which the work-item processes index `i`, if it holds that element.
         fn round(i: &Index, (id, count): (u32, i64), of: Option<&Term>) -> Step<Index> {
             match (i.linear_in(id), of) {
                 (Some((1, rest)), _) if rest.is_multiple_of(count) => Ok(rest.div(count)),

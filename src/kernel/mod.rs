@@ -1,7 +1,8 @@
-//! Kernels: from low-level terms to structured code over buffers, registers and indices.
+//! Kernel generation: lowers terms to structured code over buffers, registers and indices.
 //!
-//! [`lower`] gives a [`ir::Program`], checked by [`verify::verify`]; [`check_nesting`] tells early
-//! whether a term respects the device hierarchy. Nothing here prints OpenCL or talks to a driver.
+//! [`lower`] turns a low-level term into an [`ir::Program`] and checks it with [`verify::verify`].
+//! [`check_nesting`] tells early whether a term respects the device hierarchy. Nothing in this
+//! module prints OpenCL or talks to a driver.
 
 mod accumulator;
 mod ahead;
@@ -55,22 +56,23 @@ use crate::diag::{Code, Diagnostic, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What kernels may use on a device.
+/// Limits and properties of a device that kernels depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceLimits {
-    /// Most work-items in a work-group.
+    /// Maximum number of work-items in a work-group.
     pub max_work_group_size: usize,
-    /// Most work-items of a work-group in each dimension.
+    /// Maximum number of work-items of a work-group in each dimension.
     pub max_item_sizes: [usize; 3],
-    /// Local memory of a work-group.
+    /// Bytes of local memory of a work-group.
     pub local_mem_bytes: usize,
-    /// Work-items of a sub-group, which are consecutive; 0 where the device has no sub-groups.
+    /// Number of consecutive work-items in a sub-group; 0 if the device has no sub-groups.
     pub sub_group: usize,
-    /// Compute units: work that is not grouped by the term is spread over at least so many groups.
+    /// Number of compute units. Work that the term does not group is spread over at least this many
+    /// groups.
     pub compute_units: usize,
-    /// Bytes of the widest access to which a work-item's accesses of neighbouring scalars are joined; 0 where
-    /// that gains nothing.
+    /// Width in bytes of the widest access that combines a work-item's accesses to neighbouring
+    /// scalars; 0 if the device does not gain from wide accesses.
     pub access_bytes: usize,
 }
 
@@ -83,14 +85,15 @@ impl DeviceLimits {
             local_mem_bytes: usize::try_from(device.local_mem_bytes).unwrap_or(usize::MAX),
             sub_group: device.capabilities.sub_group as usize,
             compute_units: device.compute_units as usize,
-            // A CPU reads a scalar into all lanes for free, and parts of a vector not.
+            // A CPU broadcasts a scalar from memory to all lanes at no cost; broadcasting one lane
+            // of a vector is not free.
             access_bytes: if device.kind == DeviceKind::Gpu { 16 } else { 0 },
         }
     }
 }
 
 impl Default for DeviceLimits {
-    /// What nearly every device has.
+    /// Limits that nearly every device satisfies.
     fn default() -> Self {
         DeviceLimits {
             max_work_group_size: 256,
@@ -103,7 +106,7 @@ impl Default for DeviceLimits {
     }
 }
 
-/// What decides the code besides the term and its sizes.
+/// Parameters of code generation besides the term and its sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
@@ -111,15 +114,17 @@ pub struct Options {
     pub name: String,
     /// The device's limits.
     pub device: DeviceLimits,
-    /// Most scalars of an array kept in registers, those of vectors counted.
+    /// Maximum number of scalars, including those in vectors, of an array that is kept in
+    /// registers.
     pub private_elements: usize,
-    /// Most copies of its body that an unrolled loop and those around it make.
+    /// Maximum number of copies of a loop body that unrolled loops, nested ones multiplied, may
+    /// make.
     pub unroll: usize,
-    /// Wanted work-group size of `mapGlb` kernels.
+    /// Preferred work-group size of `mapGlb` kernels.
     pub global_group: usize,
     /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
     pub relaxed: bool,
-    /// Whether indices and divisors that data decide are used as they are.
+    /// Whether data-dependent indices and divisors are used without checks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unchecked: bool,
 }
@@ -138,12 +143,13 @@ impl Options {
         }
     }
 
-    /// The same, with every array of a work-item in memory.
+    /// The same options, but with every array of a work-item in memory.
     fn without_register_arrays(&self) -> Options {
         Options { private_elements: 1, ..self.clone() }
     }
 
-    /// Work-group size of a `mapGlb` kernel: as wanted, but enough groups for every compute unit.
+    /// Returns the work-group size of a `mapGlb` kernel: the preferred size, reduced so that every
+    /// compute unit gets enough groups.
     fn local_size(&self, grid: [usize; 3]) -> usize {
         let others = grid[1].saturating_mul(grid[2]).max(1);
         let wanted_groups = (4 * self.device.compute_units).div_ceil(others).max(1);
@@ -162,7 +168,9 @@ impl Options {
     }
 }
 
-/// The kernels before they are verified. An array of a group is in registers until some work-item reads what another has.
+/// Generates the kernels without verifying them. Arrays of a group start out in registers. If a
+/// work-item turns out to read an element that another one holds, generation starts again with that
+/// array in local memory.
 fn program(term: &Term, env: &SizeEnv, options: &Options) -> view::Step<ir::Program> {
     let mut passed_on = BTreeSet::new();
     loop {
@@ -173,11 +181,13 @@ fn program(term: &Term, env: &SizeEnv, options: &Options) -> view::Step<ir::Prog
     }
 }
 
-/// The kernels of a low-level term `() -> T`, given a value for every size symbol in it.
+/// Generates and verifies the kernels of a low-level term `() -> T`, given a value for every size
+/// symbol in it.
 ///
 /// # Errors
 /// When the term is not low-level ([`Code::BadTerm`], [`Code::IllNested`]), when no kernel is
-/// generated for something yet ([`Code::NotYetCompiled`]), or when it exceeds a limit ([`Code::KernelLimit`]).
+/// generated for a pattern yet ([`Code::NotYetCompiled`]), when the term exceeds a limit
+/// ([`Code::KernelLimit`]), or when a kernel cannot be proved safe ([`Code::Unproved`]).
 pub fn lower(
     term: &Term,
     env: &SizeEnv,
@@ -185,7 +195,8 @@ pub fn lower(
 ) -> Result<ir::Program, Box<Diagnostic>> {
     check_nesting(term)?;
     let program = program(term, env, options).or_else(|s| match s {
-        // An array in registers is indexed by what does not become constant: keep arrays in private memory.
+        // An index into an array in registers does not become constant: keep arrays in private
+        // memory.
         Stop::Dynamic(_) => program(term, env, &options.without_register_arrays()),
         s => Err(s),
     });

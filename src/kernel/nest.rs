@@ -1,4 +1,4 @@
-//! Whether a term respects the device hierarchy.
+//! Checks that a term respects the device hierarchy.
 
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::diag::{Code, Diagnostic};
@@ -15,7 +15,7 @@ struct Path {
 /// Checks that parallel maps and memory spaces stand where the device has them.
 ///
 /// # Errors
-/// [`Code::IllNested`], naming the pattern and what it lacks.
+/// Returns [`Code::IllNested`] with a message that names the pattern and what it lacks.
 pub fn check_nesting(term: &Term) -> Result<(), Box<Diagnostic>> {
     walk(term, Path::default())
 }

@@ -1,7 +1,8 @@
-//! Static features of kernels: what a cost model is a function of. Counts, no times.
+//! Static features of kernels, the input of the cost model. They are counts, not times.
 //!
-//! Counts are over all work-items of one launch. Where a bound depends on the work-item, the middle of
-//! its range stands for it; of a guard, the guarded side counts, of a branch on data, half of each.
+//! Counts are over all work-items of one launch. If a loop bound depends on the work-item, the
+//! middle of its range stands for it. Only the guarded side of a guard counts, and each side of a
+//! branch on data counts half.
 
 use super::index::{Index, Var};
 use super::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
@@ -9,10 +10,10 @@ use super::leaf::is_dear;
 use crate::lang::typed::ScalarOp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an operation costs, roughly.
+/// Cost classes of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OpKind {
-    /// Sum, difference, negation, minimum, maximum, absolute value, of floats.
+    /// Sum, difference, negation, minimum, maximum, absolute value or rounding of floats.
     Add,
     /// Product of floats.
     Mul,
@@ -26,7 +27,7 @@ pub enum OpKind {
     Other,
 }
 
-/// One place of the code that loads or stores.
+/// One load or store in the code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// The memory.
@@ -37,11 +38,11 @@ pub struct Access {
     pub elem_bytes: usize,
     /// Scalars in one access.
     pub width: usize,
-    /// How often, over all work-items.
+    /// Number of executions, over all work-items.
     pub count: f64,
-    /// Bytes of the array.
+    /// Size of the array in bytes.
     pub array_bytes: f64,
-    /// Distinct bytes that it touches.
+    /// Distinct bytes that all work-items together touch.
     pub footprint: f64,
     /// Distinct bytes that one work-group touches.
     pub group_footprint: f64,
@@ -49,30 +50,32 @@ pub struct Access {
     pub item_footprint: f64,
     /// Distance in scalars between neighbouring work-items of dimension 0; `None` if not constant.
     pub item_stride: Option<i64>,
-    /// Distance in scalars between iterations of the innermost loop around it; `None` if not
-    /// constant, 0 outside loops.
+    /// Distance in scalars between iterations of the innermost sequential loop around it; `None` if
+    /// not constant, 0 outside loops.
     pub loop_stride: Option<i64>,
-    /// The loops around it, those over work-items and groups too, the innermost first: distance in scalars between
-    /// iterations, `None` if not constant, and how many there are.
+    /// The loops around it, innermost first, including loops over work-items and groups: the
+    /// distance in scalars between iterations (`None` if not constant) and the number of
+    /// iterations.
     pub walk: Vec<(Option<i64>, f64)>,
-    /// Which of [`KernelProfile::streaks`] it belongs to.
+    /// Index of its streak in [`KernelProfile::streaks`].
     pub streak: usize,
-    /// Distance in scalars between iterations of the innermost loop around it that is not written out, work-items being
-    /// iterations too; `None` if not constant.
+    /// Distance in scalars between iterations of the innermost loop around it that is not unrolled,
+    /// where loops over work-items count; `None` if not constant.
     pub home_stride: Option<i64>,
-    /// How many such accesses a compiler can do at once; see [`KernelProfile::ops`].
+    /// Number of such accesses that a compiler can vectorise; see [`KernelProfile::ops`].
     pub along: usize,
 }
 
-/// Accesses that differ by a constant distance alone: those of a loop that is written out.
+/// Accesses whose indices differ only by a constant: those of an unrolled loop.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Streak {
-    /// Where each is, in scalars from a common origin; ascending.
+    /// Positions of the accesses in scalars from a common origin, ascending.
     pub places: Vec<i64>,
 }
 
 impl Streak {
-    /// The blocks of so many scalars that they are in, when the origin begins one; ascending.
+    /// Returns the blocks of this many scalars that contain the places, ascending. The origin is
+    /// assumed to start a block.
     pub fn line_blocks(&self, scalars: i64) -> Vec<i64> {
         let mut blocks: Vec<i64> =
             self.places.iter().map(|p| p.div_euclid(scalars.max(1))).collect();
@@ -80,7 +83,7 @@ impl Streak {
         blocks
     }
 
-    /// Length of the run of neighbours that the first of them begins.
+    /// Length of the run of consecutive places that begins with the first place.
     pub fn run(&self) -> usize {
         let mut places = self.places.clone();
         places.sort_unstable();
@@ -88,54 +91,56 @@ impl Streak {
         1 + places.windows(2).take_while(|w| w[1] == w[0] + 1).count()
     }
 
-    /// How many those are.
+    /// Number of blocks of this many scalars that contain the places.
     pub fn blocks(&self, scalars: i64) -> usize {
         self.line_blocks(scalars).len()
     }
 }
 
-/// One kernel.
+/// Features of one kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelProfile {
     /// Its name.
     pub name: String,
-    /// Work-groups.
+    /// Number of work-groups.
     pub groups: f64,
-    /// Work-items in one.
+    /// Number of work-items in a group.
     pub group_size: usize,
-    /// Barriers that one work-item passes.
+    /// Number of barriers that each work-item passes.
     pub barriers: f64,
-    /// Local memory of one group.
+    /// Bytes of local memory of one group.
     pub local_bytes: usize,
-    /// How often one group waits, in a loop, for what it copies from global to local memory with nothing else to do.
+    /// Number of times that a group waits, in a loop, for a copy from global to local memory that
+    /// nothing overlaps.
     pub stalls: f64,
-    /// Bytes of registers of one work-item: all that are declared, but of parts of the code that follow each
-    /// other those with the most.
+    /// Bytes of declared registers of one work-item. Among nested blocks that follow each other,
+    /// only the one with the most registers counts.
     pub register_bytes: usize,
-    /// Memory accesses in order of the code.
+    /// Memory accesses in code order.
     pub accesses: Vec<Access>,
-    /// What accesses have neighbours.
+    /// Streaks of the accesses, indexed by [`Access::streak`].
     pub streaks: Vec<Streak>,
-    /// Operations over all work-items, by kind, vector width, bytes of a float (of anything else: 4), and how many of
-    /// them a compiler can do at once: those of neighbouring iterations of the innermost loop, work-items being iterations
-    /// too, or of one iteration that is written out.
+    /// Number of operations over all work-items. The key is the kind, the vector width, the bytes
+    /// of a float (4 for other types), and the number of operations that a compiler can vectorise.
+    /// These belong to neighbouring iterations of the innermost loop, where loops over work-items
+    /// count, or to one iteration that is unrolled.
     pub ops: BTreeMap<(OpKind, usize, usize, usize), f64>,
     /// Loop iterations over all work-items.
     pub iterations: f64,
-    /// Those of them that can be computed side by side.
+    /// Iterations of loops that a compiler can vectorise.
     pub iterations_along: f64,
-    /// What chains of dependent operations keep waiting, over all work-items, in latencies of an addition.
+    /// Total stall of dependency chains over all work-items, in latencies of an addition.
     pub waiting: f64,
 }
 
-/// A whole program.
+/// Features of a whole program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// Its kernels in order.
+    /// The kernels in order.
     pub kernels: Vec<KernelProfile>,
-    /// How often each of them is launched.
+    /// Number of launches of each kernel.
     pub launches: Vec<f64>,
-    /// Bytes of inputs read once and results written once.
+    /// Bytes of inputs and results, each counted once.
     pub bytes: f64,
 }
 
@@ -149,10 +154,10 @@ fn signed(n: i64) -> f64 {
     n as f64
 }
 
-/// Iterations that a loop of the host is taken to have when a condition ends it.
+/// Assumed number of iterations of a host loop that ends by a condition.
 const UNKNOWN: f64 = 16.0;
 
-/// The features of a program.
+/// Computes the features of a program.
 pub fn profile(program: &Program) -> Profile {
     let bytes = program
         .buffers
@@ -222,10 +227,10 @@ fn copies(b: &Block) -> bool {
     loads && stores
 }
 
-/// Iterations of a loop that compilers write out, at most.
+/// Maximum trip count of a loop that compilers are assumed to unroll.
 pub(super) const WRITTEN_OUT: f64 = 16.0;
 
-/// Whether there is neither a loop nor a barrier in it.
+/// Whether the block contains neither a loop nor a barrier.
 fn plain(b: &Block) -> bool {
     let mut plain = true;
     for s in b {
@@ -236,38 +241,42 @@ fn plain(b: &Block) -> bool {
     plain
 }
 
-/// Operations: the loop they are at home in, what they are as in [`KernelProfile::ops`], and how many.
+/// Operations: their home loop, the first three parts of their key in [`KernelProfile::ops`], and
+/// their number.
 type Operation = (Option<u32>, (OpKind, usize, usize), f64);
 
 struct Walk<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
     out: KernelProfile,
-    /// Enclosing loops: kind, variable, iterations.
+    /// Enclosing loops: kind, variable and trip count.
     loops: Vec<(LoopKind, u32, f64)>,
-    /// Whether something was copied to local memory since the last barrier.
+    /// Whether a block was copied to local memory since the last barrier.
     copied: bool,
-    /// Inputs that the innermost loop has read already: compilers keep them.
+    /// Inputs that the innermost loop has already loaded; compilers keep them in registers.
     read: BTreeSet<(Mem, usize, Index)>,
-    /// Streaks by memory, whether they store, width, and index without its constant.
+    /// Index of each streak, by memory, direction, width, and index without its constant.
     streaks: BTreeMap<(Mem, bool, usize, Index), usize>,
-    /// The innermost loop that is not written out: one of a work-item, else that over work-items.
+    /// The home loop of the current code: the innermost loop that is not unrolled, in a work-item
+    /// or over work-items.
     body: Option<u32>,
-    /// Operations of each such loop.
+    /// Operations with their home loops.
     ops: Vec<Operation>,
-    /// That loop of each access.
+    /// Home loop of each access.
     homes: Vec<Option<u32>>,
-    /// Iterations of each loop of a work-item.
+    /// Number of iterations of each sequential loop, over all work-items.
     runs: BTreeMap<u32, f64>,
-    /// Loops whose iterations follow each other: they have others in them, or go through memory in leaps.
+    /// Loops that a compiler cannot vectorise: they contain other loops or special functions, or go
+    /// through memory in leaps.
     serial: BTreeSet<u32>,
-    /// Loops with variables that go from one iteration to the next: compilers do not reorder sums.
+    /// Loops that assign registers, which may carry values between iterations; compilers do not
+    /// reorder sums.
     sums: BTreeSet<u32>,
 }
 
 impl Walk<'_> {
-    /// `count` is over groups and work-items outside a group's uniform code; `uniform` says that each
-    /// work-item of a group still repeats it.
+    /// `count` is the number of executions over all groups, and over all work-items except in
+    /// uniform code of a group. `uniform` says that each work-item of the group repeats the code.
     fn block(&mut self, b: &Block, count: f64, uniform: bool) {
         for s in b {
             self.stmt(s, count, uniform);
@@ -305,7 +314,8 @@ impl Walk<'_> {
                 let read = std::mem::take(&mut self.read);
                 let around = self.body;
                 if !(*kind == LoopKind::Seq && trips <= WRITTEN_OUT && plain(body)) {
-                    // What is around it goes on after it.
+                    // The enclosing home loop contains this loop, so its iterations cannot be
+                    // vectorised.
                     self.serial.extend(around);
                     self.body = Some(var.id);
                     let sums = |s: &Stmt| matches!(s, Stmt::Set(..));
@@ -337,7 +347,7 @@ impl Walk<'_> {
                 self.block(body, count, uniform);
             }
             Stmt::Once(b) => self.block(b, count, false),
-            // The work-items of a sub-group wait for nobody else.
+            // The work-items of a sub-group do not wait for other sub-groups.
             Stmt::Barrier { scope: Scope::Warp, .. } => {}
             Stmt::Barrier { scope: Scope::Group, .. } => {
                 self.copied = false;
@@ -362,7 +372,7 @@ impl Walk<'_> {
                     if !self.read.insert((*m, t.width, i.clone())) {
                         return;
                     }
-                    // What does not change in a loop is read in front of it.
+                    // Compilers load values that do not change in a loop before the loop.
                     let fixed = self.loops.iter().rev().take_while(|(kind, id, _)| {
                         *kind == LoopKind::Seq && !i.has_data() && !i.mentions(*id)
                     });
@@ -388,11 +398,11 @@ impl Walk<'_> {
                 self.expr(a, count);
                 self.expr(b, count);
             }
-            // The guarded side is the rule, the other the exception.
+            // Count the guarded side only: the guard holds in the common case.
             Expr::Guarded(_, a, _) => self.expr(a, count),
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
             Expr::Vector(es) => {
-                // Each lane is put in its place.
+                // Each lane is inserted with an operation of its own.
                 self.ops.push((None, (OpKind::Other, 1, 4), count * real(es.len())));
                 let body = self.body.take();
                 es.iter().for_each(|e| self.expr(e, count));
@@ -401,7 +411,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a memory is one that the program only reads.
+    /// Whether the program only reads this memory.
     fn is_input(&self, m: Mem) -> bool {
         let Mem::Global(b) = m else { return false };
         self.program.buffers.get(b).is_some_and(|b| matches!(b.role, BufferRole::Input(..)))
@@ -418,7 +428,8 @@ impl Walk<'_> {
             None => Some(0),
             Some(_) if i.has_data() => None,
             Some(id) => i.linear_in(id).map(|(c, _)| c).or_else(|| {
-                // A quotient or remainder of it: what the first two values tell.
+                // The index contains a quotient or a remainder of the variable: take the difference
+                // of the first two values.
                 let at = |k: i64| i.eval(&|v| Some(if v.id == id { k } else { v.lo }));
                 Some(at(1)? - at(0)?)
             }),
@@ -429,7 +440,8 @@ impl Walk<'_> {
             .find(|(k, ..)| matches!(k, LoopKind::Glb(0) | LoopKind::Lcl(0) | LoopKind::Lane));
         let innermost = self.loops.iter().rev().find(|(k, ..)| *k == LoopKind::Seq);
         let len = self.kernel.array(self.program, mem).map_or(0.0, |a| real(a.len));
-        // Different indices: at most one for each combination of the loops it depends on.
+        // The number of distinct indices is at most the number of iterations of the loops that the
+        // index depends on.
         let combinations: f64 = self
             .loops
             .iter()
@@ -483,10 +495,10 @@ impl Walk<'_> {
         self.homes.push(self.body);
     }
 
-    /// Finds out which loops can be computed side by side, and files what is in them.
+    /// Determines which loops can be vectorised, and assigns operations and accesses to them.
     fn side_by_side(&mut self) {
         let mut serial = std::mem::take(&mut self.serial);
-        // Of loops with sums: the neighbours that each iteration has of its own.
+        // For loops with sums, the number of adjacent places that each iteration accesses.
         let mut neighbours: BTreeMap<u32, usize> = BTreeMap::new();
         for (a, home) in self.out.accesses.iter().zip(&self.homes) {
             let Some(home) = home else { continue };
@@ -531,7 +543,8 @@ impl Walk<'_> {
     }
 }
 
-/// How often a loop runs: as it does in the middle of the loops around it. Bounds of the last of many tiles count for little.
+/// Returns the trip count of a loop in the middle iteration of the loops around it. The shorter
+/// bounds of the last tile matter little if there are many.
 fn trips(length: &Index) -> f64 {
     let middle = |v: &Var| Some(v.lo + (v.hi - v.lo) / 2);
     match length.eval(&middle) {
@@ -543,7 +556,7 @@ fn trips(length: &Index) -> f64 {
     }
 }
 
-/// Products and sums become one operation as far as there are both: compilers may, and do.
+/// Fuses products and sums in pairs, as far as there are both. Compilers may do so, and do.
 fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
     let products: Vec<_> = ops.keys().filter(|k| k.0 == OpKind::Mul).copied().collect();
     for (_, width, bytes, along) in products {
@@ -557,7 +570,7 @@ fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
     }
 }
 
-/// The kind of an operation that gives a float, or not.
+/// Returns the kind of an operation; `float` says whether its result is a float.
 pub(super) fn kind(op: ScalarOp, float: bool) -> OpKind {
     match op {
         ScalarOp::Div | ScalarOp::Rem | ScalarOp::Sqrt | ScalarOp::Rsqrt => OpKind::Div,

@@ -1,56 +1,58 @@
-//! Which work-items of a group touch what, and whether two of them may meet in memory.
+//! Finds races between the work-items of a group: which memory each work-item accesses, and whether
+//! two of them may access the same scalar.
 //!
-//! What runs between two points of a group's code is a set of accesses, each with who makes it. Two
-//! accesses are *apart* when no two different work-items touch one scalar through them; that is
-//! shown from the shape of their indices, and taken as not so where it cannot be.
+//! The code between two points of a group's program makes a set of accesses, each with the
+//! work-items that make it. Two accesses are *apart* if no two different work-items touch the same
+//! scalar through them. This is proved from the form of their indices; accesses without a proof
+//! count as not apart.
 
 use super::index::{Atom, Guard, Index, Var};
 use super::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which work-items of a group make an access.
+/// The work-items of a group that make an access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
-    /// Each of them.
+    /// All work-items.
     All,
-    /// The first.
+    /// The first work-item.
     Once,
-    /// One for each value of these numbers; where other numbers are, they are 0.
+    /// One work-item for each combination of values of these variables; its other numbers are 0.
     Each(BTreeSet<Var>),
 }
 
-/// A load or store of memory that work-items share.
+/// A load or store in memory that work-items share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
     /// The memory.
     pub mem: Mem,
     /// The first scalar.
     pub index: Index,
-    /// How many scalars.
+    /// Number of scalars.
     pub width: usize,
     /// Whether it stores.
     pub write: bool,
-    /// Which work-items.
+    /// The work-items that make the access.
     pub who: Who,
-    /// The number of the warp, where warps are told apart.
+    /// The variable that numbers warps, inside a loop over warps.
     pub warp: Option<Var>,
 }
 
-/// Between which work-items data pass.
+/// The work-items between which data pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meet {
-    /// None: each keeps to its own.
+    /// None: each work-item accesses only its own data.
     Never,
-    /// Those of one warp.
+    /// Work-items of the same warp.
     Warp,
-    /// Any of a group.
+    /// Any work-items of the group.
     Group,
 }
 
 impl Access {
-    /// Whether it and another of the same group may make a difference to each other, and between
-    /// whom. `same` are the variables that have one value for both: numbers of work-groups, and of loops in one
-    /// of whose iterations both are.
+    /// Returns between which work-items this access and another one of the same group may conflict.
+    /// `same` are the variables that have the same value in both: the numbers of work-groups, and
+    /// the counters of loops of which both accesses are in the same iteration.
     pub fn meets(&self, other: &Access, same: &BTreeSet<u32>) -> Meet {
         if self.mem != other.mem || !(self.write || other.write) {
             return Meet::Never;
@@ -65,11 +67,12 @@ impl Access {
         let apart_in = |vars: &mut dyn Iterator<Item = &Var>| apart(both, vars, same);
         match (&self.who, &other.who) {
             (Who::Once, Who::Once) => return Meet::Never,
-            // Not even the same places, whoever it is.
+            // The accesses touch different places, whichever work-items make them.
             _ if separate(both, same) => return Meet::Never,
             (Who::Each(a), Who::Each(b))
                 if apart_in(&mut a.iter().chain(b))
-                    // Trying takes time, and is for blocks that are stored across: columns written as rows.
+                    // Enumeration is slow. It is meant for blocks that are stored transposed:
+                    // columns written as rows.
                     || (a == b
                         && self.write
                         && other.write
@@ -79,7 +82,7 @@ impl Access {
             }
             _ => {}
         }
-        // One warp works alone, or each has a slice of its own.
+        // Within a warp if one warp works alone, or if each warp has a slice of its own.
         match (&self.warp, &other.warp) {
             (Some(v), Some(w)) if apart_in(&mut [v, w].into_iter()) => Meet::Warp,
             _ => Meet::Group,
@@ -87,12 +90,14 @@ impl Access {
     }
 }
 
-/// Two indices for each value of what both have in common and has two values: which half of a memory is used and
-/// which is filled changes from step to step of a loop.
+/// Splits cases: returns both indices for each value of a two-valued expression that has the same
+/// value in both. Such an expression selects the half of a memory that is used and the half that is
+/// filled, which alternate between steps of a loop.
 fn halves(a: &Index, b: &Index, same: &BTreeSet<u32>) -> Vec<(Index, Index)> {
     let weight = |i: &Index, atom: &Atom| i.terms().find(|(x, _)| *x == atom).map_or(0, |t| t.1);
     let half = a.terms().chain(b.terms()).map(|(atom, _)| atom).find(|atom| match atom {
-        // Where it counts the same in both, it is known to be the same without trying.
+        // A variable with the same weight in both indices cancels out, so its values need not be
+        // tried.
         Atom::Var(v) => {
             v.hi - v.lo == 1 && same.contains(&v.id) && weight(a, atom) != weight(b, atom)
         }
@@ -109,8 +114,8 @@ fn halves(a: &Index, b: &Index, same: &BTreeSet<u32>) -> Vec<(Index, Index)> {
     [lo, hi].iter().flat_map(|x| halves(&at(a, *x), &at(b, *x), same)).collect()
 }
 
-/// Whether two accesses touch no scalar in common, whoever makes them: the difference of their places, in
-/// which the variables of `same` have one value, leaves no room.
+/// Whether two accesses touch no scalar in common, whichever work-items make them. The ranges of
+/// the two places must not overlap; variables of `same` cancel out.
 fn separate([(a, wa), (b, wb)]: [(&Index, usize); 2], same: &BTreeSet<u32>) -> bool {
     let range = |i: &Index, other: &Index| {
         let other = summands(other);
@@ -130,18 +135,20 @@ fn separate([(a, wa), (b, wb)]: [(&Index, usize); 2], same: &BTreeSet<u32>) -> b
     p.1 + width(wa) <= q.0 || q.1 + width(wb) <= p.0
 }
 
-/// Whether two accesses by workers that differ in one of `vars` never touch one scalar, whatever the
-/// other variables are in either; those in `same` alone have one value.
+/// Whether two accesses never touch the same scalar if their workers differ in at least one of
+/// `vars`. All other variables may have different values in the two accesses, except those in
+/// `same`.
 ///
-/// The difference of the two indices is a sum of weights times differences of variables. Read as a number in
-/// mixed radix, it is zero only where every digit is, as long as each digit's weight exceeds all that the
-/// lower ones can come to. What weighs less than any of `vars` is one digit, the lowest, and may be anything.
+/// The difference of the two indices is a sum of weights times differences of variables. Read as a
+/// number in mixed radix, it is zero only if every digit is zero, provided that the weight of each
+/// digit exceeds the largest sum of the lower digits. Terms that weigh less than each of `vars`
+/// form the lowest digit, which may have any value.
 pub fn apart(
     accesses: [(&Index, usize); 2],
     vars: &mut dyn Iterator<Item = &Var>,
     same: &BTreeSet<u32>,
 ) -> bool {
-    // The longest range of each variable.
+    // The widest range of each variable.
     let mut ranges: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
     for v in vars {
         let r = ranges.entry(v.id).or_insert((v.lo, v.hi));
@@ -149,7 +156,7 @@ pub fn apart(
     }
     let [(a, _), (b, _)] = accesses;
     let (mut left, mut right) = (summands(a), summands(b));
-    // Weight and largest difference.
+    // Weight and largest difference of each digit.
     let mut digits: Vec<(i128, i128)> = vec![];
     for (id, (lo, hi)) in ranges.into_iter().filter(|(_, (lo, hi))| hi > lo) {
         let c = left.remove(&Summand::Var(id)).map_or(0, |s| s.0);
@@ -167,7 +174,7 @@ pub fn apart(
         }
         !fixed
     });
-    // The lowest digit: from where to where the light summands of either go.
+    // The lowest digit: the range of the sum of the light terms in either index.
     let mut light = [a, b].map(|i| (i128::from(i.constant()), i128::from(i.constant())));
     for (k, summands) in [&mut left, &mut right].into_iter().enumerate() {
         summands.retain(|_, (c, lo, hi)| {
@@ -184,7 +191,7 @@ pub fn apart(
     let mut span = (light[0].1 - light[1].0).max(light[1].1 - light[0].0)
         + i128::try_from(width).unwrap_or(i128::MAX / 2);
     for (summand, (c, lo, hi)) in left {
-        // The same summand in both is one digit, of whatever values it has in either.
+        // The same term in both indices is one digit, with the values of both.
         let other = right.get(&summand).copied().filter(|o| o.0 == c);
         let (lo, hi) = match other {
             Some((_, l, h)) => (lo.min(l), hi.max(h)),
@@ -206,20 +213,20 @@ pub fn apart(
     })
 }
 
-/// As [`apart`], by trying: which work-item touches which scalar, where all of that is few; `None` where it is not.
+/// As [`apart`], by enumerating which work-item touches which scalar; `None` if there are too many.
 fn tried_apart(
     accesses: [(&Index, usize); 2],
     workers: &BTreeSet<Var>,
     same: &BTreeSet<u32>,
 ) -> Option<bool> {
     const FEW: i64 = 1 << 13;
-    // Those that count for nothing, whatever their value.
+    // A variable that occurs in both indices only as the same linear term cancels out.
     let plain = |id: &u32| {
         let [a, b] = accesses.map(|(i, _)| i.linear_in(*id).map(|(c, _)| c));
         a.is_some() && a == b
     };
     let same: BTreeSet<u32> = same.iter().copied().filter(plain).collect();
-    // Which scalars, and by whom: the worker's place among all.
+    // Pairs of a scalar and the worker that touches it, given by its position among all workers.
     let touched = |(index, width): (&Index, usize)| -> Option<Vec<(i64, i64)>> {
         let mut vars: Vec<Var> = workers.iter().cloned().collect();
         index.visit_vars(&mut |v| {
@@ -233,7 +240,7 @@ fn tried_apart(
         if count > FEW || index.has_data() {
             return None;
         }
-        // Workers change fastest, so that the place among them is a remainder.
+        // The workers' variables change fastest, so that the position of a worker is a remainder.
         let all = workers.iter().map(range).product::<i64>();
         let mut out = vec![];
         for k in 0..count / width {
@@ -245,7 +252,8 @@ fn tried_apart(
                     }
                     rest /= range(w);
                 }
-                // What is the same for both counts for nothing: it is a plain summand of both.
+                // A variable of `same` is the same linear term of both indices, so any value will
+                // do.
                 Some(0)
             };
             let at = index.eval(&value)?;
@@ -262,14 +270,14 @@ fn tried_apart(
     }))
 }
 
-/// What an index is a sum of, variables by their numbers.
+/// A term of an index; variables are identified by their ids.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Summand {
     Var(u32),
     Other(Atom),
 }
 
-/// Coefficient and range of every summand but the constant.
+/// Returns the coefficient and the range of every term except the constant.
 fn summands(i: &Index) -> BTreeMap<Summand, (i64, i64, i64)> {
     i.terms()
         .map(|(a, c)| match a {
@@ -282,7 +290,8 @@ fn summands(i: &Index) -> BTreeMap<Summand, (i64, i64, i64)> {
         .collect()
 }
 
-/// The accesses of a statement that runs in a work-group, outside loops over its work-items.
+/// Returns the accesses of a statement that runs in a work-group, outside loops over its
+/// work-items.
 pub fn accesses(s: &Stmt) -> BTreeSet<Access> {
     let mut out = BTreeSet::new();
     match s {
@@ -330,19 +339,19 @@ fn statement(s: &Stmt, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>
     }
 }
 
-/// Marks the variable of a loop in what an iteration other than the present one did.
+/// Bit that marks a loop variable in accesses of an iteration other than the current one.
 const EARLIER: u32 = 1 << 31;
 
 /// The accesses since the last barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phase {
-    /// Each with whether a barrier of its warp has followed.
+    /// The accesses, each with whether a barrier of its warp has followed.
     seen: BTreeMap<Access, bool>,
 }
 
 impl Phase {
-    /// Between whom data pass when these accesses follow, and through which memories; `meets`
-    /// decides it for two accesses.
+    /// Returns between which work-items data pass if these accesses follow, and the memories
+    /// involved; `meets` decides for a pair of accesses.
     pub fn meets(
         &self,
         next: &BTreeSet<Access>,
@@ -363,22 +372,22 @@ impl Phase {
         (worst, mems)
     }
 
-    /// These follow.
+    /// Adds the accesses that follow.
     pub fn extend(&mut self, next: BTreeSet<Access>) {
         self.seen.extend(next.into_iter().map(|a| (a, false)));
     }
 
-    /// A barrier of each warp.
+    /// Records a barrier of each warp.
     pub fn warps_meet(&mut self) {
         self.seen.values_mut().for_each(|ordered| *ordered = true);
     }
 
-    /// A barrier of the group.
+    /// Records a barrier of the group.
     pub fn group_meets(&mut self) {
         self.seen.clear();
     }
 
-    /// Either of two ways led here.
+    /// Merges the state of another path to the same point.
     pub fn union(&mut self, other: &Phase) {
         for (a, ordered) in &other.seen {
             let entry = self.seen.entry(a.clone()).or_insert(*ordered);
@@ -386,7 +395,8 @@ impl Phase {
         }
     }
 
-    /// An iteration of the loop over this variable is over: what was in it may now be in any other.
+    /// Ends an iteration of the loop over this variable: the recorded accesses may now belong to
+    /// any other iteration.
     pub fn iterated(&mut self, var: &Var) {
         let earlier = Var { id: var.id | EARLIER, ..var.clone() };
         let of_earlier = |v: &Var| (v.id == var.id).then(|| Index::from(earlier.clone()));
@@ -397,19 +407,21 @@ impl Phase {
         }
     }
 
-    /// Memories stored to.
+    /// Memories that the accesses store to.
     pub fn written(&self) -> impl Iterator<Item = Mem> + '_ {
         self.seen.keys().filter(|a| a.write).map(|a| a.mem)
     }
 }
 
-/// What is wrong with the barriers in the code of a work-group: two accesses of different work-items of a group that no
-/// barrier orders. Elements that the program itself chooses (scatter) are its own affair.
+/// Describes a missing barrier in the code of a work-group: two conflicting accesses of different
+/// work-items of a group that no barrier orders. Elements that the program itself chooses (scatter)
+/// are the program's own responsibility.
 pub fn find(b: &Block) -> Option<String> {
     Check { same: group_numbers(b) }.block(b, &mut Phase::default())
 }
 
-/// Two accesses of work-items that no barrier can order: of different groups, or of none.
+/// Describes two conflicting accesses that no barrier can order, because their work-items are in
+/// different groups or in none.
 pub fn across_groups(b: &Block) -> Option<String> {
     let mut found = BTreeSet::new();
     let mut vars = BTreeSet::new();
@@ -436,7 +448,7 @@ pub fn across_groups(b: &Block) -> Option<String> {
     None
 }
 
-/// The variables that number work-groups.
+/// Returns the variables that number work-groups.
 pub fn group_numbers(b: &Block) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();
     for s in b {
@@ -449,7 +461,8 @@ pub fn group_numbers(b: &Block) -> BTreeSet<u32> {
     out
 }
 
-/// The variables that have one value in an iteration of a loop outside work-items.
+/// Adds the variable of a loop outside work-items to those that have the same value, for accesses
+/// in one iteration.
 pub fn within(same: &BTreeSet<u32>, kind: LoopKind, var: &Var) -> BTreeSet<u32> {
     let mut same = same.clone();
     if kind == LoopKind::Seq {
@@ -459,7 +472,7 @@ pub fn within(same: &BTreeSet<u32>, kind: LoopKind, var: &Var) -> BTreeSet<u32> 
 }
 
 struct Check {
-    /// Variables that have one value for all that is compared.
+    /// Variables that have the same value in all compared accesses.
     same: BTreeSet<u32>,
 }
 
@@ -509,7 +522,7 @@ impl Check {
         let next = accesses(s);
         for b in &next {
             let before = phase.seen.iter().map(|(a, ordered)| (a, *ordered));
-            // In one stage there is no order at all.
+            // The accesses of one stage are not ordered at all.
             let here = next.iter().filter(|a| *a <= b).map(|a| (a, false));
             let here = here.filter(|(a, _)| *a != b);
             for (a, ordered) in before.chain(here) {
@@ -531,7 +544,8 @@ impl Check {
     }
 
     fn clash(&self, a: &Access, b: &Access, ordered: bool) -> bool {
-        // Two stages store one element of global memory only where one of them also reads it.
+        // Two stages store the same element of global memory only if one of them also reads it,
+        // which is a conflict of its own.
         if a.write && b.write && a != b && matches!(a.mem, Mem::Global(_)) {
             return false;
         }
@@ -570,11 +584,11 @@ mod tests {
         assert!(alone(&sum(&[(1, &l0)], 7), 1, &item));
         assert!(!alone(&sum(&[(1, &l0)], 0), 2, &item));
         assert!(alone(&sum(&[(4, &l0)], 0), 4, &item));
-        // One row is for all rows of work-items.
+        // All rows of work-items share a single row of elements.
         assert!(!alone(&sum(&[(1, &l0)], 0), 1, &both));
         assert!(alone(&sum(&[(1, &l0), (32, &l1)], 0), 1, &both));
         assert!(!alone(&sum(&[(1, &l0), (31, &l1)], 0), 1, &both));
-        // Consecutive runs, and elements dealt out in rounds.
+        // Consecutive runs, and elements that are dealt out in rounds.
         assert!(alone(&sum(&[(5, &l0), (1, &i)], 0), 1, &item));
         assert!(!alone(&sum(&[(4, &l0), (1, &i)], 0), 1, &item));
         assert!(alone(&sum(&[(1, &l0), (32, &i)], 0), 1, &item));
@@ -583,7 +597,8 @@ mod tests {
 
     #[test]
     fn slices() {
-        // Lanes reverse what their warp has; others' slices are not touched.
+        // Each lane reads the elements of its own warp in reverse; the slices of other warps are
+        // not touched.
         let (warp, lane) = (var(0, 4), var(1, 32));
         let (to, from) = (sum(&[(32, &warp), (1, &lane)], 0), sum(&[(32, &warp), (-1, &lane)], 31));
         let both = [(&to, 1), (&from, 1)];
@@ -598,7 +613,7 @@ mod tests {
         Access { mem: Mem::Local(0), index, width: 1, write, who, warp: None }
     }
 
-    /// Two halves of 32 elements, one of them used and the other filled in each step `i`.
+    /// Two halves of 32 elements; each step `i` uses one of them and fills the other.
     #[test]
     fn halves_are_apart_in_one_step() {
         let (l, i) = (var(0, 32), var(1, 9));
@@ -611,14 +626,15 @@ mod tests {
         assert_eq!(used.meets(&other, &step), Meet::Never);
         assert_eq!(other.meets(&used, &step), Meet::Never);
         assert_eq!(other.meets(&other, &step), Meet::Never);
-        // In steps of their own they may be in one half, and what is filled may be what is used.
+        // In different steps, both accesses may be in the same half, and the half that is filled
+        // may be the one that is used.
         assert_eq!(used.meets(&other, &BTreeSet::new()), Meet::Group);
         assert_eq!(used.meets(&filled(&half), &step), Meet::Group);
         assert_eq!(used.meets(&filled(&Index::from(0)), &step), Meet::Group);
         // Halves that overlap.
         let long = access(Index::from(32).sub(&half.times(31)).add(&l.clone().into()), true, &l);
         assert_eq!(used.meets(&long, &step), Meet::Group);
-        // What an earlier step did is in no known half.
+        // The half of an access in an earlier step is unknown.
         let mut phase = Phase::default();
         phase.extend(BTreeSet::from([used.clone()]));
         let meets = |phase: &Phase| {
@@ -632,7 +648,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
-        /// What is said to be apart is, for all values of all variables.
+        /// Accesses that are claimed to be apart are apart for all values of all variables.
         #[test]
         fn apart_is_apart(
             a in (-9i64..10, -9i64..10, -9i64..10, -4i64..5, 1usize..4),

@@ -1,4 +1,4 @@
-//! Sequential reductions, folds and scans: accumulators stay where they are and change in place.
+//! Sequential reductions, folds and scans. The accumulator stays in one place and is updated there.
 
 use super::accumulator::{Form, form};
 use super::ahead;
@@ -9,15 +9,15 @@ use super::lower::{Context, Lowerer};
 use super::view::{Shape, Step, View, is_pure};
 use crate::calculus::term::{Op, ReduceKind, Space, Term};
 
-/// An accumulator.
+/// The accumulator of a reduction.
 pub struct Accumulator {
-    /// To read it.
+    /// Reads the accumulator.
     pub view: View,
-    /// To write it.
+    /// Writes the accumulator.
     pub dest: Dest,
-    /// The memory that it is made of.
+    /// The registers and memories of the accumulator.
     pub owned: Owned,
-    /// The same, as it is kept: its view and shape.
+    /// View and shape of the accumulator in the form in which it is kept.
     kept: View,
     kept_shape: Shape,
     form: Form,
@@ -26,7 +26,7 @@ pub struct Accumulator {
 }
 
 impl Lowerer {
-    /// Memory for an accumulator with its first value.
+    /// Allocates an accumulator and stores its first value.
     fn accumulator(&mut self, op: &Term, z: &Term) -> Step<Accumulator> {
         let form = form(&op.chain())?;
         let z = z.chain();
@@ -74,7 +74,8 @@ impl Lowerer {
     /// Stores the result of a reduction.
     pub fn write_reduce(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let acc = self.reduce(f, x)?;
-        // What is kept goes where the accumulator goes, vectors as vectors, each work-item's part by itself.
+        // The kept form is stored directly: vectors as vectors, and the part of each work-item by
+        // that work-item.
         let dest = inverse(&self.views, &acc.form.out, dest)?;
         if acc.spread {
             return self.keep(&acc, &acc.kept, &dest);
@@ -82,7 +83,7 @@ impl Lowerer {
         self.store(&acc.kept, &dest, &acc.kept_shape)
     }
 
-    /// Copies with each array level spread over a dimension of the group.
+    /// Copies a value with each outer array level spread over a dimension of the group.
     fn spread_copy(&mut self, dims: &[Option<u8>], v: &View, d: &Dest, shape: &Shape) -> Step<()> {
         match (dims.split_first(), shape) {
             (Some((None, _)), Shape::Array(n, t)) => {
@@ -114,7 +115,8 @@ impl Lowerer {
         Ok(acc)
     }
 
-    /// Stores `op(arg)` over a value that `arg` may read: in place, unless that would read what is already overwritten.
+    /// Stores `op(arg)` over a value that `arg` may read. The store is in place unless it would
+    /// then read elements that are already overwritten.
     pub fn update(
         &mut self,
         op: &[Term],
@@ -135,7 +137,7 @@ impl Lowerer {
         self.copy(&fresh.view, dest, shape)
     }
 
-    /// `foldSeq`: the accumulator comes with the argument, and is worked on in registers of its own.
+    /// `foldSeq`: the accumulator is an argument, and is updated in registers of its own.
     pub fn fold(&mut self, f: &Term, x: &View) -> Step<(View, Shape, Form)> {
         let n = self.views.size(&f.sizes()[0])?;
         let op = f.args()[0].chain();

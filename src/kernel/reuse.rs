@@ -1,4 +1,4 @@
-//! Memory whose lifetimes do not overlap becomes one: temporary buffers, and arrays of a work-group.
+//! Merges memories whose lifetimes do not overlap: temporary buffers, and arrays of a work-group.
 
 use super::barrier;
 use super::index::Index;
@@ -8,7 +8,8 @@ use super::ir::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Merges temporaries of one element type that no kernel needs at the same time, and drops unused ones.
+/// Merges temporaries of the same element type that no kernel needs at the same time, and drops
+/// unused ones.
 pub fn temporaries(p: &mut Program) {
     let mut life: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for (k, kernel) in p.kernels.iter().enumerate() {
@@ -23,7 +24,7 @@ pub fn temporaries(p: &mut Program) {
     let exchanged = in_loops(p, &mut life);
     let mut order: Vec<usize> = (0..p.buffers.len()).collect();
     order.sort_by_key(|b| (life.get(b).map(|l| l.0), *b));
-    // Where each buffer goes, and until when each physical temporary is needed.
+    // The physical buffer of each buffer, and the last kernel that needs each physical temporary.
     let mut home: BTreeMap<usize, usize> = BTreeMap::new();
     let mut busy: Vec<(usize, usize)> = vec![];
     for b in order {
@@ -82,10 +83,11 @@ pub fn temporaries(p: &mut Program) {
     }
 }
 
-/// What a loop of the host touches is needed in all of it. Gives the buffers that the host itself names.
+/// Extends the lifetime of each buffer that a host loop touches to the whole loop. Returns the
+/// buffers that the host itself names.
 fn in_loops(p: &Program, life: &mut BTreeMap<usize, (usize, usize)>) -> BTreeSet<usize> {
     let mut named = BTreeSet::new();
-    // The first kernel of each open loop, and of the loops that are done their first and last.
+    // The first kernel of each open loop, and the first and last kernel of each completed loop.
     let (mut open, mut done, mut next) = (vec![], vec![], 0);
     for c in &p.control {
         match c {
@@ -98,7 +100,7 @@ fn in_loops(p: &Program, life: &mut BTreeMap<usize, (usize, usize)>) -> BTreeSet
             Control::Swap(a, b) => named.extend([*a, *b]),
         }
     }
-    // Inner loops end first.
+    // Inner loops are completed before outer ones.
     for (first, last) in done {
         for (from, to) in life.values_mut() {
             if *from <= last && *to >= first {
@@ -109,14 +111,14 @@ fn in_loops(p: &Program, life: &mut BTreeMap<usize, (usize, usize)>) -> BTreeSet
     named
 }
 
-/// Puts arrays of a work-group that are never needed at the same time in one, where that costs no
-/// barrier; `sub_groups` as for [`barrier::insert`], which comes after.
+/// Merges arrays of a work-group that are never needed at the same time, if that adds no barrier.
+/// `sub_groups` is that of [`barrier::insert`], which runs afterwards.
 pub fn locals(k: &mut Kernel, sub_groups: bool) {
     let mut life: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     sections(&k.body, &mut 0, &mut life);
     let mut order: Vec<usize> = (0..k.locals.len()).filter(|a| life.contains_key(a)).collect();
     order.sort_by_key(|a| life[a].0);
-    // Arrays that others share, and until when they are needed.
+    // Arrays that others may share, and the last section that needs each of them.
     let mut homes: Vec<(usize, usize)> = vec![];
     let mut least = None;
     for a in order {
@@ -128,7 +130,7 @@ pub fn locals(k: &mut Kernel, sub_groups: bool) {
                 until < first && k.locals[home].scalar == k.locals[a].scalar
             })
             .collect();
-        // The tightest that is large enough, else the largest.
+        // Prefer the smallest array that is large enough, else the largest.
         free.sort_by_key(|h| {
             let room = k.locals[homes[*h].0].len;
             (room < len, if room < len { usize::MAX - room } else { room })
@@ -160,15 +162,15 @@ pub fn locals(k: &mut Kernel, sub_groups: bool) {
     k.locals = kept.iter().map(|a| k.locals[*a].clone()).collect();
 }
 
-/// How many barriers of groups and of warps the kernel would have.
+/// Returns the number of group barriers and of warp barriers that the kernel would have.
 fn barriers(k: &Kernel, sub_groups: bool) -> (usize, usize) {
     let mut k = k.clone();
     barrier::insert(&mut k, sub_groups);
     (barrier::count(&k.body, Scope::Group), barrier::count(&k.body, Scope::Warp))
 }
 
-/// The first and last section that uses each array. A loop is one section: what an array holds may
-/// be wanted in the next iteration.
+/// Records the first and the last section that uses each array. A loop is one section, because the
+/// next iteration may need the contents of an array.
 fn sections(b: &Block, next: &mut usize, life: &mut BTreeMap<usize, (usize, usize)>) {
     for s in b {
         match s {
@@ -191,7 +193,7 @@ fn sections(b: &Block, next: &mut usize, life: &mut BTreeMap<usize, (usize, usiz
     }
 }
 
-/// Every memory that a statement loads from or stores to.
+/// Calls `f` on every memory that a statement loads from or stores to.
 fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
     s.visit(&mut |s| {
         if let Stmt::Store(m, ..) = s {

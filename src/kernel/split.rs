@@ -1,8 +1,8 @@
-//! Guards: removed where ranges decide them, moved out of loops where they do not.
+//! Resolves guards: removes those that ranges decide, and moves the others out of loops.
 //!
-//! A sequential loop whose body reads under conditions affine in its variable is split: in the main
-//! part every such condition is known to hold; what is left before and after keeps its guards.
-//! Conditions that do not change in the loop are asked once, outside.
+//! A sequential loop whose body is guarded by conditions that are affine in the loop variable is
+//! split. In the main part, every such condition is known to hold; the parts before and after it
+//! keep their guards. Conditions that do not change in the loop are tested once, outside.
 
 use super::index::{Facts, Guard, Index, Var};
 use super::ir::{Block, Expr, Kernel, LoopKind, Stmt};
@@ -18,8 +18,9 @@ pub fn resolve(k: &mut Kernel) {
     k.body = cx.block(&k.body);
 }
 
-/// An element that is another's past the end, and the same in all loops around it, is one load at the lesser place: no
-/// loop is written twice for it, and it can move in front of them.
+/// Replaces a guarded load of a padded array, `i <= last ? a[i] : a[last]`, by one load with a
+/// clamped index, `a[min(i, last)]`, if `i` does not change in the enclosing sequential loops. The
+/// loops then need not be split for the guard, and the load can be hoisted.
 fn clamp(s: &mut Stmt, loops: &mut Vec<u32>) {
     if !loops.is_empty() && matches!(s, Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..)) {
         rebuild(s, &mut |e| clamped(e, loops));
@@ -46,7 +47,7 @@ fn clamped(e: &Expr, loops: &[u32]) -> Expr {
     {
         return Expr::Load(*m, *t, i.lesser(last));
     }
-    // Lanes stay neighbours of each other.
+    // Leave the lanes of a vector alone, so that they stay neighbours in memory.
     rebuilt(e, &mut |e, _| match e {
         Expr::Vector(_) => e.clone(),
         e => clamped(e, loops),
@@ -58,8 +59,8 @@ struct Cx {
     facts: Facts,
     /// Variables of the enclosing loops.
     scope: BTreeSet<u32>,
-    /// Inside the guarded part of a loop that was split: only innermost loops are split again, so
-    /// that code grows with the depth of a nest, not exponentially.
+    /// Whether the code is in the guarded part of a split loop. There, only innermost loops are
+    /// split again, so that the code does not grow exponentially with the depth of a nest.
     remainder: bool,
 }
 
@@ -145,7 +146,8 @@ impl Cx {
         }
     }
 
-    /// An operand of a check. Where it is known that the check is made, the choice is gone.
+    /// Simplifies an operand of a check. If the check is known to be needed, its condition is
+    /// dropped.
     fn checked(&self, e: &Expr) -> Expr {
         match self.expr(e) {
             Expr::Op(ScalarOp::Select, _, es) if es[0].is_true() => es[1].clone(),
@@ -153,7 +155,7 @@ impl Cx {
         }
     }
 
-    /// The loop over part of its range, under a further condition.
+    /// Returns the loop over a part of its range, in which `known` holds.
     fn part(&self, l: &Loop<'_>, lo: &Index, hi: &Index, known: &Guard) -> Option<Stmt> {
         if let (Some(a), Some(b)) = (lo.as_constant(), hi.as_constant())
             && a >= b
@@ -205,7 +207,7 @@ impl Cx {
             let (mut yes, mut no) = (vec![], vec![]);
             self.knowing(&fixed).sequential(l, lo, hi, &mut yes);
             let cx = self.denying(&fixed);
-            // Where several conditions were asked, one may still hold: keep the guards as they are.
+            // If one of several conditions fails, others may still hold: keep the guards.
             if fixed.0.len() == 1 {
                 cx.sequential(l, lo, hi, &mut no);
             } else {
@@ -236,10 +238,12 @@ impl Cx {
             out.extend(rest.part(l, lo, &first, &Guard::default()));
         }
         out.extend(self.part(l, &first, &last, &moving));
-        // A loop whose end is before its start does nothing; what is left starts after both.
+        // A loop whose end is before its start does nothing, so the remaining part starts after
+        // both.
         let last = last.greater(&first);
         if last != *hi {
-            // Past the only bound, and not past a pessimistic one, the condition fails.
+            // After the main part, the condition is known to fail if it is the only one and its
+            // bound is exact.
             let fails = match moving.0.as_slice() {
                 [c] if exact && first == *lo => Guard(vec![c.times(-1).plus(-1)]),
                 _ => Guard::default(),
@@ -248,7 +252,8 @@ impl Cx {
         }
     }
 
-    /// The index with variables that are not in scope at their worst; `None` if that has no bound.
+    /// Returns the index with each term that is not in scope replaced by its minimum; `None` if
+    /// there is none.
     fn least(&self, x: &Index) -> Option<Index> {
         let mut out = Index::from(x.constant());
         for (a, _) in x.terms() {
@@ -279,7 +284,7 @@ fn has_loop(s: &Stmt) -> bool {
     found
 }
 
-/// Every condition that guards something in the block.
+/// Collects every condition that guards code in the block.
 fn conditions_of(b: &Block, out: &mut BTreeSet<Index>) {
     for s in b {
         s.visit(&mut |s| {

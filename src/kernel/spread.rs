@@ -9,7 +9,7 @@ use crate::calculus::term::MapKind;
 use crate::diag::Code;
 
 impl Lowerer {
-    /// One dimension of work-items or work-groups.
+    /// Emits a loop over one dimension of work-items or work-groups.
     pub fn spread(&mut self, kind: MapKind, n: i64, nested: bool, body: Body) -> Step<()> {
         if n <= 0 {
             return Ok(());
@@ -20,7 +20,7 @@ impl Lowerer {
             _ => return stop(Code::Internal, "not a parallel map"),
         };
         let slot = usize::from(d.min(2));
-        // Devices bound the number of groups, in the upper dimensions to 65535.
+        // Devices limit the number of groups, in the upper dimensions to 65535.
         let most = if slot == 0 { 1 << 30 } else { 65_535 };
         let count = n.min(most);
         self.kernel.grid[slot] = self.kernel.grid[slot].max(count);
@@ -45,7 +45,8 @@ impl Lowerer {
         self.emit(Stmt::Loop { kind, var, lo: Index::from(0), hi: Index::from(count), body: block })
     }
 
-    /// The work of one of `count` workers: elements `worker`, `worker + count`, ... below `n`.
+    /// Emits the work of one of `count` workers: elements `worker`, `worker + count`, ... below
+    /// `n`.
     pub fn strided(&mut self, worker: &Var, n: i64, count: i64, body: Body) -> Step<()> {
         let rounds = n / count + i64::from(n % count != 0);
         let first = Index::from(worker.clone());
@@ -65,7 +66,7 @@ impl Lowerer {
         })
     }
 
-    /// One dimension of the work-items of a group.
+    /// Emits a loop over one dimension of the work-items of a group.
     pub fn local(&mut self, d: u8, n: i64, nested: bool, body: Body) -> Step<()> {
         if n <= 0 {
             return Ok(());
@@ -105,7 +106,8 @@ impl Lowerer {
         if was == Context::Group { self.alone(l) } else { self.emit(l) }
     }
 
-    /// Emits loops over work-items of a group. Those that differ only in other dimensions must not all do it.
+    /// Emits loops over work-items of a group. In dimensions that the loops do not cover, only
+    /// work-item 0 runs them.
     pub fn alone(&mut self, s: Stmt) -> Step<()> {
         let mut dims = [false; 3];
         s.visit(&mut |s| match s {

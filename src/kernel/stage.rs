@@ -1,6 +1,8 @@
-//! Copies of blocks to local memory by a whole work-group: neighbours read neighbours, in vectors where the
-//! source allows, and rows are padded where writing them would meet one bank again and again. A copy may be
-//! taken in two parts, with what it copies in registers between them.
+//! Copies of blocks to local memory by a whole work-group.
+//!
+//! Neighbouring work-items read neighbouring elements, in vectors if the source allows it. Rows are
+//! padded if writing them would cause bank conflicts. A copy can be made in two parts, with the
+//! copied elements in registers in between.
 
 use super::dest::Dest;
 use super::index::{Index, Var};
@@ -11,38 +13,40 @@ use super::view::{Shape, Slot, Step, View};
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
 
-/// Scalars by which rows are longer than they need be, where columns are written: a float4 of padding keeps
+/// Scalars of padding at the end of each row, if columns are written. The size of a float4 keeps
 /// vectors aligned and puts neighbours in different banks.
 const PADDING: i64 = 4;
 
-/// The widest vector that is copied at once.
+/// Widest vector that is copied at once.
 const WIDEST: i64 = 4;
 
-/// How a block is copied.
+/// The way in which a block is copied.
 struct Plan {
-    /// Lanes of a vector go down a column rather than along a row.
+    /// Whether the lanes of a vector go down a column, and not along a row.
     down: bool,
     width: i64,
 }
 
-/// A place in local memory for blocks `[rows][columns]t`, and how they are copied there.
+/// Local memory for blocks `[rows][columns]t`, and the way in which they are copied there.
 pub struct Tile {
     rows: i64,
     columns: i64,
-    /// Elements from row to row.
+    /// Distance between rows, in elements.
     stride: i64,
-    /// What an element is.
+    /// Shape of an element.
     t: Shape,
-    /// Scalars from one element to the next in its array: the components of small tuples lie together.
+    /// Distance between elements in their array, in scalars. The components of small tuples lie
+    /// together.
     step: i64,
-    /// Blocks have no rows: `[columns]t`.
+    /// Whether blocks have no rows: `[columns]t`.
     flat: bool,
     plan: Plan,
     slots: Rc<[Slot]>,
 }
 
 impl Tile {
-    /// Elements from one block to the next, where there is room for several; vectors stay aligned.
+    /// Distance between blocks, in elements, if there is room for several. It keeps vectors
+    /// aligned.
     fn size(&self) -> i64 {
         self.rows.saturating_mul(self.stride).saturating_add(PADDING - 1) / PADDING * PADDING
     }
@@ -52,7 +56,7 @@ impl Tile {
         super::view::advance(&self.t, &self.slots, &at.times(self.step))
     }
 
-    /// One of the blocks in it.
+    /// Returns the view of one of the blocks.
     pub fn view(self: &Rc<Self>, block: &Index) -> View {
         let row = |me: Rc<Self>, block: Index, i: Index| {
             View::array(me.columns, move |j| View::of_slots(&me.t, &me.slots(&block, &i, j)))
@@ -64,7 +68,8 @@ impl Tile {
         View::array(self.rows, move |i| Ok(row(me.clone(), block.clone(), i.clone())))
     }
 
-    /// What one work-item copies at a time, and how many of it there are.
+    /// Returns the shape of a unit, which is what one work-item copies at a time, and the number of
+    /// units in a block.
     fn unit(&self) -> (Shape, i64) {
         let (along, across) = self.extents();
         let t = match self.t {
@@ -80,14 +85,14 @@ impl Tile {
         if self.plan.down { (self.rows, self.columns) } else { (self.columns, self.rows) }
     }
 
-    /// Where lane `l` of unit `f` is.
+    /// Returns the row and the column of lane `l` of unit `f`.
     fn place(&self, f: &Index, l: i64) -> (Index, Index) {
         let (line, start) = f.div_mod(self.extents().0 / self.plan.width);
         let k = start.times(self.plan.width).plus(l);
         if self.plan.down { (k, line) } else { (line, k) }
     }
 
-    /// Unit `f` of a block.
+    /// Loads unit `f` of a block.
     fn load(&self, source: &View, f: &Index) -> Step<View> {
         let at = |l: i64| -> Step<View> {
             let (i, j) = self.place(f, l);
@@ -110,9 +115,10 @@ impl Lowerer {
         Ok(tile.view(&first))
     }
 
-    /// Local memory for so many blocks that are read like this one.
+    /// Allocates local memory for this many blocks that are read in the same way as this one.
     pub fn tile(&mut self, v: &View, shape: &Shape, blocks: i64) -> Step<Tile> {
-        // Rows of what is inside: the last dimension alone where there are several.
+        // Take the two outermost dimensions as rows and columns, or a single row if there is only
+        // one dimension.
         let (rows, columns, t) = match shape {
             Shape::Array(n, t) => match &**t {
                 Shape::Array(m, t) => (*n, *m, (**t).clone()),
@@ -132,7 +138,7 @@ impl Lowerer {
         let together = together(&t);
         let step = together.map_or(1, |(_, step)| step);
         let mut tile = Tile { rows, columns, stride, t, step, flat, plan, slots: Rc::new([]) };
-        // What comes after the last block needs no room for alignment.
+        // The last block needs no padding for the alignment of a next one.
         let elements = tile.size().saturating_mul(blocks - 1).saturating_add(rows * stride);
         let mut slots = vec![];
         if let Some((e, step)) = together {
@@ -156,7 +162,7 @@ impl Lowerer {
         })
     }
 
-    /// Loads a block into registers of the work-items that are to store it.
+    /// Loads a block into registers of the work-items that will store it.
     pub fn load_block(&mut self, tile: &Tile, source: &View) -> Step<View> {
         let (unit, count) = tile.unit();
         let shape = Shape::Array(count, Box::new(unit.clone()));
@@ -196,7 +202,8 @@ impl Lowerer {
         Ok(())
     }
 
-    /// The order in which neighbours read neighbours, and the widest vectors that are one load.
+    /// Chooses the direction in which neighbouring work-items read neighbouring elements, and the
+    /// widest vectors that are one load.
     fn plan(&mut self, v: &View, rows: i64, columns: i64, t: &Shape) -> Step<Plan> {
         let scalar = matches!(t, Shape::Elem(e) if e.width == 1);
         let mut at = |n: i64| {
@@ -210,7 +217,7 @@ impl Lowerer {
                 if !scalar || along % w != 0 || along < w {
                     continue;
                 }
-                // The first lane of a vector stands at a multiple of its width.
+                // The first lane of a vector is at a multiple of its width.
                 let lane = |l: i64| {
                     let (i, j) = if down {
                         (at_multiple(&i, rows, w).plus(l), j.clone())
@@ -225,7 +232,7 @@ impl Lowerer {
                 }
             }
         }
-        // No vectors, but perhaps neighbours down a column.
+        // There are no vectors, but the neighbours may be down a column.
         let first = |i: &Index, j: &Index| -> Step<Option<(Mem, Index)>> {
             Ok(match first_load(&v.at(i)?.at(j)?) {
                 Some(Expr::Load(m, _, at)) => Some((m, at)),
@@ -254,8 +261,8 @@ impl Lowerer {
     }
 }
 
-/// Of an element that is a tuple of two to four scalars of one type: the type, and the scalars of a vector that holds
-/// them. Together they are read in one access.
+/// If an element is a tuple of two to four scalars of the same type, returns the type, and the
+/// number of scalars of a vector that holds them. The whole tuple is then read in one access.
 fn together(t: &Shape) -> Option<(ElemTy, i64)> {
     let components = t.components();
     let (e, _) = *components.first()?;
@@ -265,7 +272,7 @@ fn together(t: &Shape) -> Option<(ElemTy, i64)> {
     (same && fits).then(|| (e, i64::from(n.next_power_of_two())))
 }
 
-/// `w` times a variable of as many values as there are multiples of `w`.
+/// Returns `w` times a variable with as many values as there are multiples of `w`.
 fn at_multiple(i: &Index, n: i64, w: i64) -> Index {
     let mut id = 0;
     i.visit_vars(&mut |v| id = v.id);

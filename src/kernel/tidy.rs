@@ -1,5 +1,8 @@
-//! Declarations move to the first assignment of their register in the same block; copies of
-//! registers that never change are those registers; unrolled copies that are independent run side by side.
+//! Tidies registers and interleaves unrolled code.
+//!
+//! Declarations move to the first assignment of their register in the same block. Copies of
+//! registers that never change are replaced by the original. Independent copies of an unrolled body
+//! run side by side.
 
 use super::ir::{Block, Expr, Kernel, Mem, Reg, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +13,7 @@ pub fn registers(k: &mut Kernel) {
     copies_of_registers(k);
 }
 
-/// Registers that are copies of others, where neither changes, are those.
+/// Replaces registers that are copies of others, if neither changes, by the originals.
 pub fn copies_of_registers(k: &mut Kernel) {
     let mut changed = BTreeSet::new();
     for s in &k.body {
@@ -24,11 +27,12 @@ pub fn copies_of_registers(k: &mut Kernel) {
     borrowed(&mut k.body);
 }
 
-/// A register that takes another's value, is worked on, and gives it back, is that other register, if
-/// nobody looks at the other meanwhile nor at it afterwards.
+/// Removes borrowing: a register that takes the value of another one, is updated, and is copied
+/// back is replaced by the other one. No statement in between may mention the other register, and
+/// no statement afterwards the borrowing one.
 fn borrowed(b: &mut Block) {
     b.iter_mut().flat_map(Stmt::blocks_mut).for_each(borrowed);
-    // Which statements of this block mention a register, inside them too.
+    // The statements of this block that mention each register, directly or in nested blocks.
     let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, s) in b.iter().enumerate() {
         let mut note = |r: &Reg| {
@@ -60,7 +64,7 @@ fn borrowed(b: &mut Block) {
         };
         let back = matches!(&b[last], Stmt::Set(r, Expr::Reg(x)) if r.id == a.id && x.id == t.id);
         if back && !other.iter().any(|k| at < *k && *k < last) {
-            // What is borrowed may itself be borrowed.
+            // The original may itself be borrowed from a third register.
             let a = same.get(&a.id).unwrap_or(a).clone();
             same.insert(t.id, a);
             gone.extend([at, last]);
@@ -77,7 +81,7 @@ fn borrowed(b: &mut Block) {
     });
 }
 
-/// Puts registers in the place of others, those that are set too.
+/// Renames registers, including those that are assigned.
 fn rename(s: &mut Stmt, same: &BTreeMap<u32, Reg>) {
     s.map_regs(&|r| same.get(&r.id).unwrap_or(r).clone());
     if let Stmt::Set(r, _) = s
@@ -117,8 +121,8 @@ fn declarations(b: &mut Block) {
     }
 }
 
-/// `same` says what the copies seen so far are copies of. A register may be declared once for
-/// each part of a loop that was split: the last declaration counts.
+/// Replaces copies; `same` maps the copies seen so far to their originals. A register may be
+/// declared once for each part of a split loop, and the last declaration counts.
 fn copies(b: &mut Block, changed: &BTreeSet<u32>, same: &mut BTreeMap<u32, Reg>) {
     b.retain_mut(|s| {
         s.map_regs(&|r| same.get(&r.id).unwrap_or(r).clone());
@@ -139,9 +143,9 @@ fn copies(b: &mut Block, changed: &BTreeSet<u32>, same: &mut BTreeMap<u32, Reg>)
     });
 }
 
-/// The copies of an unrolled body as one block: statement by statement where they are independent (a
-/// processor looks ahead only so far, and finds nothing to do in one long chain of operations), else one
-/// after the other.
+/// Joins the copies of an unrolled body to one block. Independent copies are interleaved statement
+/// by statement, because a processor looks ahead only so far and finds no parallelism in one long
+/// chain of operations. Other copies follow one after the other.
 pub fn side_by_side(copies: Vec<Block>) -> Block {
     let length = copies.first().map_or(0, Vec::len);
     if length < 2 || copies.iter().any(|c| c.len() != length) || !independent(&copies) {
@@ -153,14 +157,14 @@ pub fn side_by_side(copies: Vec<Block>) -> Block {
         .collect()
 }
 
-/// Whether no copy reads what another writes, and none writes a memory in two places: then stores
-/// to one element keep their order.
+/// Whether no copy reads what another one writes, and none stores to a memory in two places. Stores
+/// to the same element then keep their order.
 fn independent(copies: &[Block]) -> bool {
     let (mut loaded, mut stored) = (BTreeSet::new(), BTreeMap::<Mem, BTreeSet<usize>>::new());
     let (mut read, mut written) = (BTreeMap::new(), BTreeMap::new());
     let mut fine = true;
     for (k, copy) in copies.iter().enumerate() {
-        // By whom a register is used: alone, if it is this copy alone.
+        // Records the user of a register: `Some` if it is this copy alone.
         let alone = |users: &mut BTreeMap<u32, Option<usize>>, r: &Reg| {
             let user = users.entry(r.id).or_insert(Some(k));
             *user = user.filter(|u| *u == k);
@@ -245,16 +249,16 @@ mod tests {
         let sideways = [(0, 0), (1, 0), (0, 1), (1, 1)];
         let in_turn = [(0, 0), (0, 1), (1, 0), (1, 1)];
         assert_eq!(order(&[copy(1, 0, 1), copy(2, 0, 1)]), sideways);
-        // One copy's result is another's argument.
+        // The result of one copy is the argument of the other.
         assert_eq!(order(&[copy(1, 0, 1), copy(2, 1, 1)]), in_turn);
-        // One accumulator.
+        // Both copies update the same accumulator.
         let add = |k: u32| {
             let sum = vec![Expr::Reg(reg(9)), Expr::Reg(reg(k))];
             let sum = Expr::Op(ScalarOp::Add, ElemTy::scalar(F32), sum);
             vec![Stmt::Decl(reg(k), Some(load(0, i64::from(k)))), Stmt::Set(reg(9), sum)]
         };
         assert_eq!(order(&[add(1), add(2)]), in_turn);
-        // An accumulator each.
+        // Each copy has an accumulator of its own.
         let own = |k: u32| {
             let mut block = add(k);
             block.iter_mut().for_each(|s| {
@@ -270,7 +274,7 @@ mod tests {
         let twice = |k: u32| [copy(k, 0, 1), copy(k + 4, 0, 1)].concat();
         let four = |k: usize| (0..4).map(move |at| (k, at));
         assert_eq!(order(&[twice(1), twice(2)]), four(0).chain(four(1)).collect::<Vec<_>>());
-        // And what meets at a barrier, or differs in length.
+        // Copies with barriers, or of different lengths, stay in order.
         let fence = vec![Stmt::Barrier { scope: Scope::Group, local: true, global: false }];
         let fenced = |k| [copy(k, 0, 1), fence.clone()].concat();
         assert_eq!(side_by_side(vec![fenced(1), fenced(2)]), [fenced(1), fenced(2)].concat());

@@ -1,4 +1,4 @@
-//! Reductions by all work-items of a group together.
+//! Reductions by all work-items of a group together (`reduceLcl`).
 
 use super::index::Index;
 use super::lower::Lowerer;
@@ -6,24 +6,27 @@ use super::memory::Storage;
 use super::view::{Shape, Step, Stop, View};
 use crate::calculus::term::{Space, Term};
 
-/// Elements side by side that a work-item may take at a time, best first: so many are one vector access.
+/// Numbers of adjacent elements that a work-item may process at a time, best first; each is one
+/// vector access.
 const RUNS: [i64; 3] = [4, 2, 1];
 
-/// Longest loop of one work-item that is written out, so that what it reads may stay in registers.
+/// Maximum trip count of a loop of one work-item that is unrolled, so that the elements it reads
+/// can stay in registers.
 pub const WRITTEN_OUT: i64 = 16;
 
-/// Most partial results that every work-item combines for itself.
+/// Maximum number of partial results that every work-item combines by itself.
 const LAST: i64 = 32;
 
 impl Lowerer {
-    /// `reduceLcl`: each work-item reduces its share, the shares' results are combined in local memory, and every
-    /// work-item has the result. The share of a work-item is that which it has in maps over the same elements,
-    /// so that it may read what it keeps in registers.
+    /// `reduceLcl`: each work-item reduces its share, the partial results are combined in local
+    /// memory, and every work-item gets the result. The share of a work-item is the same as in maps
+    /// over the same elements, so that it can read elements that it keeps in registers.
     pub fn reduce_in_group(&mut self, f: &Term, x: &View) -> Step<View> {
         let (n, shape) = (self.views.size(&f.sizes()[0])?, self.views.shape(&f.ty().cod)?);
         let count = self.kernel.group[0].min(n).max(1);
         let part = self.partial_results(f, x, n, count, &shape)?;
-        // Few results are combined by all work-items alike; of many, some work-items combine shares first.
+        // All work-items combine a few partial results redundantly. If there are many, some
+        // work-items first combine shares of them.
         let (part, left) = if count > LAST {
             let few = u64::try_from(count).unwrap_or(1).isqrt().next_power_of_two();
             let few = i64::try_from(few).unwrap_or(1);
@@ -51,7 +54,7 @@ impl Lowerer {
         Ok(all.view)
     }
 
-    /// The result of each work-item's share, in local memory.
+    /// Computes the partial result of each work-item's share, in local memory.
     fn partial_results(
         &mut self,
         f: &Term,
@@ -63,7 +66,8 @@ impl Lowerer {
         let parts = Shape::Array(count, Box::new(shape.clone()));
         let out = self.allocate(&parts, Some(Space::Local))?;
         let (z, g) = (f.args()[1].chain(), f.args()[2].chain());
-        // As the maps take them, so that what one stage loads or computes is at hand in the next.
+        // Prefer the run length of the maps, so that a work-item has the values at hand that it
+        // loaded or computed in other stages.
         let wanted = self.kernel.run.filter(|r| RUNS.contains(r)).unwrap_or(RUNS[0]);
         let others = RUNS.into_iter().filter(|r| *r != wanted);
         let fits = |r: &i64| *r == 1 || n % r == 0 && (*r == wanted || n >= r * count);
@@ -89,7 +93,7 @@ impl Lowerer {
                 me.store(&own.view, &out.dest.at(i)?, shape)
             });
             match done {
-                // Another work-item has the element in its registers, in runs of another length.
+                // Another work-item has the element in its registers. Try the next run length.
                 Err(Stop::Elsewhere(_)) if k + 1 < runs.len() => self.back_to(mark),
                 done => return done.map(|()| out),
             }
@@ -97,7 +101,7 @@ impl Lowerer {
         Ok(out)
     }
 
-    /// A value in registers that changes.
+    /// Copies a value to registers that can be updated.
     fn from(&mut self, v: &View, shape: &Shape) -> Step<Storage> {
         let own = self.allocate(shape, Some(Space::Private))?;
         self.store(v, &own.dest, shape)?;

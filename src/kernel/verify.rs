@@ -1,8 +1,10 @@
-//! Checks of the IR before it is printed: bounds, barriers, races within one phase, limits of the device.
+//! Verifies the IR before it is printed: bounds, barriers, races within one phase, and limits of
+//! the device.
 //!
-//! It never changes the program. What it cannot prove is not run, whether the term exceeds a limit of the device, the proof
-//! is beyond it, or the code generator is wrong. Indices that data decide (gather) are checked when the kernel
-//! runs, so that they have a range here; only with [`super::Options::unchecked`] they are taken as they are.
+//! The verifier never changes the program. A program that it cannot prove safe is not run, whether
+//! the term exceeds a limit of the device, the proof is too hard for the verifier, or the code
+//! generator is wrong. Data-dependent indices (gather) are checked at run time, which gives them a
+//! range here. Only with [`super::Options::unchecked`] are they accepted as they are.
 
 use super::DeviceLimits;
 use super::disjoint::stores_apart;
@@ -17,10 +19,11 @@ use std::rc::Rc;
 
 type Checked = Result<(), Box<Diagnostic>>;
 
-/// Checks every kernel.
+/// Verifies every kernel.
 ///
 /// # Errors
-/// [`Code::KernelLimit`] for what the device does not offer, [`Code::Unproved`] for what is not shown to be safe.
+/// Returns [`Code::KernelLimit`] if the device does not offer enough of a resource, and
+/// [`Code::Unproved`] if safety is not proved.
 pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
     for k in &program.kernels {
         limits(k, device)?;
@@ -56,7 +59,7 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
     Ok(())
 }
 
-/// Registers with the checked indices that they have in all their life.
+/// Returns the registers that hold a checked index for their whole lifetime, with that index.
 fn checked(b: &Block) -> BTreeMap<u32, Expr> {
     let mut out = BTreeMap::new();
     let changed = changed(b);
@@ -101,11 +104,11 @@ struct Cx<'a> {
     kernel: &'a Kernel,
     facts: Facts,
     context: Context,
-    /// Numbers of work-items within a group, of warps and of lanes.
+    /// Variables that number work-items within a group, warps and lanes.
     locals: BTreeSet<u32>,
     /// Variables of enclosing parallel loops with more than one iteration.
     workers: BTreeSet<Var>,
-    /// Under control that work-items of a group do not share.
+    /// Whether the code is under control flow that differs between work-items of a group.
     divergent: bool,
 }
 
@@ -130,7 +133,7 @@ impl Cx<'_> {
         Cx { facts, divergent: self.divergent || varies, ..self.clone() }
     }
 
-    /// The index with what is in a register since it was checked: that is still in range.
+    /// Replaces registers in an index by the checked index that they hold, which has a range.
     fn known(&self, i: &Index) -> Index {
         i.map_data(&|e| match e {
             Expr::Reg(r) => self.checked.get(&r.id).unwrap_or(e).clone(),
@@ -242,7 +245,8 @@ impl Cx<'_> {
             Stmt::Once(b) => Cx {
                 context: Context::Item,
                 divergent: true,
-                // One work-item stores, whatever the index: only groups can still meet.
+                // One work-item of each group stores, whatever the index; only work-items of
+                // different groups can still conflict.
                 ..self.clone()
             }
             .block(b),
@@ -253,7 +257,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Whether two work-items may store to one element in one phase.
+    /// Checks that no two work-items may store to the same element in one phase.
     fn race(&self, m: Mem, width: usize, i: &Index) -> Checked {
         if matches!(m, Mem::Private(_)) || i.has_data() {
             return Ok(());
@@ -264,7 +268,8 @@ impl Cx<'_> {
         // Groups do not share local memory.
         let local = matches!(m, Mem::Local(_));
         let workers = self.workers.iter().filter(|v| !local || self.locals.contains(&v.id));
-        // Only those that come here: the last of a row may do other than the rest.
+        // Only work-items that reach this store count: the last one of a row may behave differently
+        // from the rest.
         let here: Vec<Var> = workers.map(|v| self.facts.narrow(v)).collect();
         let of_here = |v: &Var| Some(Index::from(self.facts.narrow(v)));
         let several: Vec<Var> = here.iter().filter(|v| v.hi > v.lo).cloned().collect();

@@ -1,4 +1,5 @@
-//! Views: values during lowering. A structural pattern changes how its result is indexed and emits nothing.
+//! Views: the values of lowering. A structural pattern changes how its result is indexed and emits
+//! no code.
 
 use super::index::{Facts, Guard, Index};
 use super::ir::{Check, ElemTy, Expr, Mem, Reg};
@@ -14,19 +15,20 @@ use indexmap::IndexMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Why lowering cannot go on from here.
+/// The reason why lowering cannot continue.
 #[derive(Clone, Debug)]
 pub enum Stop {
-    /// Registers were indexed by this, which is not a constant: a loop over one of its variables
-    /// must be unrolled.
+    /// Registers were indexed by this index, which is not constant. A loop over one of its
+    /// variables must be unrolled.
     Dynamic(Index),
-    /// A work-item reads what another one has in its registers: this must lie in local memory.
+    /// A work-item reads an element that another one holds in its registers. The result of this
+    /// term must lie in local memory.
     Elsewhere(Term),
-    /// For the person.
+    /// An error for the user.
     Error(Box<Diagnostic>),
 }
 
-/// What lowering steps give.
+/// Result of a lowering step.
 pub type Step<T> = Result<T, Stop>;
 
 impl From<Diagnostic> for Stop {
@@ -35,12 +37,12 @@ impl From<Diagnostic> for Stop {
     }
 }
 
-/// An error of the given code.
+/// Returns an error with this code.
 pub fn stop<T>(code: Code, message: impl Into<String>) -> Step<T> {
     Err(Diagnostic::error(code, message).into())
 }
 
-/// A type with numbers for sizes.
+/// A type whose sizes are numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Nothing.
@@ -49,12 +51,12 @@ pub enum Shape {
     Elem(ElemTy),
     /// Two components.
     Pair(Box<Shape>, Box<Shape>),
-    /// So many.
+    /// An array of this many elements.
     Array(i64, Box<Shape>),
 }
 
 impl Shape {
-    /// Number of scalars and vectors in it.
+    /// Number of scalars and vectors.
     pub fn elems(&self) -> i64 {
         match self {
             Shape::Unit => 0,
@@ -64,7 +66,7 @@ impl Shape {
         }
     }
 
-    /// Number of scalars in it, those of vectors counted.
+    /// Number of scalars, including those in vectors.
     pub fn scalars(&self) -> i64 {
         self.components()
             .iter()
@@ -72,7 +74,7 @@ impl Shape {
             .fold(0, i64::saturating_add)
     }
 
-    /// The longest array in it.
+    /// Length of the longest array, including nested ones.
     pub fn longest(&self) -> i64 {
         match self {
             Shape::Unit | Shape::Elem(_) => 1,
@@ -81,7 +83,7 @@ impl Shape {
         }
     }
 
-    /// Each component's element type and number of elements.
+    /// Returns the element type and the number of elements of each component.
     pub fn components(&self) -> Vec<(ElemTy, i64)> {
         match self {
             Shape::Unit => vec![],
@@ -93,7 +95,7 @@ impl Shape {
         }
     }
 
-    /// Whether it has no arrays.
+    /// Whether the shape contains no arrays.
     pub fn is_element(&self) -> bool {
         match self {
             Shape::Unit | Shape::Elem(_) => true,
@@ -103,7 +105,7 @@ impl Shape {
     }
 }
 
-/// Where one component of a value lies: its memory and the index of its first scalar.
+/// The place of one component of a value: its memory and the index of its first scalar.
 #[derive(Clone, Debug)]
 pub struct Slot {
     /// The memory.
@@ -120,7 +122,8 @@ pub struct ArrayView {
     /// Number of elements.
     pub len: i64,
     at: Rc<At>,
-    /// Of an array in each lane: these, so that taking one out again does not look at the others.
+    /// For an array of vectors that was made from one array for each lane: those arrays, so that
+    /// extracting a lane does not evaluate the others.
     lanes: Rc<[View]>,
 }
 
@@ -176,7 +179,7 @@ impl View {
         }
     }
 
-    /// The scalar or vector it is.
+    /// Returns the scalar or vector, if the view is one.
     pub fn expr(&self) -> Step<Expr> {
         match self {
             View::Elem(e) => Ok(e.clone()),
@@ -184,7 +187,7 @@ impl View {
         }
     }
 
-    /// Every component in `w` lanes.
+    /// Widens every component to `w` lanes.
     pub fn widen(&self, w: usize) -> Step<View> {
         Ok(match self {
             View::Unit => View::Unit,
@@ -194,7 +197,7 @@ impl View {
         })
     }
 
-    /// The value in memory, one slot for each component.
+    /// The value in memory, with one slot for each component.
     pub fn of_slots(shape: &Shape, slots: &[Slot]) -> Step<View> {
         Ok(match shape {
             Shape::Unit => View::Unit,
@@ -213,7 +216,7 @@ impl View {
         })
     }
 
-    /// The value in registers, in the order of the scalars of the shape.
+    /// The value in registers, one for each scalar or vector of the shape, in order.
     pub fn of_regs(shape: &Shape, regs: &[Reg]) -> Step<View> {
         Ok(match shape {
             Shape::Unit => View::Unit,
@@ -237,12 +240,13 @@ fn elem_count(s: &Shape) -> usize {
     usize::try_from(s.elems()).unwrap_or(usize::MAX)
 }
 
-/// The `i`-th chunk of registers; `i` must be a constant.
+/// Returns the `i`-th chunk of registers; `i` must be a constant.
 pub fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
     let Some(k) = i.as_constant() else {
         return Err(Stop::Dynamic(i.clone()));
     };
-    // What lies outside stands in a branch that is not taken: any register does.
+    // An index outside the registers occurs only in a branch that is not taken, so any register
+    // will do.
     let most = (regs.len() / each.max(1)).saturating_sub(1);
     let start = usize::try_from(k.max(0)).unwrap_or(most).min(most).saturating_mul(each);
     match regs.get(start..start.saturating_add(each)) {
@@ -251,7 +255,7 @@ pub fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
     }
 }
 
-/// The slots of element `i` of an array of `t` that starts at `slots`.
+/// Returns the slots of element `i` of an array of `t` that starts at `slots`.
 pub fn advance(t: &Shape, slots: &[Slot], i: &Index) -> Vec<Slot> {
     t.components()
         .iter()
@@ -270,7 +274,7 @@ pub fn guarded(g: &Guard, a: View, b: View) -> Step<View> {
         Some(false) => return Ok(b),
         None => {}
     }
-    // What holds anyway is not asked.
+    // Drop conditions that always hold.
     let open = g.0.iter().filter(|c| !Facts::default().prove(c));
     let g = &Guard(open.cloned().collect());
     Ok(match (a, b) {
@@ -294,7 +298,7 @@ pub fn guarded(g: &Guard, a: View, b: View) -> Step<View> {
     })
 }
 
-/// The vector of these lanes, component by component.
+/// Combines lanes to a vector, component by component.
 fn gather_lanes(lanes: &[View]) -> Step<View> {
     match lanes.first() {
         Some(View::Unit) => Ok(View::Unit),
@@ -320,7 +324,8 @@ fn gather_lanes(lanes: &[View]) -> Step<View> {
     }
 }
 
-/// Lane `k` of a vector, component by component. Memory takes any lane, registers only a constant one.
+/// Returns lane `k` of a vector, component by component. In memory, `k` may be any index; in
+/// registers, it must be a constant.
 fn lane(v: &View, k: &Index) -> Step<View> {
     fn of(e: &Expr, k: &Index) -> Step<Expr> {
         if let Some(k) = k.as_constant() {
@@ -347,8 +352,8 @@ fn lane(v: &View, k: &Index) -> Step<View> {
     }
 }
 
-/// The element of an array at a computed index. Guards of the index become guards of the element. An index that is
-/// not known to lie in the array is `checked`.
+/// Returns the element of an array at a computed index. Guards of the index become guards of the
+/// element. If `checked` is set, an index that is not known to lie in the array gets a check.
 fn at_value(array: &View, index: &Expr, facts: &Facts, checked: bool) -> Step<View> {
     let at = match index {
         index if index.ty().width > 1 => {
@@ -375,19 +380,20 @@ fn at_value(array: &View, index: &Expr, facts: &Facts, checked: bool) -> Step<Vi
     array.at(&Index::data(Expr::Checked(Check::Index(a.len), vec![index.clone()])))
 }
 
-/// Applies purely rearranging terms. Shared by the closures of views.
+/// Applies terms that only rearrange. The closures of views share it.
 pub struct Views {
     /// Values of all symbols.
     pub env: SizeEnv,
     /// The entry's parameters.
     pub inputs: IndexMap<Arc<str>, View>,
-    /// Scalar components of parameters: position among the kernel's scalar arguments.
+    /// For each scalar component of a parameter, its position among the kernel's scalar arguments.
     pub scalars: IndexMap<(Arc<str>, usize), usize>,
-    /// Whether what data decide is checked.
+    /// Whether data-dependent indices and divisors are checked.
     pub checked: bool,
 }
 
-/// Whether a term only rearranges (constants and parameters included): it needs no code of its own.
+/// Whether a term, which may contain constants and parameters, only rearranges and needs no code of
+/// its own.
 pub fn is_pure(t: &Term) -> bool {
     match t.op() {
         Op::Vectorize => t.args().iter().all(is_pure),
@@ -406,7 +412,7 @@ impl Views {
         }
     }
 
-    /// The concrete form of a type.
+    /// Returns the shape of a type.
     pub fn shape(&self, t: &Ty) -> Step<Shape> {
         Ok(match t {
             Ty::Unit => Shape::Unit,
@@ -445,7 +451,7 @@ impl Views {
         }
     }
 
-    /// The result of a pure term ([`is_pure`]) on `x`.
+    /// Returns the result of applying a pure term ([`is_pure`]) to `x`.
     pub fn apply(self: &Rc<Self>, t: &Term, x: &View) -> Step<View> {
         let n = |k: usize| match t.sizes().get(k) {
             Some(s) => self.size(s),

@@ -1,5 +1,5 @@
-//! What the passes over finished code share: the parts of an expression in order, what code changes,
-//! and names for new registers.
+//! Helpers of the passes over finished code: the parts of an expression in a fixed order, the
+//! effects of code, and new registers.
 
 use super::index::{Guard, Index};
 use super::ir::{Block, ElemTy, Expr, Mem, Reg, Scope, Stmt};
@@ -9,11 +9,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Gives registers that no program has yet.
+/// Creates new registers.
 pub struct Fresh {
-    /// The next unused number.
+    /// The next unused id.
     pub next: u32,
-    /// Names of parameters and buffers.
+    /// Names of parameters and buffers, which registers must not get.
     pub reserved: BTreeSet<String>,
 }
 
@@ -31,8 +31,8 @@ impl Fresh {
     }
 }
 
-/// Calls `f` on the direct parts of an expression, values inside its indices first, in an order
-/// that [`rebuilt`] keeps. The flag says that the part is evaluated only sometimes.
+/// Calls `f` on the direct parts of an expression, values inside its indices first, in the same
+/// order as [`rebuilt`]. The flag says that the part is not always evaluated.
 pub fn parts(e: &Expr, f: &mut dyn FnMut(&Expr, bool)) {
     match e {
         Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
@@ -54,7 +54,7 @@ pub fn parts(e: &Expr, f: &mut dyn FnMut(&Expr, bool)) {
     }
 }
 
-/// The index with its values replaced, in order.
+/// Returns the index with its values replaced, in order.
 pub fn rebuilt_index(i: &Index, f: &mut dyn FnMut(&Expr) -> Expr) -> Index {
     if !i.has_data() {
         return i.clone();
@@ -63,7 +63,7 @@ pub fn rebuilt_index(i: &Index, f: &mut dyn FnMut(&Expr) -> Expr) -> Index {
     i.map_data(&|e| f.borrow_mut()(e))
 }
 
-/// The expression with its direct parts replaced; the flag is that of [`parts`].
+/// Returns the expression with its direct parts replaced. The flag is the same as in [`parts`].
 pub fn rebuilt(e: &Expr, f: &mut dyn FnMut(&Expr, bool) -> Expr) -> Expr {
     let all = |es: &[Expr], f: &mut dyn FnMut(&Expr, bool) -> Expr| -> Vec<Expr> {
         es.iter().map(|e| f(e, false)).collect()
@@ -90,8 +90,8 @@ pub fn rebuilt(e: &Expr, f: &mut dyn FnMut(&Expr, bool) -> Expr) -> Expr {
     }
 }
 
-/// Replaces the expressions of a statement itself, values inside its indices included, in the order of
-/// [`Stmt::exprs`].
+/// Replaces the expressions of a statement itself, including values inside its indices, in the
+/// order of [`Stmt::exprs`].
 pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
     match s {
         Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
@@ -110,19 +110,19 @@ pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
     }
 }
 
-/// How much it takes to evaluate something again.
+/// Cost of evaluating an expression again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weight {
-    /// Operations in it.
+    /// Number of operations.
     pub operations: u32,
-    /// Whether it loads, or takes many cycles.
+    /// Whether the expression loads, or takes many cycles.
     pub heavy: bool,
-    /// Whether it is worth a register of its own, if it is wanted twice.
+    /// Whether the value is worth a register if it is used twice.
     pub worth: bool,
 }
 
 impl Weight {
-    /// The weight of an expression by those of its parts, summed.
+    /// Returns the weight of an expression, given the sum of the weights of its parts.
     pub fn of(e: &Expr, parts: Weight) -> Weight {
         let Weight { mut operations, mut heavy, .. } = parts;
         let worth = match e {
@@ -149,26 +149,27 @@ impl Weight {
         Weight { operations, heavy, worth }
     }
 
-    /// Adds that of another part.
+    /// Adds the weight of another part.
     pub fn add(&mut self, part: Weight) {
         self.operations += part.operations;
         self.heavy |= part.heavy;
     }
 }
 
-/// What a piece of code may change.
+/// Registers and memories that a piece of code may change.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
-    /// Registers that it sets or declares.
+    /// Registers that the code sets or declares.
     pub regs: FxHashSet<u32>,
-    /// Memories that it stores to.
+    /// Memories that the code stores to.
     pub stored: FxHashSet<Mem>,
-    /// Whether work-items meet in it: then memories that they share may change.
+    /// Whether the code synchronises work-items. Stores of other work-items to shared memories may
+    /// then become visible.
     pub meets: bool,
 }
 
 impl Effects {
-    /// Those of a statement and all inside it.
+    /// Adds the effects of a statement and of all statements inside it.
     pub fn add(&mut self, s: &Stmt) {
         s.visit(&mut |s| match s {
             Stmt::Decl(r, _) | Stmt::Set(r, _) => {
@@ -186,7 +187,7 @@ impl Effects {
         });
     }
 
-    /// Those of a block.
+    /// Returns the effects of a block.
     pub fn of(b: &Block) -> Effects {
         let mut out = Effects::default();
         b.iter().for_each(|s| out.add(s));
@@ -194,7 +195,7 @@ impl Effects {
     }
 }
 
-/// Registers that get a new value after their declaration.
+/// Returns the registers that get a value after their declaration.
 pub fn changed(b: &Block) -> FxHashSet<u32> {
     let mut out = FxHashSet::default();
     for s in b {

@@ -1,9 +1,10 @@
 //! Warps and lanes.
 //!
-//! A warp is [`Building::warp`](super::lower::Building) consecutive work-items of dimension 0, a lane one of
-//! them. Every `mapLane` is a stage of the whole work-group's code, a loop over warps around a loop
-//! over lanes, with the conditions of both inside: so all work-items of the group come to the barrier
-//! between two stages, whichever barrier that is, and nothing is taken to run in lock-step.
+//! A warp consists of [`Building::warp`](super::lower::Building) consecutive work-items of
+//! dimension 0; a lane is one of them. Every `mapLane` is a stage of the code of the whole
+//! work-group: a loop over warps around a loop over lanes, with the guards of both inside. So all
+//! work-items of the group reach the barrier between two stages, whichever kind it is, and the code
+//! never relies on lock-step execution.
 
 use super::index::{Facts, Guard, Index, Var};
 use super::ir::{LoopKind, Stmt};
@@ -13,12 +14,13 @@ use super::view::{Step, stop};
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::diag::Code;
 
-/// Work-items of a warp where the device does not say.
+/// Number of work-items of a warp if the device does not say.
 const WIDTH: usize = 32;
 
 impl Lowerer {
-    /// Work-items of a warp in the kernel of `f`, 0 without warps: as many as the longest `mapLane` has
-    /// elements, rounded up to a power of two, and at most a sub-group of the device (32 where it has none).
+    /// Returns the number of work-items of a warp in the kernel of `f`; 0 if the kernel has no
+    /// warps. It is the length of the longest `mapLane`, rounded up to a power of two, and at most
+    /// the size of a sub-group of the device (32 if it has none).
     pub fn warp_width(&self, f: &Term) -> Step<i64> {
         let mut lanes: Option<i64> = None;
         let mut failed = None;
@@ -44,7 +46,7 @@ impl Lowerer {
         Ok(i64::try_from(lanes.min(most).next_power_of_two().min(most)).unwrap_or(1))
     }
 
-    /// One iteration for each warp of the group.
+    /// Emits one iteration for each warp of the group.
     pub fn warps(&mut self, n: i64, body: Body) -> Step<()> {
         if n <= 0 {
             return Ok(());
@@ -75,7 +77,7 @@ impl Lowerer {
         done
     }
 
-    /// Runs `body` in those warps alone where the guard holds.
+    /// Runs `body` only in the warps for which the guard holds.
     pub fn where_in_warp(
         &mut self,
         g: &Guard,
@@ -90,7 +92,7 @@ impl Lowerer {
         done
     }
 
-    /// One iteration for each lane of a warp.
+    /// Emits one iteration for each lane of a warp.
     pub fn lanes(&mut self, n: i64, body: Body) -> Step<()> {
         let Some(warp) = self.kernel.in_warp.clone() else {
             return stop(Code::IllNested, "`mapLane` outside `mapWarp`");

@@ -1,8 +1,9 @@
-//! Wide accesses: loads and stores of neighbouring scalars in one run of statements become vector accesses.
+//! Vectorises accesses: loads and stores of neighbouring scalars in straight-line code become
+//! vector accesses.
 //!
-//! Only where all lanes are wanted in any case, the place is aligned whatever the values of the variables,
-//! and nothing between may touch the same memory. Private arrays stay as they are: compilers make
-//! registers of their elements.
+//! This requires that all lanes are accessed unconditionally, that the place is aligned for all
+//! values of the variables, and that no statement in between may touch the same memory. Private
+//! arrays stay as they are, because compilers keep their elements in registers.
 
 use super::index::{Index, Var};
 use super::ir::{Block, ElemTy, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
@@ -10,7 +11,7 @@ use super::walk::{Effects, Fresh, parts, rebuild, rebuilt};
 use crate::lang::types::ScalarType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Widens the accesses of a kernel to at most so many bytes.
+/// Widens the accesses of a kernel to at most this many bytes.
 pub fn accesses(k: &mut Kernel, bytes: usize, fresh: &mut Fresh) {
     if bytes > 0 {
         let written = Effects::of(&k.body).stored;
@@ -25,15 +26,15 @@ fn block(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fres
     loads(b, bytes, written, fresh);
 }
 
-/// Where neighbours of an access are: its memory, its index without the constant.
+/// Key that neighbouring accesses share: memory, type, and index without its constant.
 type Base = (Mem, ScalarType, Index);
 
 fn base(m: Mem, t: ScalarType, i: &Index) -> (Base, i64) {
     ((m, t, i.plus(-i.constant())), i.constant())
 }
 
-/// The vectors that cover neighbouring places: first place and number of lanes, at most so many bytes.
-/// A place may be there once only.
+/// Returns the vectors that cover neighbouring places: their first place and number of lanes, at
+/// most this many bytes wide. Returns none if a place occurs twice.
 fn vectors(base: &Base, places: &[i64], bytes: usize) -> Vec<(i64, usize)> {
     let (mem, scalar, index) = base;
     let most = (bytes / scalar.bytes().max(1)).min(16);
@@ -65,7 +66,7 @@ fn vectors(base: &Base, places: &[i64], bytes: usize) -> Vec<(i64, usize)> {
     out
 }
 
-/// A loop that copies neighbours to neighbours copies vectors.
+/// Makes a loop that copies neighbouring scalars to neighbouring places copy vectors.
 fn copy_loop(s: &mut Stmt, bytes: usize) {
     let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = s else { return };
     let [Stmt::Store(to, into, Expr::Load(from, ty, place))] = body.as_slice() else { return };
@@ -100,11 +101,11 @@ fn copy_loop(s: &mut Stmt, bytes: usize) {
     };
 }
 
-/// Stores that may become one: no statement between the first and the last touches their memory in
-/// another way, or changes what their values are made of.
+/// Stores that may be combined. Between the first and the last one, no other statement touches
+/// their memory or changes the inputs of their values.
 #[derive(Default)]
 struct Run {
-    /// Place, and position of the statement.
+    /// The place of each store, and the position of its statement.
     stores: Vec<(i64, usize)>,
     /// Registers that the values read.
     regs: FxHashSet<u32>,
@@ -154,7 +155,7 @@ fn stores(b: &mut Block, bytes: usize) {
             .collect();
         done.extend(ends.iter().filter_map(|m| open.remove(m)));
         if let Some((base, place)) = single {
-            // A value that loads what it stores to is not moved.
+            // A store whose value loads from the same memory is not moved.
             if loaded.contains(&base.0) {
                 continue;
             }
@@ -189,25 +190,28 @@ fn stores(b: &mut Block, bytes: usize) {
     });
 }
 
-/// Loads of one memory between two changes of it.
+/// Loads from a memory between two changes of it.
 #[derive(Default)]
 struct Loads {
-    /// Places, in the order in which they are first wanted, and by which statement.
+    /// Places in order of their first use, each with the position of the statement that uses it
+    /// first.
     places: Vec<(i64, usize)>,
     known: FxHashSet<i64>,
 }
 
-/// For each place of a group its vector and the lane, and from which statement on it is there.
+/// For each group and place: the vector, the lane, and the position of the first statement after
+/// the vector load.
 type Lanes = FxHashMap<(usize, i64), (Reg, usize, usize)>;
 
 fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fresh) {
-    // Group by group; a memory that changes begins new ones.
+    // Collect the loads in groups. A change of a memory starts new groups for it.
     let mut groups: Vec<(Base, Loads)> = vec![];
     let mut open: FxHashMap<Base, usize> = FxHashMap::default();
     let mut of: Vec<FxHashMap<Base, usize>> = vec![];
     for (at, s) in b.iter().enumerate() {
         let mut mine = FxHashMap::default();
-        // What a loop that may be left out evaluates is no matter here: only its bounds are.
+        // For a counted loop, `exprs` visits only the bounds, which are evaluated even if the body
+        // never runs. The condition of a `While` runs after its head, so it is skipped.
         if !matches!(s, Stmt::While(..)) {
             s.exprs(&mut |e| {
                 scalar_loads(e, &mut |base, place| {
@@ -266,7 +270,8 @@ fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fres
     *b = out;
 }
 
-/// Calls `f` with the scalar loads that are made in any case and whose place is known.
+/// Calls `f` on the scalar loads that are made unconditionally and whose place does not depend on
+/// data.
 fn scalar_loads(e: &Expr, f: &mut dyn FnMut(Base, i64)) {
     if let Expr::Load(m, t, i) = e
         && t.width == 1
@@ -282,7 +287,7 @@ fn scalar_loads(e: &Expr, f: &mut dyn FnMut(Base, i64)) {
     });
 }
 
-/// The expression of statement `now` with the scalars of its loads taken from vectors.
+/// Returns an expression of statement `now` with its scalar loads replaced by lanes of vectors.
 fn in_lanes(e: &Expr, now: usize, of: &FxHashMap<Base, usize>, lanes: &Lanes) -> Expr {
     if let Expr::Load(m, t, i) = e
         && t.width == 1
@@ -290,7 +295,7 @@ fn in_lanes(e: &Expr, now: usize, of: &FxHashMap<Base, usize>, lanes: &Lanes) ->
     {
         let (base, place) = base(*m, t.scalar, i);
         return match of.get(&base).and_then(|group| lanes.get(&(*group, place))) {
-            // What is evaluated only sometimes may come before all that is evaluated always.
+            // A load that is evaluated only sometimes may precede the vector load.
             Some((r, k, at)) if *at <= now => Expr::Reg(r.clone()).lane(*k),
             _ => e.clone(),
         };

@@ -1,53 +1,58 @@
-//! Devices where neighbouring work-items run together: warps that share transactions, and wait while others run.
+//! Estimates kernels for devices that run neighbouring work-items together (GPUs): the work-items
+//! of a warp share memory transactions, and a warp that waits is hidden behind others that run.
 
 use super::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
 use crate::device::cost_model::{CostModel, LOOP_ITEMS};
 use crate::kernel::ir::Mem;
 use crate::kernel::profile::{Access, KernelProfile};
 
-/// Warps that a compute unit runs side by side.
+/// Warps that a compute unit executes at the same time.
 const SCHEDULERS: f64 = 4.0;
 
-/// Work-groups that a compute unit holds at most, however small.
+/// Maximum number of work-groups that a compute unit holds, however small they are.
 const GROUPS: f64 = 32.0;
 
-/// Bytes that memory moves at least.
+/// Smallest number of bytes that memory transfers at once.
 const SECTOR: f64 = 32.0;
 
-/// Warps by which a scheduler is kept busy with arithmetic, and the power of their share that remains where there are
-/// fewer: of a product in tiles of 128 by 128 on an H200, two reach five sixths of what four do.
+/// Warps that keep a scheduler busy with arithmetic.
 const WARPS_IN_FLIGHT: f64 = 4.0;
+/// Exponent of the loss with fewer warps: the throughput falls with
+/// `(warps / WARPS_IN_FLIGHT)^HIDING`. In a product with tiles of 128 by 128 on an H200, two warps
+/// reach five sixths of the throughput of four.
 const HIDING: f64 = 0.27;
 
-/// Bytes of registers for addresses and what a compiler keeps, besides those that are declared.
+/// Bytes of registers for addresses and compiler temporaries, in addition to the declared
+/// registers.
 const UNDECLARED: f64 = 160.0;
 
-/// Bytes of registers of a compute unit.
+/// Bytes of the register file of a compute unit.
 const REGISTER_FILE: f64 = 262_144.0;
 
-/// How many times sooner a load comes from what a unit has for itself than from what all have in common, where that was
-/// not measured.
+/// Ratio of the latency of the cache that all units share to that of a unit's own cache, for
+/// devices on which it was not measured.
 const SOONER: f64 = 7.0;
 
-/// How a kernel's work-items lie on the device.
+/// How the work-items of a kernel are distributed over the device.
 struct Spread {
-    /// Work-items.
+    /// Number of work-items.
     items: f64,
-    /// Work-items of a group.
+    /// Work-items of one group.
     group: f64,
-    /// Those of them that a warp has.
+    /// Work-items of a group that are in one warp.
     lanes: f64,
-    /// Compute units.
+    /// Number of compute units.
     units: f64,
-    /// Groups that a unit holds at once, were there enough.
+    /// Maximum number of groups that are resident on a unit at once.
     per_unit: f64,
-    /// Groups that it does hold, at most.
+    /// Number of groups that are resident on a unit, at most; less than `per_unit` if the kernel
+    /// has too few groups.
     here: f64,
-    /// How often all units are filled with groups.
+    /// How many times all units are filled with groups.
     rounds: f64,
-    /// Share of the units that work, on average.
+    /// Average share of the units that work.
     busy: f64,
-    /// Warps of a scheduler.
+    /// Warps of each scheduler.
     warps: f64,
     /// Share of the lanes of all schedulers that arithmetic can use.
     used: f64,
@@ -62,13 +67,13 @@ impl Spread {
         let slots = units * per_unit;
         let rounds = (k.groups / slots).ceil().max(1.0);
         let most = (k.groups / units).ceil();
-        // Whole rounds of groups: the last one leaves units idle.
+        // Groups run in whole rounds, and the last round leaves some units idle.
         let (busy, here) = match k.groups > slots {
             true => (k.groups / (rounds * slots), per_unit),
             false => (k.groups / (most * units), most),
         };
-        // Arithmetic ends with the scheduler that has most warps. Work-items that a group does not have are lanes that do
-        // nothing.
+        // Arithmetic ends with the scheduler that has the most warps. If the group size is not a
+        // multiple of the warp size, the remaining lanes are idle.
         let warps = here * (group / warp).ceil() / SCHEDULERS;
         let even = warps / warps.ceil() * (warps / WARPS_IN_FLIGHT).min(1.0).powf(HIDING);
         let lanes_used = group / ((group / warp).ceil() * warp);
@@ -87,33 +92,35 @@ impl Spread {
     }
 }
 
-/// Groups of the kernel that one compute unit holds at once.
+/// Returns the number of groups of the kernel that are resident on a compute unit at once (the
+/// occupancy).
 fn resident(k: &KernelProfile, m: &CostModel) -> f64 {
-    // In whole warps.
+    // Groups occupy whole warps.
     let group = real(k.group_size.next_multiple_of(m.compute.simd_width.max(1) as usize).max(1));
     let mut n = (whole(m.execution.items_per_compute_unit) / group).floor().max(1.0);
     if k.local_bytes > 0 && m.local.bytes_per_compute_unit > 0 {
         let fit = whole(m.local.bytes_per_compute_unit) / real(k.local_bytes);
         n = n.min(fit.floor().max(1.0));
     }
-    // Registers: of 4 bytes, some for addresses besides those that are declared.
+    // Besides the declared registers, some are needed for addresses.
     let most = whole(m.compute.register_bytes_per_item);
     let registers = (real(k.register_bytes) + UNDECLARED).min(most.max(UNDECLARED));
     n.min((REGISTER_FILE / registers / group).floor().max(1.0)).min(GROUPS)
 }
 
-/// What serves loads.
+/// The memory levels that serve loads.
 struct Levels {
-    /// Bytes that a unit has for itself.
+    /// Bytes of the cache of one unit.
     near_bytes: f64,
-    /// Its bandwidth, of all units.
+    /// Bandwidth of the caches of all units together.
     near: f64,
-    /// Bandwidth of what all units have in common.
+    /// Bandwidth of the cache that all units share.
     common: f64,
-    /// Whether that holds all that the kernel touches, from the run before.
+    /// Whether the last cache holds all the bytes that the kernel touches. They are then still
+    /// there from the previous run.
     fits: bool,
-    /// Nanoseconds of a work-item for one of several loads that do not wait for each other, when it comes from the unit,
-    /// from what all have in common, and from memory.
+    /// Nanoseconds that one of several independent loads costs a work-item, if it is served by the
+    /// cache of the unit, by the shared cache, and by memory.
     waits: [f64; 3],
 }
 
@@ -126,7 +133,8 @@ impl Levels {
             (Some(near), Some(common)) => common / near,
             _ => SOONER,
         };
-        // As many loads as go into the bandwidth in the time of one: they come out one by one.
+        // Little's law: the bytes in flight that saturate memory, one 4-byte load from each of
+        // `items_to_saturate` work-items, divided by the bandwidth.
         let far = whole(m.execution.items_to_saturate) * 4.0 / read;
         let shared = m.memory.load_ns;
         Levels {
@@ -139,29 +147,30 @@ impl Levels {
     }
 }
 
-/// What an access to global memory comes to, over all work-items.
+/// Data that an access to global memory moves, summed over all work-items.
 struct Moved {
-    /// Bytes of lines that warps ask for.
+    /// Bytes of the lines that warps request.
     asked: f64,
-    /// Bytes that units have to get from elsewhere.
+    /// Bytes that units fetch from outside their own caches.
     common: f64,
-    /// Bytes that come from memory or go there.
+    /// Bytes transferred from or to memory.
     far: f64,
-    /// Nanoseconds that a work-item waits for loads.
+    /// Nanoseconds that a work-item waits for its loads.
     waiting: f64,
 }
 
-/// How warps go through memory by an access.
+/// The pattern in which warps go through memory at an access.
 struct Pattern {
     /// Sectors and lines that a warp touches at once.
     sectors: f64,
     lines: f64,
-    /// Whether neighbours, or the work-item itself in its next iterations, want the rest of a sector.
+    /// Whether the rest of a sector is used by neighbouring work-items (`beside`), or by the same
+    /// work-item in its next iterations (`next`).
     beside: bool,
     next: bool,
-    /// Bytes that come, for each that is ever wanted.
+    /// Bytes that are transferred for each byte that is used.
     waste: f64,
-    /// Share of the loads that go to a sector that no earlier one of the work-item was to.
+    /// Share of the work-item's loads that touch a sector for the first time.
     new: f64,
 }
 
@@ -180,7 +189,8 @@ impl Pattern {
         };
         let beside = item.is_some_and(|d| d <= SECTOR);
         let next = step.is_some_and(|d| d != 0.0 && d <= SECTOR.max(wanted));
-        // Of a loop that is written out: how many of its accesses share a sector.
+        // If the access belongs to an unrolled loop, the average number of its accesses that share
+        // a sector.
         let streak = k.streaks.get(a.streak);
         let sector = (SECTOR as usize / a.elem_bytes.max(1)).max(1);
         let company = streak.map_or(1.0, |streak| {
@@ -201,7 +211,8 @@ impl Pattern {
     }
 }
 
-/// What moves; `crowded` says that the lines that all work-items of a unit are at do not fit in what it has for itself.
+/// Returns the data that an access moves. `crowded` says that the cache of a unit cannot hold all
+/// the lines that its work-items are reading at the moment.
 fn moved(
     a: &Access,
     p: &Pattern,
@@ -213,7 +224,8 @@ fn moved(
 ) -> Moved {
     let wanted = a.count * bytes(a);
     let requests = a.count / s.lanes;
-    // What each group wants anew; what all want may stay where it is.
+    // Each group fetches its own bytes, except that bytes which all groups use may stay in the
+    // cache of the unit.
     let anew = (k.groups * a.group_footprint).max(a.footprint).min(wanted);
     let same = a.group_footprint >= 0.99 * a.footprint;
     let kept = same && a.footprint * p.waste <= l.near_bytes;
@@ -241,7 +253,7 @@ fn moved(
     }
 }
 
-/// What the kernel takes.
+/// Returns the times that the resources take for the kernel.
 pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let x = &m.execution;
     let s = Spread::of(k, m);
@@ -273,7 +285,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         let o = operations(*kind, real(*width), *bytes, *count, m);
         if o.integer { &mut integers } else { &mut floats }.add(o.work, o.work / o.rate);
     }
-    // Where there are few warps, arithmetic has to wait for what they wait for.
+    // With few warps, arithmetic is not hidden behind the waits of other warps.
     let exposed = waiting * (1.0 - (s.warps / WARPS_IN_FLIGHT).min(1.0));
     let looping = s.items.min(s.units * s.per_unit * s.group).min(s.units * real(LOOP_ITEMS));
     let loops = k.iterations * m.loop_ns() / looping.max(1.0);
@@ -281,7 +293,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let memory = read.ns + written.ns;
     let starting = k.groups * x.work_group_overhead_ns + s.items * x.work_item_overhead_ns;
     let barriers = k.barriers * s.items * x.barrier_item_ns;
-    // While a group waits for a block, the others of its unit go on.
+    // While one group waits for a block, the other groups of its unit go on.
     let company = (k.groups / s.units).min(s.per_unit).max(1.0);
     let turns = (k.groups / (s.units * company)).ceil();
     let stalls = turns * k.stalls * round_trip(traffic(k), m) / company;
@@ -319,13 +331,13 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     }
 }
 
-/// Nanoseconds that a load takes from where so many bytes lie.
+/// Returns the latency in nanoseconds of a load from data of this many bytes.
 fn round_trip(bytes: f64, m: &CostModel) -> f64 {
     let level = m.memory.cache.iter().find(|c| bytes <= whole(c.bytes));
     level.and_then(|c| c.latency_ns).unwrap_or(m.memory.latency_ns)
 }
 
-/// How many work-items of a warp wait for one bank of local memory.
+/// Returns the number of work-items of a warp that wait for the same bank of local memory.
 fn conflicts(a: &Access, m: &CostModel) -> f64 {
     let banks = u64::from(m.local.banks);
     let words = (a.elem_bytes as u64).div_ceil(4);
@@ -333,7 +345,8 @@ fn conflicts(a: &Access, m: &CostModel) -> f64 {
     if banks <= 1 || stride == 0 || !matches!(a.mem, Mem::Local(_)) {
         return 1.0;
     }
-    // The greatest common divisor, as banks are a power of two; a vector is several words of one work-item anyhow.
+    // `same` is the greatest common divisor of stride and banks, as the number of banks is a power
+    // of two. A vector takes several words of one work-item in any case.
     let same = 1 << stride.trailing_zeros().min(banks.ilog2());
     let waiting = whole(same) / whole(a.width as u64 * words);
     waiting.max(1.0)
@@ -391,13 +404,14 @@ mod tests {
         };
         let near = of(1, 4096);
         assert_eq!((near.sectors, near.lines, near.waste, near.new), (4.0, 1.0, 1.0, 1.0));
-        // Each work-item a row of its own: every lane another line, but the rest of it is wanted next.
+        // Each work-item reads a row of its own: every lane touches a different line, but the next
+        // iterations use the rest of it.
         let rows = of(4096, 1);
         assert_eq!((rows.sectors, rows.lines, rows.waste, rows.new), (32.0, 32.0, 1.0, 0.125));
-        // Nobody wants the rest.
+        // The rest of a sector is not used.
         let apart = of(4096, 4096);
         assert_eq!((apart.lines, apart.waste, apart.new), (32.0, 8.0, 1.0));
-        // All read one place.
+        // All work-items read the same place.
         let one = of(0, 1);
         assert_eq!((one.sectors, one.lines, one.new), (1.0, 1.0, 0.125));
     }

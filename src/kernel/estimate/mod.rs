@@ -1,8 +1,10 @@
-//! The kernel model: predicted time from static features and a device's quantities, and what bounds it.
+//! The kernel model: predicts the time of a kernel from its static features and a device's cost
+//! model, and says which resource bounds it.
 //!
-//! For each kernel: what every resource would take, were it alone in the way (each level of memory, waiting for
-//! loads, arithmetic, starting work-groups); together they take somewhat more than the longest. What nothing hides comes on
-//! top: the launch, barriers. It ranks candidates; the clock decides.
+//! For each kernel, the model computes the time that every resource would take on its own (each
+//! level of memory, waiting for loads, arithmetic, starting work-groups). Together they take
+//! somewhat longer than the longest of them. Costs that nothing hides are added on top: the launch
+//! and barriers. The prediction only ranks candidates; measurements decide.
 
 mod across;
 mod within;
@@ -15,14 +17,15 @@ use std::collections::BTreeMap;
 /// A predicted time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The whole program, in microseconds.
+    /// Time of the whole program, in microseconds.
     pub us: f64,
-    /// What bounds its slowest kernel, for people.
+    /// Description of the resource that bounds the slowest kernel, for people.
     pub bound: String,
 }
 
-/// How hard the slowest resource rules: times add up as powers of this. Reads of an H200 by too few work-items, which
-/// both their number and the bandwidth limit, say 2.7.
+/// Exponent of the norm that combines overlapping times, `(sum of t^POWER)^(1 / POWER)`. Reads on
+/// an H200 by too few work-items, which both their number and the bandwidth limit, fit an exponent
+/// of 2.7.
 const POWER: f64 = 3.0;
 
 /// Predicts the time of a program on a device.
@@ -38,7 +41,8 @@ pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
             out.bound = t.bound;
         }
     }
-    // Whatever the footprints of single accesses came to: every input is read, every result written.
+    // Lower bound, whatever the footprints of single accesses are: each input is read and each
+    // result is written.
     let launches = profile.launches.iter().sum::<f64>() * model.execution.launch_us;
     let bandwidth = level(profile.bytes, model).unwrap_or(model.memory.read_gb_per_s);
     let least = launches + profile.bytes / bandwidth / 1e3;
@@ -61,28 +65,28 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
     parts.predict(m)
 }
 
-/// What a kernel's time is made of.
+/// The times that make up the time of a kernel.
 #[derive(Debug, Default)]
 struct Parts {
-    /// What goes on at the same time.
+    /// Resources that work at the same time.
     overlapping: Vec<Part>,
-    /// What everything else waits for.
+    /// Costs that nothing overlaps.
     alone: Vec<Part>,
 }
 
-/// A resource.
+/// One resource.
 #[derive(Debug)]
 struct Part {
-    /// For people.
+    /// Name for people.
     what: String,
-    /// Nanoseconds that it takes.
+    /// Time in nanoseconds that the kernel needs of this resource.
     ns: f64,
-    /// What is done there, the most that could be in a nanosecond, and the unit; none where only time can be told.
+    /// The work done, the peak rate per nanosecond, and the unit; `None` if only a time is known.
     rate: Option<(f64, f64, &'static str)>,
 }
 
 impl Part {
-    /// Bytes or operations.
+    /// A resource with a rate, in bytes or operations.
     fn rate(what: impl Into<String>, share: Share, peak: f64, unit: &'static str) -> Part {
         Part { what: what.into(), ns: share.ns, rate: Some((share.work, peak, unit)) }
     }
@@ -112,7 +116,7 @@ impl Parts {
     }
 }
 
-/// Work of one kind, and the time that it takes where nothing else is in the way.
+/// Work of one kind, and the time that it takes alone.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     /// Bytes or operations.
@@ -127,13 +131,13 @@ impl Share {
         self.ns += ns;
     }
 
-    /// The same work in a time so many times as long.
+    /// The same work in a time multiplied by `factor`.
     fn times(self, factor: f64) -> Share {
         Share { ns: self.ns * factor, ..self }
     }
 }
 
-/// `71% of 4.1 TB/s`, of so much work in a time and a peak in 10^9 units a second.
+/// Formats work in a time as a share of a peak in 10^9 units a second: `71% of 4.1 TB/s`.
 fn of_peak(work: f64, ns: f64, peak: f64, unit: &str) -> String {
     let share = (100.0 * work / ns / peak).min(999.0);
     if peak >= 1000.0 {
@@ -145,15 +149,15 @@ fn of_peak(work: f64, ns: f64, peak: f64, unit: &str) -> String {
 
 /// Arithmetic: a group of operations of one kind and width.
 struct Operations {
-    /// In operations.
+    /// Number of operations.
     work: f64,
-    /// The most in a nanosecond.
+    /// Peak rate per nanosecond.
     rate: f64,
-    /// Whether they are those of integers.
+    /// Whether they are integer operations.
     integer: bool,
 }
 
-/// What so many operations of a kind come to, on vectors of `lanes`.
+/// Converts operations on vectors of `lanes` lanes to work and peak rate.
 fn operations(kind: OpKind, lanes: f64, bytes: usize, count: f64, m: &CostModel) -> Operations {
     let c = &m.compute;
     let peak = match bytes {
@@ -171,12 +175,12 @@ fn operations(kind: OpKind, lanes: f64, bytes: usize, count: f64, m: &CostModel)
     Operations { work: count * lanes * flops, rate, integer: kind == OpKind::Other }
 }
 
-/// Bandwidth of the smallest cache that holds so many bytes.
+/// Bandwidth of the smallest cache that holds this many bytes.
 fn level(bytes: f64, m: &CostModel) -> Option<f64> {
     m.memory.cache.iter().find(|c| bytes <= whole(c.bytes)).map(|c| c.gb_per_s)
 }
 
-/// Different bytes of global memory that the kernel touches.
+/// Number of distinct bytes of global memory that the kernel touches.
 fn traffic(k: &KernelProfile) -> f64 {
     let mut touched: BTreeMap<Mem, (f64, f64)> = BTreeMap::new();
     for a in k.accesses.iter().filter(|a| is_global(a)) {
@@ -186,7 +190,7 @@ fn traffic(k: &KernelProfile) -> f64 {
     touched.values().map(|(bytes, array)| bytes.min(*array)).sum()
 }
 
-/// Bytes of one access.
+/// Number of bytes of one access.
 fn bytes(a: &Access) -> f64 {
     real(a.width * a.elem_bytes)
 }

@@ -1,40 +1,45 @@
-//! Devices where a work-item is an iteration of a loop: cores with vector units and caches.
+//! Estimates kernels for devices that run a work-item as an iteration of a loop (CPUs): cores with
+//! vector units and caches.
 
 use super::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
 use crate::device::cost_model::CostModel;
 use crate::kernel::ir::Mem;
 use crate::kernel::profile::{Access, KernelProfile, Streak, WRITTEN_OUT};
 
-/// What is seen of waiting for an addition where nothing else hides it: most of its latency.
+/// Share of the latency of an addition that is visible where nothing else hides it.
 const SEEN: f64 = 0.75;
 
-/// Places of a cache that a line can be at: the fewest that caches have.
+/// Associativity of a cache: the number of places that a line can be at. This is the smallest
+/// number among common caches.
 const WAYS: f64 = 8.0;
 
-/// From so many bytes on, what comes next is not foreseen: prefetchers keep to a page, or half of one.
+/// Stride in bytes from which prefetchers do not foresee the next access: they keep to a page, or
+/// to half of one.
 const PAGE: f64 = 2048.0;
 
-/// Streams that prefetchers follow side by side.
+/// Number of streams that prefetchers follow at the same time.
 const STREAMS: f64 = 16.0;
 
-/// Lines that a core waits for at once.
+/// Number of outstanding line fills of a core.
 const BUFFERS: f64 = 10.0;
 
-/// Lines that a unit has to get because its cache does not hold them any more, or not yet.
+/// Lines that a unit has to fetch because its cache does not hold them any more, or not yet.
 struct Misses {
-    /// How many, over all work-items.
+    /// Number of misses, over all work-items.
     lines: f64,
-    /// Different ones.
+    /// Number of distinct lines among them.
     distinct: f64,
-    /// Whether they are foreseen.
+    /// Whether prefetchers foresee the accesses.
     foreseen: bool,
 }
 
-/// What a cache of so many bytes misses when a unit goes through a streak in the order of its loops.
+/// Counts the misses of a cache of this many bytes when a unit goes through a streak in the order
+/// of its loops.
 ///
-/// From the innermost loop outwards: `runs` of neighbouring lines, each so many `long`. As long as they stay in the cache,
-/// an iteration of the next loop misses only what is new in it; runs whose distance is a large power of two
-/// have but a few sets of the cache for themselves.
+/// The count proceeds from the innermost loop outwards. It describes the lines touched so far as
+/// `runs` runs of neighbouring lines, each `long` lines long. As long as these lines stay in the
+/// cache, an iteration of the next loop misses only the lines that are new in it. Runs at a
+/// distance of a large power of two compete for a few sets of the cache.
 fn misses(a: &Access, streak: &Streak, line: f64, cache: f64) -> Misses {
     let scalar = real(a.elem_bytes.max(1));
     let in_line = (line / scalar).max(1.0);
@@ -58,7 +63,8 @@ fn misses(a: &Access, streak: &Streak, line: f64, cache: f64) -> Misses {
     let room = |long: f64, apart: f64| {
         (lines * (long * line / apart).min(1.0)).max(WAYS * long).min(lines)
     };
-    // The places of a streak are not visited in their order: where its lines do not fit, each visit misses.
+    // The places of a streak are not visited in ascending order: if its lines do not fit, each
+    // visit misses.
     let crowd = runs * long >= room(long, apart);
     let mut missed = if crowd { real(streak.places.len()).max(runs * long) } else { runs * long };
     let mut foreseen = true;
@@ -67,10 +73,11 @@ fn misses(a: &Access, streak: &Streak, line: f64, cache: f64) -> Misses {
         let trips = trips.max(1.0);
         let distinct = (runs * long).min(most);
         let room = room(long, apart);
-        // What else the kernel touches has its place there, too.
+        // Strictly less, because the other data of the kernel need space in the cache, too.
         let fits = distinct < room;
         let Some(stride) = stride else {
-            // Anywhere: what is not there yet, or not any more.
+            // The addresses are arbitrary: a line misses if the cache does not hold it yet, or not
+            // any more.
             let total = missed * trips;
             let absent = (1.0 - lines / most).max(0.0);
             missed = (total * absent).max(total.min(most));
@@ -99,11 +106,11 @@ fn misses(a: &Access, streak: &Streak, line: f64, cache: f64) -> Misses {
     Misses { lines: missed, distinct: (runs * long).min(most).min(missed), foreseen }
 }
 
-/// What the kernel takes.
+/// Returns the times that the resources take for the kernel.
 pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let x = &m.execution;
     let items = k.groups * real(k.group_size).max(1.0);
-    // Whole rounds of groups: the last one leaves units idle.
+    // Groups run in whole rounds, and the last round leaves some units idle.
     let units = whole(x.groups_to_saturate).max(1.0);
     let busy = (k.groups / ((k.groups / units).ceil().max(1.0) * units)).max(1e-6);
     let workers = k.groups.min(units).max(1.0);
@@ -114,19 +121,21 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let mut ports = Share::default();
     let kept = whole(m.compute.register_bytes_per_item);
     for a in &k.accesses {
-        // What a work-item keeps for itself in a few places, known when it is compiled, is in registers.
+        // A small array of one work-item, with indices that are known when it is compiled, is in
+        // registers.
         let own = !is_global(a) && (k.group_size == 1 || matches!(a.mem, Mem::Private(_)));
         let known = a.walk.iter().all(|(s, trips)| *s == Some(0) || *trips <= WRITTEN_OUT);
         if own && known && a.array_bytes <= kept {
             continue;
         }
-        // A scalar takes as long as a vector, unless a compiler makes one of its neighbours.
+        // A scalar access takes as long as a vector access, unless a compiler combines it with its
+        // neighbours.
         let dense = a.home_stride.is_some_and(|s| s != 0) && a.width == 1;
         let at_once = if dense { real(a.along.min(m.compute.simd_width as usize)) } else { 1.0 };
         let slots = a.count * bytes(a).max(simd * 4.0 / at_once);
         ports.add(slots, slots / nearest(m));
     }
-    // Of each level, what the one before misses.
+    // Each level serves the misses of the level before it.
     let caches = &m.memory.cache;
     let mut levels: Vec<Share> = vec![Share::default(); caches.len() + 1];
     let mut late = 0.0;
@@ -138,11 +147,11 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
             let (size, all_units) =
                 (whole(caches[level - 1].bytes) / units, whole(caches[level - 1].bytes));
             let missed = misses(a, streak, line, size);
-            // A load that is hoisted or guarded is not at every place of its loops.
+            // A hoisted or guarded load does not run in every iteration of its loops.
             let share_of = (a.count / visits).min(1.0);
             let mut lines = (missed.lines * share_of.max(missed.distinct / missed.lines))
                 .min(all * (bytes(a) / line).max(1.0));
-            // What fits was left there by the run before.
+            // Data that fit are still in the cache from the previous run.
             if touched <= all_units {
                 lines = (lines - missed.distinct).max(0.0);
             }
@@ -180,7 +189,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         (k.groups * x.work_group_overhead_ns + items * x.work_item_overhead_ns) / workers;
     let barriers = k.barriers * items * x.barrier_item_ns;
     let slow = 1.0 / streaming.min(busy).max(1e-6);
-    // Cores find something else to do for other ports, so that floats and indices are worked on at the same time.
+    // Cores have separate ports for floats and for indices, and work on both at the same time.
     let floats = if 2.0 * waiting > calculating {
         Part::time("operations that wait for each other", calculating)
     } else {
@@ -218,7 +227,8 @@ mod tests {
     use super::super::tests::access;
     use super::*;
 
-    /// Lines that a cache of 32 KiB misses, of 1024 rows of 4096 floats in the order of these loops, and at these places.
+    /// Lines that a cache of 32 KiB misses in 1024 rows of 4096 floats, with loops in this order
+    /// and accesses at these places.
     fn missed(walk: &[(i64, f64)], places: &[i64]) -> f64 {
         let count: f64 = walk.iter().map(|w| w.1).product();
         let a = Access {
@@ -238,16 +248,17 @@ mod tests {
         let all = 1024.0 * 4096.0;
         // Along rows, a line serves sixteen floats.
         near(missed(&[(1, 4096.0), (4096, 1024.0)], &[0]), all / 16.0);
-        // Down columns, none, unless few rows are walked at a time, and not so that all are in the same sets.
+        // Down columns a line serves one float, unless only a few rows are walked at a time and
+        // they do not share the same sets.
         near(missed(&[(4096, 1024.0), (1, 4096.0)], &[0]), all);
         near(missed(&[(4096, 16.0), (1, 4096.0)], &[0]), 16.0 * 4096.0);
         near(missed(&[(4096, 4.0), (1, 4096.0)], &[0]), 4.0 * 4096.0 / 16.0);
         near(missed(&[(4112, 16.0), (1, 4096.0)], &[0]), 4096.0);
-        // The same, written out.
+        // The same with an unrolled loop.
         let rows = |n: i64| (0..n).map(|r| 4096 * r).collect::<Vec<_>>();
         near(missed(&[(1, 4096.0)], &rows(16)), 16.0 * 4096.0);
         near(missed(&[(1, 4096.0)], &rows(4)), 4.0 * 4096.0 / 16.0);
-        // What fits is read once, however often it is wanted.
+        // Data that fit are read once, however often they are used.
         near(missed(&[(1, 4096.0), (0, 100.0)], &[0]), 256.0);
         near(missed(&[(1, 65536.0), (0, 100.0)], &[0]), 100.0 * 4096.0);
     }

@@ -1,4 +1,5 @@
-//! What the passes make of small kernels, and that random ones compute the same as before.
+//! Tests of what the passes make of small kernels, and that random kernels compute the same as
+//! before.
 
 use super::super::index::{Guard, Index, Var};
 use super::super::ir::{Block, ElemTy, Expr, Kernel, LoopKind, Mem, Reg, Scope, Stmt};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 const INT: ElemTy = ElemTy { scalar: I32, width: 1 };
 
-/// An input; its elements are places of arrays.
+/// An input whose elements are valid indices of the arrays.
 const INPUT: Mem = Mem::Global(0);
 const OUT: Mem = Mem::Global(1);
 const TILE: Mem = Mem::Local(0);
@@ -89,7 +90,7 @@ fn improved(body: Block) -> Block {
     k.body
 }
 
-/// Vector widths of the loads of this memory, and of the stores to it, in order of the code.
+/// Vector widths of the loads from this memory, and of the stores to it, in code order.
 fn accesses(b: &Block, wanted: Mem) -> (Vec<usize>, Vec<usize>) {
     let (mut loads, mut stores) = (vec![], vec![]);
     for s in b {
@@ -122,10 +123,10 @@ fn a_load_is_made_once() {
     let x = || load(INPUT, &at(7).times(3));
     let twice = vec![store(0, x()), store(9, add(x(), int(1)))];
     assert_eq!(loads(&improved(twice), INPUT), [1]);
-    // One that is used once gets no register.
+    // A value that is used once gets no register.
     let once = vec![store(0, x())];
     assert_eq!(improved(once.clone()), once);
-    // Its register is the one that holds it anyway.
+    // If a register already holds the value, it is reused.
     let held = vec![decl(1, x()), store(0, add(x(), Expr::Reg(reg(1))))];
     let sum = add(Expr::Reg(reg(1)), Expr::Reg(reg(1)));
     assert_eq!(improved(held), [decl(1, x()), store(0, sum)]);
@@ -145,10 +146,10 @@ fn stores_and_barriers_make_loads_new() {
     assert_eq!(around(INPUT, set(OUT)), 1);
     assert_eq!(around(INPUT, barrier()), 1);
     assert_eq!(around(OWN, barrier()), 1);
-    // Others may have stored: known of memory that the kernel stores to.
+    // At the barrier, another work-item may have stored to a memory that the kernel stores to.
     let shared = vec![set(TILE), decl(1, x(TILE)), barrier(), store(9, x(TILE))];
     assert_eq!(loads(&improved(shared), TILE).len(), 2);
-    // A store in a loop is one before each iteration.
+    // A store in a loop precedes the load of the next iteration.
     let inside = repeat(1, &four(), vec![store(0, x(OWN)), set(OWN)]);
     assert_eq!(loads(&improved(vec![decl(1, x(OWN)), inside]), OWN).len(), 2);
 }
@@ -164,7 +165,7 @@ fn what_a_guard_protects_stays_behind_it() {
     let shared = improved(all);
     assert_eq!(shared[0], decl(1000, safe()));
     assert_eq!(loads(&shared, INPUT), [1]);
-    // Two branches each have their own.
+    // Each branch keeps its own load.
     let branches = vec![Stmt::If(guard.clone(), vec![store(0, x())], vec![store(0, x())])];
     assert_eq!(improved(branches.clone()), branches);
     let lazy = vec![
@@ -198,7 +199,8 @@ fn what_does_not_change_leaves_a_loop_that_runs() {
     let moved = improved(vec![repeat(1, &four(), body(add(x(), y())))]);
     let rest = add(Expr::Reg(reg(1000)), y());
     assert_eq!(moved, [decl(1000, x()), repeat(1, &four(), body(rest))]);
-    // Not where it may not run, where it is not always evaluated, or where others may change it.
+    // Not moved: loads of a loop that may not run, loads that are not always evaluated, and loads
+    // of memory that others may change.
     let sometimes = vec![repeat(1, &at(8), body(x()))];
     assert_eq!(improved(sometimes.clone()), sometimes);
     let guard = Guard::not_negative(&at(1).plus(-2));
@@ -213,7 +215,7 @@ fn what_does_not_change_leaves_a_loop_that_runs() {
 
 #[test]
 fn gathers_are_made_once() {
-    // Lanes three apart, so that they are no vector in memory.
+    // The lanes are three apart, so that they are no vector in memory.
     let gather =
         |m, i: &Index| Expr::vector((0..8).map(|l| load(m, &i.times(32).plus(3 * l))).collect());
     let nest = |e: Expr| {
@@ -226,7 +228,8 @@ fn gathers_are_made_once() {
     let kept = repeat(2, &four(), vec![Stmt::Store(new, place.clone(), gather(INPUT, &at(2)))]);
     let [read] = nest(Expr::Load(new, wide, place)).try_into().expect("one loop");
     assert_eq!(improved(nest(gather(INPUT, &at(2)))), [kept, read]);
-    // Not what changes in the outer loop, what the kernel writes, what is not always gathered, what few lanes are.
+    // Not hoisted: gathers that change in the outer loop, gathers from memory that the kernel
+    // writes, gathers of few lanes, and gathers that are not always made.
     let sum = gather(INPUT, &at(2).add(&at(1)));
     let narrow = Expr::vector((0..4).map(|l| load(INPUT, &at(2).plus(3 * l))).collect());
     let lazy = Expr::Guarded(
@@ -237,7 +240,7 @@ fn gathers_are_made_once() {
     for e in [sum, gather(OUT, &at(2)), narrow, lazy] {
         assert_eq!(improved(nest(e.clone())), nest(e));
     }
-    // Arrays are of limited size.
+    // The size of the arrays is limited.
     let long = Index::from(1000);
     let body = vec![Stmt::Store(OUT, at(1), gather(INPUT, &at(2)))];
     let nest = vec![repeat(1, &four(), vec![repeat(2, &long, body)])];
@@ -260,7 +263,7 @@ fn products_are_added_to_what_is_there() {
     assert_eq!(relaxed(sum), add(add(value(3), square(1)), square(2)));
     let inside = add(square(1), add(square(2), value(3)));
     assert_eq!(relaxed(inside), add(add(value(3), square(1)), square(2)));
-    // Nothing but products, and what begins with none, stays.
+    // Sums of nothing but products, and sums that do not begin with a product, stay.
     for e in [add(square(1), square(2)), add(value(3), square(1))] {
         assert_eq!(relaxed(e.clone()), e);
     }
@@ -278,7 +281,7 @@ fn neighbours_are_loaded_together() {
     let widths = |base: Index, ks: &[i64]| loads(&improved(sum(INPUT, &base, ks)), INPUT);
     assert_eq!(widths(at(7).times(4), &[0, 1, 2, 3]), [4]);
     assert_eq!(widths(at(7).times(4), &[2, 0, 3, 1, 4, 5]), [4, 2]);
-    // Not aligned, or not all there.
+    // Places that are not aligned, or not all present.
     assert_eq!(widths(at(7).times(4), &[1, 2, 3]), [2, 1]);
     assert_eq!(widths(at(7).times(2), &[0, 1, 2, 3]), [2, 2]);
     assert_eq!(widths(at(7), &[0, 1, 2, 3]), [1, 1, 1, 1]);
@@ -306,16 +309,17 @@ fn neighbours_are_stored_together() {
         accesses(&improved(b), OUT).1
     };
     assert_eq!(four(None), [4]);
-    // Something else between them.
+    // An unrelated statement between them.
     assert_eq!(four(Some(Stmt::Store(TILE, at(7), load(INPUT, &at(7))))), [4]);
     assert_eq!(four(Some(decl(20, load(INPUT, &at(7))))), [4]);
-    // What reads or may overwrite them, what changes a value, where work-items meet.
+    // Statements that read or may overwrite the elements, that change a stored value, or that
+    // synchronise work-items.
     assert_eq!(four(Some(decl(20, load(OUT, &at(7))))), [2, 2]);
     assert_eq!(four(Some(Stmt::Store(OUT, at(7), int(0)))), [2, 1, 2]);
     assert_eq!(four(Some(Stmt::Set(reg(1), int(0)))), [2, 2]);
     assert_eq!(four(Some(barrier())), [2, 2]);
     assert_eq!(four(Some(store(4, int(0)))), [2, 1, 2]);
-    // A copy is made of wide loads and wide stores.
+    // A copy consists of wide loads and wide stores.
     let copy =
         (0..8).map(|k| Stmt::Store(TILE, Index::from(k), load(INPUT, &at(7).times(8).plus(k))));
     let copy = improved(copy.collect());
@@ -337,14 +341,14 @@ fn copying_loops_copy_vectors() {
     // One vector needs no loop.
     let four = copy(4, into.clone(), from.clone());
     assert!(matches!(four.as_slice(), [Stmt::Store(..)]));
-    // Fewer lanes where the ends or places ask for it, one where they are apart.
+    // Fewer lanes if the bounds or places require it; one lane if the elements are not neighbours.
     assert_eq!(wide(&copy(6, into.clone(), from.clone())), (vec![2], vec![2]));
     assert_eq!(wide(&copy(8, into.plus(2), from.clone())), (vec![2], vec![2]));
     assert_eq!(wide(&copy(8, into.plus(1), from.clone())), (vec![1], vec![1]));
     assert_eq!(wide(&copy(8, into, from.times(2))), (vec![1], vec![1]));
 }
 
-/// Numbers from a seed.
+/// Pseudo-random numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -361,7 +365,7 @@ impl Random {
     }
 }
 
-/// Makes code: what is in scope, and the next number.
+/// Generates random code; holds the loop variables and registers that are in scope.
 #[derive(Clone)]
 struct Maker {
     vars: Vec<Var>,
@@ -416,7 +420,7 @@ impl Maker {
                     out.push(Stmt::Set(r.pick(&me.changing), me.expr(r, 2)));
                 }
                 3 => {
-                    // Neighbours, in some order.
+                    // Stores to neighbours, in some order.
                     let (m, i) = (r.pick(&[OUT, TILE]), me.index(r));
                     let from = me.index(r);
                     let mut ks: Vec<i64> =
@@ -434,7 +438,7 @@ impl Maker {
                     out.push(Stmt::Store(m, me.index(r), me.expr(r, 2)));
                 }
                 5 if r.below(2) > 0 => {
-                    // A copy.
+                    // A loop that copies.
                     let v = var(*next);
                     let along = |i: Index| i.add(&Index::from(v.clone()));
                     let from = load(INPUT, &along(me.index(r)));
@@ -466,12 +470,13 @@ impl Maker {
     }
 }
 
-/// Runs code of one work-item; what others do where they meet is a change of all that is shared.
+/// Interprets the code of one work-item. A barrier changes all shared memory, as if other
+/// work-items had stored to it.
 struct Machine {
     memory: BTreeMap<Mem, Vec<i32>>,
     regs: BTreeMap<u32, Vec<i32>>,
     vars: BTreeMap<u32, i64>,
-    /// What the code stores to, of what is shared.
+    /// Shared memories that the code stores to.
     written: Vec<Mem>,
 }
 
