@@ -26,7 +26,7 @@ pub enum Traffic {
 pub struct Floats<'a> {
     /// The parameter, of which they are component 0.
     pub param: &'a str,
-    /// How many.
+    /// Number of floats.
     pub len: usize,
 }
 
