@@ -30,9 +30,9 @@ pub enum FunVal<'a> {
 pub struct Closure<'a> {
     /// The function.
     pub fun: Rc<FunVal<'a>>,
-    /// To be put around the expression that uses it.
+    /// The `let`s, to be placed around the expression that uses the function.
     pub lets: Vec<(VarId, Node)>,
-    /// Where it is written.
+    /// Its place.
     pub span: Span,
 }
 

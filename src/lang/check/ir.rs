@@ -56,9 +56,9 @@ pub enum NodeKind {
     Size(Size),
     /// A tuple.
     Tuple(Vec<Node>),
-    /// A component.
+    /// A component of a tuple.
     Proj(Box<Node>, usize),
-    /// An element.
+    /// An element of an array.
     Index(Box<Node>, Box<Node>),
     /// A scalar operation.
     Scalar(ScalarOp, Vec<Node>),
@@ -66,7 +66,7 @@ pub enum NodeKind {
     Broadcast(Box<Node>),
     /// A conditional.
     If(Box<Node>, Box<Node>, Box<Node>),
-    /// A definition.
+    /// A `let`.
     Let(VarId, Box<Node>, Box<Node>),
     /// A counted loop: accumulator, first value, counter, bound, body.
     LoopFor(VarId, Box<Node>, VarId, Box<Node>, Box<Node>),

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 /// The condition that `dividend` is a multiple of `divisor`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divides {
-    /// What is divided.
+    /// The size that is divided.
     pub dividend: Size,
-    /// By what.
+    /// The size that divides it.
     pub divisor: Size,
-    /// Why.
+    /// The place that requires it.
     pub span: Span,
 }
 
