@@ -46,7 +46,7 @@ pub enum Parts {
 const STREAMS: usize = 4;
 
 /// Each group accesses a part of `part` vectors of `width` floats `passes` times. `part` must be a multiple of
-/// [`STREAMS`] times the group size. The work is counted in bytes.
+/// four times the group size. The work is counted in bytes.
 pub fn sweep(
     traffic: Traffic,
     parts: Parts,

@@ -338,8 +338,8 @@ impl State<'_, '_> {
                 if !self.await_reference()? {
                     return Ok(None);
                 }
-                // The interpreter found no such error. If it computed only a sample, the error may lie outside the
-                // sample: it is the program's. If it computed the whole result, the kernel is wrong.
+                // The interpreter found no such error. If it computed only a sample, the program may have the error
+                // outside the sample. If it computed the whole result, the kernel is wrong.
                 if self.search.reference.checked().is_some() {
                     return Err(failure);
                 }

@@ -66,7 +66,7 @@ impl Fate {
     }
 }
 
-/// A measured candidate. Fields that are optional or have a default were added after version 1 of the store.
+/// A measured candidate. Fields with a default were added after version 1 of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
