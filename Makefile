@@ -8,7 +8,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
 DATA := target/asum-16Mi.npy
 
-# Optimises and runs programs/asum.pat on 16 Mi floats, on the CPU.
+# Optimise and run programs/asum.pat on 16 Mi floats, on the CPU.
 run: device $(DATA)
 	$(PATSAT) optimize programs/asum.pat --input xs=$(DATA) --device portable
 	$(PATSAT) run programs/asum.pat --input xs=$(DATA) --device portable --verify
@@ -20,14 +20,14 @@ $(PATSAT): $(shell find src rules cost-models programs -type f) Cargo.toml Cargo
 $(DATA): | $(PATSAT)
 	$(PATSAT) gen $(DATA) --shape 16777216 --type f32 --how normal --seed 1
 
-# An OpenCL device: PoCL, when there is no CPU device.
+# Install PoCL if there is no OpenCL device for the CPU.
 device: $(PATSAT)
 	@$(PATSAT) devices 2>/dev/null | grep -qi portable || { \
 	  $(SUDO) apt-get update; \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	    pocl-opencl-icd ocl-icd-libopencl1; }
 
-# Everything: formatting, lints, and every test.
+# Formatting, lints and every test.
 test: tools browser
 	cargo fmt --all -- --check
 	cargo clippy --locked --all-targets -- -D warnings
@@ -36,16 +36,17 @@ test: tools browser
 	target/debug/patsat rules doc --check docs/rules.md $(GRAPHS)
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
 
-# Everything, and what is exhaustive and takes hours: a thousand kills of a tuning, every rule on 10,000 instances.
+# The same, and exhaustive tests that take hours: a thousand kills of a tuning run, every rule on 10,000 instances.
 test-all: test deny sanitize check-rules
 	cargo test --locked --test faults -- --ignored --nocapture kills::a_thousand_kills_lose_nothing
 
-# Every rule of every set on 10,000 instances: slow.
+# Test every rule of every set on 10,000 instances (slow).
 check-rules: $(PATSAT)
 	$(PATSAT) rules check --instances 10000
 
-# Each fuzz target for so many minutes, one after the other, with libFuzzer. FUZZ_TARGETS may name fewer.
-# No sanitizer: what is fuzzed has no `unsafe`. New inputs are kept beside the build, not among the seeds.
+# Run each fuzz target for MINUTES minutes, one after the other, with libFuzzer. FUZZ_TARGETS may name fewer
+# targets. No sanitizer is used, since the targets contain no `unsafe` code. New inputs are kept in the build
+# folder, not among the seeds.
 FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 fuzz: MINUTES ?= 1
 fuzz: nightly
@@ -64,8 +65,8 @@ deny:
 	@if cargo deny fetch db; then cargo deny check --disable-fetch advisories; \
 	  else echo "known vulnerabilities are NOT checked: the advisory database cannot be fetched"; fi
 
-# What uses the driver, under AddressSanitizer. The driver and the kernels are not instrumented: of them only calls of the C library
-# are watched, and what they never free is not looked for.
+# Run the tests that use the driver under AddressSanitizer. The driver and the kernels are not instrumented: only
+# their calls of the C library are checked, and leaks in them are not detected.
 SANITIZED := cargo +nightly test --locked --target x86_64-unknown-linux-gnu --target-dir target/sanitize
 sanitize: export RUSTFLAGS := -Zsanitizer=address
 sanitize: export ASAN_OPTIONS := detect_leaks=0
@@ -76,30 +77,31 @@ sanitize: tools nightly
 nightly:
 	@rustup run nightly rustc --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 
-# Generated kernels under oclgrind: races, accesses outside arrays, barriers that not all reach. A part of `test`.
+# Run generated kernels under oclgrind, which finds races, accesses outside arrays and divergent barriers. Part of
+# `test`.
 check-kernels: tools
 	cargo test --locked --test golden oclgrind
 
-# The page of `patsat report`, in headless Chromium. A part of `test`.
+# Test the page of `patsat report` in headless Chromium. Part of `test`.
 check-page: tools browser
 	cargo build --locked
 	tests/browser.sh target/debug/patsat
 
-# Debian's small Chromium, without windows; where there is no such package any other will do.
+# Install Debian's headless Chromium, if there is such a package and no other Chromium.
 HAS_BROWSER := [ -n "$${CHROMIUM-}$$(type -P chromium-headless-shell chromium chromium-browser google-chrome)" ]
 browser:
 	@$(HAS_BROWSER) || ! apt-cache show chromium-headless-shell >/dev/null 2>&1 || \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	    chromium-headless-shell
 
-# PoCL to run kernels, oclgrind to find what they do wrong, and what emitted host programs in C are built with.
+# Install PoCL to run kernels, oclgrind to find errors in them, and the tools that build emitted host programs in C.
 TOOLS := pocl-opencl-icd ocl-icd-libopencl1 oclgrind opencl-c-headers ocl-icd-opencl-dev gcc libc6-dev
 tools:
 	@dpkg -s $(TOOLS) >/dev/null 2>&1 || { \
 	  $(SUDO) apt-get update; \
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(TOOLS); }
 
-# The reference of the rules. Nothing else in it depends on the machine but the times in the last table.
+# Generate the reference of the rules. Only the times in its last table depend on the machine.
 GRAPHS := $(wildcard programs/*.pat) \
   snapshots/rewrites/golden_sum.pat@thesis,warp snapshots/rewrites/golden_sum.pat@partials,to-global \
   snapshots/rewrites/golden_asum.pat@partials,fusion snapshots/rewrites/golden_scal.pat@partials
@@ -107,7 +109,7 @@ docs: $(PATSAT)
 	$(PATSAT) rules doc $(GRAPHS) >target/rules.md
 	mv target/rules.md docs/rules.md
 
-# Random programs against the interpreter, on DEVICE, for so many minutes; what is found goes to target/fuzz.
+# Compare random programs with the interpreter on DEVICE for MINUTES minutes. Failures go to target/fuzz.
 DEVICE ?= portable
 SEED ?= $(shell date +%s)
 fuzz-programs: MINUTES ?= 60

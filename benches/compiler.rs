@@ -1,5 +1,5 @@
-//! Times of the compiler's stages on the shipped programs: parse and check, saturate, extract, emit; and
-//! of the reference interpreter.
+//! Benchmarks of the compiler's stages on the shipped programs (parse and check, saturate, extract, emit), and of
+//! the reference interpreter.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use indexmap::IndexMap;
@@ -18,7 +18,7 @@ use std::hint::black_box;
 fn stages(c: &mut Criterion) {
     let rules = RuleSet::shipped().expect("shipped rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    // Any CPU will do: nothing is run.
+    // Any CPU will do, since nothing is run.
     let info = device::DeviceInfo {
         index: 0,
         platform: "bench".into(),
@@ -78,7 +78,7 @@ fn stages(c: &mut Criterion) {
     }
 }
 
-/// The reference interpreter, on a mebi-element vector.
+/// The reference interpreter, on a vector of 2^20 elements.
 fn oracle(c: &mut Criterion) {
     let n = 1 << 20;
     let xs = Value::floats(ScalarType::F32, &[n], &vec![-1.5; n]);

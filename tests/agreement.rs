@@ -1,5 +1,5 @@
-//! Random well-typed programs: what saturation makes equal computes the same, in the evaluator, and
-//! as kernels on the CPU. The interpreter of the language is the reference.
+//! Random well-typed programs: all terms that saturation makes equal must compute the same result, in the evaluator
+//! and as kernels on the CPU. The interpreter of the language is the reference.
 
 use patsat::calculus::arbitrary::{Sample, inputs, random};
 use patsat::calculus::elaborate::{self, elaborate};
@@ -17,7 +17,7 @@ use patsat::rules::RuleSet;
 use patsat::{opencl, saturate};
 use std::sync::Arc;
 
-/// A device that is not there, so that the candidates do not depend on the machine.
+/// Returns a fictitious device, so that the candidates do not depend on the machine.
 fn made_up(kind: DeviceKind) -> DeviceInfo {
     DeviceInfo {
         index: 0,
@@ -52,7 +52,7 @@ struct Case {
     terms: u64,
 }
 
-/// The candidates of a random program, or nothing when it uses what is not lowered yet.
+/// Returns the candidates of a random program; `None` if it uses something that cannot be lowered yet.
 fn case(seed: u64, rules: &RuleSet, kind: DeviceKind) -> Option<Case> {
     let limits = Limits {
         nodes: 4_000,

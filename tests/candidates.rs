@@ -1,5 +1,5 @@
-//! Candidates of the shipped programs, built and run on the CPU and compared with the oracle, at
-//! sizes that tiles do not divide.
+//! Candidates of the shipped programs, built, run on the CPU and compared with the interpreter, at sizes that tiles
+//! do not divide.
 
 use indexmap::IndexMap;
 use patsat::calculus::term::{MapKind, Op, Term};
@@ -18,26 +18,26 @@ use patsat::session::{self, Request};
 use patsat::{extract, opencl, saturate};
 use std::sync::Arc;
 
-/// Which of the candidates are run.
+/// The candidates to run.
 #[derive(Clone, Copy)]
 enum Which {
-    /// Every so many of those for this CPU.
+    /// Every n-th candidate for this CPU.
     Every(usize),
-    /// Of those for a GPU, every so many of the ones whose tiles belong to groups and have accumulators in blocks.
+    /// Every n-th candidate for a GPU that has work-group tiles with accumulators carried over blocks.
     Tiles(usize),
-    /// The same of those whose groups take the reductions of neighbours apart into slices.
+    /// Every n-th candidate for a GPU whose work-groups split the reductions of neighbouring outputs into slices.
     Slices(usize),
-    /// Every so many of those for a GPU whose groups have 64 work-items at most.
+    /// Every n-th candidate for a GPU with work-groups of at most 64 work-items.
     SmallGroups(usize),
 }
 
-/// What the programs run on.
+/// The inputs of the programs.
 #[derive(Clone, Copy)]
 enum Data {
-    /// Small whole numbers: sums of a million of them are exact in any order, so that what is tested is the
-    /// code and not how well an order rounds.
+    /// Small whole numbers: sums of a million of them are exact in any order, so that the test checks the code and
+    /// not the rounding.
     Whole,
-    /// What the program's comment says.
+    /// Inputs as the program's comment states.
     Stated,
 }
 
@@ -66,8 +66,8 @@ fn whole(entry: &Entry, sizes: &IndexMap<String, u64>) -> (Inputs, Vec<Value>) {
     (inputs, values)
 }
 
-/// Lowers every candidate of the program at these sizes, builds and runs every `step`th; gives how
-/// many were found and how many were run.
+/// Lowers every candidate of the program at these sizes, and builds and runs those that `which` selects. Returns
+/// how many candidates were found and how many were run.
 fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usize, usize) {
     let path = format!("{}/programs/{program}.pat", env!("CARGO_MANIFEST_DIR"));
     let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
@@ -143,7 +143,8 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
         };
         let lowered = match kernel::lower(&c.term, &c.env, &options) {
             Ok(p) => p,
-            // Tiles of a batch whose rows are cut off are not all proven to store apart: they are never run.
+            // Tiles of a batch with incomplete rows cannot always be proved to store to separate places. Such
+            // kernels are never run.
             Err(_) if matches!(which, Which::Tiles(_)) => continue,
             Err(d) => {
                 fail(format!("{d}\n{:?}", d.notes));
@@ -178,7 +179,8 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
 fn all(program: &str, sizes: &[&[(&str, u64)]], data: Data, step: usize) {
     for s in sizes {
         let start = std::time::Instant::now();
-        // PATSAT_EVERY=1 runs every candidate: many minutes, after changes of the code generator.
+        // PATSAT_EVERY=1 runs every candidate, which takes many minutes; for use after changes of the code
+        // generator.
         let step = if std::env::var_os("PATSAT_EVERY").is_some() { 1 } else { step };
         let (found, run) = check(program, s, data, Which::Every(step));
         eprintln!("{program} {s:?}: {run} of {found} run in {:.1?}", start.elapsed());
@@ -247,7 +249,7 @@ fn md() {
     all("md", &sizes.each_ref().map(|s| &s[..]), Data::Stated, 37);
 }
 
-/// Sizes by name, and which of the candidates are run: those of products are many.
+/// Checks a program at several sizes, with only some of the candidates, since products have many.
 fn reuse(program: &str, sizes: &[&[(&str, u64)]]) {
     all(program, sizes, Data::Stated, 61);
 }
@@ -286,7 +288,7 @@ fn pairs() {
     reuse("kmeans", &nkd.each_ref().map(|s| &s[..]));
 }
 
-/// Whether a tile's accumulators are carried over blocks in a work-group.
+/// Returns whether the term carries a tile's accumulators over blocks in a work-group.
 fn in_group_tiles(t: &Term) -> bool {
     let (mut groups, mut blocks) = (false, false);
     t.visit(&mut |t| {
@@ -296,14 +298,14 @@ fn in_group_tiles(t: &Term) -> bool {
     groups && blocks
 }
 
-/// Whether a group takes reductions of neighbours apart into slices.
+/// Returns whether work-groups split reductions of neighbouring outputs into slices.
 fn is_sliced(t: &Term) -> bool {
     let mut found = false;
     t.visit(&mut |t| found |= *t.op() == Op::Sliced);
     found
 }
 
-/// Reductions of neighbours in slices, at sizes that neither the tiles of neighbours nor the slices divide.
+/// Sliced reductions, at sizes that neither the tiles nor the slices divide.
 #[test]
 fn slices() {
     let slices = |program: &str, sizes: &[(&str, u64)]| {
@@ -320,7 +322,8 @@ fn slices() {
     }
 }
 
-/// Tiles that work-groups share, where a product is not alone: at skinny sizes, and ones that tiles do not divide.
+/// Work-group tiles of products with other operations around them, at skinny sizes and at sizes that tiles do not
+/// divide.
 #[test]
 fn products_with_more_around_them() {
     let tiles = |program: &str, sizes: &[(&str, u64)]| {
@@ -339,7 +342,8 @@ fn products_with_more_around_them() {
     }
 }
 
-/// Rows so long that a work-group has fewer work-items than vectors of one: every work-item takes several.
+/// Rows that are so long that a work-group has fewer work-items than a row has vectors, so that every work-item
+/// takes several.
 #[test]
 fn rows_longer_than_groups() {
     for m in [321, 1024] {
@@ -350,7 +354,7 @@ fn rows_longer_than_groups() {
     }
 }
 
-/// A new program is to be added above.
+/// A new program must be added above.
 #[test]
 fn every_program_is_run() {
     let text = include_str!("candidates.rs");

@@ -1,5 +1,5 @@
-//! Derivations: those of the larger rules, of smaller ones; and those of the best terms of every shipped program, of
-//! which each step is confirmed on terms and holds in the interpreter.
+//! Derivations: those of larger rules from smaller ones, and those of the best terms of every shipped program. Each
+//! step of the latter is confirmed on terms and tested in the interpreter.
 
 use patsat::calculus::term::{Op, Term};
 use patsat::diag::Limits;
@@ -15,7 +15,7 @@ fn request(program: &Program, n: u64) -> Request {
     Request { sizes, default: Some(Generator::Normal), ..Request::default() }
 }
 
-/// That each step starts where the one before ended, and was confirmed.
+/// Checks that each step starts where the previous one ended, and was confirmed.
 fn holds(d: &Derivation, what: &str) {
     let mut at = &d.start;
     for s in &d.steps {
@@ -35,9 +35,9 @@ fn best_terms_of_the_programs_between() {
     best_terms(1);
 }
 
-/// Two halves, for two cores.
+/// Checks half of the programs. The two halves run on two cores.
 fn best_terms(half: usize) {
-    // PATSAT_EVERY=1 looks at every term whose kernels the model ranks.
+    // PATSAT_EVERY=1 checks every term whose kernels the model ranks.
     let most = if std::env::var_os("PATSAT_EVERY").is_some() { usize::MAX } else { 4 };
     let session = Session::new().expect("the shipped rules");
     let root = env!("CARGO_MANIFEST_DIR");
@@ -61,20 +61,20 @@ fn best_terms(half: usize) {
             let v = &b.variant;
             let compact = v.compact.as_ref().expect("a term from the graph");
             let d = explainer.derive_candidate(compact, &v.env).expect("a derivation");
-            // Up to the numbers chosen in the end, it is the term that kernels are generated from.
+            // Before the final choice of numbers, the derivation reaches the term from which kernels are generated.
             let last = d.steps.iter().rfind(|s| s.law != StepLaw::Choice).map(|s| &s.after.term);
             assert_eq!(last, Some(&v.term), "{what}");
             holds(&d, &what);
             let replayed = replay(&program, &request, &d).expect("small sizes");
             assert!(replayed.ok() && !replayed.rounds.is_empty(), "{what}: {replayed:?}");
             laws.extend(d.steps.iter().map(|s| s.law));
-            // The text of the term leads to the same derivation. A vectorised loop is in the graph as what it is
-            // written out from, which is not found from the text.
+            // The text of the term must lead to the same derivation. This excludes vectorised loops: the graph
+            // holds them in expanded form, which cannot be found from the text.
             let mut rows = false;
             compact.visit(&mut |t| {
                 rows |= *t.op() == Op::Vectorize && t.definition().is_ok_and(|long| long.is_some());
             });
-            // Known to fall short: of vectors in a tile, the text leads to another form of one class.
+            // A known limitation: for vectors in a tile, the text leads to another form of the same class.
             if !rows && !vectors_in_a_tile(compact) {
                 let written = explainer.derive_written(&v.term).expect("a derivation");
                 assert_eq!(written.goal(), &v.term, "{what}");
@@ -112,7 +112,7 @@ fn a_wrong_rule_is_found_in_the_derivation() {
         assert_eq!(check.ok, step.rule != "backwards", "{}: {}", step.rule, check.says);
     }
     assert!(!replayed.ok());
-    // As it was, nothing is wrong.
+    // With the shipped rules alone, nothing is wrong.
     let plain = Session::new().expect("the shipped rules");
     let e = plain.explain(&program, &request, None, &mut ()).expect("a derivation");
     assert!(replay(&program, &request, &e.derivation).expect("small sizes").ok());
@@ -133,8 +133,8 @@ fn a_derivation_of_nothing_is_empty() {
     assert!(replayed.ok() && replayed.steps.is_empty());
 }
 
-/// Rules of the default set that split, vectorise or tile and are not made of smaller ones: interchanges of a loop and a map,
-/// and where things run.
+/// The rules of the default set that split, vectorise or tile and are not derived from smaller ones: interchanges
+/// of a loop and a map, and mappings to the hardware.
 const PRIMITIVE: [&str; 7] = [
     "reduce-interleave",
     "fold-interleave",
@@ -156,7 +156,7 @@ fn larger_rules_are_made_of_smaller_ones() {
         without.extend(own.map(|r| r.name.clone()));
     }
     assert_eq!(without, PRIMITIVE);
-    // Each by rules that come before it in some order, so that nothing is derived of itself.
+    // Each rule must be derivable from rules before it in some order, so that no rule is derived from itself.
     let mut known: Vec<&str> =
         all.iter().filter(|r| r.derivation.is_empty()).map(|r| r.name.as_str()).collect();
     let mut rest: Vec<_> = all.iter().filter(|r| !r.derivation.is_empty()).collect();
@@ -198,13 +198,13 @@ fn small_rules_are_not_in_the_default_set() {
     }
 }
 
-/// A product in tiles, whose blocks are staged: from the plain one, as the graph has it and written out.
+/// A tiled product with staged blocks is derived from the plain one, both as the graph has it and expanded.
 #[test]
 fn a_tiled_product_is_derived() {
     product_is_derived("toLocal", &["stage-rows", "stage-columns"]);
 }
 
-/// The same, the next blocks on their way while those that are there are used.
+/// The same with double buffering: the next blocks are loaded while the current ones are used.
 #[test]
 fn a_product_loaded_ahead_is_derived() {
     product_is_derived("toLocalAhead", &["stage-ahead"]);

@@ -1,5 +1,5 @@
-//! Random programs against the interpreter: a short run with a fixed seed, and every program that was once computed
-//! wrongly or broke the compiler.
+//! Random programs compared with the interpreter: a short run with a fixed seed, and every program that once gave a
+//! wrong result or broke the compiler.
 
 use patsat::device::DeviceKind;
 use patsat::device::cost_model::CostModel;
@@ -26,7 +26,7 @@ fn session(device: &str) -> Session {
     session
 }
 
-/// Tells of findings in the test's output.
+/// Prints findings to the test's output.
 struct Told;
 
 impl Watcher for Told {
@@ -47,7 +47,7 @@ fn kernels_of_random_programs_are_right() {
     let tally = session("portable").fuzz(&fuzz, &mut Told).expect("PoCL");
     clean(&tally);
     assert!(tally.compiled >= 10 && tally.candidates >= tally.compiled, "{tally:?}");
-    // What is refused is said, each reason with a program.
+    // Every refused program is counted under a reason, each with an example.
     assert_eq!(tally.refused, tally.refusals.values().map(|r| r.count).sum::<u64>());
     assert!(tally.refusals.values().all(|r| r.examples[0].0.contains("entry random")));
 }
@@ -60,7 +60,7 @@ fn terms_of_random_programs_are_right() {
     assert!(tally.candidates >= 20, "{tally:?}");
 }
 
-/// The programs in a folder of the tests.
+/// Returns the programs in a folder of the tests.
 fn programs(folder: &str) -> Vec<Arc<Source>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut paths: Vec<_> =
@@ -79,8 +79,8 @@ fn what_was_found_stays_mended() {
     assert_eq!(tally.programs, programs.len() as u64);
 }
 
-/// What has no fused form has kernels all the same: shared rows, scans, scatters, histograms, loops over arrays,
-/// choices between arrays, captures.
+/// Every pattern has kernels, even without a fused form: shared rows, scans, scatters, histograms, loops over
+/// arrays, choices between arrays, captures.
 #[test]
 fn every_pattern_compiles_everywhere() {
     let programs = programs("tests/total");
@@ -98,11 +98,11 @@ fn every_pattern_compiles_everywhere() {
     assert_eq!((tally.refused, tally.compiled), (0, programs.len() as u64), "{:?}", tally.refusals);
 }
 
-/// A program whose operator is wrong under `trust_laws`: candidates differ, it is found, made small, and written down
-/// so that the file alone shows it again.
+/// A program whose operator is wrong, accepted under `trust_laws`: its candidates differ. The fuzzer must find it,
+/// shrink it, and write a file that reproduces the failure.
 #[test]
 fn what_is_wrong_is_found_made_small_and_written_down() {
-    // Which rules are tried is decided by the seed: one of some lets candidates differ.
+    // The seed determines which rules are tried. With at least one of several seeds, the candidates differ.
     let text = "-- fuzz: seed=SEED n=33 m=5\n-- gen: xs=whole:1..5 ys=whole:1..5\n\
         def twice (x: i32) : i32 = x + x\n\
         entry f [n][m] (xs: [n]i32) (ys: [m]i32) : (i32, [m]i32) =\n  \

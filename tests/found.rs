@@ -7,7 +7,7 @@ use patsat::saturate::{self, Saturated, StopReason, lookup};
 use patsat::session::{Float, Program, Sizes, rule_set};
 use std::path::Path;
 
-/// 32 Mi elements, a number: these sets have numbers for tiles.
+/// Number of elements: 32 Mi. It is a literal because the tile sizes in these rule sets are numbers.
 const N: u64 = 1 << 25;
 
 fn saturated(text: &str, rules: &str) -> Saturated {
@@ -20,7 +20,7 @@ fn saturated(text: &str, rules: &str) -> Saturated {
     out
 }
 
-/// A golden program as a term, with these sizes.
+/// Returns a golden program as a term, with these sizes.
 fn golden(name: &str, sizes: &[(&str, u64)]) -> (Term, patsat::calculus::size::SizeEnv) {
     let path = Path::new("programs/golden").join(name).with_extension("pat");
     let program = Program::load(&path, None).expect("a program");
@@ -69,8 +69,8 @@ fn fused_sum_of_absolute_values() {
     find(&saturated(&text, "partials,fusion"), "asum_fused", &[("m", N / 32768), ("k", 32768)]);
 }
 
-/// The product of matrices of the talk (notes, part C2), step by step, in the graph of the plain one: under the
-/// default rules, which know nothing of a product.
+/// The matrix product of the talk (notes, part C2), step by step, in the graph of the plain product under the
+/// default rules, none of which is specific to products.
 #[test]
 fn products_of_the_talk() {
     let text = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
@@ -87,7 +87,7 @@ fn products_of_the_talk() {
     let there = |term: &str| {
         let source = Source::new("term", format!("{term} . fork A (transpose . B)"));
         let term = lookup::read(&source, &program).unwrap_or_else(|e| panic!("{term}: {e}"));
-        // As one writes it, and with everything written out that is short for something.
+        // Both the term as a person writes it and the expanded term must be found.
         for term in [term.clone(), term.unpacked().expect("definitions")] {
             if let Err(missing) = lookup(&graph, &term, &program.env) {
                 panic!("{term}\n{missing}");
@@ -99,7 +99,7 @@ fn products_of_the_talk() {
         there(&format!("tiled {t} {u} 1024 1024 id id (mapWrg 1 (mapWrg 0 ({inside})))"));
     };
     there("map (map (reduce (+) 0.0 . map (*) . zip)) . cross");
-    // Tiles of the result, a work-group each.
+    // Tiles of the result, one for each work-group.
     groups(64, 64, r"mapLcl 0 (mapSeq (reduceSeq (\(c, (a, b)) -> c + a * b) 0.0 . zip)) . cross");
     let staged =
         |inside: &str| format!("blocked 16 1024 (toLocal id) (toLocal id) ({inside}) 0.0 id");
@@ -111,23 +111,24 @@ fn products_of_the_talk() {
         |inside: &str| format!("foldSeq (mapUnroll ({inside}) . map zip . zip) . {columns}");
     let unrolled = format!("mapUnroll {step}");
     groups(64, 64, &staged(&format!("spread 8 8 2 2 (mapLcl 0 ({}))", products(&unrolled))));
-    // The next blocks are loaded while these are used.
+    // Double buffering: the next blocks are loaded while these are used.
     let ahead = |inside: &str| {
         format!("blocked 16 1024 (toLocalAhead id) (toLocalAhead id) ({inside}) 0.0 id")
     };
     groups(64, 64, &ahead(&format!("spreadWarps 8 8 4 4 (mapLcl 0 ({}))", products(&unrolled))));
-    // And vectors of 4 of them, the work-items of a warp over 4 by 8 parts.
+    // Vectors of 4, and each warp covers 4 by 8 parts.
     let vectors = |w: u64| {
         let all = 2 * w;
         format!("packed {w} {all} (mapUnroll (vectorize {w} {step}))")
     };
     groups(64, 64, &staged(&format!("spreadWarps 8 8 4 4 (mapLcl 0 ({}))", products(&vectors(4)))));
-    // For a CPU: the tiles of both inputs packed first, and in a work-item parts with vectors of 16.
+    // For a CPU: the tiles of both inputs are packed first, and each work-item computes its part with vectors of
+    // 16.
     let pack = "(map transpose . toGlobal id . map transpose)";
     let item = format!("spread 8 32 4 16 (mapSeq ({}))", products(&vectors(16)));
     let item = format!("blocked 16 1024 id id ({item}) 0.0 id");
     there(&format!("tiled 64 64 1024 1024 {pack} {pack} (mapGlb 1 (mapGlb 0 ({item})))"));
-    // And what is not equal is not.
+    // A term that is not equal must not be found.
     let wrong = format!(
         "tiled 64 64 1024 1024 reverse id (mapWrg 1 (mapWrg 0 ({})))",
         staged(&format!("mapLcl 0 (mapSeq (foldSeq {step}))"))
@@ -137,7 +138,7 @@ fn products_of_the_talk() {
     assert!(lookup(&graph, &wrong, &program.env).is_err());
 }
 
-/// A program's term and its graph under the default rules.
+/// Returns a program's term, and its graph under the default rules.
 fn graph_of(program: &Program) -> (elaborate::Program, Saturated) {
     let sizes: Sizes = program.entry.sizes.iter().map(|n| (n.clone(), 1024)).collect();
     let term = elaborate(&program.entry, &sizes).expect("a term");
@@ -150,7 +151,7 @@ fn graph_of(program: &Program) -> (elaborate::Program, Saturated) {
     (term, graph)
 }
 
-/// That the terms are there, as one writes them and with everything written out that is short for something.
+/// Checks that the terms are in the graph, both as written and expanded.
 fn are_there(program: &Program, terms: &[String]) {
     let (program, graph) = graph_of(program);
     for term in terms {
@@ -164,8 +165,8 @@ fn are_there(program: &Program, terms: &[String]) {
     }
 }
 
-/// All pairs of bodies, tile by tile: several rows for each work-item, which meet the partners in local memory together,
-/// with their accumulators in registers.
+/// All pairs of bodies in tiles: each work-item has several rows, reads the partners once from local memory for all
+/// of them, and has its accumulators in registers.
 #[test]
 fn tiles_of_bodies() {
     let program = Program::load(Path::new("programs/nbody.pat"), None).expect("a program");
@@ -195,8 +196,8 @@ fn tiles_of_bodies() {
     assert!(lookup(&graph, &tiles("spreadRows 3", "reverse . "), &program.env).is_err());
 }
 
-/// Products that are not alone: added to a matrix, and many of them. Tiles of the result, blocks of the reduction in local
-/// memory, registers, and what follows, are one kernel all the same.
+/// Products with other operations around them (an added matrix, a batch of products) still become one kernel with
+/// tiles of the result, blocks of the reduction in local memory, registers, and the operation that follows.
 #[test]
 fn products_with_more_around_them() {
     let step = r"(\(c, (i, (a, b))) -> if i then c + a * b else c)";
@@ -208,17 +209,17 @@ fn products_with_more_around_them() {
         format!("blocked{with} 16 1024 (toLocal id) (toLocal id) ({steps}) 0.0 ({end})")
     };
     let groups = |inside: &str| format!("64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 ({inside})))");
-    // Each work-item ends with its own part, and reads the matrix there.
+    // Each work-item finishes its own part, and reads the added matrix there.
     let added = r"(\(a, b) -> alpha * a + beta * b)";
     let end = format!("{} . map zip . zip", spread(&format!("mapUnroll (mapUnroll {added})")));
     let shared = format!("tiledWith {}", groups(&staged("With", &end)));
-    // For a CPU both inputs are packed; vectors of columns go on to the end as vectors.
+    // For a CPU both inputs are packed, and vectors of columns stay vectors to the end.
     let pack = "(map transpose . toGlobal id . map transpose)";
     let vectors = |f: &str| format!("packed 16 64 (mapUnroll (vectorize 16 {f}))");
     let (steps, end) = (fold(&vectors(step)), format!("mapSeq ({})", vectors(added)));
     let item = format!("blockedWith 16 1024 id id ({steps}) 0.0 ({end} . map zip . zip)");
     let packed = format!("tiledWith 64 64 1024 1024 {pack} {pack} (mapGlb 1 (mapGlb 0 ({item})))");
-    // Many products: tiles in two dimensions, the products in the third.
+    // A batch of products: tiles in two dimensions, the batch in the third.
     let many = groups(&staged("", "id"));
     let many = format!("mapWrg 2 (tiled {many} . bimap id transpose) . zip . fork A B");
     let item = format!("blocked 16 1024 id id ({steps}) 0.0 id");
@@ -235,7 +236,7 @@ fn products_with_more_around_them() {
     }
 }
 
-/// A bias goes with the columns: it is read by the end, of the vector itself.
+/// A bias belongs to the columns: the final operation reads it from the vector itself.
 #[test]
 fn products_with_a_bias() {
     let text = "entry layer [n][m][k] (A: [n][k]f32) (B: [m][k]f32) (bias: [m]f32) : [n][m]f32 =
@@ -251,7 +252,7 @@ fn products_with_a_bias() {
     are_there(&program, &[format!("{groups} . fork A (zip . fork B bias)")]);
 }
 
-/// What is not equal is not found.
+/// A term that is not equal must not be found.
 #[test]
 fn other_terms_are_missing() {
     let graph = saturated(&sum(), "partials");

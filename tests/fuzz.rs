@@ -1,4 +1,5 @@
-//! The fuzz targets without a fuzzer: the seeds, and a fixed number of mutations of them. `make fuzz` looks further.
+//! Runs the fuzz targets without a fuzzer: on the seeds, and on a fixed number of mutations of them. `make fuzz`
+//! searches further.
 
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
@@ -15,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Words that mutations put in, of all languages, with `~` between them.
+/// Words that mutations insert, from all input languages, separated by `~`.
 const WORDS: &str = concat!(
     "(~)~[~]~=~->~|>~>->~<-<~,~:~let a = ~ in ~map ~reduce (+) 0 ~zip ~split 4 ~join~",
     "iterate 3 ~x~xs~[n]~f32~\\x -> ~fork id id~bimap ~ . ~0~1~-1~",
@@ -23,7 +24,7 @@ const WORDS: &str = concat!(
     "  when ~  rewrite ~ => ~ == ",
 );
 
-/// Files below a folder of the repository, or that file.
+/// Collects the files in a folder, or the file itself.
 fn files(path: &Path, found: &mut Vec<PathBuf>) {
     match fs::read_dir(path) {
         Err(_) => found.push(path.to_owned()),
@@ -35,7 +36,7 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The seeds of a target: its own, and what the repository has of its kind.
+/// Returns the seeds of a target: its own corpus, and files of the same kind in the repository.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let (folder, end) = match name {
         "program" | "formatter" => ("programs", ".pat"),
@@ -55,7 +56,7 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     paths.map(|(_, p)| fs::read(&p).unwrap_or_else(|e| panic!("{}: {e}", p.display()))).collect()
 }
 
-/// One small change, or a part of another seed.
+/// Makes a small change, or inserts a part of another seed.
 fn mutate(data: &mut Vec<u8>, seeds: &[Vec<u8>], rng: &mut ChaCha8Rng) {
     let at = rng.random_range(0..=data.len());
     let end = (at + rng.random_range(0..24usize)).min(data.len());
@@ -81,7 +82,7 @@ fn mutate(data: &mut Vec<u8>, seeds: &[Vec<u8>], rng: &mut ChaCha8Rng) {
     }
 }
 
-/// Runs a target; what makes it panic is shown. How long it took.
+/// Runs a target and returns the time it took. Shows the input if the target panics.
 fn drive(name: &str, target: fn(&[u8]), data: &[u8]) -> Duration {
     let start = Instant::now();
     if catch_unwind(AssertUnwindSafe(|| target(data))).is_err() {
@@ -97,7 +98,7 @@ fn run(name: &str, mutations: usize) {
         drive(name, target, seed);
     }
     let small: Vec<_> = seeds.iter().filter(|s| s.len() < 5000).cloned().collect();
-    // To look further where there is no nightly Rust: another seed, and so many mutations.
+    // For longer runs without nightly Rust: another seed, and another number of mutations.
     let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<usize>().ok());
     let mut rng = ChaCha8Rng::seed_from_u64(number("FUZZ_SEED").unwrap_or(1) as u64);
     let count = number("FUZZ_MUTATIONS").unwrap_or(mutations);
@@ -117,7 +118,7 @@ fn run(name: &str, mutations: usize) {
     println!("slowest: {:?}", String::from_utf8_lossy(&data));
 }
 
-/// Texts of few bytes that once took minutes, gigabytes or the stack; the limit that each meets is named.
+/// Small texts that once took minutes, gigabytes or the whole stack. Each must now meet the named limit.
 #[test]
 fn small_texts_that_explode_are_refused() {
     let doublings = |first: &str, step: fn(usize) -> String, count: usize, last: &str| {
@@ -157,7 +158,7 @@ fn small_texts_that_explode_are_refused() {
     }
 }
 
-/// Arithmetic on literals that is used twice in each step is shared, and has its value.
+/// Arithmetic on literals that doubles in each step is shared, and has the right value.
 #[test]
 fn doubled_literals_are_shared() {
     let lets: String =
@@ -169,7 +170,7 @@ fn doubled_literals_are_shared() {
     targets::program(text.as_bytes());
 }
 
-/// However much is wrong with a text, fifty errors are shown, and how many more there are.
+/// However many errors a text has, fifty are shown, with the number of the others.
 #[test]
 fn diagnostics_are_capped() {
     let notes = |text: String, shown: usize| {
@@ -177,7 +178,7 @@ fn diagnostics_are_capped() {
         assert_eq!(diagnostics.len(), shown);
         diagnostics.last().map(|d| d.notes.join(" ")).unwrap_or_default()
     };
-    // A run of one character is one error.
+    // A run of the same character is one error.
     assert_eq!(notes("\0".repeat(100_000), 1), "");
     assert_eq!(notes("\0\n".repeat(50_000), 50), "49950 more are not shown");
     let wrong = |i| format!("def f{i} (x: f32) : i32 = x\n");
@@ -188,7 +189,7 @@ fn diagnostics_are_capped() {
     assert_eq!(failure.0[49].notes, ["10 more are not shown"]);
 }
 
-/// Terms whose types double with every step.
+/// Terms whose types double with every step are refused.
 #[test]
 fn terms_that_explode_are_refused() {
     let text = format!("{}id", "fork id id . ".repeat(40));
@@ -199,7 +200,7 @@ fn terms_that_explode_are_refused() {
     assert!(failure.0[0].message.contains("more than 1000 components"), "{failure}");
 }
 
-/// A dimension that is a sum keeps its parentheses, whether it was written with blanks or without.
+/// A dimension that is a sum keeps its parentheses, whether written with or without blanks.
 #[test]
 fn sums_without_blanks_are_read_back() {
     for text in ["(n-1)^", "(n - 1)^", "((n+1)^/n.v).t0"] {
@@ -209,7 +210,7 @@ fn sums_without_blanks_are_read_back() {
     }
 }
 
-/// A program as long as a book is refused before it is read.
+/// A program of more than 1 MiB is refused before it is read.
 #[test]
 fn long_programs_are_refused() {
     let diagnostics = lang::check(&Source::new("p", " ".repeat((1 << 20) + 1))).1;

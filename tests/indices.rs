@@ -1,4 +1,4 @@
-//! Index arithmetic of the generated kernels: quotients and remainders are computed outside innermost loops.
+//! Index arithmetic in generated kernels: quotients and remainders are computed outside innermost loops.
 
 mod common;
 
@@ -14,13 +14,13 @@ use patsat::rules::RuleSet;
 use patsat::{extract, lang, saturate};
 use std::collections::BTreeSet;
 
-/// Skeletons of each program that are looked at, best first.
+/// Number of skeletons to check for each program, best first.
 const SKELETONS: usize = 24;
 
-/// Sizes that tiles divide and that they do not; the value for every size a program may have.
+/// Values for all sizes of a program: one that tiles divide, and one that they do not.
 const SIZES: [u64; 2] = [1 << 10, 1000];
 
-/// The bracketed parts of a line, without those inside others.
+/// Returns the outermost bracketed parts of a line.
 fn subscripts(line: &str) -> Vec<&str> {
     let (mut out, mut depth, mut start) = (vec![], 0, 0);
     for (at, c) in line.char_indices() {
@@ -43,7 +43,7 @@ fn subscripts(line: &str) -> Vec<&str> {
     out
 }
 
-/// Lines of innermost loops with an index that divides.
+/// Returns the lines in innermost loops with an index that contains a division.
 fn divisions(source: &str) -> Vec<String> {
     let lines: Vec<&str> = source.lines().collect();
     let indent = |line: &str| line.len() - line.trim_start().len();
@@ -61,7 +61,7 @@ fn divisions(source: &str) -> Vec<String> {
     found
 }
 
-/// The candidates of a shipped program for a device, and how kernels are generated for it.
+/// Returns the candidates of a shipped program for a device, and the options of the code generator.
 fn drawn(
     name: &str,
     kind: DeviceKind,
@@ -81,7 +81,7 @@ fn drawn(
     (found, Options::new(&entry.name, DeviceLimits::of(&info), &limits))
 }
 
-/// Candidates looked at, and what is wrong with them.
+/// Returns the number of candidates checked, and the errors found.
 fn check(name: &str, size: u64, kind: DeviceKind) -> (usize, Vec<String>) {
     let (found, options) = drawn(name, kind, &|_| size);
     let mut seen = BTreeSet::new();
@@ -141,8 +141,9 @@ fn innermost_loops_do_not_divide(kind: DeviceKind) {
     );
 }
 
-/// Where work-items have several rows each, the loop over what is staged decides nothing and reads a partner at once: only
-/// the last block asks where the partners end, and rows past the end are decided outside.
+/// If work-items have several rows each, the loop over staged partners has no conditions and reads each partner
+/// with one load. Only the last block checks where the partners end, and rows past the end are handled outside the
+/// loop.
 #[test]
 fn loops_over_staged_partners_decide_nothing() {
     for (name, last) in [("nbody", "n"), ("mriq", "k")] {
@@ -186,13 +187,13 @@ fn divisions_are_found() {
     assert_eq!(divisions(&text("i")).len(), 0);
     assert_eq!(divisions(&text("4 * (l0 / 8) + i")).len(), 1);
     assert_eq!(divisions(&text("(int)B[i % 3]")).len(), 1);
-    // Outer loops may.
+    // Outer loops may contain divisions.
     let nest = "for (a) {\n    x = A[i / 2];\n    for (b) {\n        y = A[i];\n    }\n}\n";
     assert_eq!(divisions(nest).len(), 0);
 }
 
-/// The kernels of a product in tiles of 128 by 128 by 8 that a group loads ahead, 8 by 8 for each work-item, in
-/// two halves each way, those of a warp over 4 by 8 of them.
+/// The kernels of a product with work-group tiles of 128 by 128 by 8 that are double-buffered. Each work-item
+/// computes 8 by 8 elements, in two halves in each dimension; a warp has 4 by 8 work-items.
 #[test]
 fn blocks_are_loaded_ahead() {
     let info = DeviceInfo { local_mem_bytes: 48 << 10, ..device(DeviceKind::Gpu) };
@@ -225,7 +226,7 @@ fn blocks_are_loaded_ahead() {
     };
     let indent = |at: usize| lines[at].len() - lines[at].trim_start().len();
     let last = |what: &str| lines.iter().rposition(|l| l.contains(what)).expect("a line");
-    // The loop over blocks: what is loaded, the barrier, the step, what is stored.
+    // The loop over blocks consists of loads, the barrier, the computation, and stores.
     let blocks = (0..lines.len())
         .find(|at| {
             lines[*at].contains("for (")
@@ -243,14 +244,14 @@ fn blocks_are_loaded_ahead() {
         lines[from..to].iter().filter(|l| l.contains(what)).count()
     };
     assert_eq!(count(blocks, end, "barrier("), 1, "{source}");
-    // 128 by 8 of either matrix are a float4 for each of 256 work-items, in registers of their own.
+    // For either matrix, 128 by 8 elements are one float4 for each of 256 work-items, held in registers.
     assert_eq!(count(blocks, barrier, "(global const float4*)"), 2, "{source}");
     assert_eq!(count(barrier, end, "(global const float"), 0, "{source}");
     assert_eq!(count(blocks, barrier, "(local "), 0, "{source}");
-    // Vectors of 4 from either half of the tile's rows and columns.
+    // Vectors of 4 from both halves of the tile's rows and columns.
     assert_eq!(count(step, done, "(local float4*)"), 4, "{source}");
     assert!(count(done, end, "tile") >= 4, "{source}");
-    // And the last block, with nothing left to load.
+    // The last block follows the loop, with nothing left to load.
     assert_eq!(count(end, last("for ("), "barrier("), 1, "{source}");
     assert_eq!(count(end, lines.len(), "(global const float"), 0, "{source}");
 }

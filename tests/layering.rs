@@ -1,16 +1,16 @@
-//! The layering: what a module may use stands above it in the list, and nothing below. Read from the
-//! source, so that a new import that breaks it fails here.
+//! The layering: a module may use only layers before its own in the list. The test reads the sources, so that a new
+//! import that breaks the layering fails here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From the bottom to the top.
+/// The layers, lowest first.
 const LAYERS: [&str; 12] = [
     "diag", "lang", "calculus", "rules", "device", "saturate", "extract", "kernel", "opencl",
     "tune", "session", "cli",
 ];
 
-/// Every Rust file below a folder.
+/// Collects every Rust file in a folder.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder of sources") {
         let path = entry.expect("an entry").path();
@@ -22,7 +22,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A file without comments, and without its tests.
+/// Returns a file's text without comments and tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("a source");
     let tests = text
@@ -33,7 +33,7 @@ fn code(path: &Path) -> String {
     code.lines().map(|l| l.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The layers that a text names after `crate::`, also in a nested `use crate::{a::b, c}`.
+/// Returns the layers that a text names after `crate::`, including nested imports such as `use crate::{a::b, c}`.
 fn uses(code: &str) -> Vec<String> {
     let mut found = vec![];
     for rest in code.split("crate::").skip(1) {
@@ -64,7 +64,7 @@ fn uses(code: &str) -> Vec<String> {
     found
 }
 
-/// Of every source: its path below `src/`, its layer, its code.
+/// Returns the path below `src/`, the layer and the code of every source.
 fn sources() -> Vec<(String, String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = vec![];
@@ -87,7 +87,7 @@ fn modules_use_only_what_stands_above_them() {
         if layer == "main" || layer == "lib" {
             continue;
         }
-        // Test modules in files of their own may look around.
+        // Test modules in files of their own may use any layer.
         if name.contains("/tests") || name.contains("agreement") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The README's commands run, in its order, as they stand there.
+//! Runs the README's commands as they are, in order.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! The default rules saturate on every shipped program, with every capability that rules ask for, and on small graphs.
+//! The default rules saturate on every shipped program, with every capability that rules may require, and the
+//! graphs stay small.
 
 use patsat::calculus::elaborate::elaborate;
 use patsat::diag::{Limits, Source};
@@ -6,10 +7,10 @@ use patsat::rules::RuleSet;
 use patsat::saturate::{self, StopReason};
 use patsat::session::{Program, Sizes};
 
-/// The most nodes that any of these needs.
+/// Most e-nodes that any of these programs may need.
 const MOST: usize = 40_000;
 
-/// A product of matrices, whose tiles are tiled, staged, shared out, vectorised and packed.
+/// A matrix product, which is tiled, staged, distributed over work-items, vectorised and packed.
 const PRODUCT: &str = "entry mm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
   map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
 

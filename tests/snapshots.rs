@@ -1,5 +1,5 @@
-//! Snapshots of terms and kernels of the shipped programs, for devices that are written down and not
-//! there: nothing here depends on the machine or the clock. `INSTA_UPDATE=always cargo test` renews them.
+//! Snapshots of terms and kernels of the shipped programs, for fictitious devices, so that nothing depends on the
+//! machine or the time. `INSTA_UPDATE=always cargo test` updates them.
 
 mod common;
 
@@ -34,7 +34,7 @@ const PROGRAMS: &[(&str, &[(&str, u64)])] = &[
     ("kmeans", &[("n", 10_000), ("k", 5), ("d", 34)]),
 ];
 
-/// The program, the five best terms by the additive estimate, and the first one's kernels.
+/// Returns the program, its five best terms by the additive estimate, and the kernels of the first.
 fn show(program: &str, sizes: &[(&str, u64)], kind: DeviceKind) -> String {
     let path = format!("{}/programs/{program}.pat", env!("CARGO_MANIFEST_DIR"));
     let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));

@@ -1,8 +1,9 @@
-//! The traps in the published rules (notes on the papers, section 10): what is printed there is refused or not
-//! stated, and what is true instead holds.
+//! Errors in the published rules (notes on the papers, section 10): the rules as printed are refused or cannot be
+//! stated, and their corrected forms hold.
 //!
-//! Nesting, memory and barriers (traps 4 to 6, and lock-step warps) are tested on kernels in `tests/golden`; the second
-//! kernel of a reduction (trap 8) by every golden program, which gives the sum and not partial sums.
+//! Nesting, memory and barriers (traps 4 to 6, and lock-step warps) are tested on kernels in `tests/golden`. The
+//! second kernel of a reduction (trap 8) is tested by every golden program, which computes the sum and not partial
+//! sums.
 
 use patsat::calculus::elaborate::elaborate;
 use patsat::calculus::term::Op;
@@ -22,7 +23,7 @@ fn rule(text: &str) -> Result<RuleSet, Code> {
     }
 }
 
-/// Whether the rule, as an equality up to the order of operators, is refused.
+/// Returns whether the rule is refused, taken as an equality up to reassociation.
 fn refused(text: &str) -> bool {
     let Ok(set) = rule(text) else { return true };
     let mut all = set.iter().cloned().collect::<Vec<_>>();
@@ -49,14 +50,14 @@ fn saturated(text: &str) -> Saturated {
     out
 }
 
-/// Trap 1: a permutation is chosen, so it is no equality.
+/// Trap 1: `reorder` chooses a permutation, so it is not an equality.
 #[test]
 fn reorder_is_a_refinement() {
     assert!(refused("on [n]a\n rewrite reorder => id"));
     assert!(refused("on [n]a\n let s = tile n\n rewrite reorder => reorderStride s"));
     assert!(refused("on [n]a\n let s = tile n\n rewrite id => reorderStride s"));
     assert!(holds("reduce-reorder") && holds("reduce-stride") && holds("reorder-map"));
-    // In the graph of a program that reorders, nothing that only rearranges has become the identity.
+    // In the graph of a program with `reorder`, no permutation may have become equal to the identity.
     let text =
         "entry f [n] (xs: [n]f32) : f32 = reduce_comm (\\a b -> a + b) 0 (map abs (reorder xs))";
     let graph = saturated(text);
@@ -67,7 +68,7 @@ fn reorder_is_a_refinement() {
     }
 }
 
-/// Trap 1, second half: partial results may not be permuted, since they may be sums of a user's rows.
+/// Trap 1, second half: partial results may not be permuted, since they may be the sums of a user's rows.
 #[test]
 fn partial_reductions_keep_their_order() {
     let reordered = "let s = tile n\n on [n]a\n when commutative op\n \
@@ -76,7 +77,8 @@ fn partial_reductions_keep_their_order() {
     assert!(holds("reduce-split-strided") && holds("part-chunks") && holds("part-once"));
 }
 
-/// Trap 2: the vectorised reduction is a rule of its own, and interleaves: only for commutative operators.
+/// Trap 2: the vectorised reduction is a rule of its own. It interleaves elements, so it holds only for commutative
+/// operators.
 #[test]
 fn vectorised_reduction() {
     let body = "rewrite reduce op z => reduce op z . asScalar . wrap . \
@@ -95,11 +97,11 @@ fn vectorised_reduction() {
             .any(|n| matches!(n.function(), Some(Op::Reduce(_))) && of_vectors(n.args()[0]))
     };
     assert!(sums("+"));
-    // Nothing is known of this one but that it is associative.
+    // This operator is only known to be associative.
     assert!(!sums("\\a b -> if a == 0 then b else a"));
 }
 
-/// Trap 3: partial reductions in two steps are also one step, which listings 5.11 to 5.13 need.
+/// Trap 3: two partial reductions in a row equal a single one, which listings 5.11 to 5.13 need.
 #[test]
 fn reversed_iterate() {
     assert!(holds("part-twice") && holds("part-once"));
@@ -121,16 +123,16 @@ fn folds_go_from_the_left() {
     assert_eq!(result.value.to_floats(), [5.0]);
 }
 
-/// Trap 10: what fusion makes of an operator is not associative, so only a sequential reduction is fused.
+/// Trap 10: fusing a function into an operator makes it non-associative, so only sequential reductions are fused.
 #[test]
 fn fusion_is_for_sequential_reductions() {
     assert!(refused("rewrite reduce op z . map f => reduce (op . bimap id f) z"));
     assert!(holds("reduce-seq-map-fusion"));
-    // The other order of fusion.
+    // Fusion in the wrong order.
     assert!(refused("rewrite map f . map g => map (g . f)"));
 }
 
-/// The unwritten preconditions of the cancellations: the same length, the same width.
+/// The implicit preconditions of the cancellations: equal lengths, and equal widths.
 #[test]
 fn cancellations_ask_for_equal_lengths() {
     assert!(rule("on [m][j]a\n rewrite split k . join => id").is_err());
@@ -138,7 +140,7 @@ fn cancellations_ask_for_equal_lengths() {
     assert!(holds("split-join-cancel") && holds("as-vector-as-scalar"));
 }
 
-/// Operator laws: `reduce` promises an associative operator with a neutral element, and that is tested.
+/// Laws of operators: `reduce` requires an associative operator with a neutral element, which is tested.
 #[test]
 fn operators_keep_what_they_promise() {
     let laws = |op: &str, z: &str| {

@@ -91,10 +91,10 @@ fn bad_candidates_cost_only_themselves() {
     let limits = w.run(endless, 1, Duration::ZERO);
     assert_eq!(failure(limits).class, FailureClass::Timeout);
     assert_eq!(w.restarts(), 1);
-    // It is not tried again.
+    // The candidate is not tried again.
     assert_eq!(failure(w.run(endless, 1, Duration::ZERO)).class, FailureClass::Timeout);
     assert_eq!(w.restarts(), 1);
-    // Others are built again when they are needed.
+    // The other candidates are rebuilt when they are needed.
     assert!(is_good(&mut w, good));
 
     let (wild, _) =
@@ -119,7 +119,7 @@ fn outputs_that_are_known_stay_where_they_are() {
     let (_, others) = w.check_unless(wrong, Some(&known)).expect("outputs");
     assert_ne!(digest(&others.expect("what is not known is fetched")), known);
     assert!(is_good(&mut w, good));
-    // Bytes alone do not make outputs the same.
+    // Outputs with equal bytes but different types are different.
     let zeros = [HostArray::from_slice(&[0f32; 2]), HostArray::from_slice(&[0i32; 2])];
     assert_ne!(digest(&zeros[..1]), digest(&zeros[1..]));
 }
@@ -192,7 +192,7 @@ fn a_missing_executable_is_the_workers_failure() {
         &limits,
     );
     assert!(w.device().is_err());
-    // A program that is no worker.
+    // A program that is not a worker.
     let mut w = Worker::new(|| Command::new("true"), None, Arc::new(Inputs::default()), &limits);
     assert_eq!(w.device().unwrap_err().0[0].code, Code::Driver);
 }
@@ -232,9 +232,9 @@ fn a_crew_builds_what_the_worker_then_loads() {
         }
         let failure = crew.wait("bad", || true).expect("it was asked for").expect_err("it fails");
         assert_eq!(failure.class, FailureClass::Build);
-        // Nobody asked, or asked twice.
+        // A candidate that was not asked for, and one whose outcome was already taken.
         assert!(crew.wait("other", || true).is_none() && crew.wait("bad", || true).is_none());
-        // A wait that is not to go on says nothing.
+        // A wait that is told to stop returns nothing.
         crew.ask("hang", &plan(&format!("for (;;) y[i] = x[i] + {};", u8::from(in_the_way)), 64));
         assert!(!in_the_way || crew.wait("hang", || false).is_none());
     }

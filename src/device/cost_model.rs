@@ -1,7 +1,7 @@
-//! Cost models: how fast a device is, in quantities with units, from `cost-models/*.toml`.
+//! Cost models: quantities with units that describe the speed of a device, read from `cost-models/*.toml`.
 //!
-//! A model holds what an estimate of a kernel needs and a micro-benchmark can measure; the estimate
-//! itself is made in `kernel` and `extract`. `cost-models/README.md` explains every number.
+//! A model contains the quantities that estimates of kernels need and that micro-benchmarks can measure. The
+//! estimates themselves are made in `kernel` and `extract`. `cost-models/README.md` explains every quantity.
 
 use super::{DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Result, Source, Span};
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Version of the files' layout.
+/// Version of the layout of the files.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The shipped models: name of the file, text. The generic ones match a kind of device only.
+/// The shipped models: file name and text. The generic ones match only a kind of device.
 const SHIPPED: [(&str, &str); 5] = [
     ("pocl.toml", include_str!("../../cost-models/pocl.toml")),
     ("intel-cpu.toml", include_str!("../../cost-models/intel-cpu.toml")),
@@ -22,14 +22,15 @@ const SHIPPED: [(&str, &str); 5] = [
     ("generic-gpu.toml", include_str!("../../cost-models/generic-gpu.toml")),
 ];
 
-/// Work-items of a compute unit that loops are timed with where neighbours run together: they keep it busy, so that
-/// more of them take longer.
+/// On devices where neighbouring work-items run together: number of work-items per compute unit with which loops
+/// are timed. This number keeps the unit busy, so that more work-items take longer.
 pub const LOOP_ITEMS: usize = 512;
 
-/// Iterations of a loop that compilers write out at a time where neighbours run together, in spite of nobody asking them.
+/// On devices where neighbouring work-items run together: number of iterations that compilers unroll of a loop
+/// without being asked.
 const AT_ONCE: f64 = 4.0;
 
-/// How fast a device is.
+/// A cost model: the speed of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostModel {
@@ -37,11 +38,11 @@ pub struct CostModel {
     pub schema_version: u32,
     /// Its name in reports.
     pub name: String,
-    /// What it describes, and where its numbers are from: one sentence.
+    /// What it describes, and the origin of its numbers, in one sentence.
     pub description: String,
-    /// Which devices it is for.
+    /// The devices that it is for.
     pub matches: Matches,
-    /// What it was measured on, if it was.
+    /// What it was measured on, if it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated: Option<Calibrated>,
     /// Global memory and caches.
@@ -54,25 +55,25 @@ pub struct CostModel {
     pub execution: Execution,
 }
 
-/// Which devices a model is for: every condition given has to hold.
+/// The devices that a model is for. Every given condition must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Matches {
     /// The kind of device.
     pub kind: Option<DeviceKind>,
-    /// One of these is part of the platform's name, in any case.
+    /// One of these must be part of the platform's name, ignoring case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub platform: Vec<String>,
-    /// One of these is part of the device's name, in any case.
+    /// One of these must be part of the device's name, ignoring case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
 }
 
-/// What `patsat calibrate` measured, and when.
+/// The origin of a model that `patsat calibrate` measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibrated {
-    /// The day, as `YYYY-MM-DD`.
+    /// The date, as `YYYY-MM-DD`.
     pub date: String,
     /// The device's name.
     pub device: String,
@@ -84,7 +85,7 @@ pub struct Calibrated {
     pub tool: String,
 }
 
-/// Which accesses share a cache line for free.
+/// The accesses that share a cache line at no cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Locality {
@@ -94,51 +95,51 @@ pub enum Locality {
     AcrossItems,
 }
 
-/// Global memory and caches. Bandwidths are the whole device's.
+/// Global memory and caches. Bandwidths are those of the whole device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// Reading, in GB/s (10^9 bytes).
+    /// Read bandwidth, in GB/s (10^9 bytes).
     pub read_gb_per_s: f64,
-    /// Writing, in GB/s.
+    /// Write bandwidth, in GB/s.
     pub write_gb_per_s: f64,
-    /// Copying, in GB/s; bytes read and bytes written both count.
+    /// Copy bandwidth, in GB/s; counts bytes read and bytes written.
     pub copy_gb_per_s: f64,
-    /// Writing with stores that bypass the caches, in GB/s, where the compiler has them.
+    /// Bandwidth of stores that bypass the caches, in GB/s, if the compiler has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nontemporal_write_gb_per_s: Option<f64>,
-    /// Bytes that come together from memory.
+    /// Size of a unit of transfer from memory, in bytes.
     pub line_bytes: u64,
-    /// Which accesses share a line.
+    /// The accesses that share a line.
     pub locality: Locality,
-    /// How many times longer a byte takes when the accesses of [`Memory::locality`] are far apart.
+    /// Factor by which the time of a byte grows when the accesses of [`Memory::locality`] are far apart.
     pub uncoalesced_penalty: f64,
-    /// A round trip: a load from memory that has to be waited for, in nanoseconds.
+    /// Time of a load from memory on which the next operation depends, in nanoseconds.
     #[serde(default = "round_trip")]
     pub latency_ns: f64,
-    /// One load of a work-item (or warp) that has no company, among loads that do not wait for each other, in
-    /// nanoseconds.
+    /// Time of a load by a single work-item (or warp) on an otherwise idle device, in a sequence of independent
+    /// loads, in nanoseconds.
     #[serde(default = "lone_load")]
     pub load_ns: f64,
-    /// Caches, the smallest first; may be empty.
+    /// Caches, smallest first; may be empty.
     #[serde(default)]
     pub cache: Vec<Cache>,
 }
 
-/// One level of cache, over the whole device.
+/// A cache level of the whole device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
-    /// Its size, all units together.
+    /// Total size over all compute units, in bytes.
     pub bytes: u64,
-    /// Reading from it, in GB/s.
+    /// Read bandwidth, in GB/s.
     pub gb_per_s: f64,
-    /// A load from it that has to be waited for, in nanoseconds; that of the memory when not known.
+    /// Time of a load from it on which the next operation depends, in nanoseconds; the memory's if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
 }
 
-/// What stands for quantities in files that do not have them.
+/// Defaults for quantities that a file does not have.
 fn round_trip() -> f64 {
     300.0
 }
@@ -160,49 +161,49 @@ fn add_latency() -> f64 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Local {
-    /// Reading or writing it, in GB/s over the whole device.
+    /// Bandwidth of reads or writes, in GB/s over the whole device.
     pub gb_per_s: f64,
-    /// Local memory of one compute unit that its work-groups share, in bytes: limits how many are
-    /// resident. 0 when local memory is ordinary memory.
+    /// Local memory that the work-groups of a compute unit share, in bytes. It limits the number of resident
+    /// work-groups. 0 if local memory is ordinary memory.
     pub bytes_per_compute_unit: u64,
-    /// Banks of four bytes: work-items whose addresses differ by a multiple of all banks wait for each other. 1 where
-    /// the distance does not matter.
+    /// Number of banks of four bytes. Work-items whose addresses differ by a multiple of the banks' total size
+    /// conflict. 1 if the distance does not matter.
     #[serde(default = "no_banks")]
     pub banks: u32,
 }
 
-/// Arithmetic. One fused multiply-add counts as two operations.
+/// Arithmetic. A fused multiply-add counts as two operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compute {
-    /// Single precision, in 10^9 operations a second, at best (vectors or full warps).
+    /// Peak single-precision rate, in 10^9 operations a second (with vectors or full warps).
     pub f32_gflops: f64,
-    /// Double precision, at best.
+    /// Peak double-precision rate, in 10^9 operations a second.
     pub f64_gflops: f64,
-    /// Half precision, at best, where there is one.
+    /// Peak half-precision rate, in 10^9 operations a second, if there is half precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f16_gflops: Option<f64>,
-    /// Integer operations (adds, compares, index arithmetic) in 10^9 a second, at best.
+    /// Peak rate of integer operations (adds, compares, index arithmetic), in 10^9 a second.
     pub integer_gops: f64,
-    /// Lanes of one instruction: `float`s in a vector register, or work-items of a warp.
+    /// Number of lanes of an instruction: `float`s in a vector register, or work-items in a warp.
     pub simd_width: u32,
-    /// Share of the best rate that code reaches which names no vector types.
+    /// Share of the peak rate that code without vector types reaches.
     pub scalar_efficiency: f64,
-    /// Widest vector type (in `float`s) that pays.
+    /// Widest vector type (in `float`s) that is worth using.
     pub useful_vector_width: u32,
-    /// One division, in operations.
+    /// Cost of a division, in operations.
     pub divide_flops: f64,
-    /// One square root, in operations.
+    /// Cost of a square root, in operations.
     pub sqrt_flops: f64,
-    /// One `exp`, `log`, `sin`, ..., in operations.
+    /// Cost of an `exp`, `log`, `sin` and the like, in operations.
     pub special_flops: f64,
-    /// An addition of floats, or a fused multiply-add, that has to be waited for, in nanoseconds.
+    /// Time of a float addition or fused multiply-add on which the next operation depends, in nanoseconds.
     #[serde(default = "add_latency")]
     pub add_latency_ns: f64,
-    /// One more iteration of a loop that is not unrolled, in nanoseconds of one work-item: of one among [`LOOP_ITEMS`] in
-    /// each unit where neighbours run together.
+    /// Time of an iteration of a loop that is not unrolled, in nanoseconds of one work-item. On devices where
+    /// neighbouring work-items run together, it is the time when each unit has [`LOOP_ITEMS`] work-items.
     pub loop_overhead_ns: f64,
-    /// Private memory of a work-item that stays in registers, in bytes: more of it spills.
+    /// Private memory of a work-item that fits in registers, in bytes; more than this spills.
     pub register_bytes_per_item: u64,
 }
 
@@ -210,36 +211,36 @@ pub struct Compute {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Execution {
-    /// One launch of a kernel in a sequence of launches, in microseconds.
+    /// Time of a kernel launch in a sequence of launches, in microseconds.
     pub launch_us: f64,
-    /// Starting one work-group, in nanoseconds of the whole device.
+    /// Time to start a work-group, in nanoseconds of the whole device.
     pub work_group_overhead_ns: f64,
-    /// Starting one work-item, in nanoseconds of the whole device.
+    /// Time to start a work-item, in nanoseconds of the whole device.
     pub work_item_overhead_ns: f64,
-    /// One barrier of one work-group, in nanoseconds of the whole device, for each work-item in it.
+    /// Time of a barrier for each work-item in the work-group, in nanoseconds of the whole device.
     pub barrier_item_ns: f64,
-    /// How many times the bandwidth that one work-item has among few goes into the device's: fewer work-items, with one
-    /// scalar for another that each reads at a time, do not reach it.
+    /// The device's bandwidth, divided by the bandwidth of one work-item when only few run and each reads one
+    /// scalar at a time. Fewer work-items than this cannot saturate the memory.
     pub items_to_saturate: u64,
-    /// Work-groups needed to use every compute unit.
+    /// Number of work-groups needed to use every compute unit.
     pub groups_to_saturate: u64,
-    /// Work-items resident on one compute unit at most.
+    /// Most work-items resident on a compute unit.
     pub items_per_compute_unit: u64,
 }
 
-/// A model and why it was taken.
+/// A model, and the reason for its choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The model.
     pub model: CostModel,
-    /// A sentence for people; says so when the model is a fallback.
+    /// The reason in a sentence for the user, which says if the model is a fallback.
     pub why: String,
-    /// Whether the model is only for this kind of device.
+    /// Whether the model matches only the kind of device.
     pub fallback: bool,
 }
 
 impl CostModel {
-    /// Reads a model from its text.
+    /// Parses a model.
     pub fn parse(source: &Arc<Source>) -> Result<CostModel> {
         let wrong = |message: String, span: Option<std::ops::Range<usize>>| {
             let d = Diagnostic::error(Code::CostModel, "the cost model cannot be read");
@@ -249,7 +250,7 @@ impl CostModel {
             };
             d.help("`cost-models/README.md` lists every quantity")
         };
-        // The version first: a file of another layout would only get a list of strange fields.
+        // Check the version first: for another layout, the complete parse would only report unknown fields.
         #[derive(Deserialize)]
         struct Head {
             schema_version: toml::Spanned<u32>,
@@ -279,17 +280,17 @@ impl CostModel {
         CostModel::parse(&Source::new(name, text))
     }
 
-    /// As TOML, without comments.
+    /// Returns the model as TOML, without comments.
     pub fn to_toml(&self) -> Result<String> {
         let failed = |e| Diagnostic::error(Code::Internal, format!("a cost model is no TOML: {e}"));
         Ok(toml::to_string_pretty(self).map_err(failed)?)
     }
 
-    /// As TOML, with what is to be said of a quantity in lines above it. A quantity is named by its place, such as
-    /// `memory.read_gb_per_s` or `memory.cache.0.bytes`; `header` stands above everything.
+    /// Returns the model as TOML, with comments. `note` returns the lines above a quantity, which is named by its
+    /// path, such as `memory.read_gb_per_s` or `memory.cache.0.bytes`. `header` is at the top of the file.
     ///
     /// # Errors
-    /// Never: a cost model is TOML.
+    /// In practice never, since a cost model can always be written as TOML.
     pub fn to_annotated_toml(
         &self,
         header: &[String],
@@ -318,8 +319,8 @@ impl CostModel {
         Ok(out)
     }
 
-    /// One more iteration of a loop as compilers leave it, in nanoseconds of one work-item; see
-    /// [`Compute::loop_overhead_ns`].
+    /// Returns the time of a loop iteration after the unrolling that compilers do, in nanoseconds of one work-item;
+    /// see [`Compute::loop_overhead_ns`].
     pub fn loop_ns(&self) -> f64 {
         let at_once = match self.memory.locality {
             Locality::AcrossItems => AT_ONCE,
@@ -328,17 +329,17 @@ impl CostModel {
         self.compute.loop_overhead_ns / at_once
     }
 
-    /// The shipped models, the particular before the generic.
+    /// Returns the shipped models, specific ones before generic ones.
     pub fn shipped() -> Result<Vec<CostModel>> {
         SHIPPED.iter().map(|(name, text)| CostModel::parse(&Source::new(*name, *text))).collect()
     }
 
-    /// The shipped model for a device: the first that matches it, particular ones first.
+    /// Returns the shipped model for a device: the first that matches, specific ones first.
     pub fn choose(info: &DeviceInfo) -> Result<Choice> {
         choose(CostModel::shipped()?, info)
     }
 
-    /// Quantities that no device has, by the key they stand under.
+    /// Returns the impossible quantities, each with its key and the problem.
     fn problems(&self) -> Vec<(&'static str, &'static str)> {
         let (m, c, e) = (&self.memory, &self.compute, &self.execution);
         let positive = [
@@ -401,7 +402,7 @@ impl CostModel {
 }
 
 impl Matches {
-    /// Whether a device meets every condition.
+    /// Returns whether a device meets every condition.
     fn meets(&self, info: &DeviceInfo) -> bool {
         let part = |list: &[String], name: &str| {
             let name = name.to_lowercase();
@@ -412,7 +413,7 @@ impl Matches {
             && part(&self.device, &info.name)
     }
 
-    /// Whether only the kind of device is asked for.
+    /// Returns whether only the kind of device is given.
     fn generic(&self) -> bool {
         self.platform.is_empty() && self.device.is_empty()
     }
@@ -426,7 +427,7 @@ fn choose(models: Vec<CostModel>, info: &DeviceInfo) -> Result<Choice> {
         let why = format!("the cost model `{}` is for {label}", model.name);
         return Ok(Choice { model, why, fallback: false });
     }
-    // An accelerator of no known kind is nearer to a GPU: many work-items, slow memory.
+    // An unknown accelerator is more like a GPU: it has many work-items and slow memory.
     let wanted = match info.kind {
         DeviceKind::Cpu => DeviceKind::Cpu,
         DeviceKind::Gpu | DeviceKind::Other => DeviceKind::Gpu,
@@ -441,7 +442,7 @@ fn choose(models: Vec<CostModel>, info: &DeviceInfo) -> Result<Choice> {
     Ok(Choice { model, why, fallback: true })
 }
 
-/// Where a key stands in a text.
+/// Returns the range of the line with a key.
 fn place(text: &str, key: &str) -> Option<std::ops::Range<usize>> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -470,7 +471,7 @@ mod tests {
         failure.0[0].clone()
     }
 
-    /// The text an error points at.
+    /// Returns the text that an error points at.
     fn pointed(d: &Diagnostic) -> &str {
         &d.source.as_ref().expect("the error has a place").text[d.labels[0].span.range()]
     }
@@ -557,7 +558,7 @@ mod tests {
         assert_eq!((choice.model.name.as_str(), choice.fallback), ("generic-cpu", true));
         assert!(choice.why.contains("Xeon") && choice.why.contains("generic-cpu"));
         assert_eq!(choose("X", "fpga", DeviceKind::Other).model.name, "generic-gpu");
-        // PoCL on a GPU is no CPU.
+        // PoCL on a GPU is not a CPU.
         let choice = choose("Portable Computing Language", "NVIDIA GPU", DeviceKind::Gpu);
         assert_eq!(choice.model.name, "generic-gpu");
     }

@@ -1,7 +1,7 @@
-//! What a device is: its description, its limits, and the cost models that say how fast it is.
+//! Descriptions of devices: their properties, their limits, and cost models of their speed.
 //!
-//! Plain data, so that programs can be optimised for a device that is not there. Never talks to a
-//! driver: `opencl::runtime` fills in a [`DeviceInfo`], or a test writes one down.
+//! All of this is plain data, so that programs can be optimised for a device that is not present. Nothing here
+//! talks to a driver: `opencl::runtime` fills in a [`DeviceInfo`], or a test creates one.
 
 pub mod cost_model;
 
@@ -9,7 +9,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What kind of machine a device is.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
@@ -31,18 +31,19 @@ impl fmt::Display for DeviceKind {
     }
 }
 
-/// What a device's compiler accepts beyond the standard, found by trying it and never guessed from
-/// a name. All `false` until the device has been opened.
+/// Extensions beyond the standard that a device's compiler accepts, found by trying them and never guessed from a
+/// name. All are absent until the device has been opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Capabilities {
     /// `__builtin_nontemporal_store(value, pointer)` on vectors: stores that bypass the caches.
     pub nontemporal: bool,
-    /// Work-items of a sub-group, which are consecutive, with `sub_group_barrier`; 0 without sub-groups.
+    /// Number of work-items in a sub-group, which are consecutive and support `sub_group_barrier`; 0 without
+    /// sub-groups.
     pub sub_group: u32,
 }
 
 impl Capabilities {
-    /// Names of those it has, as rules ask for them.
+    /// Returns the names of the available capabilities, as rules use them.
     pub fn names(&self) -> Vec<&'static str> {
         [("nontemporal", self.nontemporal), ("subgroups", self.sub_group > 0)]
             .into_iter()
@@ -55,13 +56,13 @@ impl Capabilities {
 /// A device's description and limits, as its driver reports them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// Position over all platforms: the `k` of the selector `#k`.
+    /// Position among the devices of all platforms: the `k` of the selector `#k`.
     pub index: usize,
     /// The platform's name.
     pub platform: String,
     /// The device's name.
     pub name: String,
-    /// Who made it.
+    /// Name of the manufacturer.
     pub vendor: String,
     /// Version of its driver.
     pub driver: String,
@@ -69,7 +70,7 @@ pub struct DeviceInfo {
     pub opencl_version: String,
     /// CPU, GPU or other.
     pub kind: DeviceKind,
-    /// Cores or multiprocessors.
+    /// Number of cores or multiprocessors.
     pub compute_units: u32,
     /// Most work-items in a work-group.
     pub max_work_group_size: usize,
@@ -77,40 +78,41 @@ pub struct DeviceInfo {
     pub max_work_item_sizes: [usize; 3],
     /// Local memory of a work-group, in bytes.
     pub local_mem_bytes: u64,
-    /// Whether local memory is a memory of its own (and not an ordinary cached part of global memory).
+    /// Whether local memory is separate (and not an ordinary cached part of global memory).
     pub local_mem_dedicated: bool,
     /// Global memory, in bytes.
     pub global_mem_bytes: u64,
     /// Largest single buffer, in bytes.
     pub max_alloc_bytes: u64,
-    /// Size of the last-level cache that the driver reports, in bytes; 0 when it reports none.
+    /// Size of the last-level cache, in bytes; 0 if the driver reports none.
     pub cache_bytes: u64,
     /// Preferred number of `float`s in a vector.
     pub vector_width_f32: u32,
-    /// `double` is available.
+    /// Whether `double` is available.
     pub fp64: bool,
-    /// `half` arithmetic is available.
+    /// Whether `half` arithmetic is available.
     pub fp16: bool,
-    /// Extensions.
+    /// Names of the extensions.
     pub extensions: Vec<String>,
-    /// What its compiler was seen to accept.
+    /// What its compiler was found to accept.
     pub capabilities: Capabilities,
 }
 
 impl DeviceInfo {
-    /// `NAME (PLATFORM)`, for people.
+    /// Returns `NAME (PLATFORM)`, for messages.
     pub fn label(&self) -> String {
         format!("{} ({})", self.name, self.platform)
     }
 
-    /// Whether this is no device but a simulator, which finds mistakes in kernels and whose times say nothing.
+    /// Returns whether this is a simulator, which finds errors in kernels but whose times are meaningless.
     pub fn is_simulator(&self) -> bool {
         self.platform.contains("Oclgrind")
     }
 }
 
-/// Which of `devices` a selector means: `#k` by position, else the first whose platform or device
-/// name contains it (in any case), and without a selector the first GPU, or the first device, simulators last.
+/// Returns the device that a selector means: `#k` selects by position, any other text selects the first device
+/// whose name or platform contains it (ignoring case). Without a selector, this is the first GPU, or else the first
+/// device; simulators come last.
 pub fn select<'a>(devices: &'a [DeviceInfo], selector: Option<&str>) -> Result<&'a DeviceInfo> {
     let found = match selector {
         None => {
@@ -146,7 +148,7 @@ pub fn select<'a>(devices: &'a [DeviceInfo], selector: Option<&str>) -> Result<&
 pub(crate) mod tests {
     use super::*;
 
-    /// A made-up device for tests.
+    /// Returns a fictitious device for tests.
     pub(crate) fn device(index: usize, platform: &str, name: &str, kind: DeviceKind) -> DeviceInfo {
         DeviceInfo {
             index,

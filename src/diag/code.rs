@@ -2,23 +2,23 @@
 
 use std::fmt;
 
-/// What a command's exit status says.
+/// Exit statuses of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Exit {
-    /// A check the command makes came out negative (a wrong result, an unformatted file).
+    /// A check that the command makes failed (a wrong result, an unformatted file).
     Check = 1,
-    /// The command line itself is wrong (clap's own status).
+    /// The command line is wrong (clap's own status).
     Usage = 2,
     /// The program (or rule file, or cost model) is wrong.
     Program = 3,
     /// The input data are wrong.
     Data = 4,
-    /// No device, or not the one asked for.
+    /// There is no device, or not the requested one.
     NoDevice = 5,
     /// A device or its driver failed.
     Device = 6,
-    /// Right, but not something patsat can do.
+    /// A correct request that patsat cannot fulfil.
     Limitation = 7,
     /// The tuning store cannot be used.
     Store = 8,
@@ -26,7 +26,7 @@ pub enum Exit {
     Io = 9,
     /// A bug in patsat.
     Internal = 70,
-    /// Ctrl-C.
+    /// Interrupted by Ctrl-C.
     Interrupted = 130,
 }
 

@@ -1,31 +1,31 @@
-//! A request to stop, which every long computation looks for.
+//! A request to stop, which every long computation checks.
 
 use super::{Code, Diagnostic, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether somebody wants the work to stop. Clones share one answer.
+/// A flag that requests the work to stop. Clones share the flag.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Option<Arc<AtomicBool>>);
 
 impl Interrupt {
-    /// Work that is never asked to stop: requests are not heard.
+    /// An interrupt that ignores requests, for work that is never stopped.
     pub const NEVER: Interrupt = Interrupt(None);
 
-    /// Asks the work to stop. Says whether somebody asked before.
+    /// Requests the work to stop. Returns whether that was requested before.
     pub fn request(&self) -> bool {
         self.0.as_ref().is_some_and(|asked| asked.swap(true, Ordering::SeqCst))
     }
 
-    /// Whether the work is to stop.
+    /// Returns whether the work should stop.
     pub fn requested(&self) -> bool {
         self.0.as_ref().is_some_and(|asked| asked.load(Ordering::Relaxed))
     }
 
-    /// Ends a computation that is to stop; `what` says which, after "interrupted".
+    /// Fails if the work should stop; `what` names the work, after "interrupted".
     ///
     /// # Errors
-    /// [`Code::Interrupted`] when the work is to stop.
+    /// [`Code::Interrupted`] when the work should stop.
     pub fn check(&self, what: &str) -> Result<()> {
         if self.requested() {
             return Err(Diagnostic::error(Code::Interrupted, format!("interrupted {what}")).into());
@@ -34,14 +34,14 @@ impl Interrupt {
     }
 }
 
-/// Not asked yet.
+/// No request yet.
 impl Default for Interrupt {
     fn default() -> Interrupt {
         Interrupt(Some(Arc::default()))
     }
 }
 
-/// A request to stop is no part of the budgets that it is kept with.
+/// Limits that differ only in their interrupts count as equal.
 impl PartialEq for Interrupt {
     fn eq(&self, _: &Interrupt) -> bool {
         true

@@ -1,18 +1,18 @@
-//! Every budget of the pipeline, named and defaulted once.
+//! Every limit of the pipeline, with its default value.
 
 use super::Interrupt;
 use std::time::Duration;
 
-/// Budgets. Two runs with equal limits and no wall-clock limit reached give equal output.
+/// Limits of the pipeline. Two runs with equal limits have equal output if they reach no wall-clock limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Saturation: most iterations.
     pub iterations: usize,
     /// Saturation: most e-nodes.
     pub nodes: usize,
-    /// Saturation: most wall-clock time; `None` for runs whose output must not depend on it.
+    /// Saturation: most wall-clock time; `None` for runs whose output must not depend on time.
     pub saturation_time: Option<Duration>,
-    /// Diagnostics: most that one text leads to; the last says how many more there are.
+    /// Diagnostics: most for one text. The last one says how many others there are.
     pub diagnostics: usize,
     /// Parsing: longest text of a program, in bytes.
     pub program_bytes: usize,
@@ -22,27 +22,27 @@ pub struct Limits {
     pub inlined_nesting: usize,
     /// Checking: most expressions of one entry once definitions are inlined.
     pub inlined_expressions: usize,
-    /// Checking: most components that one type has, those of its components included.
+    /// Checking: most components of one type, including nested ones.
     pub type_components: usize,
-    /// Checking: most components of all types of one entry's expressions together.
+    /// Checking: most components of the types of all expressions of an entry.
     pub all_type_components: usize,
     /// Checking: most expressions of all entries of a file together.
     pub file_expressions: usize,
-    /// Checking: most operations on sizes and literals that are written out where their name is used.
+    /// Checking: most operations on sizes and literals that are inlined where their name is used.
     pub size_operations: usize,
-    /// Elaboration: most steps of an `iterate` that is written out though a loop could run it.
+    /// Elaboration: most steps of an `iterate` that is unrolled although a loop could run it.
     pub copied_steps: u64,
-    /// Elaboration: most steps of an `iterate` that must be written out, since its function changes the length.
+    /// Elaboration: most steps of an `iterate` that must be unrolled because its function changes the length.
     pub iterate_steps: u64,
-    /// Elaboration: largest expression that is put in place of a variable more than once.
+    /// Elaboration: largest expression that is substituted for a variable more than once.
     pub copied_expressions: usize,
-    /// Elaboration: most expressions of a program once its iterates are unrolled.
+    /// Elaboration: most expressions of a program after its iterates are unrolled.
     pub elaborated_expressions: usize,
-    /// Rule files: most rules that one `for` makes.
+    /// Rule files: most rules that one `for` generates.
     pub rule_family: usize,
     /// Sizes: most terms of a polynomial.
     pub size_terms: usize,
-    /// Explanations: most steps of a derivation as the e-graph gives it.
+    /// Explanations: most steps of a derivation from the e-graph.
     pub explanation_steps: usize,
     /// Extraction: skeletons kept for each class and context.
     pub skeletons_per_class: usize,
@@ -54,18 +54,19 @@ pub struct Limits {
     pub skeletons: usize,
     /// Kernels: most elements of a private array that is unrolled into registers.
     pub private_elements: usize,
-    /// Kernels: most iterations a loop is unrolled to.
+    /// Kernels: most iterations of a loop that is unrolled.
     pub unroll: usize,
-    /// Extraction: most scalar operations that unrolled loops make of one body: compilers take long over more.
+    /// Extraction: most scalar operations in the body of a loop after unrolling, since compilers take long for
+    /// more.
     pub unrolled_operations: usize,
-    /// Tuning: operations and rows that the interpreter goes through to check results; of programs with more
-    /// it computes a sample (a few seconds' worth).
+    /// Tuning: most operations and rows that the interpreter computes to check results (a few seconds' worth). If a
+    /// program has more, the interpreter computes a sample.
     pub reference_operations: u64,
     /// Tuning: longest time one candidate may take to build.
     pub build_time: Duration,
     /// Tuning: longest time one candidate may take to run once.
     pub run_time: Duration,
-    /// Whether to stop: what takes long looks here, and ends with [`Code::Interrupted`](super::Code::Interrupted).
+    /// Request to stop. Long computations check it, and end with [`Code::Interrupted`](super::Code::Interrupted).
     pub interrupt: Interrupt,
 }
 

@@ -1,7 +1,7 @@
-//! Spans, diagnostics with codes, and every limit named once.
+//! Spans, diagnostics with codes, and the limits of the pipeline.
 //!
-//! Errors are data: a [`Diagnostic`] has a [`Code`], a message, labelled spans in a [`Source`],
-//! notes and help. Nothing here prints; rendering belongs to `cli`.
+//! Errors are data: a [`Diagnostic`] has a [`Code`], a message, labelled spans in a [`Source`], notes and help.
+//! Nothing here prints; `cli` renders diagnostics.
 
 mod code;
 mod interrupt;
@@ -26,24 +26,24 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span from `start` to `end` (bytes).
+    /// Returns the span from byte `start` to byte `end`.
     pub fn new(start: usize, end: usize) -> Self {
         let clip = |x: usize| u32::try_from(x).unwrap_or(u32::MAX);
         Span { start: clip(start), end: clip(end) }
     }
 
-    /// The smallest span that covers both.
+    /// Returns the smallest span that covers both.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// As a byte range for slicing.
+    /// Returns the byte range, for slicing.
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// A named text that spans point into: a program, a rule file, a cost model, a build log.
+/// A named text that spans refer to: a program, a rule file, a cost model, a build log.
 #[derive(PartialEq, Eq)]
 pub struct Source {
     /// File name, or a description such as `<argument>`.
@@ -53,60 +53,60 @@ pub struct Source {
 }
 
 impl fmt::Debug for Source {
-    /// The name alone: a text in every diagnostic would hide the rest.
+    /// Prints only the name, since the text in every diagnostic would hide the rest.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({:?})", self.name)
     }
 }
 
 impl Source {
-    /// A shared source.
+    /// Returns a shared source.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
         Arc::new(Source { name: name.into(), text: text.into() })
     }
 }
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// The command cannot go on.
+    /// The command cannot continue.
     Error,
-    /// The command goes on; the person should know.
+    /// The command continues; the user should know.
     Warning,
 }
 
-/// A span with a sentence.
+/// A span with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The place.
     pub span: Span,
-    /// What is there; may be empty.
+    /// The explanation; may be empty.
     pub text: String,
-    /// Whether this is the place of the error itself (as against related places).
+    /// Whether this is the place of the error itself, as opposed to a related place.
     pub primary: bool,
 }
 
-/// What is wrong, where, why, and what to do.
+/// An error or warning: what is wrong, where, why, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The stable code; also decides the exit status.
+    /// The stable code, which also determines the exit status.
     pub code: Code,
     /// Error or warning.
     pub severity: Severity,
-    /// One line.
+    /// The message, in one line.
     pub message: String,
-    /// The text the labels point into.
+    /// The text that the labels refer to.
     pub source: Option<Arc<Source>>,
     /// Labelled spans.
     pub labels: Vec<Label>,
-    /// Further facts.
+    /// Further facts about the error.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// Advice on what to do.
     pub help: Vec<String>,
 }
 
 impl Diagnostic {
-    /// An error without a place.
+    /// Returns an error without a place.
     pub fn error(code: Code, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
@@ -119,12 +119,12 @@ impl Diagnostic {
         }
     }
 
-    /// A warning without a place.
+    /// Returns a warning without a place.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 
-    /// Points at `span` of `source`: the place of the error.
+    /// Adds the place of the error, in `source`.
     #[must_use]
     pub fn at(mut self, source: &Arc<Source>, span: Span, text: impl Into<String>) -> Self {
         self.source = Some(source.clone());
@@ -132,7 +132,7 @@ impl Diagnostic {
         self
     }
 
-    /// Points at a related place of the same source.
+    /// Adds a related place in the same source.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into(), primary: false });
@@ -154,7 +154,7 @@ impl Diagnostic {
     }
 }
 
-/// Diagnostics as they are found. Keeps the first [`Limits::diagnostics`] and counts the others.
+/// A collection of diagnostics. Keeps the first [`Limits::diagnostics`] and counts the others.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     kept: Vec<Diagnostic>,
@@ -162,7 +162,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// One more.
+    /// Adds a diagnostic.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.kept.len() < Limits::DEFAULT.diagnostics {
             self.kept.push(diagnostic);
@@ -171,17 +171,17 @@ impl Diagnostics {
         }
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// Puts them in the order of the text.
+    /// Sorts by position in the text.
     pub fn sort(&mut self) {
         self.kept.sort_by_key(|d| d.labels.first().map(|l| l.span));
     }
 
-    /// Those that are kept, in order. The last says how many more there are.
+    /// Returns the diagnostics kept, in order. The last one says how many others there are.
     pub fn into_vec(mut self) -> Vec<Diagnostic> {
         if self.more > 0
             && let Some(last) = self.kept.last_mut()
@@ -211,7 +211,7 @@ impl std::error::Error for Diagnostic {}
 pub struct Failure(pub Vec<Diagnostic>);
 
 impl Failure {
-    /// The exit class of the first error.
+    /// Returns the exit class of the first error.
     pub fn exit(&self) -> Exit {
         self.0
             .iter()
@@ -246,5 +246,5 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What a stage gives back.
+/// The result of a stage.
 pub type Result<T> = std::result::Result<T, Failure>;

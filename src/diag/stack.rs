@@ -1,17 +1,17 @@
-//! Threads with stacks that the limits on nesting fit into, whatever stack the caller has.
+//! Threads with large stacks, so that the limits on nesting hold regardless of the caller's stack.
 
 use super::{Code, Diagnostic, Failure, Result};
 use std::io::{self, ErrorKind};
 use std::panic::resume_unwind;
 use std::thread::{self, Builder};
 
-/// Bytes of stack that a recursion over the largest program needs, and a margin.
+/// Stack size for recursion over the largest program, with a margin, in bytes.
 pub const STACK_BYTES: usize = 64 << 20;
 
-/// Runs work that recurses over programs on a stack of its own. A panic goes on in the caller.
+/// Runs work that recurses over programs on a stack of its own. A panic propagates to the caller.
 ///
 /// # Errors
-/// [`Code::NoMemory`] when the system gives no thread with such a stack.
+/// [`Code::NoMemory`] when the system cannot start a thread with such a stack.
 pub fn on_own_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     thread::scope(|scope| {
         let thread = Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
@@ -19,12 +19,12 @@ pub fn on_own_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     })
 }
 
-/// Says that a thread cannot be started.
+/// Returns the error for a thread that cannot be started.
 pub fn no_thread(error: &io::Error) -> Failure {
     not_started("a thread", error)
 }
 
-/// Says that a thread or a process cannot be started, and what to do where the system has no room for it.
+/// Returns the error for a thread or process that cannot be started, with advice if the system lacks resources.
 pub fn not_started(what: &str, error: &io::Error) -> Failure {
     let message = format!("{what} cannot be started: {error}");
     let full = matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::WouldBlock);

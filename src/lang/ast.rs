@@ -1,4 +1,4 @@
-//! The syntax tree, as written: nothing resolved, nothing desugared, no comments.
+//! The syntax tree as written: without resolved names, desugaring or comments.
 
 use super::lexer::Number;
 use super::typed::ScalarOp;
@@ -8,16 +8,16 @@ use crate::diag::Span;
 /// A name with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Name {
-    /// As written.
+    /// The name as written.
     pub text: String,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct File {
-    /// In order.
+    /// The declarations in order.
     pub decls: Vec<Decl>,
 }
 
@@ -30,22 +30,22 @@ pub struct Decl {
     pub doc: String,
     /// Its name.
     pub name: Name,
-    /// The sizes it binds: `[n]`.
+    /// The size parameters that it binds: `[n]`.
     pub binders: Vec<Name>,
     /// Its parameters.
     pub params: Vec<Pat>,
-    /// The declared result.
+    /// The declared result type.
     pub result: Option<TypeExpr>,
-    /// What stands after `=`.
+    /// The expression after `=`.
     pub body: Expr,
 }
 
-/// What binds names.
+/// A pattern that binds names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pat {
-    /// What it is.
+    /// The kind of pattern.
     pub kind: PatKind,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
@@ -67,9 +67,9 @@ pub enum PatKind {
 /// A type as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeExpr {
-    /// What it is.
+    /// The kind of type.
     pub kind: TypeKind,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
@@ -91,11 +91,11 @@ pub enum TypeKind {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExprKind,
-    /// Where.
+    /// Its place.
     pub span: Span,
-    /// The height of the tree below, which the parser keeps within its limit.
+    /// Height of its tree. The parser limits it.
     pub depth: usize,
 }
 
@@ -118,15 +118,15 @@ pub enum ExprKind {
     Lambda(Vec<Pat>, Box<Expr>),
     /// `let p = e in e`; with parameters, `let f x = e in e`.
     Let {
-        /// What is bound.
+        /// The pattern that is bound.
         pat: Pat,
         /// Parameters, if it is a local function.
         params: Vec<Pat>,
         /// The declared type (of the result, for a function).
         ty: Option<TypeExpr>,
-        /// Its value.
+        /// The value or function body.
         value: Box<Expr>,
-        /// Where it is known.
+        /// The expression in which the names are known.
         body: Box<Expr>,
     },
     /// `if c then a else b`.
@@ -137,7 +137,7 @@ pub enum ExprKind {
         pat: Pat,
         /// Its first value.
         init: Box<Expr>,
-        /// How long.
+        /// How the loop ends.
         form: LoopForm,
         /// The next accumulator.
         body: Box<Expr>,
@@ -158,18 +158,18 @@ pub enum ExprKind {
     SectionRight(ScalarOp, Box<Expr>),
     /// `x |> f`.
     Pipe(Box<Expr>, Box<Expr>),
-    /// `f >-> g` (or `g <-< f`, where the second is written first): the first to be applied, then the second.
+    /// `f >-> g`, or `g <-< f` with the second function written first.
     Compose {
-        /// Applied first.
+        /// The function applied first.
         first: Box<Expr>,
-        /// Applied to its result.
+        /// The function applied to its result.
         second: Box<Expr>,
     },
     /// `e : t`.
     Ascribe(Box<Expr>, TypeExpr),
 }
 
-/// What ends a loop.
+/// The condition that ends a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoopForm {
     /// `for i < n`.
@@ -178,7 +178,7 @@ pub enum LoopForm {
     While(Box<Expr>),
 }
 
-/// The operator of that spelling that takes two operands, and how tightly it binds.
+/// Returns the binary operator with this spelling, and its precedence.
 pub fn binary_operator(text: &str) -> Option<(ScalarOp, u8)> {
     Some(match text {
         "||" => (ScalarOp::Or, 3),

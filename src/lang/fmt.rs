@@ -1,5 +1,5 @@
-//! The formatter. It prints the tokens of the source in their order and chooses only what stands
-//! between them, so it can lose neither a token nor a comment; the syntax tree says where lines may break.
+//! The formatter. It prints the tokens of the source in their order and chooses only the white space between them,
+//! so that it can lose neither a token nor a comment. The syntax tree determines where lines may break.
 
 use super::ast::{
     Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, TypeExpr, TypeKind, binary_operator,
@@ -14,7 +14,7 @@ const INDENT: usize = 2;
 const OPERATORS: [&str; 14] =
     ["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "**"];
 
-/// The program in the standard form: the same tokens and comments, other white space.
+/// Returns the program in the standard form: with the same tokens and comments, but other white space.
 pub fn format(source: &Arc<Source>) -> Result<String> {
     let (file, lexed, diagnostics) = parser::parse_tokens(source);
     if !diagnostics.is_empty() {
@@ -43,7 +43,7 @@ pub fn format(source: &Arc<Source>) -> Result<String> {
     Ok(out)
 }
 
-/// Whether the text has the same tokens and comments.
+/// Returns whether the text has the same tokens and comments as the source.
 fn same_tokens(source: &Source, lexed: &Lexed, out: &str) -> bool {
     let other = Source::new("formatted", out);
     let again = lex(&other);
@@ -58,17 +58,17 @@ fn same_tokens(source: &Source, lexed: &Lexed, out: &str) -> bool {
             .all(|(a, b)| a.before == b.before && text(source, a.span) == text(&other, b.span))
 }
 
-/// A layout: tokens by index, with places where lines may break.
+/// A layout: tokens by index, with the places where lines may break.
 enum Doc {
     Token(usize),
     Space,
-    /// A space, or a line end where its group does not fit.
+    /// A space, or a line break if the enclosing group does not fit on a line.
     Line,
-    /// Always a line end.
+    /// A line break.
     HardLine,
-    /// Further in.
+    /// Indents its contents.
     Nest(Box<Doc>),
-    /// On one line if it fits.
+    /// Puts its contents on one line if they fit.
     Group(Box<Doc>),
     Seq(Vec<Doc>),
 }
@@ -86,7 +86,7 @@ fn group(docs: Vec<Doc>) -> Doc {
     Doc::Group(Box::new(Doc::Seq(docs)))
 }
 
-/// Walks the tree in the order of the tokens.
+/// Builds a layout by walking the tree in the order of the tokens.
 struct Builder<'a> {
     lexed: &'a Lexed,
     at: usize,
@@ -155,7 +155,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Things between parentheses with commas.
+    /// Lays out a comma-separated list in parentheses.
     fn listed<T>(&mut self, parts: &[T], part: fn(&mut Self, &T) -> Doc) -> Doc {
         let open = self.token();
         let mut inner = vec![];
@@ -168,7 +168,7 @@ impl Builder<'_> {
         group(vec![open, nest(inner)])
     }
 
-    /// Operands of one level, all broken or none.
+    /// Lays out operands of operators with the same precedence: either all on one line, or each on its own.
     fn chain(&mut self, e: &Expr) -> Doc {
         let level = level(&e.kind);
         let mut rights = vec![];
@@ -195,7 +195,7 @@ impl Builder<'_> {
         }
     }
 
-    /// As [`Builder::expr`]; a definition or conditional joins the group around it.
+    /// Like [`Builder::expr`], but a `let` or `if` breaks together with the enclosing group.
     fn open(&mut self, e: &Expr) -> Doc {
         match &e.kind {
             ExprKind::Name(_) | ExprKind::Number(..) | ExprKind::Bool(_) => self.token(),
@@ -209,7 +209,8 @@ impl Builder<'_> {
                         && matches!(&arg.kind, ExprKind::Paren(x) if matches!(x.kind, ExprKind::Lambda(..)));
                     rest.push(if last_function { Doc::Space } else { Doc::Line });
                     let arg = self.expr(arg);
-                    // A function in last place breaks inside; what stands before it stays on its line.
+                    // A function in the last position breaks inside; the arguments before it stay on its first
+                    // line.
                     if last_function {
                         docs.push(group(vec![nest(std::mem::take(&mut rest))]));
                         docs.push(arg);
@@ -304,7 +305,7 @@ impl Builder<'_> {
             ExprKind::Proj(x, _) => Doc::Seq(vec![self.expr(x), self.token()]),
             ExprKind::Unary(_, x) => {
                 let mut docs = vec![self.token()];
-                // Two dashes would start a comment.
+                // Two adjacent dashes would start a comment.
                 if matches!(x.kind, ExprKind::Unary(..)) {
                     docs.push(Doc::Space);
                 }
@@ -326,7 +327,7 @@ impl Builder<'_> {
     }
 }
 
-/// Operands in the order of the text.
+/// Returns the operands in the order of the text.
 fn operands(kind: &ExprKind) -> Option<(&Expr, &Expr)> {
     match kind {
         ExprKind::Binary(_, l, r) | ExprKind::Pipe(l, r) => Some((l, r)),
@@ -336,7 +337,7 @@ fn operands(kind: &ExprKind) -> Option<(&Expr, &Expr)> {
     }
 }
 
-/// How tightly the operator at the top binds.
+/// Returns the precedence of the outermost operator.
 fn level(kind: &ExprKind) -> u8 {
     match kind {
         ExprKind::Binary(op, ..) => OPERATORS
@@ -350,7 +351,7 @@ fn level(kind: &ExprKind) -> u8 {
     }
 }
 
-/// What stands between the last thing written and the next.
+/// The white space before the next token.
 #[derive(Clone, Copy, PartialEq)]
 enum Gap {
     None,
@@ -414,7 +415,7 @@ impl Writer<'_> {
         self.gap = Gap::Line(line);
     }
 
-    /// Comments and blank lines before a definition, or before the end of the file.
+    /// Prints comments and blank lines before a definition, or before the end of the file.
     fn top_level(&mut self, token: usize) {
         let mut last_end = None;
         let blank = |this: &Self, from: u32, to: u32| {
@@ -448,7 +449,8 @@ impl Writer<'_> {
         self.gap = Gap::Line(0);
     }
 
-    /// The width on one line; `None` when it cannot stand on one. Comments before the first token do not count.
+    /// Returns the width on one line; `None` if it needs several lines. Comments before the first token do not
+    /// count.
     fn width(&self, doc: &Doc, first: &mut bool) -> Option<usize> {
         match doc {
             Doc::Token(i) => {
@@ -469,7 +471,7 @@ impl Writer<'_> {
     fn doc(&mut self, doc: &Doc, indent: usize, broken: bool) {
         match doc {
             Doc::Token(i) => {
-                // The comments before a definition have been written.
+                // The comments before a definition have been printed already.
                 let top = matches!(self.lexed.tokens.get(*i), Some(t) if matches!(t.tok, Tok::Word("entry" | "def")));
                 if !top {
                     for comment in self.comments(*i) {

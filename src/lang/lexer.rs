@@ -1,11 +1,11 @@
-//! Text to tokens. Comments are kept beside the tokens, for the formatter and for documentation.
-//! Never stops at an error: what the language does not have is reported and skipped.
+//! Converts text to tokens. Comments are kept in a list of their own, for the formatter and for documentation. The
+//! lexer does not stop at errors: it reports and skips characters that the language does not have.
 
 use super::types::ScalarType;
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use std::sync::Arc;
 
-/// What a token is; its text is where its span points.
+/// A kind of token. The token's text is the text of its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tok {
     /// A name.
@@ -14,7 +14,7 @@ pub enum Tok {
     Qualified,
     /// A number, with its suffix.
     Number,
-    /// `.0`, attached to what stands before it.
+    /// `.0`, directly after an operand.
     Proj,
     /// A keyword.
     Word(&'static str),
@@ -27,31 +27,31 @@ pub enum Tok {
 /// A token with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What.
+    /// The kind.
     pub tok: Tok,
-    /// Where.
+    /// The place.
     pub span: Span,
 }
 
 /// A comment, without its line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Where, from the dashes on.
+    /// The place, including the dashes.
     pub span: Span,
     /// The index of the token that follows.
     pub before: usize,
-    /// Whether it stands behind a token on the same line.
+    /// Whether it follows a token on the same line.
     pub trailing: bool,
 }
 
-/// What the lexer gives.
+/// The lexer's output.
 #[derive(Clone, Debug, Default)]
 pub struct Lexed {
     /// The tokens; the last is [`Tok::Eof`].
     pub tokens: Vec<Token>,
     /// The comments in order.
     pub comments: Vec<Comment>,
-    /// What is wrong.
+    /// The errors found.
     pub diagnostics: Diagnostics,
 }
 
@@ -68,9 +68,9 @@ const SYMBOLS: [&str; 34] = [
 /// The value of a number token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// Without a point or exponent.
+    /// A number without a point or exponent.
     Int(i128),
-    /// With one.
+    /// A number with a point or exponent.
     Float(f64),
 }
 
@@ -139,7 +139,7 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
     out
 }
 
-/// The token at `at` and where it ends.
+/// Returns the token at `at`, and the position of its end.
 fn token(source: &Source, at: usize, last: Option<&Token>) -> Option<(Tok, usize)> {
     let text = source.text.as_bytes();
     let run = |from: usize, ok: fn(u8) -> bool| {
@@ -177,7 +177,7 @@ fn token(source: &Source, at: usize, last: Option<&Token>) -> Option<(Tok, usize
     Some((Tok::Sym(symbol), at + symbol.len()))
 }
 
-/// Where the number that starts at `at` ends: digits, point, exponent and suffix.
+/// Returns the end of the number that starts at `at`: digits, point, exponent and suffix.
 fn number_end(text: &[u8], at: usize) -> usize {
     let digits = |mut i: usize| {
         while i < text.len() && (text[i].is_ascii_digit() || text[i] == b'_') {
@@ -202,13 +202,13 @@ fn number_end(text: &[u8], at: usize) -> usize {
     end + text[end..].iter().take_while(|c| is_name(**c)).count()
 }
 
-/// The value and suffix of a number token.
+/// Returns the value and the suffix of a number token.
 pub fn number(text: &str) -> Result<(Number, Option<ScalarType>), String> {
     let plain: String = text.chars().filter(|c| *c != '_').collect();
     let suffix = ScalarType::ALL.into_iter().find(|t| plain.ends_with(t.name()));
     let hex = plain.starts_with("0x") || plain.starts_with("0X");
     let binary = plain.starts_with("0b") || plain.starts_with("0B");
-    // In a hexadecimal number `f32` may be digits; only an integer suffix ends it.
+    // In a hexadecimal number, `f32` may be digits, so only an integer suffix is recognised.
     let suffix = suffix.filter(|t| !hex || t.is_integer());
     let body = suffix.map_or(plain.as_str(), |t| &plain[..plain.len() - t.name().len()]);
     if suffix == Some(ScalarType::Bool) {

@@ -1,4 +1,4 @@
-//! The front end: lexer, parser, AST, formatter, type and size inference. Does no IO.
+//! The front end: lexer, parser, syntax tree, formatter, type and size inference. Does no IO.
 
 pub mod arbitrary;
 pub mod ast;

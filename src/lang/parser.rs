@@ -1,8 +1,8 @@
-//! Tokens to syntax tree: recursive descent, operators by precedence climbing.
+//! Converts tokens to the syntax tree, by recursive descent with precedence climbing for operators.
 //!
-//! An error ends its declaration; the parser goes on at the next `entry` or `def`, so that one run
-//! reports an error for each faulty declaration. The height of the tree is limited, so that
-//! no later stage has to fear deep recursion. Never resolves names.
+//! An error ends its declaration, and the parser continues at the next `entry` or `def`, so that one run reports an
+//! error for each faulty declaration. The height of the tree is limited, so that later stages may recurse. The
+//! parser does not resolve names.
 
 use super::ast::{
     Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, TypeExpr, TypeKind, binary_operator,
@@ -13,17 +13,17 @@ use super::types::ScalarType;
 use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Source, Span};
 use std::sync::Arc;
 
-/// The error is already among the diagnostics.
+/// An error that was already added to the diagnostics.
 struct Reported;
 type Parse<T> = Result<T, Reported>;
 
-/// Parses a file; what could be read is given even when there are errors.
+/// Parses a file. Returns everything that could be parsed, even if there are errors.
 pub fn parse(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
     let (file, _, diagnostics) = parse_tokens(source);
     (file, diagnostics)
 }
 
-/// As [`parse`], with the tokens and comments.
+/// Like [`parse`], but also returns the tokens and comments.
 pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
     let most = Limits::DEFAULT.program_bytes;
     if source.text.len() > most {
@@ -134,7 +134,7 @@ impl Parser<'_> {
         self.fail(d.help("name parts of it with `def`"))
     }
 
-    /// Runs a parser one level further down.
+    /// Runs a parser one level deeper.
     fn nested<T>(&mut self, parse: fn(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.nesting >= self.limit {
             return self.too_deep(self.span());
@@ -145,7 +145,7 @@ impl Parser<'_> {
         result
     }
 
-    /// An expression node over its children; `span` from `start` to the last token.
+    /// Returns an expression node with children of these heights. Its span extends from `start` to the last token.
     fn node(&mut self, kind: ExprKind, start: Span, depths: &[usize]) -> Parse<Expr> {
         let depth = 1 + depths.iter().copied().max().unwrap_or(0);
         let span = start.to(self.last_span());
@@ -186,7 +186,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The comment lines directly above the token at `index`, without dashes.
+    /// Returns the comment lines directly above the token at `index`, without dashes.
     fn doc_above(&self, index: usize) -> String {
         let newlines = |from: u32, to: u32| {
             self.text(Span { start: from, end: to }).bytes().filter(|b| *b == b'\n').count()
@@ -246,7 +246,7 @@ impl Parser<'_> {
         Ok(Decl { entry, doc, name, binders, params, result, body })
     }
 
-    /// Something stands where the expression should have ended.
+    /// Reports a token where the expression should have ended.
     fn after_expression<T>(&mut self) -> Parse<T> {
         let d = Diagnostic::error(
             Code::Parse,
@@ -389,7 +389,7 @@ impl Parser<'_> {
         self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])
     }
 
-    /// Operands joined by operators that bind at least as tightly as `least`; all associate to the left.
+    /// Parses operands joined by operators of precedence `least` or higher. All operators associate to the left.
     fn operators(&mut self, least: u8) -> Parse<Expr> {
         let mut left = self.operand()?;
         while let Tok::Sym(symbol) = self.tok() {
@@ -401,7 +401,7 @@ impl Parser<'_> {
                     None => break,
                 },
             };
-            // `(e +)` is a section; the parenthesis takes the operator.
+            // `(e +)` is a section: the parser of parentheses takes the operator.
             if level < least || self.token_at(self.at + 1).tok == Tok::Sym(")") {
                 break;
             }
@@ -479,7 +479,7 @@ impl Parser<'_> {
 
     fn looping(&mut self) -> Parse<Expr> {
         let start = self.advance().span;
-        // Both `loop (acc = e)` and `loop acc = e`; a tuple pattern also starts with a parenthesis.
+        // Both `loop (acc = e)` and `loop acc = e` are allowed. A tuple pattern also starts with a parenthesis.
         let whole = self.is("(") && self.accumulator_in_parentheses();
         if whole {
             self.advance();
@@ -509,7 +509,7 @@ impl Parser<'_> {
         self.node(ExprKind::Loop { pat, init, form, body }, start, &depths)
     }
 
-    /// At `(`: whether `=` stands directly inside this pair of parentheses.
+    /// At `(`, returns whether `=` occurs directly inside this pair of parentheses.
     fn accumulator_in_parentheses(&self) -> bool {
         let mut open = 0usize;
         for token in self.tokens.iter().skip(self.at) {
@@ -551,7 +551,7 @@ impl Parser<'_> {
         self.node(ExprKind::Apply(Box::new(function), args), start, &depths)
     }
 
-    /// A primary with the indices and projections attached to it.
+    /// Parses a primary expression with the indices and projections attached to it.
     fn atom(&mut self) -> Parse<Expr> {
         let mut e = self.primary()?;
         loop {
@@ -590,7 +590,7 @@ impl Parser<'_> {
             }
             Tok::Number => {
                 self.advance();
-                // A malformed number has been reported by the lexer.
+                // The lexer has reported a malformed number.
                 let (n, suffix) = lexer::number(self.text(start)).unwrap_or((Number::Int(0), None));
                 ExprKind::Number(n, suffix)
             }
@@ -633,7 +633,7 @@ impl Parser<'_> {
                 self.advance();
                 return self.node(ExprKind::Section(op), start, &[]);
             }
-            // `(- e)` is a negation.
+            // `(- e)` is a negation, not a section.
             if symbol != "-" {
                 self.advance();
                 let e = self.expr()?;
@@ -671,7 +671,7 @@ impl Parser<'_> {
     }
 }
 
-/// `f32` or `f32x4`.
+/// Parses `f32` or `f32x4`.
 fn scalar_or_vector(text: &str) -> Option<TypeKind> {
     if let Some(scalar) = ScalarType::from_name(text) {
         return Some(TypeKind::Scalar(scalar));

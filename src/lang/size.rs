@@ -1,15 +1,15 @@
 //! Sizes of the surface language: polynomials over size parameters, in normal form.
 //!
-//! Division is exact division: `a / b` stands for the number that times `b` is `a`. Where it does not
-//! simplify, one [`Atom::Quot`] remains; numerators and denominators hold no further quotient, a
-//! quotient has coefficient 1 and stands alone in its monomial, and no two quotients share a
-//! denominator. That exactness holds is the caller's obligation, and [`Size::eval`] checks it.
+//! Division is exact: `a / b` stands for the number whose product with `b` is `a`. If it does not simplify, one
+//! [`Atom::Quot`] remains. Numerators and denominators contain no further quotients, a quotient has coefficient 1
+//! and is the only atom of its monomial, and no two quotients have the same denominator. The caller must ensure
+//! that divisions are exact; [`Size::eval`] checks it.
 
 use crate::diag::Limits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What a polynomial is over.
+/// An atom of a polynomial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Atom {
     /// A size parameter (or an inference variable, whose name starts with `?`).
@@ -18,10 +18,10 @@ pub enum Atom {
     Quot(Box<Size>, Box<Size>),
 }
 
-/// A product of atoms: atom to exponent, exponents at least 1.
+/// A product of atoms: each atom with its exponent, which is at least 1.
 pub type Monomial = BTreeMap<Atom, u32>;
 
-/// A polynomial: monomial to coefficient, no zero coefficients. Equal sizes have equal normal forms.
+/// A polynomial: each monomial with its coefficient, which is not zero. Equal sizes have equal normal forms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Size(pub BTreeMap<Monomial, i64>);
 
@@ -42,15 +42,15 @@ pub enum SizeError {
     NotExact(i64, i64),
 }
 
-/// The variable that marks a polynomial whose coefficients left 64 bits (or that has too many terms).
+/// The variable that marks a polynomial with a coefficient beyond 64 bits, or with too many terms.
 const OVERFLOW: &str = "%overflow";
-/// The variable that stands for a quotient by zero.
+/// The variable that marks a quotient by zero.
 const UNDEFINED: &str = "%undefined";
-/// Products of sums grow exponentially.
+/// Most terms of a polynomial. Products of sums grow exponentially.
 const MAX_TERMS: usize = Limits::DEFAULT.size_terms;
 
 impl Size {
-    /// A number.
+    /// Returns a constant size.
     pub fn constant(n: i64) -> Size {
         let mut terms = BTreeMap::new();
         if n != 0 {
@@ -59,12 +59,12 @@ impl Size {
         Size(terms)
     }
 
-    /// A size parameter.
+    /// Returns the size of a size parameter.
     pub fn var(name: &str) -> Size {
         Size(BTreeMap::from([(Monomial::from([(Atom::Var(name.to_owned()), 1)]), 1)]))
     }
 
-    /// The size variable that stands for the current length inside the `i`th `iterate` of an entry.
+    /// Returns the size variable for the current length inside the `i`th `iterate` of an entry.
     pub fn iter_var(i: usize) -> Size {
         Size::var(&format!("%{i}"))
     }
@@ -81,7 +81,7 @@ impl Size {
         Size(terms)
     }
 
-    /// The number, if it is one.
+    /// Returns the value of a constant size.
     pub fn as_constant(&self) -> Option<i64> {
         match self.0.len() {
             0 => Some(0),
@@ -90,7 +90,7 @@ impl Size {
         }
     }
 
-    /// The parameter, if it is just one.
+    /// Returns the name, if the size is a single parameter.
     pub fn as_var(&self) -> Option<&str> {
         let (monomial, coefficient) = self.0.first_key_value()?;
         let (atom, exponent) = monomial.first_key_value()?;
@@ -107,27 +107,27 @@ impl Size {
         }
     }
 
-    /// Whether it is 0.
+    /// Returns whether the size is 0.
     pub fn is_zero(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether arithmetic left 64 bits on the way here; such a size has no value.
+    /// Returns whether the arithmetic exceeded 64 bits. Such a size has no value.
     pub fn overflowed(&self) -> bool {
         self.mentions(OVERFLOW)
     }
 
-    /// Whether something was divided by zero on the way here; such a size has no value.
+    /// Returns whether there was a division by zero. Such a size has no value.
     pub fn divided_by_zero(&self) -> bool {
         self.mentions(UNDEFINED)
     }
 
-    /// Whether a quotient occurs.
+    /// Returns whether the size contains a quotient.
     pub fn has_quotient(&self) -> bool {
         self.0.keys().any(|m| quotient(m).is_some())
     }
 
-    /// `self + other`.
+    /// Returns `self + other`.
     #[must_use]
     pub fn add(&self, other: &Size) -> Size {
         let mut sum = self.0.clone();
@@ -144,7 +144,7 @@ impl Size {
         if sum.has_quotient() && sum.ratio().0.is_zero() { Size::constant(0) } else { sum }
     }
 
-    /// `-self`.
+    /// Returns `-self`.
     #[must_use]
     pub fn neg(&self) -> Size {
         let mut terms = self.0.clone();
@@ -157,13 +157,13 @@ impl Size {
         Size(terms).merge_quotients()
     }
 
-    /// `self - other`.
+    /// Returns `self - other`.
     #[must_use]
     pub fn sub(&self, other: &Size) -> Size {
         self.add(&other.neg())
     }
 
-    /// `self * other`.
+    /// Returns `self * other`.
     #[must_use]
     pub fn mul(&self, other: &Size) -> Size {
         if self.has_quotient() || other.has_quotient() {
@@ -189,13 +189,13 @@ impl Size {
         Size(product)
     }
 
-    /// `self ** exponent`.
+    /// Returns `self ** exponent`.
     #[must_use]
     pub fn pow(&self, exponent: u32) -> Size {
         (0..exponent).fold(Size::constant(1), |power, _| power.mul(self))
     }
 
-    /// The exact quotient `self / other`.
+    /// Returns the exact quotient `self / other`.
     #[must_use]
     pub fn div(&self, other: &Size) -> Size {
         let (a, b) = self.ratio();
@@ -203,19 +203,19 @@ impl Size {
         reduced(&a.mul(&d), &b.mul(&c))
     }
 
-    /// Whether `other` divides it whatever the parameters are.
+    /// Returns whether the size is a multiple of `other` for all values of the parameters.
     pub fn is_multiple_of(&self, other: &Size) -> bool {
         self.is_zero() || !other.is_zero() && !self.div(other).has_new_quotient(self)
     }
 
-    /// Whether it holds a quotient whose denominator `from` does not have already.
+    /// Returns whether the size contains a quotient with a denominator that no quotient of `from` has.
     fn has_new_quotient(&self, from: &Size) -> bool {
         let known: BTreeSet<&Size> =
             from.0.keys().filter_map(|m| quotient(m)).map(|(_, d)| d).collect();
         self.0.keys().filter_map(|m| quotient(m)).any(|(_, d)| !known.contains(d))
     }
 
-    /// As numerator and denominator without quotients.
+    /// Returns numerator and denominator, both without quotients.
     fn ratio(&self) -> (Size, Size) {
         let mut numerator = Size::constant(0);
         let mut denominator = Size::constant(1);
@@ -235,7 +235,7 @@ impl Size {
         (numerator, denominator)
     }
 
-    /// Restores "one quotient for each denominator, with coefficient 1".
+    /// Restores the invariant: one quotient for each denominator, with coefficient 1.
     fn merge_quotients(self) -> Size {
         let quotients = self.0.iter().filter(|(m, _)| quotient(m).is_some());
         let mut seen = BTreeSet::new();
@@ -262,7 +262,7 @@ impl Size {
         numerators.iter().fold(Size(plain), |sum, (q, p)| sum.add(&reduced(p, q)))
     }
 
-    /// The variables it mentions, in alphabetical order.
+    /// Returns the variables in the size, in alphabetical order.
     pub fn variables(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         self.collect_variables(&mut found);
@@ -283,7 +283,7 @@ impl Size {
         }
     }
 
-    /// Whether the variable occurs.
+    /// Returns whether the variable occurs in the size.
     pub fn mentions(&self, name: &str) -> bool {
         self.0.keys().flat_map(|m| m.keys()).any(|atom| match atom {
             Atom::Var(v) => v == name,
@@ -291,7 +291,7 @@ impl Size {
         })
     }
 
-    /// Replaces variables at once; those that `replacement` does not know stay.
+    /// Replaces variables simultaneously. Variables for which `replacement` returns `None` stay.
     #[must_use]
     pub fn substitute(&self, replacement: &dyn Fn(&str) -> Option<Size>) -> Size {
         if self.variables().iter().all(|v| replacement(v).is_none()) {
@@ -312,7 +312,7 @@ impl Size {
         sum
     }
 
-    /// Its value where `env` gives the parameters theirs; not negative.
+    /// Returns the value for the given values of the parameters. A negative value is an error.
     pub fn eval(&self, env: &dyn Fn(&str) -> Option<i64>) -> Result<i64, SizeError> {
         let value = i64::try_from(self.value(env)?).map_err(|_| SizeError::Overflow)?;
         if value < 0 { Err(SizeError::Negative(value)) } else { Ok(value) }
@@ -349,7 +349,7 @@ impl Size {
     }
 }
 
-/// The quotient that a monomial consists of.
+/// Returns numerator and denominator of a monomial that is a quotient.
 fn quotient(monomial: &Monomial) -> Option<(&Size, &Size)> {
     monomial.keys().find_map(|atom| match atom {
         Atom::Quot(p, q) => Some((&**p, &**q)),
@@ -366,7 +366,7 @@ fn times(a: &Monomial, b: &Monomial) -> Monomial {
     product
 }
 
-/// `a / b` when `b`'s atoms all occur in `a`.
+/// Returns `a / b` if it is a monomial.
 fn over(a: &Monomial, b: &Monomial) -> Option<Monomial> {
     let mut quotient = a.clone();
     for (atom, exponent) in b {
@@ -384,7 +384,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The largest term that divides every term of both.
+/// Returns the largest term that divides every term of both sizes.
 fn common_term(a: &Size, b: &Size) -> (Monomial, i64) {
     let mut terms = a.0.iter().chain(&b.0);
     let Some((first, c)) = terms.next() else { return (Monomial::new(), 1) };
@@ -400,12 +400,12 @@ fn common_term(a: &Size, b: &Size) -> (Monomial, i64) {
     (monomial, i64::try_from(factor).unwrap_or(1).max(1))
 }
 
-/// Divides by a term that divides every term.
+/// Divides a size by a term that divides each of its terms.
 fn over_term(a: &Size, (monomial, factor): &(Monomial, i64)) -> Size {
     Size(a.0.iter().filter_map(|(m, c)| Some((over(m, monomial)?, c / factor))).collect())
 }
 
-/// `numerator / denominator`, neither with quotients, in normal form.
+/// Returns `numerator / denominator` in normal form. Neither may contain quotients.
 fn reduced(numerator: &Size, denominator: &Size) -> Size {
     if numerator.overflowed() || denominator.overflowed() {
         return Size::overflow();
@@ -419,7 +419,7 @@ fn reduced(numerator: &Size, denominator: &Size) -> Size {
     let common = common_term(numerator, denominator);
     let mut top = over_term(numerator, &common);
     let mut bottom = over_term(denominator, &common);
-    // One sign for a denominator: its last coefficient is positive.
+    // Normalise the sign of the denominator: its last coefficient is positive.
     if bottom.0.last_key_value().is_some_and(|(_, c)| *c < 0) {
         top = top.neg();
         bottom = bottom.neg();
@@ -430,7 +430,7 @@ fn reduced(numerator: &Size, denominator: &Size) -> Size {
     if let Some(whole) = term_multiple(&top, &bottom) {
         return whole;
     }
-    // What a denominator of one term divides leaves the quotient: (n + s)/s = n/s + 1.
+    // Take terms that a denominator of one term divides out of the quotient: (n + s)/s = n/s + 1.
     let mut whole = Size::constant(0);
     if let (1, Some((m, c))) = (bottom.0.len(), bottom.0.first_key_value()) {
         let mut rest = BTreeMap::new();
@@ -450,7 +450,7 @@ fn reduced(numerator: &Size, denominator: &Size) -> Size {
     Size::term(Monomial::from([(atom, 1)]), 1)
 }
 
-/// `q` with `top = q * bottom`, when `q` is a single term and `bottom` has several.
+/// Returns `q` with `top = q * bottom`, if `q` is a single term and `bottom` has several.
 fn term_multiple(top: &Size, bottom: &Size) -> Option<Size> {
     if bottom.0.len() < 2 {
         return None;
@@ -478,7 +478,7 @@ fn fmt_factor(atom: &Atom, exponent: u32, f: &mut fmt::Formatter<'_>) -> fmt::Re
     Ok(())
 }
 
-/// Parenthesised where the surrounding quotient needs it.
+/// Prints a size, parenthesised if the surrounding quotient requires it.
 fn fmt_operand(size: &Size, product_is_fine: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let factors = |(m, c): (&Monomial, &i64)| m.values().sum::<u32>() + u32::from(*c != 1);
     let simple = size.0.len() <= 1
@@ -489,7 +489,7 @@ fn fmt_operand(size: &Size, product_is_fine: bool, f: &mut fmt::Formatter<'_>) -
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Higher degrees first, the constant last, as people write them.
+        // Terms of higher degree come first, the constant last.
         let mut terms: Vec<(&Monomial, i64)> = self.0.iter().map(|(m, c)| (m, *c)).collect();
         terms.sort_by_key(|(m, c)| (std::cmp::Reverse(m.values().sum::<u32>()), *c < 0));
         if terms.is_empty() {

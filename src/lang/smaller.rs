@@ -1,7 +1,8 @@
-//! Smaller programs: what a failing one is replaced by, one part at a time, as long as it still fails.
+//! Shrinks failing programs: generates the smaller programs that replace one part. The caller keeps one that still
+//! fails, and repeats.
 //!
-//! An edit replaces the text of an expression by that of a part of it, or by a constant of its type, or leaves out what
-//! nobody may need. Whether the result is a program at all is for the checker to say.
+//! An edit replaces the text of an expression by the text of a part of it or by a constant of its type, or removes
+//! something that may not be needed. The checker decides whether the result is a valid program.
 
 use super::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind};
 use super::parser::parse_tokens;
@@ -12,7 +13,7 @@ use crate::diag::{Source, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The programs that one edit makes, those that leave out most first.
+/// Returns the programs that result from one edit, shortest first.
 pub fn smaller(source: &Arc<Source>) -> Vec<String> {
     let (file, _, diagnostics) = parse_tokens(source);
     if !diagnostics.is_empty() {
@@ -39,7 +40,7 @@ pub fn smaller(source: &Arc<Source>) -> Vec<String> {
 struct Edits<'a> {
     text: &'a str,
     found: Vec<(Span, String)>,
-    /// Types of expressions of the entry, by place.
+    /// Types of the entry's expressions, by place.
     types: BTreeMap<Span, Type>,
 }
 
@@ -62,7 +63,7 @@ impl Edits<'_> {
         }
     }
 
-    /// A type with the colon before it.
+    /// Returns the span of a type and the colon before it.
     fn with_colon(&self, span: Span) -> Span {
         let before = self.text.get(..span.range().start).unwrap_or_default();
         Span::new(before.rfind(':').unwrap_or(before.len()), span.range().end)
@@ -70,7 +71,8 @@ impl Edits<'_> {
 
     fn expr(&mut self, e: &Expr) {
         let mut parts = children(e);
-        // Parts of parts too, or a function around an argument would have to go first.
+        // Parts of parts are included. Otherwise, an argument could not replace an expression before the function
+        // around it was removed.
         let inner: Vec<&Expr> = parts.iter().flat_map(|p| children(p)).collect();
         parts.extend(inner);
         for part in parts {
@@ -87,7 +89,8 @@ impl Edits<'_> {
         children(e).into_iter().for_each(|c| self.expr(c));
     }
 
-    /// Entries without one of their parameters; the lines of the comment that say how it is made up go with it.
+    /// Returns the entries without one of their parameters, and without the words of the comment that say how its
+    /// input is generated.
     fn without_parameters(&self, file: &File) -> Vec<String> {
         let mut out = vec![];
         for decl in file.decls.iter().filter(|d| d.entry) {
@@ -116,7 +119,7 @@ impl Edits<'_> {
     }
 }
 
-/// A definition, from its first word to the next one's.
+/// Returns the span of a definition, from its keyword to the end of its body.
 fn whole(decl: &Decl, text: &str) -> Span {
     let before = text.get(..decl.name.span.range().start).unwrap_or_default();
     Span::new(before.rfind("def").unwrap_or(before.len()), decl.body.span.range().end)
@@ -157,7 +160,7 @@ fn children(e: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Types of the expressions of the entry, by place.
+/// Returns the types of the entry's expressions, by place.
 fn types(source: &Arc<Source>) -> BTreeMap<Span, Type> {
     fn of_fun(f: &typed::Fun, out: &mut BTreeMap<Span, Type>) {
         of(&f.body, out);
@@ -190,7 +193,7 @@ fn types(source: &Arc<Source>) -> BTreeMap<Span, Type> {
     out
 }
 
-/// The simplest value of a type.
+/// Returns a simple constant of a type.
 fn constant(ty: &Type) -> String {
     let size = |n: &Size| format!("({n})");
     match ty {
@@ -211,7 +214,7 @@ mod tests {
     fn a_program_shrinks_to_what_matters() {
         let text = "-- gen: xs=whole:0..3 c=whole:0..2\ndef twice (x: i32) : i32 = x + x\n\nentry f [n] (xs: [n]i32) (c: i32) : [n]i32 =\n  let y = c * 2 in map (\\x -> abs (x + y)) (reverse (map twice xs))\n";
         let mut now = Source::new("f.pat", text);
-        // What fails has a reversal in it.
+        // The simulated failure requires a reversal.
         let fails = |text: &String| {
             text.contains("reverse")
                 && check_entry(&Source::new("f.pat", text.as_str()), None).is_ok()

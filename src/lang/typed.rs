@@ -1,9 +1,9 @@
-//! The typed core of a program: what the checker gives and the interpreter and the elaboration take.
+//! The typed core of a program: the checker's output, and the input of the interpreter and the elaboration.
 //!
-//! Names are resolved, `def`s inlined, operators and patterns saturated (a partially applied
-//! `map abs` has become `\x -> map abs x`), `map2 f xs ys` is [`Prim::Map`] with a two-parameter
-//! function and two arrays, pipes and compositions are gone. Every expression has a type whose
-//! sizes mention only the entry's size parameters (and, inside an `iterate`, its own size variable).
+//! Names are resolved, `def`s inlined, operators and patterns saturated (a partially applied `map abs` has become
+//! `\x -> map abs x`). `map2 f xs ys` is [`Prim::Map`] with a two-parameter function and two arrays. Pipes and
+//! compositions are gone. Every expression has a type whose sizes mention only the entry's size parameters (and,
+//! inside an `iterate`, its own size variable).
 
 use super::size::Size;
 use super::types::{ScalarType, Type};
@@ -13,20 +13,20 @@ use crate::diag::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VarId(pub u32);
 
-/// One parameter of an entry.
+/// A parameter of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// As written.
+    /// The name as written.
     pub name: String,
-    /// The variable the body mentions.
+    /// The variable that stands for it in the body.
     pub var: VarId,
     /// Its type.
     pub ty: Type,
-    /// Where it is declared.
+    /// Place of its declaration.
     pub span: Span,
 }
 
-/// One `entry`, checked and inlined.
+/// An `entry`, checked and inlined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Its name.
@@ -37,18 +37,19 @@ pub struct Entry {
     pub sizes: Vec<String>,
     /// Value parameters in order.
     pub params: Vec<Param>,
-    /// What must hold of the sizes, found while checking: `.0` is a multiple of `.1`, because of the place `.2`.
+    /// Conditions on the sizes, found while checking: `.0` must be a multiple of `.1`, as required at the place
+    /// `.2`.
     pub divides: Vec<(Size, Size, Span)>,
     /// The body.
     pub body: Expr,
     /// Names of variables, for printing, indexed by [`VarId`].
     pub names: Vec<String>,
-    /// Where the entry's name stands.
+    /// Place of the entry's name.
     pub span: Span,
 }
 
 impl Entry {
-    /// Where the first expression or parameter with elements of this type stands.
+    /// Returns the place of the first parameter or expression with elements of this type.
     pub fn mentions(&self, scalar: ScalarType) -> Option<Span> {
         let param = self.params.iter().find(|p| p.ty.mentions(scalar)).map(|p| p.span);
         param.or_else(|| self.body.mentions(scalar))
@@ -77,12 +78,12 @@ impl Expr {
     }
 }
 
-/// A function: parameters and a body. It may mention variables from outside.
+/// A function: parameters and a body. The body may mention outer variables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fun {
     /// Parameters with their types.
     pub params: Vec<(VarId, Type)>,
-    /// Result.
+    /// The result.
     pub body: Box<Expr>,
 }
 
@@ -93,22 +94,23 @@ pub struct Expr {
     pub kind: ExprKind,
     /// Its type.
     pub ty: Type,
-    /// Where it stands in the source (inlined bodies keep the place in their `def`).
+    /// Place in the source. An inlined body keeps its place in the `def`.
     pub span: Span,
 }
 
-/// A literal. Floats may be infinite (`f32.highest`). Floats are kept as `f64`, integers as `i128`, and rounded to the expression's type.
+/// A literal. Floats are kept as `f64` and may be infinite (`f32.highest`); integers are kept as `i128`. Both are
+/// rounded to the expression's type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Literal {
     /// For float types.
     Float(f64),
-    /// For integer types; fits the type (the checker sees to it).
+    /// For integer types. The checker ensures that the value fits the type.
     Int(i128),
     /// For `bool`.
     Bool(bool),
 }
 
-/// What an expression is.
+/// A kind of expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A literal of the expression's (scalar) type.
@@ -117,7 +119,7 @@ pub enum ExprKind {
     Var(VarId),
     /// A size as a value of the expression's (integer) type.
     Size(Size),
-    /// A tuple of two or more.
+    /// A tuple of two or more components.
     Tuple(Vec<Expr>),
     /// `t.i`.
     Proj(Box<Expr>, usize),
@@ -137,7 +139,7 @@ pub enum ExprKind {
         init: Box<Expr>,
         /// The counter, from zero.
         index: VarId,
-        /// Excluded upper bound.
+        /// Exclusive upper bound.
         bound: Box<Expr>,
         /// The next accumulator.
         body: Box<Expr>,
@@ -148,14 +150,14 @@ pub enum ExprKind {
         acc: VarId,
         /// Its first value.
         init: Box<Expr>,
-        /// Mentions `acc`.
+        /// The condition, which may mention `acc`.
         cond: Box<Expr>,
         /// The next accumulator.
         body: Box<Expr>,
     },
     /// A pattern applied to all its arguments.
     Prim {
-        /// Which.
+        /// The pattern.
         prim: Prim,
         /// Its function arguments, in order.
         funs: Vec<Fun>,
@@ -175,13 +177,13 @@ pub enum ScalarOp {
     Sub,
     /// `a * b`.
     Mul,
-    /// `a / b`; integers truncate towards zero; by zero is an error in checked mode.
+    /// `a / b`; integers truncate towards zero; division by zero is an error in checked mode.
     Div,
-    /// `a % b`; sign of the dividend for integers, `fmod` for floats.
+    /// `a % b`; the sign is that of the dividend for integers; `fmod` for floats.
     Rem,
-    /// `a ** b`; `pow` for floats, wrapping power for integers (the exponent not negative).
+    /// `a ** b`; `pow` for floats, a wrapping power for integers (with a non-negative exponent).
     Pow,
-    /// `a == b`, gives bool.
+    /// `a == b`, of type `bool`.
     Eq,
     /// `a != b`.
     Ne,
@@ -237,38 +239,38 @@ pub enum ScalarOp {
     Sign,
     /// `clamp x lo hi`.
     Clamp,
-    /// `select c a b`: `a` where `c`, else `b`; strict in both.
+    /// `select c a b`: `a` if `c`, else `b`; evaluates both.
     Select,
-    /// `T.S a`: conversion to the expression's type. With a scalar operand and a vector result, the
-    /// operand (of the vector's element type, which is `T`) stands in every component.
+    /// `T.S a`: conversion to the expression's type. With a scalar operand and a vector result, every component is
+    /// the operand (which has the vector's element type, `T`).
     Cast(ScalarType),
 }
 
-/// How `pad` fills what lies outside.
+/// How `pad` fills the elements outside the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PadMode {
-    /// The nearest element.
+    /// With the nearest element.
     Clamp,
-    /// From the other end.
+    /// With elements from the other end.
     Wrap,
-    /// Mirrored at the edge; the edge element is repeated.
+    /// With elements mirrored at the edge; the edge element is repeated.
     Mirror,
-    /// A value: one more value argument.
+    /// With a value, which is an additional argument.
     Constant,
 }
 
-/// Which patterns; the comment gives `funs; sizes; args`.
+/// The patterns. Each comment lists `funs; sizes; args`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Prim {
-    /// `f; ; xs...`: as many arrays as `f` has parameters.
+    /// `f; ; xs...`: one array for each parameter of `f`.
     Map,
-    /// `; ; xs...`: two or more arrays to one array of tuples.
+    /// `; ; xs...`: two or more arrays, to one array of tuples.
     Zip,
-    /// `; ; xs`: array of tuples to tuple of arrays.
+    /// `; ; xs`: array of tuples, to tuple of arrays.
     Unzip,
     /// `op; ; z, xs`. `op` has two parameters.
     Reduce,
-    /// `op; ; z, xs`, also commutative.
+    /// `op; ; z, xs`. `op` is also commutative.
     ReduceComm,
     /// `op; m; z, xs`.
     ReducePart,
@@ -280,14 +282,15 @@ pub enum Prim {
     Join,
     /// `; ; xss`.
     Transpose,
-    /// `f; k; xs`: `f` applied `k` times. If `f` keeps its type, its parameter has the type of `xs`; if it
-    /// changes the outermost length by a fixed factor, that length of its parameter is a size variable. `f`'s size variable is `Iterate`'s own: see [`super::size::Size::iter_var`].
+    /// `f; k; xs`: `f` applied `k` times. If `f` keeps its type, its parameter has the type of `xs`. If `f` changes
+    /// the outermost length by a fixed factor, that length of its parameter is a size variable that belongs to this
+    /// `Iterate`: see [`super::size::Size::iter_var`].
     Iterate,
     /// `; ; xs`.
     Reorder,
     /// `; w, s; xs`.
     Slide,
-    /// `; l, r; xs` (and the constant as a second argument).
+    /// `; l, r; xs` (and the constant as a second argument for [`PadMode::Constant`]).
     Pad(PadMode),
     /// `; ; xs, is`.
     Gather,
@@ -295,7 +298,7 @@ pub enum Prim {
     Scatter,
     /// `op; m; z, is, vs`.
     Histogram,
-    /// `; n;`: element type is the result's.
+    /// `; n;`: the element type is the result's.
     Iota,
     /// `; n; x`.
     Replicate,
@@ -345,6 +348,7 @@ pub enum Prim {
     AsVector,
     /// `; ; xs`.
     AsScalar,
-    /// `f; w; x...`: as many vectors as `f` has parameters; component-wise `f` on vectors. `f`'s parameters have the scalar types.
+    /// `f; w; x...`: one vector for each parameter of `f`, which is applied to each component. The parameters of
+    /// `f` have scalar types.
     Vectorize,
 }

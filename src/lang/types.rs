@@ -41,7 +41,7 @@ impl ScalarType {
         [F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Bool]
     };
 
-    /// The name in programs.
+    /// Returns the name in programs.
     pub fn name(self) -> &'static str {
         match self {
             ScalarType::F16 => "f16",
@@ -59,12 +59,12 @@ impl ScalarType {
         }
     }
 
-    /// The type of that name.
+    /// Returns the type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         ScalarType::ALL.into_iter().find(|t| t.name() == name)
     }
 
-    /// Bytes of one element in memory.
+    /// Returns the size of an element in memory, in bytes.
     pub fn bytes(self) -> usize {
         match self {
             ScalarType::I8 | ScalarType::U8 | ScalarType::Bool => 1,
@@ -74,17 +74,17 @@ impl ScalarType {
         }
     }
 
-    /// `f16`, `f32` or `f64`.
+    /// Returns whether the type is `f16`, `f32` or `f64`.
     pub fn is_float(self) -> bool {
         matches!(self, ScalarType::F16 | ScalarType::F32 | ScalarType::F64)
     }
 
-    /// A signed or unsigned integer.
+    /// Returns whether the type is a signed or unsigned integer.
     pub fn is_integer(self) -> bool {
         !self.is_float() && self != ScalarType::Bool
     }
 
-    /// A signed integer or a float.
+    /// Returns whether the type is a signed integer or a float.
     pub fn is_signed(self) -> bool {
         self.is_float()
             || matches!(self, ScalarType::I8 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64)
@@ -102,7 +102,7 @@ impl fmt::Display for ScalarType {
 pub enum Type {
     /// One element.
     Scalar(ScalarType),
-    /// `asVector`'s element: so many scalars in one vector.
+    /// An element of the result of `asVector`: a vector with this number of scalars.
     Vector(Size, ScalarType),
     /// Two or more components.
     Tuple(Vec<Type>),
@@ -111,7 +111,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Whether it has elements of this type.
+    /// Returns whether the type contains elements of this scalar type.
     pub fn mentions(&self, scalar: ScalarType) -> bool {
         match self {
             Type::Scalar(s) | Type::Vector(_, s) => *s == scalar,

@@ -1,15 +1,15 @@
-//! Arrays on the host: flat, typed bytes that go to a device and come back.
+//! Host arrays: flat, typed bytes that are copied to and from a device.
 //!
-//! Shapes are not known here; a value's components are flattened left to right, each one array.
+//! Shapes are not known here. A value's components are flattened left to right, one array for each.
 
 use crate::lang::types::ScalarType;
 use half::f16;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A Rust type that has the layout of a [`ScalarType`].
+/// A Rust type with the layout of a [`ScalarType`].
 pub trait Element: Copy {
-    /// The scalar type it stores.
+    /// The corresponding scalar type.
     const TYPE: ScalarType;
     /// Appends the native-endian bytes.
     fn write(self, to: &mut Vec<u8>);
@@ -47,7 +47,7 @@ impl Element for bool {
     }
 }
 
-/// A flat array of scalars: native-endian, no padding, `bool` as one byte.
+/// A flat array of scalars: native-endian, without padding, `bool` as one byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostArray {
     ty: ScalarType,
@@ -55,54 +55,54 @@ pub struct HostArray {
 }
 
 impl HostArray {
-    /// From raw bytes; `None` when they are not a whole number of elements.
+    /// Returns an array with these bytes; `None` if they are not a whole number of elements.
     pub fn from_bytes(ty: ScalarType, data: Vec<u8>) -> Option<HostArray> {
         data.len().is_multiple_of(ty.bytes()).then_some(HostArray { ty, data })
     }
 
-    /// From elements.
+    /// Returns an array of these elements.
     pub fn from_slice<T: Element>(elements: &[T]) -> HostArray {
         let mut data = Vec::with_capacity(size_of_val(elements));
         elements.iter().for_each(|&x| x.write(&mut data));
         HostArray { ty: T::TYPE, data }
     }
 
-    /// All zero (or false).
+    /// Returns an array of zeros (or false).
     pub fn zeros(ty: ScalarType, len: usize) -> HostArray {
         HostArray { ty, data: vec![0; len * ty.bytes()] }
     }
 
-    /// The elements; `None` when they are of another type.
+    /// Returns the elements; `None` if they have another type.
     pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
         (self.ty == T::TYPE).then(|| self.data.chunks_exact(self.ty.bytes()).map(T::read).collect())
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn ty(&self) -> ScalarType {
         self.ty
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.data.len() / self.ty.bytes()
     }
 
-    /// No elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
 
-    /// The raw bytes.
+    /// Returns the raw bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.data
     }
 
-    /// The raw bytes, given away.
+    /// Returns the raw bytes, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
         self.data
     }
 
-    /// Element `i` as `f64` (truth values as 0 and 1; integers beyond 2^53 are rounded).
+    /// Returns element `i` as `f64` (truth values as 0 and 1; integers beyond 2^53 are rounded).
     pub fn as_f64(&self, i: usize) -> Option<f64> {
         let w = self.ty.bytes();
         let b = self.data.get(i.checked_mul(w)?..)?.get(..w)?;
@@ -123,12 +123,12 @@ impl HostArray {
     }
 }
 
-/// Which array: component `component` of parameter `param`, tuples flattened left to right.
+/// Identifies an array: component `component` of parameter `param`, tuples flattened left to right.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Slot {
     /// The entry's parameter.
     pub param: String,
-    /// Which component of it.
+    /// The component of the parameter.
     pub component: usize,
 }
 
@@ -137,12 +137,12 @@ pub struct Slot {
 pub struct Inputs(pub BTreeMap<Slot, HostArray>);
 
 impl Inputs {
-    /// Sets one component.
+    /// Sets a component.
     pub fn insert(&mut self, param: impl Into<String>, component: usize, array: HostArray) {
         self.0.insert(Slot { param: param.into(), component }, array);
     }
 
-    /// Reads one component.
+    /// Returns a component.
     pub fn get(&self, param: &str, component: usize) -> Option<&HostArray> {
         self.0.get(&Slot { param: param.into(), component })
     }

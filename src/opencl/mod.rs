@@ -1,4 +1,4 @@
-//! OpenCL: the C printer, the host plan, host programs around it, and (in `runtime` alone) the driver.
+//! OpenCL: the C printer, the host plan, the emitter of host programs, and (in `runtime` alone) the driver.
 
 pub mod emit;
 pub mod host;

@@ -1,6 +1,6 @@
 //! The host plan: everything needed to build and run a program's kernels, as plain data.
 //!
-//! It crosses the process boundary to the worker, goes into the store, and is what `--emit host` prints.
+//! The plan is sent to the worker process, kept in the store, and printed by `--emit host`.
 
 use crate::lang::types::ScalarType;
 use serde::{Deserialize, Serialize};
@@ -18,33 +18,34 @@ pub struct HostPlan {
     pub scalars: Vec<Scalar>,
     /// Kernel launches, in order.
     pub launches: Vec<Launch>,
-    /// What the host does, where that is more than every launch once, in order: loops over launches.
+    /// The steps of the host, if there are loops over launches. If empty, the host runs every launch once, in
+    /// order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<Control>,
-    /// What kernels check of the data. A check that fails writes its position in this list, counted from 1, to the
-    /// buffer of [`Role::Faults`].
+    /// The checks that kernels make on the data. A check that fails writes its position in this list, counted from
+    /// 1, to the buffer of [`Role::Faults`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
 }
 
-/// One step of the host. Loops are bracketed: from [`Control::Repeat`] to the [`Control::End`] that belongs to it.
+/// One step of the host. A loop extends from [`Control::Repeat`] to the matching [`Control::End`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
     /// Launches a kernel: index into [`HostPlan::launches`].
     Launch(usize),
-    /// Repeats what follows so many times; without a number, until a [`Control::Check`] ends the loop.
+    /// Repeats the following steps this many times, or without a number, until a [`Control::Check`] ends the loop.
     Repeat(Option<u64>),
-    /// Reads the one truth value in a buffer, and leaves the innermost loop when it is false.
+    /// Reads the single truth value in a buffer, and leaves the innermost loop if it is false.
     Check(usize),
-    /// Exchanges two buffers: what was written is read from now on.
+    /// Exchanges two buffers, so that later launches read what was written.
     Swap(usize, usize),
     /// The end of the innermost loop.
     End,
 }
 
 impl HostPlan {
-    /// What the host does, loops or not.
+    /// Returns the steps of the host, with or without loops.
     pub fn steps(&self) -> Vec<Control> {
         if self.control.is_empty() {
             return (0..self.launches.len()).map(Control::Launch).collect();
@@ -53,40 +54,40 @@ impl HostPlan {
     }
 }
 
-/// Elements of the buffer of [`Role::Faults`]: the number of the check that failed first, or 0, then the lower and the
-/// upper half of the index as an integer of 64 bits, where one was wrong.
+/// Number of elements in the buffer of [`Role::Faults`]: the number of the check that failed first, or 0; then, if
+/// an index was wrong, the lower and the upper half of the index as a 64-bit integer.
 pub const FAULT_WORDS: usize = 3;
 
 /// A check that a kernel makes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fault {
-    /// The kernel.
+    /// Name of the kernel.
     pub kernel: String,
-    /// What is wrong when it fails.
+    /// The kind of failure that is checked.
     pub kind: FaultKind,
 }
 
-/// What is wrong when a check fails.
+/// A kind of failure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// An index lies outside an array.
+    /// An index is outside an array.
     Index {
         /// The array's length.
         len: i64,
-        /// Buffers that are read there.
+        /// Names of the buffers that are read at the index.
         arrays: Vec<String>,
-        /// The index's type.
+        /// Type of the index.
         index: ScalarType,
     },
     /// An integer is divided by zero.
     Division,
-    /// An integer has a negative exponent.
+    /// An integer exponent is negative.
     Exponent,
 }
 
 impl Fault {
-    /// What an index is, or that something else is wrong.
+    /// Describes the failure. For an index, the text continues "index N is ...".
     pub fn text(&self) -> String {
         match &self.kind {
             FaultKind::Index { len, arrays, .. } => {
@@ -104,7 +105,7 @@ impl Fault {
 }
 
 impl HostPlan {
-    /// What failed, as its faults buffer says; `None` when nothing did.
+    /// Returns a description of the failure that the faults buffer reports; `None` if nothing failed.
     pub fn fault(&self, words: &[i32]) -> Option<String> {
         let [number, low, high] = *words else { return None };
         let fault = self.faults.get(usize::try_from(number.checked_sub(1)?).ok()?)?;
@@ -119,30 +120,30 @@ impl HostPlan {
     }
 }
 
-/// One global buffer of scalars. Arrays of tuples are one buffer for each component.
+/// A global buffer of scalars. An array of tuples has one buffer for each component.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Buffer {
-    /// The name kernels know it by.
+    /// The name in the kernels.
     pub name: String,
-    /// Element type as stored (`bool` as one byte).
+    /// Element type as stored (`bool` takes one byte).
     pub elem: ScalarType,
     /// Number of elements; may be 0 (the runtime then allocates one).
     pub len: usize,
-    /// Where its contents come from or go to.
+    /// The use of the buffer.
     pub role: Role,
 }
 
-/// What a buffer is for.
+/// The use of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Component `.1` of the entry's parameter `.0` (tuples flattened left to right).
     Input(String, usize),
-    /// Between kernels.
+    /// A temporary between kernels.
     Temp,
-    /// Component `.0` of the result (tuples flattened left to right). A scalar has length 1.
+    /// Component `.0` of the result (tuples flattened left to right). A scalar result has length 1.
     Output(usize),
-    /// Zeros, and after a run what failed: see [`HostPlan::faults`].
+    /// Zeros before a run; afterwards, what failed: see [`HostPlan::faults`].
     Faults,
 }
 
@@ -151,21 +152,21 @@ pub enum Role {
 pub struct Scalar {
     /// The entry's parameter.
     pub param: String,
-    /// Which component of it (tuples flattened).
+    /// The component of the parameter (tuples flattened).
     pub component: usize,
     /// Its type.
     pub ty: ScalarType,
 }
 
-/// One kernel launch. `global` is a multiple of `local` in every dimension; a launch with a zero in
-/// `global` is skipped.
+/// A kernel launch. `global` is a multiple of `local` in every dimension. A launch with a zero in `global` is
+/// skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Launch {
     /// Kernel function name.
     pub kernel: String,
     /// Arguments, in the kernel's order.
     pub args: Vec<Arg>,
-    /// Work-items in each dimension.
+    /// Number of work-items in each dimension.
     pub global: [usize; 3],
     /// Work-group size in each dimension.
     pub local: [usize; 3],
@@ -179,6 +180,6 @@ pub enum Arg {
     Buffer(usize),
     /// Index into [`HostPlan::scalars`].
     Scalar(usize),
-    /// The number of the iteration, an `int`, of a loop of the host: 0 is the outermost around the launch.
+    /// The iteration number, an `int`, of a loop of the host. 0 is the outermost loop around the launch.
     Counter(usize),
 }

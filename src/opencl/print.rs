@@ -1,7 +1,7 @@
-//! The kernel IR as OpenCL C 1.2, and the host plan that runs it.
+//! Prints the kernel IR as OpenCL C 1.2, and makes the host plan that runs it.
 //!
-//! Deterministic: equal programs give equal text. Decides nothing about the code beyond its spelling
-//! and how work-items number themselves.
+//! The output is deterministic: equal programs give equal text. The printer decides only how code is spelled, how
+//! work-items are numbered, and which loops a compiler is asked to unroll.
 
 mod checks;
 mod expr;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use types::c_type;
 
-/// The host plan of a program.
+/// Returns the host plan of a program.
 pub fn print(program: &Program) -> HostPlan {
     let powers = RefCell::new(BTreeSet::new());
     let checks = checks::Shared::default();
@@ -56,7 +56,7 @@ pub fn print(program: &Program) -> HostPlan {
     let (functions, faults) = checks.finish();
     source.push_str(&functions);
     if program.kernels.is_empty() {
-        // Some drivers do not survive a program without kernels.
+        // Some drivers fail on a program without kernels.
         kernels.push_str("\nkernel void nothing(void) {\n}\n");
     }
     source.push_str(&kernels);
@@ -113,7 +113,7 @@ fn control(program: &Program) -> Vec<Control> {
     program.control.iter().map(step).collect()
 }
 
-/// The counters of the host's loops around a kernel, the outermost first; `None` for loops without.
+/// Returns the counters of the host's loops around a kernel, outermost first; `None` for a loop without a counter.
 fn counters(program: &Program, k: &Kernel) -> Vec<Option<Var>> {
     let mut open = vec![];
     for c in &program.control {
@@ -130,7 +130,7 @@ fn counters(program: &Program, k: &Kernel) -> Vec<Option<Var>> {
     vec![]
 }
 
-/// Sub-groups are no part of OpenCL C 1.2.
+/// Options for programs with sub-groups, which are not part of OpenCL C 1.2.
 pub(crate) const SUB_GROUP_OPTIONS: &str = "-cl-std=CL3.0";
 
 fn has_sub_groups(program: &Program) -> bool {
@@ -141,7 +141,7 @@ fn has_sub_groups(program: &Program) -> bool {
     found
 }
 
-/// Integer power by squaring; wraps.
+/// Returns a C function that computes integer powers by squaring, with wrapping overflow.
 fn power(t: ScalarType) -> String {
     let c = c_type(ElemTy::scalar(t));
     let wide = if t.bytes() == 8 { "ulong" } else { "uint" };
@@ -156,21 +156,21 @@ fn power(t: ScalarType) -> String {
 struct Printer<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
-    /// Indices need 64 bits.
+    /// Whether indices need 64 bits.
     wide: bool,
-    /// Registers that change after their declaration.
+    /// Registers that are assigned after their declaration.
     changed: BTreeSet<u32>,
-    /// Variables that the text mentions.
+    /// Variables that the printed text mentions.
     used: RefCell<BTreeSet<u32>>,
     buffers: RefCell<BTreeSet<usize>>,
     scalars: RefCell<BTreeSet<usize>>,
     powers: &'a RefCell<BTreeSet<ScalarType>>,
     checks: checks::Checks<'a>,
-    /// Whether quotients and remainders are to be looked for.
+    /// Whether indices of the kernel contain quotients or remainders, which are then given names.
     divides: bool,
-    /// Those that have names here.
+    /// Quotients and remainders that have a name at this point.
     named: RefCell<Vec<(Atom, String)>>,
-    /// How many names there have been.
+    /// Number of names given so far in the kernel.
     names: Cell<usize>,
 }
 
@@ -292,25 +292,25 @@ fn kernel(
     (text, launch)
 }
 
-/// Most iterations of a loop that a compiler is asked to unroll.
+/// Most iterations of a loop that a compiler is asked to unroll completely.
 const MOST_TRIPS: i64 = 16;
 
-/// Most statements that come of it.
+/// Most statements after complete unrolling.
 const MOST_STATEMENTS: i64 = 2048;
 
-/// Iterations of a loop over what a group has staged that a compiler is asked to write out at a time, the most that
-/// divide it and make no more than so many statements: they hide each other's latency. Of loops that are
-/// longer than the last.
+/// Factors for partial unrolling of loops in kernels that stage data in local memory. The largest factor is used
+/// that divides the trip count and leaves at most [`STATEMENTS_AT_ONCE`] statements. Unrolled iterations hide each
+/// other's latency. Loops with at most [`LEFT_ALONE`] iterations are not unrolled partially.
 const AT_ONCE: [i64; 3] = [16, 8, 4];
 const STATEMENTS_AT_ONCE: i64 = 768;
 const LEFT_ALONE: i64 = 32;
 
-/// Stands for the local id of a dimension in [`Printer::used`] where no loop has it.
+/// Returns the id that stands in [`Printer::used`] for the local id of a dimension that no loop uses.
 fn lone(d: usize) -> u32 {
     u32::MAX - u32::try_from(d).unwrap_or(0)
 }
 
-/// Whether some index may leave 32 bits.
+/// Returns whether some index may not fit in 32 bits.
 fn is_wide(program: &Program, k: &Kernel) -> bool {
     let most = i64::from(i32::MAX);
     let mut wide = false;
@@ -346,7 +346,7 @@ impl Printer<'_> {
         if self.wide { "long" } else { "int" }
     }
 
-    /// The array behind a memory; notes that the kernel takes it.
+    /// Returns the name of an array, and records that the kernel uses it.
     fn memory(&self, m: Mem) -> String {
         if let Mem::Global(b) = m {
             self.buffers.borrow_mut().insert(b);
@@ -355,7 +355,7 @@ impl Printer<'_> {
         array.map_or(String::new(), |a| a.name.to_string())
     }
 
-    /// The name, or a longer one that no buffer or scalar argument has.
+    /// Returns the name, with underscores appended until no buffer or scalar argument has it.
     fn unused(&self, name: &str) -> String {
         let buffers = self.program.buffers.iter().map(|b| &b.array.name);
         let taken: Vec<_> = buffers.chain(self.program.scalars.iter().map(|s| &s.name)).collect();
@@ -371,7 +371,8 @@ impl Printer<'_> {
         self.program.scalars.get(k).map_or(String::new(), |s| s.name.to_string())
     }
 
-    /// The conditions of a parallel loop and what they are for: those of a warp and of its lanes are one.
+    /// Returns the conditions of a parallel loop, and its body. A warp loop and the lane loop in it are printed as
+    /// one.
     fn conditions<'b>(
         &self,
         kind: LoopKind,
@@ -396,7 +397,7 @@ impl Printer<'_> {
         (out, body)
     }
 
-    /// The condition of a parallel loop, where it has fewer iterations than there are workers.
+    /// Returns the condition of a parallel loop with fewer iterations than there are workers.
     fn bound(&self, kind: LoopKind, var: &Var, hi: &Index) -> Option<String> {
         let (group, global) = (self.kernel.group, self.kernel.global);
         let slot = |d: u8| usize::from(d).min(2);
@@ -431,13 +432,13 @@ impl Printer<'_> {
         self.named.borrow_mut().truncate(outside);
     }
 
-    /// Names a quotient or remainder, where it has no name yet.
+    /// Declares a name for a quotient or remainder that has none yet.
     fn name(&self, a: &Atom, depth: usize, out: &mut String) {
         if self.named.borrow().iter().any(|(b, _)| b == a) {
             return;
         }
         let pad = "    ".repeat(depth);
-        // No two of a kernel are the same: what lies between work-items need not be a block in C.
+        // Names are unique within a kernel, because the body of a parallel loop need not be a block in C.
         let name = self.unused(&format!("q{}", self.names.get()));
         self.names.set(self.names.get() + 1);
         let value = self.atom(a).0;
@@ -445,8 +446,9 @@ impl Printer<'_> {
         self.named.borrow_mut().push((a.clone(), name));
     }
 
-    /// How a compiler is asked to write out a sequential loop, if at all: one of few iterations, and nothing in them
-    /// that repeats or waits, or of many over what a group has staged.
+    /// Returns the pragma that asks a compiler to unroll a sequential loop, if there should be one: for complete
+    /// unrolling, if the loop has few iterations and contains no loops or barriers; for partial unrolling, if it
+    /// has many iterations and the kernel stages data in local memory.
     fn unrolls(&self, lo: &Index, hi: &Index, body: &Block) -> Option<String> {
         let (lo, hi) = (lo.as_constant()?, hi.as_constant()?);
         let (mut plain, mut statements) = (true, 0);
@@ -509,7 +511,7 @@ impl Printer<'_> {
                     v = format!("convert_uchar{}(({v}) & 1)", t.width);
                 }
                 let _ = match self.place(*m, t, i, false) {
-                    // Only whole vectors are worth it: they fill a line of their own.
+                    // Non-temporal stores only pay off for whole vectors, which fill cache lines of their own.
                     Some(p)
                         if self.kernel.streaming && t.width > 1 && matches!(m, Mem::Global(_)) =>
                     {
@@ -530,7 +532,7 @@ impl Printer<'_> {
                     let (i, int) = (&var.name, self.int());
                     let (mut first, mut end) = (self.index(lo).0, self.index(hi).0);
                     if hi.as_constant().is_none() {
-                        // Once, not in every iteration.
+                        // Evaluate the bound once instead of in every iteration.
                         let name = self.unused(&format!("{i}_end"));
                         first = format!("{first}, {name} = {end}");
                         end = name;

@@ -1,9 +1,9 @@
-//! Hand-written kernels that say how fast a device's memory is: the measure generated kernels are held
-//! against.
+//! Yardsticks: hand-written kernels that measure a device's memory bandwidth. Generated kernels are compared with
+//! them.
 //!
-//! Each is an ordinary [`HostPlan`], so that a bench can interleave them with candidates, in the same
-//! process and over the same input. Which of them is best differs by device and is left to the clock.
-//! Knows nothing of programs; runs nothing.
+//! Each yardstick is an ordinary [`HostPlan`], so that a benchmark can interleave it with candidates, in the same
+//! process and on the same input. Which yardstick is fastest differs by device and is decided by measurement. This
+//! module knows nothing about programs, and runs nothing.
 
 use super::plan::{Arg, Buffer, HostPlan, Launch, Role};
 use crate::device::DeviceInfo;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The parameter that every yardstick reads: an array of `f32`.
 pub const INPUT: &str = "x";
 
-/// Uses `__builtin_nontemporal_store` as `patsat` would in a generated kernel.
+/// A program that uses `__builtin_nontemporal_store` as generated kernels do, to test for compiler support.
 pub const NONTEMPORAL_PROBE: &str = "\
 kernel void probe(global const float16 *restrict x, global float16 *restrict y) {
   size_t i = get_global_id(0);
@@ -22,12 +22,12 @@ kernel void probe(global const float16 *restrict x, global float16 *restrict y) 
 }
 ";
 
-/// What a yardstick does with memory.
+/// The memory traffic of a yardstick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Traffic {
-    /// Reads an array and writes it elsewhere, in OpenCL C as the standard has it.
+    /// Reads an array and writes it elsewhere, in standard OpenCL C.
     Copy,
-    /// The same with stores that bypass the caches, where the compiler has them.
+    /// The same, with stores that bypass the caches, if the compiler has them.
     CopyNontemporal,
     /// Reads an array and sums it.
     Read,
@@ -38,26 +38,28 @@ pub enum Traffic {
 pub struct Yardstick {
     /// What it measures.
     pub traffic: Traffic,
-    /// The kernel in a few words, such as `float16, 8 work-items, contiguous`.
+    /// A short description, such as `float16, 8 work-items, contiguous`.
     pub name: String,
-    /// Bytes it reads and writes in one run.
+    /// Number of bytes read and written in one run.
     pub bytes: u64,
     /// How to run it.
     pub plan: Arc<HostPlan>,
 }
 
-/// How work-items divide an array of vectors among them.
+/// How work-items divide an array of vectors among themselves.
 #[derive(Clone, Copy)]
 enum Walk {
-    /// Work-groups of the given size, as many work-items as vectors.
+    /// Work-groups of the given size, with one work-item for each vector.
     Flat(usize),
-    /// So many work-groups of so many work-items, each item striding over the array by all of them.
+    /// The given numbers of work-groups and of work-items in each; the stride of each work-item is the number of
+    /// all work-items.
     Strided(usize, usize),
-    /// So many single work-items, each with a contiguous chunk in so many interleaved streams.
+    /// The given number of groups of one work-item, each with a contiguous chunk, in the given number of
+    /// interleaved streams.
     Chunks(usize, usize),
 }
 
-/// Every yardstick for `len` floats on a device.
+/// Returns every yardstick for `len` floats on a device.
 pub fn yardsticks(info: &DeviceInfo, len: usize) -> Vec<Yardstick> {
     let units = info.compute_units.max(1) as usize;
     let group = 256.min(info.max_work_group_size);
@@ -88,9 +90,9 @@ pub fn yardsticks(info: &DeviceInfo, len: usize) -> Vec<Yardstick> {
     all
 }
 
-/// One yardstick, unless the array is too short for it.
+/// Returns one yardstick; `None` if the array is too short for it.
 fn yardstick(traffic: Traffic, len: usize, width: usize, walk: Walk) -> Option<Yardstick> {
-    /// Vectors a work-item handles in one step of its loop.
+    /// Number of vectors that a work-item handles in one iteration of its loop.
     const STEP: usize = 4;
     let vectors = len / width;
     let float = if width == 1 { "float".to_string() } else { format!("float{width}") };
@@ -113,7 +115,8 @@ fn yardstick(traffic: Traffic, len: usize, width: usize, walk: Walk) -> Option<Y
     if used == 0 || global == 0 {
         return None;
     }
-    // Where the vectors of one step lie: `first`, `first + apart`, ...; the loop's start, end and stride.
+    // Position of the first vector; end and stride of the loop; and the distance between the vectors of one
+    // iteration.
     let (start, end, stride, apart) = match walk {
         Walk::Flat(_) => ("get_global_id(0)".to_string(), String::new(), 0, 0),
         Walk::Strided(..) => ("get_global_id(0)".into(), format!("{used}"), global * STEP, global),

@@ -1,20 +1,22 @@
-//! Which of the candidates that a model has ranked are measured first.
+//! Chooses which of the candidates that a model has ranked are measured first.
 
 use super::variant::Variant;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Share of a choice that goes to the best of those that are alike.
+/// Share of the places that goes to the best variant of each shape.
 const OF_ALIKE: f64 = 0.4;
 
-/// Those whose best is predicted to take so many times the best of all are not worth a measurement of their own.
+/// A shape is left out if its best prediction is more than this many times the best of all.
 const FAR: f64 = 4.0;
 
-/// Those within so many times the best prediction compete for being the best: models of kernels err by about as much.
+/// Variants predicted within this many times the best prediction may be the fastest, since models of kernels err by
+/// about as much.
 pub const NEAR: f64 = 1.5;
 
-/// The best variants, no more than `count` of all and `each` of one skeleton; and the rest. Some of them are the best of
-/// their shape, wherever it ranks: a model that is wrong about one (what reuse is worth, how well latency is
-/// hidden) is wrong about all of them. What is not near the best prediction comes in only as the best of its shape.
+/// Splits ranked variants into the best ones and the rest. Chooses at most `count`, and at most `each` of one
+/// skeleton. Some places go to the best variant of each shape, whatever its rank: a model that is wrong about one
+/// variant of a shape (about the value of reuse, or how well latency is hidden) is wrong about all of them.
+/// Variants that are not near the best prediction are chosen only as the best of their shape.
 pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>, Vec<Variant>) {
     let order: Vec<(&str, f64, String)> =
         ranked.iter().map(|v| (v.skeleton.as_str(), v.predicted_us, words(&v.skeleton))).collect();
@@ -26,7 +28,7 @@ pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>,
     (taken, rest)
 }
 
-/// Places in a ranking of skeletons with predicted times, and what makes them alike.
+/// Returns indices into a ranking of skeletons with predicted times and shapes.
 fn choose(ranked: &[(&str, f64, String)], count: usize, each: usize) -> HashSet<usize> {
     let mut chosen = HashSet::new();
     let mut of_skeleton: HashMap<&str, usize> = HashMap::new();
@@ -47,12 +49,12 @@ fn choose(ranked: &[(&str, f64, String)], count: usize, each: usize) -> HashSet<
     chosen
 }
 
-/// The shape of a skeleton, as a text.
+/// Returns the shape of a skeleton as text.
 fn words(skeleton: &str) -> String {
     shape(skeleton).into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// A skeleton from afar: which patterns are in it, whatever their lengths and however they nest.
+/// Returns the shape of a skeleton: the set of its patterns, without their lengths and nesting.
 pub fn shape(skeleton: &str) -> BTreeSet<&str> {
     let mut words = BTreeSet::new();
     let (mut depth, mut start) = (0, 0);
@@ -105,9 +107,10 @@ mod tests {
             all.sort_unstable();
             all
         };
-        // The other shape is in, the one that is too far is not, and the rest are the best.
+        // The other shape is chosen, the one that is too far from the best is not, and the remaining places go to
+        // the best.
         assert_eq!(sorted(5, 2), [0, 1, 4, 5, 8]);
-        // Few places go to the best; many are not filled by what is far from it.
+        // A single place goes to the best. Further places are not filled with variants that are far from it.
         assert_eq!(sorted(1, 2), [0]);
         assert_eq!(sorted(20, 2), [0, 1, 4, 5, 8]);
         assert_eq!(sorted(20, 9), [0, 1, 2, 3, 4, 5, 6, 7, 8]);

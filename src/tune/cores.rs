@@ -1,9 +1,10 @@
-//! Work for all cores.
+//! Runs work on all cores.
 
 use std::panic::resume_unwind;
 use std::{io, thread};
 
-/// What a function makes of each item, in their order; every core takes a share.
+/// Applies a function to each item, a share of the items on each core. Returns the results in the order of the
+/// items.
 pub fn on_all_cores<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let f = &f;
@@ -17,9 +18,9 @@ pub fn on_all_cores<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync) -
             .collect();
         let join = |(share, thread): (&[T], io::Result<thread::ScopedJoinHandle<'_, Vec<U>>>)| {
             match thread {
-                // A panic is one of patsat, and reported as such.
+                // A panic is a bug in patsat, and is passed on as a panic.
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // The system has no more threads.
+                // The system cannot start another thread.
                 Err(_) => share.iter().map(f).collect(),
             }
         };

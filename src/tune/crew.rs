@@ -1,8 +1,8 @@
-//! Candidates built ahead, in processes of their own, so that the one that measures need not wait for compilers.
+//! Builds candidates ahead in processes of their own, so that the measuring process need not wait for compilers.
 //!
-//! What a member of the crew has built it leaves in the cache of built programs, from where the measuring process
-//! loads it. Where candidates run on the processors that build them, members also run each once (some
-//! drivers finish compiling then), and who measures lets them finish first: see [`Crew::is_in_the_way`].
+//! The crew's members leave built programs in the cache, from which the measuring process loads them. If candidates
+//! run on the same processors that build them, members also run each candidate once (some drivers finish compiling
+//! then), and the measuring process lets them finish before it times anything: see [`Crew::is_in_the_way`].
 
 use super::worker::{Build, CandidateFailure, FailureClass, Worker, WorkerError};
 use crate::opencl::plan::HostPlan;
@@ -13,19 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often a wait asks whether to go on.
+/// Interval at which a wait polls whether to go on.
 const POLL: Duration = Duration::from_millis(20);
 
 type Outcome = std::result::Result<Build, WorkerError>;
 
-/// A plan with its hash.
+/// A plan with its hash, to be built.
 type Job = (String, Arc<HostPlan>);
 
 /// Processes that build candidates.
 pub struct Crew {
     jobs: Sender<Job>,
     done: Receiver<(String, Outcome)>,
-    /// Asked for, and not done.
+    /// Hashes of the plans asked for and not yet built.
     pending: HashSet<String>,
     outcomes: HashMap<String, Outcome>,
     in_the_way: bool,
@@ -33,8 +33,8 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// A crew of so many workers. They must keep what they build where the measuring worker looks for it. With
-    /// `in_the_way`, they run candidates too, and have the inputs for that.
+    /// Returns a crew of these workers. They must use the cache of the measuring worker. With `in_the_way`, they
+    /// also run candidates, and must have the inputs.
     pub fn new(members: Vec<Worker>, in_the_way: bool) -> Crew {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let (report, done) = mpsc::channel();
@@ -60,19 +60,20 @@ impl Crew {
                     }
                 }
             };
-            // Without threads nothing is built ahead, which the closed channel says.
+            // If no thread can be started, nothing is built ahead: the channel is closed, which `ask` and `wait`
+            // notice.
             drop(thread::Builder::new().name("crew".into()).spawn(work));
         }
         let (pending, outcomes) = (HashSet::new(), HashMap::new());
         Crew { jobs, done, pending, outcomes, in_the_way, over }
     }
 
-    /// Whether building disturbs measuring: then nothing must be measured while something is pending.
+    /// Returns whether building disturbs measuring. If so, nothing may be measured while a build is pending.
     pub fn is_in_the_way(&self) -> bool {
         self.in_the_way
     }
 
-    /// Has a candidate built, unless it was asked for before.
+    /// Asks for a candidate to be built, unless it was asked for before.
     pub fn ask(&mut self, hash: &str, plan: &Arc<HostPlan>) {
         if self.pending.contains(hash) || self.outcomes.contains_key(hash) {
             return;
@@ -82,8 +83,8 @@ impl Crew {
         }
     }
 
-    /// Waits for a candidate that was asked for. `None` when there is nothing to say of it: it was not asked for, the
-    /// crew could not work or had too little memory, or `go_on` said no.
+    /// Waits for a candidate that was asked for. Returns `None` if its outcome is unknown: it was not asked for,
+    /// the crew could not work or had too little memory, or `go_on` returned `false`.
     pub fn wait(
         &mut self,
         hash: &str,
@@ -102,7 +103,7 @@ impl Crew {
         }
         match self.outcomes.remove(hash)? {
             Ok(build) => Some(Ok(build)),
-            // Members share the device's memory; alone, the candidate may fit.
+            // Members share the device's memory; the candidate may fit when it runs alone.
             Err(WorkerError::Candidate(f)) if f.class == FailureClass::Resources => None,
             Err(WorkerError::Candidate(failure)) => Some(Err(failure)),
             Err(WorkerError::Worker(_) | WorkerError::Interrupted) => None,
@@ -112,7 +113,7 @@ impl Crew {
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        // What is queued is of no use any more; what is being built ends with its process.
+        // Queued builds are not needed any more. A build in progress ends with its process.
         self.over.store(true, Ordering::Relaxed);
     }
 }

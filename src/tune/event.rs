@@ -1,4 +1,4 @@
-//! What a search tells whoever watches it. Nothing here prints.
+//! The events that a search reports to its observer. Nothing in this module prints.
 
 use super::search::Counts;
 use super::store::Fate;
@@ -7,27 +7,27 @@ use crate::diag::Diagnostic;
 use crate::saturate::Report;
 use std::time::Duration;
 
-/// What is being done.
+/// The current phase of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Rewriting, until the e-graph is saturated.
     Saturate,
     /// Drawing candidates from the e-graph.
     Extract,
-    /// Generating kernels for them, and ranking those by the cost model.
+    /// Generating kernels for the candidates, and ranking them by the cost model.
     Generate,
     /// Waiting for the interpreter's result.
     Reference,
     /// Building, checking and timing kernels.
     Measure,
-    /// Timing the best few against each other, and against the device's bandwidth.
+    /// Timing the best few candidates against each other, and against the device's bandwidth.
     Compare,
-    /// Finding out why terms are equal.
+    /// Deriving why terms are equal.
     Explain,
 }
 
 impl Phase {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Saturate => "saturate",
@@ -41,52 +41,52 @@ impl Phase {
     }
 }
 
-/// Something happened.
+/// An event.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A phase begins.
     Phase(Phase),
-    /// The e-graph is as large as it gets.
+    /// Saturation has ended.
     Saturated(&'a Report),
-    /// Something a person should know, that stops nothing.
+    /// A problem that the user should know of, but that stops nothing.
     Warning(&'a Diagnostic),
-    /// A candidate is done.
+    /// A candidate was processed.
     Candidate {
-        /// How many are done, this one included.
+        /// Number of candidates processed, including this one.
         done: usize,
-        /// How many there will be.
+        /// Number of candidates to process.
         of: usize,
-        /// Which.
+        /// The candidate.
         variant: &'a Variant,
-        /// What became of it.
+        /// Its outcome.
         fate: Fate,
-        /// Median time of a run in microseconds, when it ran.
+        /// Median time of a run in microseconds, if it ran.
         median_us: Option<f64>,
-        /// What the driver had to say of a failure.
+        /// The driver's message about a failure.
         log: Option<&'a str>,
-        /// Whether the tuning store knew it already.
+        /// Whether the outcome came from the tuning store.
         resumed: bool,
         /// The best median so far, in microseconds.
         best_us: Option<f64>,
-        /// All outcomes so far.
+        /// Counts of all outcomes so far.
         counts: &'a Counts,
-        /// An estimate of the time that the rest takes.
+        /// Estimated remaining time.
         left: Option<Duration>,
     },
 }
 
-/// Watches a search, and may end it.
+/// Receives events of a search, and may end it.
 pub trait Observer {
-    /// Something happened.
+    /// Receives an event.
     fn event(&mut self, event: &Event);
 
-    /// Whether to stop at the next opportunity; what was measured is kept.
+    /// Returns whether the search should stop at the next opportunity. Measurements so far are kept.
     fn stop(&self) -> bool {
         false
     }
 }
 
-/// Watches nothing.
+/// Ignores every event.
 impl Observer for () {
     fn event(&mut self, _: &Event) {}
 }

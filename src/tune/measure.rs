@@ -1,27 +1,28 @@
-//! Interleaved measurement of candidates that are built and checked.
+//! Times candidates that are built and checked, in an interleaved schedule.
 //!
-//! All candidates share every disturbance of the machine: each round runs each of them. Which is best
-//! is for the caller to say, from the summaries.
+//! Each round runs every candidate, so that all candidates share every disturbance of the machine. The caller
+//! decides from the summaries which candidate is best.
 
 use super::statistics::{Summary, median};
 use super::worker::{CandidateFailure, CandidateId, Worker, WorkerError};
 use crate::diag::Result;
 use std::time::Duration;
 
-/// How thorough a measurement is.
+/// The thoroughness of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
-    /// Rounds of timed runs.
+    /// Number of rounds of timed runs.
     pub rounds: usize,
-    /// Time each candidate runs in one round, in microseconds: short kernels are repeated until then.
+    /// Time that each candidate runs in one round, in microseconds. Short kernels are repeated to fill it.
     pub round_us: f64,
-    /// Most repetitions in a round.
+    /// Most repetitions of a candidate in a round.
     pub max_repetitions: usize,
-    /// A candidate whose first runs all take more than so many times the best's is not measured on.
+    /// A candidate is given up if all its first runs take more than this many times the least median.
     pub slow_factor: f64,
-    /// Nor is one whose runs of the first [`Schedule::trial_rounds`] all take more than so many times the best's median.
+    /// A candidate is given up if all its runs in the first [`Schedule::trial_rounds`] rounds take more than this
+    /// many times the least median.
     pub trial_factor: f64,
-    /// Rounds after which the field is thinned.
+    /// Number of rounds after which [`Schedule::trial_factor`] is applied.
     pub trial_rounds: usize,
 }
 
@@ -38,23 +39,23 @@ impl Default for Schedule {
     }
 }
 
-/// What came of measuring one candidate.
+/// The outcome of measuring one candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Measured in every round.
     Timed(Summary),
-    /// Given up as too slow; what was measured until then.
+    /// Given up as too slow; the summary covers the runs so far.
     Slow(Summary),
     /// Failed while it was measured.
     Failed(CandidateFailure),
-    /// Not measured to the end, since the measurement was stopped; what there is.
+    /// Not measured to the end, since the measurement was stopped; the summary covers the runs so far, if any.
     Stopped(Option<Summary>),
 }
 
-/// Something that can run candidates: a [`Worker`], or a test's clock.
+/// Runs candidates: a [`Worker`], or a simulated clock in tests.
 pub trait Runner {
-    /// Runs a candidate `repetitions` times, or until `budget` is spent (but once at least); the
-    /// device's times in microseconds.
+    /// Runs a candidate `repetitions` times, or until `budget` is spent, but at least once. Returns the times on
+    /// the device, in microseconds.
     fn run_us(
         &mut self,
         id: CandidateId,
@@ -74,7 +75,7 @@ impl Runner for Worker {
     }
 }
 
-/// A candidate in the race.
+/// A candidate being measured.
 struct Racer {
     id: CandidateId,
     times: Vec<f64>,
@@ -82,7 +83,7 @@ struct Racer {
     out: Option<Out>,
 }
 
-/// Why a racer runs no more.
+/// Why a candidate is no longer run.
 enum Out {
     Slow,
     Failed(CandidateFailure),
@@ -97,7 +98,7 @@ impl Racer {
         median(&self.times)
     }
 
-    /// Runs it; a candidate that fails is out. Says whether to go on.
+    /// Runs the candidate and keeps its times, or its failure. Returns whether to go on.
     fn run(
         &mut self,
         runner: &mut impl Runner,
@@ -113,15 +114,15 @@ impl Racer {
         Ok(true)
     }
 
-    /// Whether it is running and has never been faster. Disturbances only ever add time.
+    /// Returns whether the candidate is still running and all its times exceed `us`. Disturbances only ever add
+    /// time, so one faster run is enough to keep a candidate.
     fn slower(&self, us: f64) -> bool {
         self.running() && !self.times.is_empty() && self.times.iter().all(|t| *t > us)
     }
 }
 
-/// Measures candidates against each other. `go_on` is asked before every run, and ends the measurement
-/// by saying no (Ctrl-C); what was measured until then is returned. The outcomes are in the order of
-/// `ids`.
+/// Measures candidates against each other. Returns the outcomes in the order of `ids`. `go_on` is called before
+/// every run; when it returns `false` (Ctrl-C), the measurement ends, and the times so far are returned.
 pub fn measure(
     runner: &mut impl Runner,
     ids: &[CandidateId],
@@ -134,7 +135,7 @@ pub fn measure(
     for round in 0..schedule.rounds {
         let count = racers.len();
         for k in 0..count {
-            // Back and forth, so that none always follows the same neighbour.
+            // The order alternates, so that no candidate always follows the same neighbour.
             let racer = &mut racers[if round % 2 == 0 { k } else { count - 1 - k }];
             if !racer.running() {
                 continue;
@@ -165,15 +166,17 @@ pub fn measure(
     Ok(racers.into_iter().map(outcome).collect())
 }
 
-/// Runs in which a candidate may show that it is not as slow as it looked: what else a machine does can make a short
-/// run ten times as long.
+/// Number of additional runs of a candidate that looked slow in the warm-up. Other load on the machine can make one
+/// short run take ten times as long.
 const DOUBTS: usize = 4;
 
-/// What looks so many times as slow as the best is slow, whatever else the machine does.
+/// A candidate that looks this many times as slow as the best is slow, whatever the other load on the machine, and
+/// gets no additional runs.
 const HOPELESS: f64 = 30.0;
 
-/// Runs each candidate twice: the first run may still compile and touches memory for the first time,
-/// the second says how long a run takes; what looks slow is run again. Says whether it got to the end.
+/// Runs each candidate twice. The first run may still compile, and touches its memory for the first time; the
+/// second gives the number of repetitions per round. A candidate that looks slow is run again before it is given
+/// up. Returns whether the warm-up was completed.
 fn warm_up(
     runner: &mut impl Runner,
     racers: &mut [Racer],
@@ -207,12 +210,12 @@ fn warm_up(
         }
     }
     drop_slow(racers, schedule.slow_factor);
-    // The warm-up itself does not count, but for those that it put out.
+    // Times of the warm-up count only for the candidates that it excludes.
     racers.iter_mut().filter(|r| r.running()).for_each(|r| r.times.clear());
     Ok(true)
 }
 
-/// The least median of those that are still running.
+/// Returns the least median of the candidates that are still running.
 fn best(racers: &[Racer]) -> Option<f64> {
     racers.iter().filter(|r| r.running()).filter_map(Racer::median).min_by(f64::total_cmp)
 }
@@ -230,8 +233,8 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// Candidate `i` takes the `i`-th time, the last run of a question so much more, but for the first one that candidate 0
-    /// is asked; a negative one crashes on its third question.
+    /// A simulated clock. Candidate `i` takes `times[i]`, and a candidate with a negative time crashes on its third
+    /// request. `disturbed` is added to the last run of every request, except the first request for candidate 0.
     struct Clock {
         times: Vec<f64>,
         disturbed: f64,

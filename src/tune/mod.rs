@@ -1,6 +1,6 @@
-//! Finding the best candidate: the search, the worker process, measurement, statistics and the store.
+//! Finds the best candidate: the search, the worker process, measurement, statistics and the tuning store.
 //!
-//! Nothing here generates candidates or prints.
+//! Nothing in this module generates candidates or prints.
 
 mod choose;
 pub mod cores;

@@ -1,8 +1,10 @@
-//! The judge of results: the interpreter's, computed on a thread of its own while kernels are generated and built.
+//! The reference for results: the interpreter's result, computed on a thread of its own while kernels are generated
+//! and built.
 //!
-//! Of a program that would take the interpreter too long, it computes a [`sample`](super::sample) of the result.
-//! The first kernel that agrees with that becomes the *witness*: every other must agree with it in
-//! all elements. Where one does not, the interpreter computes elements in question and says who is wrong.
+//! For a program that would take the interpreter too long, it computes only a [`sample`](super::sample) of the
+//! result. The first kernel that agrees with the sample becomes the *witness*, and every other kernel must agree
+//! with the witness in all elements. If one does not, the interpreter computes some of the disputed elements and
+//! decides which kernel is wrong.
 
 use super::sample::{only, places, sample, shares};
 use super::worker::digest;
@@ -20,19 +22,19 @@ use std::thread;
 use std::time::Duration;
 use std::{fmt, io};
 
-/// How often a wait asks whether to go on.
+/// Interval at which a wait polls whether to go on.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Elements of one component that the interpreter computes when two kernels disagree.
+/// Number of disputed elements of one component that the interpreter computes when two kernels disagree.
 const JUDGED: usize = 8;
 
-/// What every kernel's result is compared with.
+/// The expected result, with which every kernel's result is compared.
 pub struct Reference {
     pending: Option<Receiver<Result<Answer>>>,
     answer: Option<Answer>,
     terms: u64,
     budget: f64,
-    /// A result that was found right, the witness of a sample: equal bytes need no second comparison.
+    /// A result that was found right; with a sample, the witness's. Equal bytes need no second comparison.
     right: Option<Right>,
     agreed: usize,
     overturned: usize,
@@ -51,64 +53,65 @@ impl Right {
     }
 }
 
-/// What the interpreter has to say.
+/// The interpreter's answer.
 struct Answer {
     compiled: Compiled,
-    /// The sample, if it is one.
+    /// The indices of the sample; `None` if the whole result was computed.
     choice: Option<Choice>,
-    /// The sample or the whole, in parts, and all that was computed since.
+    /// The parts of the sample or of the whole result, then the elements computed since then to settle
+    /// disagreements.
     known: Vec<Known>,
-    /// How many parts that is.
+    /// Number of leading elements of `known` that belong to the sample or the whole result.
     parts: usize,
 }
 
-/// Elements that the interpreter computed, and where each component's are.
+/// Elements that the interpreter computed, and their positions in each component.
 struct Known {
     value: Value,
     places: Vec<(Vec<usize>, Option<Vec<usize>>)>,
 }
 
-/// An element of a result as the interpreter gives it.
+/// An element of a result, as the interpreter computed it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// Its position in its component, row-major.
     pub index: usize,
     /// Its value.
     pub cell: Cell,
-    /// How far a float may be off.
+    /// Largest permitted error of a float.
     pub slack: f64,
 }
 
-/// What is said of a result.
+/// The judgement on a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// How it compares with what the interpreter computed, and with the witness.
     pub comparison: Comparison,
-    /// The witness was wrong: what was accepted before must be compared again.
+    /// Whether the witness was found wrong, so that results accepted before must be compared again.
     pub overturned: bool,
 }
 
-/// How results were checked where the interpreter computed but a sample.
+/// How results were checked when the interpreter computed only a sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// Elements that the interpreter computed.
     pub elements: usize,
-    /// Of so many.
+    /// Number of elements in the result.
     pub of_elements: usize,
-    /// Rows of the outermost dimension that they are in.
+    /// Number of rows of the outermost dimension that these elements are in.
     pub rows: usize,
-    /// Of so many.
+    /// Number of rows in the result.
     pub of_rows: usize,
-    /// Comparisons of all elements with those of another kernel that agreed.
+    /// Number of successful comparisons of all elements with another kernel's.
     pub agreed: usize,
-    /// Kernels that were taken for right, and that the interpreter then found wrong.
+    /// Number of kernels that were taken for right and that the interpreter later found wrong.
     pub overturned: usize,
 }
 
 impl fmt::Display for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} rows", self.rows, self.of_rows)?;
-        // Not all of each row.
+        // Only some of each row.
         if self.elements as u128 * (self.of_rows as u128)
             < self.of_elements as u128 * self.rows as u128
         {
@@ -133,7 +136,8 @@ impl fmt::Display for Checked {
 }
 
 impl Answer {
-    /// `cores` threads compute a sample.
+    /// Computes the result, or a sample of it if the whole exceeds `budget` operations. A sample is computed by
+    /// `cores` threads.
     fn find(compiled: Compiled, budget: f64, cores: usize) -> Result<Answer> {
         let choice = sample(&compiled, budget);
         let known = match &choice {
@@ -143,7 +147,7 @@ impl Answer {
         Ok(Answer { parts: known.len(), compiled, choice, known })
     }
 
-    /// The parts of the sample or the whole.
+    /// Returns the parts of the sample or of the whole result.
     fn initial(&self) -> &[Known] {
         self.known.get(..self.parts).unwrap_or_default()
     }
@@ -155,7 +159,7 @@ impl Answer {
             self.initial().first()?.places.iter().map(|(shape, _)| count(shape)).sum();
         let places = self.initial().iter().flat_map(|known| &known.places);
         let elements = places.map(|(shape, at)| at.as_ref().map_or(count(shape), Vec::len)).sum();
-        // Of the part that has most rows, if there are several.
+        // If there are several parts, the one with most rows is reported.
         let parts = self.compiled.parts().into_iter().zip(choice);
         let rows = parts.filter_map(|(part, axes)| {
             let n = *part.lengths.first()?;
@@ -166,13 +170,13 @@ impl Answer {
     }
 }
 
-/// The interpreter must have panicked.
+/// Reports that the interpreter ended without a result, presumably by a panic.
 fn gone() -> Failure {
     Diagnostic::error(Code::Internal, "the interpreter ended without a result").into()
 }
 
 impl Known {
-    /// All of these, each on a thread of its own where there are threads to be had.
+    /// Computes each choice, on a thread of its own where one can be started.
     fn compute_all(compiled: &Compiled, choices: &[Choice]) -> Result<Vec<Known>> {
         thread::scope(|scope| {
             let begin = |choice| {
@@ -208,8 +212,8 @@ impl Known {
     }
 }
 
-/// The elements of each component of a result: all of them, or a sample where that would take the
-/// interpreter too long.
+/// Returns the elements of each component of a result: all of them, or a sample if all would take the interpreter
+/// too long.
 ///
 /// # Errors
 /// When the program has no value on these inputs.
@@ -232,7 +236,7 @@ pub fn wanted(
             leaf.for_each(&mut |cell| {
                 let index = at.as_ref().map_or(k, |at| at.get(k).copied().unwrap_or_default());
                 k += 1;
-                // Of an integer that rounding decides there is no one value to expect.
+                // An integer that depends on rounding has no single expected value.
                 if leaf.ty().is_float() || !cell.is_doubtful() {
                     out.push(Wanted { index, cell, slack: tolerance.slack(leaf.ty(), &cell) });
                 }
@@ -243,7 +247,7 @@ pub fn wanted(
 }
 
 impl Reference {
-    /// Starts the interpreter.
+    /// Starts the interpreter on a thread of its own.
     pub fn start(
         entry: &Entry,
         sizes: &IndexMap<String, u64>,
@@ -257,7 +261,7 @@ impl Reference {
         let failed = send.clone();
         let work = move || {
             let compiled = Compiled::new(&entry, &sizes, &inputs);
-            // Nobody listens any more when a search was stopped.
+            // Sending fails if the search was stopped and nobody listens any more; that is fine.
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let _ = send.send(compiled.and_then(|c| Answer::find(c, budget, cores)));
         };
@@ -275,12 +279,12 @@ impl Reference {
         }
     }
 
-    /// Whether the result is there.
+    /// Returns whether the result is available.
     pub fn is_ready(&self) -> bool {
         self.answer.is_some()
     }
 
-    /// Waits for the result; says whether it is there, or `go_on` said no before.
+    /// Waits for the result. Returns `false` if `go_on` returned `false` before the result was available.
     ///
     /// # Errors
     /// When the program has no value on these inputs.
@@ -300,28 +304,29 @@ impl Reference {
         Ok(true)
     }
 
-    /// How results were checked so far, if the interpreter computed but a sample.
+    /// Returns how results were checked so far; `None` unless the interpreter computed only a sample.
     pub fn checked(&self) -> Option<Checked> {
         let checked = self.answer.as_ref()?.checked()?;
         Some(Checked { agreed: self.agreed, overturned: self.overturned, ..checked })
     }
 
-    /// The [`digest`] of outputs that need no comparison: they are [the same](Reference::same) as some that were right.
+    /// Returns the [`digest`] of a result known to be right. Outputs with this digest need no comparison:
+    /// [`Reference::same`] gives the verdict on them.
     pub fn right(&self) -> Option<&str> {
         self.right.as_ref().map(|right| right.digest.as_str())
     }
 
-    /// What is said of a kernel whose outputs are those that were right; `None` while there are none.
+    /// Returns the verdict on outputs identical to those known to be right; `None` if no outputs are.
     pub fn same(&mut self) -> Option<Verdict> {
         let comparison = self.right.as_ref()?.comparison.clone();
         self.agreed += 1;
         Some(Verdict { comparison, overturned: false })
     }
 
-    /// Compares a kernel's outputs; `None` while the result is not there.
+    /// Compares a kernel's outputs with the reference; `None` if the result is not available yet.
     ///
     /// # Errors
-    /// When the program has no value where two kernels disagree.
+    /// When the program has no value at an element where two kernels disagree.
     pub fn compare(&mut self, outputs: Vec<HostArray>) -> Result<Option<Verdict>> {
         let Some(answer) = &mut self.answer else { return Ok(None) };
         let terms = self.terms;
@@ -380,9 +385,9 @@ impl Reference {
 }
 
 impl Answer {
-    /// How many elements of two results differ by more than the tolerance, and some of these:
-    /// component and index. A magnitude is not known outside the sample: the least one in it stands for that,
-    /// so that rather too many differ than too few.
+    /// Returns how many elements of two results differ by more than the tolerance, and the component and index of
+    /// some of them. Magnitudes are not known outside the sample, so the least magnitude in the sample stands for
+    /// them: this reports too many differences rather than too few.
     fn disagreements(
         &self,
         left: &[HostArray],
@@ -403,7 +408,7 @@ impl Answer {
         (count, elements)
     }
 
-    /// Computes elements, the first of them in any case, the others for the budget.
+    /// Computes the given elements until the budget is spent, but at least the first.
     fn judge(&self, elements: &[(usize, usize)], budget: f64) -> Result<Vec<Known>> {
         let (mut spent, mut out) = (0.0, vec![]);
         for (component, index) in elements {
@@ -429,7 +434,7 @@ mod tests {
         map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
     const N: usize = 48;
 
-    /// The judge of a product, and the right result.
+    /// Returns the reference for a matrix product, and the right result.
     fn product(operations: u64) -> (Reference, Vec<f32>) {
         let entry = check_entry(&Source::new("f.pat", PRODUCT), None).expect("a program");
         let numbers: Vec<f64> = (0..N * N).map(|i| ((i * 7919 % 31) as f64 - 15.0) * 0.1).collect();
@@ -447,7 +452,7 @@ mod tests {
         verdict.expect("an answer").expect("a verdict")
     }
 
-    /// An element outside the sample, another one, and one in it.
+    /// Returns two elements outside the sample, and one inside.
     fn outside(reference: &Reference) -> (usize, usize, usize) {
         let answer = reference.answer.as_ref().expect("an answer");
         let places = |known: &Known| known.places[0].1.clone().expect("a sample");
@@ -506,12 +511,12 @@ mod tests {
         let text = wrong.comparison.first.expect("a place");
         let place = format!("result 0, element {free} [{}, {}]", free / N, free % N);
         assert!(text.starts_with(&place), "{text}");
-        // Rounding of another order of sums is no disagreement.
+        // Rounding due to a different order of summation is not a disagreement.
         let near: Vec<f32> = right.iter().map(|x| x * (1.0 + f32::EPSILON)).collect();
         assert!(judged(&mut reference, &near).comparison.ok);
         let checked = reference.checked().expect("a sample was computed");
         assert_eq!((checked.agreed, checked.overturned, checked.of_rows), (1, 0, N));
-        // The same bytes need not be fetched to be compared.
+        // A digest is enough to recognise the same bytes.
         assert_eq!(reference.right(), Some(digest(&[HostArray::from_slice(&right)]).as_str()));
         assert_eq!(reference.same(), Some(judged(&mut reference, &right)));
         assert_eq!(reference.checked().expect("a sample was computed").agreed, 3);
@@ -526,7 +531,7 @@ mod tests {
         assert!(judged(&mut reference, &wrong).comparison.ok);
         let verdict = judged(&mut reference, &right);
         assert!(verdict.comparison.ok && verdict.overturned);
-        // What was accepted for being like it is wrong now, without being asked again.
+        // A result accepted for agreeing with the overturned witness is now wrong, without further computation.
         let again = judged(&mut reference, &wrong);
         assert!(!again.comparison.ok && !again.overturned);
         assert!(!judged(&mut reference, &with(&right, other, 1.0)).comparison.ok);

@@ -1,19 +1,19 @@
-//! Which elements of a result the interpreter computes when all of them would take it too long.
+//! Chooses the elements of a result that the interpreter computes when it would take too long to compute all.
 
 use crate::calculus::interp::{Axis, Choice, Compiled};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::sync::Arc;
 
-/// So many indices of a dimension before those of the next are thinned out.
+/// Least number of indices kept in a dimension before the next dimension is thinned out too.
 const SPREAD: usize = 16;
 
-/// The same sample of the same program every time.
+/// A fixed seed: a program always gets the same sample.
 const SEED: u64 = 0x5eed;
 
-/// A sample of the result that takes about `budget` operations: the first and the last index
-/// of each dimension and others well spread over it, of the outermost as many as the budget
-/// allows. Only when few are too many, the next dimension is thinned out, too. `None` when all of
-/// the result can be had for the budget, or none of it for much less than the whole.
+/// Returns a sample of the result that takes about `budget` operations. The sample has the first and last index of
+/// each dimension and others spread between them: as many indices of the outermost dimension as the budget allows,
+/// and fewer of the next dimension only if a few outermost indices already exceed the budget. Returns `None` if the
+/// budget allows the whole result, or if even the smallest sample costs almost as much as the whole.
 pub fn sample(compiled: &Compiled, budget: f64) -> Option<Choice> {
     let whole = compiled.operations(&compiled.whole());
     if whole <= budget {
@@ -21,7 +21,7 @@ pub fn sample(compiled: &Compiled, budget: f64) -> Option<Choice> {
     }
     let lengths: Vec<Vec<usize>> = compiled.parts().into_iter().map(|p| p.lengths).collect();
     let depth = lengths.iter().map(Vec::len).max()?;
-    // How many of each dimension; all parts' alike.
+    // The number of indices taken in each dimension, the same for all parts.
     let mut taken: Vec<usize> = vec![];
     let cost = |taken: &[usize]| compiled.operations(&choice(&lengths, taken));
     for d in 0..depth {
@@ -39,7 +39,7 @@ pub fn sample(compiled: &Compiled, budget: f64) -> Option<Choice> {
         }
         taken.push(few);
     }
-    // Still too much: as little as there can be of the outermost dimensions.
+    // If the sample still exceeds the budget, take fewer indices, of the outermost dimensions first.
     for d in 0..taken.len() {
         while taken[d] > 2 && cost(&taken) > budget {
             taken[d] = (taken[d] / 2).max(2);
@@ -49,7 +49,7 @@ pub fn sample(compiled: &Compiled, budget: f64) -> Option<Choice> {
     (least <= budget || least < 0.5 * whole).then(|| choice(&lengths, &taken))
 }
 
-/// The choice of so many indices of each dimension.
+/// Returns a choice with the given number of indices in each dimension.
 fn choice(lengths: &[Vec<usize>], taken: &[usize]) -> Choice {
     let mut rng = SmallRng::seed_from_u64(SEED);
     let mut axis =
@@ -57,8 +57,8 @@ fn choice(lengths: &[Vec<usize>], taken: &[usize]) -> Choice {
     lengths.iter().map(|l| l.iter().zip(taken).map(&mut axis).collect()).collect()
 }
 
-/// A choice in so many shares of its outermost indices, to be computed side by side; alone where there are not so many
-/// indices, or where the shares would do much over again.
+/// Splits a choice into `count` shares of its outermost indices, to be computed in parallel. Returns the choice
+/// undivided if it has too few outermost indices, or if the shares would repeat much of the work.
 pub fn shares(compiled: &Compiled, choice: &Choice, count: usize) -> Vec<Choice> {
     let outermost = |part: &Vec<Axis>| part.first().cloned().flatten();
     let alone = || vec![choice.clone()];
@@ -81,7 +81,8 @@ pub fn shares(compiled: &Compiled, choice: &Choice, count: usize) -> Vec<Choice>
     if work > 1.5 * compiled.operations(choice) { alone() } else { all }
 }
 
-/// `k` of `n` indices, `2 <= k < n`: the first, the last, and one of each of equal parts between.
+/// Returns `k` of `n` indices, `2 <= k < n`: the first, the last, and a random one from each of `k - 2` equal parts
+/// between them.
 fn spread(n: usize, k: usize, rng: &mut SmallRng) -> Vec<usize> {
     let (inner, parts) = (n - 2, k - 2);
     let begin = |p: usize| 1 + (p as u128 * inner as u128 / parts.max(1) as u128) as usize;
@@ -91,7 +92,8 @@ fn spread(n: usize, k: usize, rng: &mut SmallRng) -> Vec<usize> {
     out
 }
 
-/// Row-major indices of the chosen elements of a component of these dimensions; `None` for all.
+/// Returns the row-major indices of the chosen elements in a component with the given dimensions; `None` if all are
+/// chosen.
 pub fn places(lengths: &[usize], axes: &[Axis]) -> Option<Vec<usize>> {
     if axes.iter().all(Option::is_none) {
         return None;
@@ -109,8 +111,8 @@ pub fn places(lengths: &[usize], axes: &[Axis]) -> Option<Vec<usize>> {
     Some(out)
 }
 
-/// The choice of one element: that of component `component` at a row-major index, and where the whole
-/// it is chosen from stands.
+/// Returns the choice of a single element: the one of `component` at a row-major index. Nothing is chosen in parts
+/// without that component.
 pub fn only(compiled: &Compiled, component: usize, index: usize) -> Choice {
     let shapes = compiled.shape().components();
     let parts = compiled.parts().into_iter();
@@ -166,7 +168,7 @@ mod tests {
             let rows = choice[0][0].as_deref().expect("rows are left out");
             assert!(rows.is_sorted_by(|a, b| a < b), "{rows:?}");
             assert_eq!((rows[0], rows[rows.len() - 1]), (0, 39));
-            // Columns are thinned out only when rows are few.
+            // Columns are thinned out only if there are few rows.
             let inside = choice[0].get(1).cloned().flatten();
             assert_eq!(inside.is_some(), share < 0.4, "{share}: {choice:?}");
             assert!(inside.is_none() || rows.len() <= SPREAD);
@@ -205,7 +207,7 @@ mod tests {
         let parts = shares(&c, &choice, 3);
         assert_eq!(parts.iter().flat_map(&at).collect::<Vec<_>>(), at(&choice));
         assert!(parts.len() == 3 && parts.iter().all(|p| p[0][1..] == choice[0][1..]));
-        // Too few rows, or one that all of the others need.
+        // Too few rows; then a value that depends on all rows.
         assert_eq!(shares(&c, &choice, 41).len(), 1);
         let all = "reduce max 0 (map (reduce max 0) rows)";
         let c = compiled(&format!(

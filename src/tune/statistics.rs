@@ -1,22 +1,22 @@
-//! What a set of timings says.
+//! Statistics of timings.
 
 use serde::{Deserialize, Serialize};
 
-/// Timings in short. All in microseconds.
+/// Summary of timings, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The median.
     pub median_us: f64,
-    /// Half the distance between the quartiles: about half of all runs lie within it of the median.
+    /// Half the distance between the quartiles: about half of all runs lie within this distance of the median.
     pub spread_us: f64,
-    /// The shortest.
+    /// The shortest time.
     pub min_us: f64,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
 }
 
 impl Summary {
-    /// Summarises timings; `None` of none.
+    /// Returns the summary of timings; `None` if there are none.
     pub fn of(times_us: &[f64]) -> Option<Summary> {
         let mut sorted = times_us.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -28,35 +28,35 @@ impl Summary {
         })
     }
 
-    /// Whether two candidates are as fast as each other, as far as these timings can tell: the medians
-    /// differ by no more than the two spreads together.
+    /// Returns whether the timings cannot tell which of two candidates is faster: the medians differ by no more
+    /// than the sum of the spreads.
     pub fn ties(&self, other: &Summary) -> bool {
         (self.median_us - other.median_us).abs() <= self.spread_us + other.spread_us
     }
 }
 
-/// The median; `None` of nothing.
+/// Returns the median; `None` if there are no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     quantile(&sorted, 0.5)
 }
 
-/// The median distance from the median; `None` of nothing.
+/// Returns the median distance from the median; `None` if there are no values.
 pub fn mad(values: &[f64]) -> Option<f64> {
     let middle = median(values)?;
     median(&values.iter().map(|v| (v - middle).abs()).collect::<Vec<_>>())
 }
 
-/// Spearman's rank correlation of pairs of values: 1 when both put them in the same order, -1 when in
-/// opposite orders. Equal values share the mean of their ranks. `None` when the lists differ in length or one has
-/// fewer than two different values, which no order can be told from, or something that is no number.
+/// Returns Spearman's rank correlation of pairs of values: 1 if both lists have the same order, -1 if they have
+/// opposite orders. Equal values share the mean of their ranks. Returns `None` if the lists differ in length, if
+/// all values of a list are equal (so that they have no order), or if a value is NaN.
 pub fn spearman(xs: &[f64], ys: &[f64]) -> Option<f64> {
     if xs.len() != ys.len() || xs.iter().chain(ys).any(|v| v.is_nan()) {
         return None;
     }
     let (a, b) = (ranks(xs), ranks(ys));
-    // Both lists of ranks have this mean, ties or not.
+    // Both lists of ranks have this mean, even with ties.
     let mean = (xs.len() as f64 + 1.0) / 2.0;
     let product = |u: &[f64], v: &[f64]| -> f64 {
         u.iter().zip(v).map(|(u, v)| (u - mean) * (v - mean)).sum()
@@ -65,7 +65,7 @@ pub fn spearman(xs: &[f64], ys: &[f64]) -> Option<f64> {
     (both > 0.0).then(|| product(&a, &b) / both)
 }
 
-/// The place of each value in increasing order, from 1; equal values have the mean of their places.
+/// Returns the rank of each value in increasing order, from 1. Equal values get the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
@@ -79,7 +79,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// The value a share `q` of a sorted list lies below, interpolated between neighbours.
+/// Returns the quantile `q` of a sorted list, interpolated between neighbours.
 fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let at = q * sorted.len().checked_sub(1)? as f64;
     let (low, part) = (at.floor() as usize, at.fract());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Only order counts; which list is which does not; opposite orders change the sign.
+        /// The coefficient depends only on order, is symmetric, and changes sign when one order is reversed.
         #[test]
         fn rank_correlation_sees_order_alone(pairs in vec((-20i32..20, -20i32..20), 2..40)) {
             let (xs, ys): (Vec<f64>, Vec<f64>) =

@@ -1,39 +1,42 @@
-//! What measurements say about candidates that were not measured: a Gaussian process over the model's error.
+//! Predicts the times of unmeasured candidates from measurements: a Gaussian process over the cost model's error.
 //!
-//! The error of a kernel model is systematic: what it takes too dear in one kernel (a barrier, a narrow load, a
-//! missing wave of work-groups) it takes too dear in kernels like it. So the logarithm of measured over predicted time is
-//! regressed on how alike two candidates are: by tunables, each in octaves, and by the patterns of their
-//! skeletons. The prior's mean is the mean error, its scales are those under which what was measured is likeliest
-//! (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1 and equation 5.8, the
-//! variance taken out).
+//! The error of a kernel model is systematic: what it overestimates in one kernel (a barrier, a narrow load, an
+//! incomplete wave of work-groups) it overestimates in similar kernels. The process therefore regresses the
+//! logarithm of measured over predicted time on the similarity of candidates: their tunables, on a logarithmic
+//! scale, and the patterns of their skeletons. The prior's mean is the mean error. Its length scales are those that
+//! maximise the likelihood of the measurements (Rasmussen and Williams, Gaussian Processes for Machine Learning,
+//! 2006, algorithm 2.1 and equation 5.8, with the variance profiled out).
 
 use super::choose::shape;
 use super::variant::Variant;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Measurements beyond this many are left out, the slowest first: a factorisation takes their cube.
+/// Most measurements used; beyond this, those with the largest errors are left out. The factorisation takes cubic
+/// time.
 const MOST: usize = 256;
-/// What clocks and the driver's compiler add, as a share of the variance.
+/// Variance that clocks and the driver's compiler add, as a fraction of the process variance.
 const NOISE: f64 = 0.02;
-/// Octaves of a tunable by which candidates stop being alike, and patterns likewise.
+/// Length scales to try: for tunables, in octaves (factors of two), and for patterns, in square roots of the number of
+/// differences.
 const OCTAVES: [f64; 3] = [1.0, 2.0, 4.0];
 const PATTERNS: [f64; 3] = [0.7, 1.5, 3.0];
-/// Standard deviation of the error of a model (in powers of e) before anything is measured.
+/// Prior standard deviation of the model's error, as a natural logarithm.
 const PRIOR: f64 = 0.4;
-/// How many measurements the prior counts for.
+/// Number of measurements that the prior counts as.
 const PRIOR_COUNT: f64 = 3.0;
 
-/// What a candidate is compared by.
+/// The features by which candidates are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Features {
-    /// The patterns in its skeleton, and the skeleton itself: nesting counts as one more pattern.
+    /// The patterns in the skeleton, and the skeleton itself, so that different nesting counts as one more
+    /// difference.
     words: BTreeSet<String>,
-    /// Logarithm of each tunable to the base 2.
+    /// Base-2 logarithm of each tunable.
     octaves: BTreeMap<String, f64>,
 }
 
 impl Features {
-    /// Of a candidate.
+    /// Returns the features of a candidate.
     pub fn of(v: &Variant) -> Features {
         #[expect(clippy::cast_precision_loss, reason = "tile sizes")]
         let octave = |n: u64| (n.max(1) as f64).log2();
@@ -44,7 +47,8 @@ impl Features {
         }
     }
 
-    /// Squared distances: of tunables that both have, in octaves; and of what only one has, a number.
+    /// Returns two squared distances: over the tunables that both have, in octaves, and the number of patterns and
+    /// tunables that only one has.
     fn apart(&self, other: &Features) -> (f64, f64) {
         let mut octaves = 0.0;
         #[expect(clippy::cast_precision_loss, reason = "a few words")]
@@ -62,16 +66,16 @@ impl Features {
     }
 }
 
-/// One measurement: of what, and the logarithm of measured over predicted time.
+/// One measurement.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// Of what.
+    /// Features of the measured candidate.
     pub at: Features,
     /// Natural logarithm of measured over predicted time.
     pub error: f64,
 }
 
-/// The process, given measurements.
+/// The Gaussian process, conditioned on measurements.
 #[derive(Clone, Debug)]
 pub struct Surrogate {
     seen: Vec<Observation>,
@@ -84,7 +88,7 @@ pub struct Surrogate {
 }
 
 impl Surrogate {
-    /// Learns from measurements; without any, nothing is known but the prior.
+    /// Fits the process to measurements. Without measurements, returns the prior.
     pub fn fit(seen: &[Observation]) -> Surrogate {
         let mut seen = seen.to_vec();
         if seen.len() > MOST {
@@ -107,7 +111,8 @@ impl Surrogate {
         )
     }
 
-    /// With given scales, and how likely the measurements are under them: the logarithm, but for a constant.
+    /// Fits the process with given length scales. Also returns the log-likelihood of the measurements under these
+    /// scales, up to a constant.
     fn with(seen: &[Observation], scales: (f64, f64)) -> Option<(f64, Surrogate)> {
         if seen.is_empty() {
             return None;
@@ -133,7 +138,7 @@ impl Surrogate {
         Some((likely, Surrogate { seen, scales, mean, variance, factor, weights }))
     }
 
-    /// The error to expect of a candidate, and its standard deviation; both of the natural logarithm of
+    /// Returns the expected error of a candidate and its standard deviation, both of the natural logarithm of
     /// measured over predicted time.
     pub fn error(&self, at: &Features) -> (f64, f64) {
         let near: Vec<f64> =
@@ -143,7 +148,8 @@ impl Surrogate {
         (self.mean + mean, (self.variance * (1.0 - known).max(0.0)).sqrt())
     }
 
-    /// As if a candidate had been measured and found to be what is expected: it has no more to teach.
+    /// Adds the expected error of a candidate as if it had been measured. This leaves expectations as they are, and
+    /// lowers the standard deviation of the candidate and of similar ones.
     pub fn believe(&mut self, at: &Features) {
         let (error, _) = self.error(at);
         let near: Vec<f64> =
@@ -163,8 +169,8 @@ fn correlation(a: &Features, b: &Features, (octaves, patterns): (f64, f64)) -> f
     (-0.5 * (near / octaves.powi(2) + alien / patterns.powi(2))).exp()
 }
 
-/// The lower triangle whose product with its transpose is the matrix of which the lower triangle is given; `None`
-/// when there is none.
+/// Returns the Cholesky factor of a symmetric matrix given by its lower triangle; `None` if the matrix is not
+/// positive definite.
 fn cholesky(mut rows: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     for i in 0..rows.len() {
         let (done, rest) = rows.split_at_mut(i);
@@ -183,7 +189,7 @@ fn cholesky(mut rows: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     Some(rows)
 }
 
-/// Solves a lower triangle.
+/// Solves a system of equations with a lower triangular matrix.
 fn forward(lower: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
     let mut x: Vec<f64> = Vec::with_capacity(y.len());
     for (row, y) in lower.iter().zip(y) {
@@ -193,7 +199,7 @@ fn forward(lower: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
     x
 }
 
-/// Solves the transpose of a lower triangle.
+/// Solves a system of equations with the transpose of a lower triangular matrix.
 fn backward(lower: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
     let mut x = y.to_vec();
     for i in (0..x.len()).rev() {
@@ -243,7 +249,7 @@ mod tests {
         assert!((between - 0.25).abs() < 0.25, "{between}");
         let (_, far) = fit.error(&at(&["wrg0", "lcl0", "stage"], &[("m.t0", 9.0)]));
         assert!(near < far);
-        // Far from everything only the mean is left.
+        // Far from every measurement, the expected error is the mean.
         let (error, _) = fit.error(&at(&["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"], &[]));
         assert!((error - fit.mean).abs() < 0.05);
     }

@@ -1,7 +1,7 @@
-//! From candidate terms to kernels that can be built, ranked by a model of the kernel.
+//! Turns candidate terms into variants: kernels that can be built, ranked by a model of the kernel.
 //!
-//! Kernels are generated on demand, since there are more candidates than a search looks at. Candidates whose
-//! kernels turn out to be the same text are one variant. Never runs anything.
+//! Kernels are generated on demand, since there are more candidates than a search looks at. Candidates with the
+//! same kernel text are one variant. Nothing here runs a kernel.
 
 use super::cores::on_all_cores;
 use crate::calculus::size::{SizeEnv, Sym};
@@ -15,32 +15,33 @@ use crate::opencl::plan::HostPlan;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// A candidate with its kernels.
+/// A candidate with its generated kernels.
 #[derive(Clone, Debug)]
 pub struct Variant {
     /// The low-level term.
     pub term: Term,
-    /// The term as it stands in the e-graph, when it comes from one: `chunked` and `packed` not written out.
+    /// The term as it stands in the e-graph, with `chunked` and `packed` not expanded; `None` if it comes from
+    /// elsewhere.
     pub compact: Option<Term>,
-    /// The value of every symbol in it.
+    /// The value of every symbol in the term.
     pub env: SizeEnv,
-    /// What tells it from others apart from tunables.
+    /// The term without its tile sizes: distinguishes variants that do not differ in tunables alone.
     pub skeleton: String,
     /// Its kernels.
     pub plan: Arc<HostPlan>,
-    /// Hash of the plan: names the variant in the tuning store.
+    /// Hash of the plan: identifies the variant in the tuning store.
     pub hash: String,
     /// Time the cost model predicts, in microseconds.
     pub predicted_us: f64,
-    /// What bounds it, by the model, in a word or two.
+    /// The resource that bounds the kernels by the model, in a word or two.
     pub bound: String,
 }
 
 impl Variant {
-    /// Generates the kernels of a term, and predicts their time.
+    /// Generates the kernels of a term and predicts their time.
     ///
     /// # Errors
-    /// When no kernel can be generated for it, or it exceeds a limit.
+    /// When no kernel can be generated for the term, or the kernel exceeds a limit.
     pub fn new(
         term: &Term,
         env: &SizeEnv,
@@ -63,16 +64,16 @@ impl Variant {
         })
     }
 
-    /// The value of each tunable.
+    /// Returns the value of each tunable.
     pub fn tunables(&self) -> BTreeMap<String, u64> {
         tunables(&self.env)
     }
 }
 
-/// What names a plan in the tuning store and in files.
+/// Returns the hash that identifies a plan in the tuning store and in files.
 ///
 /// # Errors
-/// Never: it is plain data.
+/// In practice never, since a plan is plain data.
 pub fn hash(plan: &HostPlan) -> Result<String, Diagnostic> {
     let text = serde_json::to_vec(plan).map_err(|e| {
         Diagnostic::error(Code::Internal, format!("a host plan cannot be written: {e}"))
@@ -80,41 +81,42 @@ pub fn hash(plan: &HostPlan) -> Result<String, Diagnostic> {
     Ok(blake3::hash(&text).to_hex()[..16].to_owned())
 }
 
-/// Why there is no kernel, without the names and indices that differ from candidate to candidate.
+/// Returns why there is no kernel, with the quoted names, which differ from candidate to candidate, replaced by
+/// dots.
 pub fn reason(d: &Diagnostic) -> String {
     let parts = d.message.split('`').enumerate();
     let text: String = parts.map(|(i, part)| if i % 2 == 0 { part } else { "..." }).collect();
     format!("{}: {text}", d.code)
 }
 
-/// The symbols of an environment that a search chooses.
+/// Returns the values of the symbols that a search chooses.
 pub fn tunables(env: &SizeEnv) -> BTreeMap<String, u64> {
     env.iter()
         .filter(|(s, _)| match s {
             Sym::Tile(_) | Sym::Width(_) => true,
-            // What is rounded up follows from the tiles.
+            // Rounded sizes follow from the tiles.
             Sym::Dim(_) | Sym::Round(_) | Sym::Meta(_) => false,
         })
         .map(|(s, v)| (s.to_string(), *v))
         .collect()
 }
 
-/// Candidates, each turned into a variant when it is asked for.
+/// Candidates, each of which is turned into a variant on demand.
 pub struct Pool<'a> {
     candidates: &'a [Candidate],
     options: &'a Options,
     model: &'a CostModel,
-    /// Candidates that have been looked at.
+    /// Indices of the candidates that have been looked at.
     seen: HashSet<usize>,
-    /// Hashes of the plans there are.
+    /// Hashes of the plans generated so far.
     plans: HashSet<String>,
-    /// Candidates whose plan another had already.
+    /// Number of candidates whose plan another candidate had already.
     duplicates: usize,
     rejected: BTreeMap<String, usize>,
 }
 
 impl<'a> Pool<'a> {
-    /// A pool of candidates, best first.
+    /// Returns a pool of candidates, which must be ordered best first.
     pub fn new(
         candidates: &'a [Candidate],
         options: &'a Options,
@@ -131,28 +133,28 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Candidates for which kernels have been generated, all different.
+    /// Returns the number of different plans generated so far.
     pub fn lowered(&self) -> usize {
         self.plans.len()
     }
 
-    /// Candidates whose kernels were another candidate's.
+    /// Returns the number of candidates whose plan was another candidate's.
     pub fn duplicates(&self) -> usize {
         self.duplicates
     }
 
-    /// Candidates without kernels, by reason.
+    /// Returns the number of candidates for which no kernel could be generated, by reason.
     pub fn rejected(&self) -> &BTreeMap<String, usize> {
         &self.rejected
     }
 
-    /// All candidates, best first.
+    /// Returns all candidates, best first.
     pub fn candidates(&self) -> &'a [Candidate] {
         self.candidates
     }
 
-    /// Looks at no more than `most` candidates that `wanted` accepts and no earlier call has looked at:
-    /// the best `each` of each skeleton first, then the rest. The variants, best prediction first.
+    /// Takes at most `most` candidates that `wanted` accepts and that no earlier call has looked at: the best
+    /// `each` of every skeleton first, then the others. Returns their variants, best prediction first.
     pub fn draw(
         &mut self,
         most: usize,
@@ -173,13 +175,14 @@ impl<'a> Pool<'a> {
         let chosen: Vec<usize> = first.into_iter().chain(rest).take(most).collect();
         let mut drawn: Vec<Variant> =
             self.take(&chosen, &go_on).into_iter().map(|(_, v)| v).collect();
-        // Stable: candidates with equal predictions stay in the order of the additive estimate.
+        // The sort is stable: candidates with equal predictions stay in the order of the additive estimate.
         drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
         drawn
     }
 
-    /// The variants of the candidates with these numbers, in this order, each with its number; without
-    /// those that were looked at before, those without kernels, and those with another's. Kernels are generated by all cores.
+    /// Returns the variants of the candidates with these indices, in this order, each with its index. Leaves out
+    /// candidates that were looked at before, that have no kernel, or whose plan another candidate had already. All
+    /// cores generate kernels. Candidates not reached when `go_on` returns `false` may be taken later.
     pub fn take(&mut self, numbers: &[usize], go_on: &dyn Fn() -> bool) -> Vec<(usize, Variant)> {
         let fresh: Vec<usize> = numbers.iter().copied().filter(|i| self.seen.insert(*i)).collect();
         let (candidates, options, model) = (self.candidates, self.options, self.model);
@@ -212,5 +215,5 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Kernels that a core generates before anybody is asked whether to go on.
+/// Number of kernels that each core generates between two calls of `go_on`.
 const CHUNK: usize = 4;

@@ -47,7 +47,7 @@ fn data_that_are_not_finite_are_used_and_told_of() {
     let ran = p.run(&format!("eval programs/asum.pat --input xs={x}")).ok();
     assert_eq!(ran.stdout(), "NaN\n");
     assert!(ran.stderr().contains("W0506") && ran.stderr().contains("NaN and infinity"));
-    // A kernel's NaN is as good as the interpreter's.
+    // A NaN from a kernel agrees with a NaN from the interpreter.
     p.run(&format!(
         "run programs/asum.pat --input xs={x} --budget 1 --no-store --verify --device portable"
     ))

@@ -1,4 +1,4 @@
-//! Devices that are not there, or fail.
+//! Devices that do not exist, or fail.
 
 use super::{Place, Ran};
 

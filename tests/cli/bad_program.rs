@@ -63,7 +63,7 @@ fn low_level_patterns_where_they_cannot_be() {
         ))
         .fails_either(&["E0306", "E0201"], 3);
     }
-    // A pattern that says nothing of how it runs.
+    // A pattern that does not say how it runs.
     p.run("run programs/asum.pat --no-rewrite --size n=4 --gen xs=iota --device portable")
         .fails("E0307", 3);
 }
@@ -84,7 +84,7 @@ fn an_iterate_that_keeps_the_type_is_a_loop() {
 }
 
 impl super::Ran {
-    /// One of several codes.
+    /// Fails with one of several codes.
     #[track_caller]
     fn fails_either(self, codes: &[&str], status: i32) -> super::Ran {
         let said = self.stderr();

@@ -1,62 +1,62 @@
-//! Rules that are wrong: each is refused with its place in the file, before it can make a kernel.
+//! Wrong rules: each is refused with its place in the file, before it can generate a kernel.
 
 use super::Place;
 use serde_json::Value;
 
-/// Law, the clauses from the third line on, the code, and where the error is: line and column.
+/// The law; the clauses from the third line on; the expected code; and the place of the error, as line and column.
 const WRONG: [(&str, &str, &str, (u64, u64)); 18] = [
-    // No term.
+    // Not a term.
     ("exact", "  rewrite map f => reduce f . map f", "E0102", (5, 29)),
-    // Sides of different types.
+    // The sides have different types.
     ("exact", "  rewrite wrap . f => wrap . wrap . f", "E0402", (5, 23)),
-    // Names that the left side does not bind: a function, a size, a variable of a condition.
+    // The right side uses names that the left side does not bind: a function, a size, a variable of a condition.
     ("exact", "  rewrite map f => map (f . g)", "E0403", (5, 20)),
     ("exact", "  rewrite map f => join . map (map f) . split k", "E0403", (5, 20)),
     ("exact", "  when commutative op\n  rewrite map f => mapSeq f", "E0403", (6, 10)),
-    // Only for some of the types that the left side matches: map fusion in the wrong order.
+    // Holds only for some of the types that the left side matches: map fusion in the wrong order.
     ("exact", "  rewrite map f . map g => map (g . f)", "E0402", (5, 10)),
-    // Every term.
+    // The left side matches every term.
     ("exact", "  rewrite f => f . id", "E0405", (5, 11)),
-    // A permutation is not the identity, whatever has been published.
+    // A permutation is not the identity, although that was published.
     ("exact", "  rewrite reorder => id", "E0404", (5, 11)),
     // A fold from the other end.
     ("exact", "  rewrite reduce op z => reduceSeq op z . reverse", "E0404", (5, 11)),
-    // Interleaved subsequences with an operator that need not commute.
+    // Interleaves subsequences, although the operator need not commute.
     (
         "reassoc",
         "  on [n]a\n  let t = tile n, r = round n\n  when tileable n 2\n  rewrite reduce op z => reduce op z . map (reduce op z) . transpose . split t . padTo r z",
         "E0404",
         (8, 11),
     ),
-    // Padding with what is not neutral.
+    // Pads with an element that is not neutral.
     (
         "reassoc",
         "  on [n]a\n  let t = tile n, r = round n\n  when tileable n 2\n  rewrite reduce op z => reduce op z . map (reduce op z) . split t . padLast r",
         "E0404",
         (8, 11),
     ),
-    // Vectors of what has no vector form.
+    // Vectorises a function that has no vector form.
     (
         "exact",
         "  on [n]a\n  let w = width n, r = round n\n  rewrite map f => packed w r (map (vectorize w f))",
         "E0404",
         (7, 11),
     ),
-    // A function fused into an operator that then is no operator of `reduce`.
+    // Fuses a function into an operator, which then is not a valid operator of `reduce`.
     (
         "reassoc",
         "  rewrite reduce op z . map f . padTo r z => reduce (op . bimap id f) z . padTo r z",
         "E0404",
         (5, 11),
     ),
-    // Rounding, called exact.
+    // Changes the rounding, but claims to be exact.
     (
         "exact",
         "  on [n]a\n  let t = tile n, r = round n\n  when tileable n 2\n  rewrite reduce op z => reduce op z . map (reduce op z) . split t . padTo r z",
         "E0404",
         (8, 11),
     ),
-    // A sum regrouped, and what holds of numbers but not of NaN and -0.0.
+    // Regroups a sum, or uses laws that do not hold for NaN and -0.0.
     (
         "exact",
         "  on (f32, (f32, f32))\n  rewrite \\(a, (b, c)) -> (a + b) + c => \\(a, (b, c)) -> a + (b + c)",
@@ -65,11 +65,11 @@ const WRONG: [(&str, &str, &str, (u64, u64)); 18] = [
     ),
     ("reassoc", "  on f32\n  rewrite \\x -> x * 0.0 => \\x -> 0.0", "E0404", (6, 11)),
     ("exact", "  on f32\n  rewrite \\x -> x + 0.0 => id", "E0404", (6, 11)),
-    // A length that need not divide.
+    // Splits a length that need not be divisible.
     ("exact", "  on [n]a\n  rewrite map f => join . map (map f) . split 4", "E0404", (6, 11)),
 ];
 
-/// How many rules of each set are shipped.
+/// Number of shipped rules in each set.
 const CHECKED: [(&str, u32); 5] =
     [("default", 106), ("warp", 2), ("primitive", 87), ("thesis", 14), ("partials", 13)];
 
@@ -133,12 +133,12 @@ fn every_verb_that_rewrites_checks_rules_first() {
         ))
         .fails("planted.rules:5:11", 3);
     }
-    // Asked for, it is used as it is.
+    // With `--trust-rules`, the rule is used without a test.
     p.run(&format!(
         "optimize programs/asum.pat --size n=64 --device none --rules {f} --trust-rules"
     ))
     .ok();
-    // Rules that hold are used, and so are those of the shipped set in a folder.
+    // Valid rules are used, and so is a folder with the shipped set.
     let good = p.file("good.rules", file("exact", "  rewrite reverse . map f => map f . reverse"));
     p.run(&format!("optimize programs/asum.pat --size n=64 --device none --rules {good}")).ok();
     p.run("optimize programs/asum.pat --size n=64 --device none --rules rules").ok();
@@ -161,7 +161,7 @@ fn check_shows_a_counterexample_and_counts() {
     assert_eq!(lines.last("result")["wrong"], 1);
     let none = p.file("none.rules", file("exact", "  rewrite reduce fst z => reduceSeq fst z"));
     p.run(&format!("rules check {none}")).fails("E0407", 3);
-    // Every rule of every set, with files or without.
+    // Every rule of every set is checked, with or without files.
     for what in ["", " rules"] {
         let ran = p.run(&format!("rules check{what} --instances 5")).ok();
         let counts: u32 = CHECKED.iter().map(|(_, n)| n).sum();
@@ -215,7 +215,7 @@ fn lint_tells_places_and_has_its_status() {
         let said = ran.stderr();
         assert!(said.contains(found) && said.contains(&format!("planted.rules:{place}")), "{said}");
     }
-    // What does not even read is told as such.
+    // A file that does not parse is reported as such.
     let f = p.file("planted.rules", file("exact", "  rewrite map f => map g"));
     p.run(&format!("rules lint {f}")).fails("E0403", 3);
 }
@@ -237,7 +237,7 @@ fn operators_that_break_their_laws_are_refused() {
     let ties = "entry least [n] (xs: [n](f32, i32)) : (f32, i32) =\n  reduce_comm (\\(a, i) (b, j) -> if a <= b then (a, i) else (b, j)) (f32.highest, -1) xs\n";
     let f = p.file("least.pat", ties);
     p.run(&format!("optimize {f} --size n=64 --device none")).fails("not commutative", 3);
-    // In low-level patterns nothing is rewritten, so nothing is asked.
+    // Low-level patterns are not rewritten, so no laws are tested.
     let low = "entry last [n] (xs: [n]f32) : [1]f32 =\n  xs |> split n |> mapGlb 0 (reduceSeq (\\a b -> b) 0)\n";
     let f = p.file("last.pat", low);
     p.run(&format!("run {f} --no-rewrite --size n=64 --gen xs=iota --device portable")).ok();

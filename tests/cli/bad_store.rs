@@ -14,7 +14,7 @@ fn damaged_stores_are_left_alone() {
     );
     p.run("store list").fails("E0802", 8);
     p.run(OPTIMIZE).fails("E0802", 8);
-    // Nothing that is not ours is overwritten.
+    // A file that is not a tuning store is not overwritten.
     assert!(
         std::fs::read_to_string(p.path("store.sqlite"))
             .expect("the file is there")

@@ -1,4 +1,4 @@
-//! Devices are measured, and the model that predicts times is held against measurements.
+//! Devices are measured, and the model's predictions are compared with measurements.
 
 use super::Place;
 use patsat::device::cost_model::CostModel;
@@ -21,7 +21,7 @@ fn a_device_is_measured_and_its_model_used() {
     let measured = model.calibrated.as_ref().expect("it says what was measured");
     assert!(measured.device.contains("cpu") || !measured.device.is_empty());
     assert_eq!(measured.date.split('-').map(str::len).collect::<Vec<_>>(), [4, 2, 2]);
-    // Every number has its unit and how it was come by above it.
+    // Above every number are its unit and how it was measured.
     let text = fs::read_to_string(&file).expect("the file");
     assert!(text.starts_with("# ") && text.contains("`patsat calibrate` on 20"));
     let lines: Vec<&str> = text.lines().collect();
@@ -43,7 +43,7 @@ fn a_device_is_measured_and_its_model_used() {
         let value = q["value"].as_f64().expect("a value");
         assert!(value.is_finite() && value >= 0.0 && q["how"].is_string(), "{q}");
     }
-    // And it can be used.
+    // The model can be used.
     let args = "--json optimize programs/asum.pat --device none --size n=100000 --cost-model";
     let used = p.run(&format!("{args} {name}")).ok().last("result");
     assert_eq!(used["cost_model"], "pocl");
@@ -82,11 +82,11 @@ fn predictions_are_made_again() {
     p.run("optimize programs/scal.pat --size n=1000 --budget 4 --device portable").ok();
     let ran = |more: &str| p.run(&format!("--json model check {more}")).ok();
     let check = |more: &str| ran(more).last("model");
-    // Nothing has changed since, so neither have they.
+    // Nothing has changed since, so the predictions are the same.
     let stored = check("");
     assert_eq!(stored["candidates"], 4);
     assert_eq!(check("--repredict"), stored);
-    // By another model, others; of kernels that are made differently now, none.
+    // With another model, the predictions differ. For kernels that are generated differently now, there are none.
     let by_gpu = check("--repredict --cost-model generic-gpu");
     assert!(by_gpu["candidates"] == 4 && by_gpu["median_ratio"] != stored["median_ratio"]);
     let raw = rusqlite::Connection::open(p.path("store.sqlite")).expect("the store");
@@ -108,13 +108,13 @@ fn predictions_are_made_again() {
     assert!(said.contains("its term is none for this version of patsat"), "{said}");
     assert_eq!(said.matches(" us predicted, ").count(), 2, "{said}");
     assert_eq!(ran("--worst 3").json().iter().filter(|l| l["type"] == "candidate").count(), 3);
-    // The device is known from the store: it need not be there.
+    // The store describes the device, which need not be present.
     let gone = "NO SUCH DEVICE (NOWHERE)";
     raw.execute_batch(&format!("UPDATE runs SET device = '{gone}'")).expect("changed");
     assert_eq!(ran("--repredict").last("model")["device"], gone);
     raw.execute_batch("DELETE FROM answers").expect("changed");
     let unknown = p.run("model check --repredict").fails("E0806", 8).stderr();
     assert!(unknown.contains("neither described in the store nor present"), "{unknown}");
-    // A cost model is for predictions made anew.
+    // A cost model is only accepted with new predictions.
     p.run("model check --cost-model pocl").fails("--repredict", 2);
 }

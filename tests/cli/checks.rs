@@ -1,4 +1,4 @@
-//! What data decide, indices and divisors, is checked where kernels use it.
+//! Kernels check values that depend on the data: indices and divisors.
 
 use super::{Place, floats, npy};
 use patsat::session::npy::read;
@@ -12,7 +12,7 @@ entry quotients [n] (xs: [n]i32) (ys: [n]i32) : ([n]i32, [n]i32) =
   (zip xs ys |> mapGlb 0 (\\(x, y) -> x / y),
    zip xs ys |> asVector 4 |> mapGlb 0 (vectorize 4 (\\(x, y) -> x % y)) |> asScalar)\n";
 
-/// A device on which tests run everywhere, and few candidates.
+/// A device that is present wherever tests run, and few candidates.
 const QUICK: &str = "--device portable --budget 2";
 
 fn ints(p: &Place, name: &str, xs: &[i32]) -> String {
@@ -20,7 +20,7 @@ fn ints(p: &Place, name: &str, xs: &[i32]) -> String {
     p.file(name, npy("<i4", false, &format!("({},)", xs.len()), &bytes))
 }
 
-/// A hundred numbers, and 64 indices into them, one of which is something else.
+/// Writes a hundred numbers, and 64 indices of them, one of which is replaced by `index`.
 fn picked(p: &Place, name: &str, at: usize, index: i32) -> String {
     let xs: Vec<f32> = (0..100u8).map(f32::from).collect();
     let xs = p.file("xs.npy", npy("<f4", false, "(100,)", &floats(&xs)));
@@ -35,7 +35,7 @@ fn an_index_outside_its_array_is_no_result() {
     let f = p.file("pick.pat", PICK);
     let good = picked(&p, "good.npy", 0, 99);
     p.run(&format!("run {f} {good} --verify {QUICK}")).ok();
-    // By the kernels that were tuned before, by ones still to be found, and as a plan.
+    // With kernels tuned before, with kernels that must still be searched for, and with a plan.
     let plan = p.path("pick.plan");
     p.run(&format!("optimize {f} {good} {QUICK} -o {}", plan.display())).ok();
     for (at, index) in [(0, 100), (63, -1), (17, 1 << 30), (5, i32::MIN)] {
@@ -50,7 +50,7 @@ fn an_index_outside_its_array_is_no_result() {
     }
     let bad = picked(&p, "bad.npy", 9, 100);
     p.run(&format!("optimize {f} {bad} {QUICK} --no-store")).fails("E0505", 4);
-    // Nothing was stored of it.
+    // Nothing was stored about the failed run.
     p.run(&format!("run {f} {good} --verify {QUICK}")).ok();
 }
 
@@ -91,7 +91,7 @@ fn integers_wrap_when_they_are_divided() {
     assert!(ran.stderr().contains("integer division by zero"), "{}", ran.stderr());
 }
 
-/// By explicit kernels: a work-item for each element, vectors, and what is not evaluated.
+/// With explicit kernels: a work-item for each element, vectors, and branches that are not evaluated.
 #[test]
 fn what_is_not_evaluated_does_not_fail() {
     let p = Place::new();
@@ -112,7 +112,7 @@ fn what_is_not_evaluated_does_not_fail() {
         let f = p.file(&format!("p{k}.pat"), text);
         p.run(&format!("run {f} {args} --no-rewrite --verify --device portable")).ok();
     }
-    // And what is, does.
+    // In branches that are evaluated, the check fails.
     let zeros = ints(&p, "zeros.npy", &[0; 64]);
     for (k, body) in [
         "zip xs ys |> asVector 4 |> mapGlb 0 (vectorize 4 (\\(x, y) -> if x > 0 then x / y else 1)) |> asScalar",
@@ -143,7 +143,7 @@ fn unchecked_kernels_are_kept_apart() {
     p.run(&format!("optimize {f} {good} {QUICK} --unchecked -o {}", plan.display())).ok();
     let text = fs::read_to_string(&plan).expect("the file is there");
     assert!(text.contains("unchecked = true"), "{text}");
-    // One next to the array is read all the same, whatever it is.
+    // Without checks, the value next to the array is read, whatever it is.
     let bad = picked(&p, "bad.npy", 9, 100);
     p.run(&format!("run {f} {bad} {QUICK} --unchecked")).ok();
     p.run(&format!("run {f} {bad} {QUICK}")).fails("E0505", 4);

@@ -1,4 +1,4 @@
-//! E-graphs as pictures and for tools.
+//! E-graphs as pictures and for other tools.
 
 use super::Place;
 use std::fs;
@@ -22,7 +22,7 @@ fn every_format_is_written_and_a_cut_is_told() {
     let all: egraph_serialize::EGraph =
         serde_json::from_str(&ran.stdout()).expect("it prints JSON");
     assert!(all.nodes.len() > 150 && all.root_eclasses.len() == 1);
-    // The same as a stage of optimising.
+    // The same output as a stage of `optimize`.
     let emitted =
         p.run("optimize programs/asum.pat --size n=1024 --device none --emit egraph").ok();
     let emitted: egraph_serialize::EGraph =

@@ -1,11 +1,12 @@
-//! Kernels for use elsewhere: the host programs build, run and check.
+//! Emitted kernels: the host programs build, run, and check the result.
 
 use super::{Place, floats, npy};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Several kernels and what lies between them, vectors, tuples, indices, integers that must be equal.
+/// Programs with several kernels and temporaries, vectors, tuples, indices, and integers that must be exactly
+/// equal.
 const PROGRAMS: [(&str, &str); 5] = [
     ("programs/asum.pat", "--size n=100003 --cost-model generic-gpu"),
     ("programs/gemv.pat", "--size n=100 --size m=96"),
@@ -22,7 +23,7 @@ entry mixed [n] (is: [n]i64) (bs: [n]bool) (us: [n]u8) (ds: [n]f64) (xs: [n]f32)
     (if b then i + i64.i16 c else i64.u8 u, i < 5, d * f64.f32 x)) (zip5 is bs us ds xs))
 ";
 
-/// Emits a program and gives the directory.
+/// Emits a program and returns the folder.
 fn emit(p: &Place, program: &str, args: &str) -> PathBuf {
     let dir = p.path("out");
     p.run(&format!("emit {program} --device none {args} -o {}", dir.display())).ok();
@@ -58,11 +59,11 @@ fn in_rust(dir: &Path) -> Output {
     run(cargo.env("RUSTFLAGS", "-D warnings"), dir)
 }
 
-/// Makes the first element that is expected another.
+/// Changes the first expected element.
 fn spoil(dir: &Path) {
     let file = dir.join("expected.bin");
     let mut bytes = fs::read(&file).expect("expected results");
-    // After the count and the position, the value: of a float the highest bit of the exponent.
+    // The value follows the count and the position; flip the highest bit of the float's exponent.
     bytes[23] ^= 0x40;
     fs::write(&file, bytes).expect("other results");
 }
@@ -132,7 +133,7 @@ fn a_plan_emits_its_kernels_without_a_device() {
         assert!(dir.join(file.as_str().expect("a name")).exists(), "{file}");
     }
     says(&in_c(&dir), 0, ": OK on ");
-    // What is in the directory makes it again.
+    // The emitted folder contains all that is needed to emit it again.
     let again = p.path("again");
     let from = |name: &str| dir.join(name).display().to_string();
     let args = format!("{} --plan {}", from("program.pat"), from("kernels.plan"));

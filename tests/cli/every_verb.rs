@@ -1,11 +1,12 @@
-//! Every verb runs to success: a verb that is added without a run here fails.
+//! Runs every verb to success. The test fails if a verb is added without a run here.
 
 use super::Place;
 use std::collections::BTreeSet;
 
 const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2";
 
-/// A run of each verb, in this order; `DIR` is a folder of the test's own. Later runs use what earlier ones left there.
+/// A run of each verb, in this order. `DIR` is a folder of the test's own. Later runs use the results of earlier
+/// ones.
 const RUNS: [(&str, &str); 33] = [
     ("fuzz", "--programs 2 --seed 1 --device none"),
     ("check", "programs/scal.pat"),
@@ -42,11 +43,11 @@ const RUNS: [(&str, &str); 33] = [
     ("store gc", "--keep 1"),
     ("report", "-o DIR/page.html --no-derivations"),
     ("completions", "bash"),
-    // Takes long enough to have one test alone, `calibrate::a_device_is_measured_and_its_model_used`.
+    // This verb takes so long that it has a test of its own, `calibrate::a_device_is_measured_and_its_model_used`.
     ("calibrate", "--help"),
 ];
 
-/// The verbs that have none below them, without those that are hidden.
+/// Collects the verbs without subcommands, except hidden ones.
 fn verbs(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) {
     for verb in command.get_subcommands().filter(|v| !v.is_hide_set()) {
         let name = format!("{above}{}", verb.get_name());

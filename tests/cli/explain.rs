@@ -83,7 +83,7 @@ fn derivations_as_a_page() {
         assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
         assert!(opened > 0, "{tag}");
     }
-    // A place that cannot be written.
+    // An output path that cannot be written.
     let args =
         format!("explain programs/scal.pat --size n=9 --html {}", p.path("no/a.html").display());
     p.run(&args).fails("E0901", 9);
@@ -152,7 +152,7 @@ fn why_not_tells_what_is_missing() {
     assert!(said.contains("  expected map, found "), "{said}");
     let said = p.run(&format!("{ASUM} --why-not reverse-reverse")).ok().stdout();
     assert!(said.contains("It applies nowhere: there is no reverse in the e-graph."), "{said}");
-    // What the device lacks, and what the float mode leaves out.
+    // The device lacks a capability, or the float mode excludes the rule.
     let said = p.run(&format!("{ASUM} --why-not to-stream-items")).ok().stdout();
     assert!(said.contains("lacks the capability `nontemporal`"), "{said}");
     let rules = p.file(
@@ -210,7 +210,7 @@ fn stats_count_for_each_rule() {
     assert!(of("split-join")["in_best"][0]["terms"].as_u64() > Some(0));
     assert_eq!(of("reverse-reverse")["stat"]["matches"], 0);
     assert_eq!(ran.last("result")["programs"][0]["best"], 10);
-    // Nothing is searched for or measured, so there is nothing to say about how.
+    // Nothing is searched or measured, so options for these are refused.
     p.run("rules stats programs/scal.pat --strategy random").fails("--strategy", 2);
     p.run("rules stats").fails("required", 2);
     p.run("rules stats programs/none.pat").fails("E0901", 9);

@@ -1,4 +1,4 @@
-//! `patsat fuzz`
+//! `patsat fuzz`.
 
 use crate::Place;
 

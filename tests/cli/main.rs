@@ -1,4 +1,4 @@
-//! The command line as a person meets it: every verb, and everything that can be wrong.
+//! The command line as the user sees it: every verb, and everything that can go wrong.
 
 mod bad_data;
 mod bad_device;
@@ -28,7 +28,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// A folder of its own, with a tuning store in it.
+/// A temporary folder with a tuning store.
 pub struct Place {
     folder: tempfile::TempDir,
 }
@@ -43,13 +43,13 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Writes a file and gives its path as text.
+    /// Writes a file, and returns its path as text.
     pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
         fs::write(self.path(name), contents).expect("a file is written");
         self.path(name).display().to_string()
     }
 
-    /// `patsat` with arguments separated by blanks.
+    /// Returns a `patsat` command with arguments separated by blanks.
     pub fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_patsat"));
         command.args(args.split_whitespace());
@@ -58,13 +58,13 @@ impl Place {
         command
     }
 
-    /// Runs it.
+    /// Runs a command.
     pub fn run(&self, args: &str) -> Ran {
         Ran(self.command(args).output().expect("patsat runs"))
     }
 }
 
-/// What a command did.
+/// The outcome of a command.
 pub struct Ran(pub Output);
 
 impl Ran {
@@ -76,14 +76,14 @@ impl Ran {
         String::from_utf8_lossy(&self.0.stderr).into_owned()
     }
 
-    /// It went well.
+    /// Requires that the command succeeded.
     #[track_caller]
     pub fn ok(self) -> Ran {
         assert_eq!(self.0.status.code(), Some(0), "{}\n{}", self.stdout(), self.stderr());
         self
     }
 
-    /// It failed with this code and status, and said so without panicking.
+    /// Requires that the command failed with this code and status, with a message and without a panic.
     #[track_caller]
     pub fn fails(self, code: &str, status: i32) -> Ran {
         let said = self.stderr();
@@ -93,7 +93,7 @@ impl Ran {
         self
     }
 
-    /// The JSON lines on its standard output.
+    /// Returns the JSON lines on standard output.
     #[track_caller]
     pub fn json(&self) -> Vec<Value> {
         let line = |l: &str| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"));
@@ -102,7 +102,7 @@ impl Ran {
         lines
     }
 
-    /// The last JSON line of a type.
+    /// Returns the last JSON line of a type.
     #[track_caller]
     pub fn last(&self, kind: &str) -> Value {
         let found = self.json().into_iter().rfind(|l| l["type"] == kind);
@@ -110,7 +110,7 @@ impl Ran {
     }
 }
 
-/// An `.npy` file of floats.
+/// Returns the contents of an `.npy` file.
 pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let fortran = if fortran { "True" } else { "False" };
     let mut text =
@@ -126,12 +126,12 @@ pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Little-endian floats.
+/// Returns floats as little-endian bytes.
 pub fn floats(xs: &[f32]) -> Vec<u8> {
     xs.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// The floats of a file that patsat wrote.
+/// Reads the floats of a file that patsat wrote.
 pub fn read_floats(path: &Path) -> Vec<f32> {
     let array = patsat::session::npy::read(path).expect("an array");
     array.data.to_vec::<f32>().expect("floats")

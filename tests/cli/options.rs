@@ -1,4 +1,4 @@
-//! Options and arguments that would have no effect, or that mean something else than the person thinks.
+//! Options and arguments that would have no effect, or whose effect differs from what the user expects.
 
 use super::Place;
 
@@ -34,7 +34,7 @@ fn options_without_effect_are_refused() {
     }
     let ran = p.run("report -o page.html --no-derivations --rules thesis");
     assert_eq!(ran.0.status.code(), Some(2), "{}", ran.stderr());
-    // What cannot be given is not offered.
+    // Help does not list options that are not accepted.
     let help = p.run("search compare --help").ok().stdout();
     assert!(help.contains("--strategies") && !help.contains("--strategy <"), "{help}");
     assert!(!help.contains("--anew") && !help.contains("--no-store"), "{help}");
@@ -48,7 +48,7 @@ fn values_that_are_missing_are_named() {
     assert!(ran.stderr().contains("the value of `ys` after `=` is missing"), "{}", ran.stderr());
     let ran = p.run("eval programs/asum.pat --size =4");
     assert!(ran.stderr().contains("the name before `=` is missing"), "{}", ran.stderr());
-    // A parameter that does not exist, and not the one that has no value yet.
+    // The error names the parameter that does not exist, not the one that still lacks a value.
     let ran = p.run("eval programs/asum.pat --size n=4 --gen ys=iota").fails("E0201", 3);
     assert!(ran.stderr().contains("no parameter `ys`"), "{}", ran.stderr());
     let two =
@@ -120,7 +120,7 @@ fn what_comes_before_extraction_is_printed_when_it_fails() {
     };
     let ran = p.run(&format!("{args} --emit stats,kernel,dot")).fails("E0702", 7);
     assert!(ran.stdout().contains("\"stop_reason\"") && ran.stdout().contains("digraph"));
-    // With its place, and a way out.
+    // The error has a place and advice.
     let said = ran.stderr();
     assert!(said.contains("programs/asum.pat:2:7") && said.contains("= help:"), "{said}");
 }
@@ -151,7 +151,7 @@ fn element_types_that_the_device_lacks_are_named() {
         assert!(said.contains("does not support `f16`") && said.contains("cl_khr_fp16"), "{said}");
         assert!(said.contains("h.pat:1:14") && said.contains("= help:"), "{said}");
     }
-    // Also where it is only used inside.
+    // A type that is only used inside the program counts too.
     let inside = "entry h [n] (xs: [n]f32) : [n]f32 = map (\\x -> f32.f16 (f16.f32 x)) xs\n";
     let f = p.file("inside.pat", inside);
     p.run(&format!("run {f} {given}")).fails("E0707", 7);

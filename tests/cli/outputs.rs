@@ -1,11 +1,11 @@
-//! Output files: where they go, and what they never replace.
+//! Output files: where they are written, and which files they never replace.
 
 use super::{Place, Ran, floats, npy, read_floats};
 use std::fs;
 
 const OTHER: &str = "precious\n";
 
-/// Runs a command that would write over `file`, which holds something else, and then with `--force`.
+/// Runs a command that would overwrite `file`, which holds something else, then runs it again with `--force`.
 #[track_caller]
 fn replaces_only_with_force(p: &Place, args: &str, file: &str) {
     let before = fs::read(file).expect("a file");
@@ -14,7 +14,7 @@ fn replaces_only_with_force(p: &Place, args: &str, file: &str) {
     assert_eq!(fs::read(file).expect("a file"), before, "{args}");
     p.run(&format!("{args} --force")).ok();
     assert_ne!(fs::read(file).expect("a file"), before, "{args}");
-    // Of the same kind now.
+    // The file now has the right kind and may be replaced.
     p.run(args).ok();
 }
 
@@ -39,7 +39,7 @@ fn files_of_another_kind_are_kept() {
         let file = p.file(&format!("other-{i}"), OTHER);
         replaces_only_with_force(&p, &args.replace("FILE", &file), &file);
     }
-    // These take long: what is there is found before anything is measured.
+    // These commands take long. The existing file is detected before anything is measured.
     let file = p.file("other", OTHER);
     for args in [
         "search compare programs/scal.pat --size n=64 -o",
@@ -54,7 +54,7 @@ fn files_of_another_kind_are_kept() {
 #[test]
 fn inputs_are_kept() {
     let p = Place::new();
-    // The program and the store, found by attack.
+    // Overwriting the program or the store was possible once.
     let program = p.file("q.pat", fs::read("programs/scal.pat").expect("a program"));
     let given = "--size n=2 --gen xs=iota --arg alpha=2";
     replaces_only_with_force_then_gone(
@@ -67,7 +67,7 @@ fn inputs_are_kept() {
     let before = fs::read(&store).expect("a store");
     p.run(&format!("store export --store {store} -o {store}")).fails("E0908", 9);
     assert_eq!(fs::read(&store).expect("a store"), before);
-    // An array that is read, also through a link.
+    // An array that is also an input, including through a link.
     let xs = p.file("xs.npy", npy("<f4", false, "(2,)", &floats(&[1.0, 2.0])));
     let eval = format!("eval programs/scal.pat --arg alpha=2 --input xs={xs} --output");
     p.run(&format!("{eval} {xs}")).fails("E0908", 9);
@@ -91,7 +91,7 @@ fn inputs_are_kept() {
     assert!(!p.path("z.0.npy").exists());
 }
 
-/// A program that was replaced is none any more.
+/// Like `replaces_only_with_force`, for a program that the command reads and that is lost once it is replaced.
 #[track_caller]
 fn replaces_only_with_force_then_gone(p: &Place, args: &str, file: &str) {
     let before = fs::read(file).expect("a file");
@@ -106,7 +106,7 @@ fn emitted_folders_keep_inputs() {
     let p = Place::new();
     let dir = p.path("dir").display().to_string();
     p.run(&format!("emit programs/scal.pat --size n=64 --device none -o {dir}")).ok();
-    // Emitted again from its own files, it is the same.
+    // Emitted again from its own files, the folder is unchanged.
     let own = format!("emit {dir}/program.pat --plan {dir}/kernels.plan -o {dir}");
     p.run(&own).ok();
     let plan = fs::read_to_string(format!("{dir}/kernels.plan")).expect("a plan");
@@ -118,7 +118,7 @@ fn emitted_folders_keep_inputs() {
     p.run("emit programs/scal.pat --size n=64 --device none -o -").fails("E0903", 2);
 }
 
-/// Writing fails after some bytes; the shell's limit stands for a full disk.
+/// Writing fails after some bytes: the shell's file size limit simulates a full disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_keeps_the_old_file() {
@@ -147,7 +147,7 @@ fn a_dash_is_the_standard_output() {
     let ran =
         p.run("eval programs/scal.pat --size n=2 --gen xs=iota --arg alpha=2 --output -").ok();
     assert!(ran.0.stdout.starts_with(b"\x93NUMPY"));
-    // Nothing else is printed.
+    // Nothing else is printed on standard output.
     let ran = p.run("optimize programs/scal.pat --size n=64 --device none -o -").ok();
     assert!(ran.stdout().starts_with("# patsat plan") && !ran.stdout().contains("e-graph  "));
     assert!(
@@ -155,7 +155,7 @@ fn a_dash_is_the_standard_output() {
     );
     assert!(p.run("store export -o -").ok().stdout().starts_with('{'));
     assert!(p.run("report -o -").ok().stdout().starts_with("<!DOCTYPE html>"));
-    // One stream for two things, or one file for two arrays.
+    // The same stream or the same file for two outputs is refused.
     p.run("gen - --shape 3 --json").fails("", 2);
     let two =
         p.file("two.pat", "entry two [n] (xs: [n](f32, i32)) : ([n]f32, [n]i32) = unzip xs\n");

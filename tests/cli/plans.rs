@@ -1,4 +1,4 @@
-//! Plans: written by `optimize`, run, and refused when they fit no longer.
+//! Plans: `optimize` writes them, `run` uses them, and they are refused when they no longer fit.
 
 use super::Place;
 use std::fs;
@@ -13,7 +13,7 @@ fn a_plan_runs_the_kernels_that_were_found() {
     let found = p.run(&args).ok();
     assert_eq!(found.last("plan")["output"], plan.to_string());
     let found = found.last("result");
-    // Neither the store nor a search has a part in it; sizes are the plan's.
+    // Neither the store nor a search is involved; the sizes come from the plan.
     let args = "--gen xs=normal --no-store --device portable --verify";
     let ran = p.run(&format!("--json run programs/asum.pat --plan {plan} {args}")).ok();
     assert!(!ran.json().iter().any(|l| l["type"] == "saturated"), "{}", ran.stdout());
@@ -22,17 +22,17 @@ fn a_plan_runs_the_kernels_that_were_found() {
     for field in ["kernels", "term", "tunables", "sizes", "rules", "driver"] {
         assert_eq!(ran[field], found[field], "{field}");
     }
-    // Arrays of another length.
+    // Arrays of another length are refused.
     let args = "--size n=100000 --gen xs=normal --device portable";
     let said = p.run(&format!("run programs/asum.pat --plan {plan} {args}")).fails("E0904", 1);
     assert!(said.stderr().contains("n` = 100003, not for `n` = 100000"), "{}", said.stderr());
-    // Another program, under the same name.
+    // Another program with the same name is refused.
     let other = p.file("asum.pat", "entry asum [n] (xs: [n]f32) : f32 = reduce (+) 0 xs\n");
     let said = p.run(&format!("run {other} --plan {plan} --gen xs=normal")).fails("E0904", 1);
     assert!(said.stderr().contains("program has changed") && said.stderr().contains("optimize"));
     p.run(&format!("run programs/dot.pat --plan {plan} --gen xs=normal --gen ys=normal"))
         .fails("E0904", 1);
-    // Only plans are written over.
+    // Only plans may be overwritten.
     let taken = p.file("taken", "precious\n");
     let none = "optimize programs/scal.pat --size n=64 --device none";
     p.run(&format!("{none} -o {taken}")).fails("E0908", 9);
@@ -51,18 +51,18 @@ fn what_a_plan_says_of_elsewhere_is_a_warning() {
     let ran = p.run(&format!("run programs/scal.pat --plan {plan} {run}")).ok();
     assert!(ran.stderr().contains("W0907") && ran.stderr().contains("was made for generic CPU"));
     assert!(ran.stdout().contains("1998.0"), "{}", ran.stdout());
-    // The same plan from the same input, so that a diff shows what has changed.
+    // The same input gives the same plan, so that a diff shows what has changed.
     let text = fs::read_to_string(&plan).expect("a plan");
     p.run(&format!("optimize programs/scal.pat --size n=1000 --device none -o {plan}")).ok();
     assert_eq!(fs::read_to_string(&plan).expect("a plan"), text);
-    // Kernels that are others are run when a person insists, and checked then.
+    // Kernels that differ from the plan's are run only on request, and are then checked.
     let hash = text.lines().find(|l| l.starts_with("kernels = ")).expect("a hash");
     let changed = p.file("changed.plan", text.replace(hash, "kernels = \"00\""));
     let run = format!("run programs/scal.pat --plan {changed} --gen xs=iota --arg alpha=2");
     p.run(&format!("{run} --device portable")).fails("E0904", 1);
     let ran = p.run(&format!("--json {run} --device portable --force")).ok();
     assert_eq!(ran.last("result")["verified"], true);
-    // A term of the right type that computes something else is found out.
+    // A term of the right type that computes something else is detected.
     let start = text.find("'''\n").expect("a term") + 4;
     let end = start + text[start..].find("\n'''").expect("its end");
     let wrong = format!("{}mapSeq (\\x -> alpha + x) . xs{}", &text[..start], &text[end..]);
@@ -70,7 +70,7 @@ fn what_a_plan_says_of_elsewhere_is_a_warning() {
     let run = format!("run programs/scal.pat --plan {changed} --gen xs=iota --arg alpha=2");
     p.run(&format!("{run} --device portable")).fails("E0904", 1);
     p.run(&format!("{run} --device portable --force")).fails("E0609", 1);
-    // What is no plan says where.
+    // A file that is not a plan gives an error with a place.
     let broken = p.file("broken.plan", text.replace("[sizes]", "[sizes"));
     let said = p.run(&format!("run programs/scal.pat --plan {broken}")).fails("E0905", 3);
     let line = text.lines().position(|l| l == "[sizes]").expect("sizes") + 1;

@@ -1,4 +1,4 @@
-//! The page about the tuning store.
+//! The report about the tuning store.
 
 use super::Place;
 use std::fs;

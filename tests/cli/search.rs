@@ -1,4 +1,4 @@
-//! Strategies of search, and kernels that meet other devices.
+//! Search strategies, and kernels run on other devices.
 
 use crate::Place;
 use std::fs;
@@ -27,20 +27,21 @@ fn strategies_are_compared_on_the_same_measurements() {
         measured += curve.len();
         let known: Vec<f64> = curve.iter().filter_map(serde_json::Value::as_f64).collect();
         assert!(!known.is_empty() && known.windows(2).all(|w| w[1] <= w[0]), "{known:?}");
-        // The best that it saw is no better than the best there is, and is found when it says.
+        // The best result of a strategy is no better than the best of all, and was found at the stated step.
         let best = result["best_us"].as_f64().expect("a time");
         let last = known[known.len() - 1];
         assert!(last >= best);
         let after = t["within_5_percent_after"].as_u64();
         assert_eq!(after.is_some(), last <= 1.05 * best, "{t}");
-        // What a search chose is timed in the same measurement: one as good as the best has found it.
+        // The chosen kernel is timed in the same measurement. If it is as fast as the best, the search has found
+        // the best.
         let chosen = t["best_us"].as_f64().expect("a time");
         assert!(chosen >= best && known.last().is_some_and(|us| *us <= chosen), "{t}");
         assert!(chosen > 1.05 * best || after.is_some(), "{t}");
     }
-    // What one has measured, the next does not measure again.
+    // A candidate that one strategy measured is not measured again by the next.
     assert!(result["measured"].as_u64().is_some_and(|n| n < measured as u64), "{measured}");
-    // Seeds differ, and what they leave to chance with them; the same seed is the same search.
+    // Different seeds give different searches; the same seed gives the same search.
     assert_ne!(tried[2]["best_so_far_us"], tried[3]["best_so_far_us"]);
     let svg = fs::read_to_string(svg).expect("a drawing");
     assert_eq!(svg.matches("<polyline").count(), tried.len());
@@ -98,7 +99,7 @@ fn kernels_tuned_for_one_device_run_on_the_others() {
     p.run("portability programs/scal.pat --size n=64 --budget 0").fails("E0903", 2);
 }
 
-/// With the simulator beside PoCL: kernels are checked there, and not timed.
+/// With the simulator beside PoCL: kernels are checked on it, but not timed.
 #[test]
 fn simulators_check_kernels_and_time_nothing() {
     let simulator = Path::new("/usr/lib/oclgrind/liboclgrind-rt-icd.so");

@@ -1,4 +1,4 @@
-//! Expectations in programs: they hold, they do not, they are renewed, they are malformed.
+//! Expectations in programs: fulfilled, violated, updated and malformed.
 
 use super::Place;
 use std::fs;
@@ -99,10 +99,10 @@ fn files_without_expectations_are_no_test() {
     p.run("snapshot programs").fails("E0903", 2);
     p.run("snapshot").0.status.code().filter(|c| *c == 2).expect("usage");
     p.run("snapshot /no/such.pat").fails("E0901", 9);
-    // Beside others, they do not matter.
+    // A file without expectations is accepted beside others.
     let f = p.file("a.pat", format!("{ASUM}-- expect error E0308\n"));
     p.run(&format!("snapshot programs/asum.pat {f}")).ok();
-    // A program that is wrong is told.
+    // An error in the program is reported.
     let f = p.file("b.pat", "entry f (x: f32) : i32 = x\n-- expect stats\n-- | nodes 1\n");
     let said = p.run(&format!("snapshot {f}")).fails("E0906", 1).stderr();
     assert!(said.contains("E0301"), "{said}");

@@ -1,5 +1,5 @@
-//! What the tuning store is good for: answers without a search, kernels for other sizes, nothing lost, and several
-//! processes at once.
+//! Uses of the tuning store: answers without a search, kernels for other sizes, recovery after a kill, and
+//! concurrent processes.
 
 use super::{Place, Ran};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 const OPTIMIZE: &str = "--json optimize programs/scal.pat --size n=4096 --device portable";
 
-/// JSON lines that only a search writes.
+/// Counts the JSON lines that only a search writes.
 fn searched(ran: &Ran) -> usize {
     let kinds = ["phase", "saturated", "candidate"];
     ran.json().iter().filter(|l| kinds.iter().any(|k| l["type"] == *k)).count()
@@ -30,7 +30,7 @@ fn a_second_question_is_answered_without_a_search() {
             assert_eq!(known[name], *value, "{name}");
         }
     }
-    // It is told to people too, and every stage is there.
+    // Text output says so too, and every stage can still be printed.
     let text = p.run(&format!("{} --budget 3", OPTIMIZE.replace("--json ", ""))).ok().stdout();
     assert!(text.contains("\nstored     this is what a search with"), "{text}");
     for what in ["kernel", "host", "stats", "dot", "egraph", "term"] {
@@ -46,7 +46,7 @@ fn other_questions_are_not_taken_for_the_same() {
     let stored = |args: &str| p.run(args).ok().last("result")["stored"].clone();
     assert!(stored(&format!("{OPTIMIZE} --budget 2")).is_null());
     assert_eq!(stored(&format!("{OPTIMIZE} --budget 1"))["budget"], 2);
-    // Comments are no part of a program.
+    // Comments are not part of a program's identity.
     let text = fs::read_to_string("programs/scal.pat").expect("a program");
     let same = p.file("same.pat", format!("-- More words.\n{text}"));
     let of_same = OPTIMIZE.replace("programs/scal.pat", &same);
@@ -59,7 +59,7 @@ fn other_questions_are_not_taken_for_the_same() {
     assert_eq!(stored(&format!("{OPTIMIZE} {model}"))["budget"], 2);
     let anew = p.run(&format!("{OPTIMIZE} --budget 2 --anew")).ok().last("result");
     assert_eq!(anew["candidates"]["resumed"], 0);
-    // Kernels that are not those that would be generated now are no answer.
+    // If the stored kernels differ from those that would be generated now, they are not used as an answer.
     let raw = rusqlite::Connection::open(p.path("store.sqlite")).expect("the store");
     raw.execute_batch("UPDATE candidates SET term = 'id'").expect("changed");
     assert!(stored(&format!("{OPTIMIZE} --budget 2")).is_null());
@@ -107,7 +107,7 @@ fn nothing_measured_is_lost_when_a_search_is_killed() {
         .filter(|l| l.contains("\"type\":\"candidate\""))
         .take(5)
         .count();
-    // Not a signal that could be seen to.
+    // A signal that the process cannot handle.
     child.kill().expect("killed");
     child.wait().expect("gone");
     assert_eq!(told, 5);
@@ -119,7 +119,7 @@ fn nothing_measured_is_lost_when_a_search_is_killed() {
     assert_eq!(p.run(&args).ok().last("result")["stored"]["budget"], 12);
 }
 
-/// An export with made-up measurements of one program by two others.
+/// Returns an export with fictitious measurements of one program by two others.
 fn export(tag: &str, when: u64) -> String {
     let candidate = |i: usize| {
         json!({
@@ -144,7 +144,7 @@ fn export(tag: &str, when: u64) -> String {
 #[test]
 fn processes_write_at_once() {
     let p = Place::new();
-    // The store does not exist yet: they also make it at once.
+    // The store does not exist yet, so that the processes also create it concurrently.
     let commands = ["a", "b", "c"].map(|tag| {
         format!("--json store import --yes {}", p.file(&format!("{tag}.json"), export(tag, 1000)))
     });
@@ -173,7 +173,7 @@ fn stores_are_exported_taken_in_and_merged() {
     let file = p.path("export.json").display().to_string();
     p.run(&format!("store export -o {file}")).ok();
     assert_eq!(fs::read_to_string(&file).expect("written"), text);
-    // Another store, which then answers as the first does.
+    // Another store that imports the export answers as the first one does.
     let other = p.path("other.sqlite").display().to_string();
     let taken = p.run(&format!("--json store import --yes {file} --store {other}")).ok();
     assert_eq!(taken.last("absorbed")["added"], 3);
@@ -204,7 +204,7 @@ fn built_kernels_are_kept_and_no_trouble() {
     let (warm, _) = cached("--anew");
     assert!(warm.is_some_and(|n| n > 0), "{warm:?}");
     assert_eq!(cached("--no-store"), (Some(0), Some(2)));
-    // Damaged files, a folder that is none: built from source.
+    // If cached files are damaged, or the cache is not a folder, kernels are built from source.
     for file in &files {
         fs::write(file, "nonsense").expect("written");
     }

@@ -1,5 +1,5 @@
-//! What is believed of a store or a plan: what was measured here, with the same things taken on trust, on data that
-//! are no different; all else is checked first.
+//! Trust in stores and plans: results are believed if they were measured here, with the same things taken on trust,
+//! on data that make no difference. Everything else is checked first.
 
 use super::{Place, Ran};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn sql(p: &Place, text: &str) {
     raw.execute_batch(text).expect("SQL that SQLite accepts");
 }
 
-/// The export of a store that has one program tuned.
+/// Returns the export of a store in which one program was tuned.
 fn tuned(p: &Place, file: &str) -> Value {
     let store = format!("{file}.sqlite");
     p.run(&format!("optimize {file} {DATA} --store {store}")).ok();
@@ -23,7 +23,8 @@ fn tuned(p: &Place, file: &str) -> Value {
         .expect("an export")
 }
 
-/// Runs a program, whose result must begin so, by kernels that come from there; says what it told beside.
+/// Runs a program with kernels from the given source. The result must start with the expected text. Returns the
+/// messages.
 #[track_caller]
 fn runs(p: &Place, args: &str, first: &str, from: &str) -> String {
     let ran = p.run(&format!("run {args} {DATA}")).ok();
@@ -36,7 +37,7 @@ fn runs(p: &Place, args: &str, first: &str, from: &str) -> String {
 fn what_was_tuned_on_trust_is_not_used_without_it() {
     let p = Place::new();
     let f = p.file("less.pat", "entry less [n] (xs: [n]f32) : f32 = reduce (-) 0 xs\n");
-    // On zeros any order will do.
+    // On zeros, any order of operations gives the same result.
     let zeros = "--gen xs=const:0 --device portable --budget 2";
     p.run(&format!("optimize {f} --size n=64 {zeros} --trust-laws")).ok();
     let again = p.run(&format!("--json run {f} --size n=64 {zeros} --trust-laws")).ok();
@@ -67,14 +68,15 @@ fn failures_that_data_can_cause_are_tried_again() {
         "outcome = 'wrong'",
         "outcome = 'timeout', inputs = 'others', limit_s = 1e6",
         "outcome = 'timeout', limit_s = 1",
-        // Even what would be believed of some candidates is seen now, before all are said to fail.
+        // Failures that would be believed for single candidates are observed again before all candidates are said
+        // to fail.
         "outcome = 'resources'",
     ] {
         let found = failed(set).ok().last("result");
         assert_eq!(found["candidates"]["resumed"], 0, "{set}");
         assert_eq!(found["candidates"]["failed"], json!({}), "{set}");
     }
-    // What the driver does not build has nothing to do with data; the way out is told.
+    // A build failure does not depend on the data, so it is believed, and the message says what to do.
     let d = failed("outcome = 'build', log = 'no'").fails("", 6).last("diagnostic");
     assert_eq!(d["code"], "E0605");
     assert!(d["help"].to_string().contains("`--anew` tries them again"), "{d}");
@@ -88,22 +90,22 @@ fn imports_under_the_key_of_another_program_are_refused_or_found_out() {
     let (mut of_f, of_g) = (tuned(&p, &f), tuned(&p, &g));
     let run = of_f["runs"][0].as_object_mut().expect("a run");
     run["key"]["program"] = of_g["runs"][0]["key"]["program"].clone();
-    // The program's text says that it is another.
+    // The program's text shows that it is another program.
     let forged = p.file("forged.json", json!(of_f).to_string());
     p.run(&format!("store import --yes {forged}")).fails("E0805", 8);
-    // Kernels are not what they are called.
+    // The kernels do not match their names.
     let mut renamed = of_g.clone();
     renamed["runs"][0]["candidates"][0]["plan"] = json!("0123456789abcdef");
     let renamed = p.file("renamed.json", renamed.to_string());
     p.run(&format!("store import --yes {renamed}")).fails("E0805", 8);
     assert!(!p.path("store.sqlite").exists());
-    // Without the text nobody can tell; the first use does.
+    // Without the text, the import cannot detect the forgery; the first use does.
     of_f["runs"][0]["about"] = Value::Null;
     let forged = p.file("forged.json", of_f.to_string());
     p.run(&format!("store import --yes {forged}")).ok();
     let told = runs(&p, &g, "3.0, 4.0", "optimized");
     assert!(told.contains("W0809"), "{told}");
-    // Nor is it an answer, nor a candidate that need not be measured.
+    // The import is neither an answer nor a candidate that need not be measured.
     let other = p.path("other.sqlite").display().to_string();
     p.run(&format!("store import --yes {forged} --store {other}")).ok();
     let found = p.run(&format!("--json optimize {g} {DATA} --store {other}")).ok();
@@ -119,7 +121,7 @@ fn imports_are_checked_once() {
     let p = Place::new();
     let f = p.file("f.pat", SCALED);
     let export = p.file("f.json", tuned(&p, &f).to_string());
-    // Somebody has to agree.
+    // The user must agree explicitly.
     let asked = p.run(&format!("store import {export}")).fails("E0903", 2).stderr();
     assert!(asked.contains("f n=64 on ") && asked.contains("--yes"), "{asked}");
     assert!(!p.path("store.sqlite").exists());
@@ -135,7 +137,7 @@ fn imports_are_checked_once() {
     let merged = p.path("other.sqlite").display().to_string();
     p.run(&format!("store merge --yes {f}.sqlite --store {merged}")).ok();
     assert!(p.run(&format!("store best --store {merged}")).ok().stdout().contains("not verified"));
-    // The answer stands when its kernels are right.
+    // The answer is used once its kernels are found right.
     let found = p.run(&format!("--json optimize {f} {DATA} --store {merged}")).ok();
     assert_eq!(found.last("result")["stored"]["budget"], 2);
     assert!(!p.run(&format!("store best --store {merged}")).ok().stdout().contains("not verified"));
@@ -157,7 +159,7 @@ fn plans_are_checked_when_they_are_first_used() {
     };
     assert_eq!(verified("--no-store"), true);
     assert_eq!((verified(""), verified("")), (json!(true), Value::Null));
-    // The kernels of one program under the name of the other.
+    // The kernels of one program under the name of another.
     let program = |text: &str| {
         let start = text.find("[program]").expect("a program");
         start..start + text[start..].find("[sizes]").expect("sizes")
@@ -166,14 +168,14 @@ fn plans_are_checked_when_they_are_first_used() {
     let swapped_ = p.file("swapped.plan", &swapped);
     p.run(&format!("run {g} --plan {swapped_} {RUN}")).fails("E0609", 1);
     p.run(&format!("run {f} --plan {swapped_} {RUN}")).fails("E0904", 1);
-    // The hash of one program with the term of the other.
+    // The hash of one program with the term of another.
     let hash = |text: &str| {
         let start = text.find("\nhash = ").expect("a hash") + 1;
         text[start..start + text[start..].find('\n').expect("a line")].to_owned()
     };
     let mixed = p.file("mixed.plan", of_f.replace(&hash(&of_f), &hash(&of_g)));
     p.run(&format!("run {g} --plan {mixed} {RUN}")).fails("E0905", 3);
-    // Budgets that would make endless kernels.
+    // Options that would generate endless kernels.
     let line = of_f.lines().find(|l| l.starts_with("unroll = ")).expect("an option");
     let endless = p.file("endless.plan", of_f.replace(line, "unroll = 1000000000"));
     p.run(&format!("run {f} --plan {endless} {RUN}")).fails("E0905", 3);
@@ -207,11 +209,11 @@ fn a_store_that_cannot_be_written_costs_nothing_but_its_records() {
     let told = found.json().iter().filter(|l| l["code"] == "W0808").count();
     assert_eq!(told, 1, "{}", found.stdout());
     assert_eq!(found.last("result")["candidates"]["built"], 2);
-    // What is not all there is no answer.
+    // An answer is not used unless all of it is there.
     let again = p.run(&format!("--json optimize {f} {DATA}")).ok().last("result");
     assert!(again["stored"].is_null());
     runs(&p, &f, "0.0, 3.0", "store");
-    // A database that holds more than tables is nobody's store.
+    // A database with anything but tables is not accepted as a store.
     let other = p.path("other.sqlite").display().to_string();
     let store = p.path("store.sqlite").display().to_string();
     p.run(&format!("store merge --yes {store} --store {other}")).fails("E0802", 8);
@@ -236,7 +238,7 @@ fn a_store_that_may_only_be_read_is_read() {
     }
     mode(&home, 0o777);
     mode(&p.path("."), 0o555);
-    // Who owns everything may write everywhere: as somebody else, then.
+    // Root may write anywhere, so run as another user.
     let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
     let run = |args: &str| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_patsat"));
@@ -251,7 +253,7 @@ fn a_store_that_may_only_be_read_is_read() {
     assert_eq!(run("--json store list").ok().last("entry")["candidates"], 2);
     let ran = run(&format!("--json run {f} {DATA}")).ok().last("result");
     assert_eq!(ran["kernels_from"], "store");
-    // What is new is found, and said not to be kept.
+    // A new result is found, with a warning that it is not stored.
     let new = run(&format!("--json optimize {f} {}", DATA.replace("n=64", "n=80"))).ok();
     assert!(new.stdout().contains("W0808"), "{}", new.stdout());
     run("store gc --keep 1").fails("E0807", 8);

@@ -132,13 +132,13 @@ fn optimize_measures_and_resumes() {
     assert_eq!(r["candidates"]["resumed"], 0);
     let measured = ran.json().iter().filter(|l| l["type"] == "candidate").count();
     assert_eq!(measured, 4);
-    // More candidates than were measured: those that were are known.
+    // With a larger budget, the candidates measured before are known.
     let more = p.run(&args.replace("--budget 4", "--budget 5")).ok().last("result");
     assert_eq!(more["candidates"]["resumed"], 4, "{more}");
     assert!(more["stored"].is_null());
     assert!(p.run("store list").ok().stdout().contains("n=1000"));
     assert!(p.run("store best scal --source").ok().stdout().contains("kernel"));
-    // A known best kernel is used as it is.
+    // A known best kernel is used without a search.
     let ran = p.run("--json run programs/scal.pat --size n=1000 --gen xs=iota --arg alpha=2 --verify --device portable").ok();
     assert_eq!(ran.last("result")["kernels_from"], "store");
     assert_eq!(ran.last("result")["verified"], true);
@@ -185,7 +185,7 @@ fn rules_are_listed_shown_replaced_and_extended() {
     let rules = p.run("--json rules list").ok();
     let name = rules.last("rule")["name"].as_str().expect("the result has this field").to_owned();
     assert!(p.run(&format!("rules show {name}")).ok().stdout().contains("from:"));
-    // Of a named set, too.
+    // The same for a rule of a named set.
     assert!(p.run("rules show part-intro").ok().stdout().contains("set primitive"));
     p.run("rules show no-such-rule").fails("E0201", 3);
     let all = rules.last("rules")["count"].as_u64().expect("the result has this field");

@@ -1,8 +1,8 @@
-//! What several tests share.
+//! Helpers that several tests share.
 
 use patsat::device::{Capabilities, DeviceInfo, DeviceKind};
 
-/// A device written down, so that what is generated for it depends on no driver.
+/// Returns a fictitious device, so that the code generated for it depends on no driver.
 pub fn device(kind: DeviceKind) -> DeviceInfo {
     let gpu = kind == DeviceKind::Gpu;
     DeviceInfo {

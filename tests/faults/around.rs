@@ -1,4 +1,4 @@
-//! Faults of what is around a tuning: disks, folders, clocks, other processes.
+//! Faults in the environment of a tuning run: disks, folders, clocks, other processes.
 
 use super::{
     Place, alive, bytes, fails_in_order, left, preload, signal, succeeds, wait_until, workers,
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Files may grow to a limit, and then writing fails as on a full disk.
+/// Files may grow to a limit; then writing fails as on a full disk.
 #[test]
 fn a_full_disk_loses_nothing_that_was_stored() {
     let place = Place::new();
@@ -26,12 +26,12 @@ fn a_full_disk_loses_nothing_that_was_stored() {
         place.has(&left(&before.stdout));
         assert!(place.stored().is_superset(&first));
     }
-    // With room again, everything goes on.
+    // With free space again, everything continues.
     let after = succeeds(place.tuning(2000, 3));
     place.has(&left(&after.stdout));
 }
 
-/// The address space is too small for the driver, or for patsat itself. Drivers abort then, which costs a worker.
+/// The address space is too small for the driver or for patsat itself. Drivers then abort, which costs a worker.
 #[test]
 fn too_little_memory_ends_in_order() {
     let limited = |megabytes: usize| {
@@ -53,7 +53,7 @@ fn too_little_memory_ends_in_order() {
     }
 }
 
-/// A folder in which nothing can be written, with a store in it.
+/// A read-only folder with a store in it.
 #[test]
 fn a_folder_that_cannot_be_written_stays_as_it_is() {
     let place = Place::new();
@@ -70,7 +70,7 @@ fn a_folder_that_cannot_be_written_stays_as_it_is() {
         let scratch = tempfile::TempDir::new().expect("a folder");
         fs::set_permissions(scratch.path(), mode(0o777)).expect("permissions");
         command.env("POCL_CACHE_DIR", scratch.path()).env("HOME", scratch.path());
-        // Nothing is forbidden to root.
+        // Root may write anywhere.
         if fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0) {
             command.uid(65534).gid(65534);
         }
@@ -82,7 +82,7 @@ fn a_folder_that_cannot_be_written_stays_as_it_is() {
     succeeds(place.tuning(1001, 2));
 }
 
-/// The time of day goes ten years back and forth, at every look, for patsat and for the driver.
+/// The clock jumps ten years back and forth at every query, for patsat and for the driver.
 #[test]
 fn clocks_that_jump_lose_nothing() {
     let place = Place::new();
@@ -113,7 +113,7 @@ fn clocks_that_jump_lose_nothing() {
     succeeds(place.tuning(1003, 3));
 }
 
-/// Two tunings of the same program and two of others, on one store.
+/// Two tuning runs of the same program and two of others share a store.
 #[test]
 fn writers_do_not_disturb_each_other() {
     let place = Place::new();
@@ -128,7 +128,7 @@ fn writers_do_not_disturb_each_other() {
     }
 }
 
-/// Every worker is stopped in the middle; the candidates they are at are given up, and the others go on.
+/// Every worker is stopped in the middle. Its current candidate is given up, and the others continue.
 #[test]
 fn stopped_workers_cost_a_candidate() {
     let place = Place::new();

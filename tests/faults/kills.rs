@@ -6,11 +6,11 @@ use std::io::Read;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Candidates of one tuning.
+/// Number of candidates of a tuning run.
 const BUDGET: usize = 6;
 
-/// Kills tunings, each at a moment of its own between its start and its end; what is left of one tuning is gone on with by the
-/// next, until it gets through. Says how many were killed and how many measurements were reported before.
+/// Kills tuning runs, each at another moment between its start and its end. Each run resumes the previous one until
+/// one completes. Returns how many runs were killed, and how many measurements were reported before that.
 fn kill(faults: usize, seed: u64) -> (usize, usize) {
     let place = Place::new();
     let mut rng = SmallRng::seed_from_u64(seed);
@@ -35,14 +35,14 @@ fn kill(faults: usize, seed: u64) -> (usize, usize) {
         place.has(&left);
         reported += left.reported.len();
         if over {
-            // The machine is faster than it was.
+            // The machine is faster now than at the start.
             usual = usual.min(begun.elapsed()).max(Duration::from_millis(50));
             n += 1;
         } else {
             killed += 1;
         }
     }
-    // Whatever was left goes on.
+    // Whatever was left, a last run continues from it.
     let last = succeeds(place.tuning(n, BUDGET));
     place.has(&left(&last.stdout));
     (killed, reported)

@@ -1,6 +1,6 @@
-//! A driver that lies: between patsat and a worker stands a process that spoils what the worker says.
+//! A lying driver: a process between patsat and a worker corrupts the worker's messages.
 //!
-//! That process is this very test, run again as `lying_worker`: nothing of it is in patsat.
+//! The process is this test executable, run again as `lying_worker`. Nothing of it is in patsat.
 
 use super::{Place, left};
 use patsat::diag::Source;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Which lie a process tells, and a file with a byte for every opportunity that there was.
+/// The lie that a process tells, and a file with one byte for every opportunity so far.
 const LIE: &str = "PATSAT_TEST_LIE";
 const COUNT: &str = "PATSAT_TEST_LIE_COUNT";
 
-/// How many opportunities there were before this one, in all processes.
+/// Returns the number of opportunities before this one, over all processes.
 fn opportunity() -> u64 {
     let path = std::env::var(COUNT).expect("a file to count in");
     let mut file = File::options().append(true).create(true).open(path).expect("it opens");
@@ -27,7 +27,7 @@ fn opportunity() -> u64 {
     file.metadata().expect("a length").len() - 1
 }
 
-/// All of them, with whether they cost the candidate that they are told about.
+/// All lies, each with whether it costs the candidate that the message is about.
 const LIES: [(&str, bool); 12] = [
     ("hangs", true),
     ("ends", true),
@@ -43,7 +43,7 @@ const LIES: [(&str, bool); 12] = [
     ("noise", false),
 ];
 
-/// A frame, as `src/tune/worker/frame.rs` has it.
+/// A frame, as defined in `src/tune/worker/frame.rs`.
 struct Frame {
     header: Value,
     bulk: Vec<u8>,
@@ -76,7 +76,7 @@ fn write(to: &mut impl Write, header: &[u8], bulk: &[u8]) -> io::Result<()> {
     to.flush()
 }
 
-/// Not a test: the process that lies. Without a lie to tell it does nothing.
+/// Not a test, but the lying process. Does nothing if there is no lie to tell.
 #[test]
 #[ignore = "not a test"]
 fn lying_worker() {
@@ -92,21 +92,22 @@ fn lying_worker() {
     let mut last = None;
     while let Ok(mut frame) = read(&mut from) {
         let reply = frame.header[1].clone();
-        // The first outputs: once some are known to be right, others are compared where they are.
+        // Lie about the first outputs: once some are known to be right, later ones are compared in the worker and
+        // not sent.
         let wants = |kind: &str, at: u64| reply[kind].is_object() && opportunity() == at;
         let about_outputs = lie.ends_with("bytes") && wants("outputs", 0);
         let about_times = !lie.ends_with("bytes") && wants("timed", 3);
         let number = frame.header[0].as_u64().unwrap_or_default();
         match lie.as_str() {
             "hangs" if about_times => {
-                // In a run, not in a compiler.
+                // Lie during a run, not during compilation.
                 let begun = json!([number, "begun"]).to_string();
                 write(&mut to, begun.as_bytes(), &[]).expect("written");
                 thread::sleep(Duration::from_secs(3600));
             }
             "ends" if about_times => std::process::exit(3),
             "says no more" if about_times => {
-                // What is no frame, and then nothing; the process stays.
+                // Write something that is not a frame, then nothing, and keep running.
                 write(&mut to, b"]", &[]).expect("written");
                 thread::sleep(Duration::from_secs(3600));
             }
@@ -123,12 +124,12 @@ fn lying_worker() {
             "huge contents" if about_times => {
                 to.write_all(MARK).expect("written");
                 to.write_all(&[2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]).expect("written");
-                // Until nobody listens.
+                // Write until nobody reads.
                 while to.write_all(&[b' '; 1 << 16]).is_ok() {}
             }
             "answers to come" if about_times => frame.header[0] = json!(number + 1),
             "late answers" => {
-                // What was said before is said again, as if it had been held up.
+                // Repeat the last message, as if it had been delayed.
                 if let Some(header) = last.replace(frame.header.to_string()) {
                     write(&mut to, header.as_bytes(), &[]).expect("written");
                 }
@@ -142,11 +143,11 @@ fn lying_worker() {
             break;
         }
     }
-    // Nothing of the harness stands after what the worker said.
+    // Exit here, so that the test harness prints nothing after the worker's messages.
     std::process::exit(0);
 }
 
-/// Notes what is told of candidates.
+/// Records the events of candidates.
 #[derive(Default)]
 struct Seen {
     reported: BTreeSet<String>,
@@ -162,7 +163,7 @@ impl Observer for Seen {
     }
 }
 
-/// A tuning through a worker that lies; how many candidates failed.
+/// Runs a tuning through a lying worker, and returns how many candidates failed.
 fn tune(lie: &'static str) -> usize {
     let place = Place::new();
     let mut session = Session::new().expect("the shipped rules");
@@ -188,7 +189,7 @@ fn tune(lie: &'static str) -> usize {
     let mut seen = Seen::default();
     let found = session.optimize(&program, &request, &mut seen);
     let found = found.unwrap_or_else(|failure| panic!("{lie}: {failure:?}"));
-    // What is best is right: the reference says so, whatever the worker says.
+    // The best kernel is right according to the reference, whatever the worker says.
     assert!(found.best.max_rel_err.is_some_and(|e| e < 1e-5), "{lie}");
     let mut left = left(&[]);
     left.reported = seen.reported;

@@ -1,5 +1,5 @@
-//! Faults are injected into tunings. A tuning may fail, but what it has reported as measured stays in the store, the store
-//! stays sound, and a new tuning goes on from there. The figures are in docs/reliability.md.
+//! Injects faults into tuning runs. A run may fail, but the measurements that it has reported must stay in the
+//! store, the store must stay sound, and a new run must continue from it. The results are in docs/reliability.md.
 #![cfg(unix)]
 
 mod around;
@@ -19,7 +19,7 @@ struct Place {
     folder: tempfile::TempDir,
 }
 
-/// What a faulty run left behind.
+/// The state that a faulty run left behind.
 struct Left {
     /// Plans that were reported as measured.
     reported: BTreeSet<String>,
@@ -38,12 +38,12 @@ impl Place {
         self.path("store.sqlite")
     }
 
-    /// A tuning of a vector of length `n`.
+    /// Returns the command for tuning with a vector of length `n`.
     fn tuning(&self, n: usize, budget: usize) -> Command {
         self.under(Command::new(env!("CARGO_BIN_EXE_patsat")), n, budget)
     }
 
-    /// The same, after `command`: a shell that is given it as arguments, for instance.
+    /// Returns the same command run through another one, such as a shell that gets it as arguments.
     fn under(&self, mut command: Command, n: usize, budget: usize) -> Command {
         command.args(["--json", "optimize", "programs/scal.pat", "--device", "portable"]);
         command.args(["--size", &format!("n={n}"), "--budget", &budget.to_string()]);
@@ -53,7 +53,7 @@ impl Place {
         command
     }
 
-    /// Plans in the store, which must be sound.
+    /// Returns the plans in the store, which must be sound.
     #[track_caller]
     fn stored(&self) -> BTreeSet<String> {
         let store = self.store();
@@ -65,7 +65,7 @@ impl Place {
             let sound: String =
                 connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             assert_eq!(sound, "ok");
-            // A process that was killed early may not have made the tables.
+            // A process that was killed early may not have created the tables.
             let tables = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'candidates'";
             if connection.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0 {
                 return Ok(BTreeSet::new());
@@ -76,7 +76,7 @@ impl Place {
         open().expect("a store that can be read")
     }
 
-    /// The store has what was reported.
+    /// Requires that the store has every reported plan.
     #[track_caller]
     fn has(&self, left: &Left) {
         let stored = self.stored();
@@ -85,16 +85,16 @@ impl Place {
     }
 }
 
-/// What a run left behind, by its standard output.
+/// Reads what a run reported from its standard output.
 fn left(stdout: &[u8]) -> Left {
-    // The last line of a process that was killed may be a part of one.
+    // The last line of a killed process may be incomplete.
     let lines = String::from_utf8_lossy(stdout).into_owned();
     let lines = lines.lines().filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok());
     let measured = lines.filter(|l| l["type"] == "candidate");
     Left { reported: measured.filter_map(|l| Some(l["plan"].as_str()?.to_owned())).collect() }
 }
 
-/// Runs a tuning to success.
+/// Runs a tuning, which must succeed.
 #[track_caller]
 fn succeeds(mut command: Command) -> Output {
     let out = command.output().expect("it starts");
@@ -102,7 +102,7 @@ fn succeeds(mut command: Command) -> Output {
     out
 }
 
-/// No panic and no claim of a bug in patsat.
+/// Requires a failure without a panic or an internal error.
 #[track_caller]
 fn fails_in_order(out: &Output) {
     let said = String::from_utf8_lossy(&out.stderr);
@@ -110,7 +110,7 @@ fn fails_in_order(out: &Output) {
     assert!(out.status.code().is_some(), "it was killed: {said}");
 }
 
-/// The workers of a process.
+/// Returns the workers of a process.
 fn workers(of: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{of}/task/{of}/children"));
     let threads = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
@@ -129,7 +129,7 @@ fn signal(process: u32, name: &str) {
     drop(sent.expect("there is a kill command"));
 }
 
-/// Waits until something holds; a test that waits for good fails.
+/// Waits until a condition holds; fails after a time limit.
 #[track_caller]
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -139,17 +139,17 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether a process is there, and no zombie.
+/// Returns whether a process exists and is not a zombie.
 fn alive(process: u32) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|s| !s.contains(") Z "))
 }
 
-/// How many faults the slow suite injects; the others fewer.
+/// Returns the number of faults to inject. The slow suite sets a larger number.
 fn count(few: usize) -> usize {
     std::env::var("PATSAT_FAULTS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
 }
 
-/// Compiles a library in C that processes are started with.
+/// Compiles a C library to be preloaded into processes.
 fn preload(place: &Place, source: &str) -> PathBuf {
     let (c, so) = (place.path("shim.c"), place.path("shim.so"));
     fs::write(&c, source).expect("written");
@@ -160,7 +160,7 @@ fn preload(place: &Place, source: &str) -> PathBuf {
     so
 }
 
-/// Bytes of a file; none when it is not there.
+/// Returns the contents of a file; empty if there is none.
 fn bytes(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap_or_default()
 }

@@ -1,11 +1,13 @@
-//! Ctrl-C and SIGTERM end a run within a second or two, whatever it is doing, with status 130 and what there is.
+//! Ctrl-C and SIGTERM end a run within a second or two, whatever it is doing, with status 130 and the results so
+//! far.
 
 use super::{Place, alive, signal, wait_until, workers};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
 
-/// Sends a signal once a line with `mark` was written and the workers are `ready`. What the process said, and whom it left behind.
+/// Sends a signal once a line with `mark` was written and the workers are `ready`. Returns the output of the
+/// process, and the processes that it left behind.
 fn interrupted(
     mut command: Command,
     mark: &str,
@@ -27,7 +29,7 @@ fn interrupted(
     (out, workers)
 }
 
-/// Whether a process has computed for two seconds: longer than it takes to build a small kernel.
+/// Returns whether a process has computed for two seconds, which is longer than it takes to build a small kernel.
 fn is_busy(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields = stat.rsplit(") ").next().unwrap_or_default().split_whitespace();
@@ -35,7 +37,7 @@ fn is_busy(process: u32) -> bool {
     ticks > 200
 }
 
-/// A program whose every phase takes a while.
+/// A program for which every phase takes a while.
 const LARGE: &str = "programs/attention.pat";
 
 #[test]
@@ -57,7 +59,8 @@ fn rewriting_and_drawing_can_be_interrupted() {
     }
 }
 
-/// Kernels that never end, which nothing but the end of their process stops. The limits are far longer than a test may take.
+/// Kernels that never end, and that only the end of their process stops. The limits are far longer than a test may
+/// take.
 #[test]
 fn a_hanging_kernel_is_interrupted() {
     for name in ["TERM", "INT"] {
@@ -79,7 +82,7 @@ fn a_hanging_kernel_is_interrupted() {
     }
 }
 
-/// An interrupted tuning says what is kept, and where.
+/// An interrupted tuning run says what is stored, and where.
 #[test]
 fn what_is_kept_is_said() {
     let place = Place::new();

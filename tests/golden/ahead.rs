@@ -1,5 +1,5 @@
-//! Double buffering: products in tiles whose blocks are loaded ahead (`toLocalAhead`), at sizes that tiles divide and
-//! that they do not, with no block, one, and several.
+//! Double buffering: tiled products whose blocks are loaded ahead (`toLocalAhead`), at sizes that tiles divide and
+//! at others, with no, one and several blocks.
 
 use crate::check::{Kernels, array, cpu, kernels};
 use crate::races::{changed, is_missed};
@@ -10,7 +10,7 @@ use patsat::kernel::profile::profile;
 
 const STEP: &str = r"(\(c, (i, (a, b))) -> if i then c + a * b else c)";
 
-/// Rows, columns, and what is reduced. Tiles are 32 by 32 (64 with warps), blocks of 8.
+/// Rows, columns, and length of the reduction. Tiles are 32 by 32 (64 with warps), blocks of 8.
 const PRODUCTS: &[[u64; 3]] = &[
     [64, 64, 64],
     [40, 24, 37],
@@ -26,7 +26,7 @@ fn round(n: u64, t: u64) -> u64 {
     n.next_multiple_of(t)
 }
 
-/// `A*B`, or `A*B^T` where both are read along their rows.
+/// `A*B`, or `A*B^T`, in which both matrices are read along their rows.
 fn product([n, m, k]: [u64; 3], staging: &str, warps: bool, rows: bool) -> Kernels {
     let (t, share) = if warps { (64, "spreadWarps 8 8 4 4") } else { (32, "spread 4 4 2 2") };
     let (r, q, kr) = (round(n, t), round(m, t), round(k, 8));
@@ -49,7 +49,7 @@ fn product([n, m, k]: [u64; 3], staging: &str, warps: bool, rows: bool) -> Kerne
     kernels(&program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
 }
 
-/// Every element meets the same partners.
+/// A kernel in which every element is combined with the same partners.
 fn rows(n: u64, k: u64) -> Kernels {
     let program = "entry product [n][k] (A: [n]f32) (B: [k]f32) : [n]f32 =
         map (\\a -> reduce (+) 0 (map (\\b -> a * b) B)) A";
@@ -82,7 +82,7 @@ fn oclgrind_finds_nothing_where_blocks_are_loaded_ahead() {
     all().for_each(|k| k.grind());
 }
 
-/// Barriers in the loop over blocks.
+/// Returns the number of barriers directly in each sequential loop that has any.
 fn in_loop(k: &Kernels) -> Vec<usize> {
     let mut out = vec![];
     for s in &k.ir.kernels[0].body {
@@ -102,14 +102,14 @@ fn one_barrier_a_step() {
     let ahead = product([64, 64, 64], "toLocalAhead", false, false);
     assert_eq!(in_loop(&ahead), [1]);
     assert_eq!(in_loop(&product([64, 64, 64], "toLocal", false, false)), [2]);
-    // Both blocks have room twice; of a single block there is no second one.
+    // Both blocks have two buffers, unless there is only one block.
     let local = |k: &Kernels| k.ir.kernels[0].local_bytes();
     let once = local(&product([64, 64, 8], "toLocal", false, false));
     assert_eq!(local(&product([64, 64, 8], "toLocalAhead", false, false)), once);
     assert_eq!(local(&ahead), 2 * once);
 }
 
-/// Without any one of its barriers a kernel is refused.
+/// The verifier refuses a kernel without any one of its barriers.
 #[test]
 fn every_barrier_is_needed() {
     for k in [product([64, 64, 64], "toLocalAhead", false, false), rows(40, 96)] {
@@ -119,7 +119,7 @@ fn every_barrier_is_needed() {
     }
 }
 
-/// A kernel that waits for no copy and meets half as often is expected to be faster.
+/// The estimate favours a kernel that does not wait for copies and has half as many barriers.
 #[test]
 fn loading_ahead_is_worth_it() {
     let models = CostModel::shipped().expect("shipped models");

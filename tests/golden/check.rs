@@ -1,5 +1,5 @@
-//! Programs in low-level patterns, compiled as they stand: run on the CPU, run under oclgrind,
-//! and compared with the oracle.
+//! Helpers for programs in low-level patterns, which are compiled without rewriting, run on the CPU and under
+//! oclgrind, and compared with the interpreter.
 
 use patsat::calculus::interp;
 use patsat::calculus::size::{Size, SizeEnv};
@@ -21,19 +21,19 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A shipped program.
+/// Loads a shipped program.
 pub fn shipped(path: &str) -> Program {
     let path = format!("{}/programs/{path}.pat", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).expect("a shipped program");
     Program::check(&Source::new(path.as_str(), text), None).expect("well-typed")
 }
 
-/// A device for kernels that are only looked at, or run anywhere.
+/// Returns the limits of a fictitious device, for kernels that are only inspected or that run on any device.
 pub fn device() -> DeviceLimits {
     DeviceLimits { max_work_group_size: 1024, max_item_sizes: [1024; 3], ..DeviceLimits::default() }
 }
 
-/// A program's kernels at some sizes.
+/// A program's kernels at given sizes.
 pub struct Kernels {
     pub program: Program,
     pub sizes: Sizes,
@@ -42,7 +42,7 @@ pub struct Kernels {
     pub plan: Arc<HostPlan>,
 }
 
-/// Compiles a program as it stands.
+/// Compiles a program without rewriting.
 pub fn compile(
     program: &Program,
     sizes: &[(&str, u64)],
@@ -56,13 +56,13 @@ pub fn compile(
     Ok(Kernels { program: program.clone(), sizes, term, ir, plan })
 }
 
-/// The type of an array of floats.
+/// Returns the type of an array of floats.
 pub fn array(dims: &[u64]) -> Ty {
     let f32 = Ty::Scalar(ScalarType::F32);
     dims.iter().rev().fold(f32, |t, n| Ty::array(&Size::constant(*n), &t))
 }
 
-/// The kernels of a term over inputs of these types, to be compared with a program.
+/// Generates the kernels of a term over inputs of these types. Their results are compared with a program's.
 pub fn kernels(program: &str, sizes: &[(&str, u64)], inputs: &[(&str, Ty)], term: &str) -> Kernels {
     let program = Program::check(&Source::new("program.pat", program), None).expect("well-typed");
     let inputs = inputs.iter().map(|(name, t)| ((*name).to_owned(), t.clone())).collect();
@@ -78,7 +78,7 @@ pub fn kernels(program: &str, sizes: &[(&str, u64)], inputs: &[(&str, Ty)], term
     Kernels { program, sizes, term: term.to_string(), ir, plan }
 }
 
-/// A program at some sizes: its parameters, and what the oracle makes of them.
+/// A program at given sizes, with its inputs and the interpreter's result.
 pub struct Case {
     program: Program,
     sizes: Sizes,
@@ -87,7 +87,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// With small whole numbers: sums of a million of them are exact in any order.
+    /// Uses small whole numbers as inputs: sums of a million of them are exact in any order.
     pub fn new(program: &Program, sizes: &Sizes) -> Case {
         let mut inputs = Inputs::default();
         let mut values = vec![];
@@ -109,7 +109,7 @@ impl Case {
         Case::with(program, sizes, inputs, &values)
     }
 
-    /// With data as the program's comment says, of whatever types it takes.
+    /// Uses inputs of any type, as the program's comment states.
     pub fn stated(program: &Program, request: &Request) -> Case {
         let bound = session::inputs::bind(program, request).expect("inputs");
         Case::with(program, &bound.sizes, bound.inputs, &bound.values)
@@ -120,7 +120,7 @@ impl Case {
         Case { program: program.clone(), sizes: sizes.clone(), inputs, expected }
     }
 
-    /// Compares a plan's results with the oracle's.
+    /// Compares a plan's results with the interpreter's.
     pub fn compare(&self, outputs: &[HostArray], plan: &HostPlan) {
         let bytes: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
         let terms = interp::terms(&self.program.entry, &self.sizes);
@@ -128,7 +128,7 @@ impl Case {
         assert!(comparison.ok, "{comparison:?}\n{}", plan.source);
     }
 
-    /// Runs plans under oclgrind, which finds nothing, and compares with the oracle.
+    /// Runs plans under oclgrind, which must report nothing, and compares the results with the interpreter's.
     pub fn grind(&self, plans: &[Arc<HostPlan>]) {
         let (ran, log) = grind(plans, &self.inputs);
         let sources = || plans.iter().map(|p| p.source.as_str()).collect::<Vec<_>>().join("\n");
@@ -144,7 +144,7 @@ impl Kernels {
         Case::new(&self.program, &self.sizes)
     }
 
-    /// Runs the plan on the CPU and compares with the oracle.
+    /// Runs the plan on the CPU and compares the result with the interpreter's.
     pub fn run(&self, rt: &Runtime) {
         let case = self.case();
         let ran =
@@ -153,19 +153,19 @@ impl Kernels {
         case.compare(&outputs, &self.plan);
     }
 
-    /// Runs the plan under oclgrind, which finds nothing, and compares with the oracle.
+    /// Runs the plan under oclgrind, which must report nothing, and compares the result with the interpreter's.
     pub fn grind(&self) {
         self.case().grind(std::slice::from_ref(&self.plan));
     }
 
-    /// The text of kernel `k`.
+    /// Returns the text of kernel `k`.
     pub fn text(&self, k: usize) -> &str {
         self.plan.source.split("\nkernel ").nth(k + 1).expect("a kernel")
     }
 }
 
-/// Runs plans under oclgrind: the results, unless they failed, and what oclgrind has to say of races
-/// (uniform writes count), of accesses outside, and of barriers that not all work-items reach.
+/// Runs plans under oclgrind. Returns the results, unless a plan failed, and oclgrind's reports of races (including
+/// uniform writes), accesses outside arrays, and divergent barriers.
 pub fn grind(plans: &[Arc<HostPlan>], inputs: &Inputs) -> (Vec<Option<Vec<HostArray>>>, String) {
     let driver = std::env::var("OCLGRIND_ICD")
         .unwrap_or_else(|_| "/usr/lib/oclgrind/liboclgrind-rt-icd.so".to_owned());
@@ -197,7 +197,7 @@ pub fn grind(plans: &[Arc<HostPlan>], inputs: &Inputs) -> (Vec<Option<Vec<HostAr
     (ran, std::fs::read_to_string(log).unwrap_or_default())
 }
 
-/// The CPU device.
+/// Opens the CPU device.
 pub fn cpu() -> Runtime {
     Runtime::open(Some("Portable")).expect("PoCL")
 }

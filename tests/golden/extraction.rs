@@ -1,4 +1,4 @@
-//! Warps and lanes in the e-graph: rules may introduce them, and extraction knows where they may stand.
+//! Warps and lanes in the e-graph: rules may introduce them, and extraction places them only where they are legal.
 
 use crate::check::{cpu, device};
 use indexmap::IndexMap;

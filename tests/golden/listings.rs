@@ -1,11 +1,11 @@
-//! Each golden file runs, and its OpenCL has the structure of the listing that it comes from.
+//! Each golden file runs, and its OpenCL has the structure of the corresponding listing.
 
 use crate::check::{Kernels, compile, cpu, device, shipped};
 use insta::Settings;
 
 type Sizes<'a> = &'a [(&'a str, u64)];
 
-/// Every golden file with the sizes at which it is run, small ones first, and those of its snapshot.
+/// Every golden file, with the sizes at which it is run (small ones first) and the sizes of its snapshot.
 pub const GOLDEN: &[(&str, &[Sizes<'static>], Sizes<'static>)] = &[
     ("sum_5_8", &[&[("n", 128)], &[("n", 5 * 128)], &[("n", 1 << 16)]], &[("n", 1 << 20)]),
     ("sum_5_9", &[&[("n", 128)], &[("n", 5 * 128)], &[("n", 1 << 16)]], &[("n", 1 << 20)]),
@@ -78,7 +78,7 @@ fn snapshots() {
     });
 }
 
-/// How often the first kernel's text has each of these.
+/// Requires that each text occurs the given number of times in the first kernel.
 #[track_caller]
 fn has(k: &Kernels, wanted: &[(&str, usize)]) {
     for (text, times) in wanted {
@@ -86,9 +86,9 @@ fn has(k: &Kernels, wanted: &[(&str, usize)]) {
     }
 }
 
-/// Listing 5.14 is the published code for listing 5.8: a copy to local memory, seven steps of which each
-/// halves the work-items and is followed by a barrier, and the result stored by one. There the steps
-/// are a loop that swaps two pointers; here they are written out and share two arrays in turns.
+/// Listing 5.14 is the published code for listing 5.8: a copy to local memory; seven steps, each of which halves
+/// the number of work-items and is followed by a barrier; and a store by one work-item. In the listing, the steps
+/// are a loop that swaps two pointers. Here they are unrolled and alternate between two arrays.
 #[test]
 fn listings_5_8_and_5_9() {
     let (interleaved, halves) = (golden("sum_5_8"), golden("sum_5_9"));
@@ -96,20 +96,20 @@ fn listings_5_8_and_5_9() {
         assert_eq!(k.plan.launches[0].local, [128, 1, 1]);
         has(k, &[("local float", 2), ("[128]", 1), ("[64]", 1)]);
         has(k, &[("= xs[128 * g0 + l0];", 1), ("barrier(CLK_LOCAL_MEM_FENCE);", 8)]);
-        // Seven steps and the final store, which is one work-item's like the last step.
+        // The seven steps and the final store. Like the last step, the store is done by one work-item.
         has(k, &[("< 2; ++", 7), ("if (l0 == 0)", 2), ("temp0[g0] = ", 1)]);
         for items in [64, 32, 16, 8, 4, 2] {
             has(k, &[(&format!("if (l0 < {items})"), 1)]);
         }
     }
-    // Neighbours are added in the one, elements half the length apart in the other.
+    // One program adds neighbours, the other elements half the length apart.
     has(&interleaved, &[("[2 * l0 + i", 6)]);
     for apart in [64, 32, 16, 8, 4, 2] {
         has(&halves, &[(&format!("[l0 + {apart} * i"), 1)]);
     }
 }
 
-/// Listing 5.10 adds two elements, 128 apart, as it loads them; else it is listing 5.9.
+/// Listing 5.10 adds two elements, 128 apart, while loading them. Otherwise, it is listing 5.9.
 #[test]
 fn listing_5_10() {
     let k = golden("sum_5_10");
@@ -118,8 +118,8 @@ fn listing_5_10() {
     has(&k, &[("local float", 2), ("< 2; ++", 8), ("if (l0 == 0)", 2)]);
 }
 
-/// Listings 5.11 to 5.13 leave the last 64 elements to one warp. The thesis has no barriers
-/// there; here its six steps have one each, since nothing promises that lanes run in lock-step.
+/// Listings 5.11 to 5.13 leave the last 64 elements to one warp. The thesis has no barriers there. Here each of the
+/// six steps has one, since nothing guarantees that lanes run in lock-step.
 #[test]
 fn listings_5_11_to_5_13() {
     for name in ["sum_5_11", "sum_5_12", "sum_5_13"] {
@@ -127,7 +127,7 @@ fn listings_5_11_to_5_13() {
         assert_eq!(k.plan.launches[0].local, [128, 1, 1]);
         has(&k, &[("local float", 2), ("barrier(CLK_LOCAL_MEM_FENCE);", 8), ("if (l0 < 64)", 1)]);
         has(&k, &[("warp = get_local_id(0) / 32", 1), ("lane = get_local_id(0) % 32", 1)]);
-        // All lanes in the first step, then half of those of the step before.
+        // The first step uses all lanes, each further step half of those before.
         has(&k, &[("if (warp == 0) {", 1), ("if (warp == 0 && lane == 0)", 1)]);
         for lanes in [16, 8, 4, 2] {
             has(&k, &[(&format!("if (warp == 0 && lane < {lanes})"), 1)]);
@@ -137,14 +137,14 @@ fn listings_5_11_to_5_13() {
         }
         has(&k, &[("if (l0 == 0)", 1), ("temp0[g0] = ", 1)]);
     }
-    // An iteration of one step is that step.
+    // An iteration with one step equals the step.
     assert_eq!(golden("sum_5_11").plan, golden("sum_5_12").plan);
     has(&golden("sum_5_12"), &[("xs[256 * g0 + l0 + 128 * i", 1), ("< 2; ++", 8)]);
     has(&golden("sum_5_13"), &[("xs[2048 * g0 + l0 + 128 * i", 1), ("< 16; ++", 1)]);
 }
 
-/// Figure 5.4 is the published code for equation 5.15: a vector loaded, scaled and stored by each
-/// work-item. There loops run over chunks and vectors; here there are as many groups and work-items.
+/// Figure 5.4 is the published code for equation 5.15: each work-item loads, scales and stores a vector. The figure
+/// has loops over chunks and vectors. Here there are as many groups and work-items as chunks and vectors.
 #[test]
 fn vectorised_scaling() {
     let k = golden("scal_vector");
@@ -155,7 +155,7 @@ fn vectorised_scaling() {
     has(&k, &[("for (", 0), ("if (", 0), ("barrier", 0), ("local float", 0)]);
 }
 
-/// Figure 5.9: one loop that takes absolute values and adds them, and nothing in between.
+/// Figure 5.9: one loop takes absolute values and adds them, without an intermediate array.
 #[test]
 fn fused_asum() {
     let k = golden("asum_fused");
@@ -163,8 +163,8 @@ fn fused_asum() {
     has(&k, &[("barrier", 0), ("local float", 0)]);
 }
 
-/// Figure 6.3: no local memory and one long sum for each work-item; strides on GPUs; vectors of two for AMD
-/// and of four for Intel, where a group has one work-item.
+/// Figure 6.3: no local memory, and one long sum for each work-item. Accesses are strided on GPUs. Vectors have two
+/// elements for AMD and four for Intel, where a group has one work-item.
 #[test]
 fn searched_sums() {
     let (nvidia, amd, intel) = (golden("sum_nvidia"), golden("sum_amd"), golden("sum_intel"));

@@ -1,5 +1,5 @@
-//! The low-level terms of the papers (`programs/golden`) and every other low-level pattern, compiled as
-//! they stand. See `check` for how kernels are checked.
+//! The low-level terms of the papers (`programs/golden`) and every other low-level pattern, compiled without
+//! rewriting. `check` contains the helpers.
 
 mod ahead;
 mod check;

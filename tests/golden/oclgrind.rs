@@ -1,5 +1,5 @@
-//! Kernels under oclgrind: no race, no access outside an array, no barrier that some work-items do not
-//! reach. `make check-kernels` runs these.
+//! Runs kernels under oclgrind: there must be no races, no accesses outside arrays, and no divergent barriers.
+//! `make check-kernels` runs these tests.
 
 use crate::check::{Case, compile, device, grind, shipped};
 use crate::common;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 fn oclgrind_finds_nothing_in_golden_files() {
     for (name, sizes, _) in GOLDEN {
         let program = shipped(&format!("golden/{name}"));
-        // Enough for two groups, where that takes no minutes.
+        // Sizes for two groups, unless that takes minutes.
         let long = matches!(*name, "sum_nvidia" | "sum_amd");
         for s in &sizes[..if long { 1 } else { 2 }] {
             compile(&program, s, &device()).expect("compiles").grind();
@@ -39,11 +39,11 @@ fn oclgrind_finds_nothing_in_patterns() {
     }
 }
 
-/// How many kernels of a program are looked at for each model, each of another skeleton.
+/// Number of kernels to check for each program and cost model, each with another skeleton.
 const BEST: usize = 8;
 
-/// Values for the sizes of a shipped program, by how many it has: several work-groups and nothing that tiles
-/// divide, but few enough for oclgrind, which interprets every instruction.
+/// Values for the sizes of a shipped program, by the number of its sizes: enough for several work-groups, not
+/// divisible by tiles, and small enough for oclgrind, which interprets every instruction.
 fn sizes_of(program: &Program) -> Sizes {
     let sizes = &program.entry.sizes;
     let values: &[u64] = match sizes.len() {
@@ -56,7 +56,7 @@ fn sizes_of(program: &Program) -> Sizes {
     sizes.iter().cloned().zip(values.iter().copied()).collect()
 }
 
-/// The best kernels of every program in the folder, by the models of a CPU and of a GPU.
+/// The best kernels of every program in the folder, according to the models of a CPU and of a GPU.
 #[test]
 fn oclgrind_finds_nothing_in_shipped_programs() {
     let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/programs"));
@@ -96,7 +96,7 @@ fn oclgrind_finds_nothing_in_shipped_programs() {
     }
 }
 
-/// Tiles of rows that work-items share, several for each: whatever the tiles are, and whatever becomes of the results.
+/// Work-group tiles of rows, with several rows for each work-item, for all tile sizes and all uses of the results.
 #[test]
 fn oclgrind_finds_nothing_in_shared_rows() {
     for name in ["nbody", "nn", "mriq"] {
@@ -125,12 +125,12 @@ fn oclgrind_finds_nothing_in_shared_rows() {
     }
 }
 
-/// A GPU of few units, so that few rows fill it.
+/// A GPU with few compute units, so that few rows occupy it.
 fn gpu() -> DeviceInfo {
     DeviceInfo { compute_units: 1, vector_width_f32: 1, ..common::device(DeviceKind::Gpu) }
 }
 
-/// What is looked for is found: oclgrind runs as it should.
+/// Tests that oclgrind reports the errors that it should report.
 #[test]
 fn oclgrind_finds_what_is_wrong() {
     let says = |body: &str| {

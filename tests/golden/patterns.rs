@@ -1,4 +1,5 @@
-//! Every low-level pattern of the language compiles where it is legal, and is refused clearly elsewhere.
+//! Every low-level pattern of the language compiles where it is legal; elsewhere it is refused with a clear
+//! message.
 
 use crate::check::{compile, cpu, device};
 use patsat::diag::{Code, Source};
@@ -7,7 +8,7 @@ use patsat::session::Program;
 
 type Sizes<'a> = &'a [(&'a str, u64)];
 
-/// Programs that compile as they stand, with sizes.
+/// Programs that compile without rewriting, with their sizes.
 pub const LEGAL: &[(&str, Sizes<'static>)] = &[
     // Global work-items in one, two and three dimensions.
     ("entry f [n] (xs: [n]f32) : [n]f32 = mapGlb 0 (+ 1) xs", &[("n", 77)]),
@@ -22,7 +23,7 @@ pub const LEGAL: &[(&str, Sizes<'static>)] = &[
            mapWrg 2 (mapWrg 1 (mapWrg 0 (mapLcl 2 (mapLcl 1 (mapLcl 0 (+ 1)))))) a",
         &[],
     ),
-    // A stage over one dimension of a group that has two.
+    // A stage over one dimension of a two-dimensional group.
     (
         "entry f (a: [2][4][8]f32) : [2][4][8]f32 =
            mapWrg 0 (\\t -> t |> join |> toLocal (mapLcl 0 (+ 1)) |> split 8
@@ -58,7 +59,7 @@ pub const LEGAL: &[(&str, Sizes<'static>)] = &[
            mapWrg 0 (mapLcl 0 (toGlobal (mapSeq (+ 1)) >-> reverse >-> mapSeq (* 2))) a",
         &[],
     ),
-    // A stage of one work-item for its group.
+    // A stage computed by one work-item for its group.
     (
         "entry f (a: [6][40]f32) : [6][40]f32 =
            mapWrg 0 (toLocal (mapSeq (+ 1)) >-> reverse >-> mapLcl 0 (* 2)) a",
@@ -82,7 +83,7 @@ pub const LEGAL: &[(&str, Sizes<'static>)] = &[
                |> mapLcl 0 (+ 1)) a",
         &[],
     ),
-    // Loops of one work-item.
+    // Loops in one work-item.
     ("entry f (a: [9][8]f32) : [9][8]f32 = mapGlb 0 (mapUnroll (+ 1)) a", &[]),
     ("entry f (a: [9][8]f32) : [9]f32 = mapGlb 0 (reduceUnroll (+) 0) a", &[]),
     ("entry f (a: [9][8]f32) : [9][8]f32 = mapGlb 0 (scanSeq (+) 0) a", &[]),
@@ -99,7 +100,7 @@ pub const LEGAL: &[(&str, Sizes<'static>)] = &[
              >-> mapLcl 0 id) a",
         &[],
     ),
-    // Order and vectors.
+    // Reorderings and vectors.
     (
         "entry f [n] (xs: [n]f32) : [n]f32 =
            xs |> reorderStride 4 |> split 8 |> mapGlb 0 (reorderStride 2 >-> mapSeq (+ 1)) |> join",
@@ -114,7 +115,7 @@ pub const LEGAL: &[(&str, Sizes<'static>)] = &[
            mapGlb 0 (asVector 2 >-> reduceSeq (vectorize 2 (+)) 0 >-> \\v -> asScalar (replicate 1 v)) a",
         &[],
     ),
-    // Warps: fewer than the group has, more than it has, lanes longer and shorter than a warp.
+    // Fewer and more warps than the group has, and lanes over more and fewer elements than a warp has.
     (
         "entry f (a: [3][96]f32) : [3][96]f32 =
            mapWrg 0 (toLocal (mapLcl 0 (+ 1)) >-> reverse >-> split 32
@@ -137,7 +138,7 @@ pub const LEGAL: &[(&str, Sizes<'static>)] = &[
            mapWrg 0 (mapWarp (mapLane (+ 1) >-> reverse >-> mapLane (* 2))) a",
         &[],
     ),
-    // Placements in a warp, and what one lane does for all.
+    // Memory placement inside a warp, and values that one lane computes for all.
     (
         "entry f (a: [2][5][32]f32) : [2][5][32]f32 =
            mapWrg 0 (mapWarp (toLocal (mapLane (+ 1)) >-> reverse >-> toPrivate (mapLane (* 2))
@@ -172,7 +173,7 @@ pub const LEGAL: &[(&str, Sizes<'static>)] = &[
                |> reverse |> mapLane (+ 1))) a",
         &[],
     ),
-    // Warps of a group that has two dimensions.
+    // Warps of a two-dimensional group.
     (
         "entry f (a: [2][4][32]f32) : [2][4][32]f32 =
            mapWrg 0 (toLocal (mapLcl 1 (mapLcl 0 (+ 1))) >-> reverse
@@ -187,7 +188,7 @@ fn legal_programs_run() {
     for (text, sizes) in LEGAL {
         let program = Program::check(&Source::new("legal.pat", *text), None)
             .unwrap_or_else(|e| panic!("{e:?}\n{text}"));
-        // Smaller groups must go round more often, and single work-items do everything.
+        // Smaller groups need more rounds, and single work-items do everything.
         let small = |n| DeviceLimits { max_work_group_size: n, max_item_sizes: [n; 3], ..device() };
         for d in [device(), small(64), small(1)] {
             let k = compile(&program, sizes, &d).unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -196,7 +197,7 @@ fn legal_programs_run() {
     }
 }
 
-/// Programs that are refused, with why.
+/// Programs that are refused, with the reason.
 const ILLEGAL: &[(&str, Code, &str)] = &[
     (
         "entry f [n] (xs: [n]f32) = mapLcl 0 abs xs",
@@ -303,7 +304,7 @@ const ILLEGAL: &[(&str, Code, &str)] = &[
         Code::IllNested,
         "`toPrivate` in a warp outside its lanes",
     ),
-    // Private elements of one work-item that another would need.
+    // Elements in private memory that another work-item would need.
     (
         "entry f (a: [2][8]f32) = mapWrg 0 (toPrivate (mapLcl 0 abs) >-> reverse >-> mapLcl 0 abs) a",
         Code::BadTerm,
@@ -315,7 +316,7 @@ const ILLEGAL: &[(&str, Code, &str)] = &[
         Code::BadTerm,
         "use toLocal",
     ),
-    // What does not say how it runs.
+    // Patterns that do not say how they run.
     ("entry f [n] (xs: [n]f32) = map abs xs", Code::BadTerm, "`map` does not say how it runs"),
     (
         "entry f [n] (xs: [n]f32) = reduce (+) 0 xs",
@@ -327,7 +328,7 @@ const ILLEGAL: &[(&str, Code, &str)] = &[
         Code::BadTerm,
         "`map` does not say how it runs",
     ),
-    // Vectors that OpenCL does not have.
+    // Vector widths that OpenCL does not have.
     (
         "entry f (xs: [10]f32) = xs |> asVector 5 |> mapGlb 0 (vectorize 5 abs) |> asScalar",
         Code::KernelLimit,

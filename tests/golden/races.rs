@@ -1,4 +1,4 @@
-//! The verifier's check of barriers, on kernels whose barriers are taken away.
+//! Tests the verifier's check of barriers on kernels with missing barriers.
 
 use crate::check::{Kernels, compile, cpu, device, shipped};
 use crate::listings::GOLDEN;
@@ -15,7 +15,8 @@ fn of(text: &str, sizes: &[(&str, u64)], device: &DeviceLimits) -> Kernels {
     compile(&program, sizes, device).expect("compiles")
 }
 
-/// Calls `f` on every barrier in order with its number; what it gives takes the barrier's place.
+/// Calls `f` on every barrier in order, with its number. The barrier is replaced by the result, or removed if there
+/// is none.
 fn replace(b: &mut Block, k: &mut usize, f: &dyn Fn(usize, &Stmt) -> Option<Stmt>) {
     b.retain_mut(|s| {
         if matches!(s, Stmt::Barrier { .. }) {
@@ -33,14 +34,14 @@ fn replace(b: &mut Block, k: &mut usize, f: &dyn Fn(usize, &Stmt) -> Option<Stmt
     });
 }
 
-/// The program with the barriers of its first kernel replaced, and how many those were.
+/// Returns the program with the barriers of its first kernel replaced, and their number.
 pub fn changed(ir: &Ir, f: &dyn Fn(usize, &Stmt) -> Option<Stmt>) -> (Ir, usize) {
     let (mut ir, mut count) = (ir.clone(), 0);
     replace(&mut ir.kernels[0].body, &mut count, f);
     (ir, count)
 }
 
-/// Whether the verifier finds that work-items meet without a barrier once barrier `k` is gone.
+/// Returns whether the verifier finds that work-items communicate without a barrier once barrier `k` is removed.
 pub fn is_missed(ir: &Ir, k: usize) -> bool {
     let (without, _) = changed(ir, &|i, s| (i != k).then(|| s.clone()));
     match verify(&without, &device()) {
@@ -59,14 +60,15 @@ fn every_barrier_of_the_listings_is_needed() {
         let ir =
             compile(&shipped(&format!("golden/{name}")), sizes, &device()).expect("compiles").ir;
         let (_, count) = changed(&ir, &|_, s| Some(s.clone()));
-        // What the last step leaves is stored by the work-item that computed it.
+        // The result of the last step is stored by the work-item that computed it, so the last barrier is not
+        // needed.
         let last = if name.starts_with("sum_5") { count - 1 } else { count };
         assert!((0..last).all(|k| is_missed(&ir, k)), "{name}");
         assert!((last..count).all(|k| !is_missed(&ir, k)), "{name}");
     }
 }
 
-/// Work-items that differ in a dimension which an index does not mention read what one of them wrote.
+/// Work-items that differ only in a dimension that an index does not use all read what one of them wrote.
 #[test]
 fn a_row_for_all_rows_of_work_items() {
     let text = "entry f (a: [4][16]f32) (x: [16]f32) : [1][4][16]f32 =
@@ -85,8 +87,8 @@ const LANES: &str = "entry f [n] (xs: [n]f32) : [n]f32 =
           |> join)
      |> join";
 
-/// Lanes that exchange elements meet at a barrier: of the group, or of the sub-group where the device
-/// has sub-groups. Lock-step is never relied on: without the barrier the kernel is refused.
+/// Lanes that exchange elements have a barrier between them: of the group, or of the sub-group if the device has
+/// sub-groups. Lock-step execution is never assumed: without the barrier, the kernel is refused.
 #[test]
 fn lanes_are_not_in_lock_step() {
     let groups = of(LANES, &[("n", 1024)], &device());
@@ -101,11 +103,11 @@ fn lanes_are_not_in_lock_step() {
     for k in [&groups, &sub_groups] {
         assert!((0..2).all(|i| is_missed(&k.ir, i)), "{}", k.plan.source);
     }
-    // Sub-groups of 16 do not hold warps of 32: warps are made that long.
+    // Sub-groups of 16 cannot hold warps of 32, so the warp size is reduced to 16.
     let short = of(LANES, &[("n", 1024)], &DeviceLimits { sub_group: 16, ..device() });
     assert!(short.plan.source.contains("lane = get_local_id(0) % 16"), "{}", short.plan.source);
     groups.run(&cpu());
-    // A barrier of the group is one of its sub-groups too.
+    // A barrier of the group is also a barrier of its sub-groups.
     let plan = HostPlan {
         source: text
             .replace("sub_group_barrier", "barrier")
@@ -118,7 +120,7 @@ fn lanes_are_not_in_lock_step() {
     as_groups.run(&cpu());
 }
 
-/// A barrier of sub-groups does not order what passes between warps.
+/// A sub-group barrier does not order communication between warps.
 #[test]
 fn warps_meet_at_barriers_of_the_group() {
     let device = DeviceLimits { sub_group: 32, ..device() };
@@ -126,7 +128,7 @@ fn warps_meet_at_barriers_of_the_group() {
     let k = compile(&program, &[("n", 1 << 20)], &device).expect("compiles");
     let (_, count) = changed(&k.ir, &|_, s| Some(s.clone()));
     let of_groups = k.plan.source.matches(" barrier(").count();
-    // Two before the warp and one after it; five between its six steps.
+    // Two before the warp and one after it, and five between the six steps of the warp.
     assert_eq!((of_groups, count), (3, 8), "{}", k.plan.source);
     let weaker = |wanted: usize| {
         let (ir, _) = changed(&k.ir, &|i, s| match s {

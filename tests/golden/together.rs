@@ -1,11 +1,11 @@
-//! Reductions by all work-items of a group (`reduceLcl`), rows that stay with the work-items that compute them, and
-//! what is loaded once for several stages.
+//! Reductions by all work-items of a group (`reduceLcl`), rows that stay in the registers of the work-items that
+//! compute them, and data that is loaded once for several stages.
 
 use crate::check::{Kernels, array, cpu, kernels};
 use crate::races::{changed, is_missed};
 use patsat::kernel::ir::{Expr, Mem, Stmt};
 
-/// Rows and their lengths: shorter than a group, as long, several rounds, in vectors or not.
+/// Numbers of rows and their lengths: shorter than a group, equally long, several rounds, with and without vectors.
 const SHAPES: &[[u64; 2]] =
     &[[3, 1], [2, 7], [5, 16], [3, 64], [2, 100], [3, 256], [2, 1000], [1, 1028]];
 
@@ -21,7 +21,8 @@ fn sum(n: u64, m: u64, group: u64) -> Kernels {
     rows(program, n, m, &format!("reduceLcl {group} (+) 0.0 abs"))
 }
 
-/// Each row's elements without its sum, read from registers; `again` reads them in another order as well.
+/// Combines the elements of each row with the row's sum. The elements are read from registers; with `again`, they
+/// are also read in another order.
 fn centred(n: u64, m: u64, again: &str) -> Kernels {
     let program = format!(
         "entry centred [n][m] (xs: [n][m]f32) : [n][m]f32 =
@@ -66,7 +67,7 @@ fn every_barrier_of_a_reduction_is_needed() {
     assert_eq!((count, missed), (2, 2), "{}", k.plan.source);
 }
 
-/// Loads from global memory in a kernel, those in loops once.
+/// Returns the number of loads from global memory in a kernel; a load in a loop counts once.
 fn loads(k: &Kernels) -> usize {
     let mut n = 0;
     for s in &k.ir.kernels[0].body {
@@ -83,7 +84,7 @@ fn loads(k: &Kernels) -> usize {
 fn a_row_that_work_items_share_out_alike_stays_in_registers() {
     let k = centred(2, 256, "id");
     assert_eq!(k.ir.kernels[0].local_bytes(), 16 * 4, "partial sums alone: {}", k.plan.source);
-    // In another order it is read by other work-items.
+    // In another order, other work-items read the elements.
     let k = centred(2, 256, "reverse");
     assert!(k.ir.kernels[0].local_bytes() > 256 * 4, "{}", k.plan.source);
 }

@@ -1,4 +1,4 @@
-//! Expressions of array types.
+//! Generates expressions of array types.
 
 use super::{Generator, LIMIT, MODEST, Made, Var, array, is_flat, number};
 use crate::lang::size::Size;
@@ -39,7 +39,7 @@ impl Generator {
         self.map(n, t, depth)
     }
 
-    /// A map over one to five arrays.
+    /// Generates a map over one to five arrays.
     fn map(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         if let Some(f) = self.named_function(t)
             && let [of] = f.params.as_slice()
@@ -77,7 +77,7 @@ impl Generator {
         Made { text, ..body }
     }
 
-    /// An array to map over: of the length, in scope if there is one.
+    /// Generates an array of this length to map over, preferably a variable in scope.
     fn source(&mut self, n: &Size, depth: usize) -> (Made, Type) {
         let known: Vec<Var> = self
             .scope
@@ -138,10 +138,10 @@ impl Generator {
         Some(Made { text: format!("(transpose {})", xss.text), ..xss })
     }
 
-    /// `split`, or `join` where the length is a product.
+    /// Generates a `split`, or a `join` if the length is a product.
     fn chunked(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
         if let Type::Array(k, t) = t {
-            // Nothing can be split into chunks of nothing.
+            // The chunk size must be positive.
             self.value(k).filter(|k| *k > 0)?;
             let xs = self.make(&array(&n.mul(k), t), depth);
             return Some(Made { text: format!("(split {} {})", number(k), xs.text), ..xs });
@@ -156,7 +156,7 @@ impl Generator {
         Some(Made { text: format!("(join {})", xss.text), ..xss })
     }
 
-    /// `take`, `drop`.
+    /// Generates a `take` or `drop`.
     fn cut(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let k =
             if self.once_in(3) { self.dim() } else { Size::constant(self.rng.random_range(0..4)) };
@@ -179,7 +179,7 @@ impl Generator {
                 let names: Vec<Size> = self.sizes.keys().map(|s| Size::var(s)).collect();
                 let a = self.pick(&names)?;
                 let b = n.sub(&a);
-                // What is left must be a length whatever the sizes are.
+                // The remaining length must not be negative for any values of the sizes.
                 if b.is_zero() || b.to_string().contains('-') {
                     return None;
                 }
@@ -201,7 +201,7 @@ impl Generator {
         Made { text, ..xs }
     }
 
-    /// An array of `m` indices of something of length `n`.
+    /// Generates an array of `m` valid indices of an array of length `n`.
     pub(super) fn indices(&mut self, m: &Size, n: &Size, depth: usize) -> String {
         if m == n && self.once_in(3) {
             return format!("(reverse (iota {}))", number(n));
@@ -234,7 +234,7 @@ impl Generator {
         let dest = self.make(&array(n, t), depth);
         let xs = self.make(&array(&m, t), depth);
         let m = number(&m);
-        // All different; those outside have no effect.
+        // All indices differ; those out of range have no effect.
         let is = match self.below(4) {
             0 => format!("(iota {m})"),
             1 => format!("(reverse (iota {m}))"),
@@ -245,7 +245,7 @@ impl Generator {
         Made::new(text, dest.mag.max(xs.mag), dest.exact && xs.exact)
     }
 
-    /// A pad around something, in a mode that its length allows.
+    /// Generates a `pad`, in a mode that the length allows.
     fn pad(&mut self, n: &Size, t: &Type, l: i64, r: i64, depth: usize) -> Made {
         let xs = self.make(&array(n, t), depth);
         let long = self.value(n).is_some_and(|n| n >= l.max(r).max(1).unsigned_abs());
@@ -269,16 +269,16 @@ impl Generator {
         Some(Made { text, ..out })
     }
 
-    /// Something of the windows of an array.
+    /// Generates a `slide`, or a map over its windows.
     fn windows(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let w = self.rng.random_range(1..4);
         let element = match t {
-            // The windows themselves.
+            // The windows themselves can be the result.
             Type::Array(k, t) if k.as_constant() == Some(w) => (**t).clone(),
             _ => self.flat_type(),
         };
         let (xs, step) = match self.below(3) {
-            // As many windows as elements.
+            // There are as many windows as elements.
             0 => (self.pad(n, &element, w / 2, w - 1 - w / 2, depth), 1),
             1 => {
                 let len = n.add(&Size::constant(w - 1));
@@ -304,7 +304,7 @@ impl Generator {
             && *s != ScalarType::Bool
             && self.once_in(2)
         {
-            // Halved every time.
+            // The length is halved by each iteration.
             let xs = self.make(&array(&n.mul(&Size::constant(1 << times)), t), depth);
             let xs = match xs.mag * 8.0 > LIMIT {
                 true => self.cap(xs, &array(n, t), MODEST),

@@ -1,4 +1,5 @@
-//! What binds names: definitions, local functions, `let`, loops, conditionals; and operators of reductions.
+//! Generates constructs that bind names (definitions, local functions, `let`, loops, conditionals), and operators
+//! of reductions.
 
 use super::{
     BOOL, Function, Generator, I32, LIMIT, MODEST, Made, Sample, Var, array, is_flat, literal_text,
@@ -9,13 +10,14 @@ use crate::lang::types::{ScalarType, Type};
 use indexmap::IndexMap;
 use rand::RngExt;
 
-/// An operator that is associative, with its neutral element.
+/// An associative operator with its neutral element.
 struct Operator {
     text: String,
     neutral: String,
-    /// Whether sums grow with the number of elements.
+    /// Whether results grow with the number of elements.
     adds: bool,
-    /// The magnitude within which elements must lie, for those that multiply.
+    /// Bound for the magnitude of elements, for operators that multiply. NaN for operators that are discontinuous,
+    /// whose elements must be exact.
     most: f64,
     commutes: bool,
 }
@@ -68,7 +70,7 @@ impl Generator {
         if self.elements(&ty) > super::ELEMENTS { self.flat_type() } else { ty }
     }
 
-    /// `def f [a] (x: t) ... : u = ...`, with a size parameter or without.
+    /// Generates `def f [a] (x: t) ... : u = ...`, with or without a size parameter.
     fn definition(&mut self) -> String {
         let name = self.name("f");
         let size = self.once_in(2).then(|| "a".to_owned());
@@ -105,7 +107,7 @@ impl Generator {
         text
     }
 
-    /// A function of that result, with a length for its size parameter.
+    /// Returns a function with this result type, with a length in place of its size parameter.
     fn function(&mut self, goal: &Type) -> Option<Function> {
         let mut fitting = vec![];
         for f in &self.functions {
@@ -129,7 +131,7 @@ impl Generator {
         self.pick(&fitting)
     }
 
-    /// A call of a definition or local function.
+    /// Generates a call of a definition or local function.
     pub(super) fn call(&mut self, goal: &Type, depth: usize) -> Option<Made> {
         let f = self.function(goal)?;
         let mut text = format!("({}", f.name);
@@ -141,7 +143,7 @@ impl Generator {
         Some(Made::new(text + ")", f.mag, f.exact))
     }
 
-    /// The name of a function of one parameter, with the type of that.
+    /// Returns a function of one parameter with this result type.
     pub(super) fn named_function(&mut self, result: &Type) -> Option<Function> {
         self.function(result).filter(|f| f.params.len() == 1)
     }
@@ -190,7 +192,7 @@ impl Generator {
         Made { text: format!("(let {name} {patterns} = {} in {})", value.text, body.text), ..body }
     }
 
-    /// An accumulator's first value and a step that keeps it within bounds.
+    /// Generates the first value of an accumulator, and a step that keeps it within bounds.
     fn step(
         &mut self,
         goal: &Type,
@@ -235,11 +237,11 @@ impl Generator {
         Made { text, ..body }
     }
 
-    /// A reduction to scalars.
+    /// Generates a reduction to scalars.
     pub(super) fn reduction(&mut self, goal: &Type, depth: usize) -> Made {
         let n = self.dim();
         if self.once_in(4) {
-            // A fold, whose operator needs no law.
+            // A fold from the left, whose operator need not be associative.
             let element = self.any_type(1);
             let xs = self.make(&array(&n, &element), depth);
             let (pattern, vars) = self.pattern(&element, xs.mag, xs.exact);
@@ -266,7 +268,7 @@ impl Generator {
     fn elements_for(&mut self, op: &Operator, n: &Size, t: &Type, depth: usize) -> Made {
         let ty = array(n, t);
         let xs = match op.most {
-            // What jumps must be exact.
+            // A discontinuous operator needs exact elements.
             most if most.is_nan() => self.exactly(|g| g.make(&ty, depth)),
             _ => self.make(&ty, depth),
         };
@@ -279,7 +281,7 @@ impl Generator {
         }
     }
 
-    /// `scan`, an array of prefixes.
+    /// Generates a `scan`, an array of prefix reductions.
     pub(super) fn scan(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let op = self.operator(t);
         let xs = self.elements_for(&op, n, t, depth);
@@ -289,7 +291,7 @@ impl Generator {
         Made::new(text, mag.max(4.0), xs.exact)
     }
 
-    /// `reducePart`, or a histogram: an array of reductions.
+    /// Generates a `reducePart` or a histogram: an array of reductions.
     pub(super) fn reductions(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let op = self.operator(t);
         if self.once_in(2) {
@@ -307,7 +309,7 @@ impl Generator {
         Made::new(text, mag.max(4.0), xs.exact && op.commutes)
     }
 
-    /// An associative operator of a flat type.
+    /// Returns an associative operator of a flat type.
     fn operator(&mut self, t: &Type) -> Operator {
         let any = f64::INFINITY;
         match t {
@@ -320,7 +322,7 @@ impl Generator {
             Type::Tuple(ts) => {
                 if let [Type::Scalar(a), Type::Scalar(b)] = ts.as_slice() {
                     if a == b && a.is_integer() && self.once_in(3) {
-                        // Compositions of linear functions: the order counts.
+                        // Composition of linear functions, which does not commute.
                         let (one, zero) = (literal_text(1.0, *a), literal_text(0.0, *a));
                         return Operator {
                             text: r"(\(a, b) (c, d) -> (a * c, b * c + d))".to_owned(),
@@ -332,7 +334,7 @@ impl Generator {
                     }
                     let number = *a != ScalarType::Bool && b.is_integer();
                     if number && self.once_in(2) {
-                        // The greatest, and the first place where it is.
+                        // The greatest value, and its first position.
                         return Operator {
                             text: r"(\(a, i) (b, j) -> if a > b || (a == b && i <= j) then (a, i) else (b, j))"
                                 .to_owned(),
@@ -384,7 +386,7 @@ impl Generator {
                 };
                 Operator { text, neutral, adds: choice > 2, most, commutes: true }
             }
-            // Element by element.
+            // An operator that works element by element.
             Type::Array(n, t) => {
                 let op = self.operator(t);
                 Operator {
@@ -400,7 +402,7 @@ impl Generator {
         }
     }
 
-    /// A reduction of rows to a row.
+    /// Generates a reduction of rows to a row.
     pub(super) fn rows_reduced(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
         if !is_flat(t) {
             return None;
@@ -418,7 +420,7 @@ impl Generator {
     }
 }
 
-/// A type with a length for a size name.
+/// Returns a type with a length substituted for a size name.
 fn with(t: &Type, name: &str, n: &Size) -> Type {
     match t {
         Type::Array(m, t) => {
@@ -430,7 +432,7 @@ fn with(t: &Type, name: &str, n: &Size) -> Type {
     }
 }
 
-/// How the components of an input are made up.
+/// Returns how each component of an input is generated.
 fn inputs_of(ty: &Type, exact: bool) -> Vec<&'static str> {
     match ty {
         Type::Scalar(ScalarType::Bool) => vec!["uniform"],
@@ -443,7 +445,7 @@ fn inputs_of(ty: &Type, exact: bool) -> Vec<&'static str> {
 }
 
 impl Sample {
-    /// The sizes as arguments of the command line.
+    /// Returns the sizes as command line arguments.
     pub fn size_arguments(&self) -> Vec<String> {
         self.sizes.iter().map(|(n, v)| format!("--size {n}={v}")).collect()
     }

@@ -1,11 +1,11 @@
-//! Random well-typed programs as source text, of the whole language: what `patsat fuzz` tries.
+//! Generates random well-typed programs of the whole language as source text, for `patsat fuzz`.
 //!
-//! The generator works from the type that is wanted down to its parts, so that a program type-checks by
-//! construction. It follows the magnitudes of floats and keeps them where sums and products of whole numbers are exact;
-//! operations that round are used only where nothing discontinuous (a comparison, a conversion to an integer)
-//! depends on the result. A kernel that computes something else than the interpreter is therefore wrong, and not
-//! only rounded otherwise. Where a value at run time decides whether a program has a result (an index, a divisor), the
-//! text keeps it in range.
+//! The generator works from the wanted type down to its parts, so that programs type-check by construction. It
+//! tracks the magnitudes of floats and keeps them in the range where sums and products of whole numbers are exact.
+//! Operations that round are used only where nothing discontinuous (a comparison, a conversion to an integer)
+//! depends on the result. A kernel whose result differs from the interpreter's is therefore wrong, not merely
+//! rounded differently. If a value at run time decides whether a program has a result (an index, a divisor), the
+//! text keeps the value in range.
 
 mod arrays;
 mod functions;
@@ -19,19 +19,20 @@ use indexmap::IndexMap;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Lengths that are hard: none, one, few, primes, and those that nothing divides.
+/// Lengths that include the difficult cases: zero, one, small numbers, powers of two and their neighbours, and
+/// primes.
 pub const LENGTHS: [u64; 14] = [0, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 31, 33];
 
 /// A random program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The file: definitions and one entry, whose comment says how inputs are made up.
+    /// The source file: definitions and one entry, whose comment says how its inputs are generated.
     pub text: String,
     /// Values of the entry's size parameters.
     pub sizes: IndexMap<String, u64>,
 }
 
-/// The program of a seed, with sizes among `lengths`. `scalars` are the element types that it may use.
+/// Returns the program for a seed, with sizes from `lengths` and element types from `scalars`.
 pub fn random(seed: u64, lengths: &[u64], scalars: &[ScalarType]) -> Sample {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let count = rng.random_range(1..=3);
@@ -42,7 +43,7 @@ pub fn random(seed: u64, lengths: &[u64], scalars: &[ScalarType]) -> Sample {
         .map(|name| ((*name).to_owned(), lengths[rng.random_range(0..lengths.len())]))
         .collect();
     let mut g = Generator {
-        // Most are small: what is wrong in a small program is easily seen.
+        // Most programs are small, because errors in small programs are easier to find.
         fuel: [4, 8, 14, 32].map(|most| rng.random_range(1..=most))[rng.random_range(0..4)],
         exact: rng.random_range(0..3) > 0,
         rng,
@@ -57,20 +58,20 @@ pub fn random(seed: u64, lengths: &[u64], scalars: &[ScalarType]) -> Sample {
     Sample { text, sizes }
 }
 
-/// Magnitudes up to which whole floats, their sums and their products are exact.
+/// Magnitude up to which whole floats, their sums and their products are exact.
 const LIMIT: f64 = 1_048_576.0;
-/// The magnitude that accumulators and arguments of functions are kept within.
+/// Bound for the magnitude of accumulators and of arguments of functions.
 const MODEST: f64 = 512.0;
-/// Most elements of a value.
+/// Most elements in a value.
 const ELEMENTS: u64 = 4_096;
 /// Most evaluations of one expression.
 const WORK: u64 = 40_000;
 
-/// An expression: an operand of whatever stands around it.
+/// An expression, in a form that can be an operand.
 #[derive(Clone, Debug)]
 struct Made {
     text: String,
-    /// Bound of the absolute value of every float in it.
+    /// Bound for the absolute value of every float in it.
     mag: f64,
     /// Whether its floats are computed without rounding.
     exact: bool,
@@ -81,7 +82,7 @@ impl Made {
         Made { text: text.into(), mag, exact }
     }
 
-    /// Of something that holds no floats, or small constants.
+    /// An expression without floats, or with small constants.
     fn plain(text: impl Into<String>) -> Made {
         Made::new(text, 4.0, true)
     }
@@ -92,7 +93,7 @@ impl Made {
 struct Var {
     value: Made,
     ty: Type,
-    /// The length that it indexes, if it is known to be less and not negative.
+    /// A length for which this variable is a valid index: it is known to be less, and not negative.
     below: Option<Size>,
 }
 
@@ -110,17 +111,17 @@ struct Function {
 
 struct Generator {
     rng: ChaCha8Rng,
-    /// Size parameters in scope; without a value where it differs from call to call.
+    /// Size parameters in scope, with their values; `None` for a value that differs between calls.
     sizes: IndexMap<String, Option<u64>>,
     scalars: Vec<ScalarType>,
     scope: Vec<Var>,
     functions: Vec<Function>,
     names: usize,
-    /// Constructs that may still be made; then only variables and constants.
+    /// Number of constructs that may still be generated. At 0, only variables and constants are.
     fuel: usize,
     /// Whether nothing may round.
     exact: bool,
-    /// How often the expression being made is evaluated.
+    /// Number of times that the expression being generated is evaluated.
     work: u64,
 }
 
@@ -132,7 +133,7 @@ fn array(n: &Size, t: &Type) -> Type {
 const I32: Type = Type::Scalar(ScalarType::I32);
 const BOOL: Type = Type::Scalar(ScalarType::Bool);
 
-/// A size as an argument, or as a number of type `i32`.
+/// Prints a size as an argument, or as a number of type `i32`.
 fn number(n: &Size) -> String {
     let text = n.to_string();
     match text.chars().all(char::is_alphanumeric) {
@@ -141,7 +142,7 @@ fn number(n: &Size) -> String {
     }
 }
 
-/// Most arrays within each other.
+/// Returns the largest number of nested array types.
 fn dimensions(t: &Type) -> usize {
     match t {
         Type::Scalar(_) | Type::Vector(..) => 0,
@@ -150,7 +151,7 @@ fn dimensions(t: &Type) -> usize {
     }
 }
 
-/// Whether a type is a scalar, or a tuple of scalars.
+/// Returns whether a type is a scalar, or a tuple of flat types.
 fn is_flat(t: &Type) -> bool {
     match t {
         Type::Scalar(_) => true,
@@ -164,7 +165,7 @@ impl Generator {
         self.rng.random_range(0..n.max(1))
     }
 
-    /// Once in so many times.
+    /// Returns `true` with probability `1 / n`.
     fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -179,7 +180,7 @@ impl Generator {
         format!("{stem}{}", self.names)
     }
 
-    /// The value of a size where it is the same in all calls.
+    /// Returns the value of a size that is the same in all calls.
     fn value(&self, n: &Size) -> Option<u64> {
         let look = |name: &str| {
             let value = self.sizes.get(name).copied().flatten()?;
@@ -188,7 +189,7 @@ impl Generator {
         n.eval(&look).ok().and_then(|v| u64::try_from(v).ok())
     }
 
-    /// As [`Generator::value`]; what differs from call to call is taken to be long.
+    /// Like [`Generator::value`], but assumes that a size that differs between calls is large.
     fn length(&self, n: &Size) -> u64 {
         let look = |name: &str| match self.sizes.get(name) {
             Some(Some(value)) => i64::try_from(*value).ok(),
@@ -205,7 +206,7 @@ impl Generator {
         }
     }
 
-    /// A length: a parameter, a small number, or computed from those.
+    /// Returns a length: a size parameter, a small number, or a simple combination of the two.
     fn dim(&mut self) -> Size {
         let names: Vec<String> = self.sizes.keys().cloned().collect();
         let named = self.pick(&names).map(|n| Size::var(&n));
@@ -235,11 +236,11 @@ impl Generator {
         }
     }
 
-    /// A type of at most so many dimensions.
+    /// Returns a type with at most `rank` dimensions.
     fn any_type(&mut self, rank: usize) -> Type {
         let known = self.pick(&self.scope.clone()).map(|v| v.ty);
         let ty = match (self.below(8), known) {
-            // Of what there is, so that it is used.
+            // Prefer the types of variables in scope, so that the variables are used.
             (0..3, Some(ty)) if dimensions(&ty) <= rank => ty,
             (0..3, Some(Type::Array(_, ty))) if dimensions(&ty) <= rank => *ty,
             (3, _) => Type::Tuple(vec![
@@ -255,7 +256,7 @@ impl Generator {
         if self.elements(&ty) > ELEMENTS { self.flat_type() } else { ty }
     }
 
-    /// What `make` gives when nothing may round, and with only what is exact in scope.
+    /// Runs `make` in a mode in which nothing may round and only exact variables are visible.
     fn exactly<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.exact, true);
         let out = make(self);
@@ -263,7 +264,7 @@ impl Generator {
         out
     }
 
-    /// What `make` gives with more variables in scope, evaluated so many times.
+    /// Runs `make` with more variables in scope, for an expression that is evaluated `times` times.
     fn under(&mut self, vars: Vec<Var>, times: u64, make: impl FnOnce(&mut Self) -> Made) -> Made {
         let (outer, work) = (self.scope.len(), self.work);
         self.scope.extend(vars);
@@ -274,7 +275,7 @@ impl Generator {
         out
     }
 
-    /// A pattern that binds a value of this type, and what it binds.
+    /// Returns a pattern that binds a value of this type, and the variables that it binds.
     fn pattern(&mut self, ty: &Type, mag: f64, exact: bool) -> (String, Vec<Var>) {
         match ty {
             Type::Tuple(ts) if self.below(3) > 0 => {
@@ -291,7 +292,7 @@ impl Generator {
         }
     }
 
-    /// The variables of that type, and components of variables.
+    /// Returns the variables of a type, including components of tuples.
     fn variables(&self, goal: &Type) -> Vec<Var> {
         fn within(v: &Var, goal: &Type, out: &mut Vec<Var>) {
             if v.ty == *goal {
@@ -314,14 +315,14 @@ impl Generator {
 
     fn variable(&mut self, goal: &Type) -> Option<Made> {
         let fitting = self.variables(goal);
-        // What was bound last is preferred, or captured variables would be most of all.
+        // Prefer the variable bound last. Otherwise, captured variables would be used too often.
         if self.once_in(2) {
             return fitting.last().map(|v| v.value.clone());
         }
         self.pick(&fitting).map(|v| v.value)
     }
 
-    /// Without any construct: a variable or a constant.
+    /// Generates a variable or a constant.
     fn simple(&mut self, goal: &Type) -> Made {
         if self.below(5) > 0
             && let Some(v) = self.variable(goal)
@@ -341,7 +342,7 @@ impl Generator {
         }
     }
 
-    /// An expression of a type.
+    /// Generates an expression of a type.
     fn make(&mut self, goal: &Type, depth: usize) -> Made {
         if depth == 0 || self.fuel == 0 || self.work.saturating_mul(self.elements(goal)) > WORK {
             return self.simple(goal);
@@ -379,7 +380,7 @@ impl Generator {
     }
 
     fn make_tuple(&mut self, ts: &[Type], goal: &Type, depth: usize) -> Made {
-        // Arrays of one length may come from one array of tuples.
+        // Arrays of the same length may come from one array of tuples.
         if let Some(Type::Array(n, _)) = ts.first()
             && (2..=5).contains(&ts.len())
             && self.once_in(2)
@@ -404,7 +405,7 @@ impl Generator {
         tuple(&parts)
     }
 
-    /// Keeps the floats of a value within a magnitude.
+    /// Limits the magnitude of the floats of a value.
     fn cap(&mut self, x: Made, ty: &Type, most: f64) -> Made {
         if x.mag <= most {
             return x;
@@ -444,7 +445,7 @@ fn tuple(parts: &[Made]) -> Made {
     Made::new(format!("({})", texts.join(", ")), mag, parts.iter().all(|p| p.exact))
 }
 
-/// A number that is not negative, of a type.
+/// Prints a non-negative number of a type.
 fn literal_text(x: f64, s: ScalarType) -> String {
     match s {
         ScalarType::I32 => format!("{x:.0}"),

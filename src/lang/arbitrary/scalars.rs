@@ -1,4 +1,4 @@
-//! Expressions of scalar types.
+//! Generates expressions of scalar types.
 
 use super::{BOOL, Generator, I32, LIMIT, MODEST, Made, array, literal_text, number};
 use crate::lang::size::Size;
@@ -6,7 +6,7 @@ use crate::lang::types::{ScalarType, Type};
 use rand::RngExt;
 
 impl Generator {
-    /// A constant.
+    /// Generates a constant.
     pub(super) fn literal(&mut self, s: ScalarType) -> Made {
         if s == ScalarType::Bool {
             return Made::plain(if self.once_in(2) { "true" } else { "false" });
@@ -91,7 +91,7 @@ impl Generator {
                 Made { text: format!("(-{})", x.text), ..x }
             }
             1 => {
-                // A jump: only of what is exact.
+                // The sign is discontinuous, so its operand must be exact.
                 let x = self.exactly(|g| g.make(&ty, depth));
                 Made::new(format!("(sign {})", x.text), 1.0, true)
             }
@@ -112,7 +112,7 @@ impl Generator {
         }
     }
 
-    /// An operation that rounds, on operands that it has a value for.
+    /// Generates an operation that rounds, with operands for which it is defined.
     fn rounding(&mut self, s: ScalarType, depth: usize) -> Made {
         let ty = Type::Scalar(s);
         let x = self.make(&ty, depth);
@@ -148,7 +148,8 @@ impl Generator {
         if from == to {
             return self.make(&ty, depth);
         }
-        // A float has an integer only if it is small, and a large integer no float.
+        // The conversion of a float to an integer is discontinuous, and defined only in the integer's range; a
+        // large integer has no exact float.
         let x = match from.is_float() && !to.is_float() {
             true => self.exactly(|g| g.make(&ty, depth)),
             false => self.make(&ty, depth),
@@ -193,7 +194,7 @@ impl Generator {
         }
     }
 
-    /// An `i32` from 0 on, below a length; nothing where that may be 0.
+    /// Generates an `i32` that is a valid index for a length; `None` if the length may be 0.
     pub(super) fn index_below(&mut self, n: &Size, depth: usize) -> Option<String> {
         let known: Vec<String> = self
             .scope
@@ -216,7 +217,7 @@ impl Generator {
         })
     }
 
-    /// `xs[i]`, or `xss[i][j]`.
+    /// Generates `xs[i]` or `xss[i][j]`.
     pub(super) fn element(&mut self, goal: &Type, depth: usize) -> Option<Made> {
         let n = self.dim();
         let of = array(&n, goal);

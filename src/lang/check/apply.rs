@@ -1,4 +1,5 @@
-//! Application: binding parameters, inlining definitions, scalar operations, partial application.
+//! Application of functions: binds parameters, inlines definitions, checks scalar operations, and handles partial
+//! application.
 
 use super::builtins::{self, Builtin};
 use super::elab::{Abort, Checker, Res};
@@ -11,7 +12,7 @@ use crate::lang::typed::{Prim, ScalarOp, VarId};
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
 
-/// The name that a binding pattern suggests for what it binds.
+/// Returns the name that a pattern suggests for the value that it binds.
 pub fn pattern_name(pat: &Pat) -> Option<&str> {
     match &pat.kind {
         PatKind::Name(name) => Some(name),
@@ -25,7 +26,7 @@ fn count(n: usize) -> String {
 }
 
 impl<'a> Checker<'a> {
-    /// How many arguments a function takes when it already has these.
+    /// Returns the number of arguments that a function takes, given that its first arguments are `args`.
     pub fn arity(&self, fun: &FunVal<'a>, args: &[Arg<'a>]) -> usize {
         match fun {
             FunVal::Lambda { params, .. } => params.len(),
@@ -43,7 +44,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What people call a function.
+    /// Returns a description of a function for error messages.
     pub fn describe(&self, fun: &FunVal<'a>) -> String {
         match fun {
             FunVal::Lambda { .. } => "this function".to_owned(),
@@ -55,7 +56,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Insists that something is a function.
+    /// Returns the function, or an error for a value.
     pub fn as_fun(&self, elab: Elab<'a>, span: Span) -> Res<Closure<'a>> {
         match elab {
             Elab::Fun(closure) => Ok(closure),
@@ -68,7 +69,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Applies what stands in function position.
+    /// Applies an expression in function position.
     pub fn apply_elab(
         &mut self,
         function: Elab<'a>,
@@ -90,7 +91,7 @@ impl<'a> Checker<'a> {
         self.apply(closure, args, span)
     }
 
-    /// A value that costs nothing to repeat; anything dearer gets a name.
+    /// Returns an expression that may be repeated at no cost: `node` itself, or a variable bound to it in `lets`.
     pub fn shared(&mut self, node: Node, name: &str, lets: &mut Vec<(VarId, Node)>) -> Node {
         if node.is_atomic() {
             return node;
@@ -101,7 +102,7 @@ impl<'a> Checker<'a> {
         Node::new(NodeKind::Var(var), ty, span)
     }
 
-    /// Applies a function to some of its arguments, all, or more.
+    /// Applies a function to any number of arguments: fewer than it takes, all, or more.
     pub fn apply(&mut self, closure: Closure<'a>, args: Vec<Arg<'a>>, span: Span) -> Res<Elab<'a>> {
         let mut lets = closure.lets;
         let mut fun = closure.fun;
@@ -141,7 +142,7 @@ impl<'a> Checker<'a> {
         self.under(result, lets)
     }
 
-    /// Applies a function to as many arguments as it takes.
+    /// Applies a function to exactly the arguments that it takes.
     fn call(
         &mut self,
         fun: &Rc<FunVal<'a>>,
@@ -255,7 +256,7 @@ impl<'a> Checker<'a> {
                 Ok(Elab::Value(self.coerce(node, &ty, &what)?))
             }
         });
-        // An error inside the body may be the caller's: say which use it is.
+        // The error may be the caller's fault, so mention the use.
         let note = |d: &mut crate::diag::Diagnostic| {
             let label = crate::diag::Label {
                 span,
@@ -274,7 +275,7 @@ impl<'a> Checker<'a> {
         self.under(result, lets)
     }
 
-    /// Binds the names of a pattern. Types in it are read in `sizes`; the names are added to `env`.
+    /// Binds the names of a pattern. Types in the pattern are interpreted in `sizes`; the names are added to `env`.
     pub fn bind(
         &mut self,
         pat: &'a Pat,
@@ -341,7 +342,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A scalar operation; with `ty`, on operands of that type.
+    /// Checks a scalar operation. With `ty`, the operands must have that type.
     pub fn scalar(
         &mut self,
         op: ScalarOp,
@@ -356,7 +357,7 @@ impl<'a> Checker<'a> {
         };
         let bool = Ty::Scalar(ScalarType::Bool);
         let name = builtins::op_name(op);
-        // The sign belongs to the literal, so that the smallest integer can be written.
+        // Fold the sign into the literal, so that the least integer can be written.
         if let (Neg, [Node { kind: NodeKind::Lit(lit @ (Lit::Int(_) | Lit::Float(_))), .. }]) =
             (op, args.as_slice())
         {
@@ -444,7 +445,8 @@ impl<'a> Checker<'a> {
         .into()
     }
 
-    /// A function of the core from a closure, for a pattern that gives it arguments of these types.
+    /// Converts a closure to a function of the core, for a pattern that applies it to arguments of these types.
+    /// Also returns the result type.
     pub fn fun(&mut self, closure: &Closure<'a>, params: Vec<Ty>, who: &str) -> Res<(Fun, Ty)> {
         let hints: Vec<String> = {
             let mut fun = &closure.fun;

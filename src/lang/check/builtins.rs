@@ -1,16 +1,16 @@
-//! The names that every program knows: scalar functions, casts, patterns; and what they take.
+//! The built-in names: scalar functions, casts and patterns, with their parameters.
 
 use crate::lang::typed::{PadMode, Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
-/// A function (or mode) of the language.
+/// A built-in function (or mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtin {
-    /// A scalar operation; in the name space of a type (`f32.max`) its operands have that type.
+    /// A scalar operation. If it is qualified by a type (`f32.max`), its operands have that type.
     Scalar(ScalarOp, Option<ScalarType>),
-    /// `pow`: as `**`, on floats only.
+    /// `pow`: like `**`, but only on floats.
     FloatPow(Option<ScalarType>),
-    /// `to.from`.
+    /// A cast, written `to.from`.
     Cast(ScalarType, ScalarType),
     /// A constant of a type, such as `f32.highest`.
     Constant(ScalarType, Constant),
@@ -25,9 +25,9 @@ pub enum Builtin {
 /// Constants in the name space of a scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Constant {
-    /// The largest value, infinite for floats.
+    /// The greatest value; infinite for floats.
     Highest,
-    /// The smallest value, minus infinity for floats.
+    /// The least value; minus infinity for floats.
     Lowest,
     /// Infinity.
     Inf,
@@ -37,16 +37,16 @@ pub enum Constant {
     E,
 }
 
-/// What a pattern's argument is.
+/// The kind of a pattern's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// A function.
     Fun,
     /// A size known before the program runs.
     Size,
-    /// 0, 1 or 2.
+    /// A dimension: 0, 1 or 2.
     Dim,
-    /// How `pad` fills.
+    /// A mode of `pad`.
     Mode,
     /// A value.
     Value,
@@ -135,7 +135,7 @@ const PATTERNS: [(&str, Prim, usize); 56] = [
     ("vectorise", Prim::Vectorize, 1),
 ];
 
-/// What a name means when no program gives it another meaning.
+/// Returns the built-in with this name.
 pub fn lookup(name: &str) -> Option<Builtin> {
     if let Some((ty, member)) = name.split_once('.') {
         return qualified(ScalarType::from_name(ty)?, member);
@@ -177,19 +177,19 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
     }
 }
 
-/// Every unqualified name, for suggestions.
+/// Returns every unqualified name, for suggestions.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let scalars = SCALARS.iter().map(|(n, _)| *n);
     scalars.chain(PATTERNS.iter().map(|(n, ..)| *n)).chain(["pow", "id"])
 }
 
-/// What people call a pattern.
+/// Returns the name of a pattern.
 pub fn pattern_name(prim: Prim, width: usize) -> &'static str {
     let same = |p: Prim| std::mem::discriminant(&p) == std::mem::discriminant(&prim);
     PATTERNS.iter().find(|(_, p, w)| same(*p) && *w == width).map_or("pattern", |(n, ..)| n)
 }
 
-/// The spelling of a scalar operation.
+/// Returns the spelling of a scalar operation.
 pub fn op_name(op: ScalarOp) -> &'static str {
     match op {
         ScalarOp::Add => "+",
@@ -212,7 +212,7 @@ pub fn op_name(op: ScalarOp) -> &'static str {
     }
 }
 
-/// How many operands a scalar operation takes.
+/// Returns the number of operands of a scalar operation.
 pub fn op_arity(op: ScalarOp) -> usize {
     use ScalarOp::{
         Abs, Add, And, Atan, Atan2, Cast, Ceil, Clamp, Cos, Div, Eq, Exp, Floor, Fma, Ge, Gt, Le,
@@ -228,7 +228,8 @@ pub fn op_arity(op: ScalarOp) -> usize {
     }
 }
 
-/// What a pattern takes, in order. `vectorize` takes further values, one for each parameter of its function.
+/// Returns the kinds of a pattern's arguments, in order. `vectorize` takes further values, one for each parameter
+/// of its function.
 pub fn slots(prim: Prim, width: usize) -> Vec<Slot> {
     use Slot::{Dim, Fun, Mode, Size, Value};
     match prim {
@@ -270,7 +271,7 @@ pub fn slots(prim: Prim, width: usize) -> Vec<Slot> {
 }
 
 impl Builtin {
-    /// How many arguments it takes (`vectorize`: before those of its function).
+    /// Returns the number of arguments (for `vectorize`, without those of its function).
     pub fn arity(self) -> usize {
         match self {
             Builtin::Scalar(op, _) => op_arity(op),
@@ -281,7 +282,7 @@ impl Builtin {
         }
     }
 
-    /// What people call it.
+    /// Returns the name.
     pub fn name(self) -> String {
         match self {
             Builtin::Scalar(op, None) => op_name(op).to_owned(),

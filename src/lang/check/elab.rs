@@ -1,7 +1,7 @@
-//! Expressions to the core: resolves names, infers types, inlines functions.
+//! Converts expressions to the core: resolves names, infers types, inlines functions.
 //!
-//! Functions are not values: an expression in function position gives a [`Closure`], which is used up
-//! where it is applied ([`super::apply`]) or given to a pattern ([`super::prims`]).
+//! Functions are not values. An expression in function position gives a [`Closure`], which disappears when it is
+//! applied ([`super::apply`]) or passed to a pattern ([`super::prims`]).
 
 use super::builtins::{self, Builtin, Constant};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Why an expression has no meaning; `None` when that has been reported.
+/// Why an expression has no meaning; `None` if the error was already reported.
 pub struct Abort(pub Option<Box<Diagnostic>>);
 
 impl From<Diagnostic> for Abort {
@@ -27,36 +27,37 @@ impl From<Diagnostic> for Abort {
     }
 }
 
-/// The outcome of elaborating something.
+/// The result of elaborating something.
 pub type Res<T> = Result<T, Abort>;
 
-/// The state while one definition is checked.
+/// The state while a definition is checked.
 pub struct Checker<'a> {
     /// The program's text.
     pub source: &'a Arc<Source>,
     /// The definitions of the file.
     pub decls: &'a BTreeMap<&'a str, &'a Decl>,
-    /// What is known about types and sizes.
+    /// The state of type and size inference.
     pub infer: Infer,
     /// Names of variables.
     pub names: Vec<String>,
-    /// What has been found.
+    /// The errors found so far.
     pub diagnostics: Vec<Diagnostic>,
     /// The rigid sizes of the `iterate`s that change a length.
     pub iterates: Vec<String>,
-    /// Where sizes are to be as general as they can: the uses of parameters.
+    /// Uses of the parameters; present if sizes are inferred as generally as possible.
     pub uses: Option<super::uses::Uses>,
-    /// The number of the innermost function under a pattern, 0 outside; and how many there are.
+    /// Number of the innermost function passed to a pattern, 0 outside of any; and the number of such functions so
+    /// far.
     pub function: usize,
     pub functions: usize,
     depth: usize,
-    /// How many expressions there are so far, and how many components their types have.
+    /// Number of expressions so far; `components` counts the components of their types.
     pub expressions: usize,
     most: usize,
     components: usize,
 }
 
-/// What to go back to when an attempt fails.
+/// A state to return to when an attempt fails.
 pub struct Snapshot {
     infer: Infer,
     diagnostics: usize,
@@ -65,7 +66,7 @@ pub struct Snapshot {
 }
 
 impl<'a> Checker<'a> {
-    /// A checker that knows nothing yet and makes at most so many expressions.
+    /// Returns a checker that creates at most `most` expressions.
     pub fn new(
         source: &'a Arc<Source>,
         decls: &'a BTreeMap<&'a str, &'a Decl>,
@@ -88,9 +89,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Remembers the state.
+    /// Saves the state.
     pub fn snapshot(&mut self) -> Snapshot {
-        // The copy takes as long as so many expressions.
+        // Charge the cost of the copy as a number of expressions.
         self.expressions += self.infer.extent() / 64;
         Snapshot {
             infer: self.infer.clone(),
@@ -100,12 +101,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether nothing was reported since.
+    /// Returns whether nothing was reported since the snapshot.
     pub fn clean_since(&self, snapshot: &Snapshot) -> bool {
         self.diagnostics.len() == snapshot.diagnostics
     }
 
-    /// Goes back to an earlier state.
+    /// Returns to a saved state.
     pub fn restore(&mut self, snapshot: Snapshot) {
         self.infer = snapshot.infer;
         self.diagnostics.truncate(snapshot.diagnostics);
@@ -113,20 +114,20 @@ impl<'a> Checker<'a> {
         self.uses = snapshot.uses;
     }
 
-    /// A fresh variable.
+    /// Returns a fresh variable.
     pub fn fresh_var(&mut self, name: &str) -> VarId {
         let id = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         self.names.push(name.to_owned());
         VarId(id)
     }
 
-    /// An error at a place.
+    /// Returns an error at a place.
     pub fn error(&self, code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
         Diagnostic::error(code, message).at(self.source, span, "")
     }
 
-    /// Records an error that has not been recorded. One mistake may be found at every use of a definition, so
-    /// that more are kept than are shown.
+    /// Reports an error, unless it was already reported. More errors are kept than are shown, because one mistake
+    /// may be found at every use of a definition.
     pub fn report(&mut self, abort: Abort) {
         if let Abort(Some(d)) = abort
             && self.diagnostics.len() < 20 * Limits::DEFAULT.diagnostics
@@ -135,12 +136,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Stands where an error has been reported.
+    /// Returns a node for an expression whose error was already reported.
     pub fn hole(&mut self, span: Span) -> Node {
         Node::new(NodeKind::Hole, self.infer.fresh(Class::Any), span)
     }
 
-    /// The error of a type that does not fit.
+    /// Returns the error for a type that does not fit.
     pub fn mismatch(&self, clash: Clash, expected: &Ty, node: &Node, what: &str) -> Abort {
         let (e, f) = (self.infer.show(expected), self.infer.show(&node.ty));
         let d = match clash {
@@ -181,7 +182,7 @@ impl<'a> Checker<'a> {
         d.into()
     }
 
-    /// Makes a value one of the expected type; a scalar becomes a vector where a vector is expected.
+    /// Converts a value to the expected type: unifies the types, and broadcasts a scalar if a vector is expected.
     pub fn coerce(&mut self, node: Node, expected: &Ty, what: &str) -> Res<Node> {
         if let Ty::Vector(_, element) = self.infer.shallow(expected) {
             let scalar = match self.infer.shallow(&node.ty) {
@@ -206,7 +207,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A value, or a hole where an error was reported.
+    /// Elaborates a value. Reports an error and returns a hole if there is none.
     pub fn value(&mut self, e: &'a Expr, env: &Env<'a>) -> Node {
         match self.elab(e, env).and_then(|elab| self.as_value(elab)) {
             Ok(node) => node,
@@ -217,7 +218,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Insists that something is a value.
+    /// Returns the value, or an error for a function.
     pub fn as_value(&self, elab: Elab<'a>) -> Res<Node> {
         match elab {
             Elab::Value(node) => Ok(node),
@@ -245,12 +246,12 @@ impl<'a> Checker<'a> {
         Arg { elab, span: e.span }
     }
 
-    /// The meaning of an expression.
+    /// Elaborates an expression.
     pub fn elab(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Elab<'a>> {
         self.within_limits(e.span, |this| this.elab_here(e, env))
     }
 
-    /// Makes one more expression, unless it or the program becomes too large by it.
+    /// Creates an expression, unless it or the program would exceed a limit.
     pub fn within_limits(
         &mut self,
         span: Span,
@@ -299,7 +300,7 @@ impl<'a> Checker<'a> {
         self.error(Code::KernelLimit, message, span).note(format!("at most {most} levels")).into()
     }
 
-    /// Puts definitions around a value.
+    /// Wraps a value in `let`s.
     pub fn defining(&self, node: Node, lets: Vec<(VarId, Node)>) -> Res<Node> {
         if node.depth_under(&lets) > Limits::DEFAULT.inlined_nesting {
             return Err(self.too_deep(node.span));
@@ -307,7 +308,7 @@ impl<'a> Checker<'a> {
         Ok(node.under(lets))
     }
 
-    /// Puts definitions around a value, or in front of those of a function.
+    /// Wraps a value in `let`s, or puts them before those of a function.
     pub fn under(&self, elab: Elab<'a>, lets: Vec<(VarId, Node)>) -> Res<Elab<'a>> {
         match elab {
             Elab::Value(node) => Ok(Elab::Value(self.defining(node, lets)?)),
@@ -413,7 +414,7 @@ impl<'a> Checker<'a> {
         Ok(Elab::Value(node))
     }
 
-    /// A function of the language as a closure.
+    /// Returns a built-in function as a closure.
     pub fn builtin(&self, builtin: Builtin, span: Span) -> Elab<'a> {
         Elab::Fun(Closure { fun: Rc::new(FunVal::Builtin(builtin)), lets: vec![], span })
     }
@@ -489,7 +490,7 @@ impl<'a> Checker<'a> {
         Node::new(NodeKind::Lit(lit), ty, span)
     }
 
-    /// Gives two values one type.
+    /// Converts two values to the same type.
     pub fn join_types(&mut self, a: Node, b: Node, what: &str) -> Res<(Node, Node)> {
         if matches!(self.infer.shallow(&b.ty), Ty::Vector(..)) {
             let ty = b.ty.clone();
@@ -569,7 +570,7 @@ impl<'a> Checker<'a> {
         Ok(Node::new(kind, ty, span))
     }
 
-    /// Insists on a class of scalars.
+    /// Requires a class of scalar types.
     pub fn restrict(&mut self, node: &Node, class: Class, what: &str) -> Res<()> {
         self.infer.restrict(&node.ty, class).map_err(|_| {
             let found = self.infer.show(&node.ty);
@@ -594,7 +595,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `tuple.i`.
+    /// Returns `tuple.i`.
     pub fn project(&mut self, tuple: Node, i: usize, span: Span) -> Res<Node> {
         match self.infer.shallow(&tuple.ty) {
             Ty::Tuple(parts) => match parts.get(i) {
@@ -627,7 +628,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A type as written.
+    /// Converts a type as written.
     pub fn ty(&mut self, ty: &'a TypeExpr, env: &Env<'a>) -> Res<Ty> {
         Ok(match &ty.kind {
             TypeKind::Scalar(s) => Ty::Scalar(*s),
@@ -643,7 +644,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// A size as written in a type.
+    /// Converts a size as written in a type.
     pub fn size_in_type(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Size> {
         if let ExprKind::Name(name) = &e.kind
             && env.get(name).is_none()
@@ -663,7 +664,7 @@ impl<'a> Checker<'a> {
         self.as_size(&node)
     }
 
-    /// The size that a value stands for.
+    /// Returns the size that a value stands for.
     pub fn as_size(&mut self, node: &Node) -> Res<Size> {
         self.restrict(node, Class::Integer, "a size")?;
         let size = self.size_of(node)?;

@@ -1,4 +1,4 @@
-//! Whole definitions: with the sizes as declared, and with sizes as general as the body allows.
+//! Checks whole definitions, with their sizes as declared or as general as the body allows.
 
 use super::FreshSizes;
 use super::elab::{Abort, Checker, Res};
@@ -16,23 +16,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// An axis whose size is inferred, and its declared size name.
+/// An axis whose size is inferred, with its declared size name.
 struct Axis {
     unknown: String,
     declared: String,
 }
 
-/// How the size names of a definition are read.
+/// The interpretation of size names in a definition.
 enum Mode {
     Declared,
-    /// Every axis by itself; the names seen so far.
+    /// Each axis has a size of its own. `used` holds the names seen so far.
     General {
         axes: Vec<Axis>,
         used: BTreeSet<String>,
     },
 }
 
-/// Checks an entry with its declared sizes. `left` is how many expressions the file may still come to.
+/// Checks an entry with its declared sizes. `left` is the number of expressions that may still be created for the
+/// file.
 pub fn declared(
     source: &Arc<Source>,
     decls: &BTreeMap<&str, &Decl>,
@@ -56,7 +57,7 @@ pub fn declared(
     }
 }
 
-/// What is wrong with a definition, whoever uses it.
+/// Returns the errors of a definition that do not depend on its uses.
 pub fn definition(
     source: &Arc<Source>,
     decls: &BTreeMap<&str, &Decl>,
@@ -69,12 +70,12 @@ pub fn definition(
     match built {
         Ok(parts) if checker.diagnostics.is_empty() => {
             let mut found = finish(&checker, decl, parts, decl_sizes(decl)).1;
-            // A definition may be meant for use inside `mapWrg`; only entries are whole programs.
+            // A definition may be intended for use inside `mapWrg`. Only entries are whole programs.
             found.retain(|d| d.code != Code::IllNested);
             found
         }
         Ok(_) => checker.diagnostics,
-        // A definition may be a function without parameters, such as `map abs`.
+        // A definition without parameters may be a function, such as `map abs`.
         Err(Abort(Some(d))) if d.code == Code::Arity && decl.result.is_none() => vec![],
         Err(abort) => {
             checker.report(abort);
@@ -83,7 +84,7 @@ pub fn definition(
     }
 }
 
-/// Checks an entry with every axis of its parameters by itself. `None` when that fails.
+/// Checks an entry with a separate size for each axis of its parameters. Returns `None` if that fails.
 pub fn general(
     source: &Arc<Source>,
     decls: &BTreeMap<&str, &Decl>,
@@ -119,7 +120,7 @@ fn instantiate(ty: &Type, value: &dyn Fn(&str) -> Option<Size>) -> Type {
     }
 }
 
-/// Names the sizes that remain: a declared name for the first class that has it, `n_1`, ... for others.
+/// Names the sizes that remain. The first class with a declared name gets that name; others get `n_1` and so on.
 fn name_classes(checker: &mut Checker<'_>, axes: &[Axis]) -> FreshSizes {
     let declared: BTreeSet<&str> = axes.iter().map(|a| a.declared.as_str()).collect();
     let mut taken: BTreeSet<String> = BTreeSet::new();
@@ -146,7 +147,7 @@ fn decl_sizes(decl: &Decl) -> Vec<String> {
     decl.binders.iter().map(|b| b.text.clone()).collect()
 }
 
-/// The parameters and the body.
+/// The parameters and the body of a definition.
 type Parts = (Vec<(String, VarId, Ty, Span)>, Node);
 
 fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<Parts> {
@@ -226,7 +227,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
     Ok((params, body))
 }
 
-/// A parameter's pattern without the type that all of it has.
+/// Returns a parameter's pattern without a type annotation of the whole pattern.
 fn without_type(pat: &Pat) -> &Pat {
     match &pat.kind {
         PatKind::Typed(inner, _) => inner,
@@ -235,7 +236,7 @@ fn without_type(pat: &Pat) -> &Pat {
     }
 }
 
-/// The type that a parameter's pattern says, as a whole or for each component of a tuple.
+/// Returns the type annotated in a parameter's pattern, as a whole or for each component of a tuple.
 fn pattern_type<'a>(
     checker: &mut Checker<'a>,
     pat: &'a Pat,
@@ -253,7 +254,7 @@ fn pattern_type<'a>(
     })
 }
 
-/// A parameter's type; in general mode, an axis that is just a size name gets a size of its own.
+/// Returns a parameter's type. In general mode, an axis that is a plain size name gets a size of its own.
 fn param_type<'a>(
     checker: &mut Checker<'a>,
     ty: &'a TypeExpr,
@@ -271,7 +272,7 @@ fn param_type<'a>(
             let declared = checker.size_in_type(n, sizes)?;
             let size = match (&mut *mode, &n.kind) {
                 (Mode::General { axes, used }, ExprKind::Name(name)) => {
-                    // The first axis of that name is the one that the name stands for.
+                    // The first axis with a name keeps the size that the name stands for.
                     if used.insert(name.clone())
                         || !declared.as_var().is_some_and(|v| v.starts_with('?'))
                     {
@@ -290,7 +291,7 @@ fn param_type<'a>(
     })
 }
 
-/// The type with every length unknown.
+/// Returns the type with every length unknown.
 fn shape(checker: &mut Checker<'_>, ty: &Ty) -> Ty {
     match ty {
         Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => ty.clone(),

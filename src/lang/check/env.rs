@@ -1,4 +1,4 @@
-//! What names mean while a program is inlined: values, and functions that exist only at compile time.
+//! The meaning of names while a program is inlined: values, and functions, which exist only at compile time.
 
 use super::builtins::Builtin;
 use super::ir::Node;
@@ -19,24 +19,24 @@ pub enum FunVal<'a> {
     Builtin(Builtin),
     /// `(op e)`.
     SectionRight(ScalarOp, Box<Node>),
-    /// First one, then the other.
+    /// The first function, then the second.
     Compose(Rc<FunVal<'a>>, Rc<FunVal<'a>>),
-    /// A function with its first arguments.
+    /// A function with its first arguments given.
     Partial(Rc<FunVal<'a>>, Vec<Arg<'a>>),
 }
 
-/// A function with the definitions that its captured arguments need.
+/// A function with the `let`s that its captured arguments need.
 #[derive(Clone, Debug)]
 pub struct Closure<'a> {
     /// The function.
     pub fun: Rc<FunVal<'a>>,
-    /// To be put around the expression that uses it.
+    /// The `let`s, to be placed around the expression that uses the function.
     pub lets: Vec<(VarId, Node)>,
-    /// Where it is written.
+    /// Its place.
     pub span: Span,
 }
 
-/// What an expression means.
+/// The meaning of an expression.
 #[derive(Clone, Debug)]
 pub enum Elab<'a> {
     /// A value.
@@ -48,18 +48,18 @@ pub enum Elab<'a> {
 /// An argument.
 #[derive(Clone, Debug)]
 pub struct Arg<'a> {
-    /// What it is.
+    /// Its meaning.
     pub elab: Elab<'a>,
-    /// Where it is written.
+    /// Its place.
     pub span: Span,
 }
 
-/// What a local name stands for.
+/// The meaning of a local name.
 #[derive(Clone, Debug)]
 pub enum Bind<'a> {
-    /// An expression that costs nothing to repeat.
+    /// An expression that may be repeated at no cost.
     Value(Node),
-    /// A size: as a value, of whatever integer type is asked for.
+    /// A size. As a value, it may have any integer type.
     Size(Size),
     /// A function.
     Fun(Rc<FunVal<'a>>),
@@ -77,7 +77,7 @@ struct Link<'a> {
 }
 
 impl Drop for Env<'_> {
-    /// One name after the other: a list of many names must not take as many frames.
+    /// Drops the list in a loop. A recursive drop of a long list would overflow the stack.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(link) = next.and_then(Rc::into_inner) {
@@ -88,13 +88,13 @@ impl Drop for Env<'_> {
 }
 
 impl<'a> Env<'a> {
-    /// With one more name.
+    /// Returns the environment with an additional name.
     #[must_use]
     pub fn with(&self, name: &str, bind: Bind<'a>) -> Env<'a> {
         Env(Some(Rc::new(Link { name: name.to_owned(), bind, next: self.clone() })))
     }
 
-    /// What a name stands for.
+    /// Returns the meaning of a name.
     pub fn get(&self, name: &str) -> Option<&Bind<'a>> {
         let mut env = self;
         while let Some(link) = &env.0 {
@@ -106,7 +106,7 @@ impl<'a> Env<'a> {
         None
     }
 
-    /// All names, innermost first.
+    /// Returns all names, innermost first.
     pub fn names(&self) -> Vec<&str> {
         let mut names = vec![];
         let mut env = self;

@@ -1,4 +1,4 @@
-//! Fills what inference left open with its default, checks ranges, and gives the typed core.
+//! Fills open holes with their defaults, checks ranges, and builds the typed core.
 
 use super::elab::Checker;
 use super::infer::{Class, Ty};
@@ -11,17 +11,17 @@ use crate::lang::types::{ScalarType, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The state while a definition is finished.
+/// The state while a definition is converted to the typed core.
 pub struct Finish<'c, 'a> {
     checker: &'c Checker<'a>,
     source: &'a Arc<Source>,
     /// Final names of the rigid sizes.
     iterates: BTreeMap<String, Size>,
-    /// What has been found.
+    /// The errors found.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Whether an integer is a value of the type.
+/// Returns whether an integer is in the range of the type.
 fn fits(v: i128, ty: ScalarType) -> bool {
     let bits = ty.bytes() * 8;
     match (ty.is_integer(), ty.is_signed()) {
@@ -31,7 +31,7 @@ fn fits(v: i128, ty: ScalarType) -> bool {
     }
 }
 
-/// The largest or smallest value of a type.
+/// Returns the greatest or least value of a type.
 fn extreme(ty: ScalarType, highest: bool) -> Literal {
     let bits = ty.bytes() * 8;
     match (ty.is_float(), ty.is_signed(), highest) {
@@ -46,7 +46,7 @@ fn extreme(ty: ScalarType, highest: bool) -> Literal {
 }
 
 impl<'c, 'a> Finish<'c, 'a> {
-    /// Starts to finish what a checker has inferred.
+    /// Returns the initial state for the result of a checker.
     pub fn new(checker: &'c Checker<'a>) -> Self {
         let rigid = checker.iterates.iter().enumerate();
         let iterates = rigid.map(|(i, name)| (name.clone(), Size::iter_var(i))).collect();
@@ -57,7 +57,7 @@ impl<'c, 'a> Finish<'c, 'a> {
         self.diagnostics.push(Diagnostic::error(code, message).at(self.source, span, ""));
     }
 
-    /// A size in its final form.
+    /// Converts a size to its final form.
     pub fn size(&mut self, size: &Size, span: Span) -> Size {
         let size = self.checker.infer.sizes.resolve(size);
         let size = size.substitute(&|v| self.iterates.get(v).cloned());
@@ -75,7 +75,7 @@ impl<'c, 'a> Finish<'c, 'a> {
         size
     }
 
-    /// A type in its final form.
+    /// Converts a type to its final form.
     pub fn ty(&mut self, ty: &Ty, span: Span) -> Type {
         match self.checker.infer.shallow(ty) {
             Ty::Scalar(s) => Type::Scalar(s),
@@ -111,7 +111,7 @@ impl<'c, 'a> Finish<'c, 'a> {
         Fun { params, body: self.boxed(&fun.body) }
     }
 
-    /// An expression in its final form.
+    /// Converts an expression to its final form.
     pub fn expr(&mut self, node: &Node) -> Expr {
         let span = node.span;
         let ty = self.ty(&node.ty, span);
@@ -185,7 +185,7 @@ impl<'c, 'a> Finish<'c, 'a> {
         }
     }
 
-    /// What must hold of the sizes, without what always holds.
+    /// Returns the conditions on the sizes, without those that always hold.
     pub fn divides(&mut self, demands: &[Divides]) -> Vec<(Size, Size, Span)> {
         let mut out: Vec<(Size, Size, Span)> = vec![];
         let mut seen: BTreeSet<(Size, Size)> = BTreeSet::new();

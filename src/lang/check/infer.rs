@@ -1,6 +1,6 @@
-//! Types with holes, and their unification. Sizes have their own file, [`super::sizes`].
+//! Types with holes, and their unification. Sizes are handled by [`super::sizes`].
 //!
-//! Never reports: a failed unification gives a [`Clash`], and the caller says what was being joined.
+//! Nothing here reports errors. A failed unification returns a [`Clash`], and the caller explains what was unified.
 
 use super::sizes::SizeVars;
 use crate::diag::Span;
@@ -9,14 +9,14 @@ use crate::lang::types::{ScalarType, Type};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// A type, possibly not yet known. Copies share their parts: every expression has its type with it.
+/// A type that may have holes. Copies share their parts, because every expression has a type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ty {
     /// A hole.
     Meta(usize),
     /// One element.
     Scalar(ScalarType),
-    /// A vector of so many elements; the element is a scalar or a hole.
+    /// A vector with this number of elements. The element type is a scalar or a hole.
     Vector(Size, Rc<Ty>),
     /// Two or more components.
     Tuple(Rc<[Ty]>),
@@ -35,18 +35,18 @@ impl From<&Type> for Ty {
     }
 }
 
-/// What may fill a hole.
+/// The types that may fill a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Any type.
     Any,
     /// Any scalar.
     Scalar,
-    /// An integer or float, or a vector of these; `i32` when nothing decides.
+    /// An integer or float, or a vector of these; `i32` by default.
     Number,
-    /// A float, or a vector of floats; `f32` when nothing decides.
+    /// A float, or a vector of floats; `f32` by default.
     Float,
-    /// An integer; `i32` when nothing decides.
+    /// An integer; `i32` by default.
     Integer,
 }
 
@@ -70,7 +70,7 @@ impl Class {
         })
     }
 
-    /// The class in words, as an error message calls it.
+    /// Returns a description of the class for error messages.
     pub fn describe(self) -> &'static str {
         match self {
             Class::Any => "any type",
@@ -85,13 +85,13 @@ impl Class {
 /// Why two types cannot be made equal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Clash {
-    /// They differ in kind.
+    /// They have different kinds.
     Type,
-    /// A scalar that the place does not admit.
+    /// A scalar type that is not in this class.
     Class(Class),
     /// These two lengths differ.
     Size(Size, Size),
-    /// A type would contain itself.
+    /// A type would have to contain itself.
     Infinite,
 }
 
@@ -105,18 +105,18 @@ enum Hole {
 #[derive(Clone, Debug, Default)]
 pub struct Infer {
     holes: Vec<Hole>,
-    /// What is known about sizes.
+    /// The state of size inference.
     pub sizes: SizeVars,
 }
 
 impl Infer {
-    /// A fresh hole.
+    /// Returns a fresh hole.
     pub fn fresh(&mut self, class: Class) -> Ty {
         self.holes.push(Hole::Open(class));
         Ty::Meta(self.holes.len() - 1)
     }
 
-    /// Follows filled holes at the top of a type.
+    /// Follows filled holes at the root of a type.
     pub fn shallow(&self, ty: &Ty) -> Ty {
         let mut ty = ty;
         while let Ty::Meta(i) = ty {
@@ -128,7 +128,7 @@ impl Infer {
         ty.clone()
     }
 
-    /// What may fill an open hole.
+    /// Returns the class of an open hole.
     pub fn class(&self, hole: usize) -> Class {
         match self.holes.get(hole) {
             Some(Hole::Open(class)) => *class,
@@ -142,7 +142,7 @@ impl Infer {
         }
     }
 
-    /// How many components a type has, those of its components included; counts no further than to `most`.
+    /// Returns the number of components of a type, including nested ones. Stops counting at `most`.
     pub fn components(&self, ty: &Ty, most: usize) -> usize {
         let mut ty = ty;
         let mut count = 1;
@@ -173,7 +173,7 @@ impl Infer {
         }
     }
 
-    /// What a copy of all this costs, in holes and sizes.
+    /// Returns the cost of a copy, in holes and sizes.
     pub fn extent(&self) -> usize {
         self.holes.len() + self.sizes.extent()
     }
@@ -187,7 +187,7 @@ impl Infer {
         }
     }
 
-    /// Makes a type one of its class.
+    /// Restricts a type to a class.
     pub fn restrict(&mut self, ty: &Ty, class: Class) -> Result<(), Clash> {
         match self.shallow(ty) {
             Ty::Meta(i) => {
@@ -208,7 +208,7 @@ impl Infer {
         }
     }
 
-    /// Makes two types equal; `span` is remembered for size equations that must wait.
+    /// Makes two types equal. `span` is the place for size equations that cannot be solved yet.
     pub fn unify(&mut self, a: &Ty, b: &Ty, span: Span) -> Result<(), Clash> {
         match (self.shallow(a), self.shallow(b)) {
             (Ty::Meta(i), Ty::Meta(j)) if i == j => Ok(()),
@@ -245,7 +245,7 @@ impl Infer {
         }
     }
 
-    /// The type for an error message: holes in words, unknown sizes as `_`.
+    /// Returns the type for an error message, with holes in words and unknown sizes as `_`.
     pub fn show(&self, ty: &Ty) -> String {
         match self.shallow(ty) {
             Ty::Meta(i) => match self.class(i) {
@@ -266,7 +266,7 @@ impl Infer {
         }
     }
 
-    /// The size for an error message.
+    /// Returns the size for an error message.
     pub fn show_size(&self, size: &Size) -> String {
         let size = self.sizes.resolve(size);
         if size.as_var().is_some_and(|v| v.starts_with('?')) {

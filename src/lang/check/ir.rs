@@ -1,35 +1,35 @@
-//! The typed core while its types still have holes. Mirrors [`crate::lang::typed`].
+//! The typed core while its types may still have holes. Mirrors [`crate::lang::typed`].
 
 use super::infer::Ty;
 use crate::diag::{Limits, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{Prim, ScalarOp, VarId};
 
-/// An expression. [`Node::new`] makes it.
+/// An expression. Created by [`Node::new`].
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
+    /// The kind of expression.
     pub kind: NodeKind,
     /// Its type.
     pub ty: Ty,
-    /// Where it stands.
+    /// Its place.
     pub span: Span,
-    /// The height of the tree of expressions below it, itself included.
+    /// Height of the expression tree, including this node.
     pub depth: usize,
 }
 
 /// A literal before its type is known.
 #[derive(Clone, Copy, Debug)]
 pub enum Lit {
-    /// Without a point: of any number type.
+    /// A number without a point, of any number type.
     Int(i128),
-    /// Of a float type.
+    /// A number of a float type.
     Float(f64),
     /// A truth value.
     Bool(bool),
-    /// The largest (or smallest) value of its type; infinite for floats.
+    /// The greatest or least value of its type; infinite for floats.
     Extreme {
-        /// Whether the largest.
+        /// Whether it is the greatest.
         highest: bool,
     },
 }
@@ -37,16 +37,16 @@ pub enum Lit {
 /// A function of the core.
 #[derive(Clone, Debug)]
 pub struct Fun {
-    /// Parameters.
+    /// Parameters, with their types.
     pub params: Vec<(VarId, Ty)>,
-    /// Result.
+    /// The result.
     pub body: Box<Node>,
 }
 
 /// Kinds of expressions.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
-    /// Where an error has been reported: fits anywhere.
+    /// Stands for an expression with an error that was already reported. Fits anywhere.
     Hole,
     /// A literal.
     Lit(Lit),
@@ -56,43 +56,43 @@ pub enum NodeKind {
     Size(Size),
     /// A tuple.
     Tuple(Vec<Node>),
-    /// A component.
+    /// A component of a tuple.
     Proj(Box<Node>, usize),
-    /// An element.
+    /// An element of an array.
     Index(Box<Node>, Box<Node>),
     /// A scalar operation.
     Scalar(ScalarOp, Vec<Node>),
-    /// A scalar in every component of a vector.
+    /// A vector with the scalar in every component.
     Broadcast(Box<Node>),
     /// A conditional.
     If(Box<Node>, Box<Node>, Box<Node>),
-    /// A definition.
+    /// A `let`.
     Let(VarId, Box<Node>, Box<Node>),
     /// A counted loop: accumulator, first value, counter, bound, body.
     LoopFor(VarId, Box<Node>, VarId, Box<Node>, Box<Node>),
     /// A conditional loop: accumulator, first value, condition, body.
     LoopWhile(VarId, Box<Node>, Box<Node>, Box<Node>),
-    /// A saturated pattern.
+    /// A pattern with all its arguments.
     Prim {
-        /// Which.
+        /// The pattern.
         prim: Prim,
-        /// Functions.
+        /// Function arguments.
         funs: Vec<Fun>,
-        /// Sizes.
+        /// Size arguments.
         sizes: Vec<Size>,
-        /// Values.
+        /// Value arguments.
         args: Vec<Node>,
     },
 }
 
 impl Node {
-    /// An expression over its parts.
+    /// Returns a node, whose depth is computed from its parts.
     pub fn new(kind: NodeKind, ty: Ty, span: Span) -> Node {
         let depth = 1 + kind.depth();
         Node { kind, ty, span, depth }
     }
 
-    /// For checks of the type alone: an expression of another type at the same place, without its parts.
+    /// Returns an expression of another type at the same place, without the parts. Used to check types alone.
     pub fn stand_in(&self, ty: Ty) -> Node {
         let kind = match self.kind {
             NodeKind::Hole => NodeKind::Hole,
@@ -101,12 +101,13 @@ impl Node {
         Node::new(kind, ty, self.span)
     }
 
-    /// Whether it costs nothing to write it twice: a name, a literal, a size, or a component of a name.
+    /// Returns whether the expression may be repeated at no cost: a name, a literal, a size, or a component of a
+    /// name.
     pub fn is_atomic(&self) -> bool {
         match &self.kind {
             NodeKind::Hole | NodeKind::Lit(_) | NodeKind::Var(_) | NodeKind::Size(_) => true,
             NodeKind::Proj(e, _) => e.is_atomic(),
-            // Arithmetic on sizes and literals must stay visible: it may become a size argument.
+            // Arithmetic on sizes and literals must stay visible, since it may become a size argument.
             NodeKind::Scalar(..) => {
                 let mut operations = Limits::DEFAULT.size_operations;
                 self.is_size_like(&mut operations)
@@ -122,7 +123,7 @@ impl Node {
         }
     }
 
-    /// Whether it is arithmetic on sizes and literals, of at most so many operations.
+    /// Returns whether the expression is arithmetic on sizes and literals, with at most `operations` operations.
     fn is_size_like(&self, operations: &mut usize) -> bool {
         match &self.kind {
             NodeKind::Lit(_) | NodeKind::Size(_) => true,
@@ -134,12 +135,12 @@ impl Node {
         }
     }
 
-    /// Its depth with definitions around it.
+    /// Returns the depth of the expression inside these `let`s.
     pub fn depth_under(&self, lets: &[(VarId, Node)]) -> usize {
         lets.iter().rev().fold(self.depth, |depth, (_, value)| 1 + depth.max(value.depth))
     }
 
-    /// Wraps definitions around it, the first outermost.
+    /// Wraps the expression in `let`s, the first outermost.
     pub fn under(self, lets: Vec<(VarId, Node)>) -> Node {
         lets.into_iter().rev().fold(self, |body, (var, value)| {
             let (ty, span) = (body.ty.clone(), body.span);
@@ -149,7 +150,7 @@ impl Node {
 }
 
 impl NodeKind {
-    /// The depth of the deepest part, 0 without parts.
+    /// Returns the depth of the deepest part; 0 if there are no parts.
     fn depth(&self) -> usize {
         let all = |parts: &[Node]| parts.iter().map(|p| p.depth).max().unwrap_or(0);
         match self {

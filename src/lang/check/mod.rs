@@ -1,7 +1,7 @@
-//! Names, types and sizes: from the syntax tree to the typed core.
+//! Checks names, types and sizes: converts the syntax tree to the typed core.
 //!
-//! Definitions are inlined while types are inferred: a function is known at compile time wherever it
-//! is used, so it never needs a type of its own. Errors are collected, not thrown at the first.
+//! Definitions are inlined while types are inferred. Every function is known at compile time where it is used, so
+//! that functions need no types. The checker collects errors and continues after the first.
 
 mod apply;
 mod builtins;
@@ -29,10 +29,10 @@ use crate::diag::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Sizes that general inference introduced, each with the declared size that it equals.
+/// Sizes that general inference introduced, each with the equal declared size.
 pub type FreshSizes = Vec<(String, Size)>;
 
-/// Checks a whole file: its entries with their declared sizes, and everything that is wrong.
+/// Checks a whole file. Returns the entries with their declared sizes, and all diagnostics.
 pub fn check(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     on_own_stack(|| check_here(source)).unwrap_or_else(|failure| (vec![], failure.0))
 }
@@ -60,7 +60,7 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     (entries, distinct(diagnostics))
 }
 
-/// Checks one entry with its declared sizes. The name may be left out when there is one entry.
+/// Checks one entry with its declared sizes. The name may be omitted if there is only one entry.
 pub fn check_entry(source: &Arc<Source>, name: Option<&str>) -> Result<Entry> {
     with_entry(source, name, |decls, decl| {
         let mut left = Limits::DEFAULT.inlined_expressions;
@@ -69,8 +69,8 @@ pub fn check_entry(source: &Arc<Source>, name: Option<&str>) -> Result<Entry> {
     })
 }
 
-/// Checks one entry with sizes as general as its body allows. Also gives every size of the result with
-/// the declared size it equals. Where that fails, the entry has its declared sizes.
+/// Checks one entry with sizes as general as its body allows. Also returns every size of the result with the
+/// declared size that it equals. If the general check fails, the entry has its declared sizes.
 pub fn check_entry_general(
     source: &Arc<Source>,
     name: Option<&str>,
@@ -155,7 +155,7 @@ fn finished(entry: Option<Entry>, diagnostics: Vec<Diagnostic>) -> Result<Entry>
     }
 }
 
-/// Whether every parameter has a type, so that a definition can be checked by itself.
+/// Returns whether every parameter has a type, so that a definition can be checked without its uses.
 fn is_annotated(decl: &Decl) -> bool {
     fn typed(kind: &PatKind) -> bool {
         match kind {
@@ -168,7 +168,8 @@ fn is_annotated(decl: &Decl) -> bool {
     decl.params.iter().all(|p| typed(&p.kind))
 }
 
-/// Without repetitions: an error inside a definition would be reported at every use.
+/// Removes repeated diagnostics: an error in a definition is found at every use of it. Sorts the others by place,
+/// errors before warnings.
 fn distinct(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let place = |d: &Diagnostic| d.labels.iter().find(|l| l.primary).map(|l| l.span);
     let mut diagnostics = diagnostics;

@@ -1,13 +1,13 @@
-//! Names of definitions: duplicates, recursion, suggestions.
+//! Checks names of definitions: finds duplicates and recursion, and makes suggestions.
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use crate::lang::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, TypeExpr, TypeKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The known name nearest to an unknown one, if it is near.
+/// Returns the known name most similar to an unknown one, if there is a similar one.
 pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    // Long names are not compared: it takes as long as their product.
+    // The comparison takes time proportional to the product of the lengths.
     if name.len() > 64 {
         return None;
     }
@@ -20,7 +20,7 @@ pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&
         .map(|(_, k)| k)
 }
 
-/// Edits that turn one word into the other; case alone counts as none.
+/// Returns the edit distance of two words, ignoring case.
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
@@ -37,7 +37,7 @@ pub fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The definitions by name, and what is wrong with their names.
+/// Returns the definitions by name, and the errors in their names.
 pub fn resolve<'a>(
     source: &Arc<Source>,
     file: &'a File,
@@ -82,7 +82,7 @@ fn recursion(source: &Arc<Source>, file: &File, decls: &BTreeMap<&str, &Decl>) -
         walk.found.retain(|(name, _)| decls.contains_key(name.as_str()));
         uses.insert(&decl.name.text, walk.found);
     }
-    // Definitions whose uses have all been seen to end.
+    // Definitions whose uses have all been checked for recursion.
     let mut finished: BTreeSet<&str> = BTreeSet::new();
     let mut diagnostics = vec![];
     for decl in &file.decls {
@@ -124,7 +124,7 @@ fn recursion(source: &Arc<Source>, file: &File, decls: &BTreeMap<&str, &Decl>) -
     diagnostics
 }
 
-/// The names that a pattern binds.
+/// Collects the names that a pattern binds.
 pub fn pattern_names(pat: &Pat, names: &mut Vec<(String, Span)>) {
     match &pat.kind {
         PatKind::Name(name) => names.push((name.clone(), pat.span)),

@@ -1,14 +1,15 @@
-//! Where the device hierarchy lets the low-level patterns stand.
+//! Checks that the low-level patterns are nested as the device hierarchy allows.
 //!
-//! Work-groups hold local work-items (or warps, which hold lanes); global work-items stand alone; a
-//! dimension distributes once on a path. Says nothing about the algorithmic patterns, which have no place yet.
+//! Work-groups contain local work-items (or warps, which contain lanes). Global work-items may not be inside
+//! work-groups. Each dimension may be distributed only once on a path. The algorithmic patterns are not restricted,
+//! since they are not yet mapped to the hierarchy.
 
 use super::builtins::pattern_name;
 use crate::diag::{Code, Diagnostic, Source, Span};
 use crate::lang::typed::{Expr, ExprKind, Fun, Prim};
 use std::sync::Arc;
 
-/// What is wrong with the nesting of an entry's body.
+/// Returns the errors of nesting in an entry's body.
 pub fn check(source: &Arc<Source>, body: &Expr) -> Vec<Diagnostic> {
     let mut walk = Walk { source, path: vec![], found: vec![] };
     walk.expr(body);
@@ -17,12 +18,12 @@ pub fn check(source: &Arc<Source>, body: &Expr) -> Vec<Diagnostic> {
 
 struct Walk<'s> {
     source: &'s Arc<Source>,
-    /// The parallel maps around the current place, outermost first.
+    /// The parallel maps around the current expression, outermost first.
     path: Vec<(Prim, Span)>,
     found: Vec<Diagnostic>,
 }
 
-/// A parallel map with its dimension, as written.
+/// Returns the name of a parallel map with its dimension.
 fn spelling(prim: Prim) -> String {
     let name = pattern_name(prim, 1);
     match prim {
@@ -46,7 +47,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Checks a pattern against its path; whether it is a parallel map.
+    /// Checks a pattern against its path. Returns whether it is a parallel map.
     fn place(&mut self, prim: Prim, span: Span) -> bool {
         let wrg = self.inside(|p| matches!(p, Prim::MapWrg(_)));
         let glb = self.inside(|p| matches!(p, Prim::MapGlb(_)));

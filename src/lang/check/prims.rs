@@ -1,4 +1,4 @@
-//! The types of the patterns.
+//! Type rules of the patterns.
 
 use super::builtins::{Builtin, Slot, pattern_name, slots};
 use super::elab::{Abort, Checker, Res};
@@ -10,16 +10,16 @@ use crate::lang::size::Size;
 use crate::lang::typed::{PadMode, Prim, ScalarOp, VarId};
 use std::rc::Rc;
 
-/// The arguments of a pattern, sorted by kind.
+/// The arguments of a pattern, by kind.
 struct Taken<'a> {
     name: String,
     span: Span,
     funs: Vec<Closure<'a>>,
     sizes: Vec<Size>,
-    /// Where the size arguments stand.
+    /// Places of the size arguments.
     size_spans: Vec<Span>,
     values: Vec<Node>,
-    /// Which argument each value is, counted from 1.
+    /// Argument number of each value, counted from 1.
     places: Vec<usize>,
     lets: Vec<(VarId, Node)>,
 }
@@ -36,7 +36,7 @@ fn array(n: Size, element: Ty) -> Ty {
 }
 
 impl<'a> Checker<'a> {
-    /// A pattern with all its arguments.
+    /// Elaborates a pattern with all its arguments.
     pub fn pattern(
         &mut self,
         prim: Prim,
@@ -132,7 +132,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The length and element type of an array argument.
+    /// Returns the length and element type of an array argument.
     fn array_of(&mut self, node: &Node, what: &str) -> Res<(Size, Ty)> {
         match self.infer.shallow(&node.ty) {
             Ty::Array(n, element) => Ok((n, (*element).clone())),
@@ -157,7 +157,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Arrays that must be equally long.
+    /// Requires arrays of equal length. Returns the length and the element types.
     fn arrays(&mut self, t: &Taken<'a>, from: usize) -> Res<(Size, Vec<Ty>)> {
         let mut length: Option<(Size, Span)> = None;
         let mut elements = vec![];
@@ -188,7 +188,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The neutral element and the operator of a reduction: `op : a -> a -> a`.
+    /// Checks the neutral element and the operator of a reduction: `op : a -> a -> a`.
     fn operator(&mut self, t: &mut Taken<'a>, element: &Ty) -> Res<Fun> {
         let z = t.values.remove(0);
         let z = self.coerce(z, element, &t.place(0))?;
@@ -200,7 +200,7 @@ impl<'a> Checker<'a> {
         Ok(fun)
     }
 
-    /// The first accumulator and the operator of a fold from the left: `op : acc -> a -> acc`.
+    /// Checks the first accumulator and the operator of a fold from the left: `op : acc -> a -> acc`.
     fn fold(&mut self, t: &mut Taken<'a>, element: &Ty) -> Res<(Fun, Ty)> {
         let z = t.values.remove(0);
         let what = format!("the result of the operator of {}", t.name);
@@ -211,7 +211,7 @@ impl<'a> Checker<'a> {
             fun.body = Box::new(this.coerce(Node { ty: result, ..*fun.body }, &acc, &what)?);
             Ok((fun, acc, z))
         };
-        // A scalar may stand for a vector accumulator.
+        // A scalar may be given as the first value of a vector accumulator.
         let (fun, acc, z) = match self.vector_width(element) {
             None => attempt(self, z)?,
             Some(width) => {
@@ -234,7 +234,7 @@ impl<'a> Checker<'a> {
         Ok((fun, acc))
     }
 
-    /// Vectors of a width, one for each scalar component.
+    /// Returns the type with a vector of the given width for each scalar component.
     fn vectors(&mut self, width: &Size, ty: &Ty, span: Span) -> Res<Ty> {
         match self.infer.shallow(ty) {
             t @ (Ty::Scalar(_) | Ty::Meta(_)) => Ok(Ty::Vector(width.clone(), Rc::new(t))),
@@ -252,7 +252,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The scalar type whose vectors these are.
+    /// Returns the type with a scalar for each vector component.
     fn scalars(&mut self, width: &Size, ty: &Ty, span: Span) -> Res<Ty> {
         match self.infer.shallow(ty) {
             Ty::Vector(w, element) => {
@@ -271,7 +271,7 @@ impl<'a> Checker<'a> {
                     Err(_) => Ok(Ty::Meta(i)),
                 }
             }
-            // A scalar is the same in every component.
+            // A scalar has the same value in every component.
             t @ Ty::Scalar(_) => Ok(t),
             Ty::Tuple(ts) => {
                 let parts = ts.iter().map(|t| self.scalars(width, t, span));
@@ -284,7 +284,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The width of the vectors in a type.
+    /// Returns the width of the vectors in a type.
     fn vector_width(&self, ty: &Ty) -> Option<Size> {
         match self.infer.shallow(ty) {
             Ty::Vector(w, _) => Some(w),
@@ -305,7 +305,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `whole - part` must not be negative.
+    /// Requires that `whole - part` is not known to be negative.
     fn not_longer(&self, part: &Size, whole: &Size, t: &Taken<'a>) -> Res<()> {
         let rest = self.infer.sizes.resolve(&whole.sub(part));
         if rest.as_constant().is_some_and(|c| c < 0) {
@@ -546,8 +546,8 @@ impl<'a> Checker<'a> {
         self.defining(Node::new(kind, ty, span), t.lets)
     }
 
-    /// The function and result of `iterate`. The function is first tried on an array of any length;
-    /// if it insists on the length that it is first given, it must keep that.
+    /// Elaborates the function of `iterate`, and returns it with the result type. The function is first tried on an
+    /// array of unknown length. If it requires the first array's length, it must keep that length.
     fn iterate(&mut self, t: &Taken<'a>) -> Res<(Fun, Ty)> {
         if let Ty::Array(n, element) = self.infer.shallow(&t.values[0].ty) {
             let snapshot = self.snapshot();
@@ -608,7 +608,7 @@ impl<'a> Checker<'a> {
             let span = t.size_spans.first().copied().unwrap_or(t.span);
             return Err(self.error(Code::Ambiguous, message, span).into());
         };
-        // What the body demands of its length, it demands of every length on the way.
+        // A condition on the length of the argument applies to the length in every iteration.
         let demands = self.infer.sizes.divides.split_off(before);
         for mut demand in demands {
             demand.dividend = self.infer.sizes.resolve(&demand.dividend);
@@ -644,7 +644,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether an error of the first attempt would come again in the second, or says more than that would.
+/// Returns whether an error of the first attempt would also occur in the second, or is more informative than that
+/// of the second.
 fn is_final(abort: &Abort) -> bool {
     matches!(&abort.0, Some(d) if d.message.contains("`iterate` must") || d.message.contains("number of times"))
 }

@@ -1,38 +1,38 @@
-//! Equations between sizes, and what must divide what.
+//! Equations and divisibility conditions between sizes.
 //!
-//! An unknown size is a variable whose name starts with `?`. An equation is solved for an unknown that
-//! occurs in it once and linearly; one that cannot be solved yet waits until more is known.
+//! An unknown size is a variable whose name starts with `?`. An equation is solved for an unknown that occurs in it
+//! once and linearly. An equation that cannot be solved yet waits until more is known.
 
 use super::infer::Clash;
 use crate::diag::Span;
 use crate::lang::size::{Atom, Size};
 use std::collections::BTreeMap;
 
-/// `dividend` is a multiple of `divisor`, because of what stands at `span`.
+/// The condition that `dividend` is a multiple of `divisor`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divides {
-    /// What is divided.
+    /// The size that is divided.
     pub dividend: Size,
-    /// By what.
+    /// The size that divides it.
     pub divisor: Size,
-    /// Why.
+    /// The place that requires it.
     pub span: Span,
 }
 
-/// An unknown, its value, and what must be a multiple of what for that.
+/// An unknown, its value, and the condition that one size is a multiple of another, if the value needs one.
 type Solution = (String, Size, Option<(Size, Size)>);
 
-/// What is known about the unknown sizes.
+/// The state of size inference.
 #[derive(Clone, Debug, Default)]
 pub struct SizeVars {
     count: usize,
     solved: BTreeMap<String, Size>,
-    /// Unknowns that are axes of the entry's parameters: others are solved for first.
+    /// Unknowns for axes of the entry's parameters. Equations are preferably solved for other unknowns.
     axes: Vec<String>,
-    /// Rigid unknowns: they stand for the length inside an `iterate`.
+    /// Rigid unknowns, which stand for the length inside an `iterate`. Equations are never solved for them.
     rigid: Vec<String>,
     waiting: Vec<(Size, Size, Span)>,
-    /// What must divide what.
+    /// The conditions found so far.
     pub divides: Vec<Divides>,
 }
 
@@ -42,39 +42,39 @@ impl SizeVars {
         format!("?{}", self.count)
     }
 
-    /// How much is known.
+    /// Returns the amount of state.
     pub fn extent(&self) -> usize {
         self.solved.len() + self.waiting.len() + self.divides.len()
     }
 
-    /// A fresh unknown.
+    /// Returns a fresh unknown.
     pub fn fresh(&mut self) -> Size {
         Size::var(&self.next())
     }
 
-    /// A fresh unknown for an axis of a parameter; gives its name.
+    /// Returns the name of a fresh unknown for an axis of a parameter.
     pub fn fresh_axis(&mut self) -> String {
         let name = self.next();
         self.axes.push(name.clone());
         name
     }
 
-    /// A fresh size that no equation may determine.
+    /// Returns the name of a fresh size that no equation may determine.
     pub fn fresh_rigid(&mut self) -> String {
         let name = self.next();
         self.rigid.push(name.clone());
         name
     }
 
-    /// Gives an unknown (or rigid) size its value.
+    /// Sets the value of an unknown or rigid size.
     pub fn assign(&mut self, name: &str, value: Size) {
         self.solved.insert(name.to_owned(), value);
     }
 
-    /// Replaces what is known, until nothing is.
+    /// Replaces solved unknowns until none is left.
     pub fn resolve(&self, size: &Size) -> Size {
         let mut size = size.clone();
-        // The solved form has no cycles; the bound only guards against a mistake here.
+        // The solutions have no cycles. The bound only guards against an error here.
         for _ in 0..=self.solved.len() {
             let next = size.substitute(&|v| self.solved.get(v).cloned());
             if next == size {
@@ -89,12 +89,12 @@ impl SizeVars {
         name.starts_with('?') && !self.rigid.iter().any(|r| r == name)
     }
 
-    /// Whether unknowns are left in a resolved size.
+    /// Returns whether unknowns are left in a resolved size.
     pub fn has_unknowns(&self, size: &Size) -> bool {
         size.variables().iter().any(|v| self.is_unknown(v))
     }
 
-    /// The exact quotient; demands that it is one.
+    /// Returns the exact quotient, and adds the condition that the division is exact.
     pub fn quotient(&mut self, dividend: &Size, divisor: &Size, span: Span) -> Size {
         let (dividend, divisor) = (self.resolve(dividend), self.resolve(divisor));
         let demand = Divides { dividend: dividend.clone(), divisor: divisor.clone(), span };
@@ -127,7 +127,8 @@ impl SizeVars {
         Ok(())
     }
 
-    /// Solves `difference = 0` for an unknown: its name, its value, and what must divide for that.
+    /// Solves `difference = 0` for an unknown. Returns the unknown, its value, and the condition that the value
+    /// needs.
     fn solve(&self, difference: &Size) -> Option<Solution> {
         let mut best = None;
         for (monomial, coefficient) in &difference.0 {
@@ -141,7 +142,7 @@ impl SizeVars {
                 let mut factor = monomial.clone();
                 factor.remove(atom);
                 let factor = Size([(factor, *coefficient)].into());
-                // An unknown factor may be zero or be found later.
+                // An unknown factor may turn out to be zero.
                 if self.has_unknowns(&factor) {
                     continue;
                 }
@@ -158,7 +159,7 @@ impl SizeVars {
         if let Some((_, solution)) = best {
             return Some(solution);
         }
-        // An unknown under a quotient: multiply by the denominator and try again.
+        // If an unknown occurs in a quotient, multiply by the denominator and try again.
         let denominator =
             difference.0.keys().flat_map(|m| m.keys()).find_map(|atom| match atom {
                 Atom::Quot(p, q) if self.has_unknowns(p) && !self.has_unknowns(q) => {
@@ -170,14 +171,14 @@ impl SizeVars {
         if scaled == *difference { None } else { self.solve(&scaled) }
     }
 
-    /// Whether an unknown that is older than a rigid size was made to depend on it.
+    /// Returns whether an unknown that is older than a rigid size depends on it.
     pub fn escapes(&self, rigid: &str) -> bool {
         let age = |name: &str| name[1..].parse::<usize>().unwrap_or(0);
         let mut older = self.solved.keys().filter(|name| age(name) < age(rigid));
         older.any(|name| self.resolve(&Size::var(name)).mentions(rigid))
     }
 
-    /// Tries the waiting equations again until none moves. Gives those that are false or remain.
+    /// Retries the waiting equations until nothing changes. Returns those that are false and those that remain.
     pub fn settle(&mut self) -> Vec<(Size, Size, Span)> {
         let mut wrong = vec![];
         loop {

@@ -1,9 +1,10 @@
-//! Uses of an entry's parameters, where sizes are to be as general as the body allows.
+//! Tracks the uses of an entry's parameters when sizes are inferred as generally as the body allows.
 //!
-//! A parameter that is mapped over, and used once more inside the function of that map, is walked by two loops:
-//! the bodies that are pulled and those that pull. The loops are different dimensions, though equally long, and
-//! are to be tiled independently: a use in another function gets an outermost axis of its own. Uses in
-//! one function share theirs, so that what reads them together can be one pass.
+//! A parameter that is mapped over and used again inside the function of that map is traversed by two nested loops.
+//! In an all-pairs program, for instance, one loop runs over the bodies that are attracted, the other over those
+//! that attract. The loops are different dimensions, though equally long, and must be tiled independently.
+//! Therefore, a use in another function gets an outermost axis of its own. Uses in the same function share theirs,
+//! so that one pass can serve all of them.
 
 use super::elab::Checker;
 use super::infer::Ty;
@@ -12,28 +13,28 @@ use crate::lang::size::Size;
 use crate::lang::typed::VarId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of the uses so far.
+/// The uses found so far.
 #[derive(Clone, Debug, Default)]
 pub struct Uses {
-    /// The parameters.
+    /// The entry's parameters.
     params: BTreeSet<VarId>,
-    /// The declared name of each axis that is inferred.
+    /// The declared name of each inferred axis.
     declared: BTreeMap<String, String>,
-    /// The axes made here, in order: unknown and declared name.
+    /// The axes created here, in order: unknown and declared name.
     pub made: Vec<(String, String)>,
-    /// Each parameter's outermost axis in each function that uses it.
+    /// The outermost axis of each parameter in each function that uses it.
     axes: BTreeMap<VarId, BTreeMap<usize, Size>>,
 }
 
 impl Uses {
-    /// None yet.
+    /// Returns a state without any uses.
     pub fn new(params: BTreeSet<VarId>, declared: BTreeMap<String, String>) -> Uses {
         Uses { params, declared, ..Uses::default() }
     }
 }
 
 impl Checker<'_> {
-    /// A use of a name; of a parameter, with the outermost axis it has in this function.
+    /// Records a use of a name. For a parameter, returns it with the outermost axis that it has in this function.
     pub fn used(&mut self, node: Node) -> Node {
         let (NodeKind::Var(v), Ty::Array(n, element)) = (&node.kind, &node.ty) else {
             return node;
@@ -44,7 +45,7 @@ impl Checker<'_> {
         let known = uses.axes.entry(*v).or_default();
         let axis = match known.get(&self.function) {
             Some(axis) => axis.clone(),
-            // The first use has the axis of the parameter.
+            // The first use keeps the parameter's axis.
             None if known.is_empty() => n.clone(),
             None => {
                 let unknown = self.infer.sizes.fresh_axis();

@@ -1,10 +1,10 @@
-//! What wrong programs are told: one snapshot for each kind of mistake.
+//! Error messages for wrong programs: one snapshot for each kind of mistake.
 
 use crate::diag::{Diagnostic, Source};
 use crate::lang::{check, check_entry};
 use std::fmt::Write as _;
 
-/// A diagnostic as plain text.
+/// Renders diagnostics as plain text.
 fn render(text: &str, diagnostics: &[Diagnostic]) -> String {
     let mut out = format!("{text}\n");
     for d in diagnostics {

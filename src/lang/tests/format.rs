@@ -1,4 +1,4 @@
-//! The formatter: idempotent, keeps tokens and comments.
+//! Tests that the formatter is idempotent and keeps tokens and comments.
 
 use super::programs::PROGRAMS;
 use crate::diag::Source;
@@ -34,7 +34,7 @@ fn layout() {
     assert_eq!(formatted(text), expected);
 }
 
-/// A comment behind every token and one on a line of its own before every token.
+/// Puts a comment after every token, and one on a line of its own before every token.
 #[test]
 fn comments_anywhere_are_kept() {
     for program in PROGRAMS {

@@ -1,11 +1,11 @@
-//! Example programs: each pattern appears in at least one of them, and all of them check.
+//! Example programs. Each pattern appears in at least one of them, and all of them pass the checker.
 
 use crate::diag::Source;
 use crate::lang::{check, check_entry, check_entry_general};
 
-/// Programs of the size people write.
+/// Programs of a realistic size.
 pub const PROGRAMS: &[&str] = &[
-    // From the language's description.
+    // Examples from the language manual.
     "-- Sum of absolute values (BLAS asum).
 entry asum [n] (xs: [n]f32) : f32 =
   xs |> map abs |> reduce (+) 0
@@ -149,13 +149,13 @@ fn uses_in_different_loops_have_axes_of_their_own() {
         (entry.sizes.join(" "), entry.body.ty.to_string())
     };
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-    // All pairs; A*A^T, whose rows have one length.
+    // All pairs, and A*A^T, whose rows all have the same length.
     let pairs = "entry f [n] (xs: [n]f32) = map (\\x -> reduce (+) 0 (map (* x) xs)) xs";
     assert_eq!(general(pairs), pair("n n_1", "[n]f32"));
     let product = "entry f [n][k] (A: [n][k]f32) : [n][n]f32 =
         map (\\a -> map (\\b -> reduce (+) 0 (map2 (*) a b)) A) A";
     assert_eq!(general(product), pair("n k n_1", "[n][n_1]f32"));
-    // One loop, or lengths that have to be equal.
+    // A single loop, or lengths that must be equal.
     let scaled = "entry f [n] (xs: [n]f32) = let m = reduce max 0 xs in map (/ m) xs";
     assert_eq!(general(scaled), pair("n", "[n]f32"));
     let rows = "entry f [n] (A: [n][n]f32) (x: [n]f32) = map (\\a -> map2 (*) a x) A";

@@ -1,11 +1,11 @@
-//! No text makes the front end panic, overflow its stack, or take long.
+//! Tests that no text makes the front end panic, overflow its stack, or take long.
 
 use super::programs::PROGRAMS;
 use crate::diag::{Code, Severity, Source};
 use crate::lang::{check, check_entry_general, format, lexer};
 use proptest::prelude::*;
 
-/// Runs everything on a text; an error must say something and point into the text.
+/// Runs the whole front end on a text. An error must have a message and a place in the text.
 fn survive(text: &str) {
     let source = Source::new("p.pat", text);
     let (entries, diagnostics) = check(&source);
@@ -166,7 +166,7 @@ proptest! {
         survive(&format!("entry f [n] (x: f32) (xs: [n]f32) = {}", words.join(" ")));
     }
 
-    /// A program with one token removed, doubled, or replaced.
+    /// Removes, doubles or replaces one token of a program.
     #[test]
     fn mutated_programs(which in 0..PROGRAMS.len(), at in 0usize..400, how in 0..3, other in word()) {
         let program = PROGRAMS[which];

@@ -1,4 +1,4 @@
-//! The tables of the host program in C.
+//! Prints the tables of the host program in C.
 
 use super::numbers::Recipe;
 use super::{Emission, Input, Numbered, Origin, RUNS, stored, type_of};
@@ -6,7 +6,7 @@ use crate::diag::Diagnostic;
 use crate::opencl::plan::{Arg, Control, FaultKind};
 use std::fmt::Write as _;
 
-/// Builds and runs the host program in C.
+/// Makefile that builds and runs the host program in C.
 pub(super) const MAKEFILE: &str = "\
 # `make run` builds the host program in C and runs it; `make run DEVICE=NAME` chooses a device.
 CFLAGS ?= -O2 -Wall -Wextra
@@ -42,7 +42,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
     for (name, n) in counts {
         let _ = writeln!(out, "#define {name} {n}");
     }
-    // One row more than there are: C has no empty arrays.
+    // One row more than needed, since C has no empty arrays.
     out.push_str("\nstatic const struct input input_table[INPUTS + 1] = {\n");
     for (k, input) in e.inputs.iter().enumerate() {
         let _ = writeln!(out, "    {{{}}},", row(k, input));
@@ -76,7 +76,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             sizes(l.global),
             sizes(l.local),
             arguments.len(),
-            // Nor has it empty lists.
+            // C has no empty initialisers either.
             if arguments.is_empty() { "{BUFFER, 0}".to_owned() } else { arguments.join(", ") },
         );
     }
@@ -146,6 +146,6 @@ fn float(x: f64) -> String {
 }
 
 fn integer(i: i64) -> String {
-    // The least value has no literal of its own: its digits alone overflow.
+    // The least value has no literal of its own.
     if i == i64::MIN { "INT64_MIN".to_owned() } else { format!("INT64_C({i})") }
 }

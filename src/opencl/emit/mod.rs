@@ -1,8 +1,8 @@
-//! Kernels with host programs in C and in Rust that need nothing of patsat: they make up their inputs, run the
-//! host plan by OpenCL, and compare the result with what the interpreter gave for the same inputs.
+//! Emits kernels with host programs in C and in Rust that do not depend on patsat. The programs generate their
+//! inputs, run the host plan with OpenCL, and compare the result with the interpreter's result for the same inputs.
 //!
-//! Gives texts, writes nothing. `host.c` and `host.rs.in` are the programs but for their tables; [`numbers`] is
-//! emitted as it stands, so that inputs are made by the same code here and there.
+//! Returns texts and writes nothing. `host.c` and `host.rs.in` contain the programs except for their tables.
+//! [`numbers`] is emitted unchanged, so that patsat and the emitted programs generate inputs with the same code.
 
 mod c;
 pub mod numbers;
@@ -19,73 +19,73 @@ use crate::diag::{Code, Diagnostic};
 use crate::lang::types::ScalarType;
 use numbers::{Recipe, Type};
 
-/// Where the tables go in a host program.
+/// The place of the tables in a host program.
 const TABLES: &str = "//@tables\n";
 
-/// Runs that host programs time; they give the median.
+/// Number of runs that host programs time; they report the median.
 const RUNS: usize = 11;
 
-/// What is to be emitted.
+/// Everything that is to be emitted.
 pub struct Emission<'a> {
-    /// The entry.
+    /// Name of the entry.
     pub name: &'a str,
-    /// Its kernels.
+    /// The kernels and how to run them.
     pub plan: &'a HostPlan,
     /// Every input that the kernels read.
     pub inputs: Vec<Input>,
-    /// What the result must be: of each component the elements that are checked.
+    /// The expected result: for each component, the elements that are checked.
     pub expected: Vec<Vec<Expected>>,
-    /// What a reader should know of them.
+    /// What a reader should know about the kernels.
     pub about: About,
 }
 
-/// One input array, or a scalar.
+/// An input array, or a scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// Which.
+    /// The parameter and component.
     pub slot: Slot,
-    /// Of its elements.
+    /// Type of the elements.
     pub ty: ScalarType,
     /// Number of elements.
     pub length: usize,
-    /// Where they come from.
+    /// Where the elements come from.
     pub origin: Origin,
 }
 
 /// Where the elements of an array come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
-    /// Made, with this seed.
+    /// Generated, with this seed.
     Made(Recipe, u64),
-    /// A file with these bytes.
+    /// Read from a file with these bytes.
     Stored(Vec<u8>),
 }
 
-/// An element of the result.
+/// An expected element of the result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
     /// Its position, row-major.
     pub index: usize,
     /// The bits of a double, or of an integer extended to 64 bits.
     pub bits: u64,
-    /// How far a float may be off.
+    /// Largest permitted error of a float.
     pub slack: f64,
 }
 
 /// A file of an emitted directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name.
+    /// The file's name.
     pub name: String,
-    /// What is in it.
+    /// The file's contents.
     pub contents: Vec<u8>,
 }
 
-/// The files: kernels, host programs and how to build them, data, and a description. The first is the
-/// description, by which a directory is known for an emitted one.
+/// Returns the files: a description, kernels, host programs and how to build them, and data. The first file is the
+/// description, by which an emitted directory is recognised.
 ///
 /// # Errors
-/// [`Code::Internal`] when the plan reads what is no input.
+/// [`Code::Internal`] when the plan reads something that is not an input.
 pub fn files(e: &Emission) -> Result<Vec<File>, Diagnostic> {
     let file = |name: &str, contents: String| File {
         name: name.to_owned(),
@@ -110,7 +110,7 @@ pub fn files(e: &Emission) -> Result<Vec<File>, Diagnostic> {
     Ok(out)
 }
 
-/// The name of a stored input's file.
+/// Returns the file name of a stored input.
 fn stored(k: usize) -> String {
     format!("input-{k}.bin")
 }
@@ -128,7 +128,7 @@ fn expected(e: &Emission) -> Vec<u8> {
     out
 }
 
-/// As the host programs name types.
+/// Returns the corresponding type of the host programs.
 pub fn type_of(ty: ScalarType) -> Type {
     match ty {
         ScalarType::F16 => Type::F16,
@@ -146,7 +146,7 @@ pub fn type_of(ty: ScalarType) -> Type {
     }
 }
 
-/// A role with the number of its input or output.
+/// A buffer's role, with the number of its input or output.
 enum Numbered {
     Input(usize),
     Temporary,
@@ -176,7 +176,7 @@ impl Emission<'_> {
         })
     }
 
-    /// The number of the input that a scalar argument passes; `None` for buffers.
+    /// Returns the number of the input that a scalar argument passes; `None` for other arguments.
     fn scalar(&self, arg: Arg) -> Result<Option<usize>, Diagnostic> {
         match arg {
             Arg::Buffer(_) | Arg::Counter(_) => Ok(None),

@@ -1,7 +1,7 @@
-//! Numbers to run kernels on, made from a seed and a position alone, so that every host program makes the
-//! same, and what their results are compared with. Uses the standard library alone.
+//! Generates the inputs of kernels and compares their results. Inputs depend only on a seed and a position, so that
+//! every host program generates the same. Uses only the standard library.
 
-/// How numbers are stored.
+/// The storage type of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// IEEE half.
@@ -30,39 +30,40 @@ pub enum Type {
     Bool,
 }
 
-/// What an array is filled with.
+/// The contents of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recipe {
     /// Floats around 0, most of them between -1 and 1.
     Normal,
-    /// Floats `low + k * step`, `k` random of 24 bits. `step` is an `f32`, so that `k * step` is exact.
+    /// Floats `low + k * step` with a random 24-bit integer `k`. `step` is an `f32`, so that `k * step` is exact.
     Range {
-        /// The least.
+        /// The least value.
         low: f64,
         /// The distance between neighbours.
         step: f64,
     },
-    /// Random whole numbers from `low` on, so many.
+    /// Random integers from `low` to `low + count - 1`.
     Whole {
-        /// The least.
+        /// The least value.
         low: i64,
-        /// How many there are.
+        /// Number of different values.
         count: u64,
     },
-    /// Random whole numbers from 0 on, so many, but not the owner's: element `i` is of owner `i % modulus / divisor`.
+    /// Random integers from 0 to `count - 1`, except the element's own index: element `i` belongs to `i % modulus /
+    /// divisor`.
     Others {
-        /// How many there are.
+        /// Number of indices.
         count: u64,
-        /// What tells owners apart.
+        /// Period after which the owners repeat.
         modulus: u64,
-        /// How many consecutive elements an owner has.
+        /// Number of consecutive elements with the same owner.
         divisor: u64,
     },
-    /// Its position.
+    /// The element's position.
     Position,
     /// This float.
     Float(f64),
-    /// This integer; unsigned ones of 64 bits wrap.
+    /// This integer. Values for 64-bit unsigned types wrap.
     Integer(i64),
 }
 
@@ -72,7 +73,7 @@ enum Number {
 }
 
 impl Type {
-    /// Bytes of an element.
+    /// Returns the size of an element in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Type::I8 | Type::U8 | Type::Bool => 1,
@@ -82,7 +83,7 @@ impl Type {
         }
     }
 
-    /// The largest finite float; of integers 0.
+    /// Returns the largest finite float; 0 for integers.
     pub fn largest(self) -> f64 {
         match self {
             Type::F16 => 65504.0,
@@ -92,7 +93,7 @@ impl Type {
         }
     }
 
-    /// The element stored in these bytes: the bits of a double, or of an integer extended to 64 bits.
+    /// Reads an element: returns the bits of a double, or of an integer extended to 64 bits.
     pub fn read(self, bytes: &[u8]) -> u64 {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
@@ -127,9 +128,9 @@ impl Type {
         to.extend_from_slice(&bits.to_le_bytes()[..self.bytes()]);
     }
 
-    /// Whether a result may be taken for the one that is wanted, both as [`Type::read`] gives them: integers when
-    /// they are equal, floats that are no farther apart than `slack`. What is no number is equal to itself, and an
-    /// infinity to what rounding may have made it from.
+    /// Returns whether a result is acceptable for the expected one, both in the form that [`Type::read`] returns.
+    /// Integers must be equal; floats may differ by `slack`. NaN is equal to NaN, and an infinity to a value that
+    /// differs from it only by rounding.
     pub fn agrees(self, have: u64, want: u64, slack: f64) -> bool {
         if !self.is_float() {
             return have == want;
@@ -146,7 +147,7 @@ impl Type {
     }
 }
 
-/// An array of `length` elements, as a device takes it.
+/// Returns the bytes of an array of `length` elements, as a device takes them.
 pub fn fill(recipe: Recipe, ty: Type, length: usize, seed: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(length * ty.bytes());
     for i in 0..length as u64 {
@@ -158,7 +159,7 @@ pub fn fill(recipe: Recipe, ty: Type, length: usize, seed: u64) -> Vec<u8> {
 fn number(recipe: Recipe, seed: u64, i: u64) -> Number {
     let bits = random(seed, i);
     match recipe {
-        // The sum of four numbers of 16 bits.
+        // The sum of four 16-bit numbers.
         Recipe::Normal => {
             let sum =
                 (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
@@ -170,7 +171,7 @@ fn number(recipe: Recipe, seed: u64, i: u64) -> Number {
         }
         Recipe::Others { count, modulus, divisor } => {
             let other = bits % (count - 1).max(1);
-            // Those from the owner on are one further.
+            // Skip the owner: numbers from the owner's on are increased by one.
             Number::Integer((other + u64::from(other >= i % modulus / divisor)) as i64)
         }
         Recipe::Position => Number::Integer(i as i64),
@@ -179,7 +180,7 @@ fn number(recipe: Recipe, seed: u64, i: u64) -> Number {
     }
 }
 
-/// The random number at a position (SplitMix64).
+/// Returns the random number at a position (SplitMix64).
 pub fn random(seed: u64, i: u64) -> u64 {
     let mut x = seed.wrapping_add((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -187,7 +188,7 @@ pub fn random(seed: u64, i: u64) -> u64 {
     x ^ x >> 31
 }
 
-/// The half nearest to a number, of two that are as near the even one.
+/// Rounds to the nearest half, ties to even.
 fn to_half(x: f64) -> u16 {
     let sign = if x.is_sign_negative() { 0x8000 } else { 0 };
     let x = x.abs();
@@ -197,7 +198,7 @@ fn to_half(x: f64) -> u16 {
     if x >= 65520.0 {
         return sign | 0x7c00;
     }
-    // The distance between halves of this size.
+    // The distance between neighbouring halves of this magnitude.
     let (mut unit, mut exponent) = (1.0 / 16_777_216.0, 0);
     while x >= unit * 2048.0 {
         unit *= 2.0;

@@ -1,23 +1,23 @@
-//! The description of an emitted directory.
+//! Prints the description of an emitted directory.
 
 use super::{Emission, Origin, stored};
 use std::fmt::Write as _;
 
-/// The first line of the description: what is written by patsat, it may write again.
+/// The first line of the description, by which `emit` recognises a directory that it may overwrite.
 pub const MARK: &str = "<!-- Written by `patsat emit`. -->";
 
-/// What a reader should know of emitted kernels.
+/// What a reader should know about emitted kernels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// The file of the program.
     pub file: String,
     /// Values of its sizes, such as `n=16 m=4`.
     pub sizes: String,
-    /// Which arithmetic may have changed.
+    /// The arithmetic changes that were allowed.
     pub float: String,
-    /// The device that the kernels were made for, and its driver.
+    /// The device that the kernels were tuned for, and its driver.
     pub device: String,
-    /// What was measured there, or that nothing was.
+    /// The time measured on that device, or a note that nothing was measured.
     pub time: String,
     /// The low-level term, over several lines.
     pub term: String,

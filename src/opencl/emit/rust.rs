@@ -1,4 +1,4 @@
-//! The tables of the host program in Rust.
+//! Prints the tables of the host program in Rust.
 
 use super::numbers::Recipe;
 use super::{Emission, Input, Numbered, Origin, RUNS, stored, type_of};
@@ -6,7 +6,7 @@ use crate::diag::Diagnostic;
 use crate::opencl::plan::{Arg, FaultKind};
 use std::fmt::Write as _;
 
-/// The package of the host program in Rust; a workspace of its own, wherever it is put.
+/// Manifest of the host program in Rust. It is a workspace of its own, so that the folder can be placed anywhere.
 pub(super) const MANIFEST: &str = "\
 [package]
 name = \"host\"
@@ -97,7 +97,7 @@ fn made(recipe: Recipe) -> String {
             format!("Recipe::Range {{ low: {}, step: {} }}", float(low), float(step))
         }
         Recipe::Float(x) => format!("Recipe::Float({})", float(x)),
-        // As they stand in Rust: integers alone.
+        // The others contain only integers, whose debug output is valid Rust.
         _ => format!("Recipe::{recipe:?}"),
     }
 }

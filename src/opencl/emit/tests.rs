@@ -8,7 +8,7 @@ fn floats(recipe: Recipe, length: usize) -> Vec<f32> {
 
 #[test]
 fn random_numbers_are_those_of_the_published_generator() {
-    // The first of SplitMix64 from the seed 1234567, as Rosetta Code and Vigna's own program print them.
+    // The first outputs of SplitMix64 from the seed 1234567, as printed by Rosetta Code and by Vigna's own program.
     let published = [6457827717110365317, 3203168211198807973, 9817491932198370423];
     assert_eq!([0, 1, 2].map(|i| random(1234567, i)), published);
 }
@@ -17,7 +17,7 @@ fn random_numbers_are_those_of_the_published_generator() {
 fn halves_are_rounded_as_the_library_does() {
     for i in 0..20_000 {
         let bits = random(1, i);
-        // Of every size, ties and what is too large or too small included.
+        // Numbers of every magnitude, including ties and numbers that are too large or too small.
         let x = f64::from(f32::from_bits((bits >> 32) as u32 & 0xffff_e000));
         let near = f64::from(bits as i16) / 8.0;
         let tie = f16::from_bits(bits as u16 & 0x7bfe).to_f64();

@@ -1,8 +1,9 @@
-//! Checks of what data decide, in OpenCL C.
+//! Checks of values that depend on the data (indices, divisors and exponents), in OpenCL C.
 //!
-//! A work-item notes in variables of its own what it has seen, the greatest index (negative ones are great as unsigned
-//! numbers) or that something failed, and looks at them once, at the kernel's end: no loop has a branch for it, so
-//! that compilers vectorise it as before. The first work-item that finds a failure writes it to the faults buffer.
+//! Each work-item records its findings in private variables: the greatest index (a negative one is great as an
+//! unsigned number), or that something failed. It tests these variables once, at the end of the kernel, so that no
+//! loop gets a branch and compilers vectorise loops as before. The first work-item that finds a failure writes it
+//! to the faults buffer.
 
 use super::types::c_type;
 use crate::kernel::ir::{Check, ElemTy, Expr};
@@ -12,10 +13,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// The parameter for the faults buffer.
+/// Name of the parameter for the faults buffer.
 pub(super) const FAULTS: &str = "checked_faults";
 
-/// What the kernels of a program share.
+/// State shared by the kernels of a program.
 #[derive(Default)]
 pub(super) struct Shared {
     functions: RefCell<BTreeSet<String>>,
@@ -25,7 +26,7 @@ pub(super) struct Shared {
 /// The checks of one kernel.
 pub(super) struct Checks<'a> {
     shared: &'a Shared,
-    /// Each with a variable.
+    /// The checks made so far. Each has a variable.
     made: RefCell<Vec<Made>>,
     /// Registers that hold checked indices, with the number of the check.
     held: RefCell<BTreeMap<u32, usize>>,
@@ -33,12 +34,12 @@ pub(super) struct Checks<'a> {
 
 struct Made {
     check: Check,
-    /// Of the index.
+    /// Type of the index.
     ty: ScalarType,
     arrays: BTreeSet<String>,
 }
 
-/// Code around a kernel's body.
+/// Code before and after a kernel's body.
 #[derive(Default)]
 pub(super) struct Around {
     pub(super) before: String,
@@ -46,7 +47,7 @@ pub(super) struct Around {
 }
 
 impl Shared {
-    /// The functions that kernels call, and what they check.
+    /// Returns the functions that the kernels call, and the list of checks.
     pub(super) fn finish(self) -> (String, Vec<Fault>) {
         let functions = self.functions.into_inner();
         let report = if functions.is_empty() { "" } else { REPORT };
@@ -68,7 +69,7 @@ impl<'a> Checks<'a> {
         Checks { shared, made: RefCell::default(), held: RefCell::default() }
     }
 
-    /// The number of the check's variable.
+    /// Returns the number of a check's variable. Equal checks share one.
     fn number(&self, check: Check, es: &[Expr]) -> usize {
         let ty = match check {
             Check::Index(_) => es.first().map_or(ScalarType::I32, |e| e.ty().scalar),
@@ -81,14 +82,14 @@ impl<'a> Checks<'a> {
         })
     }
 
-    /// Notes that a register holds this value.
+    /// Records that a register holds this value.
     pub(super) fn hold(&self, register: u32, value: &Expr) {
         if let Expr::Checked(check @ Check::Index(_), es) = value {
             self.held.borrow_mut().insert(register, self.number(*check, es));
         }
     }
 
-    /// Notes which array an index is for.
+    /// Records that an index is used for this array.
     pub(super) fn note(&self, index: &Expr, array: &str) {
         let number = match index {
             Expr::Checked(check, es) => Some(self.number(*check, es)),
@@ -101,7 +102,7 @@ impl<'a> Checks<'a> {
         }
     }
 
-    /// The function that makes a check, and the variable for it.
+    /// Returns the name of the function that makes a check, and the name of its variable.
     pub(super) fn call(&self, check: Check, es: &[Expr]) -> (String, String) {
         let noted = format!("checked_{}", self.number(check, es));
         let of = es.first().map_or(ElemTy::scalar(ScalarType::I32), Expr::ty);
@@ -122,7 +123,7 @@ impl<'a> Checks<'a> {
         (name, noted)
     }
 
-    /// The variables, and what looks at them in the end.
+    /// Returns the declarations of the variables, and the tests at the end of the kernel.
     pub(super) fn print(&self, kernel: &str) -> Around {
         let mut out = Around::default();
         for (k, Made { check, ty, arrays }) in self.made.borrow().iter().enumerate() {
@@ -159,8 +160,8 @@ impl<'a> Checks<'a> {
     }
 }
 
-/// 1 where the divisor is zero, and where the quotient would overflow: of the least number by -1 that is the least number
-/// again, as of the least number by 1, and the remainder is 0.
+/// Returns a function that replaces a divisor by 1 if it is zero, and if the quotient would overflow: the least
+/// number divided by -1 wraps to itself, with remainder 0, just as if it were divided by 1.
 fn divisor(t: ElemTy) -> String {
     let c = c_type(t);
     let name = format!("checked_divisor_{c}");
@@ -183,7 +184,7 @@ fn divisor(t: ElemTy) -> String {
     )
 }
 
-/// The least number of a signed type, which has no literal of its own.
+/// Returns the least number of a signed type, which has no literal of its own.
 fn least_of(t: ScalarType) -> &'static str {
     match t {
         ScalarType::I8 => "CHAR_MIN",
@@ -193,7 +194,8 @@ fn least_of(t: ScalarType) -> &'static str {
     }
 }
 
-/// The exponent itself: powers are computed by loops that end at once where it is negative.
+/// Returns a function that passes an exponent on and records whether it is negative. The loop that computes a power
+/// ends at once if the exponent is negative.
 fn exponent(t: ElemTy) -> String {
     let c = c_type(t);
     let failed = if t.width == 1 { "e < 0".to_owned() } else { format!("any(e < ({c})(0))") };

@@ -1,4 +1,4 @@
-//! Expressions and indices in OpenCL C.
+//! Prints expressions and indices in OpenCL C.
 
 use super::Printer;
 use super::types::{c_type, literal, vector_suffix};
@@ -7,7 +7,7 @@ use crate::kernel::ir::{Check, ElemTy, Expr, Mem};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
-/// Binding strength of C's operators, weakest first.
+/// Precedence of C's operators, lowest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Prec {
     Ternary,
@@ -23,7 +23,7 @@ pub(super) enum Prec {
     Primary,
 }
 
-/// C text with its binding strength.
+/// C text with the precedence of its outermost operator.
 pub(super) struct Text(pub(super) String, Prec);
 
 impl Text {
@@ -37,7 +37,7 @@ fn primary(s: String) -> Text {
 }
 
 fn infix(op: &str, p: Prec, a: Text, b: Text) -> Text {
-    // The right operand is parenthesised at equal strength: float operations do not associate.
+    // The right operand is parenthesised at equal precedence, because float operations are not associative.
     let tighter = match p {
         Prec::Add => Prec::Mul,
         Prec::Mul => Prec::Unary,
@@ -49,7 +49,7 @@ fn infix(op: &str, p: Prec, a: Text, b: Text) -> Text {
 }
 
 impl Printer<'_> {
-    /// An index.
+    /// Prints an index.
     pub(super) fn index(&self, i: &Index) -> Text {
         let mut out = String::new();
         let mut count = 0;
@@ -65,7 +65,7 @@ impl Printer<'_> {
         };
         let positive = i.terms().filter(|(_, c)| *c > 0);
         let negative = i.terms().filter(|(_, c)| *c < 0);
-        // `9 - i`, not `-i + 9`.
+        // Prints `9 - i` instead of `-i + 9`.
         let first = i.constant() > 0 && i.terms().all(|(_, c)| c < 0);
         if first {
             add(false, self.number(i.constant()));
@@ -122,7 +122,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A condition on indices, negative terms moved to the left: `i < n`.
+    /// Prints a condition on indices, with negative terms moved to the left: `i < n`.
     pub(super) fn guard(&self, g: &Guard) -> Text {
         let one = |x: &Index| {
             let mut small = Index::default();
@@ -157,14 +157,14 @@ impl Printer<'_> {
         }
     }
 
-    /// A memory access of this type, for loads and plain stores; `None` where OpenCL needs a function.
+    /// Returns a memory access of this type as an lvalue, for loads and stores; `None` if OpenCL needs a function.
     pub(super) fn place(&self, m: Mem, t: ElemTy, i: &Index, constant: bool) -> Option<String> {
         let name = self.memory(m);
         if t.width == 1 {
             return Some(format!("{name}[{}]", self.index(i).0));
         }
         let w = i64::try_from(t.width).unwrap_or(i64::MAX);
-        // A vector of three is as long as one of four: no array of them has our layout.
+        // A vector of three is as large as a vector of four in OpenCL, unlike in our arrays.
         if t.width == 3 || !i.is_multiple_of(w) {
             return None;
         }
@@ -193,7 +193,7 @@ impl Printer<'_> {
         }
     }
 
-    /// An expression.
+    /// Prints an expression.
     pub(super) fn expr(&self, e: &Expr) -> Text {
         match e {
             Expr::Lit(l) => {
@@ -249,7 +249,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A scalar as a lane: truth values become masks.
+    /// Prints a scalar as a vector lane: truth values become masks.
     fn lane_value(&self, e: &Expr) -> String {
         if e.ty().scalar == ScalarType::Bool {
             format!("{} ? -1 : 0", self.expr(e).at(Prec::Or))
@@ -269,7 +269,7 @@ impl Printer<'_> {
     }
 
     fn call(&self, name: &str, es: &[Expr]) -> Text {
-        // A choice between narrow integers is an `int` in C, with which a call is ambiguous to some compilers.
+        // In C, a choice between narrow integers has type `int`, which makes the call ambiguous to some compilers.
         let argument = |e: &Expr| match e {
             Expr::If(..) | Expr::Guarded(..) | Expr::Op(ScalarOp::Select, ..) => {
                 narrowed(e.ty(), self.expr(e))
@@ -343,7 +343,7 @@ impl Printer<'_> {
             }
             ScalarOp::Abs if float => self.call("fabs", es),
             ScalarOp::Abs if t.scalar.is_signed() => {
-                // PoCL's `abs` of the lowest number is anything where the number is a constant.
+                // PoCL's `abs` gives an arbitrary result for the least number if that is a constant.
                 let negative = es.iter().map(|e| Expr::Op(ScalarOp::Neg, t, vec![e.clone()]));
                 let both: Vec<Expr> = es.iter().cloned().chain(negative).collect();
                 self.call("max", &both)
@@ -351,7 +351,7 @@ impl Printer<'_> {
             ScalarOp::Abs => x(0),
             ScalarOp::Min if float => self.call("fmin", es),
             ScalarOp::Max if float => self.call("fmax", es),
-            // `min` and `max` have no form for truth values.
+            // `min` and `max` do not exist for truth values.
             ScalarOp::Min if t.scalar == ScalarType::Bool => infix("&", Prec::BitAnd, x(0), x(1)),
             ScalarOp::Max if t.scalar == ScalarType::Bool => infix("|", Prec::BitOr, x(0), x(1)),
             ScalarOp::Min => self.call("min", es),
@@ -380,13 +380,13 @@ impl Printer<'_> {
                     infix("<", Prec::Compare, x(0), primary(zero.clone())),
                     infix(">", Prec::Compare, x(0), primary(zero.clone())),
                 );
-                // Comparisons give 1 for scalars and -1 for vectors.
+                // Comparisons give 1 for scalars and -1 for vector lanes.
                 let difference = if t.width == 1 {
                     infix("-", Prec::Add, above, below)
                 } else {
                     infix("-", Prec::Add, below, above)
                 };
-                // A difference of comparisons is an `int`.
+                // The difference of two comparisons is an `int`.
                 let is_int = t == ElemTy::scalar(ScalarType::I32);
                 if is_int { difference } else { reinterpret(t, difference) }
             }
@@ -402,7 +402,7 @@ impl Printer<'_> {
             ScalarOp::Select => {
                 let w = t.width;
                 let mask = match t.scalar.bytes() {
-                    // Truth values in registers are masks of four bytes.
+                    // Truth values in vector registers are masks of four bytes.
                     _ if t.scalar == ScalarType::Bool => x(0).0,
                     4 => x(0).0,
                     1 => format!("convert_char{w}({})", x(0).0),
@@ -415,7 +415,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Integers wrap: signed operations are done in the unsigned type.
+    /// Prints integer arithmetic, which wraps: signed operations are done in the unsigned type.
     fn arithmetic(&self, op: &str, p: Prec, t: ElemTy, a: Text, b: Text) -> Text {
         if t.scalar.is_float() {
             return infix(op, p, a, b);
@@ -432,7 +432,7 @@ impl Printer<'_> {
         match t.scalar {
             ScalarType::U32 | ScalarType::U64 => infix(op, p, a, b),
             _ => {
-                // Narrow types are promoted to `int`, where a product of `ushort`s may overflow.
+                // Narrow types are promoted to `int`, in which a product of `ushort`s may overflow.
                 let wide = if t.scalar == ScalarType::I64 { "ulong" } else { "uint" };
                 let up = |x: Text| Text(format!("({wide}){}", x.at(Prec::Unary)), Prec::Unary);
                 let s = infix(op, p, up(a), up(b)).0;
@@ -442,7 +442,7 @@ impl Printer<'_> {
     }
 }
 
-/// The type as stored: truth values are bytes.
+/// Returns the type in memory: truth values are bytes.
 pub(super) fn stored(t: ElemTy) -> ElemTy {
     match t.scalar {
         ScalarType::Bool => ElemTy { scalar: ScalarType::U8, ..t },
@@ -460,7 +460,7 @@ fn unsigned(t: ScalarType) -> ScalarType {
     }
 }
 
-/// A result that C computed as `int`, in its own type again.
+/// Converts a result that C computed as `int` back to its own type.
 fn narrowed(t: ElemTy, x: Text) -> Text {
     if t.width == 1 && t.scalar.bytes() < 4 {
         Text(format!("({}){}", c_type(t), x.at(Prec::Unary)), Prec::Unary)
@@ -477,7 +477,7 @@ fn reinterpret(t: ElemTy, x: Text) -> Text {
     }
 }
 
-/// Vector comparisons give masks as wide as the operands; ours are always `int`.
+/// Vector comparisons give masks as wide as the operands; the printer always uses `int` masks.
 fn comparison(from: ElemTy, x: Text) -> Text {
     if from.width == 1 || from.scalar.bytes() == 4 || from.scalar == ScalarType::Bool {
         x
@@ -502,7 +502,7 @@ fn cast(from: ElemTy, to: ElemTy, x: Text) -> Text {
             let bits = infix("&", Prec::BitAnd, x, one).0;
             primary(format!("convert_{}({bits})", c_type(to)))
         }
-        // Out of range: the nearest value, as the reference has it.
+        // Values out of range become the nearest integer, as in the reference interpreter.
         (a, b) if a.is_float() && b.is_integer() => {
             primary(format!("convert_{}{w}_sat({})", c_type(ElemTy::scalar(b)), x.0))
         }

@@ -1,35 +1,35 @@
-//! Quotients and remainders get names, so that none is computed again and again: in front of the loops in
-//! which they do not change, or where they are first wanted of several times.
+//! Names for quotients and remainders in indices, so that none is computed repeatedly. A name is declared before
+//! the outermost loop in which the value does not change, or before the first of several uses.
 
 use crate::kernel::index::{Atom, Guard, Index};
 use crate::kernel::ir::{Block, Expr, LoopKind, Stmt};
 use std::collections::BTreeMap;
 
-/// Where an atom is wanted in a block.
+/// The uses of an atom in a block.
 #[derive(Default)]
 struct Wanted {
-    /// Statements of the block, the first of them first.
+    /// Indices of the block's statements that use it, in order.
     statements: Vec<usize>,
-    /// How often outside blocks inside it.
+    /// Number of uses outside nested blocks.
     here: usize,
-    /// Whether in a loop that is a statement of the block.
+    /// Whether a use is in a loop that is a statement of the block.
     repeated: bool,
 }
 
-/// What surrounds an index in a statement.
+/// The surroundings of an index in a statement.
 struct Place<'a> {
-    /// Variables of loops around it.
+    /// Variables of the loops around the index.
     bound: Vec<u32>,
-    /// Blocks around it.
+    /// Number of blocks around the index.
     depth: usize,
-    /// Whether the statement repeats it.
+    /// Whether the index is in a loop that is the statement itself.
     repeated: bool,
-    /// Called with each quotient or remainder that only surroundings of the statement decide; atoms in it are not
-    /// looked at.
+    /// Called with each quotient or remainder that does not depend on variables bound in the statement or on data,
+    /// the number of blocks around it, and whether it is repeated. Atoms inside it are not visited.
     found: &'a mut dyn FnMut(&Atom, usize, bool),
 }
 
-/// For each statement of the block, the quotients and remainders to be named in front of it.
+/// Returns, for each statement of the block, the quotients and remainders to be named before it.
 pub(super) fn plan(b: &Block) -> Vec<Vec<Atom>> {
     let mut wanted: BTreeMap<Atom, Wanted> = BTreeMap::new();
     for (at, s) in b.iter().enumerate() {
@@ -52,7 +52,7 @@ pub(super) fn plan(b: &Block) -> Vec<Vec<Atom>> {
     out
 }
 
-/// Whether an index of the block divides anywhere.
+/// Returns whether an index of the block contains a quotient or remainder.
 pub(super) fn divides(b: &Block) -> bool {
     let mut any = false;
     let guard = |g: &Guard| g.0.iter().any(Index::has_division);
@@ -104,7 +104,7 @@ impl Place<'_> {
         let outside = self.repeated;
         let bound = match s {
             Stmt::Loop { kind, var, .. } => {
-                // Deeper loops have a block of their own in front of them.
+                // A deeper loop is inside a nested block, in which the name can be declared.
                 self.repeated |= self.depth == 0 && *kind == LoopKind::Seq;
                 Some(var.id)
             }

@@ -1,4 +1,4 @@
-//! Generated kernels against the reference evaluator.
+//! Compares the results of generated kernels with the reference evaluator.
 
 use super::print;
 use crate::calculus::eval;
@@ -36,7 +36,7 @@ fn term(op: Op, sizes: &[u64], tys: &[Ty], args: &[Term]) -> Term {
     Term::new(op, sizes, tys.to_vec(), args.to_vec()).expect("the term is well-typed")
 }
 
-/// Composition, outermost first.
+/// Composes terms, outermost first.
 fn seq(terms: &[Term]) -> Term {
     let (last, rest) = terms.split_last().expect("there is a last one");
     rest.iter().rev().fold(last.clone(), |g, f| f.after(&g).expect("the types meet"))
@@ -111,7 +111,7 @@ fn plan(t: &Term) -> HostPlan {
     print(&lower(t, &SizeEnv::new(), &options).expect("the term can be lowered"))
 }
 
-/// Runs the term on the default device and compares with the evaluator.
+/// Runs the term on the default device and compares the result with the evaluator's. Returns the host plan.
 fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
     let plan = plan(t);
     if std::env::var_os("SHOW").is_some() {
@@ -147,7 +147,7 @@ fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
     plan
 }
 
-/// `map (\x -> 3 * x)` over vectors of `w`, `n` a multiple of it.
+/// `map (\x -> 3 * x)` over vectors of width `w`, which divides `n`.
 fn scal(n: u64, w: u64) -> Term {
     let body = SExpr::Op(ScalarOp::Mul, F32, vec![SExpr::Input("a".into(), 0, F32), SExpr::Arg]);
     let f = vectorize(w, &leaf(&f32s(), &f32s(), body));
@@ -167,7 +167,8 @@ fn scal_runs() {
     }
 }
 
-/// `reduceSeq (+) . mapGlb G (reduceSeq w . asScalar . wrap . reduceSeq m abs+ over vectors) . split`, with `u` accumulators.
+/// `reduceSeq (+) . mapGlb (reduceSeq (+) . asScalar . reduceSeq abs+ . split . asVector) . split`: `groups`
+/// work-items, `u` accumulators of vectors of width `w`.
 fn asum_cpu(groups: u64, m: u64, u: u64, w: u64) -> Term {
     let v = Ty::vector(&c(w), &f32s()).expect("a vector of numbers");
     let each = m * u * w;
@@ -203,7 +204,7 @@ fn asum_in_chunks() {
     check(&asum_cpu(1, 1, 1, 4), &[("x", floats(&[4]))]);
 }
 
-/// `mapWrg (reduceSeq . toLocal (mapLcl (reduceSeq abs+)) . transpose . split) . split`
+/// `reduceSeq (+) . mapWrg (reduceSeq (+) . toLocal (mapLcl (reduceSeq abs+)) . transpose . split) . split`
 fn asum_gpu(groups: u64, items: u64, m: u64) -> Term {
     let plus = op2(ScalarOp::Add);
     let group = seq(&[
@@ -245,7 +246,7 @@ fn scal_padded(n: u64, w: u64) -> Term {
     ])
 }
 
-/// The sum of `n` over `groups` work-items of vectors of `w`, padded with 0.
+/// The sum of `n` absolute values, by `groups` work-items over vectors of width `w`, padded with 0.
 fn asum_padded(n: u64, groups: u64, u: u64, w: u64) -> Term {
     let r = up(n, groups * u * w);
     let whole = asum_cpu(groups, r / (groups * u * w), u, w);
@@ -315,14 +316,14 @@ fn gemv_runs() {
 fn transposes() {
     let t = |n, m| term(Op::Transpose, &[n, m], &[f32s()], &[]);
     let x = input("x", &arr(12, &arr(20, &f32s())));
-    // A pure view: copied in parallel.
+    // A pure view, which is copied in parallel.
     check(&seq(&[t(12, 20), x.clone()]), &[("x", floats(&[12, 20]))]);
-    // Through the destination.
+    // A transpose that moves into the destination of the store.
     let abs = op1(ScalarOp::Abs);
     let rows = map(MapKind::Glb(1), 12, &map(MapKind::Glb(0), 20, &abs));
     let p = check(&seq(&[t(12, 20), rows, x.clone()]), &[("x", floats(&[12, 20]))]);
     assert_eq!(p.launches.len(), 1);
-    // Tiled through local memory: rows are read and written along dimension 0.
+    // A transpose in tiles through local memory: both reads and writes are contiguous along dimension 0.
     let id = Term::id(&f32s());
     let copy = |a, b| map(MapKind::Lcl(1), a, &map(MapKind::Lcl(0), b, &id));
     let tile = seq(&[copy(5, 4), t(4, 5), to(Space::Local, &copy(4, 5))]);
@@ -530,7 +531,7 @@ fn slit(x: f64) -> SExpr {
     SExpr::Lit(Lit::float(F32, x))
 }
 
-/// Applies leaves to every element of `x`, together, alone and in vectors of 4.
+/// Applies leaves to every element of `x`: all together, by scalars and by vectors of 4.
 fn check_leaves(dom: ScalarType, leaves: &[(ScalarType, SExpr)], x: &Value, n: u64) {
     let d = Ty::Scalar(dom);
     let ((t, e), rest) = leaves.split_last().expect("there is a last one");
@@ -669,7 +670,7 @@ fn gathers_and_iotas() {
 
 #[test]
 fn pairs_reduce_in_registers() {
-    // (sum, max) of an array of pairs, and the accumulator read by both components.
+    // Reduces an array of pairs to (sum, max). Both components read the accumulator.
     let p = pairs(&f32s(), &f32s());
     let (a, x) = (SExpr::Arg.proj(false), SExpr::Arg.proj(true));
     let first = sop(ScalarOp::Add, F32, &[a.clone().proj(false), x.clone().proj(true)]);
@@ -687,7 +688,7 @@ fn pairs_reduce_in_registers() {
 
 #[test]
 fn groups_smaller_and_larger_than_their_loops() {
-    // Two `mapLcl`s of different lengths, and one longer than the device's work-groups.
+    // Two `mapLcl`s of different lengths, one of them longer than the device's work-groups.
     let n = 5000;
     let abs = op1(ScalarOp::Abs);
     let f = seq(&[

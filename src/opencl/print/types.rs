@@ -1,15 +1,15 @@
-//! Types and literals in OpenCL C.
+//! Prints types and literals in OpenCL C.
 
 use crate::calculus::scalar::Lit;
 use crate::kernel::ir::ElemTy;
 use crate::lang::types::ScalarType;
 
-/// The number after a vector type's name.
+/// Returns the number after a vector type's name.
 pub(super) fn vector_suffix(width: usize) -> String {
     if width == 1 { String::new() } else { width.to_string() }
 }
 
-/// The type of a register. Truth values are `bool`, and masks of `int` in vectors.
+/// Returns the type of a register. A truth value is a `bool`, and an `int` mask in a vector.
 pub(super) fn c_type(t: ElemTy) -> String {
     let name = match t.scalar {
         ScalarType::F16 => "half",
@@ -29,7 +29,7 @@ pub(super) fn c_type(t: ElemTy) -> String {
     format!("{name}{}", vector_suffix(t.width))
 }
 
-/// A constant, exactly.
+/// Prints a constant exactly.
 pub(super) fn literal(l: Lit) -> String {
     if let Some(x) = l.as_float() {
         let (prefix, suffix) = match l.ty {
@@ -37,13 +37,14 @@ pub(super) fn literal(l: Lit) -> String {
             ScalarType::F64 => ("", ""),
             _ => ("", "f"),
         };
-        // Shortest text that reads back as the same value of the type.
+        // The shortest text that reads back as the same value of the type.
         let digits = match l.ty {
             ScalarType::F64 => format!("{x:?}"),
             #[expect(clippy::cast_possible_truncation, reason = "the value is an f32 or f16")]
             _ => format!("{:?}", x as f32),
         };
-        // These are of type `float`, with which a function of doubles is ambiguous to some compilers.
+        // `NAN` and `INFINITY` have type `float`, which makes a call of a function on doubles ambiguous to some
+        // compilers.
         let special = if l.ty == ScalarType::F64 { "(double)" } else { prefix };
         return match (x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
             (true, _, _) => format!("{special}NAN"),
@@ -55,7 +56,7 @@ pub(super) fn literal(l: Lit) -> String {
     let n = l.as_int().unwrap_or(0);
     match l.ty {
         ScalarType::Bool => if n == 0 { "false" } else { "true" }.to_owned(),
-        // The least value has no literal of its own: its digits alone overflow.
+        // The least value has no literal of its own, because its digits alone overflow.
         ScalarType::I32 if n == i128::from(i32::MIN) => "(-2147483647 - 1)".to_owned(),
         ScalarType::I64 if n == i128::from(i64::MIN) => "(-9223372036854775807L - 1)".to_owned(),
         ScalarType::I64 => format!("{n}L"),

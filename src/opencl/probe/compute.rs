@@ -3,14 +3,15 @@
 use super::{Count, Fleet, Interface, Probe, lanes, plan, vector};
 use crate::lang::types::ScalarType;
 
-/// What a probe computes, over and over.
+/// The operation that a probe repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// A product and a sum, rounded once: two operations. Slow where the device has no such instruction.
+    /// A product and a sum with one rounding, counted as two operations. Slow on devices without such an
+    /// instruction.
     Fma,
-    /// A product and a sum, rounded as the device likes: two operations.
+    /// A product and a sum, rounded in any way the device chooses; counted as two operations.
     Mad,
-    /// A sum and an exclusive or of integers: two operations.
+    /// A sum and an exclusive or of integers, counted as two operations.
     Integer,
     /// A quotient.
     Divide,
@@ -25,7 +26,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Operations in one.
+    /// Returns the number of operations in a step.
     fn operations(self) -> f64 {
         match self {
             Step::Fma | Step::Mad | Step::Integer => 2.0,
@@ -33,7 +34,8 @@ impl Step {
         }
     }
 
-    /// One step of `a`: a value that stays finite, however often, and that no compiler foresees.
+    /// Returns the code of one step on variable `a`. Its value stays finite over any number of steps, and compilers
+    /// cannot precompute it.
     fn code(self, a: &str) -> String {
         match self {
             Step::Fma => format!("{a} = fma({a}, b, c);"),
@@ -48,20 +50,21 @@ impl Step {
     }
 }
 
-/// How much of it is independent.
+/// The independent parts of a work-item's computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The type of a lane.
+    /// Type of a vector lane.
     pub ty: ScalarType,
-    /// Lanes of a vector.
+    /// Number of lanes in a vector.
     pub width: usize,
-    /// Vectors that are computed side by side.
+    /// Number of independent vectors.
     pub chains: usize,
 }
 
-/// Every work-item does `trips` times so many steps on each of its chains. The work is operations.
+/// Every work-item does `trips` iterations, each with several steps on every chain. The work is counted in
+/// operations.
 pub fn arithmetic(step: Step, shape: Shape, fleet: Fleet, trips: Count) -> Probe {
-    /// Steps of a chain in one iteration.
+    /// Number of steps on each chain in one iteration.
     const STEPS: usize = 8;
     let (scalar, extension) = match shape.ty {
         ScalarType::F64 => ("double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"),

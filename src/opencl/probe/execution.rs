@@ -1,13 +1,13 @@
-//! Probes of what it takes to run at all: launches, work-groups, work-items, loops, barriers, atomics.
+//! Probes of execution overheads: launches, work-groups, work-items, loops, barriers and atomics.
 
 use super::{Count, Fleet, Interface, Probe, plan};
 use crate::lang::types::ScalarType;
 use crate::opencl::plan::HostPlan;
 use std::sync::Arc;
 
-/// So many launches of a kernel that does next to nothing, one after the other. The work is launches.
+/// Launches a nearly empty kernel `count` times in sequence. The work is counted in launches.
 pub fn launches(fleet: Fleet, count: usize) -> Probe {
-    // An argument that no work-item has for its number: what follows is compiled and never done.
+    // No work-item has the number that the argument gives, so the store is compiled but never executed.
     let source = "kernel void probe(global int *restrict y, int never) {\n\
                   \x20 if (get_global_id(0) == (size_t)never * 4096) y[0] = 1;\n}\n";
     let io = Interface {
@@ -18,13 +18,13 @@ pub fn launches(fleet: Fleet, count: usize) -> Probe {
     Probe { plan: plan(source.into(), &io, fleet, count), work: count as f64 }
 }
 
-/// A loop that is not unrolled, with so many pairs of operations in it that wait for each other. The work is iterations.
+/// A loop that is not unrolled, with `pairs` pairs of dependent operations. The work is counted in iterations.
 pub fn iterations(fleet: Fleet, pairs: usize, trips: Count) -> Probe {
     let work = fleet.items() as f64 * trips.value() as f64;
     Probe { plan: looping(fleet, pairs, trips, 1), work }
 }
 
-/// So many launches, one after the other, of a kernel that takes some time. The work is launches.
+/// Launches a kernel that takes some time `count` times in sequence. The work is counted in launches.
 pub fn sequence(fleet: Fleet, trips: Count, count: usize) -> Probe {
     Probe { plan: looping(fleet, 1, trips, count), work: count as f64 }
 }
@@ -42,8 +42,8 @@ fn looping(fleet: Fleet, pairs: usize, trips: Count, launches: usize) -> Arc<Hos
     plan(source, &io, fleet, launches)
 }
 
-/// Barriers between which each work-item reads what its neighbour in the group wrote. The work is work-items
-/// times barriers.
+/// Barriers, between which each work-item reads what its neighbour in the group wrote. The work is the number of
+/// work-items times the number of barriers.
 pub fn barriers(fleet: Fleet, trips: Count) -> Probe {
     let group = fleet.group;
     let source = format!(
@@ -59,7 +59,7 @@ pub fn barriers(fleet: Fleet, trips: Count) -> Probe {
     Probe { plan: plan(source, &io, fleet, 1), work }
 }
 
-/// Additions to global memory that cannot be divided: all to one place, or each work-item to its own. The work is
+/// Atomic additions to global memory: all to one address, or each work-item's to its own. The work is counted in
 /// additions.
 pub fn atomics(fleet: Fleet, one_place: bool, trips: Count) -> Probe {
     let at = if one_place { "0" } else { "get_global_id(0)" };

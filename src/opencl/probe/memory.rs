@@ -1,22 +1,23 @@
-//! Probes of memory: bandwidth of a working set, strides, latency, local memory.
+//! Probes of memory: bandwidth of a working set, strided access, latency and local memory.
 
 use super::{Count, Fleet, Interface, Probe, lanes, plan, vector};
 use crate::lang::types::ScalarType;
 
-/// The parameter of [`chase`]: a component for each working set.
+/// The parameter of [`chase`], with a component for each working set.
 pub const RING: &str = "%ring";
 
-/// Bytes from one element of a ring to another: no line, nor pair of lines that come together, has two.
+/// Distance between the elements of a ring, in bytes. No cache line, and no pair of lines that are loaded together,
+/// contains two elements.
 pub const RING_STEP: usize = 128;
 
-/// What is done with a working set.
+/// The access to a working set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Traffic {
-    /// It is summed.
+    /// Sums the working set.
     Read,
-    /// It is filled.
+    /// Fills the working set.
     Write,
-    /// It is written elsewhere.
+    /// Copies the working set elsewhere.
     Copy,
 }
 
@@ -25,26 +26,27 @@ pub enum Traffic {
 pub struct Floats<'a> {
     /// The parameter, of which they are component 0.
     pub param: &'a str,
-    /// How many.
+    /// Number of floats.
     pub len: usize,
 }
 
-/// Whose parts a group goes over.
+/// The parts that a work-group accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Parts {
-    /// Its own, again and again: what is near the group keeps them.
+    /// Its own part in every pass, which caches near the group can hold.
     Own,
-    /// Its own, and its work-items wait for each other after each pass, so that they go over all of it together.
+    /// Its own part in every pass, with a barrier after each pass, so that all work-items of the group are in the
+    /// same pass.
     Together,
-    /// In each pass that of a group far away: only what is common to all groups keeps them.
+    /// In each pass the part of a distant group, which only caches shared by all groups can hold.
     InTurns,
 }
 
-/// Vectors in flight in one work-item.
+/// Number of vectors that a work-item loads independently.
 const STREAMS: usize = 4;
 
-/// Each group goes `passes` times over a part, of `part` vectors of `width` floats: a multiple of
-/// four times its work-items. The work is bytes.
+/// Each group accesses a part of `part` vectors of `width` floats `passes` times. `part` must be a multiple of
+/// four times the group size. The work is counted in bytes.
 pub fn sweep(
     traffic: Traffic,
     parts: Parts,
@@ -61,7 +63,7 @@ pub fn sweep(
             match traffic {
                 Traffic::Read => format!("      s{k} += x[{at}];\n"),
                 Traffic::Write => format!("      y[{at}] = ({v})(pass);\n"),
-                // Sums are no copies that a compiler has a function for.
+                // The addition keeps compilers from replacing the loop by a copy function.
                 Traffic::Copy => format!("      y[{at}] = x[{at}] + ({v})(pass);\n"),
             }
         })
@@ -76,8 +78,8 @@ pub fn sweep(
     let next = match parts {
         Parts::Own => String::new(),
         Parts::Together => "    barrier(CLK_LOCAL_MEM_FENCE);\n".to_owned(),
-        // Neighbouring groups may share a unit, and what it keeps. By the golden section of all groups, the parts of many
-        // passes lie far from each other.
+        // Neighbouring groups may share a compute unit and its cache. Steps of the golden section of the number of
+        // groups keep the parts of many passes far apart.
         Parts::InTurns => format!(
             "    group = (group + {}) % get_num_groups(0);\n    first = group * part;\n",
             fleet.groups * 382 / 1000
@@ -101,7 +103,8 @@ pub fn sweep(
     Probe { plan: plan(source, &io, fleet, 1), work: vectors * (width * moved) as f64 }
 }
 
-/// Each work-item sums `loads` floats; the `j`-th of item `i` is number `apart * i + step * j`. The work is bytes.
+/// Each work-item sums `loads` floats; the `j`-th load of item `i` is at `apart * i + step * j`. The work is
+/// counted in bytes.
 pub fn strided(floats: Floats, fleet: Fleet, apart: Count, step: Count, loads: Count) -> Probe {
     let body: String =
         (0..STREAMS).map(|k| format!("    s{k} += x[at + (j + {k}) * (size_t)step];\n")).collect();
@@ -120,11 +123,11 @@ pub fn strided(floats: Floats, fleet: Fleet, apart: Count, step: Count, loads: C
     Probe { plan: plan(source, &io, fleet, 1), work: loads * 4.0 }
 }
 
-/// One work-item follows `steps` links of the ring of `bytes` bytes, a power of two, each of which says where the next
-/// is. It goes on from where the last run ended, so that a few steps do not find in a cache what they left there. The
-/// work is links.
+/// A single work-item follows `steps` links of the ring of `bytes` bytes (a power of two); each link holds the
+/// position of the next. Every run continues where the last one ended, so that short runs do not find their links
+/// in a cache. The work is counted in links.
 pub fn chase(component: usize, bytes: usize, steps: Count) -> Probe {
-    // Whatever another kernel left there is a place in the ring, too.
+    // The mask turns whatever another kernel left in the buffer into a position in the ring.
     let mask = (bytes - 1) & !(RING_STEP - 1);
     let source = format!(
         "kernel void probe(global const int *restrict x, global int *restrict y, int steps) {{\n\
@@ -140,22 +143,22 @@ pub fn chase(component: usize, bytes: usize, steps: Count) -> Probe {
     Probe { plan: plan(source, &io, alone, 1), work: steps.value() as f64 }
 }
 
-/// The ring of [`chase`]: one link every [`RING_STEP`] bytes, in an order that no prefetcher foresees, all in
-/// one circle.
+/// Returns the ring for [`chase`]: a link every [`RING_STEP`] bytes, in an order that no prefetcher can predict, in
+/// a single cycle.
 pub fn ring(bytes: usize) -> Vec<i32> {
     let step = RING_STEP / 4;
     let count = (bytes / RING_STEP).max(1);
     let mut next: Vec<usize> = (0..count).collect();
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for i in (1..count).rev() {
-        // Sattolo's shuffle: swapping with an earlier place alone makes one circle of all.
+        // Sattolo's algorithm: swapping only with earlier positions gives a single cycle.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         next.swap(i, (state >> 33) as usize % i);
     }
     let mut ring = vec![0; bytes / 4];
     for (i, n) in next.into_iter().enumerate() {
-        // Rings have less than two to the 31st elements.
+        // Rings have fewer than 2^31 elements.
         if let Some(link) = ring.get_mut(i * step) {
             *link = i32::try_from(n * step).unwrap_or(0);
         }
@@ -163,12 +166,13 @@ pub fn ring(bytes: usize) -> Vec<i32> {
     ring
 }
 
-/// Elements of local memory that [`local`] uses.
+/// Number of floats of local memory that [`local`] uses.
 const LOCAL: usize = 2048;
 
-/// Work-items read vectors of `width` floats from local memory, neighbours `stride` vectors apart. The work is bytes.
+/// Work-items read vectors of `width` floats from local memory; neighbouring work-items read `stride` vectors
+/// apart. The work is counted in bytes.
 pub fn local(fleet: Fleet, width: usize, stride: Count, trips: Count) -> Probe {
-    /// Reads in one iteration.
+    /// Number of reads in one iteration.
     const READS: usize = 8;
     let v = vector("float", width);
     let len = LOCAL / width;

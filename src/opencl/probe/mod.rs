@@ -1,8 +1,9 @@
-//! Small kernels that each show one quantity of a device: what `patsat calibrate` runs.
+//! Small kernels that each measure one property of a device, for `patsat calibrate`.
 //!
-//! A probe is an ordinary [`HostPlan`] and says how much of the quantity's work one run does, so that time over
-//! work is the quantity. How often its loop runs is an argument, a [`Count`], and not part of its text: a compiler that
-//! keeps what it has built compiles each kernel once. Knows nothing of programs; runs nothing.
+//! A probe is an ordinary [`HostPlan`] and states the amount of work in one run, so that time divided by work gives
+//! the property. The number of iterations of its loop is an argument, a [`Count`], and not part of the kernel's
+//! text, so that a compiler with a cache compiles each kernel once. This module knows nothing about programs, and
+//! runs nothing.
 
 pub mod compute;
 pub mod execution;
@@ -13,19 +14,19 @@ use super::plan::{Arg, Buffer, HostPlan, Launch, Role, Scalar};
 use crate::lang::types::ScalarType;
 use std::sync::Arc;
 
-/// The parameter that holds every count a probe may be given.
+/// The parameter whose components hold all counts.
 pub const COUNTS: &str = "%count";
 
-/// A kernel and the work it does.
+/// A kernel with the amount of its work.
 #[derive(Clone, Debug)]
 pub struct Probe {
     /// How to run it.
     pub plan: Arc<HostPlan>,
-    /// Bytes, operations, iterations or whatever it is about, in one run.
+    /// The amount of work in one run: bytes, operations, iterations or whatever the probe measures.
     pub work: f64,
 }
 
-/// A number that probes take as an argument: a power of two, or three times one.
+/// A count that probes take as an argument: a power of two, or three times a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Count {
     shift: u32,
@@ -33,72 +34,72 @@ pub struct Count {
 }
 
 impl Count {
-    /// The largest power of two.
+    /// The largest exponent of the power of two.
     pub const MOST: u32 = 28;
-    /// One.
+    /// The count one.
     pub const ONE: Count = Count::power(0);
 
-    /// Two to the power `shift`, at most [`Count::MOST`].
+    /// Returns two to the power of `shift`, or of [`Count::MOST`] if that is less.
     pub const fn power(shift: u32) -> Count {
         Count { shift: if shift > Count::MOST { Count::MOST } else { shift }, three: false }
     }
 
-    /// The largest that is no greater than `n`; one for 0.
+    /// Returns the largest count that is at most `n`; one for 0.
     pub fn at_most(n: usize) -> Count {
         let power = Count::power(n.max(1).ilog2());
         let three = Count { shift: power.shift.saturating_sub(1), three: true };
         if power.shift > 0 && three.value() <= n { three } else { power }
     }
 
-    /// The largest power of two that is no greater than `n`; one for 0.
+    /// Returns the largest power of two that is at most `n`; one for 0.
     pub fn power_within(n: usize) -> Count {
         Count::power(n.max(1).ilog2())
     }
 
-    /// Twice as often, `times` times.
+    /// Returns the count, doubled `times` times.
     pub fn doubled(self, times: u32) -> Count {
         Count { shift: (self.shift + times).min(Count::MOST), ..self }
     }
 
-    /// Its value.
+    /// Returns the value.
     pub fn value(self) -> usize {
         (if self.three { 3 } else { 1 }) << self.shift
     }
 
-    /// Where it stands among the components of [`COUNTS`].
+    /// Returns the component of [`COUNTS`] that holds this count.
     fn component(self) -> usize {
         self.shift as usize * 2 + usize::from(self.three)
     }
 
-    /// Every count, as the inputs that probes take them from: component of [`COUNTS`], value.
+    /// Returns every count as an input for probes: the component of [`COUNTS`], and its value.
     pub fn inputs() -> impl Iterator<Item = (usize, HostArray)> {
         (0..=Count::MOST).flat_map(|shift| {
             [false, true].map(|three| {
                 let count = Count { shift, three };
-                // At most three times two to the 28th.
+                // At most three times 2^28, which fits.
                 (count.component(), HostArray::from_slice(&[count.value() as i32]))
             })
         })
     }
 }
 
-/// How many work-groups of how many work-items.
+/// The number and size of work-groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fleet {
-    /// Work-groups.
+    /// Number of work-groups.
     pub groups: usize,
-    /// Work-items in each.
+    /// Number of work-items in each group.
     pub group: usize,
 }
 
 impl Fleet {
-    /// Work-items of all groups.
+    /// Returns the number of work-items in all groups.
     pub fn items(self) -> usize {
         self.groups * self.group
     }
 }
 
-/// What a probe's kernel reads and writes, besides its counts. Arguments come in this order: input, output, counts.
+/// The buffers and counts of a probe's kernel. Its arguments are, in this order: the input, the output, the counts.
 struct Interface<'a> {
     /// Parameter, component, element type and length of the input.
     input: Option<(&'a str, usize, ScalarType, usize)>,
@@ -107,12 +108,12 @@ struct Interface<'a> {
     counts: &'a [Count],
 }
 
-/// Work-items of a group that any kernel may have on any driver.
+/// A work-group size that every driver allows for any kernel.
 const USUAL: usize = 256;
 
-/// A plan of the one kernel `probe`, launched so often.
+/// Returns a plan that launches the kernel `probe` the given number of times.
 fn plan(source: String, io: &Interface, fleet: Fleet, launches: usize) -> Arc<HostPlan> {
-    // For larger groups, some compilers want to know.
+    // For larger groups, some compilers need the size in the source.
     let source = match fleet.group {
         0..=USUAL => source,
         group => {
@@ -155,12 +156,12 @@ fn plan(source: String, io: &Interface, fleet: Fleet, launches: usize) -> Arc<Ho
     })
 }
 
-/// A vector type of OpenCL C.
+/// Returns the name of a vector type of OpenCL C.
 fn vector(scalar: &str, width: usize) -> String {
     if width == 1 { scalar.to_owned() } else { format!("{scalar}{width}") }
 }
 
-/// The lanes of a vector `name`, added.
+/// Returns an expression for the sum of the lanes of the vector `name`.
 fn lanes(name: &str, width: usize) -> String {
     if width == 1 {
         return name.to_owned();

@@ -6,16 +6,16 @@ use crate::opencl::host::{HostArray, Inputs};
 use crate::opencl::yardstick::{INPUT, Traffic, Yardstick, yardsticks};
 use serde::{Deserialize, Serialize};
 
-/// Timed runs of each kernel that is in the race.
+/// Number of timed runs of each kernel that takes part.
 const ROUNDS: usize = 15;
 
-/// A kernel more than so many times slower than the best after one run is out of the race.
+/// A kernel takes part if its first time is at most this many times the best.
 const SLOW: f64 = 1.6;
 
-/// What one yardstick reached.
+/// The result of one yardstick.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// The kernel in a few words.
+    /// A short description of the kernel.
     pub kernel: String,
     /// Bytes read and written in one run.
     pub bytes: u64,
@@ -25,24 +25,24 @@ pub struct Figure {
     pub gb_per_s: f64,
 }
 
-/// A device's memory bandwidth at one size: for each kind of traffic the best kernel's median.
+/// A device's memory bandwidth at one size: the best kernel's median for each kind of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bandwidth {
-    /// The best copy, by any means the compiler has. Counts bytes read and bytes written.
+    /// The best copy, with any kind of store that the compiler has. Counts bytes read and bytes written.
     pub copy: Figure,
-    /// The best copy in OpenCL C as the standard has it.
+    /// The best copy in standard OpenCL C.
     pub copy_plain: Figure,
     /// The best read.
     pub read: Figure,
-    /// Every kernel that ran to the end, best first.
+    /// Every kernel that was measured to the end, best first.
     pub all: Vec<Figure>,
 }
 
-/// Measures copying and reading `bytes` bytes. Kernels are interleaved; medians decide.
+/// Measures copying and reading of `bytes` bytes. Runs of the kernels are interleaved, and medians are compared.
 pub fn bandwidth(rt: &Runtime, bytes: usize) -> Result<Bandwidth> {
     let len = bytes / 4;
     let mut inputs = Inputs::default();
-    // Pages of equal contents may be shared or compressed on their way; these are all different.
+    // Memory systems may share or compress pages with equal contents, so all pages differ.
     let xs: Vec<f32> = (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761) as f32).collect();
     inputs.insert(INPUT, 0, HostArray::from_slice(&xs));
     drop(xs);
@@ -57,7 +57,7 @@ pub fn bandwidth(rt: &Runtime, bytes: usize) -> Result<Bandwidth> {
     }
     runners.retain(|r| r.first_us <= SLOW * best[r.class()]);
     for round in 0..ROUNDS {
-        // Back and forth, so that none always follows the same neighbour.
+        // The order alternates, so that no kernel always follows the same neighbour.
         let count = runners.len();
         for k in 0..count {
             let k = if round % 2 == 0 { k } else { count - 1 - k };
@@ -84,7 +84,7 @@ pub fn bandwidth(rt: &Runtime, bytes: usize) -> Result<Bandwidth> {
     })
 }
 
-/// A yardstick in the race.
+/// A yardstick that is being measured.
 struct Runner {
     yardstick: Yardstick,
     prepared: Prepared,
@@ -93,7 +93,7 @@ struct Runner {
 }
 
 impl Runner {
-    /// Builds and warms up: the first run may compile, the second is the first that counts.
+    /// Builds and warms up a yardstick. The first run may compile; the second gives the first valid time.
     fn start(rt: &Runtime, yardstick: Yardstick, inputs: &DeviceInputs) -> Result<Runner> {
         let prepared = rt.prepare(rt.build(&yardstick.plan)?, inputs)?;
         prepared.run(rt)?;
@@ -101,7 +101,7 @@ impl Runner {
         Ok(Runner { yardstick, prepared, first_us, times: vec![] })
     }
 
-    /// Each kind of traffic is a race of its own.
+    /// Returns the number of the kind of traffic. Only kernels of the same kind are compared.
     fn class(&self) -> usize {
         match self.yardstick.traffic {
             Traffic::Copy => 0,

@@ -1,7 +1,9 @@
-//! Built programs, kept between processes: one file each, named by everything that decides what a build gives.
+//! A cache of built programs that is shared between processes: one file for each program, named by everything that
+//! determines the result of a build.
 //!
-//! Nothing here fails: what cannot be read, is not whole, or is refused by the driver is built from source, and what
-//! cannot be written is not kept. The folder is bounded; what has not been used for longest goes.
+//! No failure here is an error. If a file cannot be read, is incomplete, or is refused by the driver, the program
+//! is built from source; if a file cannot be written, the program is not kept. The folder has a maximum size; the
+//! least recently used files are removed first.
 
 use crate::device::DeviceInfo;
 use std::fs;
@@ -9,13 +11,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What a file begins with; then come the hash of the binary and the binary.
+/// The first bytes of a file. The hash of the binary and the binary follow.
 const MAGIC: &[u8; 8] = b"patsatB1";
 
-/// What the files may take together, in bytes.
+/// Maximum total size of the files, in bytes.
 const MOST: u64 = 256 << 20;
 
-/// To this share of [`MOST`] the folder is brought when it is full, so that this is not done for each file.
+/// When the folder exceeds its maximum, files are removed until the total is at most this, so that not every new
+/// file removes another.
 const LESS: u64 = MOST / 4 * 3;
 
 /// A folder of binaries.
@@ -30,7 +33,7 @@ impl Cache {
         Cache { folder: folder.to_owned(), most: MOST, less: LESS }
     }
 
-    /// The file of a program.
+    /// Returns the path of a program's file.
     pub(super) fn file(&self, device: &DeviceInfo, source: &str, options: &str) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
         let DeviceInfo { platform, name, vendor, driver, opencl_version, .. } = device;
@@ -41,21 +44,21 @@ impl Cache {
         self.folder.join(&hasher.finalize().to_hex()[..32])
     }
 
-    /// What a file holds, if that is what was written.
+    /// Returns the binary in a file, if it is complete and unchanged.
     pub(super) fn get(&self, file: &Path) -> Option<Vec<u8>> {
         let bytes = fs::read(file).ok()?;
         let Some(binary) = whole(&bytes) else {
             self.forget(file);
             return None;
         };
-        // It was used now. Where that cannot be written down it goes earlier.
+        // Mark the file as recently used. If that fails, it is only removed earlier.
         if let Ok(opened) = fs::File::options().append(true).open(file) {
             let _ = opened.set_modified(SystemTime::now());
         }
         Some(binary.to_vec())
     }
 
-    /// Keeps a binary. Others see all of it or nothing.
+    /// Stores a binary. Other processes see either all of it or nothing.
     pub(super) fn put(&self, file: &Path, binary: &[u8]) {
         let write = || -> std::io::Result<()> {
             fs::create_dir_all(&self.folder)?;
@@ -71,9 +74,9 @@ impl Cache {
         }
     }
 
-    /// Removes a file of no use.
+    /// Removes a file that cannot be used.
     pub(super) fn forget(&self, file: &Path) {
-        // Another process may have been faster.
+        // Another process may have removed it already.
         let _ = fs::remove_file(file);
     }
 
@@ -101,7 +104,7 @@ impl Cache {
     }
 }
 
-/// The binary in a file, if all of it is there.
+/// Returns the binary in a file's contents, if it is complete and unchanged.
 fn whole(bytes: &[u8]) -> Option<&[u8]> {
     let (hash, binary) = bytes.strip_prefix(MAGIC)?.split_at_checked(blake3::OUT_LEN)?;
     (blake3::hash(binary).as_bytes() == hash).then_some(binary)
@@ -122,7 +125,7 @@ mod tests {
         assert_eq!(cache.get(&file), None);
         cache.put(&file, b"binary");
         assert_eq!(cache.get(&file).as_deref(), Some(&b"binary"[..]));
-        // Cut off, changed, of another kind: gone after the first look.
+        // A file that is truncated, changed or of another kind is removed when it is read.
         let whole = fs::read(&file).expect("written");
         let mut changed = whole.clone();
         changed[45] ^= 1;
@@ -146,7 +149,7 @@ mod tests {
             file(&DeviceInfo { name: "E".into(), ..d.clone() }, "s", "o"),
             file(&DeviceInfo { platform: "Q".into(), ..d.clone() }, "s", "o"),
         ];
-        // Where a device stands in the list does not.
+        // The position of the device in the list does not matter.
         assert_eq!(file(&DeviceInfo { index: 7, ..d.clone() }, "s", "o"), all[0]);
         all.sort();
         all.dedup();
@@ -164,7 +167,7 @@ mod tests {
             let opened = fs::File::options().append(true).open(path(i)).expect("there");
             opened.set_modified(second(i as u64)).expect("a time");
         }
-        // Used again, so that it is not the oldest.
+        // Reading the file makes it recently used.
         assert!(cache.get(&path(0)).is_some());
         cache.put(&path(4), &[7; 200]);
         let there: Vec<bool> = (0..5).map(|i| path(i).exists()).collect();

@@ -1,9 +1,9 @@
-//! From the driver's error numbers to diagnostics.
+//! Converts the driver's error numbers to diagnostics.
 
 use crate::diag::{Code, Diagnostic};
 use opencl3::error_codes::ClError;
 
-/// What a driver's error during `doing` means to a person.
+/// Explains a driver's error during `doing` to the user.
 pub(super) fn driver(e: ClError, doing: &str) -> Diagnostic {
     let (code, what) = match e.0 {
         // Memory object allocation, resources, host memory, buffer size.

@@ -1,9 +1,9 @@
-//! The devices as they were listed before: asking some drivers takes longer than everything else that an answer from
-//! the tuning store needs.
+//! A remembered list of the devices. Some drivers take longer to list devices than all other steps of an answer
+//! from the tuning store.
 //!
-//! A list is good for as long as nothing has changed that decides what drivers would say: since the machine was started, in the
-//! files that name and are drivers, in the environment, in the devices that the system shows. Who runs something
-//! asks the drivers themselves.
+//! The list is valid as long as nothing has changed that determines the drivers' answer: the boot of the machine,
+//! the files that name drivers or are drivers, the environment, and the devices that the system shows. Commands
+//! that run kernels query the drivers themselves.
 
 use crate::device::DeviceInfo;
 use crate::diag::Result;
@@ -14,23 +14,24 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Where loaders look for drivers unless they are told otherwise.
+/// Default folder in which loaders look for drivers.
 const VENDORS: &str = "/etc/OpenCL/vendors";
-/// Variables that begin like this may change what drivers say.
+/// Environment variables with these prefixes may change the drivers' answer.
 const PREFIXES: [&str; 10] =
     ["OCL", "OPENCL", "CL_", "POCL", "CUDA", "NVIDIA", "INTEL", "ROC", "GPU", "LD_"];
 
-/// A list, and what it depends on.
+/// A list of devices, and a hash of the state that it depends on.
 #[derive(Serialize, Deserialize)]
 struct Remembered {
     state: String,
     devices: Vec<DeviceInfo>,
 }
 
-/// Every device: from a file, where that is not out of date, else as `list` lists them, and the file is written.
+/// Returns every device: from the file if that is up to date, else from `list`, whose result is then written to the
+/// file.
 ///
 /// # Errors
-/// As `list`; a file that cannot be used is none.
+/// As `list`. A file that cannot be read counts as missing.
 pub fn remembered_devices(
     file: &Path,
     list: impl FnOnce() -> Result<Vec<DeviceInfo>>,
@@ -57,12 +58,12 @@ fn recall(
         whole.persist(file)?;
         Ok(())
     };
-    // Without the file the next to ask asks the drivers.
+    // If the file cannot be written, the next call queries the drivers again.
     let _ = write();
     Ok(new.devices)
 }
 
-/// Everything that decides what drivers say, as a hash; `None` where the system does not tell.
+/// Returns a hash of everything that determines the drivers' answer; `None` if the system does not provide it.
 fn state() -> Option<String> {
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {
@@ -89,7 +90,7 @@ fn state() -> Option<String> {
     for icd in named {
         add(icd.as_os_str().as_encoded_bytes());
         add(stamp(&icd).as_bytes());
-        // What is named without its folder is found by way of the loader's cache, which updates renew.
+        // A library named without a folder is found through the loader's cache, which updates of the library renew.
         for library in fs::read_to_string(&icd).unwrap_or_default().lines() {
             add(library.as_bytes());
             add(stamp(Path::new(library.trim())).as_bytes());
@@ -105,7 +106,7 @@ fn state() -> Option<String> {
     Some(hasher.finalize().to_hex().to_string())
 }
 
-/// What is in a folder, in order; nothing where it cannot be read.
+/// Returns the contents of a folder in order; nothing if the folder cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten();
     let mut found: Vec<PathBuf> = read.filter_map(|e| Some(e.ok()?.path())).collect();
@@ -113,7 +114,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// When a file was changed last, and how long it is.
+/// Returns the time of a file's last change, and its length.
 fn stamp(file: &Path) -> String {
     let Ok(about) = fs::metadata(file) else { return String::new() };
     let changed = about.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
@@ -138,13 +139,13 @@ mod tests {
         let state = |s: &str| Some(s.to_owned());
         assert_eq!(name(recall(&file, state("1"), || list("a"))), "a");
         assert_eq!(name(recall(&file, state("1"), never)), "a");
-        // Other circumstances, none that are known, or a file that says nothing.
+        // The state has changed, the state is unknown, or the file is damaged.
         assert_eq!(name(recall(&file, state("2"), || list("b"))), "b");
         assert_eq!(name(recall(&file, None, || list("c"))), "c");
         assert_eq!(name(recall(&file, state("2"), never)), "b");
         fs::write(&file, "{").expect("a file");
         assert_eq!(name(recall(&file, state("2"), || list("d"))), "d");
-        // A failure is not remembered, and a place that cannot be written to is no failure.
+        // A failure is not remembered, and a file that cannot be written is not a failure.
         assert!(recall(&file, state("3"), never).is_err());
         assert_eq!(name(recall(Path::new("/no/such/folder/x"), state("3"), || list("e"))), "e");
     }

@@ -1,8 +1,8 @@
-//! The driver: devices, building, buffers, launches and timing, over `opencl3`.
+//! The driver: devices, building, buffers, launches and timing, based on `opencl3`.
 //!
-//! The only module that talks to OpenCL, and the only one with `unsafe`. The OpenCL library is loaded
-//! when the first function here is called; without one, everything else in patsat works. Nothing here
-//! decides what to run: it does what a [`HostPlan`] says, after checking it against the device.
+//! This is the only module that talks to OpenCL, and the only one with `unsafe`. The OpenCL library is loaded when
+//! the first function here is called; without the library, everything else in patsat works. Nothing here decides
+//! what to run: the runtime executes a [`HostPlan`], after checking it against the device.
 
 mod bandwidth;
 mod cache;
@@ -36,16 +36,16 @@ use std::time::Instant;
 /// A buffer on the device, as raw bytes.
 type Bytes = opencl3::memory::Buffer<u8>;
 
-/// Every device of every platform, in the platforms' order.
+/// Returns every device of every platform, in the platforms' order.
 pub fn devices() -> Result<Vec<DeviceInfo>> {
     Ok(handles()?.into_iter().map(|(info, _)| info).collect())
 }
 
-/// Held while devices are listed: PoCL reports no devices to a thread that asks while another thread's
-/// first question is still being answered.
+/// Held while devices are listed. PoCL reports no devices to a thread that asks while it still answers the first
+/// request of another thread.
 static LISTING: Mutex<()> = Mutex::new(());
 
-/// Every device with its driver handle.
+/// Returns every device with its driver handle.
 fn handles() -> Result<Vec<(DeviceInfo, Device)>> {
     let _alone = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
     let none = || {
@@ -53,15 +53,15 @@ fn handles() -> Result<Vec<(DeviceInfo, Device)>> {
             .help("for the CPU, on Debian or Ubuntu: `apt-get install pocl-opencl-icd`")
             .help("for a GPU: install its vendor's driver with OpenCL, and `ocl-icd-libopencl1`")
     };
-    // A missing library and a library without platforms are reported in several ways by several
-    // loaders; to a person they are one thing.
+    // Loaders report a missing library and a library without platforms in several ways. To the user, these are the
+    // same problem.
     let platforms = get_platforms().map_err(|e| none().note(format!("the loader says {e}")))?;
     if platforms.is_empty() {
         return Err(none().into());
     }
     let mut found = vec![];
     for platform in platforms {
-        // A platform without a device of its kind (a GPU driver on a machine without the GPU) is no error.
+        // A platform without a device of its kind (a GPU driver on a machine without the GPU) is not an error.
         for id in platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default() {
             let device = Device::new(id);
             if device.available().unwrap_or(false) && device.compiler_available().unwrap_or(false) {
@@ -77,7 +77,8 @@ fn handles() -> Result<Vec<(DeviceInfo, Device)>> {
     Ok(found)
 }
 
-/// What the driver says of a device. Limits are required; what an old driver may not know is not.
+/// Returns the driver's description of a device. Fails if a limit cannot be queried; properties that an old driver
+/// may not know get defaults.
 fn describe(
     index: usize,
     platform: &Platform,
@@ -112,7 +113,7 @@ fn describe(
         max_alloc_bytes: device.max_mem_alloc_size()?,
         cache_bytes: device.global_mem_cache_size().unwrap_or(0),
         vector_width_f32: device.max_preferred_vector_width_float().unwrap_or(1),
-        // Before OpenCL 1.2, and on some drivers after, doubles are an extension.
+        // Doubles are an extension before OpenCL 1.2, and on some drivers also later.
         fp64: has("cl_khr_fp64") || device.double_fp_config().is_ok_and(|c| c != 0),
         fp16: has("cl_khr_fp16"),
         extensions,
@@ -120,26 +121,26 @@ fn describe(
     })
 }
 
-/// One opened device: a context, an in-order queue with profiling, and a pool of buffers.
+/// An open device: a context, an in-order queue with profiling, and a pool of buffers.
 pub struct Runtime {
     info: DeviceInfo,
     device: Device,
     context: Context,
     queue: CommandQueue,
-    /// Buffers for temporaries and outputs by size in bytes. Prepared plans share them: runs are one
-    /// after the other, and a check fetches its outputs before the next run.
+    /// Buffers for temporaries and outputs, by size in bytes. Prepared plans share them, since runs do not overlap
+    /// and a check fetches its outputs before the next run.
     pool: RefCell<HashMap<usize, Vec<Arc<Bytes>>>>,
-    /// Programs that were built before.
+    /// The cache of built programs.
     cache: Option<Cache>,
 }
 
 impl Runtime {
-    /// Opens the device a selector means (see [`select`]), and finds out what its compiler accepts.
+    /// Opens the device that the selector means (see [`select`]), and tests what its compiler accepts.
     pub fn open(selector: Option<&str>) -> Result<Runtime> {
         Runtime::open_with(selector, None)
     }
 
-    /// The same, with a folder for built programs.
+    /// Like [`Runtime::open`], with a folder for built programs.
     pub fn open_with(selector: Option<&str>, cache: Option<&Path>) -> Result<Runtime> {
         let all = handles()?;
         let infos: Vec<DeviceInfo> = all.iter().map(|(info, _)| info.clone()).collect();
@@ -149,7 +150,7 @@ impl Runtime {
             .find(|(info, _)| info.index == wanted)
             .ok_or_else(|| Diagnostic::error(Code::Internal, "a selected device vanished"))?;
         let context = Context::from_device(&device).map_err(|e| driver(e, "creating a context"))?;
-        // The form of OpenCL 1.x: also right for every later version, and needs no null-terminated list.
+        // The OpenCL 1.x form also works in every later version, and needs no null-terminated list.
         #[allow(deprecated)]
         let queue = CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
             .map_err(|e| driver(e, "creating a command queue"))?;
@@ -163,12 +164,12 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// The device, with its capabilities.
+    /// Returns the device's description, with its capabilities.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    /// Builds a plan's program and looks up its kernels. A build failure carries the compiler's log.
+    /// Builds a plan's program and creates its kernels. The error of a failed build contains the compiler's log.
     pub fn build(&self, plan: &Arc<HostPlan>) -> Result<Built> {
         let started = Instant::now();
         let built = |program: Program, kernels, cached| Built {
@@ -183,7 +184,7 @@ impl Runtime {
         if let Some((cache, file)) = &file
             && let Some(binary) = cache.get(file)
         {
-            // Whatever is wrong with it is no reason to be without a kernel.
+            // If the cached binary cannot be used for any reason, build from source.
             let loaded = self.load(&binary, &plan.options);
             match loaded.and_then(|p| Some((prepared::kernels(self, &p, plan).ok()?, p))) {
                 Some((kernels, program)) => return Ok(built(program, kernels, true)),
@@ -201,10 +202,10 @@ impl Runtime {
         Ok(built)
     }
 
-    /// A program from what the driver made of it before; `None` when the driver refuses it.
+    /// Creates a program from a binary that the driver produced earlier; `None` if the driver refuses it.
     fn load(&self, binary: &[u8], options: &str) -> Option<Program> {
-        // SAFETY: the device is the one that the context was made for. Only what this driver has written itself gets
-        // here, and is whole: the cache names files by device and driver, and keeps a hash in them.
+        // SAFETY: the device is the one that the context was created for. The binary was written by this driver and
+        // is complete, since the cache names files by device and driver, and stores a hash in each.
         let made =
             unsafe { Program::create_from_binary(&self.context, &[self.device.id()], &[binary]) };
         let mut program = made.ok()?;
@@ -212,7 +213,7 @@ impl Runtime {
         Some(program)
     }
 
-    /// Whether the compiler accepts a program.
+    /// Returns whether the compiler accepts a program.
     fn compiles(&self, source: &str) -> bool {
         self.compile(source, "").is_ok()
     }
@@ -234,16 +235,16 @@ impl Runtime {
     }
 }
 
-/// A built program: its kernels, one for each launch of its plan.
+/// A built program, with a kernel for each launch of its plan.
 pub struct Built {
-    /// What was built.
+    /// The plan that was built.
     pub plan: Arc<HostPlan>,
-    /// Time the build took, in milliseconds. Some drivers (PoCL) finish compiling at the first launch.
+    /// Build time, in milliseconds. Some drivers (PoCL) finish compiling at the first launch.
     pub build_ms: f64,
-    /// Whether it was built before, and only loaded now.
+    /// Whether the program was loaded from the cache.
     pub cached: bool,
     kernels: Vec<opencl3::kernel::Kernel>,
-    /// Kernels need their program for as long as they live.
+    /// Kernels need their program as long as they exist.
     _program: Program,
 }
 

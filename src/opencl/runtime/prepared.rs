@@ -1,4 +1,4 @@
-//! Plans with their buffers: checked, uploaded, run, timed and fetched.
+//! Plans with their buffers: checks, uploads, runs, times and fetches.
 
 use super::error::driver;
 use super::{Built, Bytes, Runtime};
@@ -20,54 +20,54 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Every byte of an output before a check run: NaN in every float type, -1 in every signed integer.
-/// What a kernel forgets to write then differs from any reference.
+/// Value of every byte of an output before a checked run: NaN in every float type, -1 in every signed integer type.
+/// An element that a kernel forgets to write then differs from the reference.
 const POISON: u8 = 0xFF;
 
-/// Inputs on the device, shared by every plan that reads them. Scalars stay on the host.
+/// Inputs on the device, shared by all plans that read them. Scalars stay on the host.
 pub struct DeviceInputs {
     buffers: BTreeMap<Slot, (ScalarType, usize, Arc<Bytes>)>,
     host: BTreeMap<Slot, HostArray>,
 }
 
-/// How long one run of a plan took.
+/// Times of one run of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTimes {
-    /// By device events, in microseconds: from the start of the first kernel to the end of the last.
+    /// Time from the start of the first kernel to the end of the last, by device events, in microseconds.
     pub device_us: f64,
-    /// By device events, in microseconds: the kernels' own times, added.
+    /// Sum of the kernels' own times, by device events, in microseconds.
     pub kernels_us: f64,
-    /// By the host's clock, in microseconds: from the first enqueue until everything is done.
+    /// Time from the first enqueue until everything is done, by the host's clock, in microseconds.
     pub wall_us: f64,
 }
 
 impl RunTimes {
-    /// What the run took beyond the device's own time, in microseconds: launching, and in a first run what
-    /// some drivers still compile.
+    /// Returns the time of the run beyond the device's own time, in microseconds: the cost of launching, and in a
+    /// first run the time that some drivers still compile.
     pub fn overhead_us(&self) -> f64 {
         (self.wall_us - self.device_us).max(0.0)
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A kernel runs, as the driver has it.
+    /// A kernel is running, according to the driver.
     Begun,
-    /// It has run.
+    /// The kernel has ended.
     Ended,
 }
 
-/// Is told how far a run is.
+/// A callback that receives the progress of a run.
 pub type Watch<'a> = Option<&'a mut dyn FnMut(Progress)>;
 
-/// A plan ready to run: kernels with their arguments set.
+/// A plan that is ready to run: its kernels have their arguments.
 pub struct Prepared {
     built: Built,
-    /// The plan's buffers. OpenCL implementations need not retain buffers that are set as arguments
-    /// (PoCL does not), so they live here as long as the kernels do.
+    /// The plan's buffers. OpenCL implementations need not retain buffers that are set as arguments (PoCL does
+    /// not), so the buffers are kept here as long as the kernels.
     buffers: Vec<Arc<Bytes>>,
-    /// What the host does.
+    /// The steps of the host.
     steps: Vec<Control>,
 }
 
@@ -75,12 +75,12 @@ fn internal(message: String) -> Diagnostic {
     Diagnostic::error(Code::Internal, message)
 }
 
-/// Bytes a buffer takes: an empty one takes one element, since OpenCL has no empty buffers.
+/// Returns the size of a buffer in bytes. An empty array takes one element, since OpenCL has no empty buffers.
 fn bytes_of(elem: ScalarType, len: usize) -> Option<usize> {
     len.max(1).checked_mul(elem.bytes())
 }
 
-/// Checks a plan's memory against a device, before anything is allocated.
+/// Checks that a plan's buffers fit the device, before anything is allocated.
 pub(super) fn check_memory(plan: &HostPlan, info: &DeviceInfo) -> Result<()> {
     let mut total = 0u64;
     for b in &plan.buffers {
@@ -109,7 +109,7 @@ pub(super) fn check_memory(plan: &HostPlan, info: &DeviceInfo) -> Result<()> {
     Ok(())
 }
 
-/// Checks that every step names what the plan has: plans come from files too.
+/// Checks that every step refers to something in the plan, since plans may come from files.
 fn check_steps(steps: &[Control], plan: &HostPlan) -> Result<()> {
     let mut depth = 0usize;
     for step in steps {
@@ -182,8 +182,8 @@ fn kernel(rt: &Runtime, program: &Program, launch: &Launch) -> Result<Kernel> {
     }
     let group =
         launch.local.iter().try_fold(1usize, |a, &b| a.checked_mul(b)).unwrap_or(usize::MAX);
-    // What this kernel allows can be less than what the device allows, since registers run out; but not for a kernel
-    // that was compiled for groups of just this size, whatever the driver says of others.
+    // A kernel may allow smaller groups than the device, since registers are limited. This does not apply to a
+    // kernel that was compiled for exactly this group size, whatever the driver reports.
     let compiled = kernel.get_compile_work_group_size(rt.device.id()).unwrap_or_default();
     let most = if compiled == launch.local {
         rt.info.max_work_group_size
@@ -219,9 +219,8 @@ impl Runtime {
         if data.is_empty() {
             return Ok(());
         }
-        // The wrapper asks for a unique buffer to write; the handle is shared by plans, and runs of
-        // one in-order queue do not overlap. A second wrapper would release the handle twice, hence
-        // the manual drop.
+        // The wrapper requires a unique reference for writing. Plans share the handle, but runs in one in-order
+        // queue do not overlap. Dropping a second wrapper would release the handle twice, hence `ManuallyDrop`.
         let mut alias = std::mem::ManuallyDrop::new(Bytes::new(buffer.get()));
         // SAFETY: blocking, so `data` is alive throughout; callers allocate at least `data.len()`.
         unsafe { self.queue.enqueue_write_buffer(&mut alias, CL_BLOCKING, 0, data, &[]) }
@@ -231,7 +230,7 @@ impl Runtime {
 
     fn poison(&self, buffer: &Bytes, bytes: usize) -> Result<()> {
         let mut alias = std::mem::ManuallyDrop::new(Bytes::new(buffer.get()));
-        // A long pattern is much faster on some drivers; its length has to divide the filled size.
+        // A long pattern is much faster on some drivers. Its length must divide the size of the filled range.
         let bulk = bytes / 16 * 16;
         for (pattern, offset, size) in
             [(&[POISON; 16][..], 0, bulk), (&[POISON], bulk, bytes - bulk)]
@@ -287,8 +286,9 @@ impl Runtime {
         Ok(DeviceInputs { buffers, host })
     }
 
-    /// Gives a built plan its buffers and sets every argument. Temporaries and outputs come from a
-    /// pool that prepared plans share: fetch a plan's outputs with [`Prepared::check`], in one step.
+    /// Assigns buffers to a built plan and sets every argument. Temporaries and outputs come from a pool that
+    /// prepared plans share, so outputs must be fetched before another plan runs: [`Prepared::check`] runs and
+    /// fetches in one call.
     pub fn prepare(&self, built: Built, inputs: &DeviceInputs) -> Result<Prepared> {
         let plan = built.plan.clone();
         check_memory(&plan, &self.info)?;
@@ -363,7 +363,7 @@ impl Runtime {
         Ok(Prepared { built, buffers, steps })
     }
 
-    /// The `k`-th pooled buffer of a size.
+    /// Returns the `k`-th pooled buffer of a size.
     fn pooled(&self, bytes: usize, k: usize) -> Result<Arc<Bytes>> {
         let have = self.pool.borrow().get(&bytes).and_then(|v| v.get(k)).cloned();
         match have {
@@ -376,23 +376,23 @@ impl Runtime {
         }
     }
 
-    /// Gives back pooled buffers that no prepared plan uses.
+    /// Frees pooled buffers that no prepared plan uses.
     pub fn trim(&self) {
         for buffers in self.pool.borrow_mut().values_mut() {
             buffers.retain(|b| Arc::strong_count(b) > 1);
         }
     }
 
-    /// Enqueues one launch; `None` when it has no work-items.
+    /// Enqueues a launch; `None` if it has no work-items.
     fn launch(&self, launch: &Launch, kernel: &Kernel) -> Result<Option<Event>> {
         if launch.global.contains(&0) {
             return Ok(None);
         }
-        // Drivers treat trailing dimensions of one as work too; leave them out.
+        // Leave out trailing dimensions of one, which take time in some drivers.
         let dims = (1..=3).rev().find(|&d| launch.global[d - 1] > 1).unwrap_or(1);
-        // SAFETY: every argument was set in `prepare`, its buffers live in `Prepared`, and sizes were
-        // checked against the device. What the kernel does with its pointers is the code generator's
-        // responsibility: candidates run in a worker process for that reason.
+        // SAFETY: every argument was set in `prepare`, its buffers are kept in `Prepared`, and sizes were checked
+        // against the device. The code generator is responsible for what the kernel does with its pointers;
+        // candidates run in a worker process for that reason.
         let event = unsafe {
             self.queue.enqueue_nd_range_kernel(
                 kernel.get(),
@@ -407,14 +407,14 @@ impl Runtime {
     }
 }
 
-/// Sets a scalar by its value, as the C type the kernel declares.
+/// Sets a scalar argument, in the C type that the kernel declares.
 fn set_scalar(kernel: &Kernel, i: u32, value: &HostArray) -> opencl3::Result<()> {
     macro_rules! set {
         ($t:ty) => {{
             let v: Option<Vec<$t>> = value.to_vec();
             let v: $t = v.and_then(|v| v.first().copied()).unwrap_or_default();
-            // SAFETY: `v` has the size of the kernel's parameter, or the driver reports the difference;
-            // its bytes are copied by the call.
+            // SAFETY: `v` has the size of the kernel's parameter, or the driver reports the difference; the call
+            // copies its bytes.
             unsafe { kernel.set_arg(i, &v) }
         }};
     }
@@ -434,8 +434,7 @@ fn set_scalar(kernel: &Kernel, i: u32, value: &HostArray) -> opencl3::Result<()>
     }
 }
 
-/// Tells when a kernel begins and ends, if it takes long enough to be seen. What goes wrong is found out after
-/// the run.
+/// Reports when a kernel begins and ends, if it runs long enough to be observed. Errors are reported after the run.
 fn follow(event: &Event, tell: &mut dyn FnMut(Progress)) {
     let (mut begun, mut pause) = (false, Duration::from_micros(50));
     while let Ok(status) = event.command_execution_status()
@@ -454,27 +453,27 @@ fn follow(event: &Event, tell: &mut dyn FnMut(Progress)) {
 }
 
 impl Prepared {
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &HostPlan {
         &self.built.plan
     }
 
-    /// Time its build took, in milliseconds.
+    /// Returns the build time, in milliseconds.
     pub fn build_ms(&self) -> f64 {
         self.built.build_ms
     }
 
-    /// Whether it was built before, and only loaded now.
+    /// Returns whether the program was loaded from the cache.
     pub fn cached(&self) -> bool {
         self.built.cached
     }
 
-    /// Runs every launch in order and waits.
+    /// Runs every step in order and waits for the end.
     pub fn run(&self, rt: &Runtime) -> Result<RunTimes> {
         self.run_watched(rt, None)
     }
 
-    /// As [`Prepared::run`], telling how far the run is.
+    /// Like [`Prepared::run`], but reports progress.
     pub fn run_watched(&self, rt: &Runtime, watch: Watch) -> Result<RunTimes> {
         let started = Instant::now();
         let mut events = Vec::with_capacity(self.built.kernels.len());
@@ -512,16 +511,17 @@ impl Prepared {
         })
     }
 
-    /// Goes through the steps of the host.
+    /// Executes the steps of the host; calls `launch` for each launch.
     fn walk(
         &self,
         rt: &Runtime,
         launch: &mut dyn FnMut(&Launch, &Kernel) -> Result<()>,
     ) -> Result<()> {
-        // Which buffer stands where, since they are exchanged.
+        // The buffer in each place, since steps may swap buffers.
         let mut place: Vec<usize> = (0..self.buffers.len()).collect();
         let mut swapped = false;
-        // Where each open loop begins, how many iterations are left, and the number of this one.
+        // For each open loop: the step at which its body begins, the iterations left, and the number of the current
+        // iteration.
         let mut open: Vec<(usize, Option<u64>, i32)> = vec![];
         let mut at = 0;
         while let Some(step) = self.steps.get(at) {
@@ -564,7 +564,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// The step after the end of the loop that a step is in.
+    /// Returns the position after the end of the loop that contains the step `at`.
     fn end_of(&self, mut at: usize) -> usize {
         let mut depth = 0usize;
         while let Some(step) = self.steps.get(at) {
@@ -579,7 +579,7 @@ impl Prepared {
         at
     }
 
-    /// Sets what changes from iteration to iteration: exchanged buffers and counters.
+    /// Sets the arguments that change between iterations: swapped buffers, and counters.
     fn bind(
         &self,
         launch: &Launch,
@@ -605,7 +605,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Runs once on poisoned temporaries and outputs, and fetches the outputs, in order.
+    /// Runs once on poisoned temporaries and outputs, and fetches the outputs in order.
     ///
     /// # Errors
     /// [`Code::Eval`] when a kernel finds that the program has no value on the inputs.
@@ -613,7 +613,7 @@ impl Prepared {
         self.check_watched(rt, None)
     }
 
-    /// As [`Prepared::check`], telling how far the run is.
+    /// Like [`Prepared::check`], but reports progress.
     pub fn check_watched(&self, rt: &Runtime, watch: Watch) -> Result<(RunTimes, Vec<HostArray>)> {
         for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
             match b.role {
@@ -627,7 +627,7 @@ impl Prepared {
         Ok((times, self.fetch(rt)?))
     }
 
-    /// What the kernels found wrong with their inputs.
+    /// Fails if the kernels reported a failed check.
     fn faults(&self, rt: &Runtime) -> Result<()> {
         for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
             if b.role != Role::Faults {
@@ -643,7 +643,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Fetches the outputs, in order. Right only straight after a run of this very plan: prepared plans
+    /// Fetches the outputs in order. They are valid only directly after a run of this plan, since prepared plans
     /// share buffers.
     fn fetch(&self, rt: &Runtime) -> Result<Vec<HostArray>> {
         let mut outputs = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Sub-groups: found by running a kernel that says where each of its work-items is.
+//! Finds the sub-group size of a device, by a kernel that reports the position of each work-item.
 
 use super::Runtime;
 use crate::diag::Result;
@@ -9,7 +9,7 @@ use crate::opencl::print::SUB_GROUP_OPTIONS;
 use std::sync::Arc;
 
 const EXTENSION: &str = "cl_khr_subgroups";
-/// Work-items of the probe's one group: several sub-groups of any device that has them.
+/// Number of work-items in the probe's single group: several sub-groups on every device that has sub-groups.
 const ITEMS: usize = 256;
 
 fn probe() -> HostPlan {
@@ -45,8 +45,8 @@ void probe(global int* restrict where) {{
     }
 }
 
-/// Work-items of a sub-group, from each work-item's size, sub-group and place in it: 0 unless
-/// all are of one size and hold consecutive work-items.
+/// Returns the sub-group size, given the size, sub-group and position that each work-item reported. Returns 0
+/// unless all sub-groups have the same size and consist of consecutive work-items.
 fn width(places: &[i32]) -> u32 {
     let Some(&size) = places.first() else { return 0 };
     let consecutive = size > 0
@@ -54,7 +54,7 @@ fn width(places: &[i32]) -> u32 {
     if consecutive { size.unsigned_abs() } else { 0 }
 }
 
-/// Work-items of a sub-group of the device, which are consecutive; 0 where it has no such sub-groups.
+/// Returns the sub-group size of the device; 0 if it has no sub-groups, or none of consecutive work-items.
 pub(super) fn size(rt: &Runtime) -> u32 {
     let run = || -> Result<Vec<i32>> {
         let nothing = rt.upload(&Inputs::default())?;

@@ -1,4 +1,4 @@
-//! These run on whatever device is first; the test machine has PoCL.
+//! These tests run on the first device; on the test machine, that is PoCL.
 
 use super::*;
 use crate::lang::types::ScalarType;
@@ -169,7 +169,7 @@ fn binaries_that_the_driver_refuses_are_built_again() {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let rt = Runtime::open_with(None, Some(folder.path())).expect("it opens");
     let plan = Arc::new(scal(64, 64));
-    // Whole, as far as the cache can tell.
+    // The cache finds the file complete.
     let cache = Cache::new(folder.path());
     let file = cache.file(rt.info(), &plan.source, &plan.options);
     cache.put(&file, b"no binary of any driver");

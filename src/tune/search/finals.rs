@@ -1,4 +1,4 @@
-//! The last few against each other, which tells them apart or calls a tie.
+//! The finals: time the best few candidates against each other, which separates them or shows a tie.
 
 use super::{Measured, State};
 use crate::diag::Result;
@@ -10,15 +10,15 @@ use crate::tune::worker::{CandidateId, WorkerError};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Candidates that are timed against each other at the end.
+/// Most candidates in one comparison.
 const FINALISTS: usize = 8;
-/// Most comparisons of the best few.
+/// Most comparisons.
 const FINALS: usize = 3;
-/// Who takes more than so many times the best's time is no finalist.
+/// Candidates whose time exceeds this many times the best are not compared.
 const FINAL_FACTOR: f64 = 1.25;
 
 impl State<'_, '_> {
-    /// Frees what slower candidates hold on the device.
+    /// Unloads all but the fastest candidates, to free their memory on the device.
     pub(super) fn thin(&mut self) {
         let mut ranked: Vec<(&str, f64)> = self
             .found
@@ -37,8 +37,8 @@ impl State<'_, '_> {
         }
     }
 
-    /// Times the best few against each other, and again with those whose earlier times look better
-    /// than what the winner's are now: a machine is busier at one time than at another.
+    /// Times the best few candidates against each other. Repeats this, including candidates whose earlier times are
+    /// better than the winner's new time, since the machine may have been less busy then.
     pub(super) fn finals(&mut self) -> Result<()> {
         self.rank();
         for _ in 0..FINALS {
@@ -93,7 +93,7 @@ impl State<'_, '_> {
         for ((_, outcome), (_, variant)) in outcomes.into_iter().zip(ids) {
             let (summary, finished) = match outcome {
                 Outcome::Timed(summary) => (summary, true),
-                // An earlier time that looked better was luck.
+                // The earlier time, which looked better, was luck.
                 Outcome::Slow(summary) => (summary, false),
                 Outcome::Failed(_) | Outcome::Stopped(_) => continue,
             };

@@ -1,9 +1,9 @@
-//! The search: which candidates are built and timed, and which of them is best.
+//! The search: decides which candidates are built and timed, and which of them is best.
 //!
-//! A strategy ([`super::strategy`]) proposes candidates, a few at a time, until the budget is spent. Every candidate is
-//! checked against the reference before its time counts, is timed interleaved with the best so far, and goes into
-//! the store as soon as it is measured. At last the best few are timed against each other once more, which
-//! tells them apart or calls a tie.
+//! A strategy ([`super::strategy`]) proposes candidates, a few at a time, until the budget is spent. Every
+//! candidate is checked against the reference before its time counts, is timed interleaved with the best so far,
+//! and goes into the store as soon as it is measured. Finally the best few are timed against each other once more,
+//! which separates them or shows a tie.
 
 mod finals;
 mod stored;
@@ -29,96 +29,96 @@ use std::time::{Duration, Instant};
 
 pub use stored::not_kept;
 
-/// Candidates that are timed together, besides the best so far.
+/// Number of candidates that are timed together, besides the best so far.
 const BATCH: usize = 6;
-/// Candidates that are being built while others are timed, where these do not disturb each other.
+/// Number of candidates that are built ahead while others are timed, where building does not disturb timing.
 const AHEAD: usize = 3 * BATCH;
 
-/// What became of the candidates.
+/// Counts of candidates by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Drawn from the e-graph.
+    /// Candidates drawn from the e-graph.
     pub generated: usize,
-    /// Skeletons among them.
+    /// Different skeletons among these.
     pub skeletons: usize,
-    /// Kernels generated, all different.
+    /// Candidates whose kernels were generated, without duplicates.
     pub lowered: usize,
-    /// Whose kernels were the same as another's.
+    /// Candidates whose kernels were the same as another's.
     pub duplicates: usize,
-    /// Without kernels, by reason.
+    /// Candidates for which no kernel could be generated, by reason.
     pub rejected: BTreeMap<String, usize>,
-    /// Built by the driver.
+    /// Candidates that the driver built.
     pub built: usize,
-    /// Of these, built before and kept: loading them took no compiling.
+    /// Candidates among these that were loaded from the cache of built programs instead of compiled.
     #[serde(default)]
     pub cached: usize,
-    /// Checked and timed.
+    /// Candidates that were checked and timed.
     pub timed: usize,
-    /// Checked, and given up as slow.
+    /// Candidates that were checked, then given up as slow.
     pub slow: usize,
-    /// Failed, by class.
+    /// Candidates that failed, by class of failure.
     pub failed: BTreeMap<String, usize>,
-    /// Of all these, known from the tuning store.
+    /// Candidates among all these whose outcome came from the tuning store.
     pub resumed: usize,
 }
 
-/// A variant with its time.
+/// A variant with its times.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Which.
+    /// The variant.
     pub variant: Arc<Variant>,
     /// Its times.
     pub summary: Summary,
     /// Whether it was timed to the end (and not given up as slow).
     pub finished: bool,
-    /// Whether it was timed against the other leaders at the end: only such times compare.
+    /// Whether it was timed against the other leaders at the end. Only times from that comparison are comparable.
     pub compared: bool,
     /// Largest relative error against the reference.
     pub max_rel_err: f64,
     /// Time its build took, in milliseconds.
     pub build_ms: f64,
-    /// Known from the tuning store.
+    /// Whether its times come from the tuning store.
     pub resumed: bool,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Everything that ran and was right, best first.
+    /// Every candidate that ran and gave the right result, best first.
     pub ranking: Vec<Measured>,
-    /// How many of the first are as fast as each other, as far as the clock can tell.
+    /// Number of candidates at the head of the ranking that tie with the best.
     pub ties: usize,
     /// Time spent building, in milliseconds.
     pub compile_ms: f64,
     /// Time spent checking and timing, in milliseconds.
     pub measure_ms: f64,
-    /// Ended early.
+    /// Whether the search ended early.
     pub interrupted: bool,
-    /// What the first failure of each class had to say.
+    /// The log of the first failure of each class.
     pub logs: BTreeMap<String, String>,
-    /// Everything that was measured is in the store.
+    /// Whether every measurement was written to the store.
     pub kept: bool,
 }
 
 /// Everything a search works with.
 pub struct Search<'a> {
-    /// Where candidates run.
+    /// The process that runs candidates.
     pub worker: &'a mut Worker,
-    /// Who builds them ahead, if anybody.
+    /// The processes that build candidates ahead, if any.
     pub crew: Option<&'a mut Crew>,
-    /// What they must compute.
+    /// The expected result.
     pub reference: &'a mut Reference,
-    /// Where measurements are kept.
+    /// The store that keeps measurements, and the key to keep them under.
     pub store: Option<(&'a mut Store, &'a Key)>,
-    /// Who watches.
+    /// Receives progress, and may stop the search.
     pub observer: &'a mut dyn Observer,
-    /// Candidates to measure, those known from the store included.
+    /// Number of candidates to measure, including those whose outcome the store knows.
     pub budget: usize,
-    /// Measure also what the store knows.
+    /// Whether to measure candidates again whose outcome the store knows.
     pub anew: bool,
     /// How candidates are chosen.
     pub strategy: Strategy,
-    /// What the strategy leaves to chance.
+    /// Seed of the strategy's random choices.
     pub seed: u64,
 }
 
@@ -128,25 +128,27 @@ struct State<'a, 'b> {
     known: HashMap<String, Record>,
     counts: &'b mut Counts,
     found: Found,
-    /// Everything that was tried, in order.
+    /// Every candidate that was tried, in order.
     tried: Vec<Tried>,
     done: usize,
     of: usize,
     started: Instant,
-    /// Candidates measured now: what the time left is estimated by.
+    /// Number of candidates measured in this run; the estimate of the remaining time is based on it.
     fresh: usize,
-    /// In the worker, kept for the finals.
+    /// Candidates that are still loaded in the worker, kept for the finals.
     alive: HashMap<String, CandidateId>,
-    /// The witness was wrong: candidates accepted since it was one must be checked again.
+    /// Set when the witness turned out to be wrong: candidates accepted because they agreed with it must be checked
+    /// again.
     overturned: bool,
-    /// Failures that were taken from the store, and that might not be repeated now.
+    /// Candidates that failed according to the store but might not fail now.
     doubted: Vec<Arc<Variant>>,
 }
 
-/// Looks for the best candidate of a pool.
+/// Searches a pool for its best candidate.
 ///
 /// # Errors
-/// When no candidate can run at all: no device, no value on these inputs, a store that cannot be read.
+/// When no candidate can run at all: there is no device, the program has no value on these inputs, or the store
+/// cannot be read.
 pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Found> {
     let mut known = match &search.store {
         Some((store, key)) if !search.anew => store.measured(key)?,
@@ -194,7 +196,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
     Ok(state.finish())
 }
 
-/// Copies what a pool knows into the counts.
+/// Copies the pool's statistics into the counts.
 pub fn counts_of(pool: &Pool, counts: &mut Counts) {
     counts.duplicates = pool.duplicates();
     counts.rejected = pool.rejected().clone();
@@ -236,8 +238,8 @@ impl State<'_, '_> {
         Ok(())
     }
 
-    /// Has the next candidates built: where that would disturb measuring no more of them than the batch has room for, so
-    /// that all are done when it is timed.
+    /// Asks the crew to build the next candidates. If building disturbs timing, asks only for as many as the batch
+    /// has room for, so that all builds are done before the batch is timed.
     fn ask_ahead(&mut self, queue: &VecDeque<Arc<Variant>>, batch: usize) {
         let Some(crew) = &mut self.search.crew else { return };
         let room = if crew.is_in_the_way() { BATCH.saturating_sub(batch) } else { AHEAD };
@@ -245,7 +247,7 @@ impl State<'_, '_> {
         unknown.take(room).for_each(|v| crew.ask(&v.hash, &v.plan));
     }
 
-    /// Waits for the crew's build of a candidate, if it was asked for one.
+    /// Waits for the crew's build of a candidate; `None` if the crew was not asked for it or cannot say.
     fn built_ahead(
         &mut self,
         variant: &Variant,
@@ -254,7 +256,7 @@ impl State<'_, '_> {
         self.search.crew.as_mut()?.wait(&variant.hash, || !observer.stop())
     }
 
-    /// Notes what became of a candidate, for the strategy; the last word counts.
+    /// Records the outcome of a candidate for the strategy. A later outcome replaces an earlier one.
     fn learn(&mut self, variant: &Arc<Variant>, median_us: Option<f64>) {
         match self.tried.iter_mut().find(|t| t.variant.hash == variant.hash) {
             Some(known) => known.median_us = median_us,
@@ -297,7 +299,7 @@ impl State<'_, '_> {
         self.search.observer.event(&event);
     }
 
-    /// Builds a candidate and checks its result; `None` when it is out.
+    /// Builds a candidate and checks its result. Returns `None` if it failed, or if the search was stopped.
     fn prepare(&mut self, variant: &Arc<Variant>) -> Result<Option<Ready>> {
         let begun = Instant::now();
         let prepared = match self.built_ahead(variant) {
@@ -336,7 +338,8 @@ impl State<'_, '_> {
                 if !self.await_reference()? {
                     return Ok(None);
                 }
-                // Who has computed everything knows better than the kernel.
+                // The interpreter found no such error. If it computed only a sample, the program may have the error
+                // outside the sample. If it computed the whole result, the kernel is wrong.
                 if self.search.reference.checked().is_some() {
                     return Err(failure);
                 }
@@ -370,13 +373,13 @@ impl State<'_, '_> {
         Ok(Some(Ready { variant: variant.clone(), id, build_ms, max_rel_err }))
     }
 
-    /// The work is to stop before a candidate is ready.
+    /// Notes that the search is to stop; there is no ready candidate.
     fn interrupt(&mut self) -> Option<Ready> {
         self.found.interrupted = true;
         None
     }
 
-    /// Waits for the reference; `false` when interrupted.
+    /// Waits for the reference. Returns `false` if the search is to stop first.
     fn await_reference(&mut self) -> Result<bool> {
         if self.search.reference.is_ready() {
             return Ok(true);
@@ -391,7 +394,8 @@ impl State<'_, '_> {
         Ok(true)
     }
 
-    /// Compares outputs, or none that are known to be right, with the reference, which is there.
+    /// Compares outputs with the reference, which must be ready. `None` stands for outputs that the worker found
+    /// identical to those already known to be right.
     fn compare_outputs(&mut self, outputs: Option<Vec<HostArray>>) -> Result<Comparison> {
         let missing = || Diagnostic::error(Code::Internal, "the reference is not there");
         let reference = &mut self.search.reference;
@@ -404,7 +408,7 @@ impl State<'_, '_> {
         Ok(verdict.comparison)
     }
 
-    /// Drops a candidate for its wrong result.
+    /// Excludes a candidate for its wrong result, and unloads it.
     fn condemn(&mut self, id: CandidateId, comparison: Comparison) -> CandidateFailure {
         let log = format!(
             "{} elements are wrong; {}",
@@ -417,8 +421,8 @@ impl State<'_, '_> {
         failure
     }
 
-    /// When a witness was overturned: checks again what was accepted now, as often as that overturns another.
-    /// What the store knows was checked when it was measured.
+    /// If the witness was overturned, checks the candidates accepted in this run again, until no check overturns
+    /// another witness. Candidates from the store were checked when they were measured.
     fn check_again(&mut self, batch: &mut Vec<Ready>) -> Result<()> {
         while std::mem::take(&mut self.overturned) {
             for ready in std::mem::take(batch) {
@@ -450,7 +454,7 @@ impl State<'_, '_> {
         Ok(())
     }
 
-    /// Runs and compares a candidate once more; why it is out, if it is.
+    /// Runs and checks a candidate once more. Returns why it failed, if it did.
     fn still_right(
         &mut self,
         variant: &Variant,
@@ -479,7 +483,7 @@ impl State<'_, '_> {
         Ok(None)
     }
 
-    /// Records that a candidate is out.
+    /// Records that a candidate failed.
     fn failed(
         &mut self,
         variant: &Arc<Variant>,
@@ -518,7 +522,7 @@ impl State<'_, '_> {
                     self.failed(&variant, f.clone(), Some(build_ms), None);
                     continue;
                 }
-                // A few runs are enough to rank by, but not to keep.
+                // A few runs are enough to rank the candidate, but not to store its time.
                 Some(Outcome::Stopped(s)) => {
                     self.found.interrupted = true;
                     if let Some(summary) = *s {
@@ -580,7 +584,7 @@ impl State<'_, '_> {
     }
 }
 
-/// A candidate that is built and right.
+/// A candidate that is built and whose result is right.
 struct Ready {
     variant: Arc<Variant>,
     id: CandidateId,

@@ -1,4 +1,4 @@
-//! What a search takes from the store, and what it leaves there.
+//! How a search uses the store: takes known outcomes from it, and records new ones.
 
 use super::{Measured, State};
 use crate::diag::{Code, Diagnostic, Failure, Result};
@@ -10,7 +10,7 @@ use crate::tune::worker::FailureClass;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// That measurements are not kept from now on, and why.
+/// Warns that measurements are not stored from now on, and says why.
 pub fn not_kept(failure: Failure) -> Diagnostic {
     let mut d = Diagnostic::warning(Code::NotStored, "what is measured is not kept");
     for why in failure.0 {
@@ -21,7 +21,7 @@ pub fn not_kept(failure: Failure) -> Diagnostic {
 }
 
 impl State<'_, '_> {
-    /// Takes a candidate's outcome from the store.
+    /// Takes the outcome of a candidate from the store.
     pub(super) fn resume(&mut self, variant: &Arc<Variant>, record: Record) {
         self.counts.resumed += 1;
         self.done += 1;
@@ -59,8 +59,8 @@ impl State<'_, '_> {
         self.tell(variant, record.fate, record.median_us, record.log.as_deref(), true);
     }
 
-    /// When nothing survived, tries again what only the store says to have failed: before a person is told that
-    /// every candidate fails, it has been seen now.
+    /// If no candidate survived, tries those again that failed only according to the store. Every failure has then
+    /// been observed in this run before the user is told that all candidates fail.
     pub(super) fn doubt(&mut self) -> Result<()> {
         if !self.found.ranking.is_empty() || self.stopped() {
             return Ok(());
@@ -80,8 +80,8 @@ impl State<'_, '_> {
         self.round(doubted)
     }
 
-    /// Keeps what became of a candidate. Where that fails, the search goes on: what it finds is worth more than
-    /// its record.
+    /// Stores the outcome of a candidate. If that fails, the search goes on without the store, since its result
+    /// matters more than the record.
     pub(super) fn record(
         &mut self,
         variant: &Variant,

@@ -1,4 +1,5 @@
-//! A whole store as one value: what is exported as JSON, imported, and merged. `docs/store.md` has the layout.
+//! A whole store as one value, which is exported as JSON, imported and merged. `docs/store.md` describes the
+//! layout.
 
 use super::record::{About, Answer, Key, Record, answer, key, optional, record};
 use super::{Store, explain, find, write};
@@ -7,22 +8,22 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a file says that it is.
+/// Identifies the format of the file.
 const FORMAT: &str = "patsat store";
 
-/// Version of the layout.
+/// Version of the file's layout.
 const VERSION: u32 = 1;
 
-/// Bytes of the longest line that is shown to a person.
+/// Longest line that an error message shows, in bytes.
 const SHOWN: usize = 4 << 10;
 
-/// Everything in a store.
+/// The contents of a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dump {
     format: String,
     version: u32,
-    /// By key, in the order in which they came into the store.
+    /// One entry for each key, in the order in which they came into the store.
     pub runs: Vec<Run>,
 }
 
@@ -32,58 +33,60 @@ pub struct Dump {
 pub struct Run {
     /// The key.
     pub key: Key,
-    /// What it is of.
+    /// Description of the key's measurements.
     pub about: Option<About>,
     /// The candidates, in the order of measuring.
     pub candidates: Vec<Record>,
-    /// What searches came to.
+    /// The results of searches.
     pub answers: Vec<Answer>,
 }
 
-/// What an import came to, in candidates.
+/// The effect of an import, in numbers of candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Absorbed {
-    /// That the store did not know.
+    /// Candidates that the store did not have.
     pub added: usize,
-    /// That the store knew by an older measurement.
+    /// Candidates of which the store had an older measurement.
     pub replaced: usize,
-    /// That the store knew by this measurement, or by a newer one.
+    /// Candidates of which the store had this measurement or a newer one.
     pub kept: usize,
 }
 
 impl Dump {
-    /// Of these runs.
+    /// Returns a dump of these runs.
     pub fn new(runs: Vec<Run>) -> Dump {
         Dump { format: FORMAT.to_owned(), version: VERSION, runs }
     }
 
-    /// As text.
+    /// Returns the dump as JSON.
     ///
     /// # Errors
-    /// Never: it is plain data.
+    /// In practice never, since a dump is plain data.
     pub fn text(&self) -> Result<String> {
         let wrong = |e| Diagnostic::error(Code::Internal, format!("an export cannot be made: {e}"));
         Ok(serde_json::to_string_pretty(self).map_err(wrong)? + "\n")
     }
 
-    /// Reads an export.
+    /// Parses an export.
     ///
     /// # Errors
-    /// [`Code::StoreImport`] with the place when it is none, is of a newer version, or says what cannot be.
+    /// [`Code::StoreImport`], with the place, when the text is not an export, has another version, or states
+    /// something impossible.
     pub fn parse(source: &Arc<Source>) -> Result<Dump> {
         let wrong = |e: &serde_json::Error| {
             let text = e.to_string();
             let what = text.split(" at line ").next().unwrap_or_default().to_owned();
             let d = Diagnostic::error(Code::StoreImport, "the file is no export of a tuning store");
             let line = source.text.lines().nth(e.line().saturating_sub(1)).unwrap_or_default();
-            // A file without line breaks would be shown as a whole.
+            // If the file has no line breaks, the line would be the whole file.
             let d = match line.len() > SHOWN {
                 true => d.note(format!("{}: {text}", source.name)),
                 false => d.at(source, place(&source.text, e.line(), e.column()), what),
             };
             d.help("`patsat store export` writes such files; `docs/store.md` has the layout")
         };
-        // The version first: a file of another layout would only get a list of strange fields.
+        // Check the format and version first: for another layout, the complete parse would only report unknown
+        // fields.
         #[derive(Deserialize)]
         struct Head {
             format: String,
@@ -110,10 +113,10 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Checks that what another store says can be; `name` is for messages.
+    /// Checks that the contents are possible; `name` is the file's name in messages.
     ///
     /// # Errors
-    /// [`Code::StoreImport`] with the place of what cannot.
+    /// [`Code::StoreImport`], with the place of what is impossible.
     pub fn check(&self, name: &str) -> Result<()> {
         for (i, run) in self.runs.iter().enumerate() {
             let Some((place, what)) = run.impossible() else { continue };
@@ -126,7 +129,7 @@ impl Dump {
 }
 
 impl Run {
-    /// The first thing that cannot have been measured, and why.
+    /// Returns the first impossible value, and why it is impossible.
     fn impossible(&self) -> Option<(String, &'static str)> {
         let Key { program, entry, rules, device, driver, tool, float, trust, sizes } = &self.key;
         let mut names = vec![program, entry, rules, device, driver, tool, float, trust];
@@ -162,7 +165,7 @@ impl Run {
     }
 }
 
-/// A place by line and column, both from 1; columns are bytes.
+/// Returns the span of a line and a column, both from 1. Columns count bytes.
 fn place(text: &str, line: usize, column: usize) -> Span {
     let before: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let mut at = (before + column.saturating_sub(1)).min(text.len());
@@ -173,10 +176,10 @@ fn place(text: &str, line: usize, column: usize) -> Span {
 }
 
 impl Store {
-    /// Everything in it, as others may take it in: unverified.
+    /// Returns the contents of the store, with every candidate marked as unverified.
     pub fn dump(&self) -> Result<Dump> {
         let raw = || -> rusqlite::Result<Dump> {
-            // Of one moment, whatever other processes write meanwhile.
+            // A transaction gives a consistent state even if other processes write meanwhile.
             let read = self.connection.unchecked_transaction()?;
             let mut runs = vec![];
             let mut query = read.prepare("SELECT * FROM runs ORDER BY id")?;
@@ -204,8 +207,8 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// Takes in another store's contents, all or nothing. Of two measurements of one candidate the newer one stays.
-    /// Nothing of it is verified.
+    /// Merges another store's contents into this one, all or nothing. Of two measurements of one candidate, the
+    /// newer is kept. Merged measurements are unverified.
     pub fn absorb(&mut self, dump: &Dump) -> Result<Absorbed> {
         self.thaw()?;
         self.writing(|write| {
@@ -223,7 +226,7 @@ fn absorb(write: &Connection, run: &Run, out: &mut Absorbed) -> rusqlite::Result
     let id = write::run(write, &run.key)?;
     if let Some(about) = &run.about {
         let mut query = write.prepare_cached("SELECT about IS NOT NULL FROM runs WHERE id = ?1")?;
-        // Both are of one program: what is known stays.
+        // Both describe the same program, so an existing description stays.
         if known.is_none() || !query.query_row([id], |row| row.get::<_, bool>(0))? {
             write::about(write, id, about)?;
         }

@@ -1,9 +1,9 @@
-//! The tuning store: what was measured, kept in an SQLite file.
+//! The tuning store: measurements, kept in an SQLite file.
 //!
-//! Every measurement is a transaction of its own, so an interrupted run loses nothing and can be
-//! resumed. Several processes may use one store; a measurement is never changed, only replaced by a
-//! newer one of the same candidate. What a search that was carried through came to is an [`Answer`], so that
-//! nobody need ask again.
+//! Every measurement is a transaction of its own, so that an interrupted run loses nothing and can be resumed.
+//! Several processes may use one store. A measurement is never changed, only replaced by a newer one of the same
+//! candidate. The result of a completed search is kept as an [`Answer`], so that the same question need not be
+//! searched again.
 
 mod dump;
 mod open;
@@ -22,15 +22,15 @@ use rusqlite::{
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long another process's transaction is waited for.
+/// Longest wait for another process's transaction.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// What [`Store::gc`] keeps. Everything by default.
+/// What [`Store::gc`] keeps. Keeps everything by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Only so many of the best measured candidates of each key; failures go.
+    /// Only this many of the fastest timed candidates of each key; failed and slow candidates are removed.
     pub best: Option<usize>,
-    /// Only what was recorded within this time.
+    /// Only what was recorded at most this long ago.
     pub within: Option<Duration>,
     /// Only what this version of patsat recorded.
     pub tool: Option<String>,
@@ -40,12 +40,12 @@ pub struct Keep {
 pub struct Store {
     connection: Connection,
     path: PathBuf,
-    /// It cannot be written: this is a copy in memory, and what is added goes with it.
+    /// Set if the file cannot be written: the connection is a copy in memory, and additions are lost.
     frozen: bool,
 }
 
-/// Where the store lies unless a person says otherwise: `$PATSAT_STORE`, else in `$XDG_CACHE_HOME`,
-/// else in `~/.cache`. `None` when none of them is set.
+/// Returns the store's default path: `$PATSAT_STORE`, or else a path in `$XDG_CACHE_HOME`, or else in `~/.cache`.
+/// `None` if none of these is set.
 pub fn default_path() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
@@ -53,17 +53,17 @@ pub fn default_path() -> Option<PathBuf> {
 }
 
 impl Store {
-    /// Where it lies.
+    /// Returns the path of the store's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it cannot be written, so that what is added is gone when it is closed.
+    /// Returns whether the file cannot be written, so that additions are lost when the store is closed.
     pub fn is_frozen(&self) -> bool {
         self.frozen
     }
 
-    /// Refuses to change a store for good that cannot be written.
+    /// Fails if the file cannot be written.
     fn thaw(&self) -> Result<()> {
         match self.frozen {
             true => Err(open::unwritable(&self.path, "it is read-only").into()),
@@ -71,8 +71,8 @@ impl Store {
         }
     }
 
-    /// Keeps a measurement, durably. One of the same candidate under the same key is replaced, and stays at its
-    /// place in the order of measuring.
+    /// Keeps a measurement durably. It replaces an earlier one of the same candidate under the same key, and takes
+    /// its place in the order of measuring.
     pub fn record(&mut self, key: &Key, record: &Record) -> Result<()> {
         self.writing(|w| {
             let run = write::run(w, key)?;
@@ -80,7 +80,7 @@ impl Store {
         })
     }
 
-    /// Says what a key's measurements are of.
+    /// Keeps a description of a key's measurements.
     pub fn describe(&mut self, key: &Key, about: &About) -> Result<()> {
         self.writing(|w| {
             let run = write::run(w, key)?;
@@ -88,7 +88,7 @@ impl Store {
         })
     }
 
-    /// Keeps what a search came to. It replaces what an earlier one by the same strategy and cost model did.
+    /// Keeps the result of a search. It replaces an earlier result of the same strategy and cost model.
     pub fn conclude(&mut self, key: &Key, answer: &Answer) -> Result<()> {
         self.writing(|w| {
             let run = write::run(w, key)?;
@@ -96,7 +96,8 @@ impl Store {
         })
     }
 
-    /// One transaction. It takes the lock at once, so that it never has to be given up half-way.
+    /// Runs one transaction. It takes the write lock at the start, so that it cannot fail half-way for lack of the
+    /// lock.
     fn writing<T>(&mut self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let raw = || -> rusqlite::Result<T> {
             let write =
@@ -108,7 +109,7 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// Notes that the kernels of a plan gave the right result here.
+    /// Records that the kernels of a plan gave the right result on this device.
     pub fn verify(&mut self, key: &Key, plan: &str) -> Result<()> {
         self.writing(|w| {
             let run = write::run(w, key)?;
@@ -116,7 +117,7 @@ impl Store {
         })
     }
 
-    /// Whether the kernels of a plan gave the right result here.
+    /// Returns whether the kernels of a plan gave the right result on this device.
     pub fn is_verified(&self, key: &Key, plan: &str) -> Result<bool> {
         let raw = || -> rusqlite::Result<bool> {
             let Some(run) = find(&self.connection, key)? else { return Ok(false) };
@@ -130,7 +131,7 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// What the measurements under a key are of, if that was said.
+    /// Returns the description of a key's measurements, if there is one.
     pub fn about(&self, key: &Key) -> Result<Option<About>> {
         let raw = || -> rusqlite::Result<Option<About>> {
             let Some(run) = find(&self.connection, key)? else { return Ok(None) };
@@ -141,7 +142,7 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// What searches came to under a key, the latest first.
+    /// Returns the results of searches under a key, the latest first.
     pub fn answers(&self, key: &Key) -> Result<Vec<Answer>> {
         let raw = || -> rusqlite::Result<Vec<Answer>> {
             let Some(run) = find(&self.connection, key)? else { return Ok(vec![]) };
@@ -153,8 +154,9 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// Keys of the same program, entry, device, float mode and trust, the one with the nearest sizes first: by how many
-    /// times larger or smaller each size is. That of the same sizes is among them when something else differs.
+    /// Returns the other keys with timed candidates of the same program, entry, device, float mode and trust, those
+    /// with the nearest sizes first. The distance is the sum of the logarithms of the ratios of sizes. Keys with
+    /// the same sizes are included if something else differs (rules, driver or version).
     pub fn nearest(&self, wanted: &Key) -> Result<Vec<Key>> {
         let raw = || -> rusqlite::Result<Vec<Key>> {
             let mut query = self.connection.prepare_cached(
@@ -179,7 +181,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Everything measured under a key, in the order of measuring.
+    /// Returns everything measured under a key, in the order of measuring.
     pub fn history(&self, key: &Key) -> Result<Vec<Record>> {
         let raw = || -> rusqlite::Result<Vec<Record>> {
             let Some(run) = find(&self.connection, key)? else { return Ok(vec![]) };
@@ -191,7 +193,7 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// One candidate of a key, by its plan.
+    /// Returns a candidate of a key by the hash of its plan.
     pub fn candidate(&self, key: &Key, plan: &str) -> Result<Option<Record>> {
         let raw = || -> rusqlite::Result<Option<Record>> {
             let Some(run) = find(&self.connection, key)? else { return Ok(None) };
@@ -203,13 +205,13 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// Everything measured under a key, best first and failures last: what a resumed run need not
-    /// measure again.
+    /// Returns everything measured under a key, timed candidates first and fastest first. A resumed run need not
+    /// measure these again.
     pub fn measured(&self, key: &Key) -> Result<Vec<Record>> {
         self.select(key, u32::MAX)
     }
 
-    /// The best measured candidate of a key.
+    /// Returns the fastest timed candidate of a key.
     pub fn best(&self, key: &Key) -> Result<Option<Record>> {
         Ok(self.select(key, 1)?.into_iter().find(|r| r.fate == Fate::Timed))
     }
@@ -226,7 +228,7 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// Every key with what there is under it, the latest first.
+    /// Returns every key with a summary of its candidates, the latest first.
     pub fn list(&self) -> Result<Vec<Entry>> {
         let raw = || -> rusqlite::Result<Vec<Entry>> {
             let mut query = self.connection.prepare_cached(
@@ -241,13 +243,13 @@ impl Store {
         raw().map_err(|e| explain(&e, &self.path).into())
     }
 
-    /// Removes all but what is to be kept; says how many candidates went. What searches came to goes with the
-    /// candidates that they found best.
+    /// Removes everything that `keep` does not name, and returns how many candidates were removed. The result of a
+    /// search is removed along with the candidate that it found best.
     pub fn gc(&mut self, keep: &Keep) -> Result<usize> {
         self.thaw()?;
         let gone = self.writing(|write| gc(write, keep))?;
         if gone > 0 {
-            // Gives the space back to the file system; done without it when another process reads.
+            // Returns the space to the file system, unless another process is reading.
             match self.connection.execute("VACUUM", []) {
                 Ok(_) => {}
                 Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {}
@@ -288,13 +290,13 @@ fn gc(write: &Connection, keep: &Keep) -> rusqlite::Result<usize> {
     Ok(gone)
 }
 
-/// A key, as it stands in the table of runs: in the order of its columns.
+/// Returns a key in the form and order of the columns of the table `runs`.
 fn columns(key: &Key) -> [String; 9] {
     let Key { program, entry, sizes, rules, device, driver, tool, float, trust } = key.clone();
     [program, entry, json(&sizes), rules, device, driver, tool, float, trust]
 }
 
-/// The row of a key.
+/// Returns the id of a key's row.
 fn find(connection: &Connection, key: &Key) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached(
@@ -310,7 +312,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-/// What an SQLite error means to a person.
+/// Explains an SQLite error to the user.
 fn explain(e: &rusqlite::Error, path: &Path) -> Diagnostic {
     let file = path.display();
     let d = |code, what: &str| {
@@ -332,7 +334,7 @@ fn explain(e: &rusqlite::Error, path: &Path) -> Diagnostic {
         }
         Some(ErrorCode::CannotOpen) => d(Code::StoreFailed, "cannot be opened"),
         Some(_) => d(Code::StoreFailed, "could not be read or written"),
-        // Not from the file system but from what the file says: columns or texts that do not fit.
+        // The error comes from the contents rather than from SQLite: columns or texts that do not fit.
         None => corrupt(),
     }
 }

@@ -1,4 +1,4 @@
-//! Opening a store: to work with, to read where it cannot be written, or to copy from.
+//! Opens stores: to work with, to read if the file cannot be written, or to copy from.
 
 use super::{BUSY, Store, explain, schema};
 use crate::diag::{Code, Diagnostic, Failure, Result};
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 impl Store {
-    /// Opens the store at a path, and makes it (and its folder) when it is not there. One that is there and
-    /// cannot be written is read: see [`Store::is_frozen`].
+    /// Opens the store at a path, and creates the file and its folder if they do not exist. A file that exists and
+    /// cannot be written is read into memory: see [`Store::is_frozen`].
     ///
     /// # Errors
-    /// [`Code::StoreUnwritable`] when the disk is full or its owner does not let it be made; others when it cannot be
-    /// used at all.
+    /// [`Code::StoreUnwritable`] if the file cannot be created, because the disk is full or its folder cannot be
+    /// written; other codes if the store cannot be used at all.
     pub fn open(path: &Path) -> Result<Store> {
         Store::open_within(path, BUSY)
     }
 
-    /// The same, waiting no longer than `busy` for other processes.
+    /// Like [`Store::open`], but waits at most `busy` for other processes.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -43,18 +43,19 @@ impl Store {
             if hopeless(&failure) || !path.is_file() {
                 return Err(failure);
             }
-            // What it holds is of use all the same.
+            // The contents can still be read.
             let mut connection = duplicate(path).map_err(|_| failure)?;
             schema::prepare(&mut connection, path)?;
             Ok(Store { connection, path: path.to_path_buf(), frozen: true })
         })
     }
 
-    /// A copy in memory of another's store, which stays as it is, whatever its version. It must have the tables that
-    /// patsat makes and nothing else: a database may hold code of its own (triggers, views, computed columns).
+    /// Returns a copy in memory of another store, of any version. The file is not changed. It must have the tables
+    /// that patsat creates and nothing else, because a database may contain code of its own (triggers, views,
+    /// computed columns).
     ///
     /// # Errors
-    /// When there is none, or it cannot be read.
+    /// When there is no such file, it cannot be read, or it has other tables.
     pub fn copy(path: &Path) -> Result<Store> {
         let mut connection = duplicate(path).map_err(|e| explain(&e, path))?;
         schema::check_tables(&connection, path)?;
@@ -63,7 +64,7 @@ impl Store {
     }
 }
 
-/// A copy in memory of the database at a path.
+/// Copies the database at a path into memory.
 fn duplicate(path: &Path) -> rusqlite::Result<Connection> {
     let copy = |from: &Path| -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -77,13 +78,13 @@ fn duplicate(path: &Path) -> rusqlite::Result<Connection> {
     };
     copy(path).or_else(|e| match e.sqlite_error_code() {
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            // Even to read, SQLite makes files beside a database: beside another copy, then.
+            // Even for reading, SQLite creates files beside a database. It can do so beside a copy of the file.
             let Ok(folder) = tempfile::tempdir() else { return Err(e) };
             let there = folder.path().join("store.sqlite");
             if fs::copy(path, &there).is_err() {
                 return Err(e);
             }
-            // The last commits are in a log, if there is one.
+            // The last commits may still be in the log.
             let _ = fs::copy(log_of(path), log_of(&there));
             copy(&there)
         }
@@ -91,14 +92,14 @@ fn duplicate(path: &Path) -> rusqlite::Result<Connection> {
     })
 }
 
-/// Where SQLite keeps the write-ahead log of a database.
+/// Returns the path of a database's write-ahead log.
 fn log_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// Why a folder for the store cannot be made.
+/// Reports why the store's folder cannot be created.
 fn no_folder(folder: &Path, e: &std::io::Error) -> Diagnostic {
     let message = format!("the folder of the tuning store cannot be made: {e}");
     let code = match e.kind() {
@@ -111,7 +112,7 @@ fn no_folder(folder: &Path, e: &std::io::Error) -> Diagnostic {
     Diagnostic::error(code, message).note(folder.display().to_string())
 }
 
-/// That a store cannot be written, and why.
+/// Reports that a store cannot be written, and why.
 pub(super) fn unwritable(path: &Path, why: &str) -> Diagnostic {
     let text = format!("the tuning store cannot be written: {why}");
     Diagnostic::error(Code::StoreUnwritable, text)

@@ -1,4 +1,4 @@
-//! What the store holds, and how its rows are read.
+//! The values that the store holds, and how they are read from database rows.
 
 use crate::opencl::plan::{Buffer, Control, Fault, HostPlan, Launch, Scalar};
 use crate::tune::statistics::Summary;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a set of measurements belongs to: equal keys, comparable times.
+/// Identifies a set of measurements. Times under equal keys are comparable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
@@ -29,12 +29,12 @@ pub struct Key {
     pub tool: String,
     /// The float mode.
     pub float: String,
-    /// What a person vouched for instead of having it tested, in words separated by blanks; empty for nothing.
+    /// What the user asked patsat to trust instead of testing, as words separated by blanks; empty if nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trust: String,
 }
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
@@ -42,7 +42,7 @@ pub enum Fate {
     Timed,
     /// Checked, and given up as too slow after a few runs.
     Slow,
-    /// Out.
+    /// Failed, and excluded from the ranking.
     #[serde(untagged)]
     Failed(FailureClass),
 }
@@ -66,7 +66,7 @@ impl Fate {
     }
 }
 
-/// One candidate as it was measured. What may be missing, version 1 of the store did not have.
+/// A measured candidate. Fields with a default were added after version 1 of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -74,22 +74,22 @@ pub struct Record {
     pub term: String,
     /// Value of each tunable.
     pub tunables: BTreeMap<String, u64>,
-    /// The term as it stands in the e-graph.
+    /// The term as it stands in the e-graph, with `chunked`, `packed` and the like not expanded.
     #[serde(default)]
     pub compact: Option<String>,
-    /// What tells it from others apart from tunables.
+    /// The term without its tile sizes: distinguishes candidates that do not differ in tunables alone.
     #[serde(default)]
     pub skeleton: Option<String>,
-    /// Hash of the host plan: names the candidate within its key.
+    /// Hash of the host plan: identifies the candidate under its key.
     pub plan: String,
     /// The OpenCL source.
     pub source: String,
     /// How its kernels are launched.
     #[serde(default)]
     pub host: Option<Host>,
-    /// What became of it.
+    /// Outcome of the candidate.
     pub fate: Fate,
-    /// What the driver had to say of a failure.
+    /// The driver's message about a failure.
     pub log: Option<String>,
     /// Time its build took, in milliseconds.
     pub build_ms: Option<f64>,
@@ -99,27 +99,27 @@ pub struct Record {
     pub spread_us: Option<f64>,
     /// Time the cost model predicted, in microseconds.
     pub predicted_us: Option<f64>,
-    /// What bounds it, by the cost model.
+    /// The resource that bounds the kernel, by the cost model.
     #[serde(default)]
     pub bound: Option<String>,
     /// Largest relative error against the reference.
     pub max_rel_err: Option<f64>,
-    /// When, in seconds since 1970. Set by [`super::Store::record`] when 0.
+    /// Time of recording, in seconds since 1970. [`super::Store::record`] sets it if it is 0.
     pub when: u64,
-    /// Digest of the inputs it ran on, where its fate may be due to them.
+    /// Digest of the inputs that the candidate ran on; present if its fate may depend on them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<String>,
-    /// The time that building and running it once were given, in seconds, when that was too short.
+    /// Time allowed for building it and running it once, in seconds; present if the candidate exceeded that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<f64>,
-    /// Whether it was measured or checked by the owner of this store. No export says so: what comes from others
-    /// is not verified.
+    /// Whether the owner of this store measured or checked the candidate. Never exported: measurements of others
+    /// count as unverified.
     #[serde(skip)]
     pub verified: bool,
 }
 
 impl Record {
-    /// A candidate of which nothing is known yet but what it is.
+    /// Returns a record of a candidate and its fate, without any measurements.
     pub fn of(variant: &Variant, fate: Fate) -> Record {
         Record {
             term: variant.term.to_string(),
@@ -144,9 +144,10 @@ impl Record {
         }
     }
 
-    /// Whether its fate holds for these inputs and for so much time, too. What crashes or is wrong may
-    /// do so because of the inputs or of whatever else the machine did, and soon shows it again; waiting for what
-    /// takes too long is repeated only for other inputs or more time. Fates that others tell of do not hold.
+    /// Returns whether the stored fate still holds for these inputs and this time limit, so that the candidate need
+    /// not be measured again. A crash or a wrong result may depend on the inputs or on other load on the machine,
+    /// and trying again is cheap. A timeout is expensive to repeat, so the candidate is tried again only with other
+    /// inputs or a longer limit. Unverified fates never hold.
     pub fn holds(&self, inputs: &str, limit_s: f64) -> bool {
         self.verified
             && match self.fate {
@@ -161,7 +162,7 @@ impl Record {
     }
 }
 
-/// A host plan but for its source.
+/// A host plan without its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -182,43 +183,43 @@ pub struct Host {
 }
 
 impl Host {
-    /// That of a plan.
+    /// Returns the plan without its source.
     pub fn of(plan: &HostPlan) -> Host {
         let HostPlan { source: _, options, buffers, scalars, launches, control, faults } =
             plan.clone();
         Host { options, buffers, scalars, launches, control, faults }
     }
 
-    /// The plan with its source.
+    /// Returns the complete plan, given its source.
     pub fn plan(self, source: String) -> HostPlan {
         let Host { options, buffers, scalars, launches, control, faults } = self;
         HostPlan { source, options, buffers, scalars, launches, control, faults }
     }
 }
 
-/// What the measurements under a key are of, in more words than a key has.
+/// Describes the program and the device behind a key in more detail than the key itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
-    /// The program's file, as it was named.
+    /// File name of the program, as given by the user.
     pub file: String,
-    /// Its text in the standard form.
+    /// The program's text, formatted.
     pub text: String,
-    /// Bytes that the program must move at least.
+    /// Least number of bytes that the program must move.
     pub bytes: u64,
-    /// Operations on floats that it states.
+    /// Number of floating-point operations that the program states.
     pub flops: f64,
-    /// What the device offers beyond the standard, as rules ask for it.
+    /// Extensions of the device beyond the OpenCL standard, by the names that rules use for them.
     pub capabilities: Vec<String>,
     /// The cost model that ranked the candidates.
     pub cost_model: String,
     /// The device's read bandwidth by that model, in GB/s.
     pub gb_per_s: f64,
-    /// Its operations on floats by that model, in 10^9 a second.
+    /// The device's floating-point rate by that model, in GFLOP/s.
     pub gflops: f64,
 }
 
-/// What a search that was carried through came to.
+/// The result of a search that ran to completion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
@@ -226,50 +227,50 @@ pub struct Answer {
     pub strategy: String,
     /// Hash of the cost model.
     pub model: String,
-    /// The candidates it was to measure.
+    /// The number of candidates that the search was allowed to measure.
     pub budget: u64,
-    /// The best of those that ran, best first.
+    /// The best of the candidates that ran, best first.
     pub ranking: Vec<Ranked>,
-    /// What else there is to say of it, for who had it written.
+    /// Further results, in a form that belongs to the caller who stored the answer.
     pub summary: serde_json::Value,
-    /// When, in seconds since 1970. Set by [`super::Store::answer`] when 0.
+    /// Time of recording, in seconds since 1970. [`super::Store::conclude`] sets it if it is 0.
     pub when: u64,
 }
 
-/// A place in a ranking.
+/// An entry of a ranking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ranked {
-    /// The candidate's plan.
+    /// Hash of the candidate's plan.
     pub plan: String,
-    /// Its times as they decided.
+    /// The times that decided its rank.
     pub times: Summary,
     /// Largest relative error against the reference.
     pub max_rel_err: f64,
 }
 
-/// A key with what the store has under it.
+/// A key with a summary of what the store has under it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The key.
     pub key: Key,
-    /// How many candidates.
+    /// Number of candidates.
     pub candidates: u64,
-    /// How many of them were measured.
+    /// Number of candidates that were timed.
     pub timed: u64,
-    /// Median time of the best, in microseconds.
+    /// Median time of the best candidate, in microseconds.
     pub best_us: Option<f64>,
-    /// When the last candidate was recorded, in seconds since 1970.
+    /// Time at which the last candidate was recorded, in seconds since 1970.
     pub latest: u64,
 }
 
-/// Sorted, hence equal for equal maps.
+/// Returns a map as JSON. Keys are sorted, so equal maps give equal texts.
 pub(super) fn json(map: &BTreeMap<String, u64>) -> String {
     let object = map.iter().map(|(k, v)| (k.clone(), (*v).into())).collect();
     serde_json::Value::Object(object).to_string()
 }
 
-/// Any value as text. Values here are plain data, which can always be written.
+/// Returns a value as JSON. Stored values are plain data, so this does not fail.
 pub(super) fn text(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))
 }
@@ -278,7 +279,7 @@ fn parsed<T: DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
     serde_json::from_str(text).map_err(|e| unreadable(Box::new(e)))
 }
 
-/// Of a column that may be empty.
+/// Reads a JSON value from a column that may be NULL.
 pub(super) fn optional<T: DeserializeOwned>(
     row: &Row,
     column: &str,
@@ -356,7 +357,7 @@ pub(super) fn entry(row: &Row) -> rusqlite::Result<Entry> {
     })
 }
 
-/// SQLite's integers are signed.
+/// Converts to SQLite's integers, which are signed.
 pub(super) fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

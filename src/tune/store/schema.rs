@@ -1,4 +1,4 @@
-//! The store's tables, and what is done with stores of other versions.
+//! The store's tables, and the migration of stores of older versions.
 
 use super::explain;
 use crate::diag::{Code, Diagnostic, Result};
@@ -6,13 +6,13 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Version of the tables below: the number of steps. A change of the tables adds one.
+/// Version of the tables: the number of steps below. Every change of the tables adds a step.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
 
-/// Marks the file as patsat's (`PSAT`).
+/// SQLite's application id, which marks the file as patsat's (`PSAT`).
 const APPLICATION: i64 = 0x5053_4154;
 
-/// What makes a store of each version from one of the version before; the first from nothing.
+/// SQL that migrates a store from each version to the next. The first step starts from an empty file.
 pub(super) const STEPS: [&str; 3] = [
     "CREATE TABLE runs (
         id INTEGER PRIMARY KEY,
@@ -30,7 +30,7 @@ pub(super) const STEPS: [&str; 3] = [
         UNIQUE (run, plan)
     ) STRICT;
     CREATE INDEX candidates_by_time ON candidates (run, outcome, median_us);",
-    // What a run is of, what a candidate is made of besides its source, and what finished runs came to.
+    // Descriptions of runs, further properties of candidates, and results of completed searches.
     "ALTER TABLE runs ADD COLUMN about TEXT;
     ALTER TABLE candidates ADD COLUMN compact TEXT;
     ALTER TABLE candidates ADD COLUMN skeleton TEXT;
@@ -42,9 +42,9 @@ pub(super) const STEPS: [&str; 3] = [
         ranking TEXT NOT NULL, summary TEXT NOT NULL, recorded INTEGER NOT NULL,
         PRIMARY KEY (run, strategy, model)
     ) STRICT;",
-    // What a run took on trust is part of its key, which SQLite cannot add to a constraint: the table is made anew.
-    // Whether older candidates were measured here or imported, and what was trusted then, nobody knows any more:
-    // they are unverified. `checked` has kernels from elsewhere (plans) that gave the right result here.
+    // A run's key includes what was taken on trust. SQLite cannot extend a constraint, so the table is recreated.
+    // Older stores do not say whether candidates were measured here or imported, nor what was trusted, so their
+    // candidates are unverified. `checked` lists kernels from elsewhere (plans) that gave the right result here.
     "CREATE TABLE runs_3 (
         id INTEGER PRIMARY KEY,
         program TEXT NOT NULL, entry TEXT NOT NULL, sizes TEXT NOT NULL, rules TEXT NOT NULL,
@@ -66,7 +66,7 @@ pub(super) const STEPS: [&str; 3] = [
     ) STRICT;",
 ];
 
-/// Makes the tables in a new file, checks those of an old one, and brings them to this version.
+/// Creates the tables in a new file, checks those of an existing file, and migrates them to this version.
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<()> {
     let found = version(connection).map_err(|e| explain(&e, path))?;
     if found > VERSION {
@@ -89,8 +89,8 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<()> {
         }
         renew(connection).map_err(|e| explain(&e, path))?;
     }
-    // A write-ahead log: readers and the one writer do not wait for each other, and each commit is
-    // one append. `NORMAL` may lose the last commits in a power failure, never in a crash of patsat.
+    // With a write-ahead log, readers and the one writer do not wait for each other, and each commit is one append.
+    // With `NORMAL`, a power failure may lose the last commits, but a crash of patsat never does.
     ahead(connection)
         .and_then(|()| connection.pragma_update(None, "synchronous", "NORMAL"))
         .and_then(|()| connection.pragma_update(None, "foreign_keys", "ON"))
@@ -99,12 +99,12 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a database which is to be read has the tables that its version should have, and nothing else.
+/// Checks that a database has exactly the tables that a store of its version should have.
 pub(super) fn check_tables(connection: &Connection, path: &Path) -> Result<()> {
     let found = || -> rusqlite::Result<bool> {
         let Some(steps) = usize::try_from(version(connection)?).ok().and_then(|n| STEPS.get(..n))
         else {
-            // Of a newer patsat, which is told of elsewhere.
+            // The store is of a newer version, which [`prepare`] reports.
             return Ok(true);
         };
         let expected = Connection::open_in_memory()?;
@@ -118,7 +118,7 @@ pub(super) fn check_tables(connection: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-/// What a database consists of, as SQL; without what SQLite makes for itself.
+/// Returns the SQL of everything in a database, without what SQLite creates for itself.
 fn tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let mut query = connection.prepare(
         "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
@@ -127,8 +127,8 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// Switches to a write-ahead log. Of processes that do so at once one gets through, and the others are turned away
-/// without being made to wait: they ask again.
+/// Switches to a write-ahead log. If several processes do so at once, one succeeds and the others fail at once,
+/// without the busy timeout, so they try again until a deadline.
 fn ahead(connection: &Connection) -> rusqlite::Result<()> {
     let deadline = Instant::now() + super::BUSY;
     loop {
@@ -169,13 +169,13 @@ fn ours(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(id == APPLICATION)
 }
 
-/// Takes the steps that the file has not seen, all or none.
+/// Runs the steps that the file has not seen, all or none.
 fn renew(connection: &mut Connection) -> rusqlite::Result<()> {
-    // Or a table that is made anew would take with it the rows that refer to the old one. Inside a transaction this
-    // has no effect.
+    // With foreign keys on, recreating a table would delete the rows that refer to the old one. The pragma has no
+    // effect inside a transaction.
     connection.pragma_update(None, "foreign_keys", "OFF")?;
     let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have migrated the store in the meantime.
     let found = usize::try_from(version(&write)?).unwrap_or(0);
     for step in STEPS.iter().skip(found) {
         write.execute_batch(step)?;

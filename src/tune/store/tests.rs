@@ -70,7 +70,7 @@ fn measurements_survive_reopening() {
     let plans: Vec<_> =
         store.measured(&key("a")).expect("the store answers").into_iter().map(|r| r.plan).collect();
     assert_eq!(plans, ["fast", "slow", "bad"]);
-    // Measured again: replaced.
+    // A second measurement replaces the first.
     store.record(&key("a"), &candidate("slow", Some(1.0))).expect("recorded");
     assert_eq!(
         store.best(&key("a")).expect("the store answers").expect("there is one").plan,
@@ -169,7 +169,7 @@ fn a_locked_store_says_so() {
     let other = Connection::open(store.path()).expect("it opens");
     other.execute_batch("BEGIN IMMEDIATE; CREATE TABLE t (x);").expect("SQL that SQLite accepts");
     store.connection.busy_timeout(Duration::from_millis(10)).expect("SQLite accepts it");
-    // Reading goes on; writing waits, and then says why not.
+    // Reads still work; writes wait, then report why they failed.
     assert!(store.list().is_ok());
     assert_eq!(code(store.record(&key("a"), &candidate("p", None))), Code::StoreLocked);
     drop(other);
@@ -218,7 +218,7 @@ fn older_stores_are_brought_up_to_date() {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("store.sqlite");
     old_store(&path);
-    // Several at once: one takes the step, the others find it taken.
+    // Several processes open it at once: one migrates the store, the others find it migrated.
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| Store::open(&path).expect("it opens"));
@@ -232,7 +232,7 @@ fn older_stores_are_brought_up_to_date() {
     store.describe(&key("a"), &about()).expect("written down");
     assert_eq!(store.about(&key("a")).expect("the store answers"), Some(about()));
     assert_eq!(store.history(&key("a")).expect("the store answers").len(), 2);
-    // Where it came from is not known.
+    // The old store does not say where its measurements came from.
     assert!(!best.verified && !store.is_verified(&key("a"), "fast").expect("the store answers"));
     let version: i64 =
         store.connection.pragma_query_value(None, "user_version", |r| r.get(0)).expect("a version");
@@ -281,7 +281,7 @@ fn what_others_measured_is_unverified() {
     assert!(!other.best(&key("x")).expect("it answers").expect("there is one").verified);
     other.verify(&key("x"), "own").expect("noted");
     assert!(known(&other, "own"));
-    // Kernels of a plan, which are no candidate.
+    // The kernels of a plan, which is not a stored candidate.
     other.verify(&key("y"), "planned").expect("noted");
     assert!(other.is_verified(&key("y"), "planned").expect("it answers"));
     assert_eq!(other.list().expect("it answers").len(), 1);
@@ -394,7 +394,7 @@ fn the_newer_measurement_wins() {
     let expected = [("old", 1.0), ("new", 5.0), ("other", 1.0)];
     assert_eq!(times, expected.map(|(p, us)| (p.to_owned(), Some(us))));
     assert_eq!(store.about(&key("x")).expect("the store answers"), Some(about()));
-    // Once more: nothing is new.
+    // A second import of the same dump adds nothing.
     assert_eq!(store.absorb(&dump).expect("taken in"), Absorbed { added: 0, replaced: 0, kept: 3 });
 }
 
@@ -407,7 +407,7 @@ fn a_copy_leaves_the_store_as_it_is() {
     let dump = Store::copy(&path).expect("a copy").dump().expect("a store that is read");
     assert_eq!(dump.runs[0].candidates.len(), 2);
     assert_eq!(std::fs::read(&path).expect("a file"), before);
-    // One that others write to at the moment.
+    // A store that another process is writing to.
     let mut store = open(&folder);
     store.record(&key("x"), &candidate("p", Some(1.0))).expect("recorded");
     assert_eq!(
@@ -442,7 +442,7 @@ fn exports_that_are_none_are_refused_with_the_place() {
         assert_eq!(d.code, Code::StoreImport);
         let label = d.labels.first().map(|l| l.span.start as usize);
         match at {
-            // On the line with what is wrong.
+            // The error points at the line that is wrong.
             Some(at) => {
                 let line = changed[..label.expect("the error has a place")].lines().count();
                 assert_eq!(
@@ -552,7 +552,7 @@ mod round_trip {
     fn run(entry: usize) -> impl Strategy<Value = Run> {
         (proptest::collection::vec(record(), 0..6), any::<bool>(), any::<bool>()).prop_map(
             move |(candidates, described, answered)| {
-                // A plan names a candidate.
+                // A plan's hash identifies its candidate.
                 let mut named = std::collections::HashSet::new();
                 let mut candidates = candidates;
                 candidates.retain(|r| named.insert(r.plan.clone()));
@@ -596,7 +596,7 @@ fn an_import_that_fails_leaves_nothing() {
         candidates: vec![candidate("p", Some(1.0))],
         answers: vec![],
     };
-    // The last of its rows is refused by the database.
+    // The database refuses the last row.
     store
         .connection
         .execute_batch(

@@ -1,4 +1,4 @@
-//! Writing rows, inside a transaction.
+//! Writes rows. Every function runs inside a transaction.
 
 use super::record::{About, Answer, Key, Record, json, signed, text};
 use super::{columns, find, now};
@@ -8,7 +8,7 @@ fn stamp(when: u64) -> i64 {
     signed(if when == 0 { now() } else { when })
 }
 
-/// The row of a key, made when there is none.
+/// Returns the id of a key's row, which is inserted if there is none.
 pub(super) fn run(write: &Connection, key: &Key) -> rusqlite::Result<i64> {
     write
         .prepare_cached(
@@ -20,7 +20,7 @@ pub(super) fn run(write: &Connection, key: &Key) -> rusqlite::Result<i64> {
 }
 
 pub(super) fn candidate(write: &Connection, run: i64, r: &Record) -> rusqlite::Result<()> {
-    // Not `OR REPLACE`, which would give it a new place in the order of measuring.
+    // `OR REPLACE` would give the row a new place in the order of measuring.
     write
         .prepare_cached(
             "INSERT INTO candidates (run, term, tunables, plan, source, outcome, log, build_ms, median_us,
@@ -61,7 +61,7 @@ pub(super) fn candidate(write: &Connection, run: i64, r: &Record) -> rusqlite::R
     Ok(())
 }
 
-/// Notes that the kernels of a plan gave the right result here.
+/// Records that the kernels of a plan gave the right result on this device.
 pub(super) fn verified(write: &Connection, run: i64, plan: &str) -> rusqlite::Result<()> {
     write.execute("INSERT OR IGNORE INTO checked VALUES (?1, ?2)", params![run, plan])?;
     write.execute(

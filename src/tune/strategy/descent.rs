@@ -1,9 +1,9 @@
-//! Monte-Carlo descent over the choices that make a candidate.
+//! Monte-Carlo descent over the choices that determine a candidate.
 //!
-//! Steuwer et al. (ICFP 2015, section 5) walk down the tree of rule applications: at each node every rule that
-//! applies is judged by random walks below it, whose ends are generated and timed, and the best is fixed. Here
-//! the e-graph holds all ends at once, and a candidate's path is its skeleton from the outermost pattern
-//! inwards, then its tunables.
+//! Steuwer et al. (ICFP 2015, section 5) descend the tree of rule applications: at each node they judge every
+//! applicable rule by random walks below it, whose final programs are generated and timed, and then fix the best
+//! rule. Here the e-graph holds all final programs at once. The path to a candidate consists of the patterns of its
+//! skeleton, from the outermost inwards, then its tunables.
 
 use super::super::variant::{Pool, Variant};
 use super::{Propose, Tried};
@@ -13,19 +13,19 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{HashMap, HashSet};
 
-/// Random candidates by which a choice is judged.
+/// Number of random candidates by which a choice is judged.
 const WALKS: usize = 2;
 
-/// A descent under way.
+/// A descent in progress.
 pub(super) struct Descent {
     rng: ChaCha8Rng,
     paths: Vec<Vec<String>>,
-    /// Candidates that share all choices made so far, and how many choices that is.
+    /// Candidates that share all choices made so far; `depth` is the number of these choices.
     here: Vec<usize>,
     depth: usize,
-    /// Candidates that have been asked for.
+    /// Candidates that have been proposed.
     asked: HashSet<usize>,
-    /// Numbers of candidates by the hash of their plans.
+    /// Index of each candidate, by the hash of its plan.
     numbers: HashMap<String, usize>,
 }
 
@@ -41,7 +41,7 @@ impl Descent {
         }
     }
 
-    /// The alternatives at this node: each with the candidates below it.
+    /// Returns the choices at this node, each with the candidates below it.
     fn children(&self) -> IndexMap<&str, Vec<usize>> {
         let mut children: IndexMap<&str, Vec<usize>> = IndexMap::new();
         for i in &self.here {
@@ -51,12 +51,13 @@ impl Descent {
         children
     }
 
-    /// Goes down to the best child as long as enough is known of all of them; back to the root from where nothing new is left.
+    /// Descends to the best child while enough candidates of every child are known. Returns to the root when no
+    /// unproposed candidate is left below the node.
     fn descend(&mut self, times: &HashMap<usize, f64>) {
         loop {
             if self.here.iter().all(|i| self.asked.contains(i)) {
                 self.here = (0..self.paths.len()).filter(|i| !self.asked.contains(i)).collect();
-                // What was timed on the way still says which choices are good.
+                // Candidates that were timed still show which choices are good.
                 self.here.extend(times.keys().copied());
                 self.here.sort_unstable();
                 self.here.dedup();
@@ -116,7 +117,7 @@ impl Propose for Descent {
                 fresh.shuffle(&mut self.rng);
                 next.extend(fresh.into_iter().take(most));
             }
-            // A node where everything is known: any of what is left below it.
+            // After a return to the root, every child may be judged already: take any candidate not yet proposed.
             if next.is_empty() {
                 next = self.here.iter().copied().filter(|i| !self.asked.contains(i)).collect();
                 next.shuffle(&mut self.rng);
@@ -133,7 +134,7 @@ impl Propose for Descent {
     }
 }
 
-/// The choices that make a candidate: the words of its skeleton in their order, then its tunables.
+/// Returns the choices that determine a candidate: the words of its skeleton in order, then its tunables.
 fn path(c: &Candidate) -> Vec<String> {
     let words = c.skeleton.split(['(', ')', ' ']).filter(|w| !w.is_empty()).map(str::to_owned);
     let tunables = super::super::variant::tunables(&c.env);

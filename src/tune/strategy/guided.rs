@@ -1,4 +1,4 @@
-//! The default strategy: a model that measurements correct.
+//! The default strategy: follows the cost model, corrected by measurements.
 
 use super::super::choose::{NEAR, spread};
 use super::super::surrogate::{Features, Observation, Surrogate};
@@ -7,30 +7,33 @@ use super::{AT_A_TIME, Propose, Tried};
 use crate::calculus::size::Sym;
 use std::collections::HashSet;
 
-/// Candidates for which kernels are generated before any is measured.
+/// Number of candidates whose kernels are generated before any is measured.
 const MODELLED: usize = 384;
-/// Variants of one skeleton that the first round takes.
+/// Most variants of one skeleton in the first round.
 const OF_SKELETON: usize = 2;
 /// Share of the budget that the first round spends.
 const FIRST_SHARE: f64 = 0.5;
-/// Skeletons whose other tunables are drawn, by their best times, and how many of them at a time.
+/// Number of skeletons, those with the best times, for which further tunables are drawn, and number of candidates
+/// drawn at a time.
 const LEADERS: usize = 4;
 const DRAWN: usize = 64;
-/// Share of what is left after the first round that goes to the best prediction of every share of a tile that a work-item may
-/// have: how much of a tile is best depends on latencies that a model knows least of.
+/// Share of the remaining budget, after the first round, that goes to different sizes of a work-item's part of a
+/// tile: the best prediction for each size. The best size depends on latencies, which a model knows least about.
 const OF_SHARES: f64 = 0.4;
-/// What a failure counts as: so many times the predicted time.
+/// A failure counts as a measured time of this many times the predicted time.
 const FAILED: f64 = 8.0;
-/// How many standard deviations a candidate may turn out better than expected. The last few are those
-/// that are expected to be best.
+/// Number of standard deviations subtracted from the expected time of a candidate, in favour of uncertain
+/// candidates. The last few candidates of a search are chosen by expected time alone.
 const HOPE: f64 = 1.0;
-/// Every other one may so many times more of them: else all go to where much was measured already.
+/// For every other candidate, [`HOPE`] is multiplied by this: otherwise all candidates would lie where much was
+/// measured already.
 const DARING: f64 = 4.0;
 
-/// A search under way.
+/// A search in progress.
 pub(super) struct Guided {
     budget: usize,
-    /// Hashes of plans that need no measurement: whatever is among the candidates counts first.
+    /// Hashes of plans whose outcome is stored: of the candidates, these are proposed first, since they need no
+    /// measurement.
     known: HashSet<String>,
     begun: bool,
     spread: bool,
@@ -43,7 +46,7 @@ impl Guided {
         Guided { budget, known, begun: false, spread: false, shared: false, rest: vec![] }
     }
 
-    /// Takes out of the rest what is known, `left` at most.
+    /// Takes the variants whose outcome is stored out of `rest`, at most `left` of them.
     fn recall(&mut self, mut left: usize) -> Vec<Variant> {
         let known = &mut self.known;
         let taken = self.rest.extract_if(.., |v| {
@@ -113,7 +116,7 @@ impl Propose for Guided {
     }
 }
 
-/// The skeletons of the best candidates.
+/// Returns the skeletons of the fastest candidates.
 fn leaders(tried: &[Tried]) -> Vec<&str> {
     let mut ranked: Vec<(f64, &str)> = tried
         .iter()
@@ -129,8 +132,8 @@ fn leaders(tried: &[Tried]) -> Vec<&str> {
     leaders
 }
 
-/// Takes the best prediction of every share that the leaders' skeletons may give a work-item out of `rest`, but for those that
-/// were tried, and those that are predicted to be far from the best.
+/// For each skeleton of `leaders` and each size of a work-item's part of a tile, takes the variant with the best
+/// prediction out of `rest`. Leaves out sizes that were tried, and variants predicted to be far from the best.
 fn shares(
     rest: &mut Vec<Variant>,
     tried: &[Tried],
@@ -152,15 +155,16 @@ fn shares(
     taken.collect()
 }
 
-/// The skeleton, and what a work-item has of a tile: the values of tiles of tiles.
+/// Returns the skeleton and the sizes of a work-item's parts of tiles, which are the values of tiles of tiles.
 fn share(v: &Variant) -> String {
     let nested = |s: &Sym| matches!(s, Sym::Tile(n) if matches!(n.as_sym(), Some(Sym::Tile(_))));
     let values = v.env.iter().filter(|(s, _)| nested(s)).map(|(_, n)| n.to_string());
     std::iter::once(v.skeleton.clone()).chain(values).collect::<Vec<_>>().join(" ")
 }
 
-/// Takes those out of `rest` that promise most: by the lowest time that is still likely. What is chosen with
-/// others is chosen as if the others had been measured already, so that no two say the same.
+/// Takes the `count` most promising variants out of `rest`: those with the least lower confidence bound of their
+/// time. Each variant is chosen as if those chosen before it had been measured with the expected result, so that
+/// the variants differ.
 fn promising(rest: &mut Vec<Variant>, tried: &[Tried], count: usize, hope: f64) -> Vec<Variant> {
     let seen: Vec<Observation> = tried
         .iter()

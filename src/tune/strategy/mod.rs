@@ -1,5 +1,5 @@
-//! Strategies: which candidates are measured, in which order. What is measured is checked, timed and
-//! kept in the same way by all of them.
+//! Strategies, which decide which candidates are measured, and in which order. Checking, timing and storing are the
+//! same for all strategies.
 
 mod descent;
 mod guided;
@@ -15,30 +15,30 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Candidates that are proposed at a time where each answer may change what is asked next.
+/// Most candidates proposed at a time by strategies that use earlier results.
 pub(super) const AT_A_TIME: usize = 6;
 
-/// How candidates are chosen for measurement.
+/// A strategy for choosing candidates to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// The cost model decides: the candidate with the best prediction, and nothing else, is taken.
+    /// Takes the candidate with the best prediction of the cost model, and nothing else.
     Model,
-    /// The best predictions of every shape, then what the model, corrected by the measurements so far
-    /// ([`super::surrogate`]), promises most of.
+    /// Takes the best predictions of every shape, then the most promising candidates according to the cost model,
+    /// corrected by the measurements so far ([`super::surrogate`]).
     #[default]
     Default,
-    /// Candidates at random, all with the same chance.
+    /// Takes candidates at random, all with the same probability.
     Random,
-    /// Monte-Carlo descent (Steuwer et al., ICFP 2015, section 5): from the outermost pattern inwards, every
-    /// choice is judged by random candidates that have it, and the best is fixed before the next.
+    /// Monte-Carlo descent (Steuwer et al., ICFP 2015, section 5): from the outermost pattern inwards, judges every
+    /// choice by random candidates with that choice, and fixes the best before it goes on to the next.
     Mcts,
-    /// All candidates, the best predictions first, until the budget is spent.
+    /// Takes all candidates, best predictions first, until the budget is spent.
     Exhaustive,
 }
 
 impl Strategy {
-    /// All of them, in the order of reports.
+    /// All strategies, in the order of reports.
     pub const ALL: [Strategy; 5] = [
         Strategy::Model,
         Strategy::Default,
@@ -47,7 +47,7 @@ impl Strategy {
         Strategy::Exhaustive,
     ];
 
-    /// The name on command lines and in reports.
+    /// Returns the name on command lines and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Strategy::Model => "model",
@@ -58,18 +58,18 @@ impl Strategy {
         }
     }
 
-    /// Whether another seed makes another search.
+    /// Returns whether the search depends on the seed.
     pub fn is_random(self) -> bool {
         matches!(self, Strategy::Random | Strategy::Mcts)
     }
 
-    /// By its name.
+    /// Returns the strategy with this name.
     pub fn from_name(name: &str) -> Option<Strategy> {
         Strategy::ALL.into_iter().find(|s| s.name() == name)
     }
 
-    /// A search by this strategy; `seed` decides what is left to chance. `known` are the hashes of plans whose
-    /// outcome is known already.
+    /// Returns a proposer for a search. `seed` is the seed of random choices; `known` holds the hashes of plans
+    /// whose outcome is stored.
     pub(super) fn proposer(
         self,
         budget: usize,
@@ -93,19 +93,19 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A candidate that was built, and what came of it.
+/// A candidate that was tried, and its result.
 #[derive(Clone, Debug)]
 pub struct Tried {
-    /// Which.
+    /// The candidate.
     pub variant: Arc<Variant>,
-    /// Its median time in microseconds; `None` when it failed.
+    /// Its median time in microseconds; `None` if it failed.
     pub median_us: Option<f64>,
 }
 
-/// Chooses what is measured next.
+/// Chooses the candidates to measure next.
 pub(super) trait Propose {
-    /// The next candidates, no more than `left`; none when there are no others. `tried` are all so far, in the order in
-    /// which they were measured; `go_on` says whether to bother.
+    /// Returns the next candidates, at most `left`; none if there are no others. `tried` holds all candidates so
+    /// far, in the order of measuring. Generation of kernels stops when `go_on` returns `false`.
     fn propose(
         &mut self,
         pool: &mut Pool,
@@ -115,7 +115,7 @@ pub(super) trait Propose {
     ) -> Vec<Variant>;
 }
 
-/// The best predictions first.
+/// Proposes candidates in the order of their predictions.
 struct Best {
     most: usize,
     ranked: Option<std::vec::IntoIter<Variant>>,
@@ -138,7 +138,7 @@ impl Propose for Best {
     }
 }
 
-/// In random order.
+/// Proposes candidates in random order.
 struct Random {
     rng: ChaCha8Rng,
     order: Option<std::vec::IntoIter<usize>>,
@@ -159,7 +159,7 @@ impl Propose for Random {
         });
         let most = left.min(AT_A_TIME);
         let mut out = vec![];
-        // What has no kernels, or another's, does not count.
+        // Candidates without kernels, or with those of another candidate, do not count.
         while out.len() < most && go_on() {
             let next: Vec<usize> = order.take(most - out.len()).collect();
             if next.is_empty() {

@@ -1,4 +1,4 @@
-//! The child's side: does what it is asked, one request at a time, until its input ends.
+//! The child's side of the worker: handles one request at a time until its input ends.
 
 use super::{Build, CandidateFailure, FailureClass, Reply, Request, digest, frame};
 use crate::diag::{Code, Diagnostic, Exit, Failure, Result};
@@ -14,20 +14,20 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An open device with the inputs on it.
+/// An open device with the inputs on it, and the candidates built so far.
 struct Session {
     runtime: Runtime,
     inputs: DeviceInputs,
     candidates: HashMap<u64, Prepared>,
-    /// Candidates that have run.
+    /// Candidates that have run at least once.
     warm: HashSet<u64>,
 }
 
-/// Serves a parent until `input` ends. For a process of its own: when the parent is gone while a kernel
-/// runs, nobody can be told, and the process exits.
+/// Serves a parent until `input` ends. Must have a process of its own: if the parent exits while a kernel runs, the
+/// process exits too, since nobody is left to report to.
 pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> io::Result<()> {
     let (requests, inbox) = mpsc::channel();
-    // Dropped by the main thread as soon as it sees the end of requests.
+    // `busy` is dropped when the main thread has seen the end of the requests.
     let (busy, idle) = mpsc::channel::<()>();
     thread::spawn(move || {
         let mut input = BufReader::with_capacity(1 << 16, input);
@@ -37,14 +37,14 @@ pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> io::R
             }
         }
         drop(requests);
-        // A main thread that does not see that end is in a kernel that may never end.
+        // If the main thread does not see the end within a second, it is in a kernel that may never end.
         if idle.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
             std::process::exit(Exit::Interrupted as i32);
         }
     });
     let mut session = None;
     for ((number, request), bulk) in inbox {
-        // A parent that is gone is noticed when it should get the answer.
+        // A failed write means that the parent is gone, which the write of the reply will notice.
         let mut tell = |reply: Reply| drop(frame::write(&mut output, &(number, reply), &[]));
         let (reply, outputs) = answer(&mut session, request, &bulk, &mut tell);
         let bulk: Vec<&[u8]> = outputs.iter().map(HostArray::bytes).collect();
@@ -54,7 +54,7 @@ pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> io::R
     Ok(())
 }
 
-/// Does what is asked; `tell` sends what the parent should know before it is done.
+/// Handles a request. `tell` sends progress to the parent before the reply.
 fn answer(
     session: &mut Option<Session>,
     request: Request,
@@ -129,12 +129,12 @@ fn answer(
     }
 }
 
-/// The parent broke the protocol.
+/// The failure for a request before `Init`: the parent broke the protocol.
 fn unasked() -> CandidateFailure {
     CandidateFailure { class: FailureClass::Crash, log: "the worker was not initialised".into() }
 }
 
-/// Whether no candidate can do better on these inputs.
+/// Returns whether the failure is due to the inputs, so that every candidate would fail.
 fn is_about_inputs(failure: &Failure) -> bool {
     failure.0.iter().any(|d| d.code == Code::Eval)
 }
@@ -232,7 +232,7 @@ impl Session {
     }
 }
 
-/// What the parent is told of a run.
+/// Converts the progress of a run to a reply.
 fn of(progress: Progress) -> Reply {
     match progress {
         Progress::Begun => Reply::Begun,

@@ -1,14 +1,14 @@
 //! Frames on a byte stream: a mark, two lengths, a JSON header and raw bytes.
 //!
-//! The mark lets the reader skip what a chatty driver (or a kernel's `printf`) wrote between frames.
+//! The mark lets the reader skip whatever a driver (or a kernel's `printf`) wrote between frames.
 
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{self, Read, Write};
 
-/// Begins every frame. Its first byte occurs in no UTF-8 text, nor again in the mark.
+/// Starts every frame. Its first byte occurs in no UTF-8 text, and nowhere else in the mark.
 const MARK: [u8; 8] = *b"\xffpatsat\n";
 
-/// Longest header accepted, in bytes: a program's source and its launches are far shorter.
+/// Longest accepted header, in bytes. A program's source with its launches is far shorter.
 const HEADER_BYTES: u32 = 1 << 26;
 
 /// Writes one frame.
@@ -28,7 +28,8 @@ pub(super) fn write(
     to.flush()
 }
 
-/// Reads one frame, of `most` raw bytes at most; whatever stands before it is dropped. `None` at the end of the stream.
+/// Reads one frame with at most `most` raw bytes, and skips everything before it. Returns `None` at the end of the
+/// stream.
 pub(super) fn read<T: DeserializeOwned>(
     from: &mut impl Read,
     most: impl Fn() -> u64,
@@ -39,7 +40,7 @@ pub(super) fn read<T: DeserializeOwned>(
         if from.read(&mut byte)? == 0 {
             return Ok(None);
         }
-        // The mark's first byte occurs in it once, so a mismatch can only be a new beginning.
+        // The mark's first byte occurs in it only once, so after a mismatch a mark can begin only at this byte.
         matched = match byte[0] {
             b if b == MARK[matched] => matched + 1,
             b if b == MARK[0] => 1,
@@ -59,7 +60,7 @@ pub(super) fn read<T: DeserializeOwned>(
     Ok(Some((serde_json::from_slice(&header)?, bulk)))
 }
 
-/// So many bytes. Memory grows as they come: a length alone takes none.
+/// Reads exactly `length` bytes. Memory grows as bytes arrive, so that a large length alone allocates nothing.
 fn exactly(from: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![];
     if from.take(length).read_to_end(&mut bytes)? as u64 != length {

@@ -1,8 +1,9 @@
-//! Candidates run in a child process: a compiler that hangs or a kernel that crashes the driver costs
-//! one candidate, not the tool.
+//! Runs candidates in a child process, so that a compiler that hangs or a kernel that crashes the driver costs one
+//! candidate and not the whole program.
 //!
-//! [`Worker`] is the parent's side, [`serve`] the child's; [`frame`] is how they talk. The child is the
-//! same executable. What drivers write on its standard error is kept as a log and never shown raw.
+//! [`Worker`] is the parent's side, [`serve`] is the child's side, and [`frame`] is the encoding of their messages.
+//! The child is the same executable. Whatever drivers write to its standard error is kept as a log and never shown
+//! raw.
 
 mod child;
 mod frame;
@@ -22,19 +23,19 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// What became of a candidate that did not make it.
+/// Why a candidate failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
-    /// The driver did not build it.
+    /// The driver could not build it.
     Build,
-    /// Building or running took longer than is allowed.
+    /// Building or running it took longer than allowed.
     Timeout,
-    /// The process or the driver died on it.
+    /// The process or the driver crashed.
     Crash,
-    /// It ran, and its result is wrong.
+    /// It ran, but its result is wrong.
     Wrong,
-    /// It needs more than the device has.
+    /// It needs more memory, registers or the like than the device has.
     Resources,
 }
 
@@ -48,7 +49,7 @@ impl FailureClass {
         FailureClass::Resources,
     ];
 
-    /// The name in reports and in the store.
+    /// Returns the name in reports and in the store.
     pub fn name(self) -> &'static str {
         match self {
             FailureClass::Build => "build",
@@ -59,12 +60,12 @@ impl FailureClass {
         }
     }
 
-    /// The class of that name.
+    /// Returns the class with this name.
     pub fn from_name(name: &str) -> Option<FailureClass> {
         FailureClass::ALL.into_iter().find(|c| c.name() == name)
     }
 
-    /// The code under which a person is told of it.
+    /// Returns the diagnostic code for this class.
     pub fn code(self) -> Code {
         match self {
             FailureClass::Build => Code::BuildFailed,
@@ -85,23 +86,23 @@ impl fmt::Display for FailureClass {
 /// How a candidate was built.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Build {
-    /// Time it took, in milliseconds.
+    /// Build time, in milliseconds.
     pub ms: f64,
-    /// Whether the driver had built the same before, and it was only loaded.
+    /// Whether the program came from the cache of built programs instead of the compiler.
     pub cached: bool,
 }
 
-/// Why a candidate is out.
+/// The failure of a candidate, with details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CandidateFailure {
-    /// What became of it.
+    /// The class of the failure.
     pub class: FailureClass,
-    /// What the driver or the process had to say.
+    /// Messages of the driver or of the process.
     pub log: String,
 }
 
 impl CandidateFailure {
-    /// From what the runtime says of a candidate.
+    /// Classifies a diagnostic of the runtime.
     fn of(d: &Diagnostic) -> CandidateFailure {
         let class = match d.code {
             Code::BuildFailed => FailureClass::Build,
@@ -125,7 +126,7 @@ impl From<CandidateFailure> for Diagnostic {
     }
 }
 
-/// What tells outputs from others: of equal digests, types, lengths and bytes are equal.
+/// Returns a digest of outputs. Outputs with equal digests have equal types, lengths and bytes.
 pub fn digest(outputs: &[HostArray]) -> String {
     let mut hasher = blake3::Hasher::new();
     for array in outputs {
@@ -135,7 +136,7 @@ pub fn digest(outputs: &[HostArray]) -> String {
     hasher.finalize().to_string()
 }
 
-/// Reads a stream as the child reads it, and as the parent does; gives the number of frames that each understands.
+/// Parses a stream as the child does and as the parent does. Returns how many frames each of them understands.
 #[doc(hidden)]
 pub fn read_frames(stream: &[u8]) -> (usize, usize) {
     fn count<T: serde::de::DeserializeOwned>(mut stream: &[u8]) -> usize {
@@ -144,56 +145,56 @@ pub fn read_frames(stream: &[u8]) -> (usize, usize) {
     (count::<(u64, Request)>(stream), count::<(u64, Reply)>(stream))
 }
 
-/// What the parent asks. In a frame its number stands before it, which the answers have too.
+/// A request of the parent. Each frame carries the number of the request, which the reply repeats.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
     /// List the devices.
     Devices,
-    /// Open a device; the frame's bulk is the inputs, one after the other. Built programs are kept in a folder if
-    /// one is given.
+    /// Open a device. The frame's raw bytes are the inputs, one after the other. With `cache`, built programs are
+    /// kept in that folder.
     Init { device: Option<String>, inputs: Vec<(Slot, ScalarType, usize)>, cache: Option<PathBuf> },
-    /// Take other inputs, the frame's bulk, and forget all candidates.
+    /// Replace the inputs by those in the frame's raw bytes, and forget all candidates.
     Give { inputs: Vec<(Slot, ScalarType, usize)> },
-    /// Build a program, for those who look for it in the folder of built programs.
+    /// Build a program into the cache of built programs.
     Compile { plan: Box<HostPlan> },
-    /// Build a candidate and give it buffers.
+    /// Build a candidate and allocate its buffers.
     Prepare { id: u64, plan: Box<HostPlan> },
-    /// Run a candidate so often, or until the time is spent (but once at least).
+    /// Run a candidate `repetitions` times or until the time is spent, but at least once.
     Run { id: u64, repetitions: usize, budget_us: f64 },
-    /// Run on poisoned buffers and fetch the outputs, unless their digest is this one.
+    /// Run a candidate on poisoned buffers and fetch its outputs, unless their digest is `known`.
     Check { id: u64, known: Option<String> },
     /// Forget a candidate.
     Drop { id: u64 },
 }
 
-/// What the child answers, one for each request; before that, [`Reply::Begun`] and [`Reply::Ended`] say how far the first
-/// run of a candidate is.
+/// A reply of the child. Each request gets one; during the first run of a candidate, [`Reply::Begun`] and
+/// [`Reply::Ended`] report progress before it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
-    /// The devices that there are.
+    /// All devices.
     Devices { devices: Vec<DeviceInfo> },
     /// The device is open.
     Ready { device: DeviceInfo },
-    /// The inputs are taken.
+    /// The inputs were replaced.
     Given,
-    /// The device is not usable, or the inputs are not; the code is [`Code::as_str`].
+    /// The device or the inputs cannot be used. The code is [`Code::as_str`].
     Refused { code: String, message: String, notes: Vec<String>, help: Vec<String> },
-    /// A candidate is built, or was before.
+    /// A candidate was built, or loaded from the cache.
     Built(Build),
-    /// A kernel runs, as the driver has it.
+    /// A kernel is running, according to the driver.
     Begun,
-    /// A kernel has run, and the next is compiled now if it must be.
+    /// A kernel has run; the next one may have to be compiled now.
     Ended,
-    /// A candidate ran.
+    /// Times of a candidate's runs.
     Timed { times: Vec<RunTimes> },
-    /// A candidate's outputs; the frame's bulk is their bytes, one after the other.
+    /// A candidate's outputs. The frame's raw bytes hold them, one after the other.
     Outputs { times: RunTimes, outputs: Vec<(ScalarType, usize)> },
-    /// A candidate's outputs have the digest that was asked about.
+    /// A candidate's outputs have the digest that the request named.
     Known { times: RunTimes },
     /// A candidate failed.
     Failed(CandidateFailure),
-    /// A candidate is forgotten.
+    /// The candidate was forgotten.
     Dropped,
 }

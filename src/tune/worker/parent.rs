@@ -1,4 +1,5 @@
-//! The parent's side: starts the child, waits no longer than allowed, and starts it again.
+//! The parent's side of the worker: starts the child, limits the time of every wait, and replaces a child that
+//! died.
 
 use super::process::{Allowance, Process, Silence};
 use super::{Build, CandidateFailure, FailureClass, Reply, Request};
@@ -14,26 +15,26 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time opening a device and uploading inputs may take.
+/// Longest time that opening a device and uploading inputs may take.
 const INIT_TIME: Duration = Duration::from_secs(120);
 
-/// Names a candidate of one [`Worker`].
+/// Identifies a candidate of one [`Worker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CandidateId(pub(crate) u64);
 
-/// Why there is no answer.
+/// Why a request got no answer.
 #[derive(Debug)]
 pub enum WorkerError {
-    /// The candidate failed; others can go on.
+    /// The candidate failed; others may still run.
     Candidate(CandidateFailure),
-    /// No candidate can run: no device, or no process.
+    /// No candidate can run: there is no device, or no process.
     Worker(Failure),
-    /// The work is to stop: nothing is known of the candidate.
+    /// The work is to stop; nothing is known about the candidate.
     Interrupted,
 }
 
 impl WorkerError {
-    /// Why there is no process.
+    /// Converts the failure to start a process.
     fn unusable(failure: Failure) -> WorkerError {
         match failure.0.first() {
             Some(d) if d.code == Code::Interrupted => WorkerError::Interrupted,
@@ -58,23 +59,23 @@ fn interrupted() -> Diagnostic {
 
 type Answer<T> = std::result::Result<T, WorkerError>;
 
-/// What is known of a candidate.
+/// The parent's record of a candidate.
 struct Candidate {
     plan: Arc<HostPlan>,
-    /// Set when it failed: it is not tried again.
+    /// Set once the candidate has failed; it is not run again.
     failure: Option<CandidateFailure>,
 }
 
-/// Candidates in a child process, over one device and one set of inputs.
+/// Runs candidates in a child process, on one device and one set of inputs.
 pub struct Worker {
     command: Box<dyn Fn() -> Command + Send>,
     device: Option<String>,
     inputs: Arc<Inputs>,
     limits: Limits,
-    /// Where built programs are kept.
+    /// The folder for built programs.
     cache: Option<PathBuf>,
     process: Option<Process>,
-    /// What the child's device is, once one has been opened.
+    /// Description of the child's device, known once a child has opened it.
     opened: Option<DeviceInfo>,
     candidates: BTreeMap<u64, Candidate>,
     next: u64,
@@ -82,8 +83,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker on the device that `device` selects. The child is started when it is first needed, by
-    /// `command`, which must lead to [`super::serve`].
+    /// Returns a worker for the device that `device` selects. The child is started when first needed, by `command`,
+    /// which must run [`super::serve`].
     pub fn new(
         command: impl Fn() -> Command + Send + 'static,
         device: Option<String>,
@@ -104,13 +105,13 @@ impl Worker {
         }
     }
 
-    /// Keeps built programs in a folder, and takes from there what was built before.
+    /// Makes the worker keep built programs in a folder, and load programs from there that were built before.
     #[must_use]
     pub fn caching(self, folder: Option<PathBuf>) -> Worker {
         Worker { cache: folder, ..self }
     }
 
-    /// This executable's hidden `worker` command.
+    /// Returns the command line that runs this executable's hidden `worker` command.
     pub fn own_executable() -> Result<impl Fn() -> Command + Send + 'static> {
         let path = std::env::current_exe().map_err(|e| {
             Diagnostic::error(Code::Io, format!("the running executable cannot be found: {e}"))
@@ -122,14 +123,14 @@ impl Worker {
         })
     }
 
-    /// The device, opened in the child.
+    /// Returns the description of the device that the child has opened.
     pub fn device(&mut self) -> Result<DeviceInfo> {
         self.process()?;
         let none = || Diagnostic::error(Code::Internal, "the worker runs without a device");
         Ok(self.opened.clone().ok_or_else(none)?)
     }
 
-    /// What tells the inputs from others.
+    /// Returns a digest that identifies the inputs.
     pub fn inputs_digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for (slot, array) in &self.inputs.0 {
@@ -139,12 +140,12 @@ impl Worker {
         hasher.finalize().to_hex()[..16].to_owned()
     }
 
-    /// The time that building and running a candidate once may take together.
+    /// Returns the time that building a candidate and running it once may take together.
     pub fn limit(&self) -> Duration {
         self.limits.build_time.saturating_add(self.limits.run_time)
     }
 
-    /// Changes the inputs, and forgets all candidates: another program may follow in the same child.
+    /// Replaces the inputs and forgets all candidates, so that the same child can serve another program.
     pub fn give(&mut self, inputs: Arc<Inputs>) {
         self.candidates.clear();
         self.inputs = inputs;
@@ -157,17 +158,17 @@ impl Worker {
         let request = Request::Give { inputs: layout };
         let answer = process.ask(request, inputs, 0, allowed, &self.limits.interrupt);
         if !matches!(answer, Ok((Reply::Given, _))) {
-            // A new child takes them when it starts, or says why it cannot.
+            // The next child takes the inputs when it starts, or says why it cannot.
             self.process = None;
         }
     }
 
-    /// What the child has written on its standard error since the last call.
+    /// Takes what the child has written to its standard error since the last call.
     pub fn said(&mut self) -> String {
         self.process.as_mut().map(Process::take_log).unwrap_or_default()
     }
 
-    /// How many times a child had to be replaced.
+    /// Returns how many times a child had to be replaced.
     pub fn restarts(&self) -> usize {
         self.restarts
     }
@@ -184,7 +185,7 @@ impl Worker {
         Ok((CandidateId(id), built?))
     }
 
-    /// Builds a program and keeps no more of it than what is cached.
+    /// Builds a program into the cache of built programs, and keeps nothing else of it.
     pub fn compile(&mut self, plan: Arc<HostPlan>) -> Answer<Build> {
         let id = self.next;
         self.next += 1;
@@ -196,8 +197,8 @@ impl Worker {
         }
     }
 
-    /// Builds a candidate, runs it once and forgets it: what the first run takes longer than the device needs for
-    /// it counts as building.
+    /// Builds a candidate, runs it once and forgets it. The time of the run beyond the kernels' own counts as
+    /// building.
     pub fn try_out(&mut self, plan: Arc<HostPlan>) -> Answer<Build> {
         let (id, build) = self.prepare(plan)?;
         let ran = self.run(id, 1, Duration::ZERO);
@@ -206,7 +207,7 @@ impl Worker {
         Ok(Build { ms: build.ms + first / 1e3, ..build })
     }
 
-    /// Runs a candidate `repetitions` times, or until `budget` is spent (but once at least).
+    /// Runs a candidate `repetitions` times, or until `budget` is spent, but at least once.
     pub fn run(
         &mut self,
         CandidateId(id): CandidateId,
@@ -224,13 +225,13 @@ impl Worker {
         }
     }
 
-    /// Runs a candidate once on poisoned buffers and fetches its outputs, in order.
+    /// Runs a candidate once on poisoned buffers, and fetches its outputs in order.
     pub fn check(&mut self, id: CandidateId) -> Answer<(RunTimes, Vec<HostArray>)> {
         let (times, outputs) = self.check_unless(id, None)?;
         Ok((times, outputs.unwrap_or_default()))
     }
 
-    /// As [`Worker::check`], but for outputs of a known [`digest`](super::digest): they stay where they are.
+    /// Like [`Worker::check`], but does not transfer outputs whose [`digest`](super::digest) is `known`.
     pub fn check_unless(
         &mut self,
         CandidateId(id): CandidateId,
@@ -266,7 +267,7 @@ impl Worker {
         }
     }
 
-    /// Forgets a candidate and frees what it holds on the device.
+    /// Forgets a candidate and frees its resources on the device.
     pub fn forget(&mut self, CandidateId(id): CandidateId) {
         self.candidates.remove(&id);
         let Some(process) = &mut self.process else { return };
@@ -281,15 +282,16 @@ impl Worker {
         }
     }
 
-    /// Records that a candidate's result is wrong, so that it is not run again.
+    /// Records that a candidate's result is wrong, so that the candidate is not run again.
     pub fn condemn(&mut self, CandidateId(id): CandidateId, failure: CandidateFailure) {
         if let Some(candidate) = self.candidates.get_mut(&id) {
             candidate.failure = Some(failure);
         }
     }
 
-    /// Asks something of a candidate, after building it when the child is new. It may run once, and `more` than that; its
-    /// first run may compile too, since some drivers finish compiling then.
+    /// Sends a request about a candidate, after building the candidate if the child is new. The request may take
+    /// the time of one run plus `more`. A first run may also take the time of a build, since some drivers finish
+    /// compiling then.
     fn candidate(
         &mut self,
         id: u64,
@@ -331,8 +333,8 @@ impl Worker {
         }
     }
 
-    /// Asks; a child that dies or takes too long is replaced at the next question, and the candidate
-    /// it was about is out.
+    /// Sends a request. A child that dies or takes too long is replaced at the next request, and candidate `id` has
+    /// failed.
     fn ask(
         &mut self,
         id: u64,
@@ -357,13 +359,13 @@ impl Worker {
         }
     }
 
-    /// The child answered something else than it was asked.
+    /// Handles a reply of the wrong kind.
     fn broken(&mut self, id: u64, reply: &Reply) -> WorkerError {
         let what = format!("the worker process answered out of turn: {reply:?}");
         self.lost(id, FailureClass::Crash, what)
     }
 
-    /// The child is of no more use, and a candidate is why.
+    /// Gives up the child because of a candidate, and records that the candidate failed.
     fn lost(&mut self, id: u64, class: FailureClass, what: String) -> WorkerError {
         let log = self.process.take().map_or_else(String::new, |process| process.log());
         self.restarts += 1;
@@ -371,7 +373,7 @@ impl Worker {
         self.out(id, CandidateFailure { class, log })
     }
 
-    /// Notes why a candidate is out.
+    /// Records why a candidate failed.
     fn out(&mut self, id: u64, failure: CandidateFailure) -> WorkerError {
         if let Some(candidate) = self.candidates.get_mut(&id) {
             candidate.failure = Some(failure.clone());
@@ -379,7 +381,7 @@ impl Worker {
         WorkerError::Candidate(failure)
     }
 
-    /// The child, started and initialised.
+    /// Returns the running child; starts and initialises one if there is none.
     fn process(&mut self) -> Result<&mut Process> {
         let process = match self.process.take() {
             Some(process) => process,
@@ -402,10 +404,10 @@ impl Worker {
     }
 }
 
-/// Every device, as a child lists them: a driver that crashes takes the child down and not its parent.
+/// Lists every device. A child does so, because a driver that crashes takes down its process.
 ///
 /// # Errors
-/// When there is no device, and when a driver does not answer.
+/// When there is no device, or a driver does not answer.
 pub fn devices(command: Command, interrupt: &Interrupt) -> Result<Vec<DeviceInfo>> {
     match begin(command, Request::Devices, None, interrupt)? {
         (_, Reply::Devices { devices }) => Ok(devices),
@@ -413,7 +415,7 @@ pub fn devices(command: Command, interrupt: &Interrupt) -> Result<Vec<DeviceInfo
     }
 }
 
-/// Starts a child and asks it the first question, which loads the drivers.
+/// Starts a child and sends it the first request, which makes it load the drivers.
 fn begin(
     command: Command,
     request: Request,
@@ -444,7 +446,7 @@ fn out_of_turn(reply: &Reply) -> Failure {
     Diagnostic::error(Code::Internal, message).into()
 }
 
-/// Types and lengths of what a plan computes, in order.
+/// Returns the types and lengths of a plan's outputs, in order.
 fn outputs_of(plan: &HostPlan) -> impl Iterator<Item = (ScalarType, usize)> {
     let output = |b: &Buffer| match b.role {
         Role::Output(k) => Some((k, (b.elem, b.len))),
@@ -457,13 +459,13 @@ fn output_bytes(plan: &HostPlan) -> u64 {
     outputs_of(plan).map(|(ty, len)| (ty.bytes() as u64).saturating_mul(len as u64)).sum()
 }
 
-/// What the child refused, as it said it.
+/// Converts a refusal of the child to a diagnostic.
 fn refusal(code: &str, message: String, notes: Vec<String>, help: Vec<String>) -> Diagnostic {
     let code = Code::ALL.iter().copied().find(|c| c.as_str() == code);
     Diagnostic { notes, help, ..Diagnostic::error(code.unwrap_or(Code::Internal), message) }
 }
 
-/// What a child is told of inputs.
+/// Returns the description of inputs that goes into a request: slot, type and length of each.
 fn layout(inputs: &Inputs) -> Vec<(Slot, ScalarType, usize)> {
     inputs.0.iter().map(|(slot, a)| (slot.clone(), a.ty(), a.len())).collect()
 }

@@ -1,4 +1,4 @@
-//! A running child as the parent sees it: one question at a time, and never a wait without an end.
+//! A running child process as the parent sees it: one request at a time, and no wait without a time limit.
 
 use super::{Reply, Request, frame};
 use crate::diag::Interrupt;
@@ -15,19 +15,20 @@ use std::time::{Duration, Instant};
 /// How much of the child's standard error is kept, in bytes.
 const LOG_BYTES: usize = 8 << 10;
 
-/// How often a wait looks for interrupts.
+/// Interval at which a wait polls for an interrupt.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Time that a child is given to answer once the work is to stop.
+/// Time that a child gets to answer after an interrupt.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Time for compiling that is left to a kernel once it runs: PoCL says so before it has compiled to the end.
+/// Most time for compiling that remains once a kernel is reported to run. PoCL reports a run before it has finished
+/// compiling.
 const LATE: Duration = Duration::from_secs(5);
 
-/// Time that a child is given to end once it has closed its streams or was killed.
+/// Time that a child gets to exit after its streams were closed or it was killed.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Answers that may lie unread: a child that says more has to wait.
+/// Number of replies that may wait to be read; then the child blocks.
 const UNREAD: usize = 16;
 
 /// A running child.
@@ -35,14 +36,14 @@ pub(super) struct Process {
     child: Child,
     requests: Sender<Sent>,
     replies: Receiver<io::Result<Received>>,
-    /// Number of the last question.
+    /// Number of the last request.
     asked: u64,
-    /// Most raw bytes that its answer may have.
+    /// Most raw bytes that the reply may have.
     most: Arc<AtomicU64>,
     log: Arc<Mutex<VecDeque<u8>>>,
-    /// Candidates this child has built.
+    /// Candidates that this child has built.
     pub ready: BTreeSet<u64>,
-    /// Candidates that have run in this child: a first run may still compile.
+    /// Candidates that have run in this child. A first run may still compile.
     pub warm: BTreeSet<u64>,
 }
 
@@ -57,16 +58,16 @@ impl Drop for Process {
 
 /// Why a child did not answer.
 pub(super) enum Silence {
-    /// It took longer than this.
+    /// It took longer than this time.
     Timeout(Duration),
-    /// It ended, or what it says makes no sense.
+    /// It exited, or sent something that cannot be understood.
     Death(String),
-    /// The work is to stop.
+    /// The user interrupted the work.
     Interrupted,
 }
 
-/// The time that an answer may take, for compiling and for running. The child says when it does which; until then it is
-/// taken to compile.
+/// The time that a reply may take, for compiling and for running. The child reports when a kernel starts and ends;
+/// until the first report, it is assumed to compile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
     build: Duration,
@@ -76,18 +77,19 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// From now on.
+    /// Returns an allowance that starts now.
     pub fn new(build: Duration, run: Duration) -> Allowance {
         Allowance { build, run, running: false, since: Instant::now() }
     }
 
-    /// What is left of it.
+    /// Returns the remaining time.
     fn left(&self) -> Duration {
         let build = if self.running { self.build.min(LATE) } else { self.build };
         build.saturating_add(self.run).saturating_sub(self.since.elapsed())
     }
 
-    /// A kernel begins to run, or has ended.
+    /// Charges the time since the last call to the current activity, then switches: a kernel starts to run, or has
+    /// ended.
     fn set(&mut self, running: bool) {
         let spent = self.since.elapsed();
         let from = if self.running { &mut self.run } else { &mut self.build };
@@ -97,10 +99,11 @@ impl Allowance {
 }
 
 impl Process {
-    /// Starts a child.
+    /// Starts a child process.
     pub fn start(mut command: Command) -> io::Result<Process> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own: Ctrl-C is the parent's to handle, and it ends the child itself.
+        // The child gets a process group of its own, so that Ctrl-C reaches only the parent, which ends the child
+        // itself.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn()?;
@@ -114,7 +117,7 @@ impl Process {
         let limit = most.clone();
         let log = Arc::new(Mutex::new(VecDeque::new()));
         let tail = log.clone();
-        // A stopped child reads nothing: nobody but this thread waits for it.
+        // A stopped child reads nothing. Only the writing thread then blocks.
         let thread = thread::Builder::new;
         thread().spawn(move || send(stdin, &inbox))?;
         thread().spawn(move || receive(stdout, &sender, &limit))?;
@@ -123,7 +126,7 @@ impl Process {
         Ok(Process { child, requests, replies, asked: 0, most, log, ready, warm })
     }
 
-    /// Asks, with the bytes of `inputs` if there are any, and waits for an answer with no more than `most` bytes.
+    /// Sends a request, with the bytes of `inputs` if given, and waits for a reply of at most `most` raw bytes.
     pub fn ask(
         &mut self,
         request: Request,
@@ -134,7 +137,8 @@ impl Process {
     ) -> Result<(Reply, Vec<u8>), Silence> {
         self.asked += 1;
         self.most.store(most, Ordering::SeqCst);
-        // When the other side has ended, so has the child, which the replies say too.
+        // A send fails only if the writing thread has ended. Then so has the child, which the wait for replies
+        // reports.
         let _ = self.requests.send(((self.asked, request), inputs));
         let begun = Instant::now();
         let mut stopping: Option<Instant> = None;
@@ -158,7 +162,7 @@ impl Process {
                 }
             };
             match reply {
-                // An answer that nobody waits for any more.
+                // A late reply to an earlier request.
                 _ if number < self.asked => {}
                 _ if number > self.asked => {
                     return Err(self.death("it answers what it was not asked"));
@@ -170,7 +174,7 @@ impl Process {
         }
     }
 
-    /// The child is of no more use: how it ended, or why it must end.
+    /// Returns how the child ended, or why it must be ended.
     fn death(&mut self, why: &str) -> Silence {
         Silence::Death(match self.wait() {
             Some(status) => format!("the worker process ended: {status}"),
@@ -178,7 +182,7 @@ impl Process {
         })
     }
 
-    /// Waits a little for the child to end.
+    /// Waits for the child to exit, for at most [`LAST`].
     fn wait(&mut self) -> Option<std::process::ExitStatus> {
         let begun = Instant::now();
         loop {
@@ -190,21 +194,21 @@ impl Process {
         }
     }
 
-    /// Ends the child. One that hangs in its driver even then is left alone.
+    /// Kills the child. If it hangs in its driver even then, it is left alone.
     fn end(&mut self) {
-        // A child that is gone already cannot be killed.
+        // Fails if the child has already exited.
         let _ = self.child.kill();
         self.wait();
     }
 
-    /// What the child wrote on its standard error since this was asked last.
+    /// Takes what the child has written to its standard error since the last call.
     pub fn take_log(&mut self) -> String {
         let text = self.log();
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clear();
         text
     }
 
-    /// The last of what the child wrote on its standard error.
+    /// Returns the last part of what the child has written to its standard error.
     pub fn log(&self) -> String {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = log.iter().copied().collect();
@@ -212,7 +216,7 @@ impl Process {
     }
 }
 
-/// Writes requests until there are no more.
+/// Writes requests until the channel closes or the child stops reading.
 fn send(mut stdin: ChildStdin, requests: &Receiver<Sent>) {
     for (request, inputs) in requests {
         let arrays = inputs.iter().flat_map(|inputs| inputs.0.values());
@@ -223,7 +227,7 @@ fn send(mut stdin: ChildStdin, requests: &Receiver<Sent>) {
     }
 }
 
-/// Reads answers until there are no more, or one that is none.
+/// Reads replies until the stream ends or a reply cannot be read.
 fn receive(stdout: ChildStdout, replies: &SyncSender<io::Result<Received>>, most: &AtomicU64) {
     let mut stdout = BufReader::with_capacity(1 << 16, stdout);
     let limit = || most.load(Ordering::SeqCst);
@@ -235,7 +239,7 @@ fn receive(stdout: ChildStdout, replies: &SyncSender<io::Result<Received>>, most
     }
 }
 
-/// Reads a stream to its end and keeps the last part.
+/// Reads a stream to its end and keeps its last part.
 fn keep_tail(mut stream: ChildStderr, tail: &Mutex<VecDeque<u8>>) {
     let mut chunk = [0; 4096];
     while let Ok(n) = stream.read(&mut chunk) {

@@ -1,4 +1,4 @@
-//! Where quotients and remainders get their names.
+//! Tests of where quotients and remainders get their names.
 
 use super::super::print;
 use crate::kernel::index::{Guard, Index, Var};
@@ -25,7 +25,7 @@ fn repeat(id: u32, n: i64, body: Block) -> Stmt {
     Stmt::Loop { kind: LoopKind::Seq, var: var(id, n), lo, hi, body }
 }
 
-/// The statements of a kernel with this body, run by each work-item.
+/// Returns the statements of a kernel with this body, which each work-item runs.
 fn text(body: Block) -> String {
     let buffer = |name: &str, role| Buffer {
         array: MemArray { name: name.into(), scalar: F32, len: 1 << 20 },
@@ -60,7 +60,7 @@ fn text(body: Block) -> String {
 fn quotients_leave_loops() {
     let inner = copy(&at(2), &at(0).div(7).times(9).add(&at(2)));
     let nest = text(vec![repeat(1, 100, vec![repeat(2, 100, vec![inner])])]);
-    // In front of both, under a name that no buffer has.
+    // The name is declared before both loops, and differs from the names of buffers.
     let expected = "    const int i0 = get_global_id(0);
     const int q0_ = i0 / 7;
     for (int i1 = 0; i1 < 100; ++i1) {
@@ -71,7 +71,7 @@ fn quotients_leave_loops() {
 }
 ";
     assert_eq!(nest, expected);
-    // No further than what they are made of.
+    // A quotient is declared after the variables that it depends on.
     let inner = copy(&at(2), &at(1).div(7).times(9).add(&at(2)));
     let nest = text(vec![repeat(1, 100, vec![repeat(2, 100, vec![inner])])]);
     assert!(nest.contains("        const int q0_ = i1 / 7;\n        for (int i2"), "{nest}");
@@ -84,7 +84,7 @@ fn what_is_wanted_once_has_no_name() {
     assert!(once.contains("q0[i0] = x[i0 / 7];"), "{once}");
     let twice = text(vec![copy(&r, &q), copy(&at(0), &q)]);
     assert!(twice.contains("const int q0_ = i0 / 7;\n    q0[i0 % 7] = x[q0_];"), "{twice}");
-    // Names end with their block.
+    // A name is not known outside its block.
     let guard = Guard::less(&at(0), &Index::from(500));
     let both = || vec![copy(&q, &q)];
     let branches = text(vec![Stmt::If(guard, both(), both())]);
