@@ -14,7 +14,7 @@ struct Place {
 }
 
 impl Place {
-    /// A program's graph under the shipped rules.
+    /// The graph of a program under the shipped rules.
     fn new(text: &str, n: u64) -> Place {
         Place::sized(text, &[("n", n)])
     }
@@ -42,14 +42,14 @@ impl Place {
         let sought = sought.unwrap_or_else(|e| panic!("{text}: {e}"));
         let looked = lookup(&self.graph, &sought, &self.program.env);
         if let Ok(found) = &looked {
-            // What is found is in the graph to the letter, in its own symbols.
+            // The term that was found is in the graph literally, in the graph's own symbols.
             let again = lookup(&self.graph, &found.term, &SizeEnv::default());
             assert!(again.is_ok_and(|f| f.sizes.is_empty()), "{}", found.term);
         }
         looked
     }
 
-    /// The sizes of a term that is there.
+    /// Returns the sizes of a term that must be there.
     #[track_caller]
     fn found(&self, text: &str) -> String {
         let found = self.look(text).unwrap_or_else(|m| panic!("{text}:\n{m}"));
@@ -94,7 +94,7 @@ fn padding_is_written_where_lengths_do_not_divide() {
         p.found(&format!("reduce (+) 0.0 . {chunks} . padTo 1024 0.0 . map abs . xs")),
         "n.t0=128 n^=1024"
     );
-    // Less than there is: no padding gives that.
+    // 896 is less than there is: no padding gives that.
     p.missing(&format!("reduce (+) 0.0 . {chunks} . padTo 896 0.0 . map abs . xs"));
     let not_whole = Source::new("sought", "reduce (+) 0.0 . map (reduce (+) 0.0) . split 128 . xs");
     let failure = read(&not_whole, &p.program).expect_err("128 does not divide 1000");
@@ -109,7 +109,7 @@ fn symbols_stand_for_themselves() {
     let text =
         "reduce (+) 0.0 . mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . padTo n^ 0.0 . map abs . xs";
     assert_eq!(p.found(text), "");
-    // And the length of the input for its name.
+    // The length of the input may also be written by name.
     let q = Place::scal(1000);
     let body = "mapGlb 0 (mapSeq (\\x -> x * alpha)) . split n.t0 . padLast n^ . xs";
     assert_eq!(q.found(&format!("take n . join . {body}")), "");
@@ -134,7 +134,7 @@ fn short_forms_are_what_they_stand_for() {
 
 #[test]
 fn behind_a_mask_only_what_is_there_counts() {
-    // Rows are no elements: the mask is not part of one expression.
+    // Rows are not elements: the mask is not part of one expression.
     let rows =
         "entry rows [n] (A: [n][n]f32) : f32 = map (reduce (+) 0) A |> reduce max f32.lowest";
     let p = Place::new(rows, 64);
@@ -145,7 +145,7 @@ fn behind_a_mask_only_what_is_there_counts() {
     let masked = "reduceSeq max (-f32.inf) . mapGlb 0 (reduceSeq (max . bimap id (cond fst \
                   (reduceSeq (+) 0.0 . snd) ((-f32.inf) . bang))) (-f32.inf)) . split 16 . mask 64 . A";
     assert_eq!(p.found(masked), "n.t0=16 n^=64");
-    // A program's own truth values are not taken for a mask's.
+    // The program's own truth values are not taken for a mask.
     let flags = "entry flags [n] (xs: [n](bool, f32)) : f32 = \
                  xs |> map (\\(b, x) -> if b then x else 0) |> reduce (+) 0";
     let p = Place::new(flags, 64);
@@ -246,21 +246,21 @@ fn every_candidate_is_in_the_graph() {
             assert!(found.len() > 20);
             let mut found_in_graph = 0;
             for c in found.iter().step_by(7) {
-                // Loops over vectors are in the graph as the vectorised loop that they are written out from.
+                // The graph holds loops over vectors as the vectorised loop that they expand to.
                 let rows = |t: &Term| {
                     *t.op() == Op::Vectorize && t.definition().is_ok_and(|long| long.is_some())
                 };
                 let mut short = false;
                 c.compact.visit(&mut |t| short |= rows(t));
                 let sought = if short { &c.compact } else { &c.term };
-                // Stages with values of their own for a tile are in the graph where those values are equal.
+                // The graph holds stages with tiles of their own only with equal values for those tiles.
                 let Some(env) = in_one_place(c, &p.program.env) else { continue };
                 let sought = if apart(c) { &c.compact } else { sought };
                 let numbers = at_values(sought, &env).expect("sizes with values");
                 found_in_graph += 1;
                 let looked = lookup(&p.graph, &numbers, &p.program.env);
                 assert!(looked.is_ok(), "{}\n{numbers}\n{}", c.term, looked.unwrap_err());
-                // And as it would be written by hand.
+                // The same term, read from text.
                 let read = read(&Source::new("sought", numbers.to_string()), &p.program);
                 let read = read.unwrap_or_else(|e| panic!("{numbers}: {e}"));
                 assert!(lookup(&p.graph, &read, &p.program.env).is_ok(), "{numbers}");
@@ -274,7 +274,8 @@ fn apart(c: &Candidate) -> bool {
     c.env.keys().any(|s| s.to_string().contains('\''))
 }
 
-/// One value for each symbol of the term in the graph, those of the first stages; `None` when they do not go together.
+/// Returns one value for each symbol of the term in the graph, that of the first stage; `None` when they do
+/// not fit.
 fn in_one_place(c: &Candidate, dims: &SizeEnv) -> Option<SizeEnv> {
     if !apart(c) {
         return Some(c.env.clone());
