@@ -112,8 +112,8 @@ impl Saturated {
     }
 }
 
-/// A scheduler that applies every match of every rule in every iteration and measures each rule. It checks
-/// the limits after each match: egg checks them between rules only, and one rule can add many times the
+/// A scheduler that applies every match of every rule in every iteration and measures each rule. It also
+/// checks the limits between matches: egg checks them between rules only, and one rule can add many times the
 /// allowed nodes.
 struct Timed {
     limits: Limits,
