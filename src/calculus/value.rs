@@ -28,7 +28,7 @@ pub(super) use view::padded;
 use crate::lang::types::ScalarType;
 use std::fmt;
 
-/// A type all of whose sizes have values.
+/// A type whose sizes all have values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One element.

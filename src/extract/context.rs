@@ -4,7 +4,7 @@
 
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space};
 
-/// Where in the hierarchy of the device a term runs.
+/// The level of the device's hierarchy at which a term runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// Outside any kernel: a chain of stages, each a kernel.

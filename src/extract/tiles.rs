@@ -215,7 +215,7 @@ impl Tiles {
             let full =
                 (groups / (waves * slots)).max(groups.min(target.units()) / target.units() / 2.0);
             let reads = (r + c) / (r * c);
-            // Each work-item reads operands that are not staged for itself, through the caches.
+            // Each work-item reads an operand that is not staged on its own, through the caches.
             let global = match self.staged {
                 0 => reads,
                 1 => (1.0 / rows + 1.0 / columns).max(reads / 2.0),

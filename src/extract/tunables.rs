@@ -587,7 +587,7 @@ impl Uses {
     }
 }
 
-/// Marks a pick that is a number of chunks rather than a length.
+/// Marks an option that is a number of chunks rather than a length.
 pub(super) const COUNT: u64 = 1 << 62;
 
 /// Whether the size is given (a program's dimension, or a number of chunks of one), so that it must

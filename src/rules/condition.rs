@@ -35,7 +35,7 @@ pub enum Condition {
     Element(String),
     /// `vectorisable f`: `f` has a component-wise form.
     Vectorisable(String),
-    /// `lanewise f`: every lane of a vector can run `f` by itself, and it gives elements.
+    /// `lanewise f`: every lane of a vector can run `f` by itself, and the results of `f` are elements.
     Lanewise(String),
     /// `computes f`: `f` does more than rearrange its argument.
     Computes(String),

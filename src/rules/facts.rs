@@ -13,7 +13,7 @@ pub struct Facts {
     /// Every lane of a vector can run it by itself: it consists of views, reductions and functions of
     /// elements.
     pub lanewise: bool,
-    /// It gives a scalar, or pairs of scalars.
+    /// Its result is a scalar, or pairs of scalars.
     pub scalar: bool,
     /// It is a commutative binary operation.
     pub commutative: bool,

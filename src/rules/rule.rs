@@ -55,7 +55,7 @@ pub struct Rule {
     pub law: Law,
     /// The rule in one sentence.
     pub says: String,
-    /// Where it comes from: paper and equation.
+    /// The source of the rule: paper and equation.
     pub from: String,
     /// The statement as written.
     pub statement: String,

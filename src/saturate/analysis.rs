@@ -7,7 +7,7 @@ use crate::calculus::ty::{FnTy, Ty};
 use crate::rules::Facts;
 use egg::{Analysis, DidMerge, EGraph, Id};
 
-/// What a class stands for.
+/// The meaning of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     /// A size.

@@ -52,7 +52,7 @@ pub struct Iteration {
     pub classes: usize,
 }
 
-/// What one rule did.
+/// The effect and cost of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RuleStat {
     /// Matches found, over all iterations.

@@ -109,7 +109,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Machine {
-    /// A machine with so many registers and slots, whose floats may be off by so much.
+    /// A machine with these numbers of registers and slots; `slack` says how far floats may be off.
     pub fn new(regs: usize, slots: usize, slack: Slack) -> Machine {
         Machine {
             regs: vec![Cell::default(); regs],

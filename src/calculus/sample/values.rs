@@ -170,7 +170,7 @@ fn at_an_end(rng: &mut Rng, ty: ScalarType) -> f64 {
 fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
     let (least, most) = exponents(ty);
     let sign = if rng.random() { 1.0 } else { -1.0 };
-    // `powi` would give 0 below the normal numbers.
+    // `powi` would give 0 below the normal numbers, so `exp2` is used.
     match rng.random_range(0..8) {
         0 => no_number(rng),
         1 => -0.0,

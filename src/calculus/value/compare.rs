@@ -12,7 +12,7 @@ use super::number::epsilon;
 use super::{Cell, Leaf, Value, decode};
 use crate::lang::types::ScalarType;
 
-/// How far a float may be off.
+/// The allowed error of a float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Units of `eps * magnitude`, whatever the number of terms.

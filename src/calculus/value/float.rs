@@ -3,8 +3,8 @@
 //! Let `r` be the relative error that is allowed to a type ([`Slack`]). An inexact operand `a` may be
 //! anything within `e = r m(a)` of its value, where `m(a)` is its magnitude. The magnitude of a result is
 //! chosen so that `r m` bounds how far the result moves when the operands move that far. It is at least the
-//! result's absolute value, to allow for the result's own rounding: `m(a ± b) = m(a) + m(b)`, and `m(f(x)) =
-//! |f(x)| + |f'(x)| m(x)` for smooth `f`, while `e` is small enough for a bound by slopes.
+//! result's absolute value, to allow for the result's own rounding. So `m(a ± b) = m(a) + m(b)`, and
+//! `m(f(x)) = |f(x)| + |f'(x)| m(x)` for a smooth `f`, as long as `e` is small enough for a bound by slopes.
 //!
 //! Where slopes do not suffice (near poles, for values that overflow, for values on which two branches
 //! disagree), the operation is computed at the ends of the operands' intervals ([`Mode::at_the_ends`]). If

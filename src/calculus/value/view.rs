@@ -252,7 +252,7 @@ impl Leaf {
 /// Returns the index of the element at position `j` of an array of `n > 0` elements with `l` elements of
 /// padding in front; `None` for constant padding.
 pub(crate) fn padded(mode: PadMode, j: usize, l: usize, n: usize) -> Option<usize> {
-    // Position `j` stands for element `j - l`; the multiples of n keep it from going negative.
+    // Position `j` stands for element `j - l`; adding multiples of `n` keeps the index from being negative.
     match mode {
         PadMode::Clamp => Some(j.saturating_sub(l).min(n - 1)),
         PadMode::Wrap => Some((j + n - l % n) % n),

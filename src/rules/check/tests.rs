@@ -299,7 +299,7 @@ fn rules_without_instances_are_no_passes() {
     // No neutral element makes `fst` an operator of `reduce`.
     let outcome = outcomes("exact", "rewrite reduce fst z => reduceSeq fst z", Check::default());
     assert!(matches!(outcome, Outcome::Untested(0)), "{outcome:?}");
-    // With the operator given, its neutral element is found.
+    // For a given operator, the neutral element is found.
     holds("exact", "on [n]i32\n rewrite reduce (\\(a, b) -> a + b * 1) z => reduceSeq (+) z");
 }
 

@@ -38,7 +38,7 @@ impl Derivation {
     }
 }
 
-/// Which way a rule was read.
+/// The direction in which a rule was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -48,7 +48,7 @@ pub enum Direction {
     Backwards,
 }
 
-/// In what sense the terms before and after a step are equal.
+/// The sense in which the terms before and after a step are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StepLaw {
     /// Equal by a rule.
@@ -103,7 +103,7 @@ pub struct Step {
     pub law: StepLaw,
     /// The rule's sentence.
     pub says: String,
-    /// Where the rule comes from.
+    /// The source of the rule: paper and equation.
     pub from: String,
     /// The rule as its file states it.
     pub statement: String,

@@ -1,4 +1,4 @@
-//! Where in a saturated graph a rule applied, or came nearest to applying.
+//! Finds where in a saturated graph a rule applied, or came nearest to applying.
 
 use super::derivation::Part;
 use super::partial::{Partial, Seen, is_operator, left_sides, name, operators};
@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 /// A term of the graph, with the part where a rule applied or nearly applied.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Site {
-    /// Where the part is, in words.
+    /// The place of the part, in words.
     pub place: String,
     /// The smallest term equal to the program that has the part.
     #[serde(flatten)]

@@ -7,9 +7,8 @@
 //! - the nesting of chains of `.`, and identities in them;
 //! - operators that abbreviate others (`chunked`, `packed`, those of tiling), and their definitions;
 //! - `take`, `padTo`, `padLast` and `mask` that do nothing because the lengths happen to be equal, and their
-//!   absence;
-//! after a `mask` that does nothing, elements and elements paired with `true` (but a `mask` of elements that
-//! are themselves pairs with a truth value must be written);
+//!   absence; after a `mask` that does nothing, elements and elements paired with `true` (but a `mask` of
+//!   elements that are themselves pairs with a truth value must be written);
 //! - how functions on elements are composed, if they come to the same expression.
 
 mod equations;
