@@ -84,7 +84,7 @@ pub(super) fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
 struct Outline {
     /// A set of bits: which mappings occur (work-items, groups, local items, vectors, register arrays),
     /// whether the term transposes, which operands are staged (or loaded ahead) or packed, and whether the
-    /// term has accumulators of a tile, shares a tile out to work-items, or has slices.
+    /// term has accumulators of a tile, shares a tile out to work-items, has slices, or stores past the caches.
     features: u16,
     /// Number of launches, at most 3.
     kernels: u8,
