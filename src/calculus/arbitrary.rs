@@ -1,8 +1,8 @@
 //! Small programs for tests: a builder of typed programs, and a generator of random well-typed ones.
 //!
-//! [`Build`] infers every type from the parts, so that tests read like programs. [`random`] makes
-//! a program from a seed: maps, reductions, rearrangements, captured variables, `let`s and tuples over
-//! a handful of inputs. Only for tests; a wrong use gives an ill-typed program, not an error.
+//! [`Build`] infers every type from the parts, so that tests read like programs. [`random`] makes a program
+//! from a seed: maps, reductions, rearrangements, captured variables, `let`s and tuples over a few inputs.
+//! For tests only: a wrong use gives an ill-typed program, not an error.
 
 mod generator;
 
@@ -63,7 +63,7 @@ pub fn int(x: i128) -> Expr {
     expr(ExprKind::Lit(Literal::Int(x)), i32())
 }
 
-/// A scalar operation whose result has the type of its first operand, or is a truth value.
+/// A scalar operation, whose result is a truth value or has the type of its first operand.
 pub fn op(op: ScalarOp, args: Vec<Expr>) -> Expr {
     use ScalarOp::{And, Eq, Ge, Gt, Le, Lt, Ne, Not, Or, Select};
     let ty = match (op, args.as_slice()) {
@@ -136,7 +136,7 @@ pub fn transpose(xss: Expr) -> Expr {
     prim(Prim::Transpose, vec![], vec![], vec![xss], array(&m, &array(&n, &t)))
 }
 
-/// `split k xs`, for a length `k * m`.
+/// `split k xs`, for an array of length `k * m`.
 pub fn split(k: &Size, xs: Expr) -> Expr {
     let (n, t) = element(&xs.ty);
     let ty = array(&n.div(k), &array(k, &t));
@@ -150,14 +150,14 @@ pub fn join(xss: Expr) -> Expr {
     prim(Prim::Join, vec![], vec![], vec![xss], array(&m.mul(&k), &t))
 }
 
-/// A pattern from an array to one of the same type.
+/// A pattern whose result has the type of its argument.
 pub fn same(p: Prim, sizes: Vec<Size>, xs: Expr) -> Expr {
     let ty = xs.ty.clone();
     prim(p, vec![], sizes, vec![xs], ty)
 }
 
 impl Build {
-    /// With nothing declared.
+    /// A builder without declarations.
     pub fn new() -> Build {
         Build::default()
     }
@@ -182,7 +182,7 @@ impl Build {
         expr(ExprKind::Var(var), ty)
     }
 
-    /// A function of parameters of these types.
+    /// A function with parameters of these types.
     pub fn fun(&mut self, types: &[Type], body: impl FnOnce(&mut Build, &[Expr]) -> Expr) -> Fun {
         let params: Vec<_> = types.iter().map(|t| (self.var("x"), t.clone())).collect();
         let args: Vec<_> = params.iter().map(|(v, t)| expr(ExprKind::Var(*v), t.clone())).collect();
@@ -212,7 +212,7 @@ impl Build {
         self.map_as(Prim::Map, arrays, body)
     }
 
-    /// A reduction-like pattern with an operator on the accumulator and an element.
+    /// A reduction-like pattern, with an operator on an accumulator and an element.
     pub fn reduce_as(
         &mut self,
         kind: Prim,

@@ -1,8 +1,9 @@
-//! The evaluator of closed terms: what every operator of the calculus means.
+//! The evaluator of closed terms: the meaning of every operator of the calculus.
 //!
-//! A term and its argument are compiled to the interpreter's code, then run. Mappings and memory
-//! spaces mean nothing here: `mapGlb` is `map`, `toLocal f` is `f`, a sequential reduction differs
-//! from an associative one only in what it promises. Never knows of rules or of the e-graph.
+//! A term and its argument are compiled to the interpreter's code, which is then run. Mappings and memory
+//! spaces mean nothing here: `mapGlb` is `map`, `toLocal f` is `f`, and a sequential reduction differs from
+//! an associative one only in the laws of its operator. The evaluator knows nothing of rules or of the
+//! e-graph.
 
 use super::interp::build::{Builder, Folded, Typed};
 use super::interp::code::{Site, Values, View};
@@ -21,18 +22,18 @@ use std::sync::Arc;
 /// The values of an entry's parameters by name.
 pub type Inputs = IndexMap<Arc<str>, Value>;
 
-/// `term` on `arg`, with sizes from `env` and top-level inputs from `inputs`.
+/// Applies `term` to `arg`, with sizes from `env` and top-level inputs from `inputs`.
 ///
 /// # Errors
-/// When a size has no value, an input is missing or of another shape, or the term has no value
-/// (a division by zero, an index outside).
+/// When a size has no value, an input is missing or has another shape, or the term has no value (a division
+/// by zero, an index out of bounds).
 pub fn apply(term: &Term, env: &SizeEnv, inputs: &Inputs, arg: &Value) -> Result<Value> {
     let compiler = Compiler { env, inputs, rounded: false };
     compiler.apply(term, arg).map_err(|d| (*d).into())
 }
 
-/// As [`apply`], every float rounded to its type after every operation, inside reductions too: as a device
-/// computes. Terms that do the same operations in the same order give the same bits.
+/// As [`apply`], but every float is rounded to its type after every operation, also inside reductions, as on
+/// a device. Terms that do the same operations in the same order give the same bits.
 ///
 /// # Errors
 /// Those of [`apply`].
@@ -41,10 +42,10 @@ pub fn apply_rounded(term: &Term, env: &SizeEnv, inputs: &Inputs, arg: &Value) -
     compiler.apply(term, arg).map_err(|d| (*d).into())
 }
 
-/// The type with the values of its sizes.
+/// Returns the shape of a type, with the values of its sizes.
 ///
 /// # Errors
-/// When a size has no value, or for the type variable of a rule.
+/// When a size has no value, or for a rule's type variable.
 pub fn shape(ty: &Ty, env: &SizeEnv) -> Result<Shape> {
     shape_of(ty, env, plain("type")).map_err(|d| (*d).into())
 }
@@ -80,11 +81,11 @@ fn shape_of(ty: &Ty, env: &SizeEnv, site: Site) -> Run<Shape> {
 struct Compiler<'a> {
     env: &'a SizeEnv,
     inputs: &'a Inputs,
-    /// Whether floats are rounded inside reductions too.
+    /// Whether floats are also rounded inside reductions.
     rounded: bool,
 }
 
-/// What bound variables of a scalar leaf are, by de Bruijn level.
+/// The values of a scalar leaf's bound variables, by de Bruijn level.
 type Levels = Vec<Typed>;
 
 impl Compiler<'_> {
@@ -107,7 +108,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The code of `term` applied to `arg`; `exact` keeps floats unrounded, as inside a reduction.
+    /// Compiles `term` applied to `arg`; `exact` keeps floats unrounded, as inside a reduction.
     fn term(&self, b: &mut Builder, term: &Term, arg: Typed, exact: bool) -> Run<Typed> {
         let site = plain(term.op().entry().name);
         let sizes: Vec<usize> =
@@ -117,10 +118,11 @@ impl Compiler<'_> {
         let f = |i: usize| {
             term.args().get(i).ok_or_else(|| fault(site, Error::BadTerm, "too few arguments"))
         };
-        // A view that takes its one array to the result's type.
+        // A view of the single array, with the result's type.
         let view = |b: &mut Builder, v: View, arg: Typed| Ok(b.view(v, arg, cod()?, site));
         let init = |b: &mut Builder| self.term(b, f(1)?, Typed::unit(), exact);
-        // An operator, given as a function of a pair; inside, nothing is rounded unless all is.
+        // An operator, given as a function of a pair; inside it, floats are rounded only if they are
+        // everywhere.
         let operator = |b: &mut Builder, xs: Vec<Typed>| {
             let pair = b.tuple(xs);
             self.term(b, f(0)?, pair, !self.rounded)
@@ -182,7 +184,7 @@ impl Compiler<'_> {
                 let body = &mut |b: &mut Builder, mut xs: Vec<Typed>| {
                     self.term(b, f, xs.pop().unwrap_or_else(Typed::unit), exact)
                 };
-                // A value in each lane, and a lane in each row, are the same numbers in another order.
+                // A value in each lane, and a lane in each row: the same numbers in another order.
                 let rows = Shape::array(size(0), x.clone());
                 let arg = b.view(View::Outward(0), arg, rows, site);
                 let lanes = b.map(size(0), vec![arg], &[x], body, site)?;
@@ -237,7 +239,7 @@ impl Compiler<'_> {
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
                 b.histogram(size(0), z, is, vs, &x, &mut |b, xs| operator(b, xs), site)
             }),
-            // Arrays of pairs are pairs of arrays already.
+            // An array of pairs is a pair of arrays already.
             Op::Zip | Op::Unzip => Ok(Typed::value(b.values(arg), cod()?)),
             Op::ToMem(_) => self.term(b, f(0)?, arg, exact),
             Op::Split => view(b, View::Split(size(0), size(1)), arg),
@@ -290,7 +292,7 @@ impl Compiler<'_> {
                 Ok(Typed::value(Values::Tuple(vec![flags, padded]), cod))
             }
             Op::Chunked | Op::Packed => {
-                // Nothing is rounded up to nothing: as for the padding that these contain.
+                // An empty array cannot be padded, as for the `pad` operators in the definition.
                 if size(0) == 0 && size(2) > 0 {
                     return Err(fault(site, Error::SizeRange, "nothing cannot be padded"));
                 }
@@ -350,7 +352,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The second parameter of an operator, which takes a pair.
+    /// Returns the shape of an operator's second parameter; the operator takes a pair.
     fn second(&self, op: &Term, site: Site) -> Run<Shape> {
         match &op.ty().dom {
             Ty::Pair(_, x) => self.shape(x, site),
@@ -360,7 +362,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A pair of arrays seen as an array of pairs, each side through its view.
+    /// Views a pair of arrays as an array of pairs, with a view for each side.
     fn spread(
         &self,
         b: &mut Builder,
@@ -380,7 +382,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// A pair, one side of which goes with each of the `n` elements of the other.
+    /// Pairs one side with each of the `n` elements of the other side.
     fn spread_one(
         &self,
         b: &mut Builder,
@@ -475,7 +477,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `e` under further binders.
+    /// Compiles `e` with further variables bound.
     fn under(
         &self,
         b: &mut Builder,
@@ -493,12 +495,12 @@ impl Compiler<'_> {
     }
 }
 
-/// A length as a number.
+/// A length as a constant.
 fn size_value(n: usize, ty: ScalarType) -> Typed {
     Typed::constant(ty, Cell::from_int(ty, i128::try_from(n).unwrap_or(i128::MAX)))
 }
 
-/// The sign an operation is written with, for what can fail.
+/// Returns the sign of an operation that can fail.
 pub(super) fn operator_name(op: ScalarOp) -> &'static str {
     match op {
         ScalarOp::Div => "/",

@@ -1,5 +1,5 @@
-//! Building terms step by step from the type of their argument on: each step reads what it needs from
-//! what is there so far.
+//! Builds terms step by step from the type of their argument. Each step reads its sizes and types from the
+//! result so far.
 
 use super::size::Size;
 use super::term::{MapKind, Op, Term, TypeError};
@@ -16,30 +16,30 @@ fn unfit<T>(what: &str, t: &Ty) -> Built<T> {
 }
 
 impl Flow {
-    /// Nothing done yet to an argument of this type.
+    /// Starts with an argument of this type.
     pub fn from(dom: &Ty) -> Flow {
         Flow(Term::id(dom))
     }
 
-    /// The term.
+    /// Returns the term.
     pub fn term(self) -> Term {
         self.0
     }
 
-    /// What it gives so far.
+    /// Returns the type of the result so far.
     pub fn ty(&self) -> &Ty {
         &self.0.ty().cod
     }
 
-    /// Then `f`.
+    /// Adds `f`.
     ///
     /// # Errors
-    /// As every step: when it does not fit what is there.
+    /// Like every step, when it does not fit the result so far.
     pub fn then(self, f: &Term) -> Built<Flow> {
         Ok(Flow(f.after(&self.0)?))
     }
 
-    /// Then the operator with these written sizes.
+    /// Adds the operator with these written sizes.
     fn op(self, op: Op, written: &[Size]) -> Built<Flow> {
         let f = Term::on(op, written, self.ty(), vec![])?;
         self.then(&f)
@@ -59,7 +59,7 @@ impl Flow {
         }
     }
 
-    /// `map f`, given as steps on an element; nothing when there are none.
+    /// Adds `map f`, where `f` is built from steps on an element; adds nothing if there are no steps.
     pub fn map(self, f: impl FnOnce(Flow) -> Built<Flow>) -> Built<Flow> {
         let (n, t) = self.array()?;
         let f = f(Flow::from(&t))?.term();
@@ -70,7 +70,7 @@ impl Flow {
         self.then(&map)
     }
 
-    /// `bimap f g`, given as steps on the components.
+    /// Adds `bimap f g`, where `f` and `g` are built from steps on the components.
     pub fn both(
         self,
         f: impl FnOnce(Flow) -> Built<Flow>,
@@ -85,7 +85,7 @@ impl Flow {
         self.then(&both)
     }
 
-    /// `fork f g`, given as steps on the argument.
+    /// Adds `fork f g`, where `f` and `g` are built from steps on the argument.
     pub fn fork(
         self,
         f: impl FnOnce(Flow) -> Built<Flow>,
@@ -96,12 +96,12 @@ impl Flow {
         self.then(&Term::new(Op::Fork, vec![], vec![], vec![f, g])?)
     }
 
-    /// `bimap f id`.
+    /// Adds `bimap f id`.
     pub fn first(self, f: impl FnOnce(Flow) -> Built<Flow>) -> Built<Flow> {
         self.both(f, Ok)
     }
 
-    /// `bimap id g`.
+    /// Adds `bimap id g`.
     pub fn second(self, g: impl FnOnce(Flow) -> Built<Flow>) -> Built<Flow> {
         self.both(Ok, g)
     }
@@ -121,7 +121,7 @@ impl Flow {
         self.op(Op::AsVector, std::slice::from_ref(w))
     }
 
-    /// `asScalar` of vectors of `w`, which the type does not show where a vector has nothing in it.
+    /// Adds `asScalar` of vectors of `w`, a width that the type does not show if a vector has no components.
     pub fn as_scalar(self, w: &Size) -> Built<Flow> {
         let (m, t) = self.array()?;
         let Some(t) = t.unvector(w) else { return unfit("a lane", &t) };
@@ -159,13 +159,13 @@ impl Flow {
         self.op(Op::Distr, &[])
     }
 
-    /// `padLast r`; nothing when it is as long already.
+    /// Adds `padLast r`, unless the length is `r` already.
     pub fn pad_last(self, r: &Size) -> Built<Flow> {
         let same = self.array()?.0 == *r;
         if same { Ok(self) } else { self.op(Op::PadLast, std::slice::from_ref(r)) }
     }
 
-    /// `take n`; nothing when it is as short already.
+    /// Adds `take n`, unless the length is `n` already.
     pub fn take(self, n: &Size) -> Built<Flow> {
         let same = self.array()?.0 == *n;
         if same { Ok(self) } else { self.op(Op::Take, std::slice::from_ref(n)) }
@@ -181,7 +181,7 @@ impl Flow {
         self.op(Op::Replicate, std::slice::from_ref(n))
     }
 
-    /// `reduceSeq op z`, the operator given as steps on a pair of accumulator and element.
+    /// Adds `reduceSeq op z`, where `op` is built from steps on a pair of accumulator and element.
     pub fn reduce_seq(self, op: impl FnOnce(Flow) -> Built<Flow>, z: Term) -> Built<Flow> {
         let (n, t) = self.array()?;
         let op = op(Flow::from(&Ty::pair(&z.ty().cod, &t)))?.term();

@@ -1,10 +1,11 @@
-//! The reference interpreter of the typed surface core: what a program means.
+//! The reference interpreter of the typed surface core: it defines what a program means.
 //!
-//! [`run`] compiles an entry, at given sizes, to [`code`] and executes it. It is slow and obvious, and
-//! the judge of every kernel: values are computed as written, low-level patterns mean their
-//! algorithmic counterparts (`mapGlb f` is `map f`, `toLocal f` is `f`, `reorder` is the identity),
-//! floats are rounded to their type after every operation but inside reductions and scans, which
-//! accumulate in `f64`. Never parallel, never approximate, never looks at a device.
+//! [`run`] compiles an entry, at given sizes, to [`code`] and executes it. The interpreter is slow and
+//! obvious, and it judges every kernel. Values are computed as written. Low-level patterns mean their
+//! algorithmic counterparts (`mapGlb f` is `map f`, `toLocal f` is `f`, `reorder` is the identity). Floats
+//! are rounded to their type after every operation, except inside reductions and scans, which accumulate in
+//! `f64`. Long maps are shared out over the processor's cores, but their rows are independent, so the result
+//! is the same. The interpreter never approximates and never looks at a device.
 
 pub(super) mod build;
 pub(super) mod code;
@@ -30,22 +31,23 @@ pub use pick::Part;
 /// Values of an entry's size parameters.
 pub type Sizes = IndexMap<String, u64>;
 
-/// The result of an entry on inputs, one for each parameter in order.
+/// Returns the result of an entry on inputs, one for each parameter in order.
 ///
-/// The diagnostics of a failure have spans and no source: the caller knows it.
+/// Diagnostics have spans but no source, which the caller knows.
 ///
 /// # Errors
-/// When a size is missing or breaks what the entry needs of it, an input has another shape or type
-/// than its parameter, or the program has no value on these inputs (division by zero, an index outside).
+/// When a size is missing or breaks a requirement of the entry, an input has another shape or type than its
+/// parameter, or the program has no value on these inputs (division by zero, an index out of bounds).
 pub fn run(entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> Result<Value> {
     let compiled = Compiled::new(entry, sizes, inputs)?;
     compiled.run(&compiled.whole())
 }
 
-/// What is chosen of a result: of each of its [`parts`](Compiled::parts), indices of the lengths it shares.
+/// A choice of elements of a result: for each of its [`parts`](Compiled::parts), indices in its leading
+/// dimensions.
 pub type Choice = Vec<Vec<Axis>>;
 
-/// An entry on its inputs, ready to be evaluated whole or in part.
+/// An entry with its inputs, ready to be evaluated in whole or in part.
 #[derive(Debug)]
 pub struct Compiled {
     builder: Builder,
@@ -55,13 +57,13 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Checks the inputs, one for each parameter in order, and compiles.
+    /// Checks the inputs, one for each parameter in order, and compiles the entry.
     ///
     /// # Errors
     /// Those of [`run`] that do not depend on data.
     pub fn new(entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> Result<Compiled> {
         for (a, b, span) in &entry.divides {
-            // Inside an `iterate` the lengths are only known as it runs.
+            // Lengths inside an `iterate` are only known while it runs.
             let (Ok(a), Ok(b)) = (lower::length(a, sizes), lower::length(b, sizes)) else {
                 continue;
             };
@@ -100,17 +102,17 @@ impl Compiled {
         Ok(Compiled { builder, code, shape: shape(&entry.body.ty, sizes)?, span: entry.span })
     }
 
-    /// The result's shape.
+    /// Returns the shape of the result.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// What can be chosen from separately, in order.
+    /// Returns the parts of the result that are chosen from separately, in order.
     pub fn parts(&self) -> Vec<Part> {
         pick::parts(&self.shape)
     }
 
-    /// The choice of everything.
+    /// Returns the choice of all elements.
     pub fn whole(&self) -> Choice {
         vec![vec![]; self.parts().len()]
     }
@@ -119,12 +121,13 @@ impl Compiled {
         pick::choose(self.code.clone(), &self.shape, choice)
     }
 
-    /// Scalar operations and rows that [`Compiled::run`] goes through; loops of unknown length count once.
+    /// Returns the number of scalar operations and rows that [`Compiled::run`] computes. A loop of unknown
+    /// length counts once.
     pub fn operations(&self, choice: &Choice) -> f64 {
         cost::operations(&self.code(choice))
     }
 
-    /// Element type and lengths of each component of what is chosen.
+    /// Returns the element type and lengths of each component of the chosen elements.
     pub fn components(&self, choice: &Choice) -> Vec<(ScalarType, Vec<usize>)> {
         let mut all = self.shape.components();
         for (part, axes) in self.parts().into_iter().zip(choice) {
@@ -137,10 +140,12 @@ impl Compiled {
         all
     }
 
-    /// The chosen elements of the result: the same as of the whole result, whose other elements may cost nothing.
+    /// Returns the chosen elements, which are the same as in the whole result. The other elements may cost
+    /// nothing.
     ///
     /// # Errors
-    /// When the program has no value on these inputs: but what is not chosen may go unnoticed.
+    /// When the program has no value on these inputs; an error in elements that are not chosen may go
+    /// unnoticed.
     pub fn run(&self, choice: &Choice) -> Result<Value> {
         let code = self.code(choice);
         let result = self.builder.run_values(&code).map_err(|d| *d)?;
@@ -154,17 +159,17 @@ impl Compiled {
     }
 }
 
-/// A type at given sizes.
+/// Returns a type's shape at given sizes.
 ///
 /// # Errors
-/// When a size has no value or one below zero.
+/// When a size has no value or a negative one.
 pub fn shape(ty: &Type, sizes: &Sizes) -> Result<Shape> {
     let length = |n: &Size| lower::length(n, sizes);
     lower::shape(ty, &length).map_err(|(code, text)| Diagnostic::error(code, text).into())
 }
 
-/// The length of the longest reduction or scan of an entry, at least 1: how many terms an
-/// element may be the sum of, for a comparison's tolerance.
+/// Returns the length of the longest reduction or scan of an entry, at least 1. An element may be the sum of
+/// this many terms, which decides the tolerance of comparisons.
 pub fn terms(entry: &Entry, sizes: &Sizes) -> u64 {
     let mut longest = 1;
     visit(&entry.body, &mut |e| {
@@ -186,7 +191,7 @@ pub fn terms(entry: &Entry, sizes: &Sizes) -> u64 {
     longest.try_into().unwrap_or(u64::MAX)
 }
 
-/// Whether an entry has loops that end when a condition says so: on other inputs that may be never.
+/// Whether an entry has `while` loops: on other inputs they may never end.
 pub fn may_not_end(entry: &Entry) -> bool {
     let mut found = false;
     visit(&entry.body, &mut |e| found |= matches!(e.kind, ExprKind::LoopWhile { .. }));
@@ -214,7 +219,7 @@ fn at(code: Error, span: Span, text: String) -> Diagnostic {
     d
 }
 
-/// Calls `f` on every expression, functions' bodies included.
+/// Calls `f` on every expression, including the bodies of functions.
 fn visit(e: &Expr, f: &mut dyn FnMut(&Expr)) {
     f(e);
     match &e.kind {

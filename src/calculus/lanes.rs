@@ -1,18 +1,17 @@
-//! Vectorised functions written out: `vectorize w f` of a function on rows in terms of its parts, so that
-//! it becomes loops over vectors.
+//! Expands vectorised functions: `vectorize w f`, for a function `f` of rows, becomes loops over vectors.
 //!
-//! What works on elements alone, and what only rearranges, keeps its `vectorize`; a reduction becomes one of
-//! vectors: `vectorize w (reduce op z) = reduce (vectorize w op) (splat w . z)`.
+//! Functions on elements, and functions that only rearrange, keep their `vectorize`. A reduction becomes one
+//! of vectors: `vectorize w (reduce op z) = reduce (vectorize w op) (splat w . z)`.
 
 use super::size::Size;
 use super::term::{Op, Term, TypeError};
 use super::ty::Ty;
 use crate::lang::typed::PadMode;
 
-/// `vectorize w f`, the vectorising pushed inwards as far as loops reach.
+/// Returns `vectorize w f` with `vectorize` pushed inwards through all loops.
 ///
 /// # Errors
-/// When a part of `f` has no vector form; says which.
+/// When a part of `f` has no vector form; the error names the part.
 pub(super) fn push(w: &Size, f: &Term) -> Result<Term, TypeError> {
     if is_elementary(f) || only_rearranges(f) {
         return vectorize(w, f);
@@ -32,7 +31,7 @@ pub(super) fn push(w: &Size, f: &Term) -> Result<Term, TypeError> {
     }
 }
 
-/// Neighbouring factors that only rearrange stay together: their lanes are taken apart once.
+/// Neighbouring factors that only rearrange stay together, so that their lanes are taken apart once.
 fn chain(w: &Size, factors: &[Term]) -> Result<Term, TypeError> {
     let mut out: Option<Term> = None;
     let mut rest = factors;
@@ -63,7 +62,7 @@ fn lanes(w: &Size, t: &Ty) -> Result<Ty, TypeError> {
     Ty::vector(w, t).ok_or_else(|| TypeError(format!("`{t}` has no vector form")))
 }
 
-/// A value of this type in every lane.
+/// Returns the function that puts a value of this type in every lane.
 fn splat(w: &Size, t: &Ty) -> Result<Term, TypeError> {
     match t {
         Ty::Array(n, t) => {
@@ -77,18 +76,18 @@ fn splat(w: &Size, t: &Ty) -> Result<Term, TypeError> {
     }
 }
 
-/// Whether it works on elements alone, without loops: in vectors it is the same code.
+/// Whether a function works on elements without loops: its vector form is the same code.
 fn is_elementary(f: &Term) -> bool {
     let mut elements = true;
     f.visit(&mut |t| elements &= !t.ty().dom.has_array() && !t.ty().cod.has_array());
     elements
 }
 
-/// Whether it only picks elements and puts them elsewhere, constants included.
+/// Whether a function only moves elements, including constants.
 fn only_rearranges(f: &Term) -> bool {
     match f.op() {
         op if op.is_frame() => f.args().iter().all(only_rearranges),
-        // What they pad with is computed.
+        // The padding of these is a function argument: it must be a constant.
         Op::PadTo | Op::Pad(PadMode::Constant) => f.args()[0].ty().dom == Ty::Unit,
         op => op.is_view(),
     }
@@ -150,7 +149,7 @@ mod tests {
                 assert_eq!(value(&vectors), value(&plain), "{vectors}");
                 let pushed = vectors.expand().expect("a vector form");
                 assert_eq!(value(&pushed), value(&plain), "{pushed}");
-                // No loop is left inside.
+                // No loop remains inside `vectorize`.
                 pushed.visit(&mut |t| {
                     if *t.op() == Op::Vectorize {
                         let f = &t.args()[0];

@@ -1,4 +1,5 @@
-//! The closed, point-free calculus: sizes, types, scalar leaves, terms. Knows nothing of egg.
+//! The closed, point-free calculus: sizes, types, scalar leaves, terms, and their meaning. Independent of
+//! egg.
 
 #[doc(hidden)]
 pub mod arbitrary;

@@ -1,25 +1,26 @@
-//! Positions in terms: which factors of which chain.
+//! Positions in terms: factors of a chain.
 
 use super::term::{Op, Term, TypeError};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Consecutive factors of a chain somewhere in a term. How chains are nested does not matter.
+/// Consecutive factors of a chain somewhere in a term, whatever the nesting of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
-    /// From the whole term inwards: a factor of the chain, and which of its function arguments.
+    /// The path from the whole term inwards: a factor of the chain, and the index of one of its function
+    /// arguments.
     pub path: Vec<(usize, usize)>,
-    /// The factors of the chain there, the outermost (last applied) being 0; never empty.
+    /// The factors of the chain there; the outermost one (applied last) is 0. Never empty.
     pub factors: Range<usize>,
 }
 
 impl Position {
-    /// All of a term.
+    /// Returns the position of the whole term.
     pub fn whole(t: &Term) -> Position {
         Position { path: vec![], factors: 0..t.chain().len() }
     }
 
-    /// The whole chain it is in.
+    /// Returns the whole chain that contains the position.
     pub fn chain(&self, t: &Term) -> Option<Vec<Term>> {
         let mut chain = t.chain();
         for (factor, arg) in &self.path {
@@ -28,20 +29,20 @@ impl Position {
         Some(chain)
     }
 
-    /// The factors it means.
+    /// Returns the factors at the position.
     pub fn part(&self, t: &Term) -> Option<Vec<Term>> {
         Some(self.chain(t)?.get(self.factors.clone())?.to_vec())
     }
 
-    /// The term with other factors in this place, its chains nested to the right.
+    /// Returns the term with other factors at the position, and chains nested to the right.
     ///
     /// # Errors
-    /// When there is no such place, or the factors do not fit in it.
+    /// When there is no such position, or the factors do not fit.
     pub fn replace(&self, t: &Term, with: &[Term]) -> Result<Term, TypeError> {
         replace(t, &self.path, &self.factors, with)
     }
 
-    /// The position in words: `in map > reduce (operator), 2nd factor`.
+    /// Returns the position in words: `in map > reduce (operator), 2nd factor`.
     pub fn words(&self, t: &Term) -> String {
         let mut chain = t.chain();
         let mut inside = vec![];
@@ -80,7 +81,7 @@ impl Position {
     }
 }
 
-/// What an argument is to an operator that has several.
+/// Returns the role of an argument of an operator that has several.
 fn role(op: &Op, arg: usize) -> Option<&'static str> {
     let names: &[&str] = match op {
         Op::Fork | Op::Bimap => &["1st", "2nd"],

@@ -1,4 +1,4 @@
-//! Scalar functions: the leaves of terms. Closed, interned by structure.
+//! Scalar functions: the leaves of terms. They are closed and compared by structure.
 
 use super::size::Size;
 use super::ty::Ty;
@@ -6,8 +6,8 @@ use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::sync::Arc;
 
-/// A scalar constant by its bits, so that it can be compared and hashed. Floats: IEEE bits of the
-/// type's own width; integers: two's complement, sign- or zero-extended to 64 bits; bool: 0 or 1.
+/// A scalar constant as bits, so that constants can be compared and hashed. Floats: IEEE bits of the type's
+/// own width; integers: two's complement, sign- or zero-extended to 64 bits; bool: 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lit {
     /// Its type.
@@ -31,7 +31,7 @@ impl Lit {
         Lit { ty, bits }
     }
 
-    /// An integer (wrapped to the type) or, for float types, its nearest float.
+    /// An integer, wrapped to the type; for float types, the nearest float.
     pub fn int(ty: ScalarType, x: i128) -> Lit {
         #[expect(
             clippy::cast_possible_truncation,
@@ -53,7 +53,7 @@ impl Lit {
         Lit { ty, bits }
     }
 
-    /// Its value, if it is a float.
+    /// Returns the value of a float.
     pub fn as_float(self) -> Option<f64> {
         #[expect(
             clippy::cast_possible_truncation,
@@ -67,7 +67,7 @@ impl Lit {
         }
     }
 
-    /// Its value, if it is an integer or a bool.
+    /// Returns the value of an integer or a bool.
     pub fn as_int(self) -> Option<i128> {
         match self.ty {
             ScalarType::F16 | ScalarType::F32 | ScalarType::F64 => None,
@@ -94,7 +94,7 @@ pub struct ScalarFn {
 /// outermost binder binds 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SExpr {
-    /// The function's argument, whole.
+    /// The whole argument of the function.
     Arg,
     /// First (`false`) or second (`true`) component.
     Proj(Arc<SExpr>, bool),
@@ -104,7 +104,7 @@ pub enum SExpr {
     Input(Arc<str>, usize, ScalarType),
     /// A size as a value.
     Size(Size, ScalarType),
-    /// An operation with its result type; a cast names the type it converts from.
+    /// An operation with its result type; a cast carries the type that it converts from.
     Op(ScalarOp, ScalarType, Vec<SExpr>),
     /// Lazy conditional.
     If(Arc<SExpr>, Arc<SExpr>, Arc<SExpr>),
@@ -121,7 +121,7 @@ pub enum SExpr {
 }
 
 impl SExpr {
-    /// The component, looking through pairs.
+    /// Returns a component; of a pair expression, the component itself.
     pub fn proj(self, second: bool) -> SExpr {
         match self {
             SExpr::Pair(a, b) => (*if second { b } else { a }).clone(),
@@ -129,12 +129,12 @@ impl SExpr {
         }
     }
 
-    /// The pair.
+    /// A pair.
     pub fn pair(a: SExpr, b: SExpr) -> SExpr {
         SExpr::Pair(Arc::new(a), Arc::new(b))
     }
 
-    /// Whether a loop occurs in it (such a function has no vector form).
+    /// Whether a loop occurs in the expression; a function with one has no vector form.
     pub fn has_loop(&self) -> bool {
         match self {
             SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => {
@@ -150,7 +150,7 @@ impl SExpr {
 }
 
 impl ScalarFn {
-    /// The operation, when the function is `\(a, b) -> a op b` on its own two components.
+    /// Returns the operation if the function is `\(a, b) -> a op b` on its own two components.
     pub fn as_binary(&self) -> Option<ScalarOp> {
         match &self.body {
             SExpr::Op(op, _, es) => match es.as_slice() {
@@ -174,7 +174,7 @@ impl ScalarFn {
         }
     }
 
-    /// Whether it is a binary operation known to be commutative (on all its values).
+    /// Whether this is a binary operation that is known to be commutative on all values.
     pub fn is_commutative(&self) -> bool {
         matches!(
             self.as_binary(),

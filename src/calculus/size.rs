@@ -1,18 +1,18 @@
 //! Sizes inside terms: monomials over dimensions and tunables, in normal form.
 //!
-//! A sum such as `n + 2` is a dimension of its own ([`Sym::Dim`]) whose value the elaboration knows,
-//! so that every size in a term is a rational coefficient times a product of powers of symbols,
-//! and two sizes are equal when their normal forms are.
+//! A sum such as `n + 2` is a dimension of its own ([`Sym::Dim`]), whose value the elaboration knows. So
+//! every size in a term is a rational coefficient times a product of powers of symbols, and two sizes are
+//! equal if their normal forms are.
 
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a size is a product of.
+/// A factor of a size.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sym {
-    /// A dimension of the program, its value fixed by `--size` or the inputs.
+    /// A dimension of the program; `--size` or the inputs give its value.
     Dim(Arc<str>),
     /// The tile of a size: a tunable. `n.t0` is the tile of `n`, `n.t0.t1` the tile of that tile.
     Tile(Size),
@@ -34,10 +34,10 @@ impl Sym {
 
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Monomial {
-    /// Coefficient in lowest terms; the denominator is at least 1.
+    /// The coefficient in lowest terms; the denominator is at least 1.
     num: u64,
     den: u64,
-    /// Exponents, none of them zero.
+    /// Symbols with nonzero exponents.
     factors: BTreeMap<Sym, i32>,
 }
 
@@ -48,7 +48,7 @@ pub struct Size(Arc<Monomial>);
 /// Values of symbols.
 pub type SizeEnv = IndexMap<Sym, u64>;
 
-/// Why a size has no value.
+/// The reason why a size has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// A symbol that the environment lacks.
@@ -124,33 +124,33 @@ impl Size {
             }
         }
         let (bn, bd) = if sign > 0 { (b.num, b.den) } else { (b.den, b.num) };
-        // Reduce crosswise first so that the products stay small.
+        // Cancel crosswise first, so that the products stay small.
         let (g, h) = (gcd(a.num, bd), gcd(bn, a.den));
-        // A common divisor is 0 only when both are.
+        // A common divisor is 0 only if both numbers are.
         let (g, h) = (g.max(1), h.max(1));
         let (an, bd, bn, ad) = (a.num / g, bd / g, bn / h, a.den / h);
         Size::make(an.saturating_mul(bn), ad.saturating_mul(bd), factors)
     }
 
-    /// The product.
+    /// Returns the product.
     #[must_use]
     pub fn mul(&self, other: &Size) -> Size {
         self.combine(other, 1)
     }
 
-    /// The quotient; `other` must not be the number 0.
+    /// Returns the quotient; `other` must not be the number 0.
     #[must_use]
     pub fn div(&self, other: &Size) -> Size {
         debug_assert!(other.0.num != 0, "division by the size 0");
         self.combine(other, -1)
     }
 
-    /// The number this size is, if it mentions no symbol.
+    /// Returns the number, if the size mentions no symbol.
     pub fn as_constant(&self) -> Option<u64> {
         (self.0.factors.is_empty() && self.0.den == 1).then_some(self.0.num)
     }
 
-    /// The symbol this size is, if it is just one.
+    /// Returns the symbol, if the size is a single one.
     pub fn as_sym(&self) -> Option<&Sym> {
         match (self.0.num, self.0.den, self.0.factors.first_key_value()) {
             (1, 1, Some((s, 1))) if self.0.factors.len() == 1 => Some(s),
@@ -158,17 +158,17 @@ impl Size {
         }
     }
 
-    /// Symbols with their exponents, in order.
+    /// Returns the symbols with their exponents, in order.
     pub fn factors(&self) -> impl Iterator<Item = (&Sym, i32)> {
         self.0.factors.iter().map(|(s, e)| (s, *e))
     }
 
-    /// The coefficient as numerator and denominator.
+    /// Returns the coefficient as numerator and denominator.
     pub fn coefficient(&self) -> (u64, u64) {
         (self.0.num, self.0.den)
     }
 
-    /// Its value.
+    /// Returns the value of the size.
     pub fn eval(&self, env: &SizeEnv) -> Result<u64, SizeError> {
         let (mut num, mut den) = (u128::from(self.0.num), u128::from(self.0.den));
         for (s, e) in &self.0.factors {
@@ -179,7 +179,7 @@ impl Size {
             }
         }
         if den == 0 {
-            // A zero dimension has zero tiles of any length.
+            // A dimension of length 0 has no tiles, whatever their length.
             return if num == 0 { Ok(0) } else { Err(SizeError::Inexact(self.clone())) };
         }
         if num % den != 0 {
@@ -188,7 +188,7 @@ impl Size {
         u64::try_from(num / den).map_err(|_| SizeError::Overflow(self.clone()))
     }
 
-    /// Replaces symbols; what `f` gives `None` for stays.
+    /// Replaces symbols; symbols for which `f` returns `None` stay.
     #[must_use]
     pub fn substitute(&self, f: &dyn Fn(&Sym) -> Option<Size>) -> Size {
         let mut out = Size::make(self.0.num, self.0.den, BTreeMap::new());
@@ -208,7 +208,7 @@ impl Size {
         out
     }
 
-    /// Calls `f` on every symbol, those inside tunables included, inner ones first.
+    /// Calls `f` on every symbol, including those inside tunables, inner ones first.
     pub fn visit(&self, f: &mut dyn FnMut(&Sym)) {
         for s in self.0.factors.keys() {
             match s {
@@ -219,14 +219,14 @@ impl Size {
         }
     }
 
-    /// Whether a rule's variable occurs in it.
+    /// Whether a rule's variable occurs in the size.
     pub fn has_meta(&self) -> bool {
         let mut found = false;
         self.visit(&mut |s| found |= matches!(s, Sym::Meta(_)));
         found
     }
 
-    /// How many tiles deep this size is: `n` is 0, `n.t0` and `n^/n.t0` are 1, `n.t0.t1` is 2.
+    /// Returns how many tiles deep the size is: `n` is 0, `n.t0` and `n^/n.t0` are 1, `n.t0.t1` is 2.
     pub fn level(&self) -> usize {
         self.0.factors.keys().map(Sym::level).max().unwrap_or(0)
     }
@@ -251,7 +251,8 @@ impl fmt::Display for Sym {
             None => write!(f, "({s})"),
         };
         match self {
-            // A dimension named by a sum keeps its parentheses, so that products around it read right.
+            // A dimension whose name is a sum keeps its parentheses, so that products with it are
+            // unambiguous.
             Sym::Dim(name) if name.contains([' ', '+', '-']) => write!(f, "({name})"),
             Sym::Dim(name) => f.write_str(name),
             Sym::Meta(name) => write!(f, "?{name}"),

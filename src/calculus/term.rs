@@ -1,6 +1,6 @@
-//! Terms: closed, typed, point-free functions. A program is a term from [`Ty::Unit`].
+//! Terms: closed, typed, point-free functions. A program is a term that takes [`Ty::Unit`].
 //!
-//! A node has the sizes, types and function arguments that its operator asks for; see [`super::op`].
+//! A node has the sizes, types and function arguments that its operator requires; see [`super::op`].
 
 use super::scalar::ScalarFn;
 use super::size::{Size, Sym};
@@ -27,7 +27,7 @@ struct Node {
 pub struct Term(Arc<Node>);
 
 impl Term {
-    /// The node, type-checked.
+    /// Builds a node and checks its type.
     ///
     /// # Errors
     /// When the parts do not fit together; see [`signature`].
@@ -37,7 +37,8 @@ impl Term {
         Ok(Term(Arc::new(Node { op, sizes, tys, args, ty })))
     }
 
-    /// The node that takes `dom`: its sizes are the written ones and what follows from `dom` and the arguments.
+    /// Builds the node that takes `dom`; its other sizes and its types follow from `written`, `dom` and the
+    /// arguments.
     ///
     /// # Errors
     /// When the parts do not fit together.
@@ -47,27 +48,27 @@ impl Term {
         Term::new(op, sizes, tys, args)
     }
 
-    /// Its operator.
+    /// Returns the operator.
     pub fn op(&self) -> &Op {
         &self.0.op
     }
 
-    /// Its sizes.
+    /// Returns the sizes.
     pub fn sizes(&self) -> &[Size] {
         &self.0.sizes
     }
 
-    /// Its types.
+    /// Returns the types.
     pub fn tys(&self) -> &[Ty] {
         &self.0.tys
     }
 
-    /// Its function arguments.
+    /// Returns the function arguments.
     pub fn args(&self) -> &[Term] {
         &self.0.args
     }
 
-    /// Its type.
+    /// Returns the type.
     pub fn ty(&self) -> &FnTy {
         &self.0.ty
     }
@@ -85,10 +86,10 @@ impl Term {
         Term(Arc::new(Node { op, sizes: vec![], tys: vec![], args: vec![], ty }))
     }
 
-    /// `self . g`, nested to the right, identities dropped.
+    /// Returns `self . g`, nested to the right, without identities.
     ///
     /// # Errors
-    /// When `g` gives another type than `self` takes.
+    /// When the result type of `g` is not the argument type of `self`.
     pub fn after(&self, g: &Term) -> Result<Term, TypeError> {
         let (given, taken) = (&g.ty().cod, &self.ty().dom);
         if given != taken {
@@ -102,7 +103,7 @@ impl Term {
         })
     }
 
-    /// The factors of a chain of compositions, outermost (last applied) first.
+    /// Returns the factors of a chain of compositions, outermost (applied last) first.
     pub fn chain(&self) -> Vec<Term> {
         let (mut out, mut rest) = (vec![], self.clone());
         while *rest.op() == Op::Compose {
@@ -113,7 +114,7 @@ impl Term {
         out
     }
 
-    /// The chain of these factors, outermost first, nested to the right; identities stay.
+    /// Returns the chain of these factors, given outermost first, nested to the right; identities stay.
     ///
     /// # Errors
     /// When there is no factor, or they do not fit together.
@@ -126,11 +127,11 @@ impl Term {
         })
     }
 
-    /// The same term with every chain nested to the right. Terms that differ in the nesting of chains
-    /// alone become equal.
+    /// Returns the same term with every chain nested to the right, so that terms that differ only in the
+    /// nesting of chains become equal.
     ///
     /// # Errors
-    /// Never for a well-typed term; the type checks of the parts are repeated.
+    /// Never for a well-typed term; building the parts repeats the type checks.
     pub fn flat(&self) -> Result<Term, TypeError> {
         let factor = |t: &Term| {
             let args = t.args().iter().map(Term::flat).collect::<Result<Vec<_>, _>>()?;
@@ -140,11 +141,11 @@ impl Term {
         Term::of_chain(&factors)
     }
 
-    /// What [`Op::Chunked`], [`Op::Packed`] and the operators of tiling are short for, everywhere in the term, and
-    /// [`Op::Vectorize`] of more than elements in terms of its parts.
+    /// Returns the term with [`Op::Chunked`], [`Op::Packed`], the operators of tiling, and [`Op::Vectorize`]
+    /// of functions that work on more than elements expanded everywhere.
     ///
     /// # Errors
-    /// When something that is vectorised has no vector form; says what.
+    /// When a vectorised function has no vector form; the error says which.
     pub fn expand(&self) -> Result<Term, TypeError> {
         self.expand_where(&|_| true)
     }
@@ -152,7 +153,7 @@ impl Term {
     /// As [`Term::expand`], but [`Op::Vectorize`] stays as it is.
     ///
     /// # Errors
-    /// Never for a well-typed term; the type checks of the parts are repeated.
+    /// Never for a well-typed term; building the parts repeats the type checks.
     pub fn unpacked(&self) -> Result<Term, TypeError> {
         self.expand_where(&|op| *op != Op::Vectorize)
     }
@@ -167,11 +168,12 @@ impl Term {
         if which(out.op()) { Ok(out.definition()?.unwrap_or(out)) } else { Ok(out) }
     }
 
-    /// What this operator, not its arguments, is short for; `None` for all but [`Op::Chunked`], [`Op::Packed`], the
-    /// operators of tiling, and [`Op::Vectorize`] of more than elements.
+    /// Returns the definition of this operator, without expanding its arguments; `None` for all operators but
+    /// [`Op::Chunked`], [`Op::Packed`], those of tiling, and [`Op::Vectorize`] of functions that work on more
+    /// than elements.
     ///
     /// # Errors
-    /// When something that is vectorised has no vector form; says what.
+    /// When a vectorised function has no vector form; the error says which.
     pub fn definition(&self) -> Result<Option<Term>, TypeError> {
         if *self.op() == Op::Vectorize {
             let long = super::lanes::push(&self.sizes()[0], &self.args()[0])?;
@@ -180,12 +182,12 @@ impl Term {
         super::tiling::definition(self)
     }
 
-    /// Whether it is a view that can be stored through: see [`Op::is_invertible`].
+    /// Whether the term is a view that can be stored through: see [`Op::is_invertible`].
     pub fn is_invertible(&self) -> bool {
         self.op().is_invertible() && self.args().iter().all(Term::is_invertible)
     }
 
-    /// The term that undoes it, of an invertible view that loses nothing and is undone by an operator.
+    /// Returns the inverse of an invertible view, if it loses no element and an operator undoes it.
     pub fn inverse(&self) -> Option<Term> {
         let swapped = || self.sizes().iter().rev().cloned().collect();
         let (op, sizes) = match self.op() {
@@ -209,10 +211,10 @@ impl Term {
         Term::new(op, sizes, self.tys().to_vec(), args).ok()
     }
 
-    /// Replaces size symbols, in the types too; what `f` gives `None` for stays.
+    /// Replaces size symbols, also in types; symbols for which `f` returns `None` stay.
     ///
     /// # Errors
-    /// When the sizes put in make parts ill-typed that were not.
+    /// When the new sizes make a part ill-typed.
     pub fn with_sizes(&self, f: &dyn Fn(&Sym) -> Option<Size>) -> Result<Term, TypeError> {
         let args = self.args().iter().map(|a| a.with_sizes(f)).collect::<Result<Vec<_>, _>>()?;
         let sizes = self.sizes().iter().map(|s| s.substitute(f)).collect();
@@ -220,7 +222,7 @@ impl Term {
         Term::new(self.op().clone(), sizes, tys, args)
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn size(&self) -> usize {
         1 + self.args().iter().map(Term::size).sum::<usize>()
     }

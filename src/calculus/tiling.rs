@@ -1,9 +1,10 @@
-//! What [`Op::Chunked`], [`Op::Packed`] and the operators of tiling are short for.
+//! Definitions of [`Op::Chunked`], [`Op::Packed`] and the operators of tiling.
 //!
 //! A product of all pairs is `map (map e) . cross`; a map over rows with their partners is `map f . cross`.
 //! `tiled` and `tiledRows` cut the dimensions into tiles, `blocked` and `blockedRows` carry accumulators over
-//! blocks of a reduction, `spread` shares a tile out to work-items, `sliced` the slices of neighbours. Each stands in the e-graph as one
-//! operator with holes for what may be rewritten, so that rules on chains do not take it apart.
+//! blocks of a reduction, `spread` shares a tile out to work-items, and `sliced` shares out the slices of
+//! neighbouring elements. In the e-graph, each of them is one operator with holes for the parts that may be
+//! rewritten, so that rules on chains do not take it apart.
 
 use super::flow::Flow;
 use super::size::Size;
@@ -19,12 +20,12 @@ fn no<T>(text: impl Into<String>) -> Built<T> {
     Err(TypeError(text.into()))
 }
 
-/// How many parts of `t` there are in `n`.
+/// Returns the number of parts of `t` in `n`.
 fn parts(n: &Size, t: &Size) -> Built<Size> {
     if t.as_constant() == Some(0) { no(format!("no parts of 0 in {n}")) } else { Ok(n.div(t)) }
 }
 
-/// What the operator is short for; `None` for one that is not short for anything.
+/// Returns the definition of an operator; `None` for an operator without one.
 pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
     let (dom, args) = (&t.ty().dom, t.args());
     let flow = Flow::from(dom);
@@ -84,7 +85,7 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
                 .distl()?
                 .reduce_seq(
                     |x| {
-                        // (c, (as, (flags, bs))), to rows of (c, [t](flag, (a, b)))
+                        // From `(c, (as, (flags, bs)))` to rows of `(c, [t](flag, (a, b)))`.
                         x.second(|x| {
                             x.second(|x| x.second(|b| b.then(s))?.zip())?
                                 .cross()?
@@ -143,7 +144,7 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
     Ok(Some(out.term()))
 }
 
-/// `([t]flag, ([t][n]a, [t][m]b))` to `[n][t][m](flag, (a, b))`, a step before `[n][m][t]`.
+/// From `([t]flag, ([t][n]a, [t][m]b))` to `[n][t][m](flag, (a, b))`, one step before `[n][m][t]`.
 fn weave(x: Flow) -> Built<Flow> {
     x.second(|x| x.zip()?.map(Flow::cross))?
         .zip()?
@@ -151,7 +152,7 @@ fn weave(x: Flow) -> Built<Flow> {
         .transpose()
 }
 
-/// `(a, (flag, b))` to `(flag, (a, b))`.
+/// From `(a, (flag, b))` to `(flag, (a, b))`.
 fn shuffle(x: Flow) -> Built<Flow> {
     let whole = x.ty().clone();
     let proj = |op: Op, of: &Ty| Term::on(op, &[], of, vec![]);
@@ -163,7 +164,8 @@ fn shuffle(x: Flow) -> Built<Flow> {
     x.then(&out)
 }
 
-/// `[n]x` to `[n/t][t]x`: part `i` has runs of `v` from all over, the `q`-th from `q*n*v/t + i*v` on.
+/// From `[n]x` to `[n/t][t]x`: part `i` has runs of `v` from all over, the `q`-th one from `q*n*v/t + i*v`
+/// on.
 fn runs(x: Flow, t: &Size, v: &Size) -> Built<Flow> {
     let Ty::Array(n, _) = x.ty().clone() else { return no("no array") };
     if v == t {
@@ -195,7 +197,7 @@ mod tests {
         read_term(&Source::new("f", text), &dom, &Context::default())
     }
 
-    /// Which part each element of a matrix of `n` by `m` is in.
+    /// Returns the part that each element of a matrix of `n` by `m` is in.
     fn shares(name: &str, n: usize, m: usize, [t, u, v, w]: [usize; 4]) -> Vec<Vec<i64>> {
         let parts = n / t * (m / u);
         let number = "map (map fst) . map distl . distl";
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn slices_at_one_place_are_neighbours() {
-        // The places of the slices among all of them, and where they end up: each with its element.
+        // Numbers all slices in the order of `h`, and checks where each ends up.
         let number = "map fst . zip . fork (iota 6 i32) id";
         let f = term(&format!("join . sliced (split 4) ({number}) (map fst)"), "[3][8]i32");
         let x = Value::ints(ScalarType::I32, &[3, 8], &[0; 24]);
@@ -259,7 +261,7 @@ mod tests {
         assert!(term("tiledRows 0 4 (map (map (map (+)) . cross))", pairs).is_err());
         assert!(term("spread 0 2 1 1 (map (map (map abs)))", "[4][4]i32").is_err());
         assert!(term("spreadRows 0 (map (map abs))", "[4]i32").is_err());
-        // What is there for a matrix of nothing is well-typed, and has no value to spread.
+        // `spread` of an empty matrix is well-typed, but has no definition: there are no parts.
         let none = term("spread 2 2 1 1 (map (map (map abs)))", "[0][4]i32").expect("a term");
         assert!(none.definition().is_err());
     }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 pub enum Ty {
     /// The one value.
     Unit,
-    /// One element.
+    /// A scalar.
     Scalar(ScalarType),
-    /// So many elements in one vector. Inside is a scalar, or a rule's variable; vectors of pairs
-    /// are pairs of vectors, vectors of arrays are arrays of vectors: use [`Ty::vector`].
+    /// A vector of that many elements, which are scalars or a rule's variable. A vector of pairs is a pair of
+    /// vectors, and a vector of arrays is an array of vectors: use [`Ty::vector`].
     Vector(Size, Arc<Ty>),
     /// Two components.
     Pair(Arc<Ty>, Arc<Ty>),
-    /// So many elements.
+    /// An array of that many elements.
     Array(Size, Arc<Ty>),
     /// A type variable of a rule.
     Meta(Arc<str>),
@@ -26,9 +26,9 @@ pub enum Ty {
 /// The type of a function; every term is one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FnTy {
-    /// What it takes.
+    /// The argument type.
     pub dom: Ty,
-    /// What it gives.
+    /// The result type.
     pub cod: Ty,
 }
 
@@ -50,8 +50,8 @@ impl Ty {
         Ty::Pair(Arc::new(a.clone()), Arc::new(b.clone()))
     }
 
-    /// `w` values of type `t` at once, one in each lane: component-wise over pairs and arrays; `None` for
-    /// what has no vector form.
+    /// Returns the type of `w` values of type `t`, one in each lane: component-wise over pairs and arrays;
+    /// `None` for a type without a vector form.
     pub fn vector(w: &Size, t: &Ty) -> Option<Ty> {
         match t {
             Ty::Unit => Some(Ty::Unit),
@@ -73,7 +73,7 @@ impl Ty {
         }
     }
 
-    /// The width of the vectors in it.
+    /// Returns the width of the vectors in the type.
     pub fn width(&self) -> Option<&Size> {
         match self {
             Ty::Vector(w, _) => Some(w),
@@ -83,7 +83,7 @@ impl Ty {
         }
     }
 
-    /// A scalar, or pairs of scalars.
+    /// Whether the type is a scalar, or pairs of scalars.
     pub fn is_scalar(&self) -> bool {
         match self {
             Ty::Scalar(_) => true,
@@ -92,7 +92,7 @@ impl Ty {
         }
     }
 
-    /// Whether an array is anywhere in it.
+    /// Whether the type contains an array.
     pub fn has_array(&self) -> bool {
         match self {
             Ty::Array(..) => true,
@@ -101,7 +101,7 @@ impl Ty {
         }
     }
 
-    /// Whether a vector is anywhere in it.
+    /// Whether the type contains a vector.
     pub fn has_vector(&self) -> bool {
         match self {
             Ty::Vector(..) => true,
@@ -111,7 +111,7 @@ impl Ty {
         }
     }
 
-    /// A scalar or vector, or pairs of them: what fits in registers.
+    /// Whether the type is a scalar or vector, or pairs of them, so that a value fits in registers.
     pub fn is_element(&self) -> bool {
         match self {
             Ty::Scalar(_) | Ty::Vector(..) => true,
@@ -120,7 +120,8 @@ impl Ty {
         }
     }
 
-    /// The scalar (and vector) components in order, with the sizes of the arrays around each, outermost first.
+    /// Returns the scalar (and vector) components in order, with the sizes of the arrays around each,
+    /// outermost first.
     pub fn components(&self) -> Vec<(Vec<Size>, Ty)> {
         match self {
             Ty::Unit => vec![],
@@ -136,7 +137,7 @@ impl Ty {
         }
     }
 
-    /// Replaces type variables and size symbols; what has no replacement stays.
+    /// Replaces type variables and size symbols; those without a replacement stay.
     #[must_use]
     pub fn substitute(
         &self,

@@ -1,10 +1,10 @@
-//! Values of programs: what inputs, results and everything between are to the interpreter.
+//! Values of programs: inputs, results and everything in between, as the interpreter represents them.
 //!
-//! A value is the list of its *components*, tuples flattened from left to right and arrays of tuples
-//! stored as one array for each component (structure of arrays), exactly as device buffers are. So
-//! `zip` and `unzip` change nothing, and an n-ary tuple `(a, b, c)` and the nested pairs
-//! `(a, (b, c))` are the same value. Vectors are a trailing dimension. What tuples and dimensions
-//! mean is said by types ([`Shape`]). Nothing here reads files or talks to devices.
+//! A value is the list of its *components*: tuples are flattened from left to right, and an array of tuples
+//! is stored as one array for each component (structure of arrays), exactly as device buffers are. So `zip`
+//! and `unzip` change nothing, and an n-ary tuple `(a, b, c)` and the nested pairs `(a, (b, c))` are the same
+//! value. Vectors are a trailing dimension. Types ([`Shape`]) say what tuples and dimensions mean. This
+//! module neither reads files nor talks to devices.
 
 mod agree;
 mod array;
@@ -28,14 +28,14 @@ pub(super) use view::padded;
 use crate::lang::types::ScalarType;
 use std::fmt;
 
-/// A type all of whose sizes have values.
+/// A type whose sizes all have values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One element.
     Scalar(ScalarType),
-    /// So many elements in one vector.
+    /// A vector of that many elements.
     Vector(usize, ScalarType),
-    /// Components; of none, the unit type.
+    /// Components; without any, the unit type.
     Tuple(Vec<Shape>),
     /// `[n]t`.
     Array(usize, Box<Shape>),
@@ -72,7 +72,7 @@ impl Shape {
         }
     }
 
-    /// A scalar, or tuples of scalars.
+    /// Whether this is a scalar, or tuples of scalars.
     pub fn is_scalar(&self) -> bool {
         match self {
             Shape::Scalar(_) => true,
@@ -99,9 +99,9 @@ impl fmt::Display for Shape {
 /// One component of a value.
 #[derive(Clone, Debug)]
 pub enum Leaf {
-    /// No dimension.
+    /// A component without dimensions.
     Scalar(ScalarType, Cell),
-    /// One dimension or more.
+    /// A component with one dimension or more.
     Array(Array),
 }
 
@@ -130,7 +130,7 @@ impl Leaf {
         }
     }
 
-    /// The least magnitude of a float that has one; 0 where none has.
+    /// Returns the least positive magnitude of its floats; 0 if there is none.
     pub fn least_magnitude(&self) -> f64 {
         let mut least = f64::INFINITY;
         self.for_each(&mut |c| {
@@ -149,8 +149,8 @@ impl Leaf {
         }
     }
 
-    /// The component as a device buffer holds it: row-major, little-endian, floats rounded to the
-    /// type, bool one byte.
+    /// Returns the component as a device buffer holds it: row-major, little-endian, floats rounded to the
+    /// type, one byte for a bool.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "elements are in their type's range, floats are to be rounded"
@@ -168,13 +168,13 @@ impl Leaf {
         out
     }
 
-    /// The component of these dimensions from a device buffer; `None` when the length differs.
+    /// Reads a component of these dimensions from a device buffer; `None` when the length differs.
     pub fn from_bytes(ty: ScalarType, shape: &[usize], bytes: &[u8]) -> Option<Leaf> {
         let count = room(shape).ok()?;
         if bytes.len() != count.checked_mul(ty.bytes())? {
             return None;
         }
-        // Inputs of millions of elements are nearly always of this type.
+        // The fast path: inputs of millions of elements nearly always have this type.
         let bits = match ty {
             ScalarType::F32 => {
                 let float = |e: &[u8; 4]| f64::from(f32::from_le_bytes(*e)).to_bits();
@@ -194,7 +194,7 @@ impl Leaf {
     }
 }
 
-/// One element of a device buffer, of the type's own length.
+/// Decodes one element of a device buffer, which has the type's own length.
 fn decode(ty: ScalarType, element: &[u8]) -> Cell {
     let mut word = [0; 8];
     word[..element.len()].copy_from_slice(element);
@@ -231,22 +231,22 @@ impl Value {
         Value::new(vec![Leaf::Scalar(ty, cell)])
     }
 
-    /// A tuple; nested or not, it is its components in order.
+    /// A tuple, whose components are those of its parts in order.
     pub fn tuple(parts: impl IntoIterator<Item = Value>) -> Value {
         Value::new(parts.into_iter().flat_map(|v| v.leaves).collect())
     }
 
-    /// Floats of type `ty` in row-major order, rounded; `shape` says how many.
+    /// Floats of type `ty` in row-major order, rounded; `shape` gives their number.
     pub fn floats(ty: ScalarType, shape: &[usize], xs: &[f64]) -> Value {
         Value::cells(ty, shape, xs.iter().map(|x| Cell::float(ty, number::round(ty, *x))))
     }
 
-    /// Integers of type `ty` in row-major order, wrapped; `shape` says how many.
+    /// Integers of type `ty` in row-major order, wrapped; `shape` gives their number.
     pub fn ints(ty: ScalarType, shape: &[usize], xs: &[i64]) -> Value {
         Value::cells(ty, shape, xs.iter().map(|x| Cell::from_int(ty, i128::from(*x))))
     }
 
-    /// One component from its elements in row-major order. Missing elements are 0, further ones ignored.
+    /// One component from its elements in row-major order. Missing elements are 0, extra ones are ignored.
     pub fn cells(ty: ScalarType, shape: &[usize], xs: impl IntoIterator<Item = Cell>) -> Value {
         let count = shape.iter().product();
         let zeros = std::iter::repeat(Cell::default());
@@ -255,10 +255,10 @@ impl Value {
         Value::new(vec![Leaf::from_column(ty, column, shape)])
     }
 
-    /// The value of a shape from device buffers, one for each component.
+    /// Reads a value of a shape from device buffers, one for each component.
     ///
     /// # Errors
-    /// A sentence, when the number of components or the length of one differs.
+    /// A text, when the number of components or the length of one differs.
     pub fn from_bytes(shape: &Shape, buffers: &[impl AsRef<[u8]>]) -> Result<Value, String> {
         let specs = shape.components();
         if specs.len() != buffers.len() {
@@ -272,7 +272,7 @@ impl Value {
         leaves.collect::<Result<_, _>>().map(Value::new)
     }
 
-    /// Components as device buffers hold them, tuples flattened left to right.
+    /// Returns the components as device buffers hold them, with tuples flattened from left to right.
     pub fn components(&self) -> Vec<(ScalarType, Vec<u8>)> {
         self.leaves.iter().map(|l| (l.ty(), l.bytes())).collect()
     }
@@ -282,21 +282,21 @@ impl Value {
         &self.leaves
     }
 
-    /// Components, to keep.
+    /// Returns the components, consuming the value.
     pub fn into_leaves(self) -> Vec<Leaf> {
         self.leaves
     }
 
-    /// Components `range` of a tuple; ranges outside are empty.
+    /// Returns the components `range` of a tuple; none for a range out of bounds.
     #[must_use]
     pub fn part(&self, range: std::ops::Range<usize>) -> Value {
         Value::new(self.leaves.get(range).unwrap_or_default().to_vec())
     }
 
-    /// Whether it has this shape.
+    /// Checks that the value has this shape.
     ///
     /// # Errors
-    /// A sentence saying how it differs.
+    /// A text that says how it differs.
     pub fn conforms(&self, shape: &Shape) -> Result<(), String> {
         let want = shape.components();
         if want.len() != self.leaves.len() {
@@ -325,7 +325,7 @@ impl Value {
         })
     }
 
-    /// Whether types and dimensions are the same, and `same` holds of all elements at one place.
+    /// Whether types and dimensions are the same, and `same` holds for all pairs of corresponding elements.
     fn agrees(&self, other: &Value, same: impl Fn(ScalarType, Cell, Cell) -> bool) -> bool {
         let outline =
             |v: &Value| -> Vec<_> { v.leaves.iter().map(|l| (l.ty(), l.shape())).collect() };
@@ -340,7 +340,7 @@ impl Value {
             })
     }
 
-    /// Every element as `f64` in row-major order, components one after another.
+    /// Returns every element as `f64` in row-major order, components one after another.
     #[expect(clippy::cast_precision_loss, reason = "for looking at, not for computing")]
     pub fn to_floats(&self) -> Vec<f64> {
         let mut out = vec![];
@@ -353,7 +353,7 @@ impl Value {
         out
     }
 
-    /// Every element of integer or bool components in row-major order; floats are left out.
+    /// Returns every element of integer or bool components in row-major order; floats are left out.
     pub fn to_ints(&self) -> Vec<i128> {
         let mut out = vec![];
         for leaf in self.leaves.iter().filter(|l| !l.ty().is_float()) {
@@ -363,7 +363,7 @@ impl Value {
     }
 }
 
-/// Types, dimensions and elements; magnitudes are not compared, NaN equals NaN, -0 equals 0.
+/// Compares types, dimensions and elements, but not magnitudes; NaN equals NaN, and -0 equals 0.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         self.agrees(other, |ty, x, y| {
@@ -373,7 +373,7 @@ impl PartialEq for Value {
     }
 }
 
-/// For looking at: every component with its elements in row-major order.
+/// Shows every component with its elements in row-major order, for debugging.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, leaf) in self.leaves.iter().enumerate() {

@@ -1,8 +1,10 @@
-//! What surrounds a term decides which operators are legal in it.
+//! Contexts: which operators are legal at a place in a term, given the operators that enclose it.
+//!
+//! The search ([`super::search`]) asks [`Context::enter`] and [`Context::holes`] for every e-node.
 
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space};
 
-/// Where in the hierarchy of the device a term runs.
+/// The level of the device's hierarchy at which a term runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// Outside any kernel: a chain of stages, each a kernel.
@@ -15,13 +17,13 @@ pub enum Level {
     Item,
 }
 
-/// A context.
+/// The context of a subterm: everything around it that decides which operators are legal in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Context {
-    /// Where.
+    /// The level of the hierarchy at which the subterm runs.
     pub level: Level,
-    /// Dimensions used on the path: bits 0 to 2 work-groups, 3 to 5 local, 6 to 8 global
-    /// work-items. Warps and lanes need none: each stands on a level of its own.
+    /// Dimensions already used on the path from the root: bits 0 to 2 for work-groups, 3 to 5 for local and 6
+    /// to 8 for global work-items. Warps and lanes need no bits: each has a level of its own.
     used: u16,
     /// The result goes to memory that the caller chose (and not to an intermediate array).
     pub sink: bool,
@@ -31,19 +33,19 @@ pub(super) struct Context {
     pub registers: bool,
     /// Inside a vectorised function, where every lane does the same.
     vector: bool,
-    /// Inside a step of a tile's accumulators.
+    /// Inside a step that updates the accumulators of a tile.
     pub tile: bool,
-    /// Directly inside a parallel map, so that one of another dimension may follow.
+    /// Directly inside a parallel map, so that a parallel map of another dimension may follow.
     nest: bool,
     /// Whether every operator has a default: intermediate arrays may be stored wherever they are made.
     pub total: bool,
 }
 
-/// What an operator asks of its arguments' contexts.
+/// Whether an operator is legal in a context.
 pub(super) enum Verdict {
     /// Not legal here.
     No,
-    /// Legal, its function arguments running in this context.
+    /// Legal; the function arguments of the operator run in this context.
     Inside(Context),
 }
 
@@ -70,47 +72,50 @@ impl Context {
         Context { total, ..Context::PROGRAM }
     }
 
-    /// The same place, for a value that is read again rather than stored.
+    /// Returns the same place, for a value that is read again rather than stored.
     #[must_use]
     pub fn intermediate(self) -> Context {
         Context { sink: false, placed: false, nest: false, ..self }
     }
 
-    /// The same place, after something that computes: no further dimension may follow.
+    /// Returns the same place after a computation: no further dimension of a parallel nest may follow.
     #[must_use]
     pub fn settled(self) -> Context {
         Context { nest: false, ..self }
     }
 
-    /// One work-item of this place.
+    /// Returns the context of one work-item of this place.
     #[must_use]
     pub fn item(self) -> Context {
         Context { level: Level::Item, placed: false, nest: false, ..self }
     }
 
-    /// Directly inside a parallel map of the last dimension, so that tiles may have the other two.
+    /// Whether the place is directly inside a parallel map of dimension 2 (a batch), so that tiles may take
+    /// dimensions 0 and 1.
     fn in_batch(self) -> bool {
         self.nest && [bit(0, 2), bit(6, 2)].contains(&self.used)
     }
 
-    /// Whether what is shared out here has a place to go: one that the caller chose, or local memory.
+    /// Whether the results of a map over work-items have a destination here: one that the caller chose, or
+    /// local memory.
     fn stores(self) -> bool {
         self.sink || self.placed || self.total
     }
 
-    /// Whether what is shared out here may stay with the work-items that compute it, or be put in local memory if that
-    /// is not enough: which of the two, code generation finds out.
+    /// Whether the results of a map over work-items may stay in registers of the work-items that compute
+    /// them, or go to local memory if registers do not suffice. Code generation decides which.
     pub fn keeps(self) -> bool {
         self.level == Level::Group && !self.stores() && !self.registers && !self.tile
     }
 
     fn may_spread(self, inside: Level, base: u16, d: u8) -> bool {
-        // From the upper dimensions to the lower ones.
+        // A nest of parallel maps goes from the higher dimensions to the lower ones.
         let nested = self.nest && self.level == inside && self.used & bit(base, d + 1) != 0;
         (self.level == Level::Host || nested) && self.used & bit(base, d) == 0
     }
 
-    /// The contexts of the arguments of an operator of tiling; `None` for others, and where it may not run.
+    /// Returns the contexts of the arguments of an operator of tiling; `None` for other operators, and if it
+    /// may not run here.
     pub fn holes(self, op: &Op) -> Option<Vec<Context>> {
         let copy = Context { registers: false, ..self.intermediate() };
         let step = Context { registers: true, tile: true, ..self.intermediate() };
@@ -121,7 +126,7 @@ impl Context {
                 Some(vec![copy, copy, self])
             }
             Op::Blocked(_) if grouped => Some(vec![copy, copy, step, copy.item(), end]),
-            // What it makes of the slices goes from work-item to work-item.
+            // The result of `h` is an intermediate: it passes from one work-item to another.
             Op::Sliced if self.level == Level::Group => {
                 Some(vec![copy.item(), Context { tile: false, ..copy }, self.settled()])
             }
@@ -159,8 +164,8 @@ impl Context {
                 }
                 // A kernel of one work-item.
                 (MapKind::Seq, Level::Host) if self.total => inside(Level::Item, self.used),
-                // An intermediate array of a work-item lives in registers: the accumulators of a
-                // reduction, and what is added to them. Other maps are fused.
+                // A work-item has intermediate arrays in registers: the accumulators of a reduction, and the
+                // values that are combined with them. Other maps are fused.
                 (MapKind::Unroll, Level::Item) if small && (self.sink || self.registers) => {
                     Inside(Context { placed: false, nest: false, ..self })
                 }
@@ -181,13 +186,13 @@ impl Context {
             {
                 Inside(Context { placed: true, ..self })
             }
-            // The accumulators of a group, spread over its work-items.
+            // The accumulators of a group are spread over its work-items.
             Op::ToMem(Space::Private)
                 if self.level == Level::Group && self.registers && !self.placed =>
             {
                 Inside(Context { placed: true, ..self })
             }
-            // A copy between kernels, in an order that the next one reads faster.
+            // A copy between kernels, in an order that the next kernel reads faster.
             Op::ToMem(Space::Global)
                 if self.level == Level::Host && !self.sink && !self.placed && array =>
             {
@@ -211,13 +216,14 @@ impl Context {
             Op::Vectorize => Inside(Context { vector: true, ..self.item().intermediate() }),
             Op::Cond if self.level == Level::Item && (self.total || !array) => Inside(self),
             Op::Cond if self.level == Level::Host && self.total => Inside(self),
-            // One after another, in one work-item; outside kernels, a kernel of one.
+            // Sequential in one work-item; at host level, in a kernel of one work-item.
             Op::Scan(true) | Op::Histogram
                 if self.total && matches!(self.level, Level::Host | Level::Item) =>
             {
                 Inside(Context { registers: array, ..self.item().intermediate() })
             }
-            // Two kernels: the parts' totals, then each part from where those before it end.
+            // Two kernels: the first computes the total of each part, the second scans each part, starting
+            // from the total of the parts before it.
             Op::Scan(false) if self.total && self.level == Level::Host => {
                 Inside(self.item().intermediate())
             }
@@ -227,7 +233,7 @@ impl Context {
             Op::Scalar(f) if self.vector && f.body.has_loop() => No,
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),
-            // Their arguments run in different contexts: see `holes`.
+            // The arguments of these run in different contexts: see `holes`.
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => No,
             Op::Fold
             | Op::While
@@ -246,7 +252,7 @@ impl Context {
             | Op::Fork
             | Op::Bimap
             | Op::Meta(_) => No,
-            // Views run nowhere; an argument they have (a padding value) is a scalar.
+            // A view runs nowhere. Its only possible argument, a padding value, is a scalar.
             _ => Inside(self.item().intermediate()),
         }
     }
@@ -270,7 +276,8 @@ mod tests {
             |path: &[Op]| inside(path).is_some_and(|at| at.holes(&Op::Tiled(false)).is_some());
         assert!(tiles(&[]));
         assert!(tiles(&[map(MapKind::Wrg(2))]) && tiles(&[map(MapKind::Glb(2))]));
-        // The other dimensions are the tiles', and what computes stands between.
+        // The tiles need the other two dimensions, and no computation may stand between the batch and the
+        // tiles.
         assert!(!tiles(&[map(MapKind::Wrg(1))]) && !tiles(&[map(MapKind::Glb(0))]));
         assert!(!tiles(&[map(MapKind::Wrg(2)), map(MapKind::Wrg(1))]));
         assert!(!tiles(&[map(MapKind::Wrg(2)), Op::Reduce(ReduceKind::Seq)]));
@@ -305,7 +312,7 @@ mod tests {
         ] {
             assert!(path(wrong).is_none(), "{wrong:?}");
         }
-        // What lanes pass on to each other goes through local memory.
+        // Lanes pass values to each other through local memory.
         let warp = path(&[&wrg, &warp]).expect("the nesting is legal").intermediate();
         assert!(matches!(warp.enter(&lane, true, true), Verdict::No));
         let Verdict::Inside(local) = warp.enter(&Op::ToMem(Space::Local), true, true) else {

@@ -1,7 +1,7 @@
-//! The additive estimate: work of a term, in nanoseconds, from trip counts alone.
+//! The additive estimate: the work of a term, in nanoseconds, from trip counts alone.
 //!
-//! It knows parallelism and vectors but neither reuse nor coalescing, so it only orders terms
-//! within a skeleton and prunes the hopeless; the model of the generated kernel ranks what is left.
+//! The estimate knows parallelism and vectors, but neither reuse nor coalescing. It therefore only orders
+//! terms within a skeleton and prunes hopeless ones; the model of the generated kernel ranks the rest.
 
 use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
@@ -9,7 +9,7 @@ use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
 
-/// What one node adds to its arguments' costs, and by what they are multiplied.
+/// The cost of one node: what it adds to its arguments' costs, and the factor on them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     /// Nanoseconds.
@@ -20,10 +20,11 @@ pub(super) struct Share {
 
 /// One scalar operation in one work-item, in nanoseconds.
 const OPERATION_NS: f64 = 0.3;
-/// One view in an index computation: next to nothing, but shorter terms win ties.
+/// One view in an index computation, in nanoseconds: nearly nothing, but it makes shorter terms win ties.
 pub(super) const VIEW_NS: f64 = 1e-4;
 
-/// The share of one node. `value` gives a size's value, `result` is what the node gives.
+/// Returns the share of one node. `value` gives the value of a size; `result` is the type of the node's
+/// result.
 pub(super) fn share(
     op: &Op,
     sizes: &[Size],
@@ -73,7 +74,7 @@ pub(super) fn share(
             let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
             match sequential {
                 true => Share { own: launch + n * step, times: n },
-                // Everything twice, all work-items together.
+                // Every element is visited twice, by all work-items in parallel.
                 false => {
                     let each = 2.0 * (n / target.items).max(n.sqrt());
                     Share { own: 2.0 * launch + each * step, times: each }
@@ -102,7 +103,7 @@ pub(super) fn share(
     }
 }
 
-/// Writing an intermediate value of that type and reading it again.
+/// Returns the nanoseconds to write an intermediate value of type `t` and read it again.
 pub(super) fn passing(t: &Ty, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) -> f64 {
     let elements: f64 = t
         .components()
@@ -115,13 +116,13 @@ pub(super) fn passing(t: &Ty, at: Context, target: &Target, value: &dyn Fn(&Size
         .sum();
     match at.level {
         Level::Host => elements * 8.0 / target.bytes_per_ns,
-        // Local memory serves every group at once.
+        // Each group has local memory of its own.
         Level::Group | Level::Warp => elements * 2.0 * OPERATION_NS / target.lanes,
         Level::Item => 0.0,
     }
 }
 
-/// Reading one element into an accumulator.
+/// Returns the nanoseconds to read one element of type `t` into an accumulator.
 fn element(t: &Ty, value: &dyn Fn(&Size) -> f64, target: &Target) -> f64 {
     match t {
         Ty::Vector(w, _) => OPERATION_NS * (value(w) / target.simd).ceil().max(1.0),
@@ -145,7 +146,7 @@ fn scalar_size(e: &crate::calculus::scalar::SExpr) -> f64 {
     }
 }
 
-/// The estimate of a whole program, in microseconds.
+/// Returns the estimate of a whole program, in microseconds.
 pub(super) fn of_term(term: &Term, env: &SizeEnv, target: &Target) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
@@ -172,7 +173,8 @@ fn walk(t: &Term, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) ->
         + share.times * t.args().iter().map(|a| walk(a, inside, target, value)).sum::<f64>()
 }
 
-/// Scalar operations in the code of a term, those of unrolled loops as often as they are written out.
+/// Returns the number of scalar operations in the code of a term; a loop that is unrolled counts once for
+/// each copy.
 pub(super) fn straight_line(t: &Term, value: &dyn Fn(&Size) -> f64) -> f64 {
     let inner: f64 = t.args().iter().map(|a| straight_line(a, value)).sum();
     match t.op() {
@@ -184,7 +186,7 @@ pub(super) fn straight_line(t: &Term, value: &dyn Fn(&Size) -> f64) -> f64 {
     }
 }
 
-/// Whether a term does more than rearrange.
+/// Whether a term does more than rearrange elements.
 pub(super) fn computes(t: &Term) -> bool {
     match t.op() {
         Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => {

@@ -1,9 +1,10 @@
 //! Extraction: from the saturated e-graph to a few hundred concrete candidates, best first.
 //!
-//! Legality depends on context, so terms are drawn by dynamic programming over (class, context);
-//! within a class they are told apart by *skeleton* (how work is mapped, split and vectorised),
-//! because the cheapest terms by an additive cost are all variants of one shallow kernel. Then the
-//! tunables of each skeleton get values under divisibility and resource constraints.
+//! Whether an operator is legal depends on its context, so terms are drawn by dynamic programming over pairs
+//! of class and context (`search`, `context`). Within a class, terms are told apart by *skeleton*: how work
+//! is mapped, split and vectorised. Without skeletons, the cheapest terms by an additive cost (`cost`) would
+//! all be variants of one shallow kernel. The tunables of each skeleton then get values that meet the
+//! constraints on divisibility and resources (`tunables`).
 
 mod context;
 mod cost;
@@ -29,22 +30,24 @@ use crate::saturate::{ClassId, Data, Node, Saturated};
 pub struct Candidate {
     /// The term: legal, in low-level patterns, its sizes symbolic.
     pub term: Term,
-    /// The term as it stands in the e-graph: `chunked` and `packed` not written out, one symbol for the tiles of all stages.
+    /// The term as it stands in the e-graph: `chunked` and `packed` are not expanded, and all stages share
+    /// the symbols of their tiles.
     pub compact: Term,
     /// The value of every symbol.
     pub env: SizeEnv,
-    /// What tells it from others apart from tunables: the mapping, the splits, the vectors.
+    /// What distinguishes the term from others, apart from tunables: the mapping, the splits, the vectors.
     pub skeleton: String,
-    /// The additive estimate, in microseconds: good for ranking at best.
+    /// The additive estimate, in microseconds: good enough for ranking at most.
     pub estimate_us: f64,
 }
 
-/// The candidates for a device, the one with the best additive estimate first.
+/// Returns the candidates for a device, sorted by additive estimate, lowest first.
 ///
-/// `env` gives the program's dimensions their values.
+/// `env` gives the values of the program's dimensions.
 ///
 /// # Errors
-/// [`Code::NoTerm`] when the graph holds no legal low-level term, [`Code::Interrupted`] when the work is to stop.
+/// [`Code::NoTerm`] when the graph holds no legal low-level term, [`Code::Interrupted`] when an interrupt was
+/// requested.
 pub fn candidates(
     saturated: &Saturated,
     env: &SizeEnv,
@@ -66,7 +69,8 @@ pub fn candidates(
             else {
                 continue;
             };
-            // Of tiles the additive estimate says nothing: they are ordered by the reuse that they promise.
+            // The additive estimate cannot tell tile sizes apart: tiled assignments are ordered by their
+            // score of reuse.
             let least = assigned
                 .iter()
                 .map(|(env, _)| cost::of_term(&term, env, &target))
@@ -83,7 +87,7 @@ pub fn candidates(
                 });
             }
         }
-        // What has no values for its tunables is no candidate.
+        // Terms without values for their tunables are no candidates: retry with `total`.
         if !out.is_empty() {
             break;
         }
@@ -104,15 +108,15 @@ pub fn candidates(
 
 type Assigned = Vec<(SizeEnv, Option<f64>)>;
 
-/// The term with stages that share no symbol, written out, and values for its symbols: the best of each stage together,
-/// then the second best, and so on.
+/// Returns the expanded term, whose stages share no symbol, with values for its symbols. The first assignment
+/// combines the best of each stage, the second one the second best of each stage, and so on.
 fn assigned_apart(
     compact: &Term,
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
 ) -> Option<(Term, Assigned)> {
-    // Ill-typed combinations cannot arise: every class has one type.
+    // Errors cannot occur: every class has one type, so no combination is ill-typed.
     let written_out = |t: &Term| t.expand().ok()?.flat().ok();
     let staged = stages::apart(compact).ok()?;
     let dims = stages::with_aliases(&staged.compact, dims);
@@ -120,7 +124,8 @@ fn assigned_apart(
     let of = |part: &Term| -> Option<Assigned> {
         Some(tunables::assignments(&written_out(part)?, part, &dims, target, limits))
     };
-    // Tiles of a number, as of `2`, have no name of their own in each stage.
+    // Tiles of a constant, such as `2`, cannot be renamed by stage: stages that share such a tile are solved
+    // together.
     if staged.parts.len() < 2 || stages::share_symbols(&staged.parts) {
         let assigned = tunables::assignments(&term, &staged.compact, &dims, target, limits);
         return Some((term, assigned));
@@ -141,9 +146,9 @@ fn assigned_apart(
     Some((term, assigned))
 }
 
-/// What each node adds by itself to the additive estimate, in nanoseconds: the turns of a loop, the overhead of a
-/// launch, the operations of a function; sizes that are chosen later have usual values. The cost of a node's arguments,
-/// and how often they run, is not part of it.
+/// Returns a function that gives the share of each node in the additive estimate, in nanoseconds: the
+/// iterations of a loop, the overhead of a launch, the operations of a function. Sizes that are chosen later
+/// have usual values. The share contains neither the cost of the node's arguments nor how often they run.
 pub fn node_costs<'a>(
     saturated: &'a Saturated,
     env: &SizeEnv,
@@ -162,11 +167,12 @@ pub fn node_costs<'a>(
     }
 }
 
-/// Whether somewhere a work-group accumulates arrays that none of its work-items share: one of them would do it all while the
-/// others wait for it at barriers, in every step. Legal, and never worth a measurement.
+/// Whether some work-group accumulates arrays that its work-items do not share out. One work-item would do
+/// all the work while the others wait for it at a barrier in every step: legal, but never worth a
+/// measurement.
 fn idles(t: &Term, in_group: bool) -> bool {
     let in_group = match t.op() {
-        // Groups of one work-item have nobody who waits.
+        // In a group of one work-item, nobody waits.
         Op::Map(MapKind::Wrg(_)) => shares(t),
         Op::Map(MapKind::Lcl(_) | MapKind::Glb(_) | MapKind::Warp | MapKind::Lane) => false,
         _ => in_group,
@@ -176,7 +182,7 @@ fn idles(t: &Term, in_group: bool) -> bool {
     idle || t.args().iter().any(|a| idles(a, in_group))
 }
 
-/// Whether work-items share something in it.
+/// Whether the term shares something out to work-items.
 fn shares(t: &Term) -> bool {
     let mut found = false;
     t.visit(&mut |t| {

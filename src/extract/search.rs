@@ -1,4 +1,7 @@
-//! Dynamic programming over (class, context): the best few terms of each skeleton.
+//! The search for terms: dynamic programming over pairs of class and context, with a beam for each pair.
+//!
+//! [`terms`] takes the saturated e-graph and gives the best term of each of a few dozen skeletons. Classes
+//! are cyclic, so the search computes choices top-down once and then repeats until none of them changes.
 
 use super::context::{Context, Level, Verdict};
 use super::cost;
@@ -15,10 +18,10 @@ use rustc_hash::{FxBuildHasher, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-/// A term found, in low-level patterns.
+/// A term that was found, in low-level patterns.
 pub(super) struct Found {
     pub term: Term,
-    /// As it stands in the graph.
+    /// The term as it stands in the graph, with the operators of tiling not expanded.
     pub compact: Term,
     pub skeleton: String,
 }
@@ -28,23 +31,24 @@ struct Choice {
     node: Node,
     args: Vec<Rc<Choice>>,
     cost: f64,
-    /// Hash of the compute operators with their sizes, views left out.
+    /// Hash of the compute operators with their sizes; views are left out, and 0 stands for a term of views
+    /// alone.
     skeleton: u64,
     outline: Outline,
-    /// Whether a reduction is in it.
+    /// Whether the term contains a reduction.
     reduces: bool,
-    /// Whether a loop is in it.
+    /// Whether the term contains a loop.
     loops: bool,
-    /// How often it reads its argument: not at all, once, or more often (2).
+    /// How often the term reads its argument: not at all (0), once, or more often (2).
     reads: u8,
-    /// Whether it only maps, and what it gives stays with the work-items that compute it.
+    /// Whether the term only maps and its result stays with the work-items that compute it.
     kept: bool,
-    /// How the outermost of its stages is shared out to work-items, as a hash.
+    /// How the outermost stage is shared out to work-items, as a hash.
     form: Option<u64>,
 }
 
 impl Choice {
-    /// Whether a parallel map of this dimension is outermost, but for views.
+    /// Whether the outermost operator, views aside, is a parallel map of dimension `d`.
     fn spreads(&self, d: u8) -> bool {
         match self.node.function() {
             Some(Op::Map(MapKind::Glb(e) | MapKind::Wrg(e))) => *e == d,
@@ -54,7 +58,7 @@ impl Choice {
         }
     }
 
-    /// A view, or a constant: it costs next to nothing and is no part of the skeleton.
+    /// A view or a constant: nearly free, and no part of the skeleton.
     fn view(node: &Node, args: Vec<Rc<Choice>>) -> Choice {
         let cost = cost::VIEW_NS + args.iter().map(|a| a.cost).sum::<f64>();
         let mut outline = Outline::default();
@@ -69,19 +73,20 @@ impl Choice {
     }
 }
 
-/// The sizes among the children of a node.
+/// Returns the sizes among the children of a node.
 pub(super) fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
     node.children.iter().filter_map(|c| egraph[*c].data.size().cloned()).collect()
 }
 
-/// A skeleton from afar. Every outline keeps a few choices, however dear it looks: the additive
-/// cost cannot tell what reuse, coalescing or latency will make of it.
+/// A coarse summary of a skeleton. The beam keeps a few choices of every outline, however expensive they
+/// look, because the additive cost does not see reuse, coalescing or latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Outline {
-    /// Which mappings occur: work-items, groups, local items, vectors, register arrays; and whether
-    /// anything is read across rows; what is staged (ahead) or packed, whether there are accumulators of a tile, and slices.
+    /// A set of bits: which mappings occur (work-items, groups, local items, vectors, register arrays),
+    /// whether the term transposes, which operands are staged (or loaded ahead) or packed, and whether the
+    /// term has accumulators of a tile, shares a tile out to work-items, has slices, or stores past the caches.
     features: u16,
-    /// Launches, up to 3.
+    /// Number of launches, at most 3.
     kernels: u8,
 }
 
@@ -111,7 +116,7 @@ impl Outline {
             Op::Sliced => out.features |= 32768,
             Op::Blocked(_) | Op::BlockedRows => {
                 out.features |= BLOCKED;
-                // Which of the two is staged.
+                // One bit for each operand that is staged.
                 for (k, bit) in [(0, 1024), (1, 8192)] {
                     let staged = chosen[k].outline.features & 128 != 0;
                     out.features |= if staged && chosen[k].skeleton != 0 { bit } else { 0 };
@@ -124,11 +129,11 @@ impl Outline {
     }
 }
 
-/// Accumulators of a tile are carried over blocks of a reduction.
+/// The feature bit of a term that carries the accumulators of a tile over blocks of a reduction.
 const BLOCKED: u16 = 512;
 
-/// The best of every outline, half of them of tiles with accumulators where there are such: what they are worth
-/// is reuse, which the additive cost does not see.
+/// Returns the `keep` best choices by outline. Half of them are tiles with accumulators if there are enough
+/// of those: their advantage is reuse, which the additive cost does not see.
 fn kept(all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
     let (tiled, plain): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|c| c.outline.features & BLOCKED != 0);
@@ -144,7 +149,7 @@ fn kept(all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
     out
 }
 
-/// The best of every outline first, then the second best of every outline, and so on.
+/// Returns `keep` choices: the best of every outline first, then the second best of every outline, and so on.
 fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
     all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     if all.len() <= keep {
@@ -166,18 +171,18 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
     out
 }
 
-/// Pairs of choices that one e-node with two arguments is given.
+/// Most combinations of arguments that are tried for one e-node with several arguments.
 const PAIRS: usize = 256;
 
 type Key = (Id, Context);
 type Map<K, V> = IndexMap<K, V, FxBuildHasher>;
 type Set<K> = IndexSet<K, FxBuildHasher>;
 
-/// What is known of a key.
+/// The choices known for a key so far.
 #[derive(Default)]
 struct Known {
     choices: Rc<Vec<Rc<Choice>>>,
-    /// Keys whose choices were made from these.
+    /// Keys whose choices were computed from these.
     users: Set<Key>,
 }
 
@@ -185,10 +190,10 @@ struct Search<'a> {
     egraph: &'a EGraph,
     target: &'a Target,
     value: &'a dyn Fn(&Size) -> f64,
-    /// Choices kept for each key.
+    /// Number of choices kept for each key.
     beam: usize,
     views: Map<Id, Rc<Choice>>,
-    /// Choices kept for the root.
+    /// Number of choices kept for each key at host level.
     keep: usize,
     root: Key,
     known: Map<Key, Known>,
@@ -197,10 +202,10 @@ struct Search<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// The best terms of the program, at most [`Limits::skeletons`], each of another skeleton.
+/// Returns the best terms of the program, at most [`Limits::skeletons`], each with a skeleton of its own.
 ///
 /// # Errors
-/// When the work is to stop.
+/// [`crate::diag::Code::Interrupted`] when an interrupt was requested.
 pub(super) fn terms(
     saturated: &Saturated,
     value: &dyn Fn(&Size) -> f64,
@@ -225,12 +230,12 @@ pub(super) fn terms(
     search.best(search.root);
     search.settle(limits.extraction_rounds);
     let best = search.best(search.root);
-    // What was found until then lacks most choices.
+    // An interrupted search has seen few of the choices: its terms are not returned.
     limits.interrupt.check("while drawing candidates")?;
     let found = best
         .iter()
         .filter_map(|c| {
-            // Ill-typed combinations cannot arise: every class has one type.
+            // Errors cannot occur: every class has one type, so no combination is ill-typed.
             let compact = term_of(egraph, c)?;
             let term = compact.expand().ok()?.flat().ok()?;
             let skeleton = skeleton_text(&term);
@@ -240,7 +245,7 @@ pub(super) fn terms(
     Ok(found)
 }
 
-/// For each class that has one, the smallest member made of views alone.
+/// Returns, for each class that has one, the smallest member made of views alone.
 fn cheapest_views(egraph: &EGraph) -> Map<Id, Rc<Choice>> {
     let mut best: Map<Id, Rc<Choice>> = Map::default();
     loop {
@@ -250,7 +255,7 @@ fn cheapest_views(egraph: &EGraph) -> Map<Id, Rc<Choice>> {
                 let Some(op) = node.function() else { continue };
                 let structural =
                     matches!(op, Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain));
-                // A padding value is a scalar function, not a view: it is chosen below.
+                // A padding value is a scalar function, not a view: `constant` chooses it.
                 if !(structural || op.is_view()) {
                     continue;
                 }
@@ -278,11 +283,11 @@ fn cheapest_views(egraph: &EGraph) -> Map<Id, Rc<Choice>> {
     }
 }
 
-/// How deep the compositions are that a padding value is looked for in: a splat of a literal of nothing.
-/// Classes are cyclic.
+/// How many compositions deep `constant` looks for a padding value, such as a splat of a literal after
+/// `bang`. The depth is bounded because classes are cyclic.
 const CONSTANT_DEPTH: usize = 4;
 
-/// A padding value: a scalar leaf, or a splat of one.
+/// Returns a padding value: a scalar leaf, or a splat of one.
 fn constant(egraph: &EGraph, id: Id, depth: usize) -> Option<Rc<Choice>> {
     egraph[id].nodes.iter().find_map(|node| match node.function()? {
         Op::Scalar(_) => Some(Rc::new(Choice::view(node, vec![]))),
@@ -306,12 +311,12 @@ fn constant(egraph: &EGraph, id: Id, depth: usize) -> Option<Rc<Choice>> {
     })
 }
 
-/// Bytes of stack that a step of the search must find, and that it is given when they are not there.
+/// Free stack that a step of the search needs, and the size of a new stack when less is free, in bytes.
 const RED_ZONE: usize = 256 << 10;
 const STACK: usize = 8 << 20;
 
 impl Search<'_> {
-    /// What is known of a key so far; a new key is computed with what is known below it.
+    /// Returns the choices known for a key so far; a new key is computed from the choices known below it.
     fn best(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
         if let Some(entry) = self.known.get(&key) {
             let (choices, user) = (entry.choices.clone(), self.current);
@@ -328,8 +333,8 @@ impl Search<'_> {
         choices
     }
 
-    /// Repeats until nothing changes: classes are cyclic, so one pass from the root may have used
-    /// a key before all of its choices were known. Only what a changed key is used by is redone.
+    /// Repeats until no choice changes. Classes are cyclic, so the pass from the root may have used a key
+    /// before all of its choices were known. Each round recomputes only the users of keys that changed.
     fn settle(&mut self, rounds: usize) {
         let mut stale: Set<Key> = self.known.keys().rev().copied().collect();
         for _ in 0..rounds {
@@ -358,7 +363,7 @@ impl Search<'_> {
             return Rc::default();
         }
         let outer = self.current.replace(key);
-        // As deep as the graph is, which under rules that feed themselves is without bound.
+        // The recursion is as deep as the graph, which has no bound under rules that match their own results.
         let all = stacker::maybe_grow(RED_ZONE, STACK, || self.compute_choices(key));
         self.current = outer;
         all
@@ -366,7 +371,7 @@ impl Search<'_> {
 
     fn compute_choices(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
         let (class, at) = key;
-        // A view costs nothing: take it alone.
+        // A view is nearly free: no other choice can be better.
         if let Some(view) = self.views.get(&class) {
             return Rc::new(vec![view.clone()]);
         }
@@ -375,8 +380,9 @@ impl Search<'_> {
         for node in &egraph[class].nodes {
             self.choices(node, class, at, &mut found);
         }
-        // What stands outside kernels decides most and is combined least; and what is staged and shared out,
-        // how, is decided where a block is reduced.
+        // Keep more at host level: terms outside kernels decide most about the run time and are combined
+        // least often afterwards. Keep more for a reduction in blocks too: there it is decided which operands
+        // are staged and how the tile is shared out.
         let blocked = |n: &Node| matches!(n.function(), Some(Op::Blocked(_) | Op::BlockedRows));
         let keep = if at.level == Level::Host {
             self.keep
@@ -396,19 +402,19 @@ impl Search<'_> {
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
-            // Neighbours that read neighbours are worth nothing where there are caches instead.
+            // Coalesced reads gain nothing on a device that relies on caches instead.
             Op::Sliced | Op::ReduceLcl if !self.target.gpu => return,
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(&op) {
                 Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
                 None => return,
             },
             Op::Compose => {
-                // Views may stand between the dimensions of a parallel map, nothing else.
+                // Only views may stand between the dimensions of a nest of parallel maps.
                 let is_view = |a: Id| self.views.contains_key(&a);
                 let at = if is_view(args[0]) || is_view(args[1]) { at } else { at.settled() };
                 let outer = self.best((args[0], at));
-                // What the outer part reads is an intermediate, unless the outer part can be
-                // turned round: then the inner part writes where the whole should go.
+                // The outer part reads an intermediate, unless it is an invertible view: then the inner part
+                // stores through the view into the destination of the whole.
                 let turned = self.views.get(&args[0]).is_some_and(|v| can_turn(v));
                 let inner = if turned { at } else { at.intermediate() };
                 let inner = self.best((args[1], inner));
@@ -426,21 +432,23 @@ impl Search<'_> {
                 }
             },
             Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at.settled()))).collect(),
-            // Local memory is worth a copy where it is a memory of its own, order in global memory where
-            // there are caches instead.
+            // A copy to local memory pays only if the device has such a memory apart from its caches; a copy
+            // that reorders global memory pays only if the device relies on caches.
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if !self.target.gpu && self.views.contains_key(&args[0]) =>
             {
                 return;
             }
             Op::ToMem(Space::Global) if self.target.gpu => return,
-            // A tile's rows and columns are in registers one by one: chunks of them say nothing new, and
-            // where work-items are lanes, vectors do not either. What a group shares out is not shared out in vectors.
+            // Rows and columns of a work-item's share are in registers one by one, so chunks of them make no
+            // new kernel. Neither do vectors on a device whose work-items are lanes. A group does not share
+            // vectors out.
             Op::Chunked if at.tile => return,
             Op::Packed if at.tile && (self.target.gpu || at.level == Level::Group) => return,
             op => {
                 let sizes = sizes_of(self.egraph, node);
-                // One form of a short reduction is enough: lanes are unrolled, long runs are loops.
+                // One form of a short reduction is enough: reductions over lanes are unrolled, long ones are
+                // loops.
                 let lanes = matches!(sizes.first().and_then(Size::as_sym), Some(Sym::Width(_)));
                 match op {
                     Op::Reduce(ReduceKind::Seq) if lanes => return,
@@ -463,7 +471,7 @@ impl Search<'_> {
         let sizes = sizes_of(self.egraph, node);
         let mut share = cost::share(&op, &sizes, at, self.target, self.value, &result);
         if op == Op::Map(MapKind::Unroll) {
-            // Its length will be chosen short.
+            // The length of an unrolled map will be chosen small.
             share.times = share.times.min(8.0);
         }
         let tag = skeleton_tag(&op, at, &sizes);
@@ -481,14 +489,15 @@ impl Search<'_> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
                 || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
-            // Several copies of a loop are a longer program and no faster.
+            // Several copies of a loop make a longer program, not a faster one.
             if op == Op::Map(MapKind::Unroll) && inner_loops && !at.total {
                 return;
             }
             let loops = inner_loops
                 || matches!(op, Op::Map(MapKind::Seq) | Op::Reduce(ReduceKind::Seq) | Op::Fold);
-            // Local memory passes partial results on; what is only mapped is fused instead, or stays where it is for
-            // what reads it twice. And what goes into registers side by side is no further reduction.
+            // Local memory passes on partial results of reductions. A stage that only maps is fused instead,
+            // or stays with its work-items for a reader that reads it twice. Elements of a register array
+            // contain no further reduction.
             let mut kept = staged && !reduces && at.keeps();
             let unfit = (staged && !kept && (!reduces || at.keeps())) || (in_registers && reduces);
             if !at.total && unfit {
@@ -505,20 +514,21 @@ impl Search<'_> {
                 (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => return,
                 _ => {}
             }
-            // An upper dimension is for a nest of maps: alone, the lowest does the same.
+            // A higher dimension needs a map of the next lower dimension inside; a single parallel map has
+            // dimension 0.
             if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d)) = op
                 && d > 0
                 && !chosen[0].spreads(d - 1)
             {
                 return;
             }
-            // Few results are not worth keeping out of the caches.
+            // The few results of a reduction are not worth storing past the caches.
             if op == Op::ToMem(Space::Stream) && reduces {
                 return;
             }
             let mut cost = share.own + share.times * chosen.iter().map(|c| c.cost).sum::<f64>();
             if at.level == Level::Group {
-                // Every block that is not staged is read again and again from global memory.
+                // A block that is not staged is read from global memory by every work-item.
                 let sources = match op {
                     Op::Blocked(_) => 2,
                     Op::BlockedRows => 1,
@@ -568,8 +578,8 @@ impl Search<'_> {
         match lists.as_slice() {
             [] => combine(vec![]),
             [a] => a.iter().for_each(|x| combine(vec![x.clone()])),
-            // Stages of a program are kernels that have nothing to do with each other: every one of both lists is taken,
-            // with the best of the other at least.
+            // At host level the two parts are kernels that do not affect each other: every choice of either
+            // list is combined at least with the best choice of the other.
             [a, b] if op == Op::Compose && at.level == Level::Host => {
                 for (i, x) in a.iter().enumerate() {
                     for y in b.iter().take((PAIRS / 4 / (i + 1)).max(1)) {
@@ -578,7 +588,7 @@ impl Search<'_> {
                 }
             }
             [a, b] => {
-                // Two long lists are both cut: few of their pairs could be kept.
+                // Both lists are cut if they are long: few of their pairs could be kept.
                 let most = (PAIRS / b.len()).max(4);
                 for x in a.iter().take(most) {
                     for y in b.iter() {
@@ -586,8 +596,8 @@ impl Search<'_> {
                     }
                 }
             }
-            // Sides that have nothing to do with each other: the best of all; where they are kernels, the second best, and
-            // so on.
+            // The arguments do not affect each other: combine the best of each list; at host level, where the
+            // arguments are kernels, also the second best of each list, and so on.
             more if op == Op::Cond => {
                 let longest = more.iter().map(|l| l.len()).max().unwrap_or(0);
                 let most = if at.level == Level::Host { longest } else { 1 };
@@ -596,7 +606,7 @@ impl Search<'_> {
                 }
             }
             more => {
-                // One of every list, the last list fastest, as many as are worth it.
+                // All combinations in mixed radix (the first list varies fastest), up to `PAIRS` that fit.
                 let total: usize = more.iter().map(|l| l.len()).product();
                 let choices = (0..total).map(|i| {
                     let mut rest = i;
@@ -616,7 +626,7 @@ impl Search<'_> {
     }
 }
 
-/// How often a term reads its argument; 2 is more than once.
+/// Returns how often a term reads its argument; 2 means more than once.
 fn reads(op: Option<&Op>, args: &[Rc<Choice>]) -> u8 {
     let all = args.iter().map(|a| a.reads);
     match op {
@@ -628,7 +638,8 @@ fn reads(op: Option<&Op>, args: &[Rc<Choice>]) -> u8 {
     }
 }
 
-/// How a stage is shared out to work-items: what of its arguments is, unless it does so itself.
+/// Returns how a stage is shared out to work-items, as a hash: by `op` itself, else by the outermost argument
+/// that is.
 fn shared_form(op: &Op, sizes: &[Size], args: &[Rc<Choice>]) -> Option<u64> {
     match op {
         Op::Spread(_) | Op::SpreadRows | Op::Map(MapKind::Lcl(_) | MapKind::Warp) => {
@@ -642,8 +653,8 @@ fn shared_form(op: &Op, sizes: &[Size], args: &[Rc<Choice>]) -> Option<u64> {
     }
 }
 
-/// Whether the end of a reduction in blocks, where it computes, works on accumulators where the steps leave them: in the
-/// registers of the same work-items.
+/// Whether the end of a blocked reduction, if it computes at all, finds the accumulators where the steps
+/// leave them: in registers of the same work-items.
 fn ends_where_it_is(op: &Op, chosen: &[Rc<Choice>]) -> bool {
     let (step, end) = match op {
         Op::Blocked(_) => (&chosen[2], &chosen[4]),
@@ -653,12 +664,13 @@ fn ends_where_it_is(op: &Op, chosen: &[Rc<Choice>]) -> bool {
     end.skeleton == 0 || step.form == end.form
 }
 
-/// Whether a chosen view can be written through.
+/// Whether a chosen view can be stored through.
 fn can_turn(c: &Choice) -> bool {
     c.node.function().is_some_and(Op::is_invertible) && c.args.iter().all(|a| can_turn(a))
 }
 
-/// A compute operator that a skeleton tells apart, as a hash.
+/// Returns the hash by which a skeleton distinguishes a compute operator; `None` for operators that it
+/// ignores.
 fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     let named = match op {
         Op::Map(MapKind::Plain) => false,
@@ -676,7 +688,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     })
 }
 
-/// The term of a choice.
+/// Returns the term of a choice.
 fn term_of(egraph: &EGraph, c: &Choice) -> Option<Term> {
     let op = c.node.function()?;
     let args = c.args.iter().map(|a| term_of(egraph, a)).collect::<Option<Vec<_>>>()?;
@@ -691,7 +703,7 @@ fn term_of(egraph: &EGraph, c: &Choice) -> Option<Term> {
     Term::new(op.clone(), sizes, tys, args).ok()
 }
 
-/// The skeleton for people: the compute operators from the outside in.
+/// Returns the skeleton as text for people: the compute operators from the outside in.
 fn skeleton_text(t: &Term) -> String {
     fn walk(t: &Term, out: &mut String) {
         let named = match t.op() {

@@ -1,24 +1,26 @@
-//! Values for the slices of [`Op::Sliced`]: how many elements a work-group has, and into how many slices it takes each.
+//! Values for the tunables of [`Op::Sliced`]: how many elements a work-group takes, and into how many slices
+//! it cuts each.
 
 use super::tunables::{COUNT, Target};
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{Op, Term};
 use indexmap::IndexMap;
 
-/// What the tiles of sliced elements are for.
+/// The tunables of a term with slices, by purpose.
 #[derive(Clone, Debug)]
 pub(super) struct Slices {
-    /// Tiles of elements whose product a group has, the innermost last: its neighbours read neighbours.
+    /// Tiles whose product is the number of elements of a group. The innermost comes last: neighbours in it
+    /// are neighbours in memory.
     elements: Vec<Sym>,
-    /// The length of a slice, where it is a tile.
+    /// The length of a slice, if that is a tile.
     slice: Option<Sym>,
 }
 
-/// Work-items of a group.
+/// How many work-items a group may have.
 const ITEMS: std::ops::RangeInclusive<u64> = 128..=1024;
 
 impl Slices {
-    /// The slices of a term as it stands in the graph; `None` when there are none.
+    /// Returns the slices of a term as it stands in the graph; `None` when it has none.
     pub(super) fn of(compact: &Term) -> Option<Slices> {
         let tiles = |s: &Size, sign: i32| -> Vec<Sym> {
             s.factors()
@@ -39,7 +41,7 @@ impl Slices {
         Some(out)
     }
 
-    /// What is tried for a symbol; `None` when it is not one of these tiles.
+    /// Returns the values to try for a symbol; `None` when it is not one of these tiles.
     pub(super) fn options(&self, s: &Sym) -> Option<Vec<u64>> {
         if self.slice.as_ref() == Some(s) {
             return Some([2, 4, 8, 16, 32].map(|n| n | COUNT).to_vec());
@@ -48,7 +50,7 @@ impl Slices {
         Some(if place + 1 == self.elements.len() { vec![32, 64, 128] } else { vec![1, 2, 4, 8] })
     }
 
-    /// Whether a group has neither too few nor too many work-items for its device.
+    /// Whether a group has neither too few nor too many work-items for the device.
     pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>, target: &Target) -> bool {
         let value = |s: &Sym| picked.get(s).map_or(1, |v| v & !COUNT);
         let items = self.elements.iter().chain(&self.slice).map(value).product::<u64>();

@@ -1,8 +1,9 @@
-//! The stages of a program, each with tile sizes of its own.
+//! Stages of a program, each with tile sizes of its own.
 //!
-//! A rule names the tile of a size `n` by `n` alone, so that one e-class serves every place; a product and the row operation
-//! after it would have to agree on one value. Where an array between two kernels has a length that mentions no tile,
-//! nothing ties them together: the symbols of the later stages are renamed, `n.t0` to `n'1.t0`.
+//! A rule names the tile of a size `n` by `n` alone, so that one e-class serves every place. A product and
+//! the row operation after it would therefore have to agree on one value. If the array between two kernels
+//! has a length that mentions no tile, the two need not agree: the symbols of the later stages are renamed,
+//! `n.t0` to `n'1.t0`.
 
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{Op, Term, TypeError};
@@ -11,23 +12,24 @@ use indexmap::IndexSet;
 
 /// A term whose stages share no symbol.
 pub(super) struct Staged {
-    /// The whole, as it stands in the graph.
+    /// The whole term, not expanded.
     pub compact: Term,
-    /// The stages that have symbols.
+    /// The stages that have symbols of their own.
     pub parts: Vec<Term>,
 }
 
-/// Renames the symbols of all stages but one.
+/// Renames the symbols of all stages but one, so that no two stages share a symbol.
 ///
 /// # Errors
-/// Never for a well-typed term; the type checks of the parts are repeated.
+/// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
     let mut parts = vec![];
     let compact = walk(compact, &mut parts)?;
     Ok(Staged { compact, parts })
 }
 
-/// The dimensions with the values of those that stand for them in later stages.
+/// Returns `dims` extended by the renamed dimensions of later stages (`n'1`), which have the values of the
+/// original ones.
 pub(super) fn with_aliases(term: &Term, dims: &SizeEnv) -> SizeEnv {
     let mut out = dims.clone();
     term.visit(&mut |t| {
@@ -46,7 +48,7 @@ pub(super) fn with_aliases(term: &Term, dims: &SizeEnv) -> SizeEnv {
     out
 }
 
-/// Whether two stages have a symbol in common after all: one of a number rather than of a dimension.
+/// Whether two stages still share a symbol: a tile of a constant, which has no dimension to rename.
 pub(super) fn share_symbols(parts: &[Term]) -> bool {
     let mut seen: IndexSet<Sym> = IndexSet::new();
     parts.iter().any(|part| {
@@ -78,7 +80,7 @@ fn walk(t: &Term, parts: &mut Vec<Term>) -> Result<Term, TypeError> {
     Term::of_chain(&stages.concat())
 }
 
-/// Whether a stage, given from the outside in, ends before this factor.
+/// Whether factor `f` begins a new stage, given the factors of the stage before it, outermost first.
 fn ends_before(stage: &[Term], f: &Term) -> bool {
     let apart = |t: &Term| matches!(t.op(), Op::Fork | Op::Bimap);
     let alone = apart(f) || stage.first().is_some_and(apart);
@@ -123,7 +125,7 @@ fn mentions(s: &Size) -> bool {
     s.factors().any(|(s, _)| s.is_chosen())
 }
 
-/// Whether no length in it depends on what is chosen.
+/// Whether no length in the type depends on a chosen symbol.
 fn is_free(t: &Ty) -> bool {
     match t {
         Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => true,
@@ -163,7 +165,7 @@ mod tests {
         for tile in ["split n.t0", "split n'1.t0", "split n'2.t0"] {
             assert_eq!(text.matches(tile).count(), 1, "{text}");
         }
-        // It can be written down and read again, and its symbols have values.
+        // The renamed term can be printed and read again, and its dimensions have values.
         assert_eq!(term(&text), staged.compact);
         let dims = SizeEnv::from_iter([(Sym::Dim("n".into()), 12)]);
         let all = with_aliases(&staged.compact, &dims);

@@ -1,5 +1,5 @@
-//! Values for the tiles of products of all pairs: what each tile is for, which values a device can take, and
-//! which of them promise most reuse.
+//! Values for the tiles of products of all pairs: the purpose of each tile, the values that a device can
+//! take, and a score for the reuse that they promise.
 
 use super::tunables::Target;
 use crate::calculus::size::{Size, SizeEnv, Sym};
@@ -7,36 +7,37 @@ use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::saturate::EGraph;
 use indexmap::IndexMap;
 
-/// What the tiles of a term are for. Sizes are those of the operators of tiling in it.
+/// The purpose of each tunable of a tiled term. The sizes are those of the operators of tiling in the term.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tiles {
-    /// Rows and columns, and their tiles; columns are 1 where only rows are tiled.
+    /// The number of rows and their tile; then the number of columns and their tile, unless only rows are
+    /// tiled.
     outer: Vec<[Size; 2]>,
-    /// The reduction, rounded up, and its blocks.
+    /// The length of the reduction, rounded up, and its block.
     depth: Option<[Size; 2]>,
-    /// Rows and columns of one work-item.
+    /// Rows and columns of one work-item; columns are 1 when only rows are tiled.
     inner: Option<[Size; 2]>,
-    /// Runs of rows and columns of one work-item.
+    /// Lengths of the runs of rows and columns of one work-item.
     runs: Vec<Size>,
-    /// How many such products there are side by side.
+    /// Sizes of the batch: how many such products there are side by side.
     batch: Vec<Size>,
-    /// Copies of blocks in local memory.
+    /// Number of blocks that are copied to local memory.
     staged: usize,
-    /// The next blocks are loaded while those before them are used.
+    /// Whether the next blocks are loaded while the current ones are used.
     ahead: bool,
     /// Whether the work-items of a group share a tile.
     grouped: bool,
-    /// Lanes of the vectors along columns, where there are.
+    /// Lanes of the vectors along columns, if there are any.
     vector: Option<Size>,
 }
 
-/// Usual values of the tiles in a graph, for estimates before a term is chosen.
+/// Returns usual values of the tiles in a graph, for estimates before a term is chosen.
 pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
     let mut out = IndexMap::new();
     let (rows, columns, depth) = if target.gpu { (64.0, 64.0, 16.0) } else { (8.0, 32.0, 256.0) };
     for node in egraph.classes().flat_map(|c| &c.nodes) {
         let Some(op) = node.function() else { continue };
-        // Their places among the sizes.
+        // The index of each tile among the sizes of the operator, with its usual value.
         let values: &[(usize, f64)] = match op {
             Op::Tiled(_) => &[(2, rows), (3, columns)],
             Op::TiledRows => &[(2, rows)],
@@ -57,25 +58,25 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
     out
 }
 
-/// Registers of a work-item that accumulators may take, in scalars: on a GPU, and in vectors on a CPU.
+/// Registers of a work-item that accumulators may take: counted in scalars on a GPU, in vectors on a CPU.
 const GPU_REGISTERS: f64 = 160.0;
 const CPU_REGISTERS: f64 = 28.0;
 
-/// Work-items of a warp, and warps that a compute unit runs side by side.
+/// Work-items of a warp, and warps that a compute unit issues at the same time.
 const WARP: u64 = 32;
 const SCHEDULERS: f64 = 4.0;
 
-/// Warps by which a scheduler is kept busy, where each has one row at a time.
+/// Warps that keep a scheduler busy if each has one row at a time.
 const WARPS_IN_FLIGHT: f64 = 4.0;
 
-/// Bytes of a staged partner, roughly.
+/// Approximate bytes of a staged partner.
 const PARTNER_BYTES: f64 = 16.0;
 
 /// Registers of 4 bytes that the work-items of a compute unit share.
 const REGISTER_FILE: f64 = 65_536.0;
 
 impl Tiles {
-    /// The tiles of a term as it stands in the graph; `None` when nothing is tiled.
+    /// Returns the tiles of a term as it stands in the graph; `None` when nothing is tiled.
     pub(super) fn of(compact: &Term) -> Option<Tiles> {
         let mut out = Tiles::default();
         let mut whole = false;
@@ -116,12 +117,12 @@ impl Tiles {
         self.grouped && self.depth.is_some()
     }
 
-    /// Whether rows alone are tiled.
+    /// Whether only rows are tiled.
     fn is_rows(&self) -> bool {
         self.outer.len() == 1
     }
 
-    /// What is tried for a symbol; `None` when it is not one of these tiles.
+    /// Returns the values to try for a symbol; `None` when it is not one of these tiles.
     pub(super) fn options(&self, s: &Sym, target: &Target) -> Option<Vec<u64>> {
         let is = |x: &Size| x.as_sym() == Some(s);
         if self.vector.as_ref().is_some_and(is) {
@@ -150,7 +151,7 @@ impl Tiles {
         let place = self.outer.iter().position(|[_, t]| is(t))?;
         Some(match (target.gpu, self.grouped, self.inner.is_some()) {
             (true, true, true) => vec![32, 64, 128, 256],
-            // A row for each work-item, so many columns each.
+            // Each work-item takes one row with all columns of the tile (next arm).
             (true, true, false) if place == 0 => vec![64, 128, 256],
             (true, ..) => vec![1, 2, 4, 8],
             (false, ..) if place == 0 => vec![1, 2, 4, 6, 8, 12, 16],
@@ -158,7 +159,8 @@ impl Tiles {
         })
     }
 
-    /// Time per multiply-add, roughly and relatively, for ordering; `None` for what does not fit the device.
+    /// Returns the approximate relative time per multiply-add, for ordering; `None` if the tiles do not fit
+    /// the device.
     pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Option<f64> {
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
         let tile = |k: usize| self.outer.get(k).map_or(1.0, |[_, t]| value(t));
@@ -181,28 +183,29 @@ impl Tiles {
                 return (local <= target.local_bytes())
                     .then(|| rows_score(groups, items, r, depth, target));
             }
-            // A block on its way to local memory is in registers, and there is room for two.
+            // With loading ahead, the next block is in registers on its way to local memory, which holds two
+            // blocks.
             let loaded = match (self.ahead, self.outer.len()) {
                 (false, _) => 0.0,
                 (true, 1) => depth / items,
                 (true, _) => depth * (rows + columns) / items,
             };
             let registers = r * c + r + c + loaded;
-            // Addresses and what is on its way take as many again as a small tile.
+            // Addresses and loads in flight take about as many registers again as a small tile.
             if (registers + 64.0) * items > REGISTER_FILE {
                 return None;
             }
             if registers > GPU_REGISTERS || (self.grouped && !(32.0..=512.0).contains(&items)) {
                 return None;
             }
-            // Rows are padded; what a block's element is, the kernel's verifier knows better.
+            // Rows are padded. Elements count as 4 bytes; the verifier of the kernel knows their real size.
             let local = self.staged as f64 * depth * (rows.max(columns) + 4.0) * 4.0;
             if self.grouped
                 && halves * local.min(depth * (rows + columns + 4.0) * 4.0) > target.local_bytes()
             {
                 return None;
             }
-            // Resident warps by registers; few of them hide little.
+            // The number of resident groups is limited by registers; few resident warps hide little latency.
             let resident = (REGISTER_FILE / (registers + 40.0) / items.max(64.0)).floor();
             #[expect(clippy::cast_precision_loss, reason = "a small constant")]
             let each = resident.max(1.0) * (items / WARP as f64).ceil() / SCHEDULERS;
@@ -212,19 +215,20 @@ impl Tiles {
             let full =
                 (groups / (waves * slots)).max(groups.min(target.units()) / target.units() / 2.0);
             let reads = (r + c) / (r * c);
-            // What is not staged is read by each work-item for itself, through the caches.
+            // Each work-item reads an operand that is not staged on its own, through the caches.
             let global = match self.staged {
                 0 => reads,
                 1 => (1.0 / rows + 1.0 / columns).max(reads / 2.0),
                 _ => 1.0 / rows + 1.0 / columns,
             };
-            // Runs are read as vectors.
+            // Longer runs are read as vectors.
             let narrow = self.runs.iter().filter(|v| value(v) < 2.0).count();
             #[expect(clippy::cast_precision_loss, reason = "two at most")]
             let reads = reads * (1.0 + 0.25 * narrow as f64);
-            // A barrier before a block is used, and one after it where there is but one place for blocks.
+            // One barrier before a block is used; a second one after its use when local memory holds a single
+            // block.
             let barriers = if self.ahead { 1.0 } else { 2.0 };
-            // A compute unit reads as fast as it computes where a work-item has eight rows and columns.
+            // A compute unit reads as fast as it computes when a work-item has eight rows and eight columns.
             Some((1.0 + 8.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0) / hidden)
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
@@ -235,19 +239,20 @@ impl Tiles {
             let vectors = (c / w).ceil();
             let reads = (r + vectors) / (r * vectors);
             let full = groups / ((groups / target.units()).ceil() * target.units());
-            // Two multiply-adds a cycle need some ten chains.
+            // Two multiply-adds a cycle need about ten independent chains.
             let chains = (10.0 / registers).max(1.0);
-            // All lanes of a vector in the time of one.
+            // All lanes of a vector take the time of one.
             Some((1.0 + 0.5 * reads) * chains / full / w)
         }
     }
 
-    /// Rows and columns of a work-item, where a tile is shared out.
+    /// Returns the rows and columns of a work-item, if a tile is shared out.
     pub(super) fn share(&self, env: &SizeEnv) -> Option<Vec<u64>> {
         self.inner.as_ref()?.iter().map(|s| s.eval(env).ok()).collect()
     }
 
-    /// What must divide what: runs the rows and columns of a work-item, these the tile.
+    /// Whether runs divide the rows and columns of a work-item, these divide the tile, and a group has a
+    /// sensible number of work-items.
     pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>, target: &Target) -> bool {
         let value = |s: &Size| s.as_sym().and_then(|s| picked.get(s)).copied();
         let divides = |k: &Size, n: &Size| match (value(k), value(n)) {
@@ -263,7 +268,7 @@ impl Tiles {
         {
             return false;
         }
-        // Every work-item has as many rows, and every warp has as many work-items.
+        // All work-items must have equally many rows, and all warps equally many work-items.
         let grouped = self.is_rows() && self.grouped && target.gpu;
         if let ([[_, t]], [r, ..], true) = (&self.outer[..], &inner[..], grouped)
             && let (Some(t), Some(r)) = (value(t), value(r))
@@ -276,7 +281,7 @@ impl Tiles {
     }
 }
 
-/// Whether a work-item has a tile to itself: groups have rows of tiles, their work-items the tiles.
+/// Whether a work-item has a tile to itself: groups take rows of tiles, and their work-items take the tiles.
 fn is_whole(tiled: &Term) -> bool {
     tiled.args().last().is_some_and(|h| {
         matches!(h.op(), Op::Map(MapKind::Wrg(_)))
@@ -284,15 +289,16 @@ fn is_whole(tiled: &Term) -> bool {
     })
 }
 
-/// The score of `groups` work-groups of `items`, each work-item with `rows` rows and partners in blocks of `depth`:
-/// each compute unit, and each of its schedulers, should have as much to do, and a partner read serve several rows.
+/// Returns the score of `groups` work-groups of `items` work-items, each with `rows` rows, and partners in
+/// blocks of `depth`. All compute units, and all schedulers of each, should have equally much to do, and each
+/// partner that is read should serve several rows.
 fn rows_score(groups: f64, items: f64, rows: f64, depth: f64, target: &Target) -> f64 {
     let most = (groups / target.units()).ceil().max(1.0);
     #[expect(clippy::cast_precision_loss, reason = "a small constant")]
     let warps = most * (items / WARP as f64).ceil();
     let each = (warps / SCHEDULERS).ceil();
     let full = groups / (most * target.units()) * warps / (each * SCHEDULERS);
-    // Rows side by side in a work-item hide latency too, but less than as many warps: they stall together.
+    // Several rows in a work-item hide latency too, but less than as many warps would: they stall together.
     let hidden = (each * rows.sqrt() / WARPS_IN_FLIGHT).min(1.0);
     (1.0 + 1.0 / rows + 2.0 / depth) / full / hidden
 }

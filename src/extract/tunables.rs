@@ -1,9 +1,10 @@
-//! Values for tiles, widths and rounded sizes: divisibility and resources solved before anything is built.
+//! Values for tiles, widths and rounded sizes. Constraints on divisibility and resources are solved before a
+//! kernel is built.
 //!
-//! Every tile `t` of a size `s` plays one of three roles in a term. *Small*: `t` itself is a number of
-//! work-items or of registers. *Count*: `s/t` is. *Chunk*: neither; then work is cut into so many
-//! chunks for the device, or into short runs. Small values and counts are enumerated; a chunk of a
-//! program's dimension is made a multiple of everything inside it, so that only program dimensions
+//! Every tile `t` of a size `s` has one of three roles in a term. *Small*: `t` itself is a number of
+//! work-items or of registers. *Count*: `s/t` is such a number. *Chunk*: neither is; then `t` cuts the work
+//! into a number of chunks for the device, or into short runs. Small values and counts are enumerated. A
+//! chunk of a program's dimension is made a multiple of everything inside it, so that only program dimensions
 //! (and numbers of partial results) are ever rounded up.
 
 mod refit;
@@ -21,7 +22,7 @@ use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::Limits;
 use indexmap::{IndexMap, IndexSet};
 
-/// What the search needs to know of a device.
+/// The properties of a device that the search needs.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub(super) gpu: bool,
@@ -39,7 +40,7 @@ pub struct Target {
     pub(super) item_ns: f64,
     pub(super) barrier_ns: f64,
     pub(super) loop_ns: f64,
-    /// Bandwidth of global memory.
+    /// Bandwidth of global memory, in bytes per nanosecond.
     pub(super) bytes_per_ns: f64,
     units: u64,
     local: f64,
@@ -47,7 +48,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// From a device and its cost model.
+    /// Builds the target from a device and its cost model.
     pub fn new(device: &DeviceInfo, model: &CostModel) -> Target {
         let units = u64::from(device.compute_units.max(1));
         let across = model.memory.locality == Locality::AcrossItems;
@@ -80,12 +81,13 @@ impl Target {
         self.local
     }
 
-    /// Compute units.
+    /// Number of compute units.
     pub(super) fn units(&self) -> f64 {
         self.units as f64
     }
 
-    /// What no choice of the tunables makes a size less than: a tile may be one, or all of what it divides.
+    /// Returns a lower bound on `size` over all choices of the tunables: a tile may be 1, or all of the size
+    /// that it divides.
     #[expect(clippy::cast_precision_loss, reason = "a bound")]
     fn least(&self, size: &Size, dims: &SizeEnv) -> f64 {
         let (num, den) = size.coefficient();
@@ -101,18 +103,18 @@ impl Target {
         })
     }
 
-    /// Numbers of work-items of a group.
+    /// Returns the numbers of work-items of a group to try.
     fn local_sizes(&self) -> Vec<u64> {
         let all: &[u64] = if self.gpu { &[64, 128, 256, 512, 1024] } else { &[4, 16, 64] };
         all.iter().copied().filter(|n| *n <= self.max_group).collect()
     }
 
-    /// Lengths of unrolled loops and register arrays.
+    /// Returns the lengths of unrolled loops and register arrays to try.
     fn unrolls(&self) -> &'static [u64] {
         &[2, 4, 8]
     }
 
-    /// How many chunks to cut a dimension into. A chunk may belong to a group or to a work-item.
+    /// Returns the numbers of chunks to try for a dimension, for chunks of work-items or of groups.
     fn counts(&self, items: bool) -> Vec<u64> {
         let factors: &[u64] = match (self.gpu, items) {
             (true, true) => &[256, 512, 1024, 2048, 4096],
@@ -122,7 +124,7 @@ impl Target {
         factors.iter().map(|f| f * self.units).collect()
     }
 
-    /// Short runs of one work-item.
+    /// Returns the lengths to try for short runs of one work-item.
     fn runs(&self) -> &'static [u64] {
         if self.gpu { &[1, 2, 4, 8] } else { &[1, 4, 16, 64] }
     }
@@ -138,7 +140,7 @@ enum Role {
     Chunk(bool),
 }
 
-/// Rough values before a term is known, for the dynamic programming.
+/// Returns rough values of sizes for the dynamic programming, before a term is known.
 pub(super) fn nominal(
     target: &Target,
     env: &SizeEnv,
@@ -173,7 +175,8 @@ impl Nominal {
                     let n = self.size(of);
                     let chunks = self.units as f64 * if self.gpu { 8.0 } else { 4.0 };
                     match of.level() {
-                        // A chunk for a group where there is enough to share out, else work-items of one.
+                        // A chunk for each group if there is enough to share out, else one for the work-items
+                        // of a group.
                         0 => (n / chunks).max(if self.gpu { n.min(256.0) } else { 1.0 }),
                         _ if self.gpu => n.clamp(1.0, 256.0),
                         _ => n.clamp(1.0, 4.0),
@@ -185,8 +188,8 @@ impl Nominal {
     }
 }
 
-/// Concrete environments for a term, at most [`Limits::assignments`], each with how many times dearer it
-/// promises to be than the best of them, where that is known.
+/// Returns concrete environments for a term, at most [`Limits::assignments`]. Environments with a score come
+/// with the ratio of their expected cost to that of the best one.
 pub(super) fn assignments(
     term: &Term,
     compact: &Term,
@@ -220,7 +223,8 @@ pub(super) fn assignments(
     out.into_iter().map(|env| (env, None)).collect()
 }
 
-/// One of the product of all choices: its number's digits are the places in the lists.
+/// Returns combination `number` of all choices: its digits in mixed radix are indices into the lists of
+/// options.
 fn pick(choices: &[(Sym, Vec<u64>)], mut number: usize) -> IndexMap<Sym, u64> {
     choices
         .iter()
@@ -232,21 +236,23 @@ fn pick(choices: &[(Sym, Vec<u64>)], mut number: usize) -> IndexMap<Sym, u64> {
         .collect()
 }
 
-/// To walk a product of choices with, so that a cut-off still varies everything: coprime to its size.
+/// Returns a stride that is coprime to `total`, so that a truncated walk over all combinations still varies
+/// every choice.
 fn coprime_stride(total: usize) -> usize {
     let golden = (total as f64 * 0.618_033_988_7) as usize;
     (golden..golden + total).find(|s| gcd(*s, total) == 1).unwrap_or(1)
 }
 
-/// Most combinations of tiles that are looked at, and kept for a skeleton.
+/// Most combinations of tiles that are tried, that are solved, and that are kept for a skeleton.
 const COMBINATIONS: usize = 40_000;
 const SOLVED: usize = 2_000;
 const KEPT: usize = 16;
 
-/// And of those, with one share of a work-item: what is best beside it depends on more than a score knows.
+/// Most that are kept with one share of a work-item: the score does not know well which other values go best
+/// with it.
 const KEPT_OF_SHARE: usize = 8;
 
-/// The assignments of a tiled term that promise most reuse.
+/// Returns the assignments of a tiled term with the best scores.
 fn tiled(
     uses: &Uses,
     tiles: &Tiles,
@@ -288,7 +294,7 @@ fn tiled(
     scored.into_iter().map(|(s, env)| (env, Some(s / best))).collect()
 }
 
-/// How many vectors a tile is.
+/// Returns the number of vectors in a tile.
 fn vectors(tile: &Sym) -> Size {
     let tile = Size::sym(tile.clone());
     tile.div(&tile.width())
@@ -298,30 +304,30 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Where the symbols of a term stand.
+/// How a term uses its symbols.
 struct Uses {
     term: Term,
-    /// Tiles and widths, those of outer sizes first.
+    /// Tiles and widths, sorted so that a symbol comes after those that its size mentions.
     symbols: Vec<Sym>,
     roles: IndexMap<Sym, Role>,
     /// Every size in the term.
     sizes: IndexSet<Size>,
-    /// Numbers of work-items of a group.
+    /// Numbers of work-items of a group: lengths of maps over them, and numbers that reduce together.
     lanes: IndexSet<Size>,
-    /// Numbers of work-items that reduce together: more than there are elements do no harm.
+    /// Numbers of work-items that reduce together; a number above that of the elements does no harm.
     together: IndexSet<Size>,
     /// Lengths that are unrolled.
     unrolled: IndexSet<Size>,
     /// The tiles of a product of all pairs.
     tiles: Option<Tiles>,
-    /// The slices of a group's elements.
+    /// The slices of the elements of a group.
     slices: Option<Slices>,
 }
 
 impl Uses {
     fn of(term: &Term, compact: &Term) -> Uses {
         let slices = Slices::of(compact);
-        // Tiles of slices serve no reuse.
+        // Tiles of slices promise no reuse, so they get no score.
         let tiles = Tiles::of(compact).filter(|_| slices.is_none());
         let (mut sizes, mut lanes, mut unrolled) =
             (IndexSet::new(), IndexSet::new(), IndexSet::new());
@@ -348,7 +354,8 @@ impl Uses {
                 }
                 _ => {}
             }
-            // The accumulators of a tile that a group shares are spread over its work-items.
+            // The accumulators of a tile that a group shares are spread over its work-items, hence not
+            // unrolled.
             let shared = tiles.as_ref().is_some_and(Tiles::is_shared);
             if let (Op::Reduce(ReduceKind::Seq), false) = (t.op(), shared) {
                 arrays(&t.ty().cod, &mut unrolled);
@@ -385,8 +392,8 @@ impl Uses {
         Uses { term: term.clone(), symbols, roles, sizes, lanes, together, unrolled, tiles, slices }
     }
 
-    /// What is enumerated for a symbol: a width, a tile's value, or into how many it cuts. Numbers
-    /// of chunks are told from values by [`COUNT`].
+    /// Returns the options for a symbol: widths, values of a tile, or numbers of chunks into which the tile
+    /// cuts its size. [`COUNT`] marks the numbers of chunks.
     fn options(&self, s: &Sym, target: &Target) -> Vec<u64> {
         if let Some(options) = self.tiles.as_ref().and_then(|t| t.options(s, target)) {
             return options;
@@ -407,7 +414,7 @@ impl Uses {
                     let counts = target.counts(*items).into_iter().map(|n| n | COUNT);
                     counts.chain(target.runs().iter().copied()).collect()
                 }
-                // So many vectors side by side.
+                // A small number of vectors, unrolled.
                 Some(Role::Chunk(_)) if self.unrolled.contains(&vectors(s)) => {
                     target.unrolls().to_vec()
                 }
@@ -425,7 +432,7 @@ impl Uses {
         limits: &Limits,
     ) -> Option<SizeEnv> {
         let mut env = dims.clone();
-        // Widths first: they are multiplied into everything around them.
+        // Widths first: the sizes around them are made multiples of them.
         for (s, v) in picked {
             if matches!(s, Sym::Width(_)) {
                 env.insert(s.clone(), *v);
@@ -441,7 +448,8 @@ impl Uses {
             let value = if self.tiles.as_ref().is_some_and(fixed) {
                 pick
             } else if pick & COUNT == 0 {
-                // A value that what is inside does not divide is made a multiple of it.
+                // A number of work-items or unrolled steps must be a multiple of `inside`; other values count
+                // in units of it.
                 if matches!(self.roles.get(s), Some(Role::Lanes | Role::Unroll)) {
                     (pick % inside == 0).then_some(pick)?
                 } else {
@@ -456,7 +464,7 @@ impl Uses {
                 }
             };
             if is_free(of) {
-                // Rounding up to far more than there is wastes the device.
+                // A tile much longer than its dimension wastes the device on padding.
                 let waste = value > 2 * n.max(1).next_multiple_of(inside);
                 if waste && !self.together.contains(&Size::sym(s.clone())) {
                     return None;
@@ -466,7 +474,7 @@ impl Uses {
             }
             env.insert(s.clone(), value);
         }
-        // What is left to round up: sizes that only vectors divide, or nothing.
+        // The remaining rounded sizes: those that only vectors divide, or nothing divides.
         let rounds: Vec<Size> = self.rounded();
         for of in rounds {
             self.round_final(&of, &mut env)?;
@@ -475,7 +483,7 @@ impl Uses {
         for s in &self.sizes {
             fits(s)?;
         }
-        // Where no choice makes them few enough, work-items take several each.
+        // If no choice makes a number of work-items small enough, each work-item takes several elements.
         let too_many = |s: &Size| {
             let fit = |n: u64| n <= target.max_group;
             fits(s).is_none_or(|n| !fit(n) && target.least(s, dims) <= target.max_group as f64)
@@ -498,7 +506,7 @@ impl Uses {
         Some(env)
     }
 
-    /// Sizes that the term rounds up, those that depend on others last.
+    /// Returns the sizes that the term rounds up, sorted so that a size comes after those that it depends on.
     fn rounded(&self) -> Vec<Size> {
         let mut out: IndexSet<Size> = IndexSet::new();
         for s in &self.sizes {
@@ -513,7 +521,7 @@ impl Uses {
         out
     }
 
-    /// Fixes the rounded sizes that `s` mentions, all of whose tiles have values by now.
+    /// Fixes the rounded sizes that `s` mentions; all their tiles have values by now.
     fn round(&self, s: &Size, env: &mut SizeEnv, _picked: &IndexMap<Sym, u64>) -> Option<()> {
         let mut needed = vec![];
         s.visit(&mut |sym| {
@@ -527,7 +535,7 @@ impl Uses {
         Some(())
     }
 
-    /// `of^` is the least multiple, from `of` on, of all that the term divides it by.
+    /// Sets `of^` to the least multiple that is not below `of` of all divisors that the term has for it.
     fn round_final(&self, of: &Size, env: &mut SizeEnv) -> Option<()> {
         let me = Sym::Round(of.clone());
         if env.contains_key(&me) {
@@ -554,7 +562,7 @@ impl Uses {
         Some(())
     }
 
-    /// The product of all that must divide a tile: widths and small numbers inside it.
+    /// Returns the product of everything that must divide a tile: widths and small numbers inside it.
     fn inside(&self, tile: &Sym, picked: &IndexMap<Sym, u64>) -> u64 {
         let mentions = |s: &Size| {
             let mut found = false;
@@ -567,7 +575,7 @@ impl Uses {
                 Sym::Tile(of) | Sym::Width(of) => mentions(of),
                 Sym::Dim(_) | Sym::Round(_) | Sym::Meta(_) => false,
             })
-            // A tile of a rounded count is rounded up itself.
+            // A tile of a size that is rounded up need not divide it.
             .filter(|s| match s {
                 Sym::Tile(of) => !is_free(of),
                 Sym::Width(of) => !is_free(of),
@@ -579,7 +587,7 @@ impl Uses {
     }
 }
 
-/// Marks a pick that is a number of chunks rather than a length.
+/// Marks an option that is a number of chunks rather than a length.
 pub(super) const COUNT: u64 = 1 << 62;
 
 /// Whether the size is given (a program's dimension, or a number of chunks of one), so that it must

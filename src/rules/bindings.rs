@@ -1,4 +1,4 @@
-//! Values of a rule's variables, found by comparing its sides with what is there.
+//! Values of a rule's variables, found by matching the rule's sides with concrete sizes, types and terms.
 
 use super::condition::LetSize;
 use crate::calculus::size::{Size, Sym};
@@ -9,11 +9,11 @@ use std::sync::Arc;
 /// Values of a rule's variables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bindings {
-    // A handful each: a list is faster than a map.
+    // Each list is short, so that a search is faster than a map.
     sizes: Vec<(Arc<str>, Size)>,
     types: Vec<(Arc<str>, Ty)>,
     functions: Vec<(Arc<str>, Term)>,
-    /// Sizes with several unknown variables, put off.
+    /// Sizes with several unknown variables, deferred until `settle`.
     later: Vec<(Size, Size)>,
 }
 
@@ -22,29 +22,29 @@ fn find<'a, T>(list: &'a [(Arc<str>, T)], name: &str) -> Option<&'a T> {
 }
 
 impl Bindings {
-    /// The value of a size variable.
+    /// Returns the value of a size variable.
     pub fn size_of(&self, name: &str) -> Option<&Size> {
         find(&self.sizes, name)
     }
 
-    /// The value of a type variable.
+    /// Returns the value of a type variable.
     pub fn type_of(&self, name: &str) -> Option<&Ty> {
         find(&self.types, name)
     }
 
-    /// The value of a function variable.
+    /// Returns the value of a function variable.
     pub fn function_of(&self, name: &str) -> Option<&Term> {
         find(&self.functions, name)
     }
 
-    /// Every size variable with its value, in the order in which they were met.
+    /// Returns every size variable with its value, in the order in which matching met them.
     pub fn sizes(&self) -> impl Iterator<Item = (&str, &Size)> {
         self.sizes.iter().map(|(n, s)| (&**n, s))
     }
 
-    /// An expression over size variables with their values; unknown ones stay.
+    /// Returns an expression over size variables with their values put in; unknown variables stay.
     pub fn size(&self, s: &Size) -> Size {
-        // Most are one variable.
+        // Most expressions are a single variable.
         if let Some(Sym::Meta(m)) = s.as_sym()
             && let Some(v) = self.size_of(m)
         {
@@ -60,13 +60,13 @@ impl Bindings {
         }
     }
 
-    /// A type over variables with their values; unknown ones stay.
+    /// Returns a type over variables with their values put in; unknown variables stay.
     pub fn ty(&self, t: &Ty) -> Ty {
         t.substitute(&|m| self.type_of(m).cloned(), &|sym| self.symbol(sym))
     }
 
-    /// A side of the rule with every variable replaced; `None` when it is ill-typed then, or a function
-    /// variable has no value.
+    /// Returns a side of the rule with every variable replaced; `None` when the result is ill-typed or a
+    /// function variable has no value.
     pub fn term(&self, side: &Term) -> Option<Term> {
         if let Op::Meta(name) = side.op() {
             return self.function_of(name).cloned();
@@ -77,7 +77,7 @@ impl Bindings {
         Term::new(side.op().clone(), sizes, tys, args).ok()
     }
 
-    /// Binds or checks a function variable; its type is not looked at.
+    /// Binds or checks a function variable, whatever its type.
     pub fn match_function(&mut self, name: &Arc<str>, got: &Term) -> bool {
         match self.function_of(name) {
             Some(v) => v == got,
@@ -88,7 +88,8 @@ impl Bindings {
         }
     }
 
-    /// Binds or checks; sizes with several unknown variables are put off until [`Bindings::settle`].
+    /// Binds or checks the variables of a size. A size with several unknown variables is deferred until
+    /// [`Bindings::settle`].
     pub fn match_size(&mut self, want: &Size, got: &Size) -> bool {
         if let Some(Sym::Meta(m)) = want.as_sym() {
             return match self.size_of(m) {
@@ -141,7 +142,7 @@ impl Bindings {
             (Ty::Pair(a, b), Ty::Pair(c, d)) => self.match_ty(a, c) && self.match_ty(b, d),
             (Ty::Array(n, a), Ty::Array(m, b)) => self.match_size(n, m) && self.match_ty(a, b),
             (Ty::Vector(w, a), _) => match self.size(w) {
-                // A vector of a variable may stand for a pair of vectors.
+                // `a` may stand for a pair, whose vector form is a pair of vectors.
                 w if !w.has_meta() => got.unvector(&w).is_some_and(|got| self.match_ty(a, &got)),
                 w => match got {
                     Ty::Vector(v, b) => self.match_size(&w, v) && self.match_ty(a, b),
@@ -152,7 +153,8 @@ impl Bindings {
         }
     }
 
-    /// Looks again at what was put off, until nothing changes. False when something does not fit or stays unknown.
+    /// Matches the deferred sizes, until nothing changes. Returns false when a size does not fit or stays
+    /// unknown.
     pub fn settle(&mut self) -> bool {
         while !self.later.is_empty() {
             let round = std::mem::take(&mut self.later);
@@ -166,7 +168,7 @@ impl Bindings {
         true
     }
 
-    /// Binds the sizes that a rule makes.
+    /// Binds the sizes that a rule makes with `let`.
     pub fn make(&mut self, lets: &[LetSize]) {
         for l in lets {
             let of = self.size(&l.of);

@@ -1,4 +1,4 @@
-//! Side conditions by name, and the tunables a rule may introduce.
+//! Side conditions by name, and the tunables that a rule may introduce.
 
 use super::bindings::Bindings;
 use super::facts::Facts;
@@ -6,18 +6,18 @@ use crate::calculus::size::{Size, Sym};
 use crate::calculus::ty::Ty;
 use std::fmt;
 
-/// What must hold for a rule to apply. Names are the rule's own variables.
+/// A condition for a rule to apply. Names are the rule's own variables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// `tileable n k`: `n` may be split, being fewer than `k` tiles deep and no vector width.
+    /// `tileable n k`: `n` may be split, because it is fewer than `k` tiles deep and no vector width.
     Tileable(Size, usize),
-    /// `whole n`: `n` measures the data, not a number of partial results: nothing in it is rounded up.
+    /// `whole n`: `n` measures the data, not a number of partial results: it contains no rounded size.
     Whole(Size),
     /// `dimension n`: `n` is a dimension of the program or a tile of one.
     Dimension(Size),
     /// `tile n`: `n` is a tile.
     Tile(Size),
-    /// `differ n m`: the sizes are not the same.
+    /// `differ n m`: the sizes `n` and `m` are not the same.
     Differ(Size, Size),
     /// `divides k n`: `n` is a whole multiple of `k`, whatever its symbols stand for.
     Divides(Size, Size),
@@ -35,18 +35,18 @@ pub enum Condition {
     Element(String),
     /// `vectorisable f`: `f` has a component-wise form.
     Vectorisable(String),
-    /// `lanewise f`: every lane of a vector can run `f` by itself, and it gives elements.
+    /// `lanewise f`: every lane of a vector can run `f` by itself, and the results of `f` are elements.
     Lanewise(String),
-    /// `computes f`: `f` does more than rearrange.
+    /// `computes f`: `f` does more than rearrange its argument.
     Computes(String),
-    /// `rearranges f`: `f` only rearranges.
+    /// `rearranges f`: `f` only rearranges its argument.
     Rearranges(String),
-    /// `tiles f`: `f` does something with all pairs, tile by tile.
+    /// `tiles f`: `f` works on all pairs, tile by tile.
     Tiles(String),
 }
 
 impl Condition {
-    /// The name in rule files.
+    /// Returns the name of the condition in rule files.
     pub fn name(&self) -> &'static str {
         match self {
             Condition::Tileable(..) => "tileable",
@@ -69,7 +69,7 @@ impl Condition {
         }
     }
 
-    /// The function variable that it asks about.
+    /// Returns the function variable that the condition asks about.
     pub fn function(&self) -> Option<&str> {
         match self {
             Condition::Commutative(f)
@@ -92,7 +92,7 @@ impl Condition {
         }
     }
 
-    /// Whether it holds of these values; `facts` says what is known of a function variable.
+    /// Whether the condition holds for these values; `facts` gives the facts known of a function variable.
     pub fn holds(&self, b: &Bindings, facts: &dyn Fn(&str) -> Facts) -> bool {
         match self {
             Condition::Tileable(n, k) => can_tile(&b.size(n), *k),
@@ -117,8 +117,8 @@ impl Condition {
         }
     }
 
-    /// What its variables are, in words that say why it holds or fails: `n is n.t0, 1 tile deep`.
-    /// `function` gives a function variable's value as text.
+    /// Returns the values of the condition's variables as text that shows why it holds or fails: `n is n.t0,
+    /// 1 tile deep`. `function` gives the value of a function variable as text.
     pub fn values(&self, b: &Bindings, function: &dyn Fn(&str) -> String) -> String {
         let name = |s: &Size| s.to_string().replace('?', "");
         let is = |n: &Size| format!("{} is {}", name(n), b.size(n));
@@ -189,7 +189,7 @@ fn is_rounded(n: &Size) -> bool {
 }
 
 impl fmt::Display for Condition {
-    /// As rule files have it.
+    /// Formats the condition as rule files write it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |s: &Size| s.to_string().replace('?', "");
         write!(f, "{} ", self.name())?;
@@ -215,30 +215,30 @@ impl fmt::Display for Condition {
     }
 }
 
-/// How a rule makes a size.
+/// The ways in which a rule makes a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SizeMaker {
     /// `tile n`: the tunable that tiles `n`.
     Tile,
     /// `width n`: the vector width along `n`.
     Width,
-    /// `round n`: `n`, rounded up to its tiles where tiles need not divide it.
+    /// `round n`: `n` rounded up to a multiple of its tiles, if these need not divide it.
     Round,
 }
 
 /// `let name = maker of`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LetSize {
-    /// The rule's size variable that is made.
+    /// The size variable that is made.
     pub name: String,
-    /// How.
+    /// How the size is made.
     pub maker: SizeMaker,
-    /// From what.
+    /// The size that it is made from.
     pub of: Size,
 }
 
 impl fmt::Display for LetSize {
-    /// As rule files have it.
+    /// Formats the definition as rule files write it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let maker = match self.maker {
             SizeMaker::Tile => "tile",
@@ -252,7 +252,7 @@ impl fmt::Display for LetSize {
 }
 
 impl SizeMaker {
-    /// Makes the size from a concrete one.
+    /// Returns the size made from `of`.
     pub fn make(self, of: &Size) -> Size {
         match self {
             SizeMaker::Tile => of.tile(),
@@ -262,8 +262,8 @@ impl SizeMaker {
     }
 }
 
-/// The size itself when its tiles can be chosen to divide it (it is made of tiles alone), else the
-/// dimension that it is rounded up to.
+/// Returns the size itself if its tiles can be chosen to divide it (it consists of tiles and widths alone),
+/// else the symbol of the size rounded up.
 pub fn round_up(of: &Size) -> Size {
     let free = of.factors().any(|(s, e)| e > 0 && !matches!(s, Sym::Tile(_) | Sym::Width(_)));
     if free || of.factors().next().is_none() { of.round() } else { of.clone() }
@@ -278,15 +278,16 @@ pub fn divides(k: &Size, n: &Size) -> bool {
     q.coefficient().1 == 1 && q.factors().all(|(_, e)| e > 0)
 }
 
-/// Whether splitting `n` leaves something: not a number below 2, not a vector width.
+/// Whether splitting `n` is useful: `n` is fewer than `levels` tiles deep, no vector width, and not a number
+/// below 2.
 pub fn can_tile(n: &Size, levels: usize) -> bool {
     n.level() < levels
         && !matches!(n.as_sym(), Some(Sym::Width(_)))
         && n.as_constant().is_none_or(|c| c > 1)
 }
 
-/// Whether a loop of that length can be short: a vector width, a tile, a size made of inner tiles
-/// alone (their values are chosen so), or a small number.
+/// Whether a loop of that length can be short: a vector width, a tile, a size made of inner tiles alone
+/// (their values are chosen to be small), or a small number.
 pub fn can_unroll(n: &Size) -> bool {
     match n.as_constant() {
         Some(c) => c <= 16,

@@ -1,7 +1,7 @@
-//! Replaying the derivation of a rule: each step is one rule applied in one direction, at one or more places.
+//! Replays the derivation of a rule: each step applies one rule in one direction, at one or more places.
 //!
-//! Sides and steps are compared as they stand, with the rule's variables as unknown constants, so what is
-//! replayed holds for every instance.
+//! The terms of the sides and steps are compared with the rule's variables as unknown constants. A replayed
+//! derivation therefore holds for every instance.
 
 use super::matching::{instances, without_identities};
 use super::{Bindings, Condition, Facts, Rule, RuleSet, Step, divides};
@@ -10,11 +10,11 @@ use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic, Result};
 
-/// Checks that every step of a rule's derivation is one by the rule that it names, from `all`, and that the
-/// last one gives the right side.
+/// Checks that each step of a rule's derivation follows by the rule that it names (from `all`), and that the
+/// last step gives the right side.
 ///
 /// # Errors
-/// [`Code::StepFails`] with the step, at the rule's place in its file.
+/// [`Code::StepFails`] for a step that does not follow, at the rule's place in its file.
 pub fn replay(rule: &Rule, all: &RuleSet) -> Result<()> {
     let fail =
         |text: String| Diagnostic::error(Code::StepFails, text).at(&rule.source, rule.span, "here");
@@ -73,12 +73,12 @@ pub fn replay(rule: &Rule, all: &RuleSet) -> Result<()> {
     Ok(())
 }
 
-/// A rule written with `==` is two, which are one.
+/// Returns the name under which a rule was written: `==` makes two rules, which count as one here.
 fn base(rule: &Rule) -> &str {
     rule.name.strip_suffix("-back").unwrap_or(&rule.name)
 }
 
-/// Whether `by` is the rule or derived of it.
+/// Whether `by` is the rule itself or is derived from it.
 fn rests_on<'a>(by: &'a Rule, rule: &Rule, all: &'a RuleSet, seen: &mut Vec<&'a str>) -> bool {
     if base(by) == base(rule) {
         return true;
@@ -95,7 +95,7 @@ fn shown(step: &Step) -> String {
     if step.back { format!("{} back", step.rule) } else { step.rule.clone() }
 }
 
-/// The term with size variables as dimensions, so that matching does not take them for its own.
+/// Returns the term with dimensions for its size variables, so that matching does not bind them.
 fn fixed(t: &Term) -> std::result::Result<Term, TypeError> {
     let size = |s: &Size| s.substitute(&constant);
     let ty = |t: &Ty| t.substitute(&|_| None, &constant);
@@ -139,13 +139,13 @@ fn inside(by: &Rule, of: &Rule, a: &Term, b: &Term) -> bool {
         && a.args().iter().zip(b.args()).all(|(a, b)| related(by, of, a, b))
 }
 
-/// Whether the conditions under which the rule is an equality hold: of the terms themselves, or because the
-/// derived rule has them too. The other conditions only say where a rule pays, or which form a size has.
+/// Whether the conditions that `by` needs to be an equality hold, either for the terms themselves or because
+/// the derived rule has them too. The other conditions only say when a rule pays, or which form a size has.
 fn allowed(by: &Rule, of: &Rule, i: &Bindings) -> bool {
     let promised = |f: &str, what: fn(&Facts) -> bool, as_condition: fn(String) -> Condition| {
         i.function_of(f).is_some_and(|t| match t.op() {
             Op::Meta(m) => of.when.contains(&as_condition(m.to_string())),
-            // Component-wise, so it commutes when its argument does.
+            // `vectorize` is component-wise, so it commutes when its argument does.
             Op::Vectorize => match t.args()[0].op() {
                 Op::Meta(m) => of.when.contains(&as_condition(m.to_string())),
                 _ => what(&Facts::of(t)),
@@ -163,13 +163,13 @@ fn allowed(by: &Rule, of: &Rule, i: &Bindings) -> bool {
         }),
         Condition::Divides(k, n) => {
             let (k, n) = (i.size(k), i.size(n));
-            // A tunable is chosen so that what it divides is whole.
+            // A tunable is chosen so that the sizes that it divides are whole.
             let made = |s: &Sym| of.lets.iter().any(|l| matches!(s, Sym::Dim(d) if **d == *l.name));
             divides(&k, &n)
                 || n.factors().any(|(s, _)| made(s))
                 || of.when.iter().any(|c| match c {
                     Condition::Divides(a, b) => {
-                        // What divides a factor divides the product.
+                        // A divisor of a factor divides the product.
                         let (a, b) = (a.substitute(&constant), b.substitute(&constant));
                         divides(&k, &a) && divides(&b, &n)
                     }
@@ -218,15 +218,15 @@ mod tests {
     fn a_wrong_derivation_is_found() {
         let all = Library::shipped().expect("shipped rules").all();
         for rule in all.iter().filter(|r| r.derivation.len() > 1) {
-            // Without its first step the second starts from something else.
+            // Without the first step, the second one starts from another term.
             let mut wrong = rule.clone();
             wrong.derivation.remove(0);
             assert!(replay(&wrong, &all).is_err(), "{}", rule.name);
-            // Without its last one it ends in something else.
+            // Without the last step, the derivation ends in another term.
             let mut wrong = rule.clone();
             wrong.derivation.pop();
             assert!(replay(&wrong, &all).is_err(), "{}", rule.name);
-            // By another rule.
+            // The step is not by this rule.
             let mut wrong = rule.clone();
             "map-fusion".clone_into(&mut wrong.derivation[0].rule);
             assert!(replay(&wrong, &all).is_err(), "{}", rule.name);

@@ -1,4 +1,4 @@
-//! What side conditions ask of functions.
+//! Facts about functions, which side conditions ask for.
 
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::{FnTy, Ty};
@@ -6,26 +6,27 @@ use crate::calculus::ty::{FnTy, Ty};
 /// Facts about a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// It only rearranges.
+    /// It only rearranges its argument.
     pub view: bool,
-    /// It works on elements alone, without loops: it has a component-wise form.
+    /// It works on elements, without loops, so that it has a component-wise form.
     pub vectorisable: bool,
-    /// It is made of what every lane of a vector can do by itself: views, reductions, functions of elements.
+    /// Every lane of a vector can run it by itself: it consists of views, reductions and functions of
+    /// elements.
     pub lanewise: bool,
-    /// It gives a scalar, or pairs of scalars.
+    /// Its result is a scalar, or pairs of scalars.
     pub scalar: bool,
     /// It is a commutative binary operation.
     pub commutative: bool,
-    /// It does something with all pairs, tile by tile.
+    /// It works on all pairs, tile by tile.
     pub tiles: bool,
 }
 
 impl Facts {
-    /// What a node shows of itself, its function arguments having these facts.
+    /// Returns the facts that a node shows, given the facts of its function arguments.
     pub fn of_node(op: &Op, ty: &FnTy, args: &[Facts]) -> Facts {
         let all = |f: fn(&Facts) -> bool| args.iter().all(f);
         let elements = ty.dom.is_element() || ty.dom == Ty::Unit;
-        // Vectors have no vectors in their lanes.
+        // A vector cannot contain vectors.
         let lanes = !ty.dom.has_vector() && !ty.cod.has_vector() && all(|f| f.lanewise);
         let none = Facts { scalar: ty.cod.is_scalar(), ..Facts::default() };
         match op {
@@ -51,13 +52,13 @@ impl Facts {
             }
             Op::Map(MapKind::Plain) => Facts { view: all(|f| f.view), lanewise: lanes, ..none },
             Op::Reduce(_) => Facts { lanewise: lanes, ..none },
-            // Component-wise, so it commutes when its argument does.
+            // `vectorize` is component-wise, so it commutes when its argument does.
             Op::Vectorize => Facts { commutative: args[0].commutative, ..none },
             op => Facts { view: op.is_view(), lanewise: op.is_view() && lanes, ..none },
         }
     }
 
-    /// What a term shows. An equal term may show more.
+    /// Returns the facts that a term shows. An equal term may show more.
     pub fn of(t: &Term) -> Facts {
         let args: Vec<Facts> = t.args().iter().map(Facts::of).collect();
         Facts::of_node(t.op(), t.ty(), &args)

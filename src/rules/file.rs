@@ -13,14 +13,14 @@
 //!   example map abs : [12]f32
 //! ```
 //!
-//! `where p : a -> [k]b` says more of the type of a function variable, so that its sizes have names.
+//! `where p : a -> [k]b` gives the type of a function variable, so that its sizes have names.
 //!
-//! Clauses may come in any order; a clause goes on over lines that do not start with a clause's
-//! word. Names in the sides that are no operators are function variables; `==` for `=>` gives the
-//! rule in both directions (the second named `NAME-back`).
+//! Clauses may come in any order. A clause continues over lines that do not start with the word of a clause.
+//! Names in the sides that are no operators are function variables. `==` instead of `=>` makes a rule for
+//! each direction; the second is named `NAME-back`.
 //!
-//! `for k in 2, 4` makes one rule for each number, named `NAME-2`, `NAME-4`. A rule that is a whole
-//! sequence of smaller steps says which:
+//! `for k in 2, 4` makes one rule for each number, named `NAME-2`, `NAME-4`. A rule that combines several
+//! smaller steps lists them:
 //!
 //! ```text
 //!   derivation
@@ -28,9 +28,9 @@
 //!     by part-chunks
 //! ```
 //!
-//! Each `by RULE: TERM` is one application of a rule, read backwards with `by RULE back`; the last
-//! gives the right side. Before its first rule a file may say `set NAME`, and which themes that set
-//! also has: `set thesis with simplify, lowering`.
+//! Each `by RULE: TERM` is one application of a rule, read backwards with `by RULE back`; the last one gives
+//! the right side. Before its first rule, a file may name its set with `set NAME`, and the themes that the
+//! set includes: `set thesis with simplify, lowering`.
 
 use super::condition::{Condition, LetSize, SizeMaker};
 use super::rule::{Law, Rule, Step};
@@ -58,16 +58,16 @@ const CLAUSES: &[&str] = &[
     "example",
 ];
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// The set its rules belong to.
+    /// The set that the file's rules belong to.
     pub set: String,
-    /// Themes that this set also has.
+    /// Themes that the set also includes.
     pub with: Vec<String>,
 }
 
-/// Everything in a file.
+/// A rule file.
 pub(super) struct File {
     pub header: Header,
     pub rules: Vec<Rule>,
@@ -79,7 +79,7 @@ struct Clause {
     body: Range<usize>,
 }
 
-/// Reads a rule file. Several errors are all reported.
+/// Reads a rule file. Reports all errors, not only the first.
 ///
 /// # Errors
 /// [`Code::RuleParse`], [`Code::RuleType`] or [`Code::RuleUnbound`], with places.
@@ -160,20 +160,20 @@ fn blocks(source: &Arc<Source>) -> Result<(Header, Vec<Block>)> {
     Ok((header.unwrap_or(Header { set: "default".to_owned(), with: vec![] }), out))
 }
 
-/// Rules for greater numbers are tested with a smaller one: arrays would be too long.
+/// Rules for numbers above `MOST_TESTED` are tested with `TESTED_INSTEAD`: their arrays would be too long.
 const MOST_TESTED: u64 = 256;
 const TESTED_INSTEAD: u64 = 6;
 
-/// Where a block stands.
+/// The place of a block.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     source: &'a Arc<Source>,
     theme: &'a str,
-    /// Whether its rules may match every term.
+    /// Whether a left side may match every term.
     free: bool,
 }
 
-/// The rules of a block: one, or one for each number of its `for` clause.
+/// Returns the rules of a block: one, or one for each number of its `for` clause.
 fn family(place: Place<'_>, name: &str, at: Span, clauses: &[Clause]) -> Result<Vec<Rule>> {
     let source = place.source;
     let Some(c) = clauses.iter().find(|c| c.word == "for") else {
@@ -204,7 +204,7 @@ fn family(place: Place<'_>, name: &str, at: Span, clauses: &[Clause]) -> Result<
     Ok(out)
 }
 
-/// A size as written, in a rule where names are variables, one of which may stand for a number.
+/// Replaces the names in sizes by variables; one name may stand for a number.
 #[derive(Clone, Copy)]
 struct Names<'a> {
     fixed: Option<(&'a str, u64)>,
@@ -306,7 +306,7 @@ fn build(
     let make = |suffix: &str, l: &Raw, r: &Raw| -> Result<Rule> {
         let (on, functions) = (on.as_ref(), &functions[..]);
         let sides = Sides { source, span, on, functions, lets: &lets, names, free };
-        // Read forwards it is a derivation of the rule as written.
+        // The derivation belongs to the direction as written, not to the `-back` rule.
         let steps = if suffix.is_empty() { steps.as_slice() } else { &[] };
         let (lhs, rhs, derivation) = sides.read(l, r, steps)?;
         Ok(Rule {
@@ -361,7 +361,7 @@ fn raw_metas(raw: &Raw, as_written: Names<'_>, names: &mut IndexSet<String>) -> 
     Raw { kind, span: raw.span }
 }
 
-/// A step of a derivation as written: rule, whether backwards, what it gives unless the right side.
+/// A step of a derivation as written: the rule, its direction, and the result unless it is the right side.
 struct RawStep {
     rule: String,
     back: bool,
@@ -369,16 +369,16 @@ struct RawStep {
     span: Span,
 }
 
-/// What the sides of a rule are read with.
+/// The context in which the sides of a rule are read.
 struct Sides<'a> {
     source: &'a Arc<Source>,
     span: Span,
     on: Option<&'a Ty>,
-    /// Function variables whose types are given.
+    /// Function variables with given types.
     functions: &'a [(String, FnTy)],
     lets: &'a [LetSize],
     names: Names<'a>,
-    /// Whether the left side may be a variable alone: not in the default set.
+    /// Whether the left side may be a variable alone, which the default set does not allow.
     free: bool,
 }
 
@@ -487,7 +487,7 @@ impl Sides<'_> {
     }
 }
 
-/// Names of the size and type variables of a term.
+/// Returns the names of the size and type variables of a term.
 pub(super) fn variables_of(t: &Term) -> IndexSet<String> {
     fn size(s: &Size, out: &mut IndexSet<String>) {
         s.visit(&mut |sym| {
@@ -522,7 +522,7 @@ pub(super) fn variables_of(t: &Term) -> IndexSet<String> {
     out
 }
 
-/// Names of the function variables of a term.
+/// Returns the names of the function variables of a term.
 pub(super) fn functions_of(t: &Term) -> IndexSet<String> {
     let mut out = IndexSet::new();
     t.visit(&mut |t| {
@@ -533,7 +533,7 @@ pub(super) fn functions_of(t: &Term) -> IndexSet<String> {
     out
 }
 
-/// What commas outside of parentheses part.
+/// Splits a clause at the commas outside parentheses.
 fn items(source: &Arc<Source>, c: &Clause) -> Vec<Range<usize>> {
     let mut out = vec![];
     let mut start = c.body.start;
@@ -549,7 +549,7 @@ fn items(source: &Arc<Source>, c: &Clause) -> Vec<Range<usize>> {
     out
 }
 
-/// `name : type -> type`, with commas between them.
+/// Reads `name : type -> type`, separated by commas.
 fn read_functions(
     source: &Arc<Source>,
     c: &Clause,
@@ -575,7 +575,7 @@ fn read_functions(
     Ok(out)
 }
 
-/// `by RULE [back][: TERM]`, one on each line that starts with `by`.
+/// Reads `by RULE [back][: TERM]`, one for each line that starts with `by`.
 fn read_steps(source: &Arc<Source>, c: &Clause) -> Result<Vec<RawStep>> {
     let text = &source.text[c.body.clone()];
     let mut starts = vec![];

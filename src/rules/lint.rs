@@ -1,7 +1,9 @@
-//! What is dubious about rules that read well: examples, names, rules that feed themselves.
+//! Advice on rules that are well-formed: examples, unused names, duplicates, rules that match their own
+//! results.
 //!
-//! Whether a rule matches its example, and whether it then goes on without end, is found by running it alone;
-//! who calls knows how ([`Trial`]). What does not read at all is an error of the reader and never comes here.
+//! A rule runs alone on its example to find out whether it applies, and whether it then goes on without end.
+//! The caller supplies the run ([`Trial`]). A rule that is not well-formed is an error of the reader and
+//! never gets here.
 
 use super::{Rule, SizeMaker, check, file};
 use crate::calculus::size::{Size, Sym};
@@ -12,21 +14,21 @@ use crate::diag::{Code, Diagnostic, Result, Source, Span};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// What running one rule alone on a term showed.
+/// The result of running one rule alone on a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// The rule made something equal that was not.
+    /// Whether the rule merged two classes.
     pub applied: bool,
-    /// It was not done within the limits.
+    /// Whether the rule still added nodes when it reached the limits.
     pub grows: bool,
-    /// Rounds that were run.
+    /// Number of rounds.
     pub rounds: usize,
-    /// E-nodes at the end.
+    /// Number of e-nodes at the end.
     pub nodes: usize,
 }
 
 impl Rule {
-    /// The example as a term.
+    /// Returns the example as a term.
     ///
     /// # Errors
     /// When it is not `TERM : TYPE`, does not parse or does not type-check, with the place.
@@ -48,7 +50,7 @@ impl Rule {
         inferred.close(&self.source, &unifier).map(Some)
     }
 
-    /// Whether it is the second direction of a rule written with `==`.
+    /// Whether this is the second direction of a rule written with `==`.
     fn is_back(&self) -> bool {
         self.statement.contains(" == ") && self.name.ends_with("-back")
     }
@@ -61,8 +63,8 @@ fn trimmed(source: &Arc<Source>, span: Span) -> Span {
     Span::new(range.start + blank, range.start + text.trim_end().len())
 }
 
-/// Everything dubious about `rules`, in order. `all` are the rules they will be used with, for duplicates; `run`
-/// runs one rule alone on a term, under small limits.
+/// Returns the advice on `rules`, in order. `all` are the rules that they are used with, to find duplicates;
+/// `run` runs one rule alone on a term, under small limits.
 pub fn lint(
     rules: &[&Rule],
     all: &[&Rule],
@@ -106,7 +108,7 @@ pub fn lint(
     out
 }
 
-/// What is dubious about a rule's example.
+/// Returns the advice on a rule's example.
 fn example(
     rule: &Rule,
     run: &dyn Fn(&Rule, &Term) -> Result<Trial>,
@@ -122,7 +124,7 @@ fn example(
         Ok(Some(term)) => term,
         Ok(None) => return vec![],
         Err(failure) => {
-            // As the reader says it, and as what it is here.
+            // Keep the reader's message, but report it as advice.
             let mut all = failure.0;
             for d in &mut all {
                 d.message = format!("the example of rule `{name}`: {}", d.message);
@@ -143,7 +145,7 @@ fn example(
         let d = advice(format!("rule `{name}` does not apply to its example"), at, "this example");
         return vec![d.note(format!("left side: {} : {}", rule.lhs, rule.lhs.ty()))];
     }
-    // Named sets are where expansive rules belong.
+    // Expansive rules belong in named sets.
     if trial.grows && rule.set == "default" && !rule.statement.contains(" == ") {
         let text = format!("rule `{name}` feeds itself: its left side matches what it makes");
         let d = advice(text, check::place(rule), "the right side has further matches, without end");
@@ -158,7 +160,7 @@ fn example(
     vec![]
 }
 
-/// The `let`s that neither the right side nor a condition nor another `let` mentions.
+/// Returns the `let`s that are not mentioned by the right side, by a condition, or by another `let`.
 fn unused(rule: &Rule) -> Vec<String> {
     let used = file::variables_of(&rule.rhs);
     let in_conditions = format!("{:?}", rule.when);
@@ -175,7 +177,7 @@ fn unused(rule: &Rule) -> Vec<String> {
         .collect()
 }
 
-/// What a rule says, its variables named in the order in which they occur.
+/// Returns the text of a rule, with its variables renamed in the order in which they occur.
 fn canonical(rule: &Rule) -> String {
     let mut names = Names::default();
     let (lhs, rhs) = (names.term(&rule.lhs), names.term(&rule.rhs));
@@ -193,7 +195,7 @@ fn canonical(rule: &Rule) -> String {
         .when
         .iter()
         .map(|c| {
-            // Names stand between quotes there.
+            // The debug text has names between quotes.
             let text = format!("{c:?}");
             names.known.iter().fold(text, |text, (old, new)| {
                 text.replace(&format!("\"{old}\""), &format!("\"{new}\""))
@@ -237,7 +239,7 @@ impl Names {
         }
     }
 
-    /// Operators, sizes, types and arguments, all of them written out.
+    /// Returns the operator with all sizes, types and arguments as text.
     fn term(&mut self, t: &Term) -> String {
         let head = match t.op() {
             Op::Meta(m) => self.name(m),

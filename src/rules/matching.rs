@@ -1,5 +1,6 @@
-//! Rules on terms: matching of a left side, instances of both sides, and side conditions, all without an e-graph.
-//! Chains are matched whatever their nesting; a function variable in one may stand for several factors.
+//! Matching of rules on terms, without an e-graph: a left side, instances of both sides, and side conditions.
+//!
+//! Chains match whatever their nesting; a function variable in a chain may stand for several factors.
 
 use super::bindings::Bindings;
 use super::condition::Condition;
@@ -10,12 +11,12 @@ use crate::calculus::term::{Op, Term};
 /// A side condition and whether it holds.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Verdict {
-    /// The condition; as text, the way rule files have it.
+    /// The condition; serialized as rule files write it.
     #[serde(serialize_with = "as_text")]
     pub condition: Condition,
     /// Whether it holds.
     pub holds: bool,
-    /// What its variables are: `n is n.t0, 1 tile deep`.
+    /// The values of its variables: `n is n.t0, 1 tile deep`.
     pub values: String,
 }
 
@@ -26,9 +27,9 @@ fn as_text<S: serde::Serializer>(c: &Condition, s: S) -> Result<S::Ok, S::Error>
 /// One way in which a rule matches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Application {
-    /// Values of the rule's variables, of what it makes with `let` too.
+    /// Values of the rule's variables, including those that it makes with `let`.
     pub bindings: Bindings,
-    /// Its side conditions.
+    /// The side conditions of the rule.
     pub verdicts: Vec<Verdict>,
 }
 
@@ -39,7 +40,8 @@ impl Application {
     }
 }
 
-/// Every way in which a rule's left side is the chain of these factors, whole; side conditions may fail.
+/// Returns every way in which a rule's left side matches the whole chain of these factors; side conditions
+/// may fail.
 pub fn applications(rule: &Rule, factors: &[Term]) -> Vec<Application> {
     let Ok(subject) = flat(factors) else { return vec![] };
     let mut found = vec![];
@@ -47,7 +49,7 @@ pub fn applications(rule: &Rule, factors: &[Term]) -> Vec<Application> {
     solve(goals, Bindings::default(), false, &mut found);
     let mut out = vec![];
     for mut bindings in found {
-        // The sizes were solved for: putting them in must give the subject.
+        // The sizes were solved for, so check that the left side with its values is the subject.
         let same = |t: &Term| t.flat().is_ok_and(|t| t == subject);
         if !bindings.settle() || !bindings.term(&rule.lhs).is_some_and(|t| same(&t)) {
             continue;
@@ -59,7 +61,7 @@ pub fn applications(rule: &Rule, factors: &[Term]) -> Vec<Application> {
     out
 }
 
-/// How the rule makes the one chain into the other, where its side conditions hold if there is such a way.
+/// Returns a way in which the rule makes one chain into the other, preferably one whose side conditions hold.
 pub fn application(rule: &Rule, before: &[Term], after: &[Term]) -> Option<Application> {
     let after = flat(after).ok()?;
     let makes = |a: &Application| {
@@ -85,10 +87,11 @@ fn verdict(condition: &Condition, b: &Bindings) -> Verdict {
     }
 }
 
-/// Patterns, each a chain, with the chains that they should be.
+/// Patterns and the chains that they must match; each pattern is a chain of factors.
 type Goals = Vec<(Vec<Term>, Vec<Term>)>;
 
-/// `unwritten`: whether a function variable may stand for an identity that is not written.
+/// Matches all goals and adds every solution to `found`. `unwritten` says whether a function variable may
+/// stand for an identity that is not written.
 fn solve(mut goals: Goals, bindings: Bindings, unwritten: bool, found: &mut Vec<Bindings>) {
     let Some((patterns, subject)) = goals.pop() else {
         found.push(bindings);
@@ -100,7 +103,7 @@ fn solve(mut goals: Goals, bindings: Bindings, unwritten: bool, found: &mut Vec<
         }
         return;
     };
-    // Each pattern that is left takes a factor or more.
+    // Each of the remaining patterns takes at least one factor.
     let least = |t: &Term| usize::from(!(unwritten && matches!(t.op(), Op::Meta(_))));
     let most = subject.len().saturating_sub(patterns.iter().map(least).sum());
     if let Op::Meta(name) = first.op() {
@@ -108,7 +111,7 @@ fn solve(mut goals: Goals, bindings: Bindings, unwritten: bool, found: &mut Vec<
             let mut b = bindings.clone();
             let (mine, rest) = subject.split_at(taken);
             let here = match (mine, rest) {
-                // Which identity, only its other places tell.
+                // Only other occurrences of the variable can tell the type of this identity.
                 ([], []) => match b.function_of(name) {
                     Some(f) if *f.op() == Op::Id => vec![f.clone()],
                     _ => continue,
@@ -140,9 +143,10 @@ fn solve(mut goals: Goals, bindings: Bindings, unwritten: bool, found: &mut Vec<
     }
 }
 
-/// Every way in which a rule's left side is the one chain and its right side the other. What the rule makes
-/// with `let` may have any value; side conditions are not looked at. Identities are left out of chains, so a
-/// rule on the identity relates the empty chain to another, and a function variable may stand for nothing.
+/// Returns every way in which a rule's left side matches one chain and its right side the other. Variables
+/// made with `let` may have any value, and side conditions are ignored. Chains are compared without
+/// identities: a rule on the identity relates the empty chain to another one, and a function variable may
+/// stand for no factors.
 pub fn instances(rule: &Rule, left: &[Term], right: &[Term]) -> Vec<Bindings> {
     let goals = vec![
         (without_identities(&rule.rhs.chain()), without_identities(right)),
@@ -159,7 +163,7 @@ pub fn instances(rule: &Rule, left: &[Term], right: &[Term]) -> Vec<Bindings> {
     found
 }
 
-/// The factors of a term, without identities anywhere.
+/// Returns the factors of a term, without identities at any depth.
 fn plain(t: &Term) -> Option<Vec<Term>> {
     plain_chain(&t.chain())
 }
@@ -176,7 +180,7 @@ fn plain_chain(factors: &[Term]) -> Option<Vec<Term>> {
     without_identities(factors).iter().map(factor).collect()
 }
 
-/// The factors that are not the identity.
+/// Returns the factors that are not the identity.
 pub fn without_identities(chain: &[Term]) -> Vec<Term> {
     chain.iter().filter(|t| *t.op() != Op::Id).cloned().collect()
 }
@@ -201,7 +205,7 @@ mod tests {
             let (text, dom) = example.rsplit_once(" : ").expect("a term and a type");
             let mut before = term(text, dom);
             if before.chain().len() < rule.lhs.chain().len() {
-                // The reader of terms drops identities.
+                // The parser drops identities.
                 let id = Term::id(match rule.lhs.chain()[0].op() {
                     Op::Id => &before.ty().cod,
                     _ => &before.ty().dom,
@@ -230,8 +234,8 @@ mod tests {
         let t = term("fst . fork (abs . sqrt) (exp . log . abs)", "f32");
         let [a] = applications(fusion, &t.chain()).try_into().expect("one way");
         assert_eq!(a.bindings.function_of("g").expect("bound").to_string(), "exp . log . abs");
-        // A variable in a chain takes one factor or more: three factors before the identity, and as many ways
-        // as there are places to cut when two variables share a chain.
+        // A variable in a chain takes at least one factor: three factors stand before the identity, and two
+        // variables in a chain can share them in as many ways as there are places to cut.
         let id = rules.get("bang-after").expect("a rule");
         let chain = term("bang . abs . sqrt . exp", "f32").chain();
         assert_eq!(applications(id, &chain).len(), 1);

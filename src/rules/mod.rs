@@ -1,4 +1,5 @@
-//! Rewrite rules as data: files, sides with types, side conditions, the shipped set. Knows nothing of egg.
+//! Rewrite rules as data: rule files, typed sides, side conditions, tests of rules, the shipped sets.
+//! Independent of egg.
 
 mod bindings;
 pub mod check;
@@ -21,10 +22,10 @@ pub use set::{Library, RuleSet};
 
 use crate::diag::{Code, Diagnostic, Result};
 
-/// What a rule may need of a device, beyond the standard.
+/// Capabilities that a rule may need of a device, beyond the standard.
 pub const CAPABILITIES: &[&str] = &["nontemporal", "subgroups"];
 
-/// Every name in a rule's conditions and lets must be bound by its left side.
+/// Checks that the left side binds every name in a rule's conditions and `let`s.
 fn condition_names_bound(rule: &Rule) -> Result<()> {
     let (mut known, functions) = (file::variables_of(&rule.lhs), file::functions_of(&rule.lhs));
     let unbound = |name: &str| {

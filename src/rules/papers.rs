@@ -1,4 +1,4 @@
-//! The rules as the papers have them, and what states each here.
+//! The rules of the papers, each with the shipped rules that state it.
 
 use crate::diag::{Code, Diagnostic, Result};
 use serde::Deserialize;
@@ -9,11 +9,11 @@ use serde::Deserialize;
 pub struct PaperRule {
     /// Paper and equation.
     pub source: String,
-    /// As it is printed there.
+    /// The rule as printed there.
     pub states: String,
-    /// The rules (by family) that state it here.
+    /// The shipped rules that state it, by family.
     pub rules: Vec<String>,
-    /// What is different here, and why.
+    /// The differences here, with their reasons.
     #[serde(default)]
     pub why: String,
 }
@@ -24,10 +24,10 @@ struct Table {
     rule: Vec<PaperRule>,
 }
 
-/// The table `rules/papers.toml`.
+/// Returns the table `rules/papers.toml`.
 ///
 /// # Errors
-/// Never for a tested build: a test reads the table, and looks every rule up that it names.
+/// Never for a tested build: a test reads the table and looks up every rule that it names.
 pub fn papers() -> Result<Vec<PaperRule>> {
     let table: Table = toml::from_str(include_str!("../../rules/papers.toml"))
         .map_err(|e| Diagnostic::error(Code::Internal, format!("rules/papers.toml: {e}")))?;

@@ -1,4 +1,4 @@
-//! One rule: two typed sides, and what must hold.
+//! A rewrite rule: two typed sides and the conditions under which they are equal.
 
 use super::condition::{Condition, LetSize};
 use crate::calculus::term::{Op, ReduceKind, Term};
@@ -6,12 +6,13 @@ use crate::diag::{Source, Span};
 use std::fmt;
 use std::sync::Arc;
 
-/// In what sense the sides are equal.
+/// The sense in which the sides are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Law {
     /// On every input, bit for bit.
     Exact,
-    /// Up to the order of an associative (and, where the rule says so, commutative) operator.
+    /// Up to the order in which an associative operator is applied (and a commutative one, if the rule says
+    /// so).
     Reassoc,
     /// Up to rounding; only with `--float relaxed`.
     Approx,
@@ -30,9 +31,9 @@ impl fmt::Display for Law {
 /// One step of a derivation: a rule applied somewhere in a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The rule.
+    /// The name of the rule.
     pub rule: String,
-    /// Read from right to left.
+    /// Whether the rule is read from right to left.
     pub back: bool,
     /// The whole term after the step.
     pub gives: Term,
@@ -43,17 +44,18 @@ pub struct Step {
 pub struct Rule {
     /// Unique in its set; kebab-case.
     pub name: String,
-    /// The name of the block it was made from: its own, or without the number of a `for` clause.
+    /// The name of the block that the rule was made from: its own name, or that without the number of a `for`
+    /// clause.
     pub family: String,
     /// The theme: the file's name without extension.
     pub theme: String,
-    /// The set it belongs to: `default`, or a named one.
+    /// The set that it belongs to: `default`, or a named one.
     pub set: String,
-    /// In what sense it holds.
+    /// The sense in which it holds.
     pub law: Law,
-    /// One sentence.
+    /// The rule in one sentence.
     pub says: String,
-    /// Where it comes from: paper and equation.
+    /// The source of the rule: paper and equation.
     pub from: String,
     /// The statement as written.
     pub statement: String,
@@ -61,29 +63,29 @@ pub struct Rule {
     pub lhs: Term,
     /// The right side.
     pub rhs: Term,
-    /// Sizes the right side introduces.
+    /// Sizes that the right side introduces.
     pub lets: Vec<LetSize>,
     /// Side conditions.
     pub when: Vec<Condition>,
-    /// The same rule for a smaller number of its `for` clause, to be tested in its place.
+    /// The same rule for a smaller number of its `for` clause, which is tested instead.
     pub stand_in: Option<Box<Rule>>,
-    /// How it follows from smaller rules; empty for a rule that is primitive.
+    /// The steps by which it follows from smaller rules; empty for a primitive rule.
     pub derivation: Vec<Step>,
-    /// A capability of the device without which the rule is left out.
+    /// A capability of the device that the rule needs.
     pub needs: Option<String>,
-    /// A term the rule applies to, as text, with the type of its argument.
+    /// A term that the rule applies to, as text, with the type of its argument.
     pub example: Option<String>,
-    /// Where the example stands.
+    /// The place of the example.
     pub example_at: Option<Span>,
     /// The file.
     pub source: Arc<Source>,
-    /// Where the statement stands.
+    /// The place of the statement.
     pub span: Span,
 }
 
 impl Rule {
-    /// What holds of `reduce` holds of `reduceComm`, whose operator is known to be commutative: the rule said
-    /// of that; `None` when it does not mention `reduce`.
+    /// Returns the rule with `reduceComm` in place of `reduce`; `None` when it does not mention `reduce`. It
+    /// holds because `reduceComm` promises all that `reduce` does, and that its operator is commutative.
     pub fn for_commutative(&self) -> Option<Rule> {
         fn swap(t: &Term) -> Term {
             let op = match t.op() {

@@ -1,4 +1,4 @@
-//! A set of rules: the shipped one, or a person's, or both.
+//! Sets of rules: shipped, of the user, or both.
 
 use super::file;
 use super::rule::Rule;
@@ -23,7 +23,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("partials", include_str!("../../rules/partials.rules")),
 ];
 
-/// The shipped rules: files by theme, each of a set.
+/// The shipped rules: files by theme, each of which belongs to a set.
 #[derive(Clone, Debug)]
 pub struct Library {
     themes: IndexMap<String, Theme>,
@@ -36,7 +36,8 @@ struct Theme {
 }
 
 impl Library {
-    /// The shipped files, read once in a process: that takes a good part of what a quick command does.
+    /// Returns the shipped files. They are read once in a process, because reading takes a good part of a
+    /// quick command's time.
     ///
     /// # Errors
     /// Never for a tested build: the shipped files are checked by a test.
@@ -61,7 +62,7 @@ impl Library {
         Ok(Library { themes })
     }
 
-    /// Names of the sets, the default one first.
+    /// Returns the names of the sets, the default one first.
     pub fn sets(&self) -> Vec<&str> {
         let mut out: Vec<&str> = vec![];
         for theme in self.themes.values() {
@@ -72,7 +73,7 @@ impl Library {
         out
     }
 
-    /// A set by name: the rules of its files, after those of the themes that they build on.
+    /// Returns a set by name: the rules of its files, after those of the themes that it includes.
     pub fn set(&self, name: &str) -> Option<RuleSet> {
         let files: Vec<&Theme> = self.themes.values().filter(|t| t.header.set == name).collect();
         if files.is_empty() {
@@ -88,19 +89,19 @@ impl Library {
         Some(out)
     }
 
-    /// The rules of one file.
+    /// Returns the rules of one file.
     pub fn theme(&self, name: &str) -> Option<RuleSet> {
         let mut out = RuleSet::default();
         out.take(self.themes.get(name)?);
         Some(out)
     }
 
-    /// Names of the themes.
+    /// Returns the names of the themes.
     pub fn themes(&self) -> impl Iterator<Item = &str> {
         self.themes.keys().map(String::as_str)
     }
 
-    /// Every shipped rule.
+    /// Returns every shipped rule.
     pub fn all(&self) -> RuleSet {
         let mut out = RuleSet::default();
         self.themes.values().for_each(|t| out.take(t));
@@ -115,7 +116,7 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// The shipped default set.
+    /// Returns the shipped default set.
     ///
     /// # Errors
     /// Never for a tested build: the shipped files are checked by a test.
@@ -152,22 +153,22 @@ impl RuleSet {
         Ok(())
     }
 
-    /// The rules in order.
+    /// Returns the rules in order.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.values()
     }
 
-    /// The rule of that name.
+    /// Returns the rule with that name.
     pub fn get(&self, name: &str) -> Option<&Rule> {
         self.rules.get(name)
     }
 
-    /// Keeps the rules for which `keep` says so.
+    /// Keeps the rules for which `keep` returns true.
     pub fn retain(&mut self, keep: impl Fn(&Rule) -> bool) {
         self.rules.retain(|_, r| keep(r));
     }
 
-    /// The rules that apply to a device that has only these of the [`super::CAPABILITIES`].
+    /// Returns the rules for a device that has only these of the [`super::CAPABILITIES`].
     #[must_use]
     pub fn offered(&self, capabilities: &[&str]) -> RuleSet {
         let mut out = self.clone();
@@ -175,17 +176,17 @@ impl RuleSet {
         out
     }
 
-    /// How many.
+    /// Returns the number of rules.
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// A short hash of what the rules say (not of comments), for the tuning store.
+    /// Returns a short hash of the rules (not of comments), for the tuning store.
     pub fn hash(&self) -> String {
         let mut h = blake3::Hasher::new();
         for r in self.iter() {

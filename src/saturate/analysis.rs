@@ -1,4 +1,4 @@
-//! What is known of every e-class: its one type, and a few facts that side conditions ask for.
+//! The e-class analysis: each class has one type and a few facts that side conditions ask about.
 
 use super::language::{Node, NodeOp};
 use crate::calculus::size::Size;
@@ -7,16 +7,16 @@ use crate::calculus::ty::{FnTy, Ty};
 use crate::rules::Facts;
 use egg::{Analysis, DidMerge, EGraph, Id};
 
-/// What a class stands for.
+/// The meaning of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     /// A size.
     Size(Size),
     /// A type.
     Ty(Ty),
-    /// A function of that type; a fact holds when some member shows it.
+    /// A function of that type. A fact holds when it is known of some member.
     Fn(FnTy, Facts),
-    /// Something ill-typed; the run stops with [`Typed::broken`].
+    /// Ill-typed; the run stops with [`Typed::broken`].
     Broken,
 }
 
@@ -54,10 +54,10 @@ impl Data {
     }
 }
 
-/// The analysis. One type for each class: a merge of two is a bug, kept in `broken`.
+/// The analysis. Merging classes of two types is a bug in a rule; `broken` records it.
 #[derive(Clone, Debug, Default)]
 pub struct Typed {
-    /// The first thing that went wrong.
+    /// The first error.
     pub broken: Option<String>,
 }
 

@@ -1,8 +1,9 @@
-//! Rules to egg rewrites.
+//! Compiles rules to egg rewrites.
 //!
-//! Sizes and types of a rule's left side become pattern variables of their own; after a match they
-//! are compared with the rule's expressions, which binds the rule's size and type variables. A rule
-//! on a composition is compiled a second time with a tail, so that it applies inside longer chains.
+//! Each size and type on the left side of a rule becomes a pattern variable. After a match, the sizes and
+//! types that were found are matched with the rule's expressions, which binds the rule's own size and type
+//! variables. A rule whose left side is a composition is compiled a second time with a tail, so that it also
+//! applies inside longer chains.
 
 use super::EGraph;
 use super::analysis::{Data, Typed};
@@ -26,7 +27,7 @@ struct Action {
     functions: Vec<(Var, FnTy, String)>,
     lets: Vec<LetSize>,
     when: Vec<Condition>,
-    /// The right side, whose size and type positions are variables too.
+    /// The right side; its sizes and types are variables too.
     rhs: Pattern<Node>,
     made_sizes: Vec<(Var, Size)>,
     made_types: Vec<(Var, Ty)>,
@@ -94,7 +95,7 @@ impl Builder {
         self.node(t.op(), children)
     }
 
-    /// The factors of a chain with `?rest` behind them, nested to the right.
+    /// Adds the factors of a chain with `?rest` after them, nested to the right.
     fn chain_with_tail(&mut self, t: &Term) -> Id {
         let ids: Vec<Id> = factors(t).iter().map(|p| self.term(p)).collect();
         let mut out = self.ast.add(ENodeOrVar::Var(var("?rest")));
@@ -105,13 +106,13 @@ impl Builder {
     }
 }
 
-/// A rewrite, and the operators without which its left side cannot match.
+/// A rewrite, with the kinds of nodes that its left side needs to match.
 pub(super) struct Compiled {
     pub rewrite: Rewrite<Node, Typed>,
     pub needs: Vec<Kind>,
 }
 
-/// Every egg rewrite of a rule.
+/// Returns every egg rewrite of a rule.
 pub(super) fn compile(rule: &Rule) -> Vec<Compiled> {
     let mut rewrites = vec![];
     for (name, rule) in forms(rule) {
@@ -123,7 +124,7 @@ pub(super) fn compile(rule: &Rule) -> Vec<Compiled> {
     rewrites
 }
 
-/// Whether the rule says something of its factors in a longer chain, where identities are not written.
+/// Whether the rule still changes something inside a longer chain, where identities are not written.
 fn in_chains(rule: &Rule) -> bool {
     *rule.lhs.op() == Op::Compose && factors(&rule.lhs) != factors(&rule.rhs)
 }
@@ -134,7 +135,8 @@ fn factors(t: &Term) -> Vec<Term> {
     parts
 }
 
-/// The rule as it is, and for commutative operators, with the names of their rewrites.
+/// Returns the rule and, if it has one, its form for commutative operators, each with the name of its
+/// rewrite.
 fn forms(rule: &Rule) -> Vec<(String, Rule)> {
     let mut forms = vec![(rule.name.clone(), rule.clone())];
     if let Some(commutative) = rule.for_commutative() {
@@ -172,22 +174,23 @@ fn parts(name: &str, rule: &Rule, tail: bool) -> (Pattern<Node>, Action) {
     (Pattern::new(left.ast), applier)
 }
 
-/// A place where the left side of a rule is found; its sizes may not fit, its side conditions may fail.
+/// A place where the operators of a rule's left side match. The sizes may not fit, and side conditions may
+/// fail.
 pub(super) struct Match {
-    /// The class of the whole.
+    /// The class that the whole pattern matched.
     pub class: Id,
-    /// What was found, the end of a chain that the rule leaves as it is too.
+    /// The pattern that matched, including the tail of a chain.
     pub pattern: PatternAst<Node>,
     pub subst: Subst,
-    /// Values of the rule's variables, when sizes and types fit.
+    /// Values of the rule's variables; `None` if sizes or types do not fit.
     pub bindings: Option<Bindings>,
-    /// The end of the chain that the rule leaves as it is.
+    /// The tail of the chain, which the rule leaves as it is.
     pub rest: Option<Id>,
-    /// Side conditions, whether each holds, and the class of the function that it asks about.
+    /// The side conditions: whether each holds, and the class of the function that it asks about.
     pub conditions: Vec<(Condition, bool, Option<Id>)>,
 }
 
-/// Every match of a rule's left side in the graph as it is.
+/// Returns every match of a rule's left side in the graph as it is.
 pub(super) fn matches(rule: &Rule, egraph: &EGraph) -> Vec<Match> {
     let mut out = vec![];
     for (name, rule) in forms(rule) {
@@ -228,8 +231,9 @@ fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>) -> Compiled {
     Compiled { rewrite, needs }
 }
 
-/// `(f . g) . h = f . (g . h)`, to the right only: chains have one shape. Where `f . g` is `f` itself, as
-/// `bang` is after anything, there is nothing to say, and saying it would make chains of `g` without end.
+/// Rewrites `(f . g) . h` to `f . (g . h)`, in this direction only, so that chains have one shape. The
+/// rewrite does not apply if `f . g` equals `f`, as with `bang` after anything: it would add chains of `g`
+/// without end.
 pub(super) fn associate() -> Compiled {
     let chain = |left: bool| {
         let mut ast = PatternAst::default();
@@ -284,12 +288,12 @@ impl Action {
         Some(b)
     }
 
-    /// What is known of the functions that a match found.
+    /// Returns the facts known of the function that a match found for variable `f`.
     fn facts(&self, egraph: &EGraph, subst: &Subst, f: &str) -> Facts {
         self.class_of(subst, f).map(|c| egraph[c].data.facts()).unwrap_or_default()
     }
 
-    /// The class that a match found for a function variable.
+    /// Returns the class that a match found for a function variable.
     fn class_of(&self, subst: &Subst, f: &str) -> Option<Id> {
         self.functions.iter().find(|(_, _, n)| n == f).map(|(v, _, _)| subst[*v])
     }
@@ -328,7 +332,7 @@ impl Applier<Node, Typed> for Action {
     }
 
     fn vars(&self) -> Vec<Var> {
-        // Sizes and types of the right side are made here; egg need not find them on the left.
+        // Sizes and types of the right side are added in `apply_one`, so egg need not bind them on the left.
         let made: Vec<Var> = self
             .made_sizes
             .iter()
@@ -340,7 +344,7 @@ impl Applier<Node, Typed> for Action {
     }
 }
 
-/// Marks a class ill-typed data cannot hide: used by the runner's hook.
+/// Returns the reason why the graph is ill-typed, if it is. The runner's hook then stops the run.
 pub(super) fn is_broken(egraph: &EGraph) -> Option<String> {
     egraph.analysis.broken.clone().or_else(|| {
         let broken = egraph.classes().any(|c| c.data == Data::Broken);

@@ -1,4 +1,4 @@
-//! The e-graph language: terms, with sizes and types as leaves so that patterns can bind them.
+//! The e-graph language: terms, with sizes and types as leaf nodes so that patterns can bind them.
 
 use crate::calculus::size::Size;
 use crate::calculus::term::{Op, Term};
@@ -7,7 +7,7 @@ use egg::{Id, Language, RecExpr};
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
 
-/// What an e-node is.
+/// The contents of an e-node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NodeOp {
     /// A size argument.
@@ -18,12 +18,12 @@ pub enum NodeOp {
     Fn(Op),
 }
 
-/// An operator without what it carries.
+/// The variant of an operator, without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind(Discriminant<NodeOp>, Option<Discriminant<Op>>);
 
 impl NodeOp {
-    /// The operator without what it carries.
+    /// Returns the variant of the operator.
     pub fn kind(&self) -> Kind {
         let op = match self {
             NodeOp::Fn(op) => Some(discriminant(op)),
@@ -33,17 +33,17 @@ impl NodeOp {
     }
 }
 
-/// An e-node. Children of a function are its sizes, its types, its functions, in that order.
+/// An e-node. The children of a function are its sizes, then its types, then its function arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Node {
-    /// What it is.
+    /// A size, a type or a function.
     pub op: NodeOp,
-    /// Children as [`Op::shape`] says; none for sizes and types.
+    /// The children, as many as [`Op::shape`] says; none for sizes and types.
     pub children: Vec<Id>,
 }
 
 impl Language for Node {
-    // Coarse and cheap: egg asks for it often. `matches` is exact.
+    // egg asks for the discriminant often, so it is coarse and cheap; `matches` is exact.
     type Discriminant = Kind;
 
     fn discriminant(&self) -> Kind {
@@ -90,7 +90,7 @@ impl Node {
         Node { op: NodeOp::Ty(t.clone()), children: vec![] }
     }
 
-    /// The operator, if it is a function.
+    /// Returns the operator, if the node is a function.
     pub fn function(&self) -> Option<&Op> {
         match &self.op {
             NodeOp::Fn(op) => Some(op),
@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// The function arguments among the children.
+    /// Returns the function arguments among the children.
     pub fn args(&self) -> &[Id] {
         match &self.op {
             NodeOp::Fn(op) => {
@@ -110,7 +110,7 @@ impl Node {
     }
 }
 
-/// The term as an expression of the e-graph language.
+/// Adds a term to an expression of the e-graph language and returns the id of its root.
 pub fn add_term(expr: &mut RecExpr<Node>, term: &Term) -> Id {
     let mut children: Vec<Id> = term.sizes().iter().map(|s| expr.add(Node::size(s))).collect();
     children.extend(term.tys().iter().map(|t| expr.add(Node::ty(t))));

@@ -1,4 +1,5 @@
-//! The run: until saturated or a limit, with a report.
+//! The saturation run: applies all rules until nothing changes or a limit is reached, and reports what each
+//! rule did.
 
 use super::EGraph;
 use super::analysis::Typed;
@@ -42,7 +43,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// Sizes after one iteration.
+/// Sizes of the graph after one iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Iteration {
     /// E-nodes.
@@ -51,23 +52,23 @@ pub struct Iteration {
     pub classes: usize,
 }
 
-/// What one rule did.
+/// The effect and cost of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RuleStat {
     /// Matches found, over all iterations.
     pub matches: usize,
-    /// Matches that made something equal that was not.
+    /// Matches that merged two classes.
     pub applied: usize,
-    /// E-nodes added, those that congruence found to be others' later included.
+    /// E-nodes added, including those that congruence later merged with others.
     pub new_nodes: usize,
-    /// Searching, in milliseconds.
+    /// Time spent searching, in milliseconds.
     pub search_ms: f64,
-    /// Applying, in milliseconds.
+    /// Time spent applying, in milliseconds.
     pub apply_ms: f64,
 }
 
 impl RuleStat {
-    /// Adds what it did in another run.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &RuleStat) {
         self.matches += other.matches;
         self.applied += other.applied;
@@ -80,7 +81,7 @@ impl RuleStat {
 /// How the run went.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Why it stopped.
+    /// Why the run stopped.
     pub stop_reason: StopReason,
     /// E-nodes at the end.
     pub nodes: usize,
@@ -90,7 +91,7 @@ pub struct Report {
     pub ms: f64,
     /// Sizes after each iteration.
     pub iterations: Vec<Iteration>,
-    /// By rule, in the order of the set.
+    /// What each rule did, in the order of the set.
     pub rules: IndexMap<String, RuleStat>,
 }
 
@@ -98,30 +99,32 @@ pub struct Report {
 pub struct Saturated {
     /// The graph.
     pub egraph: EGraph,
-    /// The program's class.
+    /// The class of the program.
     pub root: Id,
-    /// How the run went.
+    /// The report of the run.
     pub report: Report,
 }
 
 impl Saturated {
-    /// The class of a number, if there is one.
+    /// Returns the class with a number, if there is one.
     pub fn class(&self, number: usize) -> Option<Id> {
         self.egraph.classes().map(|c| c.id).find(|id| usize::from(*id) == number)
     }
 }
 
-/// Every match of every rule in every iteration, timed for each rule. Between the matches it looks at the limits: egg does
-/// so between rules only, and one rule can add many times the nodes that are allowed.
+/// A scheduler that applies every match of every rule in every iteration and measures each rule. It also
+/// checks the limits between matches: egg checks them between rules only, and one rule can add many times the
+/// allowed nodes.
 struct Timed {
     limits: Limits,
     start: Instant,
     stats: Rc<RefCell<IndexMap<String, RuleStat>>>,
-    /// Operators that a rewrite's left side mentions: without one of them there is nothing to search.
+    /// Kinds of nodes that each rewrite's left side mentions: if the graph lacks one of them, the search is
+    /// skipped.
     needs: IndexMap<Symbol, Vec<Kind>>,
 }
 
-/// The rule a rewrite was compiled from.
+/// Returns the name of the rule that a rewrite was compiled from.
 fn rule_of(rewrite: &str) -> &str {
     rewrite.split('/').next().unwrap_or(rewrite)
 }
@@ -131,14 +134,14 @@ fn ms(d: Duration) -> f64 {
 }
 
 impl Timed {
-    /// Whether the iteration is to end here; egg finds out why.
+    /// Whether the iteration must end here; egg then determines which limit was reached.
     fn is_over(&self, egraph: &EGraph) -> bool {
         egraph.total_size() > self.limits.nodes
             || self.limits.interrupt.requested()
             || self.limits.saturation_time.is_some_and(|most| self.start.elapsed() > most)
     }
 
-    /// As [`Rewrite::search`], class by class.
+    /// As [`Rewrite::search`], but class by class, checking the limits.
     fn search<'a>(
         &self,
         egraph: &EGraph,
@@ -161,7 +164,7 @@ impl Timed {
         found
     }
 
-    /// As [`Rewrite::apply`], match by match.
+    /// As [`Rewrite::apply`], but match by match, checking the limits.
     fn apply(
         &self,
         egraph: &mut EGraph,
@@ -220,16 +223,17 @@ impl RewriteScheduler<Node, Typed> for Timed {
     }
 }
 
-/// Inserts the term and saturates the rules.
+/// Inserts the term and saturates the graph under the rules.
 ///
 /// # Errors
-/// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types, [`Code::Interrupted`] when the
-/// work is to stop.
+/// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types, [`Code::Interrupted`] when
+/// an interrupt was requested.
 pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
     run(EGraph::default(), term, rules, limits)
 }
 
-/// As [`saturate`], keeping why each two terms are equal: slower, and in several times the memory.
+/// As [`saturate`], but the graph can explain why two terms are equal. It is slower and takes several times
+/// the memory.
 ///
 /// # Errors
 /// Those of [`saturate`].
@@ -321,7 +325,7 @@ pub(crate) mod tests {
             let limits = Limits { saturation_time: None, nodes, ..Limits::default() };
             let report = saturate(&program, &rules, &limits).expect("sound rules").report;
             assert_eq!(report.stop_reason, StopReason::NodeLimit);
-            // The right side of one rule may be added to what the limit allows.
+            // The last rule may exceed the limit by its right side.
             assert!((nodes..nodes + 100).contains(&report.nodes), "{} nodes", report.nodes);
         }
         let limits = Limits { saturation_time: Some(Duration::ZERO), ..Limits::default() };

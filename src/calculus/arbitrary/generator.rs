@@ -1,4 +1,4 @@
-//! Random well-typed programs, and inputs for any program. Nothing made here fails when it runs.
+//! Random well-typed programs, and inputs for any program. Every program has a value on these inputs.
 
 use super::{
     Build, array, cond, f32, float, i32, index, int, op, prim, proj, same, split, transpose, tuple,
@@ -22,8 +22,8 @@ pub struct Sample {
     pub sizes: IndexMap<String, u64>,
 }
 
-/// The program of a seed. Its inputs are `f32` and `i32` scalars, tuples of them, and arrays; with
-/// small integers for inputs no operation in it fails.
+/// Returns the program of a seed. Its inputs are `f32` and `i32` scalars, tuples of them, and arrays. It has
+/// a value on inputs that are small integers.
 pub fn random(seed: u64) -> Sample {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut build = Build::new();
@@ -46,7 +46,7 @@ struct Generator {
     rng: ChaCha8Rng,
     dims: Vec<Size>,
     scope: Vec<Expr>,
-    /// Constructs that may still be made; then only variables, literals and replicas.
+    /// The number of constructs that may still be made; then only variables, literals and replicas are.
     fuel: usize,
 }
 
@@ -98,7 +98,7 @@ impl Generator {
         }
     }
 
-    /// A variable of that type, or a component of one.
+    /// Returns a variable of that type, or a component of one.
     fn variable(&mut self, goal: &Type) -> Option<Expr> {
         let mut fitting = vec![];
         for v in &self.scope {
@@ -111,7 +111,7 @@ impl Generator {
             }
         }
         let i = self.below(fitting.len());
-        // Prefer what was bound last: captures and uses of parameters.
+        // Prefer the variable that was bound last: that gives captures and uses of parameters.
         let i = if self.below(2) == 0 { fitting.len().saturating_sub(1) } else { i };
         fitting.into_iter().nth(i)
     }
@@ -134,7 +134,7 @@ impl Generator {
         }
     }
 
-    /// An expression under new variables.
+    /// Makes an expression with new variables in scope.
     fn under(&mut self, b: Make, vars: &[Expr], goal: &Type, depth: usize) -> Expr {
         let outer = self.scope.len();
         self.scope.extend(vars.iter().cloned());
@@ -206,7 +206,7 @@ impl Generator {
                 let x = op(ScalarOp::Min, vec![x.clone(), x]);
                 match s {
                     ScalarType::I32 => {
-                        // Only small floats have an integer.
+                        // Only small floats can be converted to an integer.
                         let x = op(ScalarOp::Clamp, vec![x, float(-9.0), float(9.0)]);
                         op(ScalarOp::Cast(s), vec![op(ScalarOp::Floor, vec![x])])
                     }
@@ -252,7 +252,7 @@ impl Generator {
                 b.reduce_as(Prim::Scan, float(0.0), xs, |_, x| op(ScalarOp::Add, x.to_vec()))
             }
             _ => {
-                // A map, over arrays in scope where there are some of the length.
+                // A map, over arrays in scope if some have this length.
                 let count = self.below(5) / 2 + 1;
                 let mut arrays = vec![];
                 for _ in 0..count {
@@ -278,7 +278,7 @@ impl Generator {
     }
 }
 
-/// Inputs for an entry: small integers, so that sums in any order are exact.
+/// Returns inputs for an entry: small integers, so that sums are exact in any order.
 pub fn inputs(entry: &Entry, sizes: &IndexMap<String, u64>, seed: u64) -> Inputs {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut out = Inputs::new();

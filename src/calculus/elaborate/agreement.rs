@@ -1,7 +1,7 @@
 //! Random programs mean the same before and after elaboration.
 //!
-//! The meaning before is written out here once more, as plainly as possible and for what the
-//! generator makes only, so that neither the interpreter nor the evaluator is its own judge.
+//! The meaning before is defined here once more, as plainly as possible and only for the constructs of the
+//! generator, so that neither the interpreter nor the evaluator is its own judge.
 
 use super::{Program, elaborate};
 use crate::calculus::arbitrary::{Sample, inputs, random};
@@ -12,7 +12,7 @@ use crate::lang::typed::{Expr, ExprKind, Fun, Literal, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
 use std::collections::HashMap;
 
-/// A value as its structure says.
+/// A structured value.
 #[derive(Clone, Debug)]
 enum V {
     F(f32),
@@ -151,7 +151,7 @@ fn scalar(op: ScalarOp, args: &[V]) -> V {
         (ScalarOp::Lt, [V::F(a), V::F(b)]) => V::B(a < b),
         (ScalarOp::Clamp, [V::F(a), V::F(l), V::F(h)]) => V::F(a.max(*l).min(*h)),
         (ScalarOp::Floor, [V::F(a)]) => V::F(a.floor()),
-        // Between the two types that there are here; a term and the language name one each.
+        // There are only two types here: the language names the target type, a term the source type.
         (ScalarOp::Cast(_), [V::F(a)]) => V::I(*a as i32),
         (ScalarOp::Cast(_), [V::I(a)]) => V::F(*a as f32),
         (ScalarOp::Add, [V::I(a), V::I(b)]) => V::I(a.wrapping_add(*b)),
@@ -164,7 +164,7 @@ fn scalar(op: ScalarOp, args: &[V]) -> V {
     }
 }
 
-/// Components one after another, arrays of tuples as an array for each component.
+/// Flattens components one after another, with an array of tuples as an array for each component.
 fn flat(values: &[V]) -> Vec<f64> {
     match values.first() {
         None => vec![],
@@ -196,7 +196,7 @@ fn flat(values: &[V]) -> Vec<f64> {
     }
 }
 
-/// An input as a structured value: the components of `ty` consumed in order.
+/// Returns an input as a structured value; the components of `ty` are consumed in order.
 fn structured(plain: &Plain, ty: &Type, value: &Value) -> V {
     fn build(
         plain: &Plain,
@@ -230,7 +230,8 @@ fn structured(plain: &Plain, ty: &Type, value: &Value) -> V {
     build(plain, ty, &mut columns, &mut 0)
 }
 
-/// Whether the program of the seed could be elaborated; what its term is made of goes to `seen`.
+/// Compares the program of a seed, and counts the operators of its term in `seen`; false if it could not be
+/// elaborated.
 fn agrees(seed: u64, seen: &mut HashMap<String, usize>) -> bool {
     let sample = random(seed);
     let program: Program = match elaborate(&sample.entry, &sample.sizes) {

@@ -1,8 +1,8 @@
-//! Bracket abstraction: an expression in an environment becomes a closed function from it.
+//! Bracket abstraction: turns an expression in an environment into a closed function of the environment.
 //!
-//! The environment is a nested pair of the variables in scope ([`Layout`]). Each part is compiled from
-//! the environment of its surroundings and projects what it uses; a function under a pattern gets the
-//! variables it captures as the left component of its argument.
+//! The environment is a nested pair of the variables in scope ([`Layout`]). Each part of an expression is
+//! compiled as a function of the surrounding environment and projects the variables that it uses. A function
+//! under a pattern gets its captured variables as the left component of its argument.
 
 use super::build::{
     Built, apply, bang, bimap, compose, elements, fork, map, proj, scalar_const, view,
@@ -18,7 +18,7 @@ use crate::diag::{Code, Failure, Result, Span};
 use crate::lang::typed::{Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
-/// How a pattern maps, if it does.
+/// Returns how a pattern maps, if it is a map.
 pub(super) fn map_kind(prim: Prim) -> Option<MapKind> {
     Some(match prim {
         Prim::Map => MapKind::Plain,
@@ -33,12 +33,12 @@ pub(super) fn map_kind(prim: Prim) -> Option<MapKind> {
     })
 }
 
-/// Compiles expressions; its state is the supply of names for holes.
+/// Compiles expressions; its state is the supply of variables.
 pub(super) struct Bracket {
     pub(super) next: u32,
 }
 
-/// A term error here means that the checker and the calculus disagree on a type.
+/// Reports a term error, which means that the checker and the calculus disagree on a type.
 pub(super) fn at(span: Span) -> impl Fn(TypeError) -> Failure {
     move |e| inner_problem(&format!("elaboration does not type-check: {e}"), span)
 }
@@ -48,12 +48,12 @@ pub(super) fn not_yet(text: &str, span: Span) -> Failure {
 }
 
 impl Bracket {
-    /// The expression as a function from the environment.
+    /// Compiles an expression to a function of the environment.
     pub(super) fn term(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
         if e.ty.is_scalar() { self.scalar(e, env) } else { self.node(e, env) }
     }
 
-    /// A scalar expression: one leaf after what it needs.
+    /// Compiles a scalar expression to one leaf after the terms that it needs.
     fn scalar(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
         if leaf::only_arranges(e) {
             return self.node(e, env);
@@ -70,7 +70,7 @@ impl Bracket {
         if let (Kind::Var(v), [(hole, whole)]) = (&rest.kind, found.as_slice())
             && v == hole
         {
-            // Not `e`: a lazy operator has become a conditional.
+            // Use `whole`, not `e`: a lazy operator has become a conditional.
             return self.node(whole, env);
         }
         let built = at(e.span);
@@ -85,7 +85,7 @@ impl Bracket {
             let body = leaf::body(&rest, &Layout::Unit).ok_or_else(|| not_scalar(e.span))?;
             return scalar_const(&e.ty, &body, &env.ty()).map_err(built);
         }
-        // What the leaf takes, in the order of the environment.
+        // The arguments of the leaf, in the order of the environment.
         let mut items: Vec<(usize, Layout, Term)> = vec![];
         for (v, hole) in &found {
             let term = self.node(hole, env)?;
@@ -105,7 +105,7 @@ impl Bracket {
         compose(&leaf_of(&rest, &layout)?, &argument).map_err(built)
     }
 
-    /// The outermost construct, its parts compiled from the environment.
+    /// Compiles the outermost construct, with its parts as functions of the environment.
     fn node(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
         let built = at(e.span);
         let dom = env.ty();
@@ -192,8 +192,8 @@ impl Bracket {
         let (layout, array) = if captured.is_empty() {
             (layouts(f.params.clone()), zipped(terms))
         } else {
-            // Arrays that do not vary with the environment go with what is captured, so that the
-            // two can become a `cross`; the others are zipped to them.
+            // Arrays that do not depend on the environment are paired with the captured variables, so that
+            // the two can become a `cross`. The other arrays are zipped to them.
             let parts = f.params.iter().cloned().zip(terms).zip(arrays);
             let (fixed, varying): (Vec<_>, Vec<_>) = parts.partition(|(_, a)| a.free().is_empty());
             let split = |ps: Vec<((Layout, Term), &Ex)>| -> (Vec<Layout>, Vec<Term>) {
@@ -222,8 +222,8 @@ impl Bracket {
         }
     }
 
-    /// A loop that reads arrays at what it counts is a fold over the counter; one that counts to a value that is
-    /// computed is a `while` whose state has the counter.
+    /// Compiles a counted loop. A loop up to a known size is a fold over the counter; a loop up to a computed
+    /// value is a `while` whose state includes the counter.
     fn counted(
         &mut self,
         init: &Ex,
@@ -252,7 +252,7 @@ impl Bracket {
         self.prim(&Ex::new(fold, init.ty.clone(), span), env)
     }
 
-    /// A fold from the left whose first value, and whose operator, may mention the environment.
+    /// Compiles a fold from the left whose initial value and operator may mention the environment.
     pub(super) fn fold(
         &mut self,
         op: &Lambda,
@@ -272,7 +272,7 @@ impl Bracket {
         apply(Op::Fold, &[], vec![step], &argument).map_err(built)
     }
 
-    /// `let last = bound in (loop ((acc, i) = (init, 0)) while i < last do (step, i + 1)).0`.
+    /// Returns `let last = bound in (loop ((acc, i) = (init, 0)) while i < last do (step, i + 1)).0`.
     fn counting_while(&mut self, init: &Ex, bound: &Ex, step: &Lambda, span: Span) -> Result<Ex> {
         let (Ty::Scalar(t), [acc, index @ Layout::Var(i, _)]) = (&bound.ty, step.params.as_slice())
         else {
@@ -298,7 +298,8 @@ impl Bracket {
         Ok(Ex::new(whole, init.ty.clone(), span))
     }
 
-    /// A loop while a condition holds: its state, with what condition and body read besides.
+    /// Compiles a `while` loop: its argument is the state, paired with the other variables that condition and
+    /// body read.
     fn while_loop(
         &mut self,
         init: &Ex,
@@ -322,7 +323,7 @@ impl Bracket {
         apply(Op::While, &[], vec![p, f], &argument).map_err(built)
     }
 
-    /// A function that may mention nothing but its parameters.
+    /// Compiles a function that may mention its parameters only.
     pub(super) fn closed(&mut self, f: &Lambda, what: &str, span: Span) -> Result<Term> {
         if !f.captures().is_empty() {
             let text = format!("{what} that mentions variables of an enclosing function");
@@ -333,7 +334,7 @@ impl Bracket {
         self.term(&f.body, &layout)
     }
 
-    /// A value that may mention nothing but inputs.
+    /// Compiles a value that may mention inputs only.
     pub(super) fn initial(&mut self, z: &Ex) -> Result<Term> {
         if !z.free().is_empty() {
             let text = "an initial value that mentions variables of an enclosing function";
@@ -342,7 +343,8 @@ impl Bracket {
         self.term(z, &Layout::Unit)
     }
 
-    /// `f x` with what `f` captures: the function, and its argument from the environment.
+    /// Compiles `f x` with the variables that `f` captures: returns the function, and its argument from the
+    /// environment.
     pub(super) fn applied(
         &mut self,
         f: &Lambda,
@@ -363,13 +365,13 @@ impl Bracket {
         Ok((body, argument))
     }
 
-    /// A scalar operation on vectors.
+    /// Compiles a scalar operation on vectors.
     fn vector_op(&mut self, e: &Ex, es: &[Ex], env: &Layout) -> Result<Term> {
         let built = at(e.span);
         let Ty::Vector(w, _) = &e.ty else {
             return Err(not_scalar(e.span));
         };
-        // A scalar where a vector is wanted is cast to its own type.
+        // A scalar in place of a vector has been cast to its own type.
         if let (Kind::Op(ScalarOp::Cast(s), _), [x]) = (&e.kind, es)
             && x.ty == Ty::Scalar(*s)
         {
@@ -405,7 +407,7 @@ pub(super) fn not_scalar(span: Span) -> Failure {
     inner_problem("a scalar operation on what is not scalar", span)
 }
 
-/// A pure scalar expression over a layout: a leaf, or mere projections.
+/// Compiles a pure scalar expression over a layout to a leaf, or to projections if it only arranges.
 fn leaf_of(e: &Ex, layout: &Layout) -> Result<Term> {
     if leaf::only_arranges(e) {
         return arrange(e, layout).map_err(at(e.span));
@@ -427,7 +429,7 @@ fn arrange(e: &Ex, layout: &Layout) -> Built {
     }
 }
 
-/// The part of an environment that holds `used`.
+/// Returns the projection of an environment to the variables in `used`.
 pub(super) fn project(env: &Layout, used: &Vars) -> Built {
     match env {
         Layout::Unit => Ok(Term::id(&Ty::Unit)),
@@ -447,12 +449,13 @@ pub(super) fn project(env: &Layout, used: &Vars) -> Built {
     }
 }
 
-/// `fork` of what is used of the environment and a value; the value alone when nothing is.
+/// Returns the `fork` of the used part of the environment and a value; the value alone if nothing is used.
 pub(super) fn with(env: &Layout, used: &Vars, value: &Term) -> Built {
     if env.meets(used) { fork(&project(env, used)?, value) } else { Ok(value.clone()) }
 }
 
-/// An array whose elements bring what is used of the environment: the layout of an element, and the array.
+/// Pairs each element of an array with the used part of the environment: returns the layout of an element,
+/// and the array.
 pub(super) fn bringing(
     env: &Layout,
     used: &Vars,
@@ -466,12 +469,12 @@ pub(super) fn bringing(
     Ok((element, view(Op::Distl, &with(env, used, xs)?)?))
 }
 
-/// The position of the first variable of `used`; after all of them when there is none.
+/// Returns the position of the first variable of `used`; `usize::MAX` when there is none.
 fn place(env: &Layout, used: &Vars) -> usize {
     env.vars().iter().position(|(v, _)| used.contains(v)).unwrap_or(usize::MAX)
 }
 
-/// A scalar in every lane of a vector type.
+/// Puts a scalar in every lane of a vector type.
 pub(super) fn splat(scalar: &Term, vector: &Ty) -> Built {
     let Some(w) = vector.width() else {
         return Err(TypeError(format!("`{vector}` is not a vector")));

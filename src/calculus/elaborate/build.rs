@@ -1,8 +1,8 @@
-//! Constructors that keep terms in normal form: projections cancel, identities and unused parts
-//! vanish, constants absorb what comes before them. Never changes what a term means.
+//! Constructors that keep terms in normal form: projections cancel, identities and unused parts vanish, and
+//! constants absorb what comes before them. The constructors never change the meaning of a term.
 //!
-//! A *constant* is a term whose result does not depend on its argument. Inputs, literals and sizes
-//! take any domain; other constants start with one of these, or with `bang`.
+//! A *constant* is a term whose result does not depend on its argument. Inputs, literals and sizes take any
+//! domain; other constants start with one of these, or with `bang`.
 
 use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::size::Size;
@@ -15,7 +15,7 @@ fn fail<T>(text: String) -> Result<T, TypeError> {
     Err(TypeError(text))
 }
 
-/// The components of a pair type.
+/// Returns the components of a pair type.
 pub(super) fn halves(t: &Ty) -> Result<(Ty, Ty), TypeError> {
     match t {
         Ty::Pair(a, b) => Ok(((**a).clone(), (**b).clone())),
@@ -23,7 +23,7 @@ pub(super) fn halves(t: &Ty) -> Result<(Ty, Ty), TypeError> {
     }
 }
 
-/// The length and element type of an array type.
+/// Returns the length and element type of an array type.
 pub(super) fn elements(t: &Ty) -> Result<(Size, Ty), TypeError> {
     match t {
         Ty::Array(n, t) => Ok((n.clone(), (**t).clone())),
@@ -70,7 +70,7 @@ fn mentions_arg(e: &SExpr) -> bool {
     }
 }
 
-/// A constant as a function from `dom`.
+/// Returns a constant as a function from `dom`.
 pub(super) fn redomain(t: &Term, dom: &Ty) -> Built {
     if t.ty().dom == *dom {
         return Ok(t.clone());
@@ -94,7 +94,7 @@ pub(super) fn redomain(t: &Term, dom: &Ty) -> Built {
     }
 }
 
-/// A scalar constant: a leaf when the domain is scalar, otherwise a leaf from unit after `bang`.
+/// Returns a scalar constant: a leaf if the domain is scalar, else a leaf from unit after `bang`.
 pub(super) fn scalar_const(cod: &Ty, body: &SExpr, dom: &Ty) -> Built {
     let leaf = |dom: &Ty| {
         Term::scalar(ScalarFn { dom: dom.clone(), cod: cod.clone(), body: body.clone() })
@@ -105,7 +105,7 @@ pub(super) fn scalar_const(cod: &Ty, body: &SExpr, dom: &Ty) -> Built {
     leaf(&Ty::Unit).after(&bang(dom)?)
 }
 
-/// Which components of its argument, a pair, a term may depend on.
+/// Returns which components of its argument, a pair, a term may depend on.
 fn reads(t: &Term) -> (bool, bool) {
     match t.op() {
         _ if is_const(t) => (false, false),
@@ -120,12 +120,12 @@ fn reads(t: &Term) -> (bool, bool) {
     }
 }
 
-/// The `g` with `t = g . fst` (or `snd`), when `t` uses only that component.
+/// Returns the `g` with `t = g . fst` (or `snd`), if `t` uses only that component.
 pub(super) fn factor(t: &Term, second: bool) -> Result<Option<Term>, TypeError> {
     let Ty::Pair(a, b) = &t.ty().dom else {
         return Ok(None);
     };
-    // Asked first, so that nothing is rebuilt in vain.
+    // Check this first, so that no term is rebuilt in vain.
     let (first_read, second_read) = reads(t);
     if if second { first_read } else { second_read } {
         return Ok(None);
@@ -133,7 +133,7 @@ pub(super) fn factor(t: &Term, second: bool) -> Result<Option<Term>, TypeError> 
     strip(t, if second { b } else { a }).map(Some)
 }
 
-/// [`factor`] for a term that is known to use only the component of type `side`.
+/// As [`factor`], for a term that is known to use only the component of type `side`.
 fn strip(t: &Term, side: &Ty) -> Built {
     match t.op() {
         _ if is_const(t) => redomain(t, side),
@@ -144,8 +144,8 @@ fn strip(t: &Term, side: &Ty) -> Built {
     }
 }
 
-/// `fork a b`, in normal form: `fork fst snd = id`, `fork (f . fst) (g . snd) = bimap f g`,
-/// `fork (f . fst) (g . fst) = fork f g . fst`. With a constant on one side it stays a fork of the domain.
+/// Builds `fork a b` in normal form: `fork fst snd = id`, `fork (f . fst) (g . snd) = bimap f g`, `fork (f .
+/// fst) (g . fst) = fork f g . fst`. If one side is constant, the result stays a fork of the domain.
 pub(super) fn fork(a: &Term, b: &Term) -> Built {
     let plain = || Term::new(Op::Fork, vec![], vec![], vec![a.clone(), b.clone()]);
     if is_const(a) || is_const(b) {
@@ -163,7 +163,7 @@ pub(super) fn fork(a: &Term, b: &Term) -> Built {
     }
 }
 
-/// `bimap a b`, the identity when both are.
+/// Builds `bimap a b`, or the identity if both are.
 pub(super) fn bimap(a: &Term, b: &Term) -> Built {
     if *a.op() == Op::Id && *b.op() == Op::Id {
         return Ok(Term::id(&Ty::pair(&a.ty().dom, &b.ty().dom)));
@@ -171,7 +171,7 @@ pub(super) fn bimap(a: &Term, b: &Term) -> Built {
     Term::new(Op::Bimap, vec![], vec![], vec![a.clone(), b.clone()])
 }
 
-/// `map f` of the given kind; the plain map of the identity is the identity.
+/// Builds `map f` of the given kind; the plain map of the identity is the identity.
 pub(super) fn map(kind: MapKind, n: &Size, f: &Term) -> Built {
     if kind == MapKind::Plain && *f.op() == Op::Id {
         return Ok(Term::id(&Ty::array(n, &f.ty().dom)));
@@ -179,17 +179,17 @@ pub(super) fn map(kind: MapKind, n: &Size, f: &Term) -> Built {
     Term::new(Op::Map(kind), vec![n.clone()], vec![], vec![f.clone()])
 }
 
-/// The operator, with these written sizes, after a term.
+/// Applies the operator with these written sizes after a term.
 pub(super) fn apply(op: Op, written: &[Size], args: Vec<Term>, f: &Term) -> Built {
     compose(&Term::on(op, written, &f.ty().cod, args)?, f)
 }
 
-/// An operator without sizes and functions of its own after a term.
+/// Applies an operator without sizes and functions of its own after a term.
 pub(super) fn view(op: Op, f: &Term) -> Built {
     apply(op, &[], vec![], f)
 }
 
-/// `f . g` in normal form.
+/// Builds `f . g` in normal form.
 pub(super) fn compose(f: &Term, g: &Term) -> Built {
     if f.ty().dom != g.ty().cod {
         return fail(format!("`{}` after `{}`", f.ty(), g.ty()));
@@ -199,7 +199,7 @@ pub(super) fn compose(f: &Term, g: &Term) -> Built {
         (_, Op::Id) => return Ok(f.clone()),
         _ => {}
     }
-    // What depends on nothing needs nothing; from unit there is nothing to drop but names.
+    // A constant absorbs what comes before it; a function from unit absorbs only `bang`.
     if is_const(f) && (f.ty().dom != Ty::Unit || *g.op() == Op::Bang) {
         return redomain(f, &g.ty().dom);
     }
@@ -256,7 +256,7 @@ pub(super) fn compose(f: &Term, g: &Term) -> Built {
     f.after(g)
 }
 
-/// `fork a b . g` as `fork (a . g) (b . g)`, where that computes nothing twice and is no larger.
+/// Returns `fork a b . g` as `fork (a . g) (b . g)`, if that computes nothing twice or is no larger.
 fn pushed(f: &Term, g: &Term) -> Result<Option<Term>, TypeError> {
     let (a, b) = (&f.args()[0], &f.args()[1]);
     let shared = !is_const(a) && !is_const(b);
@@ -272,7 +272,7 @@ fn pushed(f: &Term, g: &Term) -> Result<Option<Term>, TypeError> {
     Ok(fine.then_some(out))
 }
 
-/// How many reductions are written in a term.
+/// Returns the number of reductions in a term.
 fn reductions(t: &Term) -> usize {
     let mut count = 0;
     t.visit(&mut |t| {

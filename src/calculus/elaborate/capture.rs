@@ -1,5 +1,5 @@
-//! Patterns whose operators or initial values mention variables of an enclosing function, in terms of others: the
-//! closed operators of the calculus have no place for what is captured.
+//! Rewrites patterns whose operators or initial values capture variables of an enclosing function in terms of
+//! other patterns, because the closed operators of the calculus have no place for captured values.
 
 use super::bracket::Bracket;
 use super::core::{Ex, Kind, Lambda, Layout, Var};
@@ -16,7 +16,7 @@ fn truth(x: bool, span: Span) -> Ex {
     Ex::new(Kind::Lit(lit), Ty::Scalar(ScalarType::Bool), span)
 }
 
-/// Some value of a type.
+/// Returns some value of a type.
 fn any(ty: &Ty, span: Span) -> Option<Ex> {
     Some(match ty {
         Ty::Unit => Ex::new(Kind::Unit, Ty::Unit, span),
@@ -38,7 +38,7 @@ impl Bracket {
         (Layout::Var(v, ty.clone()), Ex::new(Kind::Var(v), ty.clone(), span), span)
     }
 
-    /// A layout with variables of its own.
+    /// Returns a copy of a layout with fresh variables.
     fn renamed(&mut self, layout: &Layout) -> Layout {
         match layout {
             Layout::Unit => Layout::Unit,
@@ -50,7 +50,8 @@ impl Bracket {
         }
     }
 
-    /// The same pattern in terms of others, where it captures and has no form of its own for that, or needs none.
+    /// Returns the same pattern in terms of others, if it captures variables and has no form for that, or if
+    /// it needs no operator of its own.
     pub(super) fn in_other_patterns(&mut self, e: &Ex) -> Result<Option<Ex>> {
         let Kind::Prim(prim, funs, sizes, args) = &e.kind else {
             return Ok(None);
@@ -59,7 +60,7 @@ impl Bracket {
         let captures = funs.first().is_some_and(|f| !f.captures().is_empty());
         match *prim {
             Prim::Scan | Prim::ScanSeq if open(0) => self.scan_from(&funs[0], args, e).map(Some),
-            // What is known of maps and of reductions serves it, captures or not.
+            // Rules on maps and reductions then apply to it, whether it captures or not.
             Prim::ReducePart => self.parts(&funs[0], args, e).map(Some),
             Prim::Histogram if open(0) || captures => self.bins(&funs[0], args, e).map(Some),
             Prim::Pad(crate::lang::typed::PadMode::Constant) if open(1) => {
@@ -69,7 +70,7 @@ impl Bracket {
         }
     }
 
-    /// A scan whose first value is captured: the state says whether it has begun.
+    /// A scan with a captured initial value: its state says whether the scan has begun.
     fn scan_from(&mut self, op: &Lambda, args: &[Ex], e: &Ex) -> Result<Ex> {
         let span = e.span;
         let [acc, x] = op.params.as_slice() else {
@@ -100,7 +101,7 @@ impl Bracket {
         Ok(Ex::new(Kind::Map(Prim::Map, f, vec![scanned]), e.ty.clone(), span))
     }
 
-    /// Parts reduced one by one.
+    /// Reduces the parts one by one.
     fn parts(&mut self, op: &Lambda, args: &[Ex], e: &Ex) -> Result<Ex> {
         let (span, at) = (e.span, super::bracket::at(e.span));
         let (m, _) = super::build::elements(&e.ty).map_err(&at)?;
@@ -115,7 +116,7 @@ impl Bracket {
         Ok(Ex::new(Kind::Map(Prim::Map, f, vec![chunks]), e.ty.clone(), span))
     }
 
-    /// Each bin goes through all values.
+    /// Goes through all values for each bin.
     fn bins(&mut self, op: &Lambda, args: &[Ex], e: &Ex) -> Result<Ex> {
         let (span, at) = (e.span, super::bracket::at(e.span));
         let [z, places, values] = args else {
@@ -145,7 +146,7 @@ impl Bracket {
         Ok(Ex::new(Kind::Map(Prim::Map, f, vec![all]), e.ty.clone(), span))
     }
 
-    /// Each element of the padded array asks whether it is one of the padding.
+    /// Each element of the padded array tests whether it belongs to the padding.
     fn padded(&mut self, sizes: &[Size], args: &[Ex], e: &Ex) -> Result<Ex> {
         let (span, at) = (e.span, super::bracket::at(e.span));
         let (m, t) = super::build::elements(&e.ty).map_err(&at)?;

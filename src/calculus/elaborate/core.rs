@@ -1,5 +1,5 @@
-//! What elaboration works on: the typed core with calculus types, pairs for tuples, every iterate
-//! unrolled and tuple-typed variables taken apart. Never leaves this folder.
+//! The core language of elaboration: the typed core with types of the calculus, pairs for tuples, unrolled
+//! iterates, and variables of tuple type taken apart. Used in this folder only.
 
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::Size;
@@ -16,19 +16,19 @@ pub(super) struct Var(pub(super) u32);
 /// A set of variables.
 pub(super) type Vars = BTreeSet<Var>;
 
-/// How variables lie in a value: an environment, or a taken-apart parameter.
+/// The arrangement of variables in a value: an environment, or a parameter that was taken apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Layout {
     /// No variables.
     Unit,
-    /// One.
+    /// One variable.
     Var(Var, Ty),
     /// Two parts.
     Pair(Box<Layout>, Box<Layout>),
 }
 
 impl Layout {
-    /// Both, without units.
+    /// Pairs two layouts, dropping units.
     pub(super) fn pair(a: Layout, b: Layout) -> Layout {
         match (a, b) {
             (Layout::Unit, l) | (l, Layout::Unit) => l,
@@ -36,7 +36,7 @@ impl Layout {
         }
     }
 
-    /// The type of the value.
+    /// Returns the type of the value.
     pub(super) fn ty(&self) -> Ty {
         match self {
             Layout::Unit => Ty::Unit,
@@ -45,7 +45,7 @@ impl Layout {
         }
     }
 
-    /// The part that holds the variables of `used`, in the same order.
+    /// Returns the layout of the variables in `used`, in the same order.
     pub(super) fn restrict(&self, used: &Vars) -> Layout {
         match self {
             Layout::Unit => Layout::Unit,
@@ -55,7 +55,7 @@ impl Layout {
         }
     }
 
-    /// Its variables in order.
+    /// Returns the variables in order.
     pub(super) fn vars(&self) -> Vec<(Var, Ty)> {
         match self {
             Layout::Unit => vec![],
@@ -64,7 +64,7 @@ impl Layout {
         }
     }
 
-    /// Whether any variable of it is in `used`.
+    /// Whether any of the variables is in `used`.
     pub(super) fn meets(&self, used: &Vars) -> bool {
         match self {
             Layout::Unit => false,
@@ -73,7 +73,7 @@ impl Layout {
         }
     }
 
-    /// The whole value as an expression.
+    /// Returns the whole value as an expression.
     pub(super) fn value(&self, span: Span) -> Ex {
         match self {
             Layout::Unit => Ex::new(Kind::Unit, Ty::Unit, span),
@@ -83,7 +83,7 @@ impl Layout {
     }
 }
 
-/// A function with its parameters taken apart.
+/// A function whose parameters are taken apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lambda {
     /// One layout for each parameter.
@@ -93,7 +93,7 @@ pub(super) struct Lambda {
 }
 
 impl Lambda {
-    /// Variables from outside that it mentions.
+    /// Returns the variables from outside that the function mentions.
     pub(super) fn captures(&self) -> Vars {
         let mut free = self.body.free();
         for p in &self.params {
@@ -111,14 +111,14 @@ pub(super) struct Ex {
     pub(super) span: Span,
 }
 
-/// What an expression is.
+/// The kinds of expressions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     /// The one value of the unit type.
     Unit,
     /// A bound variable.
     Var(Var),
-    /// An entry's parameter that holds arrays.
+    /// A parameter of the entry that contains arrays.
     Input(Arc<str>),
     /// A component of an entry's scalar parameter.
     ScalarInput(Arc<str>, usize),
@@ -131,9 +131,9 @@ pub(super) enum Kind {
     Op(ScalarOp, Vec<Ex>),
     If(Box<Ex>, Box<Ex>, Box<Ex>),
     Let(Layout, Box<Ex>, Box<Ex>),
-    /// `init`, `bound`, then what binds the counter and the accumulator.
+    /// The initial value, the bound, the layouts of the counter and the accumulator, and the body.
     For(Box<Ex>, Box<Ex>, Layout, Layout, Box<Ex>),
-    /// `init`, the accumulator, condition, body.
+    /// The initial value, the layout of the accumulator, the condition and the body.
     While(Box<Ex>, Layout, Box<Ex>, Box<Ex>),
     /// `map` over arrays of one length: one parameter for each array.
     Map(Prim, Lambda, Vec<Ex>),
@@ -157,7 +157,7 @@ impl Ex {
         Ex::new(Kind::Pair(Box::new(a), Box::new(b)), ty, span)
     }
 
-    /// The component, looking through pairs; `None` when it is no pair.
+    /// Returns a component; of a pair expression, the component itself. `None` when the type is no pair.
     pub(super) fn proj(self, second: bool) -> Option<Ex> {
         if let Kind::Pair(a, b) = self.kind {
             return Some(if second { *b } else { *a });
@@ -170,7 +170,7 @@ impl Ex {
         Some(Ex::new(Kind::Proj(Box::new(self), second), ty, span))
     }
 
-    /// The direct parts, each with the layouts it stands under.
+    /// Returns the direct parts, each with the layouts that bind its variables.
     fn parts(&self) -> Vec<(Vec<&Layout>, &Ex)> {
         match &self.kind {
             Kind::Unit
@@ -202,7 +202,7 @@ impl Ex {
         }
     }
 
-    /// Variables from outside that it mentions.
+    /// Returns the variables from outside that the expression mentions.
     pub(super) fn free(&self) -> Vars {
         if let Kind::Var(v) = self.kind {
             return Vars::from([v]);
@@ -218,7 +218,8 @@ impl Ex {
         out
     }
 
-    /// How often a variable is mentioned; a mention under a lambda or in a loop counts as many.
+    /// Returns how often a variable is mentioned; a mention under a lambda or in a loop counts as infinitely
+    /// many.
     pub(super) fn uses(&self, v: Var) -> usize {
         if self.kind == Kind::Var(v) {
             return 1;
@@ -232,7 +233,7 @@ impl Ex {
         n
     }
 
-    /// Puts `value` for a variable (names are unique, so nothing is captured).
+    /// Substitutes `value` for a variable. Names are unique, so nothing is captured.
     pub(super) fn put(&mut self, v: Var, value: &Ex) {
         match &mut self.kind {
             Kind::Var(w) => {
@@ -268,7 +269,7 @@ impl Ex {
         }
     }
 
-    /// Whether computing it again costs nothing, so that a `let` of it need not be kept.
+    /// Whether computing the expression again costs nothing, so that a `let` need not be kept.
     pub(super) fn is_free_of_cost(&self) -> bool {
         match &self.kind {
             Kind::Unit
@@ -297,12 +298,12 @@ impl Ex {
         }
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub(super) fn size(&self) -> usize {
         1 + self.parts().iter().map(|(_, e)| e.size()).sum::<usize>()
     }
 
-    /// Whether it is built from scalars alone: no arrays, no patterns.
+    /// Whether the expression is built from scalars alone: no arrays, no patterns.
     pub(super) fn is_pure_scalar(&self) -> bool {
         match &self.kind {
             Kind::Map(..) | Kind::Prim(..) | Kind::Index(..) | Kind::Input(_) | Kind::Unit => false,

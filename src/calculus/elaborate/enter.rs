@@ -1,7 +1,7 @@
-//! From the typed core into [`super::core`]: sizes and types translated, tuples as pairs, variables
-//! of tuple type taken apart, `let`s that cost nothing put in place, iterates unrolled.
+//! Translates the typed core into [`super::core`]: sizes and types are translated, tuples become pairs,
+//! variables of tuple type are taken apart, `let`s that cost nothing are inlined, and iterates are unrolled.
 //!
-//! Never decides the shape of a term; that is [`super::bracket`]'s work.
+//! This step does not decide the shape of a term; [`super::bracket`] does.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
 use super::sizes::{Sizes, nest};
@@ -14,32 +14,32 @@ use crate::lang::types::{ScalarType, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Longest `iterate` that is written out where its function keeps the type; longer ones are loops.
+/// Longest `iterate` that is unrolled if its function keeps the type; longer ones become loops.
 const MAX_STEPS: u64 = Limits::DEFAULT.copied_steps;
-/// Longest `iterate` of a function that changes the length, which must be written out.
+/// Longest `iterate` whose function changes the length; it must be unrolled.
 const MAX_WRITTEN_OUT: u64 = Limits::DEFAULT.iterate_steps;
-/// Views of views of one array would grow exponentially.
+/// Largest expression that is inlined: nested views of one array would grow exponentially.
 const MAX_COPIED: usize = Limits::DEFAULT.copied_expressions;
-/// Iterates in iterates grow exponentially.
+/// Most expressions of a program: nested iterates grow exponentially.
 const MAX_EXPRESSIONS: usize = Limits::DEFAULT.elaborated_expressions;
 
 /// Translates one entry.
 pub(super) struct Enter<'s, 'a> {
     sizes: &'s mut Sizes<'a>,
-    /// What each variable of the entry is here.
+    /// The expression for each variable of the entry.
     vars: HashMap<VarId, Ex>,
     next: u32,
-    /// How many expressions have been translated, those of an `iterate` once for each step.
+    /// Number of expressions translated; those of an `iterate` count once for each step.
     expressions: usize,
 }
 
 impl<'s, 'a> Enter<'s, 'a> {
-    /// With no variable in scope.
+    /// Starts without variables in scope.
     pub(super) fn new(sizes: &'s mut Sizes<'a>) -> Self {
         Enter { sizes, vars: HashMap::new(), next: 0, expressions: 0 }
     }
 
-    /// The number of variables used so far.
+    /// Returns the number of variables used so far.
     pub(super) fn names(&self) -> u32 {
         self.next
     }
@@ -49,7 +49,7 @@ impl<'s, 'a> Enter<'s, 'a> {
         Var(self.next - 1)
     }
 
-    /// Declares a parameter of the entry.
+    /// Declares a parameter of the entry and returns its type.
     pub(super) fn input(&mut self, p: &typed::Param) -> Result<Ty> {
         let ty = self.sizes.ty(&p.ty, p.span)?;
         let name: Arc<str> = p.name.as_str().into();
@@ -63,7 +63,7 @@ impl<'s, 'a> Enter<'s, 'a> {
         Ok(ty)
     }
 
-    /// A fresh variable for every component of `ty`.
+    /// Makes a fresh variable for every component of `ty`.
     fn layout(&mut self, ty: &Ty) -> Layout {
         match ty {
             Ty::Unit => Layout::Unit,
@@ -94,7 +94,7 @@ impl<'s, 'a> Enter<'s, 'a> {
         Ok(Lambda { params, body })
     }
 
-    /// An expression.
+    /// Translates an expression.
     pub(super) fn expr(&mut self, e: &Expr) -> Result<Ex> {
         let span = e.span;
         self.expressions += 1;
@@ -108,7 +108,7 @@ impl<'s, 'a> Enter<'s, 'a> {
         match &e.kind {
             ExprKind::Lit(l) => self.literal(*l, &e.ty, span),
             ExprKind::Var(v) => match self.vars.get(v) {
-                // A parameter may be used as an array of another length that has the same value.
+                // A parameter may be used as an array of another length with the same value.
                 Some(value) => match (&value.kind, self.sizes.ty(&e.ty, span)?) {
                     (Kind::Input(_), ty) if ty != value.ty => {
                         made(Kind::Prim(Prim::Take, vec![], vec![], vec![value.clone()]), ty)
@@ -192,15 +192,15 @@ impl<'s, 'a> Enter<'s, 'a> {
         }
     }
 
-    /// The bound of a loop: a size where it is computed from sizes and numbers alone, so that the loop has a
-    /// number of iterations that is known.
+    /// Translates the bound of a loop. A bound computed from sizes and numbers alone becomes a size, so that
+    /// the number of iterations is known.
     fn bound(&mut self, e: &Expr) -> Result<Ex> {
         let Some(poly) = as_size(e).filter(|_| matches!(e.kind, ExprKind::Scalar(..))) else {
             return self.expr(e);
         };
         let ty = self.sizes.ty(&e.ty, e.span)?;
         let value = self.sizes.value(&poly, e.span).ok().map(i128::from);
-        // What is negative or wraps in its type is computed as it stands.
+        // A bound that is negative or wraps in its type is computed as written.
         match (value, &ty) {
             (Some(n), Ty::Scalar(t)) if Lit::int(*t, n).as_int() == Some(n) => {
                 let size = self.sizes.size(&poly, e.span)?;
@@ -273,7 +273,8 @@ impl<'s, 'a> Enter<'s, 'a> {
         Ok(Ex::new(Kind::Lit(lit), ty, span))
     }
 
-    /// What a `let` variable stands for: what costs nothing itself, anything else a new variable.
+    /// Returns the expression for a `let` variable: the value itself if it costs nothing, else a new
+    /// variable.
     fn keep(&mut self, value: Ex, lets: &mut Vec<(Layout, Ex)>) -> Ex {
         if value.is_free_of_cost() && value.size() <= MAX_COPIED {
             return value;
@@ -283,7 +284,7 @@ impl<'s, 'a> Enter<'s, 'a> {
                 let a = self.keep(*a, lets);
                 Ex::pair(a, self.keep(*b, lets))
             }
-            // The bindings inside come first, so that pairs under them are seen.
+            // The inner bindings come first, so that pairs inside them are seen.
             Kind::Let(p, v, b) => {
                 lets.push((p, *v));
                 self.keep(*b, lets)
@@ -297,7 +298,7 @@ impl<'s, 'a> Enter<'s, 'a> {
         }
     }
 
-    /// `f (f (... x))`, each step with the length that it meets.
+    /// Translates `f (f (... x))`, each step with the length of its argument.
     fn iterate(
         &mut self,
         f: &typed::Fun,
@@ -357,7 +358,7 @@ impl<'s, 'a> Enter<'s, 'a> {
     }
 }
 
-/// An expression over sizes and integers as a size.
+/// Returns an expression over sizes and integers as a size.
 fn as_size(e: &Expr) -> Option<crate::lang::size::Size> {
     match &e.kind {
         ExprKind::Size(s) => Some(s.clone()),
@@ -374,7 +375,7 @@ fn as_size(e: &Expr) -> Option<crate::lang::size::Size> {
     }
 }
 
-/// The components of a scalar parameter.
+/// Returns the components of a scalar parameter.
 fn scalar_input(name: &Arc<str>, ty: &Ty, next: &mut usize, span: Span) -> Ex {
     if let Ty::Pair(a, b) = ty {
         let a = scalar_input(name, a, next, span);
@@ -385,7 +386,7 @@ fn scalar_input(name: &Arc<str>, ty: &Ty, next: &mut usize, span: Span) -> Ex {
     Ex::new(Kind::ScalarInput(name.clone(), i), ty.clone(), span)
 }
 
-/// `let`s around a body; those used at most once, in place, are put there.
+/// Puts `let`s around a body; a variable that is used at most once, and not repeatedly, is inlined.
 fn close(lets: Vec<(Layout, Ex)>, mut body: Ex) -> Ex {
     for (layout, value) in lets.into_iter().rev() {
         let vars = layout.vars();
@@ -407,7 +408,7 @@ fn close(lets: Vec<(Layout, Ex)>, mut body: Ex) -> Ex {
     body
 }
 
-/// A map over zipped arrays as a map over the arrays, without those whose elements are not used.
+/// Returns a map over zipped arrays as a map over the arrays, without those whose elements are not used.
 fn spread(prim: Prim, f: Lambda, args: Vec<Ex>) -> Kind {
     let mut pairs = vec![];
     for (p, a) in f.params.into_iter().zip(args) {

@@ -1,14 +1,14 @@
-//! Loop-invariant reductions: what is reduced or scanned inside a function under a pattern, but
-//! mentions nothing of it, is computed once in front of the program.
+//! Hoists loop-invariant reductions: a reduction or scan inside a pattern's function that does not depend on
+//! the function's variables is computed once, in front of the program.
 //!
-//! Only what costs work moves: views of inputs stay where they are, because constants in place are
-//! what `cross` is found by. Nothing moves out of a branch, nor out of a low-level map, whose place is
-//! the program's own choice.
+//! Only expressions that cost work move. Views of inputs stay where they are, because `cross` is found by
+//! constants in place. Nothing moves out of a branch, or out of a low-level map, whose place the program
+//! itself has chosen.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
 use crate::lang::typed::Prim;
 
-/// The program with its invariant reductions in front.
+/// Returns the program with its invariant reductions in front.
 pub(super) fn hoist(body: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
     let mut moved = vec![];
     let mut body = body;
@@ -45,7 +45,7 @@ fn walk(e: &mut Ex, inside: bool, moved: &mut Vec<(Var, Ex)>, fresh: &mut dyn Fn
             lambda(f, moved);
             args.iter_mut().for_each(|a| walk(a, inside, moved, fresh));
         }
-        // The place of what runs in a low-level pattern is the program's choice.
+        // The program itself chose where the function of a low-level pattern runs.
         Kind::Map(_, _, args) => args.iter_mut().for_each(|a| walk(a, inside, moved, fresh)),
         Kind::Prim(_, _, _, args) => args.iter_mut().for_each(|a| walk(a, inside, moved, fresh)),
         Kind::Pair(a, b) | Kind::Index(a, b) | Kind::Let(_, a, b) => {
@@ -54,7 +54,7 @@ fn walk(e: &mut Ex, inside: bool, moved: &mut Vec<(Var, Ex)>, fresh: &mut dyn Fn
         }
         Kind::Proj(a, _) => walk(a, inside, moved, fresh),
         Kind::Op(_, es) => es.iter_mut().for_each(|x| walk(x, inside, moved, fresh)),
-        // A branch may not be taken, a loop not be entered.
+        // A branch may not be taken, and the body of a loop may not run.
         Kind::If(c, _, _) => walk(c, inside, moved, fresh),
         Kind::For(init, bound, ..) => {
             walk(init, inside, moved, fresh);

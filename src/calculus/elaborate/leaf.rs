@@ -1,8 +1,9 @@
-//! Scalar leaves: what of an expression is one scalar function, and what it needs from outside.
+//! Scalar leaves: separates the part of an expression that is one scalar function from the terms that it
+//! needs.
 //!
-//! [`take_out`] replaces every maximal part that is not scalar (a *hole*: a reduction, an array
-//! element, a lazy branch that needs one of these) by a fresh variable; what is left becomes the
-//! body of one leaf. Never moves a hole out of what binds its variables.
+//! [`take_out`] replaces every maximal part that is not scalar (a *hole*: a reduction, an array element, a
+//! lazy branch that contains one of these) by a fresh variable. The rest becomes the body of one leaf. A hole
+//! never moves out of a binder of its variables.
 
 use super::core::{Ex, Kind, Layout, Var, Vars};
 use crate::calculus::scalar::{Lit, SExpr};
@@ -12,7 +13,7 @@ use crate::lang::types::ScalarType;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a scalar expression needs that is not scalar.
+/// The parts of a scalar expression that are not scalar.
 pub(super) struct Holes<'a> {
     /// Holes in order of occurrence.
     pub(super) found: Vec<(Var, Ex)>,
@@ -20,7 +21,7 @@ pub(super) struct Holes<'a> {
 }
 
 impl<'a> Holes<'a> {
-    /// None yet; `fresh` names them.
+    /// Starts without holes; `fresh` makes their variables.
     pub(super) fn new(fresh: &'a mut dyn FnMut() -> Var) -> Self {
         Holes { found: vec![], fresh }
     }
@@ -34,7 +35,7 @@ impl<'a> Holes<'a> {
         Ex::new(Kind::Var(v), e.ty.clone(), e.span)
     }
 
-    /// Whether holes found since `mark` mention what `layouts` bind.
+    /// Whether holes found since `mark` mention variables that `layouts` bind.
     fn caught(&self, mark: usize, layouts: &[&Layout]) -> bool {
         let bound: Vars = layouts.iter().flat_map(|l| l.vars()).map(|(v, _)| v).collect();
         let new = self.found.get(mark..).unwrap_or_default();
@@ -42,7 +43,7 @@ impl<'a> Holes<'a> {
     }
 }
 
-/// The expression with its holes taken out.
+/// Returns the expression with its holes taken out.
 pub(super) fn take_out(e: &Ex, holes: &mut Holes) -> Ex {
     if !e.ty.is_scalar() {
         return holes.hole(e);
@@ -57,7 +58,7 @@ pub(super) fn take_out(e: &Ex, holes: &mut Holes) -> Ex {
         Kind::Proj(a, second) if a.ty.is_scalar() => Kind::Proj(boxed(take_out(a, holes)), *second),
         Kind::Op(op @ (ScalarOp::And | ScalarOp::Or), es) => match es.as_slice() {
             [a, b] if b.is_pure_scalar() => Kind::Op(*op, vec![take_out(a, holes), b.clone()]),
-            // Lazy in its second operand.
+            // The second operand is lazy.
             [a, b] => {
                 let known = Ex::new(Kind::Lit(truth(*op == ScalarOp::Or)), e.ty.clone(), e.span);
                 let (yes, no) = match op {
@@ -119,7 +120,7 @@ fn truth(x: bool) -> Lit {
     Lit { ty: ScalarType::Bool, bits: u64::from(x) }
 }
 
-/// Only variables, pairs and projections: no work, only arrangement.
+/// Whether an expression consists of variables, pairs and projections: it does no work.
 pub(super) fn only_arranges(e: &Ex) -> bool {
     match &e.kind {
         Kind::Var(_) => true,
@@ -129,7 +130,7 @@ pub(super) fn only_arranges(e: &Ex) -> bool {
     }
 }
 
-/// The components of `layout` as expressions over `value`.
+/// Binds the variables of `layout` to the components of `value`.
 fn bind(layout: &Layout, value: &SExpr, names: &mut HashMap<Var, SExpr>) {
     match layout {
         Layout::Unit => {}
@@ -143,7 +144,7 @@ fn bind(layout: &Layout, value: &SExpr, names: &mut HashMap<Var, SExpr>) {
     }
 }
 
-/// The body of a leaf whose argument lies as `layout`; `None` when something in it is not scalar.
+/// Returns the body of a leaf whose argument has this layout; `None` when something in it is not scalar.
 pub(super) fn body(e: &Ex, layout: &Layout) -> Option<SExpr> {
     let mut names = HashMap::new();
     bind(layout, &SExpr::Arg, &mut names);
@@ -152,12 +153,12 @@ pub(super) fn body(e: &Ex, layout: &Layout) -> Option<SExpr> {
 
 struct Writer {
     names: HashMap<Var, SExpr>,
-    /// Levels bound so far.
+    /// Number of levels bound so far.
     depth: u32,
 }
 
 impl Writer {
-    /// `e` under one more level for each layout.
+    /// Writes `e` under one more level for each layout.
     fn under(&mut self, layouts: &[&Layout], e: &Ex) -> Option<SExpr> {
         let outer = self.depth;
         for l in layouts {
@@ -182,7 +183,7 @@ impl Writer {
             Kind::Pair(a, b) => SExpr::pair(self.write(a)?, self.write(b)?),
             Kind::Proj(a, second) => self.write(a)?.proj(*second),
             Kind::Op(op, es) => {
-                // A cast in a term says what it converts from, one of the language to what.
+                // A cast in a term names the source type, a cast of the language the target type.
                 let op = match (op, es.as_slice()) {
                     (ScalarOp::Cast(_), [x]) => ScalarOp::Cast(scalar(&x.ty)?),
                     _ => *op,

@@ -1,15 +1,15 @@
 //! Lifts views out of a map: `map (h . distl . fork f (const B)) . A = map h . cross . fork (map f . A) B`.
 //!
-//! What does not vary with the outer map becomes one side of a `cross`, also where it is only a part
-//! of what the body reads: then the parts are lifted side by side and zipped. Only forms that
-//! gain a `cross` change; any other body stays as it is.
+//! A value that does not vary with the outer map becomes one side of a `cross`, even if it is only a part of
+//! what the body reads: then the parts are lifted side by side and zipped. Only forms that gain a `cross`
+//! change; any other body stays as it is.
 
 use super::build::{Built, bimap, compose, factor, fork, is_const, map, proj, redomain, view};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
-/// `map body . array`, with a `cross` for every array in `body` that is the same in each step.
+/// Returns `map body . array`, with a `cross` for every array in `body` that is the same in each step.
 pub(super) fn map_over(n: &Size, body: &Term, array: &Term) -> Built {
     // Elements made by `distl` share their first component.
     let chain = array.chain();
@@ -44,7 +44,7 @@ fn recompose(factors: &[Term]) -> Built {
     rev.try_fold(last.clone(), |acc, f| f.after(&acc))
 }
 
-/// What a map runs over: an array, or the pairs of one value with each element of an array.
+/// The source of a map's elements: an array, or the pairs of one value with each element of an array.
 struct Source {
     n: Size,
     dom: Ty,
@@ -52,7 +52,7 @@ struct Source {
 }
 
 impl Source {
-    /// All elements under `f`.
+    /// Applies `f` to all elements.
     fn varying(&self, f: &Term) -> Built {
         let Some(distl) = &self.distl else {
             return map(MapKind::Plain, &self.n, f);
@@ -65,7 +65,7 @@ impl Source {
         }
     }
 
-    /// The value of `f` when it is the same for all elements.
+    /// Returns the value of `f` if it is the same for all elements.
     fn invariant(&self, f: &Term) -> Result<Option<Term>, TypeError> {
         if is_const(f) {
             return redomain(f, &self.dom).map(Some);
@@ -82,7 +82,7 @@ impl Source {
 
 type Split = Option<(Term, Term)>;
 
-/// `(rest, lifted)` with `map body = map rest . lifted` over the source, if a `cross` comes out.
+/// Returns `(rest, lifted)` with `map body = map rest . lifted` over the source, if this gains a `cross`.
 fn split(body: &Term, source: &Source) -> Result<Split, TypeError> {
     let chain = body.chain();
     let Some((last, before)) = chain.split_last() else {
@@ -119,7 +119,7 @@ fn split(body: &Term, source: &Source) -> Result<Split, TypeError> {
     Ok(Some((rest, lifted)))
 }
 
-/// The same for `fork a b`.
+/// As [`split`], for `fork a b`.
 fn sides(a: &Term, b: &Term, source: &Source) -> Result<Split, TypeError> {
     let (left, right) = (split(a, source)?, split(b, source)?);
     if left.is_none() && right.is_none() {

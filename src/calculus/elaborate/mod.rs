@@ -1,9 +1,10 @@
-//! Elaboration: the typed surface core becomes a closed, point-free term.
+//! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
-//! Sizes are translated and checked against their values ([`sizes`]), the program is brought into a
-//! smaller core ([`enter`], [`hoist`]), and bracket abstraction removes its variables ([`bracket`], [`patterns`],
-//! [`leaf`], [`build`], [`lift`]). The result is in a normal form that the rewrite rules are written for. Never
-//! evaluates a program, never chooses how it runs, and knows nothing of rewriting.
+//! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
+//! smaller core ([`enter`], [`hoist`]), and bracket abstraction removes its variables ([`bracket`],
+//! [`patterns`], [`leaf`], [`build`], [`lift`]). The result is in a normal form for which the rewrite rules
+//! are written. Elaboration never evaluates a program, never chooses how it runs, and knows nothing of
+//! rewriting.
 
 #[cfg(test)]
 mod agreement;
@@ -35,7 +36,7 @@ use indexmap::IndexMap;
 pub struct Program {
     /// The entry's name.
     pub name: String,
-    /// From unit to the result.
+    /// The term, from unit to the result.
     pub term: Term,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
@@ -48,13 +49,13 @@ pub struct Program {
     pub result_ty: Ty,
 }
 
-/// The closed term of an entry with the given values of its size parameters.
+/// Returns the closed term of an entry with the given values of its size parameters.
 ///
 /// # Errors
-/// When a size has no value or an impossible one (E0308, E0309, E0303), or the program uses what
+/// When a size has no value or an impossible one (E0308, E0309, E0303), or the program uses a construct that
 /// has no closed form yet (E0701). Labels have spans but no source; the caller knows the source.
 pub fn elaborate(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Program> {
-    // A program is as deep as its iterates are long.
+    // A program is as deep as its iterates are long, so use a stack of its own.
     on_own_stack(|| elaborate_here(entry, values))?
 }
 
@@ -106,7 +107,7 @@ fn problem(code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
     out
 }
 
-/// A bug at a place.
+/// An internal error at a place.
 fn inner_problem(message: &str, span: Span) -> Failure {
     problem(Code::Internal, message, span).into()
 }

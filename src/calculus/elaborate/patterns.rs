@@ -1,4 +1,4 @@
-//! Patterns other than maps, one to one: each becomes its operator after its arguments.
+//! Patterns other than maps: each becomes its operator after its arguments.
 
 use super::bracket::{Bracket, at, bringing, not_yet, project, splat};
 use super::build::{Built, apply, bang, bimap, compose, elements, fork, halves, view};
@@ -39,7 +39,7 @@ impl Bracket {
             | Prim::ReducePart => {
                 let captured = fun(0)?.captures();
                 if !(arg(0)?.free().is_empty() && captured.is_empty()) {
-                    // One after another: then elements can bring what is captured.
+                    // Sequentially: then each element can bring the captured variables.
                     match prim {
                         Prim::Reduce | Prim::ReduceComm => {
                             return self.fold(fun(0)?, arg(0)?, arg(1)?, env, span);
@@ -57,7 +57,7 @@ impl Bracket {
                 let z = self.initial(arg(0)?)?;
                 let mut xs = self.term(arg(1)?, env)?;
                 let op = match (prim, fun(0)?.params.as_slice()) {
-                    // A fold takes its elements one by one, so each can bring what is captured.
+                    // A fold takes its elements one by one, so each can bring the captured variables.
                     (Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq, [acc, x])
                         if !captured.is_empty() =>
                     {
@@ -177,7 +177,7 @@ impl Bracket {
         }
     }
 
-    /// `vectorize w f x`: scalars that `f` captures become vectors of equal lanes.
+    /// Compiles `vectorize w f x`; scalars that `f` captures become vectors with equal lanes.
     fn vectorize(
         &mut self,
         f: &Lambda,
@@ -218,7 +218,7 @@ impl Bracket {
     }
 }
 
-/// A size that divides the length of an array.
+/// Checks a size that divides the length of an array.
 fn divisor(k: Size, xs: &Term, span: Span) -> Result<Size> {
     if k.as_constant() == Some(0) {
         let (n, _) = elements(&xs.ty().cod).map_err(at(span))?;

@@ -1,9 +1,9 @@
-//! Sizes and types of the surface language into those of the calculus.
+//! Translates sizes and types of the surface language into those of the calculus.
 //!
-//! A surface size is a polynomial, a size of a term a monomial. What is common to all terms of a
-//! polynomial becomes factors; what is left, when it is a sum, becomes a dimension of its own, named
-//! by its printed form. So `2*n + 4` is `2 * "n + 2"`, and equal polynomials are equal monomials.
-//! Never gives two different polynomials one symbol, whatever their values.
+//! A surface size is a polynomial, a size of a term a monomial. The common factor of all terms of a
+//! polynomial becomes factors; if a sum is left, it becomes a dimension of its own, named by its printed
+//! form. So `2*n + 4` is `2 * "n + 2"`, and equal polynomials become equal monomials. Two different
+//! polynomials never get one symbol, whatever their values.
 
 use super::problem;
 use crate::calculus::size::{Size, SizeEnv, Sym};
@@ -14,7 +14,7 @@ use crate::lang::types::Type;
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
-/// The values of size parameters, and what they give for the sizes met so far.
+/// The values of size parameters, and the translations of the sizes met so far.
 pub(super) struct Sizes<'a> {
     values: &'a IndexMap<String, u64>,
     /// Size variables of the `iterate` steps being unrolled.
@@ -24,17 +24,17 @@ pub(super) struct Sizes<'a> {
 }
 
 impl<'a> Sizes<'a> {
-    /// Over the values of the size parameters.
+    /// Starts with the values of the size parameters.
     pub(super) fn new(values: &'a IndexMap<String, u64>) -> Self {
         Sizes { values, steps: HashMap::new(), known: HashMap::new(), env: SizeEnv::default() }
     }
 
-    /// The values of every dimension met.
+    /// Returns the values of every dimension met.
     pub(super) fn into_env(self) -> SizeEnv {
         self.env
     }
 
-    /// Lets an iterate's size variable stand for `now`; gives what it stood for before.
+    /// Lets an iterate's size variable stand for `now`; returns what it stood for before.
     pub(super) fn step(&mut self, name: &str, now: Option<Poly>) -> Option<Poly> {
         match now {
             Some(poly) => self.steps.insert(name.to_owned(), poly),
@@ -42,12 +42,12 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// The polynomial over the entry's own parameters.
+    /// Returns the polynomial over the entry's own parameters.
     pub(super) fn closed(&self, size: &Poly) -> Poly {
         size.substitute(&|name| self.steps.get(name).cloned())
     }
 
-    /// The value of a size.
+    /// Returns the value of a size.
     pub(super) fn value(&self, size: &Poly, span: Span) -> Result<u64> {
         let closed = self.closed(size);
         let lookup = |name: &str| self.values.get(name).and_then(|v| i64::try_from(*v).ok());
@@ -72,7 +72,7 @@ impl<'a> Sizes<'a> {
         Ok(value.unsigned_abs())
     }
 
-    /// The size of the calculus, its value checked and its symbols recorded.
+    /// Translates a size; its value is checked and its symbols are recorded.
     pub(super) fn size(&mut self, size: &Poly, span: Span) -> Result<Size> {
         let closed = self.closed(size);
         if let Some(s) = self.known.get(&closed) {
@@ -87,7 +87,7 @@ impl<'a> Sizes<'a> {
         Ok(out)
     }
 
-    /// A polynomial without quotients as common factors times one symbol for the rest.
+    /// Translates a polynomial without quotients: common factors times one symbol for the rest.
     fn monomial(&mut self, poly: &Poly, span: Span) -> Result<Size> {
         let Some((common, content)) = common_factor(poly) else {
             return Ok(Size::constant(0));
@@ -114,7 +114,7 @@ impl<'a> Sizes<'a> {
         Ok(out)
     }
 
-    /// The type of the calculus. Its elements can be counted.
+    /// Translates a type, whose size in bytes must fit in 63 bits.
     pub(super) fn ty(&mut self, ty: &Type, span: Span) -> Result<Ty> {
         if self.extent(ty, span)?.is_none() {
             let text = format!("`{ty}` has more bytes than 63 bits count");
@@ -123,7 +123,7 @@ impl<'a> Sizes<'a> {
         self.translated(ty, span)
     }
 
-    /// Bytes of a value; `None` when 63 bits do not hold the number.
+    /// Returns the bytes of a value; `None` when the number does not fit in 63 bits.
     fn extent(&self, ty: &Type, span: Span) -> Result<Option<i64>> {
         let times = |n: u64, t: Option<i64>| t?.checked_mul(i64::try_from(n).ok()?);
         Ok(match ty {
@@ -171,15 +171,15 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// `[a, b, c]` as `pair(a, pair(b, c))`; `None` of nothing.
+/// Nests `[a, b, c]` as `pair(a, pair(b, c))`; `None` for an empty list.
 pub(super) fn nest<T>(items: Vec<T>, pair: impl Fn(T, T) -> T) -> Option<T> {
     items.into_iter().rev().reduce(|tail, head| pair(head, tail))
 }
 
-/// Largest distance from a variable that a factor may have.
+/// Largest constant `c` that a factor `v + c` may have.
 const MOST_APART: i64 = 64;
 
-/// A sum as a product `(v + c) * rest`, so that products of such lengths are equal however they are written.
+/// Returns a sum as a product `(v + c) * rest`, so that such products are equal however they are written.
 fn factored(poly: &Poly) -> Option<(Poly, Poly)> {
     let variables = poly.variables();
     if variables.len() < 2 || poly.has_quotient() {
@@ -187,7 +187,7 @@ fn factored(poly: &Poly) -> Option<(Poly, Poly)> {
     }
     variables.iter().find_map(|v| {
         let at = |n: i64| poly.substitute(&|name| (name == v).then(|| Poly::constant(n)));
-        // Of the first degree in `v`: `a * v + b`, and `b` is `a * c`.
+        // The polynomial must have the first degree in `v`: `a * v + b`, where `b` is `a * c`.
         let b = at(0);
         let a = at(1).sub(&b);
         let variable = Poly::var(v);
@@ -199,7 +199,7 @@ fn factored(poly: &Poly) -> Option<(Poly, Poly)> {
     })
 }
 
-/// Numerator and denominator, neither with quotients.
+/// Returns numerator and denominator, both without quotients.
 fn ratio(poly: &Poly) -> (Poly, Poly) {
     let (mut over, mut under) = (poly.clone(), Poly::constant(1));
     while let Some(q) = over.0.keys().flat_map(|m| m.keys()).find_map(|a| match a {
@@ -212,7 +212,7 @@ fn ratio(poly: &Poly) -> (Poly, Poly) {
     (over, under)
 }
 
-/// What every term of a polynomial has in common; `None` for the polynomial 0.
+/// Returns the common factor of all terms of a polynomial; `None` for the polynomial 0.
 fn common_factor(poly: &Poly) -> Option<(Monomial, i64)> {
     let mut terms = poly.0.iter();
     let (first, c) = terms.next()?;

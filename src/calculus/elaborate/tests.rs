@@ -1,4 +1,4 @@
-//! The shapes that the rewrite rules are written for.
+//! Elaborated terms have the shapes for which the rewrite rules are written.
 
 use super::*;
 use crate::calculus::arbitrary::{
@@ -10,7 +10,7 @@ use crate::calculus::term::{MapKind, Op, ReduceKind};
 use crate::lang::size::Size;
 use crate::lang::typed::{Expr, ExprKind, Prim, ScalarOp};
 
-/// Compact, without types.
+/// Shows a term compactly, without types.
 pub(super) fn show(t: &Term) -> String {
     let args: Vec<String> = t.args().iter().map(wrap).collect();
     let name = match t.op() {
@@ -125,7 +125,7 @@ fn matrix_product() {
          fork A (transpose . B)"
     );
 
-    // With the transposed matrix let-bound, and an epilogue over a third matrix.
+    // The transposed matrix is bound by a `let`, and an epilogue reads a third matrix.
     let mut b = Build::new();
     let (n, m, k) = (b.size("n"), b.size("m"), b.size("k"));
     let x = b.input("A", array(&n, &array(&k, &f32())));
@@ -160,7 +160,7 @@ fn all_pairs() {
         "map (reduce {Add(_1, _2)} {0} . map {Sub(_1, _2)}) . cross . fork ps qs"
     );
 
-    // The result combined with the particle itself, of which only a component is captured.
+    // The result is combined with the particle itself, of which only one component is captured.
     let mut b = Build::new();
     let (n, m) = (b.size("n"), b.size("m"));
     let pair = crate::lang::types::Type::Tuple(vec![f32(), f32()]);
@@ -180,7 +180,7 @@ fn all_pairs() {
 
 #[test]
 fn captures() {
-    // A value computed once and captured.
+    // A value that is computed once and captured.
     let mut b = Build::new();
     let n = b.size("n");
     let xs = b.input("xs", array(&n, &f32()));
@@ -207,7 +207,7 @@ fn captures() {
         "map (map (map {Add(Mul(_11, _12), _2)}) . cross . fork id C) . cross . fork A B"
     );
 
-    // The row is traversed and the scalar beside it captured.
+    // The row is traversed, and the scalar beside it is captured.
     let mut b = Build::new();
     let (n, m) = (b.size("n"), b.size("m"));
     let a = b.input("A", array(&n, &array(&m, &f32())));

@@ -1,4 +1,4 @@
-//! The shipped programs, and others as text, through the checker into terms.
+//! Programs as text, the shipped ones and others, through the checker into terms.
 
 use super::elaborate;
 use super::tests::show;

@@ -139,7 +139,7 @@ fn reductions() {
     given(&term(Op::Reduce(ReduceKind::Comm), &[0], &[], &args), &ints(&[]), &[0]);
     let bins = Value::tuple([ints(&[0, 2, 0, 7]), x]);
     given(&term(Op::Histogram, &[3, 4], &[int()], &args), &bins, &[4, 0, 2]);
-    // An accumulator of arrays.
+    // The accumulator is an array.
     let zip = term(Op::Zip, &[2], &[int(), int()], &[]);
     let rows = term(Op::Map(MapKind::Seq), &[2], &[], &[op2(ScalarOp::Add, I32)])
         .after(&zip)

@@ -1,6 +1,6 @@
-//! Building [`code`](super::code): what both front ends say, with types, and without places.
+//! Builds [`code`](super::code) for both front ends, with types, and hands out the places for variables.
 //!
-//! Every [`Typed`] keeps one rule: code of scalars is [`Code::Cells`], all other code is
+//! Every [`Typed`] keeps one invariant: code of scalars is [`Code::Cells`], and all other code is
 //! [`Code::Value`]. Types are trusted to fit; the machine reports rows that do not.
 
 use super::code::{
@@ -18,7 +18,7 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct Typed {
     code: Code,
-    /// What it computes.
+    /// The shape of the result.
     pub shape: Shape,
 }
 
@@ -27,7 +27,7 @@ pub struct Typed {
 pub struct Builder {
     regs: usize,
     slots: usize,
-    /// The longest reduction, which says how far results may be off.
+    /// The length of the longest reduction, which decides how far results may be off.
     terms: u64,
 }
 
@@ -51,12 +51,12 @@ impl Typed {
         Typed::cells(Cells::Tuple(vec![]), Shape::Tuple(vec![]))
     }
 
-    /// One scalar.
+    /// One scalar constant.
     pub fn constant(ty: ScalarType, c: Cell) -> Typed {
         Typed::cells(Cells::Const(c), Shape::Scalar(ty))
     }
 
-    /// A value of that shape.
+    /// A constant of that shape.
     pub fn given(v: &Value, shape: Shape) -> Typed {
         if !shape.is_scalar() {
             return Typed::value(Values::Given(v.clone()), shape);
@@ -91,7 +91,7 @@ impl Typed {
         }
     }
 
-    /// The cells of a scalar.
+    /// Returns the cells of a scalar.
     pub fn into_cells(self) -> Cells {
         match self.code {
             Code::Cells(e) => e,
@@ -100,13 +100,13 @@ impl Typed {
     }
 }
 
-/// The element types of a shape's components.
+/// Returns the element types of a shape's components.
 fn types(shape: &Shape) -> Vec<ScalarType> {
     shape.components().into_iter().map(|c| c.0).collect()
 }
 
-/// Length and row of an array type; a vector is an array of scalars, a tuple of arrays of
-/// equal length an array of tuples.
+/// Returns the length and the row of an array type. A vector is an array of scalars, and a tuple of arrays of
+/// equal length is an array of tuples.
 pub fn element(shape: &Shape) -> Option<(usize, Shape)> {
     match shape {
         Shape::Array(n, t) => Some((*n, (**t).clone())),
@@ -126,32 +126,32 @@ pub type Body<'a> = &'a mut dyn FnMut(&mut Builder, Vec<Typed>) -> Run<Typed>;
 
 /// The operator of a fold.
 pub struct Folded<'a> {
-    /// Its body.
+    /// The body of the operator.
     pub exact: Body<'a>,
-    /// Where devices may do the fold in its own order, its body with every operation rounded.
+    /// The body with every operation rounded, if devices may do the fold in this order.
     pub rounded: Option<Body<'a>>,
 }
 
 impl<'a> Folded<'a> {
-    /// Of a fold whose order is left to devices.
+    /// The operator of a fold whose order devices may choose.
     pub fn of(exact: Body<'a>) -> Self {
         Folded { exact, rounded: None }
     }
 }
 
-/// A fold of so few rows drifts no farther than any order of evaluation.
+/// Rounding in a fold of at most this many rows drifts no farther than in any other order of evaluation.
 const SHORT: usize = 128;
 
-/// As [`Body`], of two bodies, the first for `false`.
+/// As [`Body`], for two bodies; the flag says which one to build, the first for `false`.
 pub type Parts<'a> = &'a mut dyn FnMut(&mut Builder, Vec<Typed>, bool) -> Run<Typed>;
 
 impl Builder {
-    /// For a program whose longest reduction has so many terms.
+    /// Returns a builder for a program whose longest reduction has `terms` terms.
     pub fn of(terms: u64) -> Builder {
         Builder { terms, ..Builder::default() }
     }
 
-    /// A machine with all the places handed out.
+    /// Returns a machine with all places that were handed out.
     pub fn machine(&self) -> Machine {
         Machine::new(self.regs, self.slots, Slack::of(self.terms.max(1)))
     }
@@ -171,7 +171,7 @@ impl Builder {
         }
     }
 
-    /// A new variable.
+    /// Makes a new variable.
     fn var(&mut self, shape: &Shape) -> (Place, Typed) {
         let place = self.place(shape);
         let typed = match place {
@@ -185,7 +185,7 @@ impl Builder {
         (place, typed)
     }
 
-    /// Code as a value, scalars packed.
+    /// Returns the code as a value; scalars are packed.
     pub fn values(&mut self, t: Typed) -> Values {
         match t.code {
             Code::Value(v) => v,
@@ -197,7 +197,7 @@ impl Builder {
         }
     }
 
-    /// A tuple.
+    /// Builds a tuple.
     pub fn tuple(&mut self, parts: Vec<Typed>) -> Typed {
         let shape = Shape::Tuple(parts.iter().map(|p| p.shape.clone()).collect());
         if shape.is_scalar() {
@@ -212,7 +212,7 @@ impl Builder {
         }
     }
 
-    /// Component `i` of a tuple, or the array of the components `i` of an array of tuples.
+    /// Returns component `i` of a tuple, or the array of components `i` of an array of tuples.
     pub fn proj(&mut self, t: Typed, i: usize) -> Typed {
         let Shape::Tuple(ts) = &t.shape else { return t };
         let from: usize = ts.iter().take(i).map(Shape::width).sum();
@@ -223,7 +223,7 @@ impl Builder {
         self.part(t, range, shape)
     }
 
-    /// Components `range`, which have the given shape.
+    /// Returns the components `range`, which have the given shape.
     pub fn part(&mut self, t: Typed, range: Range<usize>, shape: Shape) -> Typed {
         match t.code {
             Code::Value(v) => Typed::value(Values::Part(Box::new(v), range), shape),
@@ -243,7 +243,7 @@ impl Builder {
         }
     }
 
-    /// `let v = t in body(v)`.
+    /// Builds `let v = t in body(v)`.
     pub fn bind(
         &mut self,
         t: Typed,
@@ -261,7 +261,7 @@ impl Builder {
         Ok(Typed { code, shape: body.shape })
     }
 
-    /// A scalar operation; `exact` keeps floats unrounded.
+    /// Builds a scalar operation; `exact` keeps floats unrounded.
     pub fn op(
         &mut self,
         op: ScalarOp,
@@ -279,7 +279,7 @@ impl Builder {
         Typed::cells(Cells::Op(Box::new(Op { op, from, to, exact, args, site })), Shape::Scalar(to))
     }
 
-    /// `if c then a else b`, lazy.
+    /// Builds `if c then a else b`, which evaluates one branch.
     pub fn cond(&mut self, c: Typed, a: Typed, b: Typed) -> Typed {
         let shape = a.shape.clone();
         let c = c.into_cells();
@@ -299,7 +299,7 @@ impl Builder {
         }
     }
 
-    /// `loop (acc = init) for i < bound do body(i, acc)`.
+    /// Builds `loop (acc = init) for i < bound do body(i, acc)`.
     pub fn count(&mut self, init: Typed, bound: Typed, body: Body) -> Run<Typed> {
         let shape = init.shape.clone();
         let ty = match &bound.shape {
@@ -316,8 +316,8 @@ impl Builder {
         Ok(Builder::looped(acc, Loop { acc, next, types, init: init.code, until, body }, shape))
     }
 
-    /// `loop (acc = init) while cond(acc) do body(acc)`; `parts` builds the condition (`false`)
-    /// and the body (`true`).
+    /// Builds `loop (acc = init) while cond(acc) do body(acc)`; `parts` builds the condition (`false`) and
+    /// the body (`true`).
     pub fn repeat(&mut self, init: Typed, parts: Parts) -> Run<Typed> {
         let shape = init.shape.clone();
         let (acc, var) = self.var(&shape);
@@ -328,13 +328,13 @@ impl Builder {
         Ok(Builder::looped(acc, Loop { acc, next, types, init: init.code, until, body }, shape))
     }
 
-    /// A rearrangement, giving an array of that shape.
+    /// Builds a rearrangement; `shape` is that of the result.
     pub fn view(&mut self, view: View, t: Typed, shape: Shape, site: Site) -> Typed {
         let v = self.values(t);
         Typed::value(Values::View(view, Box::new(v), site), shape)
     }
 
-    /// `f` on every row of `xs` taken together: `n` rows.
+    /// Builds a map of `f` over `n` rows; a row takes one element of each of `xs`.
     pub fn map(
         &mut self,
         n: usize,
@@ -383,7 +383,7 @@ impl Builder {
         Ok((Fold { op, drift, xs, n, site }, shape))
     }
 
-    /// `f` from the left over `n` rows of shape `x`.
+    /// Builds a fold of `f` from the left over `n` rows of shape `x`.
     pub fn fold(
         &mut self,
         n: usize,
@@ -400,7 +400,7 @@ impl Builder {
         })
     }
 
-    /// As [`Builder::fold`], every step shown.
+    /// As [`Builder::fold`], with the accumulator after every step as a row of the result.
     pub fn scan(
         &mut self,
         n: usize,
@@ -415,7 +415,8 @@ impl Builder {
         Ok(Typed::value(Values::Scan(Box::new(Scan { fold, row })), Shape::array(n, shape)))
     }
 
-    /// Into `m` accumulators: each row of `vs`, of shape `x`, into that at its index.
+    /// Builds a histogram with `m` accumulators: each row of `vs`, of shape `x`, is folded into the one at
+    /// its index.
     #[expect(clippy::too_many_arguments, reason = "as many as the pattern has")]
     pub fn histogram(
         &mut self,
@@ -434,7 +435,7 @@ impl Builder {
         Ok(Typed::value(Values::Histogram(Box::new(code)), Shape::array(m, shape)))
     }
 
-    /// `a[i, ...]`: as many indices as it takes to reach an element of the given shape.
+    /// Builds `a[i, ...]`, with as many indices as it takes to reach an element of the given shape.
     pub fn index(&mut self, array: Typed, at: Vec<Typed>, shape: Shape, site: Site) -> Typed {
         let typed = |t: &Typed| match t.shape {
             Shape::Scalar(s) => s,
@@ -462,7 +463,7 @@ impl Builder {
         Typed::value(v, shape)
     }
 
-    /// `0, 1, ...`, `n` numbers.
+    /// Builds the array `0, 1, ...` of `n` numbers.
     pub fn iota(&mut self, n: usize, ty: ScalarType) -> Typed {
         Typed::value(Values::Iota(n, ty), Shape::array(n, Shape::Scalar(ty)))
     }
@@ -490,7 +491,7 @@ impl Builder {
     }
 }
 
-/// Components `range` of cells that start at component `at`, where that can be seen.
+/// Returns the components `range` of cells that start at component `at`, if the code shows them.
 fn pick(e: &Cells, at: usize, range: &Range<usize>) -> Option<Cells> {
     let Cells::Tuple(es) = e else { return None };
     let (mut at, mut out) = (at, vec![]);

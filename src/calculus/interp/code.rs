@@ -1,9 +1,8 @@
-//! What the interpreter executes: a program resolved to registers and slots, all sizes known.
+//! The code that the interpreter executes: a program resolved to registers and slots, with all sizes known.
 //!
-//! Both front ends, the one of the surface core and the one of closed terms, compile to this once
-//! and run it many times. Scalars (and tuples of scalars) live in registers, one for each component;
-//! everything else in slots. There is no recursion, so that each variable has one fixed place.
-//! Nothing here evaluates.
+//! Both front ends, that of the surface core and that of closed terms, compile to this code once and run it
+//! many times. Scalars (and tuples of scalars) are in registers, one for each component; everything else is
+//! in slots. There is no recursion, so each variable has one fixed place. This module evaluates nothing.
 
 use crate::calculus::value::{Cell, Value};
 use crate::diag::Span;
@@ -12,30 +11,30 @@ use crate::lang::types::ScalarType;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Who to blame: the pattern and where it stands.
+/// The pattern that an error is attributed to, and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
-    /// As a person knows it.
+    /// The name of the pattern for people.
     pub name: &'static str,
-    /// In the source, if there is one.
+    /// The place in the source, if there is one.
     pub span: Option<Span>,
 }
 
-/// Where a variable lives.
+/// The place of a variable.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
-    /// So many registers from `base`.
+    /// `n` registers from `base` on.
     Regs {
-        /// The first.
+        /// The first register.
         base: usize,
-        /// How many.
+        /// The number of registers.
         n: usize,
     },
-    /// A slot, holding a value of so many components.
+    /// A slot with a value of `n` components.
     Slot {
-        /// Which.
+        /// The slot.
         slot: usize,
-        /// Components.
+        /// The number of components.
         n: usize,
     },
 }
@@ -43,9 +42,9 @@ pub enum Place {
 /// A computation of either kind.
 #[derive(Clone, Debug)]
 pub enum Code {
-    /// Of scalars.
+    /// A computation of scalars.
     Cells(Cells),
-    /// Of anything else.
+    /// A computation of anything else.
     Value(Values),
 }
 
@@ -56,17 +55,17 @@ pub enum Cells {
     Const(Cell),
     /// One register.
     Reg(usize),
-    /// One result.
+    /// The result of one operation.
     Op(Box<Op>),
-    /// Several, each with its number of cells.
+    /// Several computations, each with its number of cells.
     Tuple(Vec<(Cells, usize)>),
-    /// Condition, then, else, and the types of either; lazy.
+    /// Condition, then, else, and the types of either branch; lazy.
     If(Box<(Cells, Cells, Cells, Vec<ScalarType>)>),
-    /// Put in place, then go on.
+    /// Stores code in a place, then evaluates the cells.
     Let(Box<(Place, Code, Cells)>),
-    /// A loop whose accumulator lives in registers.
+    /// A loop whose accumulator is in registers.
     Loop(Box<Loop>),
-    /// A fold whose accumulator lives in registers.
+    /// A fold whose accumulator is in registers.
     Fold(Box<Fold>),
     /// An element of an array of scalars.
     Index(Box<Index>),
@@ -77,7 +76,7 @@ pub enum Cells {
 /// A scalar operation.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// Which.
+    /// The operation.
     pub op: ScalarOp,
     /// Type of the operands.
     pub from: ScalarType,
@@ -85,168 +84,168 @@ pub struct Op {
     pub to: ScalarType,
     /// Whether floats stay unrounded.
     pub exact: bool,
-    /// As many as the operation takes, each of one cell.
+    /// The operands, each of one cell.
     pub args: Vec<Cells>,
-    /// For faults.
+    /// The site for errors.
     pub site: Site,
 }
 
-/// `array[i, j, ...]`, as many indices as dimensions.
+/// `array[i, j, ...]`, with as many indices as the array has dimensions.
 #[derive(Clone, Debug)]
 pub struct Index {
     /// The array.
     pub array: Values,
     /// Each index with its type.
     pub at: Vec<(Cells, ScalarType)>,
-    /// So many registers, and one more for each cell of the element.
+    /// The first scratch register: one for each index, then one for each cell of the element.
     pub scratch: usize,
-    /// For faults.
+    /// The site for errors.
     pub site: Site,
 }
 
-/// A loop; its result is left in `acc`.
+/// A loop, which leaves its result in `acc`.
 #[derive(Clone, Debug)]
 pub struct Loop {
     /// The accumulator.
     pub acc: Place,
-    /// As many registers as the accumulator has, for its next value.
+    /// The first of as many spare registers as the accumulator has, for its next value.
     pub next: usize,
     /// The types of its components.
     pub types: Vec<ScalarType>,
-    /// Its first value.
+    /// The accumulator's initial value.
     pub init: Code,
-    /// What ends it.
+    /// The condition that ends the loop.
     pub until: Until,
-    /// The next accumulator.
+    /// Computes the next accumulator.
     pub body: Code,
 }
 
-/// What ends a loop.
+/// The condition that ends a loop.
 #[derive(Clone, Debug)]
 pub enum Until {
-    /// Counts from zero in a register up to a bound of a type.
+    /// Counts in a register from zero up to a bound of a type.
     Bound(usize, Cells, ScalarType),
-    /// Goes on while it is true.
+    /// Continues while the condition is true.
     Not(Cells),
 }
 
-/// A function of two parameters with the value its first one starts with.
+/// A function of two parameters, with the initial value of the first one.
 #[derive(Clone, Debug)]
 pub struct Operator {
-    /// First parameter.
+    /// The first parameter.
     pub acc: Place,
-    /// As many registers as the accumulator has, for its next value.
+    /// The first of as many spare registers as the accumulator has, for its next value.
     pub next: usize,
     /// The types of its components.
     pub types: Vec<ScalarType>,
-    /// Second parameter.
+    /// The second parameter.
     pub x: Place,
-    /// The next accumulator.
+    /// Computes the next accumulator.
     pub body: Code,
-    /// The first accumulator.
+    /// The initial accumulator.
     pub init: Code,
 }
 
-/// A fold from the left; its result is left in the operator's accumulator.
+/// A fold from the left, which leaves its result in the operator's accumulator.
 #[derive(Clone, Debug)]
 pub struct Fold {
     /// The operator.
     pub op: Operator,
-    /// Of a fold that devices may do in this order, the operator with every operation rounded: how far that drifts
-    /// away is no error.
+    /// The operator with every operation rounded, if devices may do the fold in this order: the drift of its
+    /// result is no error.
     pub drift: Option<Operator>,
     /// The array.
     pub xs: Values,
-    /// Its length.
+    /// The length of the array.
     pub n: usize,
-    /// For faults.
+    /// The site for errors.
     pub site: Site,
 }
 
 /// Element type and dimensions of each component of a row.
 pub type Row = Vec<(ScalarType, Vec<usize>)>;
 
-/// One function, applied to every row.
+/// A function, applied to every row.
 #[derive(Clone, Debug)]
 pub struct Map {
     /// The function's parameters; their components together are the components of `xs`.
     pub params: Vec<Place>,
     /// Its body.
     pub body: Code,
-    /// As many registers as the body has cells.
+    /// The first of as many spare registers as the body has cells.
     pub next: usize,
     /// The rows.
     pub xs: Values,
-    /// How many.
+    /// The number of rows.
     pub n: usize,
-    /// What the body gives.
+    /// The result of the body.
     pub row: Row,
-    /// For faults.
+    /// The site for errors.
     pub site: Site,
 }
 
 /// An inclusive scan.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// The fold it shows the steps of.
+    /// The fold whose steps are the result.
     pub fold: Fold,
-    /// What the accumulator is.
+    /// The components of the accumulator.
     pub row: Row,
 }
 
-/// Folds into one of `m` accumulators each.
+/// A histogram: each value is folded into one of `m` accumulators.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     /// The operator.
     pub op: Operator,
-    /// How many accumulators.
+    /// The number of accumulators.
     pub m: usize,
-    /// Into which; one component.
+    /// The index of each value's accumulator; one component.
     pub is: Values,
-    /// What.
+    /// The values.
     pub vs: Values,
-    /// What the accumulators are.
+    /// The components of an accumulator.
     pub row: Row,
-    /// For faults.
+    /// The site for errors.
     pub site: Site,
 }
 
-/// A rearrangement of one array; see the functions of [`Value`] of these names.
+/// A rearrangement of one array; see the methods of [`Value`] of the same names.
 #[derive(Clone, Copy, Debug)]
 pub enum View {
     /// Chunk length and number of chunks.
     Split(usize, usize),
-    /// Rows to one.
+    /// Joins rows into one array.
     Join,
-    /// Two dimensions exchanged.
+    /// Exchanges the first two dimensions.
     Transpose,
-    /// That dimension becomes the last.
+    /// Makes that dimension the last.
     Inward(usize),
-    /// The last dimension becomes that one.
+    /// Makes the last dimension that one.
     Outward(usize),
-    /// Backwards.
+    /// Reverses the order of elements.
     Reverse,
-    /// First element and how many.
+    /// First element and number of elements.
     Slice(usize, usize),
-    /// Width, step, how many windows.
+    /// Width, step, number of windows.
     Slide(usize, usize, usize),
-    /// Of a whole, so many.
+    /// That many copies of the whole.
     Replicate(usize),
-    /// Of each row, so many.
+    /// That many copies of each row.
     ReplicateRows(usize),
-    /// Strided by so much.
+    /// Strided by that much.
     Stride(usize),
-    /// Rotated by so much.
+    /// Rotated by that much.
     Rotate(usize),
-    /// So many before, and how long it becomes.
+    /// Number of elements before, and length of the result.
     Pad(PadMode, usize, usize),
-    /// How long it becomes.
+    /// Length of the result.
     PadLast(usize),
     /// The only element.
     Only,
 }
 
-/// Which indices of a dimension are chosen, in this order; `None` is all of them.
+/// The chosen indices of a dimension, in order; `None` means all of them.
 pub type Axis = Option<Arc<[usize]>>;
 
 /// A computation of a value.
@@ -254,37 +253,38 @@ pub type Axis = Option<Arc<[usize]>>;
 pub enum Values {
     /// A constant.
     Given(Value),
-    /// What a slot holds.
+    /// The value in a slot.
     Slot(usize),
     /// Some components of a slot, or of another value.
     Part(Box<Values>, Range<usize>),
-    /// Components one after another.
+    /// The components of several values, one after another.
     Tuple(Vec<Values>),
     /// Scalars as a value, by way of registers from the number on.
     Pack(Box<Cells>, usize, Vec<ScalarType>),
     /// Condition, then, else; lazy.
     If(Box<(Cells, Values, Values)>),
-    /// Put in place, then go on.
+    /// Stores code in a place, then evaluates the value.
     Let(Box<(Place, Code, Values)>),
-    /// A loop whose accumulator lives in a slot.
+    /// A loop whose accumulator is in a slot.
     Loop(Box<Loop>),
-    /// A fold whose accumulator lives in a slot.
+    /// A fold whose accumulator is in a slot.
     Fold(Box<Fold>),
     /// A rearrangement.
     View(View, Box<Values>, Site),
-    /// Of an array, or of arrays of the same leading lengths, what is chosen in each leading dimension.
+    /// The elements of an array, or of arrays with the same leading lengths, that are chosen in each leading
+    /// dimension.
     Pick(Box<Values>, Vec<Axis>),
-    /// The rows of one, then of the other.
+    /// The rows of the first value, then those of the second.
     Concat(Box<(Values, Values)>, Site),
-    /// The filling, the array; so many before, and how long it becomes.
+    /// The filling and the array; number of elements before, and length of the result.
     PadWith(Box<(Values, Values)>, usize, usize, Site),
-    /// One row, an array itself.
+    /// One row, which is an array itself.
     Row(Box<(Values, Cells)>, ScalarType, Site),
-    /// Rows of an array by an array of indices.
+    /// The rows of an array at an array of indices.
     Gather(Box<(Values, Values)>, Site),
-    /// Destination, indices, rows.
+    /// Destination, indices and rows.
     Scatter(Box<(Values, Values, Values)>, Site),
-    /// From 0, so many.
+    /// That many numbers from 0 on.
     Iota(usize, ScalarType),
     /// See [`Map`].
     Map(Box<Map>),

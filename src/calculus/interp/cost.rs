@@ -1,10 +1,10 @@
-//! How much work code is, for deciding how much of a result to compute.
+//! Estimates how much work code is, to decide how much of a result to compute.
 
 use super::code::{Cells, Code, Fold, Loop, Until, Values};
 use super::pick::lengths;
 
-/// So many scalar operations and rows of maps, folds and the like does the code go through.
-/// A loop whose length is not known counts once.
+/// Returns the number of scalar operations and of rows of maps, folds and the like that the code computes. A
+/// loop of unknown length counts once.
 pub fn operations(v: &Values) -> f64 {
     let count = |n: usize| n as f64;
     match v {

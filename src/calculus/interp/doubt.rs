@@ -1,9 +1,10 @@
-//! What the machine does where rounding decides how a program goes on.
+//! Execution when rounding decides how a program continues.
 //!
-//! A condition, an index or a number of steps may depend on floats that are within rounding of where it changes. Then
-//! all that devices may legally do is done: both branches, every index, every number of steps. The result is what the
-//! interpreter itself computes, with the others that it may be ([`either`]). What has no value in a branch that may not
-//! be taken is left out. None of this is looked for where nothing is in doubt.
+//! A condition, an index or a number of steps may depend on floats so close to a threshold that rounding
+//! decides. The machine then does everything that devices may legally do: both branches, every index, every
+//! number of steps. The result is that of the interpreter itself, extended by the other possible results
+//! ([`either`]). A branch that may not be taken and has no value is left out. Code without doubtful values
+//! never pays for this.
 
 use super::code::{Cells, Histogram, Index, Loop, Op, Operator, Place, Site, Values};
 use super::machine::{Machine, Rows, Run, below, fault};
@@ -12,24 +13,25 @@ use crate::calculus::value::{Array, Cell, Slack, Spread, Value};
 use crate::diag::Code as Error;
 use crate::lang::types::ScalarType;
 
-/// Places of indices that may be others.
+/// Positions of indices that are in doubt, with the spread of their values.
 pub type Doubtful = Vec<(usize, Spread)>;
 
-/// Steps of a loop that may be done beyond those that the program itself takes.
+/// Most steps of a loop beyond those that the program itself takes.
 const BEYOND: u64 = 10_000;
 
-/// Steps of all loops of a branch that may not be taken; what takes more counts as having no value.
+/// Most steps of all loops in a branch that may not be taken; a branch that takes more counts as having no
+/// value.
 const FUEL: u64 = 1 << 20;
 
-/// Elements at so many places are looked at, one by one.
+/// Most positions at which elements are read one by one.
 const PLACES: usize = 64;
 
-/// How many steps of loops are left; without a limit outside branches that may not be taken.
+/// The number of loop steps left; unlimited outside branches that may not be taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fuel(Option<u64>);
 
 impl Fuel {
-    /// One step less.
+    /// Uses up one step.
     #[inline]
     pub fn burn(&mut self, site: impl FnOnce() -> Site) -> Run<()> {
         match &mut self.0 {
@@ -43,14 +45,14 @@ impl Fuel {
     }
 }
 
-/// What an accumulator holds.
+/// The contents of an accumulator.
 enum State {
     Cells(Vec<Cell>),
     Value(Value),
 }
 
 impl State {
-    /// This, or perhaps `other`.
+    /// Returns this state, or perhaps `other`.
     fn either(self, types: &[ScalarType], slack: &Slack, other: &State) -> State {
         match (self, other) {
             (State::Cells(mut xs), State::Cells(ys)) => {
@@ -88,9 +90,9 @@ impl State {
 struct Exits<'a> {
     types: &'a [ScalarType],
     slack: Slack,
-    /// Where the program itself ends it.
+    /// The state in which the program itself ends the loop.
     own: Option<State>,
-    /// The others.
+    /// The other states in which it may end.
     others: Option<State>,
 }
 
@@ -102,7 +104,7 @@ impl Exits<'_> {
         });
     }
 
-    /// Ends after steps that nobody counts to the end may give anything.
+    /// Returns the final state; it may be anything if the possible numbers of steps were not all tried.
     fn finish(self, all: bool) -> Option<State> {
         let own = self.own?;
         Some(match self.others {
@@ -114,7 +116,7 @@ impl Exits<'_> {
 }
 
 impl Machine {
-    /// What may not have to be computed; nothing where it has no value.
+    /// Evaluates something that may not be needed; `None` when it has no value.
     pub(super) fn perhaps<T>(&mut self, f: impl FnOnce(&mut Machine) -> Run<T>) -> Option<T> {
         let outermost = self.fuel.0.is_none();
         if outermost {
@@ -173,7 +175,8 @@ impl Machine {
         Ok(other.map_or_else(|| chosen.clone(), |other| chosen.either(&self.slack, &other)))
     }
 
-    /// `a && b` or `a || b` where `a` is in doubt; `decided` where the program does not ask for `b`.
+    /// Evaluates `a && b` or `a || b` when `a` is in doubt; `decided` says whether the program itself skips
+    /// `b`.
     #[cold]
     pub(super) fn connect(&mut self, op: &Op, a: Cell, decided: bool, b: &Cells) -> Run<Cell> {
         let b = if decided { self.perhaps(|m| m.cell(b)) } else { Some(self.cell(b)?) };
@@ -199,7 +202,7 @@ impl Machine {
         }
     }
 
-    /// The rest of a loop from the first condition in doubt on.
+    /// Runs the rest of a loop, from the first doubtful condition on.
     #[cold]
     pub(super) fn repeat_doubtfully(
         &mut self,
@@ -242,7 +245,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A loop of which the number of steps is in doubt.
+    /// Runs a loop whose number of steps is in doubt.
     #[cold]
     pub(super) fn count_doubtfully(
         &mut self,
@@ -277,7 +280,8 @@ impl Machine {
         Ok(())
     }
 
-    /// After a fold in exact arithmetic: what the same fold is with every operation rounded, if that is something else.
+    /// After a fold in exact arithmetic, adds the result of the same fold with every operation rounded, if it
+    /// differs.
     pub(super) fn fold_drift(
         &mut self,
         op: &Operator,
@@ -301,7 +305,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A histogram some of whose indices are in doubt.
+    /// Computes a histogram when some of the indices are in doubt.
     #[cold]
     pub(super) fn histogram_doubtfully(
         &mut self,
@@ -351,7 +355,7 @@ impl Machine {
     }
 }
 
-/// The indices below `n` among `i` and its others.
+/// Returns the indices below `n` among the possible values of `i`.
 pub fn targets(i: i128, spread: Spread, n: usize) -> Vec<usize> {
     match spread.values(i) {
         Some(all) => all.into_iter().filter_map(|i| below(i, n)).collect(),
@@ -359,13 +363,13 @@ pub fn targets(i: i128, spread: Spread, n: usize) -> Vec<usize> {
     }
 }
 
-/// The rows of an array at `i` and its others; `None` where these are too many to look at.
+/// Returns the rows of an array at the possible values of `i`; `None` when there are too many.
 pub fn rows_at(xs: &Value, n: usize, i: i128, spread: Spread) -> Option<Vec<Value>> {
     let at = targets(i, spread, n);
     (at.len() <= PLACES).then(|| at.into_iter().map(|k| xs.row(k)).collect())
 }
 
-/// The element `own`, which stands at indices some of which may be others.
+/// Returns the element `own`, extended by the elements at other possible indices.
 #[cold]
 pub fn perhaps_others(a: &Array, e: &Index, at: &[Cell], slack: &Slack, own: Cell) -> Cell {
     let mut places: Vec<Vec<i128>> = vec![vec![]];

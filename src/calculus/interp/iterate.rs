@@ -1,4 +1,4 @@
-//! `iterate`, whose array may change its length from step to step.
+//! The pattern `iterate`, whose array may change its length in each step.
 
 use super::build::{Builder, Typed};
 use super::lower::{Call, Lower};
@@ -7,7 +7,7 @@ use crate::calculus::value::{Cell, Shape};
 use crate::lang::types::{ScalarType, Type};
 
 impl Lower {
-    /// Unrolled while the length changes, a loop once it does not.
+    /// Unrolls steps while the length changes; the remaining steps are a loop.
     pub(super) fn iterate(&mut self, b: &mut Builder, c: &Call) -> Run<Typed> {
         let (f, k, mut x) = (c.fun()?, self.size(c, 0)?, self.arg(b, c, 0)?);
         let param = f.params.first().ok_or_else(|| c.missing())?;
@@ -35,7 +35,7 @@ impl Lower {
         Ok(x)
     }
 
-    /// The size variables of an `iterate`'s parameter that no `iterate` outside it has.
+    /// Collects the size variables of the parameter's type that no enclosing `iterate` binds.
     fn own_sizes(&self, ty: &Type, own: &mut Vec<String>) {
         match ty {
             Type::Scalar(_) | Type::Vector(..) => {}
@@ -55,7 +55,7 @@ impl Lower {
     }
 }
 
-/// The length that stands where a type has the size variable `name`.
+/// Returns the length in the place where the type has the size variable `name`.
 fn size_in(name: &str, ty: &Type, shape: &Shape) -> Option<usize> {
     match (ty, shape) {
         (Type::Tuple(ts), Shape::Tuple(ss)) => {

@@ -1,4 +1,4 @@
-//! From the typed surface core to [`code`](super::code), at given sizes.
+//! Lowers the typed surface core to [`code`](super::code), at given sizes.
 
 use super::Sizes;
 use super::build::{Builder, Folded, Typed, element};
@@ -13,10 +13,10 @@ use crate::lang::types::{ScalarType, Type};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// A code and a sentence, for who knows the place.
+/// An error code and text, for a caller that knows the place.
 pub type Failed = (Error, String);
 
-/// A size's value.
+/// Returns the value of a size.
 pub fn length(size: &Size, sizes: &Sizes) -> Result<usize, Failed> {
     use crate::lang::size::SizeError;
     let env = |name: &str| sizes.get(name).and_then(|n| i64::try_from(*n).ok());
@@ -31,7 +31,7 @@ pub fn length(size: &Size, sizes: &Sizes) -> Result<usize, Failed> {
     usize::try_from(n).map_err(|_| (Error::SizeRange, format!("a length of {n}")))
 }
 
-/// A type, its sizes by `length`.
+/// Returns the shape of a type; `length` gives the values of its sizes.
 pub fn shape(ty: &Type, length: &dyn Fn(&Size) -> Result<usize, Failed>) -> Result<Shape, Failed> {
     Ok(match ty {
         Type::Scalar(s) => Shape::Scalar(*s),
@@ -46,15 +46,15 @@ pub fn shape(ty: &Type, length: &dyn Fn(&Size) -> Result<usize, Failed>) -> Resu
 
 /// Compiles one entry.
 pub struct Lower {
-    /// Those of the entry, and those of the `iterate`s around.
+    /// The sizes of the entry and of the enclosing `iterate`s.
     pub(super) sizes: Sizes,
     vars: HashMap<VarId, Typed>,
-    /// Inside a reduction's operator: floats stay unrounded.
+    /// Whether this is inside a reduction's operator, where floats stay unrounded.
     exact: bool,
 }
 
 impl Lower {
-    /// Without variables.
+    /// Returns a compiler that knows no variables yet.
     pub fn new(sizes: &Sizes) -> Lower {
         Lower { sizes: sizes.clone(), vars: HashMap::new(), exact: false }
     }
@@ -64,7 +64,7 @@ impl Lower {
         self.vars.insert(var, Typed::given(v, shape));
     }
 
-    /// Compiles.
+    /// Compiles the body of an entry.
     pub fn compile(&mut self, b: &mut Builder, body: &Expr) -> Run<Typed> {
         self.expr(b, body)
     }
@@ -195,7 +195,7 @@ impl Lower {
         self.expr(b, e)
     }
 
-    /// Argument `i` as a value, with its length as an array.
+    /// Compiles argument `i`, and returns its length as an array.
     fn array(&mut self, b: &mut Builder, c: &Call, i: usize) -> Run<(Typed, usize)> {
         let t = self.arg(b, c, i)?;
         match element(&t.shape) {
@@ -204,13 +204,13 @@ impl Lower {
         }
     }
 
-    /// The body of `f` with its parameters bound to `args`.
+    /// Compiles the body of `f` with its parameters bound to `args`.
     pub(super) fn body(&mut self, b: &mut Builder, f: &Fun, args: Vec<Typed>) -> Run<Typed> {
         self.vars.extend(f.params.iter().map(|p| p.0).zip(args));
         self.expr(b, &f.body)
     }
 
-    /// The body of a reduction's operator, whose floats are rounded only where that is asked for.
+    /// Compiles the body of a reduction's operator; `exact` keeps its floats unrounded.
     fn operator(&mut self, b: &mut Builder, f: &Fun, args: Vec<Typed>, exact: bool) -> Run<Typed> {
         let outside = std::mem::replace(&mut self.exact, exact);
         let body = self.body(b, f, args);
@@ -218,7 +218,7 @@ impl Lower {
         body
     }
 
-    /// `f` on the rows of all `xs`.
+    /// Builds a map of `f` over the rows of all `xs`.
     fn map(&mut self, b: &mut Builder, c: &Call, xs: Vec<Typed>) -> Run<Typed> {
         let (f, site) = (c.fun()?, c.site());
         let mut n = None;
@@ -235,7 +235,7 @@ impl Lower {
         b.map(n.unwrap_or(0), xs, &params?, &mut |b, xs| self.body(b, f, xs), site)
     }
 
-    /// The shape of the operator's second parameter.
+    /// Returns the shape of the operator's second parameter.
     fn second(&self, c: &Call) -> Run<Shape> {
         let param = c.fun()?.params.get(1).ok_or_else(|| c.missing())?;
         self.shape(&param.1, c.site())
@@ -399,7 +399,7 @@ impl Lower {
         }
     }
 
-    /// `f` on arguments, each evaluated once.
+    /// Calls `f` with arguments that are evaluated once.
     pub(super) fn call(
         &mut self,
         b: &mut Builder,
@@ -434,7 +434,7 @@ impl Lower {
     }
 }
 
-/// `n / k`, exactly; nothing has no chunks of any length.
+/// Returns `n / k`, which must be whole; an empty array has no chunks, whatever their length.
 fn chunks(n: usize, k: usize, site: Site) -> Run<usize> {
     if n == 0 {
         return Ok(0);
@@ -445,7 +445,7 @@ fn chunks(n: usize, k: usize, site: Site) -> Run<usize> {
     Ok(n / k)
 }
 
-/// A scalar operation lane by lane; scalars among the arguments are the same in every lane.
+/// Applies a scalar operation lane by lane; scalar arguments are the same in every lane.
 fn vector_op(
     b: &mut Builder,
     op: ScalarOp,
@@ -473,7 +473,7 @@ fn vector_op(
     Ok(Typed::value(b.values(out), lanes.clone()))
 }
 
-/// The element type of a scalar or vector; the checker lets nothing else come here.
+/// Returns the element type of a scalar or vector; the type checker rules out anything else.
 fn scalar_type(ty: &Type) -> ScalarType {
     match ty {
         Type::Scalar(s) | Type::Vector(_, s) => *s,
@@ -481,7 +481,7 @@ fn scalar_type(ty: &Type) -> ScalarType {
     }
 }
 
-/// As programs write it.
+/// Returns the name of a pattern as programs write it.
 fn name(prim: Prim) -> &'static str {
     match prim {
         Prim::Map => "map",

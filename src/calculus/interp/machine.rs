@@ -1,7 +1,7 @@
-//! Executes [`code`](super::code): slow and obvious, but without allocation for each scalar.
+//! Executes [`code`](super::code): slow and obvious, but without an allocation for each scalar.
 //!
-//! Arrays are computed whole, in the order written; a fold goes from the left. The machine trusts the
-//! code's places and checks what depends on data: indices, divisors, lengths.
+//! Arrays are computed whole, in the order written, and a fold starts from the left. The machine trusts the
+//! places in the code and checks everything that depends on data: indices, divisors, lengths.
 
 use super::code::{
     Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Row, Scan, Site, Until,
@@ -16,10 +16,11 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::thread;
 
-/// Boxed, so that results of scalar operations stay small.
+/// The error is boxed to keep the results of scalar operations small.
 pub type Run<T> = std::result::Result<T, Box<Diagnostic>>;
 
-/// The program has no value: a diagnostic at `site`. The source is for the caller to fill in.
+/// Returns the error that the program has no value, as a diagnostic at `site`. The caller fills in the
+/// source.
 pub fn fault(site: Site, code: Error, text: &str) -> Box<Diagnostic> {
     let mut d = Diagnostic::error(code, format!("`{}`: {text}", site.name));
     d.labels.extend(site.span.map(|span| Label { span, text: text.to_owned(), primary: true }));
@@ -30,12 +31,12 @@ fn broken(site: Site, text: &str) -> Box<Diagnostic> {
     fault(site, Error::Internal, text)
 }
 
-/// An index, if it is one of an array of `n`.
+/// Returns the index if it is one of an array of `n` elements.
 pub(super) fn below(i: i128, n: usize) -> Option<usize> {
     usize::try_from(i).ok().filter(|i| *i < n)
 }
 
-/// Rows from which on a map is shared out over the processor's cores.
+/// Number of rows from which a map is shared out over the processor's cores.
 const SHARED: usize = 1 << 15;
 
 /// Registers and slots.
@@ -43,15 +44,15 @@ const SHARED: usize = 1 << 15;
 pub struct Machine {
     pub(super) regs: Vec<Cell>,
     pub(super) slots: Vec<Value>,
-    /// How far floats may be off.
+    /// How far floats may be off because of rounding.
     pub(super) slack: Slack,
-    /// Steps of loops that are left to a branch that may not be taken.
+    /// Steps of loops left for a branch that may not be taken.
     pub(super) fuel: Fuel,
-    /// Whether it works on part of a map that others work on, too.
+    /// Whether this machine computes a share of another machine's map.
     helper: bool,
 }
 
-/// Rows on their way to an array.
+/// Rows that are being collected into an array.
 pub(super) struct Rows<'a> {
     row: &'a Row,
     columns: Vec<Column>,
@@ -91,7 +92,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// The rows of `more` behind these.
+    /// Appends the rows of `more`.
     fn append(&mut self, more: Rows<'_>) {
         for (column, next) in self.columns.iter_mut().zip(more.columns) {
             column.append(next);
@@ -108,7 +109,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Machine {
-    /// A machine with so many registers and slots, whose floats may be off by so much.
+    /// A machine with these numbers of registers and slots; `slack` says how far floats may be off.
     pub fn new(regs: usize, slots: usize, slack: Slack) -> Machine {
         Machine {
             regs: vec![Cell::default(); regs],
@@ -170,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// Evaluates scalars into registers from `to` on, which `e` does not read.
+    /// Evaluates scalars into registers from `to` on; `e` must not read these registers.
     pub(super) fn cells(&mut self, e: &Cells, to: usize) -> Run<()> {
         match e {
             Cells::Const(_) | Cells::Reg(_) | Cells::Op(_) => {
@@ -233,7 +234,7 @@ impl Machine {
         }
     }
 
-    /// As `put`, for code that reads the place it changes; `next` are spare registers.
+    /// As `put`, for code that reads the place that it changes; `next` are spare registers.
     pub(super) fn step(&mut self, place: Place, next: usize, code: &Code) -> Run<()> {
         match (place, code) {
             (Place::Regs { base, n: 1 }, Code::Cells(e)) => {
@@ -272,7 +273,7 @@ impl Machine {
             .map_err(|e| fault(op.site, Error::Eval, &e.to_string()))
     }
 
-    /// Puts the cells of an element into registers from `to` on.
+    /// Copies the cells of an element into registers from `to` on.
     fn index(&mut self, e: &Index, to: usize) -> Run<()> {
         let mut doubtful = false;
         for (k, (i, _)) in e.at.iter().enumerate() {
@@ -282,7 +283,7 @@ impl Machine {
         }
         let owned;
         let array = match &e.array {
-            // The usual case, without touching a counter.
+            // The usual case, without touching a reference counter.
             Values::Slot(s) => &self.slots[*s],
             other => {
                 owned = self.value(other)?;
@@ -340,7 +341,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Binds parameters to row `i`: `leaves` hold the components of all of them in order.
+    /// Binds parameters to row `i`; `leaves` are the components of all parameters in order.
     #[inline]
     pub(super) fn enter(&mut self, params: &[Place], leaves: &[Leaf], i: usize) {
         let mut rest = leaves;
@@ -366,7 +367,7 @@ impl Machine {
         }
     }
 
-    /// An array's value, which must have `n` rows.
+    /// Evaluates an array, which must have `n` rows.
     fn rows(&mut self, xs: &Values, n: usize, site: Site) -> Run<Value> {
         let v = self.value(xs)?;
         match v.outer_len() {
@@ -426,7 +427,7 @@ impl Machine {
 
     fn map(&mut self, map: &Map) -> Run<Value> {
         let xs = self.rows(&map.xs, map.n, map.site)?;
-        // The system is asked for its cores where that is little beside the work: it takes long to answer.
+        // Ask for the number of cores only for long maps: the system takes long to answer.
         let cores = match self.helper || map.n < SHARED {
             true => 1,
             false => thread::available_parallelism().map_or(1, NonZero::get),
@@ -434,7 +435,7 @@ impl Machine {
         if cores == 1 {
             return Ok(self.map_part(map, &xs, 0..map.n)?.finish());
         }
-        // Rows do not depend on each other; the first error is the first part's.
+        // Rows are independent. The first error in order is reported.
         let share = map.n.div_ceil(cores);
         let parts = thread::scope(|scope| {
             let starts = (0..map.n).step_by(share);
@@ -453,7 +454,7 @@ impl Machine {
                 .into_iter()
                 .map(|(range, helper)| match helper {
                     Ok(helper) => helper.join().unwrap_or_else(|_| Err(gone())),
-                    // No thread to be had.
+                    // No thread could be started.
                     Err(_) => self.map_part(map, &xs, range),
                 })
                 .collect::<Vec<_>>()
@@ -466,7 +467,7 @@ impl Machine {
         Ok(all.finish())
     }
 
-    /// Some rows of a map.
+    /// Computes some rows of a map.
     fn map_part<'a>(&mut self, map: &'a Map, xs: &Value, rows: Range<usize>) -> Run<Rows<'a>> {
         let mut out = Rows::new(&map.row, rows.len(), map.site)?;
         for i in rows {
@@ -489,7 +490,7 @@ impl Machine {
         Ok(out)
     }
 
-    /// The indices that an array of one component holds.
+    /// Returns the indices in an array of one component, and which of them are in doubt.
     fn indices(&mut self, is: &Values, site: Site) -> Run<(Vec<i128>, Doubtful)> {
         let v = self.value(is)?;
         let [Leaf::Array(a)] = v.leaves() else {
@@ -530,7 +531,7 @@ impl Machine {
         let n = dest.outer_len().map_err(|e| broken(site, &e))?;
         let (is, doubtful) = self.indices(is, site)?;
         let vs = self.rows(vs, is.len(), site)?;
-        // Row i of the result is this row of `dest` and `vs` together.
+        // Row `i` of the result is row `from[i]` of `dest` and `vs` concatenated.
         let mut from: Vec<usize> = (0..n).collect();
         for (j, &i) in is.iter().enumerate() {
             let Some(i) = below(i, n) else { continue };
@@ -545,7 +546,8 @@ impl Machine {
         if doubtful.is_empty() {
             return Ok(out);
         }
-        // Where such a value may go may be what is there otherwise, and where it goes what was there before.
+        // A doubtful index may write elsewhere: its own target may keep the old row, and other targets may
+        // get this one.
         let mut others = vec![];
         for (j, spread) in doubtful {
             let nominal = below(is[j], n);
@@ -621,7 +623,7 @@ impl Machine {
         }
     }
 
-    /// Evaluates anything but scalars.
+    /// Evaluates a value other than scalars.
     pub fn value(&mut self, e: &Values) -> Run<Value> {
         Ok(match e {
             Values::Given(v) => v.clone(),

@@ -1,23 +1,24 @@
-//! Code for chosen parts of a result: only what these need is computed.
+//! Code for chosen elements of a result that computes little else.
 //!
-//! A choice of indices for some leading dimensions goes from a result inwards, through maps and
-//! rearrangements, until nothing more is saved; there it is taken from the whole. Every element
-//! that is left is computed by the same operations in the same order.
+//! A choice of indices for some leading dimensions is pushed from the result inwards, through maps and
+//! rearrangements, as far as that saves work. Beyond that point, the whole value is computed and the elements
+//! are selected from it. Every chosen element is computed by the same operations in the same order.
 
 use super::code::{Axis, Code, Map, Site, Values, View};
 use crate::calculus::value::{Shape, padded};
 use std::ops::Range;
 
-/// The part of a result whose arrays share their leading dimensions: all of it but for tuples.
+/// A part of a result whose arrays share their leading dimensions. Results other than tuples are a single
+/// part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which components.
+    /// The components of the part.
     pub components: Range<usize>,
-    /// The lengths they share, outermost first; none for scalars.
+    /// The lengths that the components share, outermost first; none for scalars.
     pub lengths: Vec<usize>,
 }
 
-/// Length and row of an array, or of arrays of equal lengths.
+/// Returns the length and the row of an array, or of a tuple of arrays with equal lengths.
 fn row(shape: &Shape) -> Option<(usize, Shape)> {
     match shape {
         Shape::Array(n, t) => Some((*n, (**t).clone())),
@@ -31,7 +32,7 @@ fn row(shape: &Shape) -> Option<(usize, Shape)> {
     }
 }
 
-/// Whether components are chosen from separately.
+/// Returns the components of a tuple that are chosen from separately.
 fn split(shape: &Shape) -> Option<&[Shape]> {
     match shape {
         Shape::Tuple(ts) if !shape.is_scalar() && row(shape).is_none() => Some(ts),
@@ -39,7 +40,7 @@ fn split(shape: &Shape) -> Option<&[Shape]> {
     }
 }
 
-/// The parts of a result of this shape, in order.
+/// Returns the parts of a result of this shape, in order.
 pub fn parts(shape: &Shape) -> Vec<Part> {
     fn visit(shape: &Shape, from: usize, out: &mut Vec<Part>) {
         if let Some(ts) = split(shape) {
@@ -62,7 +63,7 @@ pub fn parts(shape: &Shape) -> Vec<Part> {
     out
 }
 
-/// The code of a result of this shape with `axes` chosen of each of its [`parts`].
+/// Returns the code of a result of this shape with `axes` chosen from each of its [`parts`].
 pub fn choose(v: Values, shape: &Shape, axes: &[Vec<Axis>]) -> Values {
     if axes.iter().flatten().all(Option::is_none) {
         return v;
@@ -82,7 +83,7 @@ fn choose_each(v: Values, shape: &Shape, axes: &mut dyn Iterator<Item = &Vec<Axi
         Values::Tuple(vs) if vs.len() == ts.len() => {
             Values::Tuple(vs.into_iter().zip(ts).map(|(v, t)| choose_each(v, t, axes)).collect())
         }
-        // Computed for each part anew: what is picked of it may be little.
+        // Compute the value again for each part: the picked elements of each may need little of it.
         v => {
             let mut from = 0;
             let each = ts.iter().map(|t| {
@@ -95,7 +96,7 @@ fn choose_each(v: Values, shape: &Shape, axes: &mut dyn Iterator<Item = &Vec<Axi
     }
 }
 
-/// Components `range`, where possible without the others.
+/// Returns the code of the components `range`, without computing the others where possible.
 fn part(v: Values, range: Range<usize>) -> Values {
     match v {
         Values::Let(b) => {
@@ -135,7 +136,7 @@ fn part(v: Values, range: Range<usize>) -> Values {
     }
 }
 
-/// Number of components, where the code says it.
+/// Returns the number of components, if the code shows it.
 fn width(v: &Values) -> Option<usize> {
     match v {
         Values::Given(v) => Some(v.leaves().len()),
@@ -158,7 +159,7 @@ fn width(v: &Values) -> Option<usize> {
     }
 }
 
-/// The leading lengths that the code says: maybe not all of them.
+/// Returns the leading lengths that the code shows, maybe not all of them.
 pub fn lengths(v: &Values) -> Vec<usize> {
     let under = |n: usize, v: &Values, skip: usize| {
         let mut out = vec![n];
@@ -168,10 +169,10 @@ pub fn lengths(v: &Values) -> Vec<usize> {
     let component = |ty: &[(_, Vec<usize>)]| ty.first().map_or_else(Vec::new, |r| r.1.clone());
     match v {
         Values::Given(v) => v.leaves().first().map_or_else(Vec::new, |leaf| leaf.shape()),
-        // Components may differ in what they do not share.
+        // Components may differ in lengths that they do not share.
         Values::Part(..) | Values::Slot(_) | Values::Loop(_) | Values::Fold(_) => vec![],
         Values::Pack(..) => vec![],
-        // Those of all that are known; where used they are shared.
+        // The longest list that is known: callers only use shared lengths.
         Values::Tuple(vs) => vs.iter().map(lengths).max_by_key(Vec::len).unwrap_or_default(),
         Values::If(b) => lengths(&b.1),
         Values::Let(b) => lengths(&b.2),
@@ -226,12 +227,12 @@ pub fn lengths(v: &Values) -> Vec<usize> {
     }
 }
 
-/// All lengths but the first.
+/// Returns all lengths but the first.
 fn inside(mut lengths: Vec<usize>) -> Vec<usize> {
     if lengths.is_empty() { lengths } else { lengths.split_off(1) }
 }
 
-/// The value with only the chosen indices in its leading dimensions, which all its components share.
+/// Returns the value with only the chosen indices in its leading dimensions, which all components share.
 pub fn pick(v: Values, axes: &[Axis]) -> Values {
     let used = axes.iter().rposition(Option::is_some).map_or(0, |i| i + 1);
     let axes = &axes[..used];
@@ -248,7 +249,7 @@ pub fn pick(v: Values, axes: &[Axis]) -> Values {
         }
         Values::Map(m) => map(*m, first, rest),
         Values::Part(v, range) => match part(*v, range) {
-            // The rows of a map of scalars: nothing inside to choose.
+            // A map of scalars: its body has no dimensions to choose from.
             Values::Part(v, range) if matches!(*v, Values::Map(_)) && rest.is_empty() => {
                 Values::Part(Box::new(pick(*v, axes)), range)
             }
@@ -277,12 +278,12 @@ fn behind(first: Axis, rest: &[Axis]) -> Vec<Axis> {
     out
 }
 
-/// Chosen from the whole.
+/// Selects elements of the whole value.
 fn taken(v: Values, axes: &[Axis]) -> Values {
     Values::Pick(Box::new(v), axes.to_vec())
 }
 
-/// Rows `at` of a value whose rows `sorted` are there, `sorted` without repetitions.
+/// Returns the rows `at` of a value that has the rows `sorted`, which are ascending and distinct.
 fn arranged(v: Values, sorted: &[usize], at: &[usize]) -> Values {
     if sorted == at {
         return v;
@@ -291,7 +292,7 @@ fn arranged(v: Values, sorted: &[usize], at: &[usize]) -> Values {
     taken(v, &[Some(at.iter().map(find).collect())])
 }
 
-/// In order, each once.
+/// Returns the indices in ascending order, without repetitions.
 fn sorted(at: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut out: Vec<usize> = at.into_iter().collect();
     out.sort_unstable();
@@ -299,7 +300,7 @@ fn sorted(at: impl IntoIterator<Item = usize>) -> Vec<usize> {
     out
 }
 
-/// As [`pick`], of rows that may repeat: each is computed once.
+/// As [`pick`], for rows that may repeat: each is computed once.
 fn rows(v: Values, at: &[usize], rest: &[Axis]) -> Values {
     let once = sorted(at.iter().copied());
     arranged(pick(v, &behind(Some(once.as_slice().into()), rest)), &once, at)
@@ -326,7 +327,7 @@ fn map(mut m: Map, first: &Axis, rest: &[Axis]) -> Values {
     Values::Map(Box::new(m))
 }
 
-/// What a view of a value is, of which only some is wanted.
+/// Returns the chosen elements of a view of `v`.
 fn through(view: View, v: Values, axes: &[Axis], site: Site) -> Values {
     let seen = |view: View, v: Values| Values::View(view, Box::new(v), site);
     let first = axes.first().cloned().flatten();
@@ -392,7 +393,7 @@ fn through(view: View, v: Values, axes: &[Axis], site: Site) -> Values {
     }
 }
 
-/// Which of `n` elements stands at `i` in a view that moves elements.
+/// Returns the index of the element (of `n`) that a rearranging view has at `i`.
 fn source(view: View, i: usize, n: Option<usize>) -> Option<usize> {
     let n = n.filter(|n| *n > 0);
     match view {

@@ -7,18 +7,18 @@ use crate::calculus::value::{Leaf, Value};
 use crate::lang::typed::{Entry, Expr, ExprKind};
 use crate::lang::types::Type;
 
-/// The most that are kept.
+/// Most numbers that are kept.
 const MOST: usize = 16;
-/// Whole numbers up to this one are among random values anyway.
+/// Whole numbers up to this one occur among random values anyway.
 const COMMON: f64 = 4.0;
 
-/// Numbers around which an operator may behave otherwise than elsewhere.
+/// Numbers around which an operator may behave in another way than elsewhere.
 pub(super) struct Constants {
     list: Vec<Constant>,
 }
 
 impl Constants {
-    /// Those of an operator, with the values of expressions that mention no variable.
+    /// Collects the numbers of an operator, including the values of expressions without variables.
     pub(super) fn of(entry: &Entry, site: &Site) -> Constants {
         let mut out = Constants { list: vec![] };
         out.expr(entry, &site.op.body);
@@ -33,7 +33,7 @@ impl Constants {
         self.list.is_empty()
     }
 
-    /// The scalars of a value.
+    /// Adds the scalars of a value.
     pub(super) fn add(&mut self, v: &Value) {
         for leaf in v.leaves() {
             let Leaf::Scalar(ty, cell) = leaf else { continue };
@@ -56,7 +56,7 @@ impl Constants {
                 body: e.clone(),
                 ..entry.clone()
             };
-            // What mentions a size has no value here, and sizes are small where operators are tried.
+            // An expression that mentions a size has no value here; sizes are small when operators are tried.
             if let Ok(v) = interp::run(&alone, &Sizes::new(), &[]) {
                 self.add(&v);
             }

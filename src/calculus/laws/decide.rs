@@ -1,10 +1,10 @@
-//! Deciding the laws of operators that are built of known ones.
+//! Decides the laws of operators that are built of known ones.
 //!
-//! An operator on tuples falls apart into groups of components that depend on each other alone. It keeps its laws
-//! when every group does: one component that is an operation of the language with its neutral element, or
-//! components made of sums, differences and products. Of these, each law is an equation between polynomials, which
-//! holds for every value when both sides have the same terms (of floats, up to rounding). What is
-//! not proved here is tried on values.
+//! An operator on tuples falls into groups of components that depend only on each other. It keeps its laws if
+//! every group does: a single component that is an operation of the language with its neutral element, or
+//! components made of sums, differences and products. For the latter, each law is an equation between
+//! polynomials, which holds for every value if both sides have the same terms (for floats, up to rounding).
+//! Operators that are not proved here are tried on values.
 
 use crate::lang::typed::{Expr, ExprKind, Fun, Literal, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
@@ -12,13 +12,14 @@ use indexmap::IndexMap;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The most terms of a polynomial, and the most factors of a term.
+/// Most terms of a polynomial, and most factors of a term.
 const TERMS: usize = 256;
 const FACTORS: usize = 16;
-/// The most components of an operator.
+/// Most components of an operator.
 const COMPONENTS: usize = 64;
 
-/// Whether an operator surely is associative, `z` its neutral element, and commutative where `commutes`.
+/// Whether an operator is proved to be associative, with `z` as its neutral element, and commutative if
+/// `commutes` is true.
 pub(super) fn keeps_laws(op: &Fun, z: &Expr, commutes: bool) -> bool {
     if let Some((inner, unit)) = element_wise(op, z) {
         return keeps_laws(inner, unit, commutes);
@@ -48,7 +49,7 @@ pub(super) fn keeps_laws(op: &Fun, z: &Expr, commutes: bool) -> bool {
         })
 }
 
-/// The operator on elements and its neutral element, of one that is mapped over two arrays.
+/// Returns the operator on elements and its neutral element, for an operator that is mapped over two arrays.
 fn element_wise<'a>(op: &'a Fun, z: &'a Expr) -> Option<(&'a Fun, &'a Expr)> {
     let ([(p, _), (q, _)], ExprKind::Prim { prim: Prim::Map, funs, args, .. }) =
         (op.params.as_slice(), &op.body.kind)
@@ -60,7 +61,7 @@ fn element_wise<'a>(op: &'a Fun, z: &'a Expr) -> Option<(&'a Fun, &'a Expr)> {
         _ => None,
     };
     let ([inner], [x, y]) = (funs.as_slice(), args.as_slice()) else { return None };
-    // In this order: the operator on elements need not commute.
+    // The arguments must be in this order: the operator on elements need not commute.
     let ExprKind::Prim { prim: Prim::Replicate, args: unit, .. } = &z.kind else { return None };
     let ([unit], true) = (unit.as_slice(), var(x) == Some(*p) && var(y) == Some(*q)) else {
         return None;
@@ -68,10 +69,10 @@ fn element_wise<'a>(op: &'a Fun, z: &'a Expr) -> Option<(&'a Fun, &'a Expr)> {
     (inner.params.len() == 2).then_some((inner, unit))
 }
 
-/// A scalar of an operator's result.
+/// A scalar in an operator's result.
 #[derive(Debug, PartialEq)]
 enum Node {
-    /// A component of the arguments, those of the second one after those of the first.
+    /// A component of the arguments; those of the second argument come after those of the first.
     Part(usize),
     Constant(Literal),
     Operation(ScalarOp, Vec<Rc<Node>>),
@@ -84,7 +85,7 @@ enum Tree {
 }
 
 impl Tree {
-    /// Its scalars from left to right; more than an operator may have are left out.
+    /// Adds the scalars from left to right; stops beyond the number that an operator may have.
     fn flatten(&self, out: &mut Vec<Rc<Node>>) {
         match self {
             _ if out.len() > COMPONENTS => {}
@@ -101,7 +102,7 @@ impl Tree {
     }
 }
 
-/// The scalar types of a tuple; `false` for other types, and for too many.
+/// Adds the scalar types of a tuple; `false` for other types, and for too many.
 fn leaves(t: &Type, out: &mut Vec<ScalarType>) -> bool {
     match t {
         Type::Scalar(s) => out.push(*s),
@@ -121,7 +122,7 @@ fn parameter(t: &Type, next: &mut usize) -> Tree {
     }
 }
 
-/// What an expression is of its variables; `None` for what is not made of scalars by operations.
+/// Returns an expression as a tree over its variables; `None` if it is not made of scalars by operations.
 fn tree(e: &Expr, scope: &mut IndexMap<VarId, Tree>) -> Option<Tree> {
     let leaf = |node: Node| Some(Tree::Leaf(Rc::new(node)));
     match &e.kind {
@@ -139,13 +140,13 @@ fn tree(e: &Expr, scope: &mut IndexMap<VarId, Tree>) -> Option<Tree> {
             let value = tree(a, scope)?;
             let outer = scope.insert(*v, value);
             let out = tree(b, scope);
-            // Functions that are written in place twice bind their variables twice.
+            // A function that is inlined twice binds its variables twice.
             if let Some(outer) = outer {
                 scope.insert(*v, outer);
             }
             out
         }
-        // On one type of number: what converts is not looked into.
+        // Only operations within one type of number: conversions are not analysed.
         ExprKind::Scalar(ScalarOp::Neg, es)
             if matches!(es[..], [Expr { kind: ExprKind::Lit(_), .. }]) =>
         {
@@ -169,7 +170,7 @@ fn tree(e: &Expr, scope: &mut IndexMap<VarId, Tree>) -> Option<Tree> {
     }
 }
 
-/// A choice that is the lesser or the greater of two.
+/// Returns a conditional that chooses the lesser or the greater of two, as `min` or `max`.
 fn chosen(test: &Node, yes: &Rc<Node>, no: &Rc<Node>) -> Option<Node> {
     let Node::Operation(test, of) = test else { return None };
     let less = match test {
@@ -187,7 +188,7 @@ fn chosen(test: &Node, yes: &Rc<Node>, no: &Rc<Node>) -> Option<Node> {
     Some(Node::Operation(op, vec![x.clone(), y.clone()]))
 }
 
-/// The scalars of a value that is written down.
+/// Returns the scalars of a literal value.
 fn constants(z: &Expr) -> Option<Vec<Literal>> {
     let mut parts = vec![];
     tree(z, &mut IndexMap::new())?.flatten(&mut parts);
@@ -198,7 +199,7 @@ fn constants(z: &Expr) -> Option<Vec<Literal>> {
     parts.iter().map(literal).collect()
 }
 
-/// Components that depend on each other, each with its group.
+/// Returns the groups of components that depend on each other.
 fn groups(parts: &[Rc<Node>], width: usize) -> Vec<Vec<usize>> {
     let mut group: Vec<usize> = (0..width).collect();
     for (i, part) in parts.iter().enumerate() {
@@ -230,7 +231,7 @@ fn mentioned(n: &Rc<Node>, width: usize, used: &mut [bool], seen: &mut Vec<*cons
     }
 }
 
-/// Whether component `i` is an operation of the language on itself, `unit` being neutral.
+/// Whether component `i` is an operation of the language on itself, with neutral element `unit`.
 fn is_known(part: &Node, i: usize, width: usize, ty: ScalarType, unit: Literal) -> bool {
     let Node::Operation(op, of) = part else { return false };
     let [a, b] = of.as_slice() else { return false };
@@ -274,7 +275,7 @@ fn is_lawful(
     };
     let laws = || {
         let ops = polynomials(&|i| polynomial(&parts[i], &mut vec![]))?;
-        // `from` is where the variables of a value start: those of a, b, c lie behind one another.
+        // `from` is the first variable of a value; the variables of `a`, `b` and `c` follow each other.
         let value = |from: usize| polynomials(&|i| Some(Polynomial::variable(from + i)));
         let [a, b, c] = [value(0)?, value(width)?, value(2 * width)?];
         let z = polynomials(&|i| Polynomial::constant(units[i]))?;
@@ -292,11 +293,11 @@ fn is_lawful(
 /// Polynomials of some components.
 type Values = BTreeMap<usize, Polynomial>;
 
-/// A sum of products of variables, these in order, each with its factor; no factor is 0.
+/// A sum of products: each sorted list of variables has its coefficient, which is never 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Polynomial(BTreeMap<Vec<usize>, i128>);
 
-/// A scalar as a polynomial of the arguments' components; `known` has what was seen.
+/// Returns a scalar as a polynomial in the arguments' components; `known` has the results so far.
 fn polynomial(n: &Rc<Node>, known: &mut Vec<(*const Node, Polynomial)>) -> Option<Polynomial> {
     if let Some((_, p)) = known.iter().find(|(at, _)| *at == Rc::as_ptr(n)) {
         return Some(p.clone());
@@ -325,7 +326,7 @@ impl Polynomial {
         Polynomial(BTreeMap::from([(vec![v], 1)]))
     }
 
-    /// Of a whole number; others would be rounded.
+    /// Returns the polynomial of a whole number; other floats would be rounded.
     fn constant(l: Literal) -> Option<Polynomial> {
         #[expect(clippy::cast_possible_truncation, reason = "whole and small")]
         let x = match l {
@@ -363,7 +364,7 @@ impl Polynomial {
         Some(out)
     }
 
-    /// With polynomials for its variables.
+    /// Returns the polynomial with polynomials for its variables.
     fn with(&self, value: &dyn Fn(usize) -> Option<Polynomial>) -> Option<Polynomial> {
         let mut out = Polynomial::default();
         for (term, k) in &self.0 {

@@ -1,20 +1,22 @@
-//! The operators of a program that must keep laws, each with what is bound around it.
+//! Finds the operators of a program that must keep laws, each with the variables in scope.
 
 use super::decide::keeps_laws;
 use crate::diag::Span;
 use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Prim, VarId};
 use crate::lang::types::Type;
 
-/// What a variable stands for where it is in scope.
+/// The meaning of a variable in scope.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding<'a> {
-    /// This value.
+    /// The variable has this value.
     Let(VarId, &'a Expr),
-    /// An element of this array; variables with one index are elements at one place.
+    /// The variable is an element of this array; variables with the same `index` are elements at the same
+    /// position.
     Element { var: VarId, array: &'a Expr, index: usize },
-    /// A number from 0 on.
+    /// The variable counts from 0.
     Counter(VarId, &'a Type),
-    /// The own size of an `iterate`'s parameter, and the type that has it, matched with another.
+    /// The first type is that of an `iterate`'s parameter, with its own size; the second is the type that it
+    /// is matched with.
     Sizes(&'a Type, &'a Type),
 }
 
@@ -22,20 +24,20 @@ pub(super) enum Binding<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Site<'a> {
     pub prim: Prim,
-    /// The whole pattern.
+    /// The span of the whole pattern.
     pub span: Span,
-    /// On two elements.
+    /// The operator, on two elements.
     pub op: &'a Fun,
     /// Its neutral element.
     pub z: &'a Expr,
     /// The elements.
     pub xs: &'a Expr,
-    /// Outermost first.
+    /// The bindings in scope, outermost first.
     pub scope: Vec<Binding<'a>>,
 }
 
 impl Site<'_> {
-    /// As programs name it.
+    /// Returns the name of the pattern in programs.
     pub(super) fn name(&self) -> &'static str {
         match self.prim {
             Prim::ReduceComm => "reduce_comm",
@@ -48,7 +50,7 @@ impl Site<'_> {
 
     /// Whether the elements may come in any order.
     pub(super) fn commutes(&self) -> bool {
-        self.prim == Prim::ReduceComm
+        matches!(self.prim, Prim::ReduceComm | Prim::Histogram)
     }
 }
 
@@ -124,7 +126,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What the parameters of a pattern's function are; of what is not said here, anything of their types.
+    /// Returns the meaning of the parameters of a pattern's function; a parameter without a binding may be
+    /// anything of its type.
     fn parameters(&mut self, prim: Prim, f: &'a Fun, args: &'a [Expr]) -> Vec<Binding<'a>> {
         let element = |p: &(VarId, Type), array: &'a Expr, index: usize| Binding::Element {
             var: p.0,
@@ -176,13 +179,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The variables that an expression mentions and does not bind, with their types, in order.
+/// Adds the variables that an expression mentions and does not bind, with their types, in order.
 pub(super) fn free(e: &Expr, out: &mut Vec<(VarId, Type)>) {
     let mut bound = vec![];
     free_in(e, &mut bound, out);
 }
 
-/// As [`free`], of a function.
+/// As [`free`], for a function.
 pub(super) fn free_of(f: &Fun, out: &mut Vec<(VarId, Type)>) {
     let mut bound = f.params.iter().map(|p| p.0).collect();
     free_in(&f.body, &mut bound, out);

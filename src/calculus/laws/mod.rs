@@ -1,17 +1,18 @@
-//! Whether the operators of a program keep the laws that its patterns rely on.
+//! Checks whether the operators of a program keep the laws that its patterns rely on.
 //!
-//! `reduce`, `reducePart`, `scan` and `histogram` want an associative operator with its neutral element,
-//! `reduce_comm` a commutative one: rewriting regroups and pads, and a wrong operator would give a wrong result
-//! without a word. Of operators that are built of the language's own, laws are proved ([`decide`]). Others are tried, in
-//! the interpreter, on elements that the program itself makes of random inputs (so that `reduce max 0` is fine where every
-//! element is an absolute value), captured variables being what they are there. Where a program makes none (an index
-//! outside, a division by zero), values of the elements' type serve. What an operator compares with may lie far from
-//! every random number: inputs are also taken from around its own constants.
+//! `reduce`, `reducePart`, `scan` and `histogram` need an associative operator with its neutral element, and
+//! `reduce_comm` a commutative one as well. Rewriting regroups and pads, so a wrong operator would silently
+//! give a wrong result. Laws of operators that are built of the language's own operations are proved
+//! ([`decide`]). Other operators are tried in the interpreter, on elements that the program itself makes of
+//! random inputs, so that `reduce max 0` is fine if every element is an absolute value; captured variables
+//! have the values that they have there. If a program makes no elements (an index out of bounds, a division
+//! by zero), random values of the elements' type are used. The constants that an operator compares with may
+//! lie far from every random number: inputs are also taken from around its own constants.
 //!
-//! Floats are compared as kernels are: what two groupings give may differ by rounding errors in
-//! proportion to the magnitudes that went into it, 64 units and not more. So sums pass and differences do not.
-//! What overflows in a grouping says nothing. Numbers of several magnitudes are tried, equal ones, and such as lie
-//! near one another. Passing is no proof.
+//! Floats are compared as results of kernels are: two groupings may differ by rounding errors of up to 64
+//! units of the magnitudes that went into them. So sums pass and differences do not. A grouping that
+//! overflows says nothing. The tests use numbers of several magnitudes, equal numbers, and numbers near one
+//! another. Passing is no proof.
 
 mod constants;
 mod decide;
@@ -29,12 +30,13 @@ use find::Site;
 use rand::RngExt;
 use slice::{Sample, Slice, Values, expr, small_sizes};
 
-/// Runs of a program for each operator on values of every style; as many again around its constants, if it has any.
+/// Runs of a program for each operator, on values of every style; as many again on values around its
+/// constants, if any.
 const RUNS: u64 = 60;
-/// Triples of elements from each run.
+/// Triples of elements that are tested in each run.
 const TRIPLES: usize = 4;
 
-/// A law of an operator, in the order in which they are told.
+/// A law of an operator, in the order in which violations are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Law {
     /// `(a . b) . c = a . (b . c)`
@@ -47,8 +49,8 @@ enum Law {
     Commutative,
 }
 
-/// Tries the operators of an entry that are not known to keep their laws. The diagnostics have
-/// spans and no source: errors for broken laws, warnings for operators that no value was found for.
+/// Tries the operators of an entry that are not proved to keep their laws. Returns diagnostics with spans but
+/// no source: errors for broken laws, and warnings for operators on which no values could be tried.
 pub fn check(entry: &Entry, sizes: &Sizes) -> Vec<Diagnostic> {
     let sites = find::sites(entry);
     sites.iter().enumerate().filter_map(|(i, site)| site_check(entry, sizes, site, i)).collect()
@@ -57,7 +59,7 @@ pub fn check(entry: &Entry, sizes: &Sizes) -> Vec<Diagnostic> {
 fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Option<Diagnostic> {
     let name = format!("{}.{number}", entry.name);
     let mut tried = false;
-    // What breaks several laws is told of the first.
+    // An operator that breaks several laws is reported for the first of them.
     let mut broken: Option<(Law, Case)> = None;
     for own in [true, false] {
         let slice = Slice::of(entry, site, own);
@@ -75,7 +77,7 @@ fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Optio
             };
             let Ok(Some(sample)) = slice.run(rng, &sizes, values) else { continue };
             let Sample { sizes, captured, z, elements: mut pool } = sample;
-            // A captured variable may well be a constant.
+            // A captured variable may well be a constant of the operator.
             captured.iter().for_each(|v| constants.add(v));
             for _ in 0..TRIPLES {
                 if pool.is_empty() {
@@ -92,7 +94,7 @@ fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Optio
                 };
                 let Some(results) = trial.results(&at) else { continue };
                 tried = true;
-                // Partial results are arguments too.
+                // Partial results are possible arguments too.
                 pool.extend([results.ab.clone(), results.bc.clone()]);
                 if let Some(law) = trial.broken(&at, &results)
                     && broken.as_ref().is_none_or(|(first, _)| law < *first)
@@ -119,7 +121,7 @@ fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Optio
     ))
 }
 
-/// Arguments of an operator.
+/// The arguments for one test of an operator.
 #[derive(Clone)]
 struct Case {
     sizes: Sizes,
@@ -130,7 +132,7 @@ struct Case {
     c: Value,
 }
 
-/// What an operator gives on the arguments of a case.
+/// The results of an operator on the arguments of a case.
 struct Results {
     ab_c: Value,
     a_bc: Value,
@@ -141,7 +143,7 @@ struct Results {
     ba: Value,
 }
 
-/// An operator as an entry that gives everything the laws compare.
+/// An operator as an entry that computes everything that the laws compare.
 struct Trial<'a> {
     entry: Entry,
     source: &'a Entry,
@@ -182,7 +184,7 @@ impl<'a> Trial<'a> {
         interp::shape(ty, &case.sizes).ok()
     }
 
-    /// Nothing where the operator has no value.
+    /// Returns the results; `None` if the operator has no value.
     fn results(&self, case: &Case) -> Option<Results> {
         let mut inputs = case.captured.clone();
         inputs.extend([&case.z, &case.a, &case.b, &case.c].map(Value::clone));
@@ -199,7 +201,8 @@ impl<'a> Trial<'a> {
             let near = |x: &Value, y: &Value| compare_values(x, y, |t| Tolerance::of(t, 4)).ok;
             !near(x, y) && !near(y, x)
         };
-        // An overflow in one grouping says nothing of the law; one with the neutral element does.
+        // An overflow in one grouping says nothing about associativity, but one with the neutral element
+        // breaks the law.
         let apart = |x: &Value, y: &Value| finite(x) && finite(y) && differ(x, y);
         if apart(&r.ab_c, &r.a_bc) {
             Some(Law::Associative)
@@ -214,7 +217,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// A case that is easier to read and still breaks the law.
+    /// Returns a case that is easier to read and breaks the same law.
     fn shrink(&self, mut case: Case, law: Law) -> Case {
         let breaks = |c: &Case| self.results(c).and_then(|r| self.broken(c, &r)) == Some(law);
         let step = |case: &Case| -> Option<Case> {
@@ -236,7 +239,7 @@ impl<'a> Trial<'a> {
             }
             next.into_iter().find(breaks)
         };
-        // Each step makes some element smaller, but there may be many.
+        // Each step makes some element simpler, but there may be many steps.
         for _ in 0..200 {
             match step(&case) {
                 Some(simpler) => case = simpler,

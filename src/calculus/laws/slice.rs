@@ -1,8 +1,8 @@
-//! Values that an operator meets: the part of a program that makes them, run on random inputs.
+//! The values that an operator gets: the part of a program that makes them, run on random inputs.
 //!
-//! A slice is an entry of its own. Its parameters are those of the program that the elements of the
-//! reduction (or what its operator captures) are made of, and an index for every `map` around it; its
-//! result is what the operator captures, the neutral element and the elements.
+//! A slice is an entry of its own. Its parameters are those of the program from which the elements of the
+//! reduction (and the variables captured by the operator) are made, and an index for every enclosing `map`.
+//! Its result is a tuple of the captured variables, the neutral element and the elements.
 
 use super::find::{Binding, Site, free, free_of};
 use crate::calculus::interp::{self, Sizes};
@@ -15,35 +15,35 @@ use crate::lang::types::{ScalarType, Type};
 use indexmap::IndexMap;
 use rand::RngExt;
 
-/// The most elements of an input.
+/// Most elements of an input.
 const ELEMENTS: usize = 1 << 16;
 
 /// How a parameter of a slice gets its value.
 #[derive(Clone, Debug)]
 enum Draw {
-    /// Anything of its type.
+    /// Any value of its type.
     Any,
     /// A small number.
     Counter,
-    /// Below this length.
+    /// A number below this length.
     Below(Size),
 }
 
-/// Runs that give an operator's arguments.
+/// A part of a program that makes an operator's arguments.
 pub(super) struct Slice {
     entry: Entry,
     draws: Vec<Draw>,
-    /// What the operator mentions from outside.
+    /// The variables that the operator captures.
     pub(super) captured: Vec<(VarId, Type)>,
     /// The elements' type.
     pub(super) element: Type,
-    /// The arrays that `iterate`s around it start from, with the types of their parameters.
+    /// The types of the parameters of enclosing `iterate`s, each with the type of its initial value.
     iterates: Vec<(Type, Type)>,
-    /// Whether the elements are the program's own, or any of their type.
+    /// Whether the elements are made by the program; otherwise they are random.
     own: bool,
 }
 
-/// What the inputs of a run are.
+/// The kind of random inputs of a run.
 #[derive(Clone, Copy)]
 pub(super) enum Values<'a> {
     Of(Style),
@@ -59,7 +59,7 @@ impl Values<'_> {
     }
 }
 
-/// What one run gave.
+/// The result of one run.
 pub(super) struct Sample {
     pub sizes: Sizes,
     pub captured: Vec<Value>,
@@ -68,7 +68,7 @@ pub(super) struct Sample {
 }
 
 impl Slice {
-    /// The slice of a site; with values of any kind in place of the program's own when not `own`.
+    /// Builds the slice of a site; unless `own`, with random elements instead of the program's own.
     pub(super) fn of(entry: &Entry, site: &Site, own: bool) -> Slice {
         let mut captured = vec![];
         free_of(site.op, &mut captured);
@@ -148,7 +148,7 @@ impl Slice {
         self.draws.push(draw);
     }
 
-    /// One run at such sizes, on such values.
+    /// Runs the slice at these sizes, on random values of this kind.
     ///
     /// # Errors
     /// When the program has no value on them.
@@ -202,7 +202,7 @@ impl Slice {
     }
 }
 
-/// Gives the own sizes of an `iterate`'s parameter the lengths of what it starts from.
+/// Binds the sizes of an `iterate`'s parameter to the lengths of its initial value.
 fn bind_sizes(own: &Type, from: &Type, sizes: &mut Sizes) {
     match (own, from) {
         (Type::Tuple(ts), Type::Tuple(us)) => {
@@ -225,19 +225,20 @@ fn length(n: &Size, sizes: &Sizes) -> Option<u64> {
     u64::try_from(n.eval(&value).ok()?).ok()
 }
 
-/// Small values for an entry's sizes that fit what it divides; those given when none are found.
+/// Returns small values for an entry's sizes that satisfy its divisibility requirements; the given sizes when
+/// none are found.
 pub(super) fn small_sizes(rng: &mut Rng, entry: &Entry, given: &Sizes) -> Sizes {
     const SMALL: [u64; 8] = [2, 3, 4, 5, 6, 8, 12, 16];
     let fits = |sizes: &Sizes| {
         entry.divides.iter().all(|(a, b, _)| match (length(a, sizes), length(b, sizes)) {
             (Some(a), Some(b)) => b > 0 && a % b == 0,
-            // Inside an `iterate`.
+            // A size inside an `iterate`.
             _ => a.variables().iter().any(|v| v.starts_with('%')),
         })
     };
     let mut scale = 1;
     for attempt in 0..240 {
-        // What is split into long chunks needs long arrays.
+        // An array that is split into long chunks must be long.
         if attempt % 24 == 23 {
             scale *= 2;
         }

@@ -17,7 +17,7 @@ fn passes(text: &str) {
     assert!(found.is_empty(), "{text}\n{found:#?}");
 }
 
-/// Refused, with this message, at this place of the program.
+/// Checks that the program is refused with this message, at this place.
 #[track_caller]
 fn refused(text: &str, message: &str, place: &str) -> Vec<String> {
     let found = found(text);
@@ -58,7 +58,7 @@ fn operators_of_people_that_keep_their_laws_pass() {
         ("(f32, f32)", "\\(a, b) (c, d) -> (a + c, b * d)", "(0, 1)"),
         // Complex products.
         ("(f32, f32)", "\\(a, b) (c, d) -> (a * c - b * d, a * d + b * c)", "(1, 0)"),
-        // The least, with its place; ties to the left.
+        // The least element with its index; ties go to the left.
         ("(f32, i32)", "\\(a, i) (b, j) -> if a <= b then (a, i) else (b, j)", "(f32.highest, -1)"),
         // Affine maps.
         ("(f32, f32)", "\\(a, b) (c, d) -> (a * c, a * d + b)", "(1, 0)"),
@@ -82,7 +82,7 @@ fn operators_of_people_that_keep_their_laws_pass() {
     );
 }
 
-/// Whether the laws of the one reduction of a program are proved.
+/// Whether the laws of a program's only reduction are proved.
 fn proved(text: &str) -> bool {
     let source = Source::new("a.pat", text);
     find::sites(&lang::check_entry(&source, None).expect("the program is well-typed")).is_empty()
@@ -96,7 +96,7 @@ fn laws_of_operators_built_of_known_ones_are_proved() {
         ("u64", "\\a b -> max a b", "0"),
         ("bool", "\\a b -> a != b", "false"),
         ("f32", "\\a b -> if a > b then a else b", "f32.lowest"),
-        // Component-wise, whatever the order of the components.
+        // Component-wise, in any order of the components.
         ("(f32, f32)", "\\(a, b) (c, d) -> (a + c, max b d)", "(0, f32.lowest)"),
         (
             "(i32, (bool, f32))",
@@ -136,7 +136,7 @@ fn laws_of_operators_built_of_known_ones_are_proved() {
         reduce("(f32, f32)", "\\(a, b) (c, d) -> (a + d, b + c)", "(0, 0)"),
         reduce("(f32, f32)", "\\(a, b) (c, d) -> (a + c, max a d)", "(0, f32.lowest)"),
         reduce("(f32, f32)", "\\(a, b) (c, d) -> (b, a)", "(0, 0)"),
-        // What converts is no sum of its argument.
+        // A conversion is no sum of its argument.
         reduce("f32", "\\a b -> f32.i32 (i32.f32 a) + b", "0"),
         // An affine map does not commute.
         reduce("(i32, i32)", "\\(a, b) (c, d) -> (a * c, a * d + b)", "(1, 0)")
@@ -168,10 +168,10 @@ fn what_holds_for_small_numbers_alone_is_refused() {
             (Code::OperatorLaw, place)
         );
     }
-    // A bound that is bound to a name.
+    // A constant bound to a name.
     let text = "entry f [n] (xs: [n]i32) : i32 = let cap = 300 * 1000 in reduce (\\a b -> min cap (a + b)) 0 xs";
     refused(text, "associative", "min cap (a + b)");
-    // Where no element is negative, sums may well be cut off.
+    // A sum of elements that are never negative may be capped.
     passes(
         "entry f [n] (xs: [n]u32) : u32 = xs |> map (\\x -> x / 16) |> reduce (\\a b -> min 1000000 (a + b)) 0",
     );
@@ -217,7 +217,7 @@ fn others_are_refused_with_small_numbers() {
 
 #[test]
 fn elements_are_what_the_program_makes() {
-    // Of absolute values 0 is the least; through lets, maps and rows.
+    // 0 is neutral for the maximum of absolute values, also through lets, maps and rows.
     passes("entry f [n] (xs: [n]f32) : f32 = xs |> map abs |> reduce max 0");
     passes(
         "entry f [n][m] (xss: [n][m]f32) : [n]f32 = let ys = map (map abs) xss in map (reduce max 0) ys",
@@ -225,7 +225,7 @@ fn elements_are_what_the_program_makes() {
     passes(
         "entry f [n] (xs: [8*n]f32) : [n]f32 = xs |> map (\\x -> x * x) |> split 8 |> map (\\row -> reduce max 0 row)",
     );
-    // Sums of remainders, where the elements are remainders.
+    // Sums modulo 7, on elements that are remainders.
     passes(
         "entry f [n] (xs: [n]i32) : i32 = xs |> map (\\x -> abs x % 7) |> reduce (\\a b -> (a + b) % 7) 0",
     );
@@ -234,11 +234,11 @@ fn elements_are_what_the_program_makes() {
         "associative",
         "(a + b) % 7",
     );
-    // Forces on particles, indices and all; some are infinite.
+    // Forces on particles, through indices; some are infinite.
     passes(
         "def add (a, b) (c, d) = (a + c, b + d)\nentry f [n][k] (ps: [n](f32, f32)) (js: [n][k]i32) : [n](f32, f32) = map2 (\\(x, y) j -> gather ps j |> map (\\(u, v) -> let r = (x - u) * (x - u) + (y - v) * (y - v) in ((x - u) / r, (y - v) / r)) |> reduce add (0, 0)) ps js",
     );
-    // Moments of counts that are positive, merged.
+    // Merging moments with positive counts.
     passes(
         "entry f [n] (xs: [n]f32) : (f32, f32, f32) = xs |> map (\\x -> (1.0, x, 0.0)) |> reduce (\\(n, m, s) (k, l, t) -> if n == 0 then (k, l, t) else if k == 0 then (n, m, s) else let d = l - m in (n + k, m + d * k / (n + k), s + t + d * d * n * k / (n + k))) (0, 0, 0)",
     );
@@ -263,13 +263,13 @@ fn captured_variables_take_part() {
 
 #[test]
 fn programs_without_values_on_random_inputs_are_tried_all_the_same() {
-    // Indices outside, nearly always.
+    // Indices that are nearly always out of bounds.
     refused(
         "entry f [n] (xs: [4]f32) (is: [n]i32) : f32 = is |> map (\\i -> xs[i * 1000 + 500]) |> reduce (\\a b -> a - b) 0",
         "associative",
         "a - b",
     );
-    // Nowhere a value.
+    // No value anywhere.
     let text = "entry f [n] (xs: [n]i32) : i32 = reduce (\\a b -> a + b + a / 0) 0 xs";
     let found = found(text);
     assert_eq!(found.len(), 1);
@@ -296,6 +296,6 @@ fn long_chunks_iterates_and_other_patterns_are_found() {
     ] {
         refused(text, "associative", place);
     }
-    // What folds from the left promises nothing.
+    // A fold from the left promises nothing.
     passes("entry f [n] (xs: [n]f32) : f32 = reduceSeq (\\a b -> a - b) 0 xs");
 }

@@ -1,8 +1,8 @@
-//! Operators: what terms are made of, each described once.
+//! The operators of terms, each described once.
 //!
-//! An operator is a variant of [`Op`], whose comment says what it computes, and an entry of the table in `table`:
-//! how it is written, its type scheme, and whether it only rearranges. Type checking, type inference, the parser and
-//! the printer read that entry. What it computes stands in `calculus::eval`.
+//! An operator is a variant of [`Op`], whose comment says what it computes, and an entry of the table in
+//! `table`: its spelling, its type scheme, and whether it only rearranges. Type checking, type inference, the
+//! parser and the printer read that entry. `calculus::eval` defines the meaning of each operator.
 
 mod scheme;
 mod solve;
@@ -17,10 +17,10 @@ use crate::lang::types::ScalarType;
 use std::sync::Arc;
 use table::Cost;
 
-/// How a map runs.
+/// How the iterations of a map run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MapKind {
-    /// Not decided. Of a body that only rearranges, a view.
+    /// Not decided; with a body that only rearranges, the map is a view.
     Plain,
     /// A loop in one work-item.
     Seq,
@@ -38,12 +38,12 @@ pub enum MapKind {
     Lane,
 }
 
-/// How a reduction runs, and what is known of its operator.
+/// How a reduction runs, and which laws its operator keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReduceKind {
     /// Not decided; `op : (a, a) -> a` is associative with neutral element `z`.
     Assoc,
-    /// As `Assoc`, and commutative.
+    /// As `Assoc`, with a commutative operator.
     Comm,
     /// A loop from the left in one work-item (or uniformly in a work-group); `op : (acc, a) -> acc`.
     Seq,
@@ -56,35 +56,35 @@ pub enum ReduceKind {
 pub enum Space {
     /// Device memory.
     Global,
-    /// Device memory, written past the caches: for a result that is not read again soon.
+    /// Device memory, written past the caches, for a result that is not read again soon.
     Stream,
     /// Memory of a work-group.
     Local,
-    /// As [`Space::Local`], twice, where a loop copies a block in each step: the next one is loaded while this one
-    /// is used (double buffering).
+    /// As [`Space::Local`], but twice, for a loop that copies a block in each step: the next block is loaded
+    /// while this one is used (double buffering).
     LocalAhead,
     /// Registers of a work-item.
     Private,
 }
 
-/// Operators. Names of sizes and functions are those of the operator's type in the table.
+/// The operators. The names of sizes and functions are those of the operator's type in the table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Op {
     /// The argument.
     Id,
-    /// `f` of what `g` gives. Printed `f . g`.
+    /// `f` applied to the result of `g`. Printed `f . g`.
     Compose,
     /// The first component.
     Fst,
     /// The second component.
     Snd,
-    /// What both functions give for one argument.
+    /// The results of both functions on the same argument.
     Fork,
-    /// What each function gives for a component.
+    /// The result of each function on its component.
     Bimap,
     /// The value `()`.
     Bang,
-    /// The entry's parameter, whole.
+    /// The whole value of an entry's parameter.
     Input(Arc<str>),
     /// A constant.
     Lit(Lit),
@@ -92,18 +92,18 @@ pub enum Op {
     SizeValue(ScalarType),
     /// A scalar function.
     Scalar(Arc<ScalarFn>),
-    /// `f` where `p` holds, else `g`; the other is not evaluated.
+    /// `f` if `p` holds, else `g`; the other one is not evaluated.
     Cond,
-    /// `f` of every element.
+    /// `f` applied to every element.
     Map(MapKind),
-    /// All elements combined, from `z` on.
+    /// All elements combined, starting from `z`.
     Reduce(ReduceKind),
-    /// A reduction of what `f` gives by `t` work-items of a group, in any order; `op` is associative and commutative,
-    /// with neutral element `z`.
+    /// A reduction of the results of `f` by `t` work-items of a group, in any order; `op` is associative and
+    /// commutative, with neutral element `z`.
     ReduceLcl,
     /// As [`Op::Reduce`], one result for each contiguous chunk of `k`.
     ReducePart,
-    /// All inclusive prefixes combined, from `z` on; in sequence when true.
+    /// All inclusive prefixes combined, starting from `z`; sequential if true.
     Scan(bool),
     /// Pairs of elements.
     Zip,
@@ -115,45 +115,45 @@ pub enum Op {
     Join,
     /// Rows become columns.
     Transpose,
-    /// Every element with every other.
+    /// Every element paired with every element of the other array.
     Cross,
-    /// The first component with every element of the second.
+    /// The first component paired with every element of the second.
     Distl,
-    /// Every element of the first component with the second.
+    /// Every element of the first component paired with the second.
     Distr,
     /// Chunks of `w` as vectors.
     AsVector,
     /// The inverse of [`Op::AsVector`].
     AsScalar,
-    /// `f` of every lane by itself.
+    /// `f` applied to every lane by itself.
     Vectorize,
     /// A vector with the argument in every lane.
     Splat,
-    /// As `f`, the result in that space.
+    /// As `f`, with the result in that space.
     ToMem(Space),
     /// `y[j] = x[j / m + s * (j % m)]` (thesis, definition 5.11).
     Stride,
     /// Some permutation.
     Reorder,
-    /// The elements, then `z`; `r >= n`; of nothing, `r` is 0.
+    /// The elements, then `z`, up to length `r >= n`; for an empty array, `r` is 0.
     PadTo,
-    /// The elements, then the last one again; `r >= n`; of nothing, `r` is 0.
+    /// The elements, then the last one again, up to length `r >= n`; for an empty array, `r` is 0.
     PadLast,
-    /// As [`Op::PadLast`], each element with whether it is one of the `n`.
+    /// As [`Op::PadLast`], with each element paired with whether it is one of the `n`.
     Mask,
-    /// The first `k`.
+    /// The first `k` elements.
     Take,
-    /// The last `r`.
+    /// The last `r` elements.
     Drop,
-    /// Windows of `w`, each `s` further; `m = (n - w) / s + 1`.
+    /// Windows of `w` elements, each `s` further than the last; `m = (n - w) / s + 1`.
     Slide,
-    /// `l` elements before, the rest after. [`PadMode::Constant`] has an argument `z`.
+    /// `l` elements before the array, the rest after it. [`PadMode::Constant`] has an argument `z`.
     Pad(PadMode),
     /// The elements at these indices.
     Gather,
-    /// The first array with these elements at these indices.
+    /// The first array, with these elements stored at these indices.
     Scatter,
-    /// For each of `m` bins, the elements with that index combined.
+    /// For each of `m` bins, the combined elements with that index.
     Histogram,
     /// 0, 1, ... of an integer type `S`.
     Iota,
@@ -177,60 +177,62 @@ pub enum Op {
     /// Short for
     /// `take n . asScalar . h . asVector w . padLast r`.
     Packed,
-    /// A first value and elements combined, from the left, in one work-item.
+    /// An initial value and elements combined from the left, in one work-item.
     Fold,
-    /// `f` again and again while `p` holds. `E` is what both read besides and does not change.
+    /// `f` repeated while `p` holds. `E` is a value that both read and that does not change.
     While,
-    /// Short for `h` of all pairs of tiles of `t` and `u`, lengths rounded up to `r` and `q`. `pa` and `pb`
-    /// are on the arrays of tiles: identities that may copy them. When true (`tiledWith`), a matrix is in tiles
-    /// along.
+    /// Short for `h` on all pairs of tiles of `t` and `u`, with lengths rounded up to `r` and `q`. `pa` and
+    /// `pb` apply to the arrays of tiles: identities that may copy them. If true (`tiledWith`), a matrix is
+    /// cut into the same tiles and zipped to them.
     Tiled(bool),
-    /// As [`Op::Tiled`], of rows alone.
+    /// As [`Op::Tiled`], for rows alone.
     TiledRows,
-    /// All pairs of rows are reduced together, `t` elements at a time, `k` rounded up to `r`. `z` is where each of the
-    /// results begins, `u` a step (the flag says whether an element is one of the `k`), `f` the end. `sa` and `sb` are
-    /// on the blocks: identities that may copy. When true (`blockedWith`), the end reads something besides.
+    /// All pairs of rows are reduced together, `t` elements at a time, with `k` rounded up to `r`. `z` is the
+    /// initial value of each result, `u` a step (its flag says whether an element is one of the `k`), `f` the
+    /// end. `sa` and `sb` apply to the blocks: identities that may copy them. If true (`blockedWith`), the
+    /// end reads another value too.
     Blocked(bool),
-    /// As [`Op::Blocked`], every `A` meeting all `B`s.
+    /// As [`Op::Blocked`], where every `A` meets all `B`s.
     BlockedRows,
-    /// A matrix shared out in parts of
-    /// `t` by `u`, whose rows come in runs of `v` and columns in runs of `w` from all over. The parts go
-    /// row by row, or (when true) in blocks of 4 by 8, the shape of a warp.
+    /// A matrix shared out in parts of `t` by `u`, whose rows come in runs of `v` and columns in runs of `w`
+    /// from all over the matrix. The parts are ordered row by row or, if true, in blocks of 4 by 8, the shape
+    /// of a warp.
     Spread(bool),
-    /// As [`Op::Spread`], of rows alone, one by one: part `i`
-    /// has the rows `i`, `i + n/t`, `i + 2*n/t`, and so on.
+    /// As [`Op::Spread`], for rows alone, one by one: part `i` has the rows `i`, `i + n/t`, `i + 2*n/t`, and
+    /// so on.
     SpreadRows,
-    /// Every element is taken apart into `c` slices by `w`; `h` is done with all slices, where those at one place of
-    /// neighbouring elements are neighbours; and `f` puts what has become of an element's slices together.
+    /// `w` cuts every element into `c` slices. `h` is applied to all slices, ordered so that corresponding
+    /// slices of neighbouring elements are neighbours. `f` combines the results for the slices of an element.
     Sliced,
-    /// A function variable of a rule; occurs in no program.
+    /// A function variable of a rule; no program contains one.
     Meta(Arc<str>),
 }
 
 impl Op {
-    /// How many sizes, types and function arguments it has.
+    /// Returns the numbers of sizes, types and function arguments.
     pub fn shape(&self) -> (usize, usize, usize) {
         self.entry().scheme.shape()
     }
 
-    /// The name that its text begins with, as in `mapGlb`; `None` for leaves that print otherwise.
+    /// Returns the name that the operator's text begins with, as in `mapGlb`; `None` for leaves that print
+    /// otherwise.
     pub fn name(&self) -> Option<&'static str> {
         let entry = self.entry();
         (!matches!(entry.spelling, Spelling::Leaf)).then_some(entry.name)
     }
 
-    /// Whether it only rearranges: its result is read through a changed index, and it costs nothing.
+    /// Whether the operator only rearranges: its result is read through a changed index, at no cost.
     pub fn is_view(&self) -> bool {
         matches!(self.entry().cost, Cost::View | Cost::Invertible)
     }
 
-    /// Whether it is a view, if its function arguments are, that each element of its argument passes at most once. What
-    /// gives the argument can then store where the result goes.
+    /// Whether the operator is a view (if its function arguments are) that uses each element of its argument
+    /// at most once. The producer of the argument can then store directly to the result's destination.
     pub fn is_invertible(&self) -> bool {
         matches!(self.entry().cost, Cost::Invertible | Cost::InvertibleFrame)
     }
 
-    /// Whether it only rearranges if its function arguments do.
+    /// Whether the operator only rearranges if its function arguments do.
     pub fn is_frame(&self) -> bool {
         matches!(self.entry().cost, Cost::Frame | Cost::InvertibleFrame)
     }

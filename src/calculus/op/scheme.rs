@@ -1,19 +1,19 @@
-//! Type schemes: the polymorphic type of an operator, as a text that is read when the crate is compiled.
+//! Type schemes: the polymorphic type of an operator, as a text that is read at compile time.
 //!
-//! `k/ m; A; ; [k*m]A -> [m][k]A` has four parts: the sizes, the types and the function arguments of a node, and
-//! the node's type. A size or type with a `!` is written out in the text of a term, and so is a size with a `/`,
-//! which divides a length and hence is not 0. All others are inferred. An argument is `op: (A, A) -> A`. Types are
-//! `()`, `bool`, variables, `(A, B)`, `[n]A`, `<w>A` (vectors of `w`, see [`Ty::vector`]), and `*`: the type that
-//! the operator itself carries. Sizes are products and quotients of variables, and 1.
+//! `k/ m; A; ; [k*m]A -> [m][k]A` has four parts: the sizes, the types and the function arguments of a node,
+//! and the node's type. A size or type with a `!` is written out in the text of a term. So is a size with a
+//! `/`, which divides a length and hence is not 0. All others are inferred. An argument is `op: (A, A) -> A`.
+//! Types are `()`, `bool`, variables, `(A, B)`, `[n]A`, `<w>A` (vectors of `w`, see [`Ty::vector`]), and `*`,
+//! the type that the operator itself carries. Sizes are products and quotients of variables, and 1.
 //!
 //! [`Ty::vector`]: crate::calculus::ty::Ty::vector
 
-/// The most nodes of a scheme, and the most variables of a kind.
+/// Most nodes of a scheme, and most variables of a kind.
 const NODES: usize = 64;
 pub(super) const VARIABLES: usize = 8;
 const ARGS: usize = 5;
 
-/// A type in a scheme. Numbers are those of variables and of nodes.
+/// A type in a scheme. The numbers are those of variables and of nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TyNode {
     Unit,
@@ -62,7 +62,7 @@ impl Letters {
     }
 }
 
-/// A function argument: where its name stands in the text, what it takes and what it gives.
+/// A function argument: the place of its name in the text, its argument type and its result type.
 #[derive(Clone, Copy, Debug)]
 struct Arg {
     name: (usize, usize),
@@ -75,10 +75,10 @@ struct Arg {
 pub struct Scheme {
     text: &'static str,
     sizes: Letters,
-    /// Bit `i`: size `i` is written out; it divides a length.
+    /// Bit `i` of `written`: size `i` is written out; of `divides`: size `i` divides a length.
     written: u8,
     divides: u8,
-    /// Those that are types of a node, then the others.
+    /// The types of a node first, then the others.
     types: Letters,
     declared: usize,
     written_type: Option<u8>,
@@ -91,7 +91,7 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// Reads a scheme. A text that is none does not compile.
+    /// Reads a scheme. A malformed text is a compile error.
     pub(super) const fn new(text: &'static str) -> Scheme {
         let none = Arg { name: (0, 0), dom: 0, cod: 0 };
         let scheme = Scheme {
@@ -115,12 +115,12 @@ impl Scheme {
         reader.scheme
     }
 
-    /// How many sizes, types and function arguments a node has.
+    /// Returns the numbers of sizes, types and function arguments of a node.
     pub fn shape(&self) -> (usize, usize, usize) {
         (self.sizes.count, self.declared, self.arg_count)
     }
 
-    /// The sizes that are written out, by number.
+    /// Returns the sizes that are written out, by number.
     pub fn written(&self) -> impl Iterator<Item = usize> + use<> {
         let written = self.written;
         (0..VARIABLES).filter(move |i| written >> i & 1 == 1)
@@ -131,23 +131,23 @@ impl Scheme {
         self.divides >> size & 1 == 1
     }
 
-    /// The number of the type that is written out.
+    /// Returns the number of the type that is written out.
     pub fn written_type(&self) -> Option<usize> {
         self.written_type.map(usize::from)
     }
 
-    /// The name of a function argument.
+    /// Returns the name of a function argument.
     pub fn arg_name(&self, i: usize) -> &'static str {
         let (from, to) = self.args[i].name;
         &self.text[from..to]
     }
 
-    /// What the operator takes and gives.
+    /// Returns the argument and the result of the operator.
     pub(super) fn sides(&self) -> [u8; 2] {
         [self.dom, self.cod]
     }
 
-    /// What that function argument takes and gives.
+    /// Returns the argument and the result of a function argument.
     pub(super) fn arg(&self, i: usize) -> [u8; 2] {
         [self.args[i].dom, self.args[i].cod]
     }
@@ -160,12 +160,12 @@ impl Scheme {
         self.size_nodes[usize::from(node)]
     }
 
-    /// The letter of a size variable.
+    /// Returns the letter of a size variable.
     pub(super) fn size_letter(&self, variable: usize) -> String {
         char::from(self.sizes.names[variable]).to_string()
     }
 
-    /// The letter of a type variable.
+    /// Returns the letter of a type variable.
     pub(super) fn type_letter(&self, variable: usize) -> String {
         char::from(self.types.names[variable]).to_string()
     }

@@ -1,7 +1,8 @@
-//! What the variables of a scheme stand for, found by laying the scheme over types.
+//! Solves for the variables of a scheme by matching the scheme with types.
 //!
-//! The same walk checks a node whose parts are all there ([`signature`]) and infers what the text of a term leaves
-//! out (`calculus::text`). They differ in how types are compared and taken apart, which is [`Equality`].
+//! The same algorithm checks a node whose parts are all known ([`signature`]) and infers what the text of a
+//! term leaves out (`calculus::text`). The two differ in how types are compared and taken apart, which
+//! [`Equality`] abstracts.
 
 use super::Op;
 use super::scheme::{Scheme, SizeNode, TyNode, VARIABLES};
@@ -9,30 +10,30 @@ use crate::calculus::size::Size;
 use crate::calculus::ty::{FnTy, Ty};
 use crate::lang::types::ScalarType;
 
-/// Why a node does not type-check.
+/// The reason why a node does not type-check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TypeError(pub String);
 
-/// How types are compared and taken apart: as they are, or by solving for variables in them.
+/// How types are compared and taken apart: exactly, or by solving for variables in them.
 pub trait Equality {
     /// Makes two types equal.
     fn types(&mut self, a: &Ty, b: &Ty) -> bool;
     /// Makes two sizes equal.
     fn sizes(&mut self, a: &Size, b: &Size) -> bool;
-    /// The length and the element of an array.
+    /// Returns the length and the element type of an array.
     fn array(&mut self, t: &Ty) -> Option<(Size, Ty)>;
-    /// The components of a pair.
+    /// Returns the components of a pair.
     fn pair(&mut self, t: &Ty) -> Option<(Ty, Ty)>;
-    /// The width of vectors, if it is not known, and what one lane has.
+    /// Returns the width of a vector type, which must be `w` if that is known, and the type of one lane.
     fn lane(&mut self, w: Option<&Size>, t: &Ty) -> Option<(Size, Ty)>;
-    /// The type as far as it is known.
+    /// Returns the type as far as it is known.
     fn known(&self, t: &Ty) -> Ty;
-    /// The size as far as it is known.
+    /// Returns the size as far as it is known.
     fn known_size(&self, n: &Size) -> Size;
 }
 
-/// Nothing is solved for.
+/// Compares types exactly, without solving for variables.
 struct Exact;
 
 impl Equality for Exact {
@@ -72,7 +73,7 @@ impl Equality for Exact {
     }
 }
 
-/// Values of a scheme's variables.
+/// The values of a scheme's variables.
 #[derive(Debug)]
 pub struct Solution<'a> {
     op: &'a Op,
@@ -82,7 +83,7 @@ pub struct Solution<'a> {
 }
 
 impl<'a> Solution<'a> {
-    /// With these sizes and types known, by number.
+    /// Starts with these sizes and types known, by number.
     pub fn new(
         op: &'a Op,
         sizes: impl IntoIterator<Item = (usize, Size)>,
@@ -117,8 +118,8 @@ impl<'a> Solution<'a> {
         }
     }
 
-    /// Which of these arguments to infer next: constants first, for they need nothing, then the first whose argument
-    /// type is known.
+    /// Returns the argument to infer next: first the constants, which need nothing, then the first one whose
+    /// argument type is known.
     pub fn next_arg(&self, open: &[usize]) -> Option<usize> {
         let takes = |i: &&usize| self.scheme.arg(**i)[0];
         open.iter()
@@ -127,32 +128,32 @@ impl<'a> Solution<'a> {
             .copied()
     }
 
-    /// The sizes and the types of the node; `None` where one is not known.
+    /// Returns the sizes and the types of the node; `None` if one is unknown.
     pub fn parts(&self) -> Option<(Vec<Size>, Vec<Ty>)> {
         let (sizes, types, _) = self.scheme.shape();
         let sizes = self.sizes[..sizes].iter().cloned().collect::<Option<_>>()?;
         Some((sizes, self.types[..types].iter().cloned().collect::<Option<_>>()?))
     }
 
-    /// Lays what the operator takes over a type.
+    /// Matches the operator's argument with a type.
     ///
     /// # Errors
-    /// When it does not fit; says what it takes.
+    /// When it does not fit; the error says what the operator takes.
     pub fn takes(&mut self, e: &mut impl Equality, t: &Ty) -> Result<(), TypeError> {
         self.fits(e, self.scheme.sides()[0], t, |s| {
             format!("the argument of `{}`", s.op.entry().name)
         })
     }
 
-    /// What the operator takes.
+    /// Returns the argument type of the operator.
     ///
     /// # Errors
-    /// When something in it has no vector form, or is not known.
+    /// When something in it has no vector form, or is unknown.
     pub fn dom(&self, e: &impl Equality) -> Result<Ty, TypeError> {
         self.make(e, self.scheme.sides()[0])
     }
 
-    /// What the operator gives.
+    /// Returns the result type of the operator.
     ///
     /// # Errors
     /// As [`Solution::dom`].
@@ -160,7 +161,7 @@ impl<'a> Solution<'a> {
         self.make(e, self.scheme.sides()[1])
     }
 
-    /// What a function argument takes.
+    /// Returns the argument type of a function argument.
     ///
     /// # Errors
     /// As [`Solution::dom`].
@@ -168,15 +169,15 @@ impl<'a> Solution<'a> {
         self.make(e, self.scheme.arg(i)[0])
     }
 
-    /// Lays what a function argument gives over a type.
+    /// Matches the result of a function argument with a type.
     ///
     /// # Errors
-    /// When it does not fit; says what is expected.
+    /// When it does not fit; the error says what is expected.
     pub fn arg_gives(&mut self, e: &mut impl Equality, i: usize, t: &Ty) -> Result<(), TypeError> {
         self.fits(e, self.scheme.arg(i)[1], t, |s| s.part("result", i))
     }
 
-    /// Lays what a function argument takes over a type.
+    /// Matches the argument of a function argument with a type.
     fn arg_takes(&mut self, e: &mut impl Equality, i: usize, t: &Ty) -> Result<(), TypeError> {
         self.fits(e, self.scheme.arg(i)[0], t, |s| s.part("argument", i))
     }
@@ -234,7 +235,7 @@ impl<'a> Solution<'a> {
                     true
                 }
             },
-            // Of a product, the factor that is not known.
+            // In a product, solve for the factor that is unknown.
             SizeNode::Times(a, b) if !self.determines_size(node) => {
                 let (known, open) = if self.determines_size(a) { (a, b) } else { (b, a) };
                 match self.make_size(e, known) {
@@ -297,7 +298,7 @@ impl<'a> Solution<'a> {
         })
     }
 
-    /// For messages: a type of the scheme, what is not known as variables with the scheme's letters.
+    /// Returns a type of the scheme for messages; unknown parts are variables with the scheme's letters.
     fn show(&mut self, e: &impl Equality, node: u8) -> String {
         for (i, size) in self.sizes.iter_mut().enumerate() {
             size.get_or_insert_with(|| Size::meta(&self.scheme.size_letter(i)));
@@ -309,7 +310,7 @@ impl<'a> Solution<'a> {
     }
 }
 
-/// The type of a node from its sizes, types and the types of its arguments.
+/// Returns the type of a node from its sizes, its types and the types of its arguments.
 ///
 /// # Errors
 /// When the parts do not fit together.
@@ -332,7 +333,7 @@ pub fn signature(op: &Op, sizes: &[Size], tys: &[Ty], args: &[FnTy]) -> Result<F
     Ok(FnTy::new(parts.dom(e)?, parts.cod(e)?))
 }
 
-/// The sizes and types of a node from what is written of its sizes, what it takes, and its arguments.
+/// Returns the sizes and types of a node from its written sizes, its argument type and its arguments.
 ///
 /// # Errors
 /// When the parts do not fit together.
@@ -361,7 +362,8 @@ mod tests {
     use crate::calculus::text::{Context, read_term};
     use crate::diag::Source;
 
-    /// A node of the operator whose sizes and types all differ, with function variables for arguments, and those.
+    /// Returns a node of the operator with distinct sizes and types and function variables for arguments, and
+    /// its context.
     fn general(op: &Op) -> (Term, Context) {
         let scheme = &op.entry().scheme;
         let size = |i| (i, Size::dim(&scheme.size_letter(i)));

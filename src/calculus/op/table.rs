@@ -1,19 +1,19 @@
-//! What is known of each operator: how it is written, its type, and whether it only rearranges.
+//! The table of operators: the spelling of each, its type, and whether it only rearranges.
 
 use super::scheme::Scheme;
 use super::{MapKind, Op, ReduceKind, Space};
 use crate::lang::typed::PadMode;
 use crate::lang::types::ScalarType;
 
-/// Whether an operator only rearranges: its result is read through a changed index, and it costs nothing.
+/// Whether an operator only rearranges: its result is read through a changed index, at no cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cost {
     /// It computes.
     Computes,
     /// It is a view.
     View,
-    /// It is a view that each element of its argument passes at most once, so that the argument can be written
-    /// where the result goes.
+    /// It is a view that uses each element of its argument at most once, so that the argument can be stored
+    /// directly to the result's destination.
     Invertible,
     /// It rearranges if its function arguments do.
     Frame,
@@ -27,18 +27,18 @@ pub enum Spelling {
     Plain(fn() -> Op),
     /// A dimension follows the name.
     Dimension(fn(u8) -> Op),
-    /// A scalar type that it carries follows the sizes.
+    /// A scalar type, which the operator carries, follows the sizes.
     Type(fn(ScalarType) -> Op),
-    /// Its name is not its text.
+    /// Its text does not begin with its name.
     Leaf,
 }
 
-/// One operator. Those that differ in what they carry, such as the kind of a map, are several where their names or
-/// types differ.
+/// One operator. Variants of [`Op`] with different payloads, such as the kind of a map, have several entries
+/// if their names or types differ.
 pub struct Entry {
     /// The name in text and in messages.
     pub name: &'static str,
-    /// How it is made from its text.
+    /// How the operator is made from its text.
     pub spelling: Spelling,
     /// Its type.
     pub scheme: Scheme,
@@ -60,7 +60,7 @@ macro_rules! pattern {
 macro_rules! operators {
     ($($name:literal [$($op:tt)+] $cost:ident $scheme:literal;)*) => {
         impl Op {
-            /// What is known of it.
+            /// Returns the entry of the operator.
             #[expect(unused_variables, reason = "the patterns also make the operators")]
             pub fn entry(&self) -> &'static Entry {
                 match self {
@@ -193,7 +193,8 @@ operators! {
 }
 
 impl Spelling {
-    /// The operator, with any dimension and type; `None` when its name is not its text.
+    /// Returns the operator, with an arbitrary dimension and type; `None` when its text does not begin with
+    /// its name.
     fn any(&self) -> Option<Op> {
         match self {
             Spelling::Plain(make) => Some(make()),
@@ -205,25 +206,25 @@ impl Spelling {
 }
 
 impl Entry {
-    /// The operator whose text begins with that name.
+    /// Returns the operator whose text begins with that name.
     pub fn named(name: &str) -> Option<&'static Entry> {
         let written = SPELLINGS.iter().filter(|(n, _)| *n == name).find_map(|(_, s)| s.any());
         written.map(|op| op.entry())
     }
 
-    /// Whether a scalar type follows the sizes in its text.
+    /// Whether a scalar type follows the sizes in the operator's text.
     pub fn takes_type(&self) -> bool {
         matches!(self.spelling, Spelling::Type(_)) || self.scheme.written_type().is_some()
     }
 
-    /// Whether its text is its name alone.
+    /// Whether the operator's text is its name alone.
     pub fn stands_alone(&self) -> bool {
         let nothing = self.scheme.written().next().is_none() && self.scheme.shape().2 == 0;
         nothing && !self.takes_type() && !matches!(self.spelling, Spelling::Dimension(_))
     }
 }
 
-/// The operators with a text.
+/// The operators whose text begins with their name.
 #[cfg(test)]
 pub(super) fn written() -> impl Iterator<Item = Op> {
     SPELLINGS.iter().filter_map(|(_, spelling)| spelling.any())

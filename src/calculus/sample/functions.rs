@@ -1,8 +1,8 @@
 //! Random closed terms of a given type.
 //!
-//! A term is made from its result's type on: a pair is a `fork`, an array a map over arrays of the
-//! argument, a replica or numbers, a scalar a leaf over scalars that are found in the argument or
-//! folded from its arrays. No term made here fails on any argument.
+//! A term is built from its result type: a pair is a `fork`; an array is a map over arrays of the argument, a
+//! replica, or numbers; a scalar is a leaf over scalars that are found in the argument or folded from its
+//! arrays. These terms have a value for every argument.
 
 use super::Rng;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
@@ -14,24 +14,24 @@ use crate::lang::types::ScalarType;
 use rand::RngExt;
 use std::sync::Arc;
 
-/// What a function must be like.
+/// The requirements on a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// With a component-wise form: no loops.
+    /// It has a component-wise form: no loops.
     pub vectorisable: bool,
-    /// How large, roughly: 0 for the simplest.
+    /// Its approximate size: 0 for the simplest.
     pub fuel: usize,
 }
 
-/// A function of that type. Its sizes must be numbers.
+/// Returns a random function of that type. Its sizes must be numbers.
 ///
 /// # Errors
-/// For a type that no value has, such as one with a rule's variable, or whose sizes are no numbers.
+/// For a type without values, such as one with a rule's variable, or one whose sizes are not numbers.
 pub fn function(rng: &mut Rng, ty: &FnTy, wanted: Wanted) -> Result<Term, TypeError> {
     Maker { rng, wanted }.term(&ty.dom, &ty.cod, wanted.fuel)
 }
 
-/// A few functions of that type that are easy to read, simplest first.
+/// Returns a few functions of that type that are easy to read, simplest first.
 pub fn simple_functions(ty: &FnTy) -> Vec<Term> {
     let mut out = vec![];
     if ty.dom == ty.cod {
@@ -59,7 +59,7 @@ fn node(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>) -> Made {
     Term::new(op, sizes, tys, args)
 }
 
-/// Every component of a value of that type, with the way to it, the whole first.
+/// Returns projections to every component of a value of that type, the whole first.
 fn parts(ty: &Ty) -> Result<Vec<Term>, TypeError> {
     fn walk(way: &Term, out: &mut Vec<Term>) -> Result<(), TypeError> {
         out.push(way.clone());
@@ -111,7 +111,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A leaf after a term that gives scalars.
+    /// Makes a random leaf and applies it after a term that gives scalars.
     fn leaf(&mut self, from: Term, cod: &Ty, fuel: usize) -> Made {
         let dom = from.ty().cod.clone();
         let body = self.expr_of(&dom, cod, fuel);
@@ -137,14 +137,14 @@ impl Maker<'_> {
         if dom.is_scalar() {
             let whole = Term::id(dom);
             if fuel > 0 && self.one_in(4) {
-                // Two leaves, one after the other.
+                // Two leaves, one applied after the other.
                 let between = Ty::Scalar(self.scalar_type());
                 let first = self.leaf(whole, &between, fuel - 1)?;
                 return self.leaf(first, &cod, fuel - 1);
             }
             return self.leaf(whole, &cod, fuel);
         }
-        // One or two scalars out of the argument.
+        // One or two scalars from the argument.
         let mut sources = vec![];
         for way in parts(dom)? {
             match &way.ty().cod {
@@ -176,7 +176,7 @@ impl Maker<'_> {
         self.leaf(first, &cod, fuel)
     }
 
-    /// `[n]x -> s`: a fold from the left, or an element.
+    /// Returns a function `[n]x -> s`: a fold from the left, or an element.
     fn folded(&mut self, n: &Size, x: &Ty, s: ScalarType, fuel: usize) -> Made {
         let fuel = fuel.saturating_sub(1);
         let array = Ty::array(n, x);
@@ -309,7 +309,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A short loop that adds its counter, or goes over its accumulator.
+    /// A short loop that adds its counter, or updates its accumulator.
     fn looped(&mut self, dom: &Ty, s: ScalarType, fuel: usize) -> SExpr {
         let start = self.expr_without_loops(dom, &Ty::Scalar(s), fuel - 1);
         let bound = Lit::int(ScalarType::I32, i128::try_from(self.below(4)).unwrap_or(1));
@@ -322,7 +322,7 @@ impl Maker<'_> {
         SExpr::For(Arc::new(start), Arc::new(SExpr::Lit(bound)), Arc::new(body))
     }
 
-    /// An expression in which every component of the argument that can be takes part, or a random one.
+    /// Returns an expression that uses every component of the argument that fits, or a random one.
     fn mixed(&mut self, args: &[(SExpr, ScalarType)], s: ScalarType, fuel: usize) -> SExpr {
         if self.one_in(3) {
             return self.expr(args, s, fuel + 1);
@@ -350,7 +350,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Two expressions of a type, together.
+    /// Returns two expressions of a type, combined.
     fn both(&mut self, a: SExpr, b: SExpr, s: ScalarType) -> SExpr {
         let ops: &[ScalarOp] = match s {
             ScalarType::Bool => &[ScalarOp::And, ScalarOp::Or, ScalarOp::Eq, ScalarOp::Ne],
@@ -365,7 +365,7 @@ impl Maker<'_> {
         match (from, to) {
             _ if from == to => e,
             (_, ScalarType::Bool) => SExpr::Op(ScalarOp::Gt, to, vec![e, zero(from)]),
-            // A large integer has no float; its sign has.
+            // A large integer is not exact as a float, so clamp it.
             (_, _) if to.is_float() && from.is_integer() => {
                 let (low, high) = (SExpr::Lit(Lit::int(from, -9)), SExpr::Lit(Lit::int(from, 9)));
                 let low = if from.is_signed() { low } else { zero(from) };
@@ -421,7 +421,7 @@ impl Maker<'_> {
     }
 }
 
-/// The scalars of a value of that type.
+/// Returns the scalars in a value of that type.
 fn scalars(e: SExpr, ty: &Ty) -> Vec<(SExpr, ScalarType)> {
     match ty {
         Ty::Scalar(s) => vec![(e, *s)],

@@ -1,8 +1,8 @@
-//! Random values, functions and operators: what laws are tested on.
+//! Random values, functions and operators, on which laws are tested.
 //!
-//! Everything here is made from a random number generator that the caller seeds, so that a test that
-//! finds something finds it again. Arithmetic on floats is kept to what is exact on small whole
-//! numbers, unless real numbers are asked for. Knows nothing of rules.
+//! Everything is made from a random number generator that the caller seeds, so that a test reproduces its
+//! findings. Arithmetic on floats is restricted to operations that are exact on small whole numbers, unless
+//! real numbers are asked for. This module knows nothing of rules.
 
 mod functions;
 mod operators;
@@ -15,10 +15,10 @@ pub use values::{Constant, Style, around, simpler, value};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// The generator that everything here draws from.
+/// The random number generator of this module.
 pub type Rng = ChaCha8Rng;
 
-/// The generator for the `index`th thing of that name under a seed.
+/// Returns the generator for the `index`th sample of that name under a seed.
 pub fn rng(seed: u64, name: &str, index: u64) -> Rng {
     let mut h = blake3::Hasher::new();
     h.update(&seed.to_le_bytes());

@@ -21,8 +21,8 @@ pub struct Operator {
 
 type Made = Result<Operator, TypeError>;
 
-/// An associative operator, exactly so, also on floats; also commutative when asked for, else half of
-/// the time not, where the type has such.
+/// Returns an operator that is exactly associative, also on floats. It is commutative if asked for; otherwise
+/// half of the operators are not, if the type has such operators.
 ///
 /// # Errors
 /// For a type with a rule's variable in it.
@@ -35,7 +35,7 @@ pub fn lawful(rng: &mut Rng, ty: &Ty, commutative: bool) -> Result<Operator, Typ
     })
 }
 
-/// The simplest associative operators of that type, simplest first.
+/// Returns the simplest associative operators of that type, simplest first.
 pub fn simple_lawful(ty: &Ty, commutative: bool) -> Vec<Operator> {
     let mut out: Vec<Operator> = vec![];
     let orders: &[bool] = if commutative { &[false] } else { &[false, true] };
@@ -48,20 +48,21 @@ pub fn simple_lawful(ty: &Ty, commutative: bool) -> Vec<Operator> {
     out
 }
 
-/// An operator with a neutral element that is not associative, though commutative when asked for. The
-/// neutral element keeps every bit, those of -0.0 and NaN too. `None` for a type without integers and floats.
+/// Returns an operator with a neutral element that is not associative, but commutative if asked for. The
+/// neutral element keeps every bit, including those of -0.0 and NaN. `None` for a type without integers and
+/// floats.
 pub fn unital(rng: &mut Rng, ty: &Ty, commutative: bool) -> Option<Operator> {
     let mut numbers = true;
     let made = build(ty, &mut |t| match t {
         Ty::Scalar(s) if s.is_integer() || s.is_float() => {
             let (a, b) = (first(), second());
             if s.is_float() && rng.random_range(0..3) > 0 {
-                // What programs have: sums and products. 0.0 is no neutral element of -0.0.
+                // The usual operators of programs: sums and products. 0.0 is not neutral for -0.0.
                 let sum = rng.random();
                 let (o, unit) = if sum { (ScalarOp::Add, -0.0) } else { (ScalarOp::Mul, 1.0) };
                 return leaf(t, op(o, *s, a, b), SExpr::Lit(Lit::float(*s, unit)));
             }
-            // Not 0: of floats, two are equal to it.
+            // Not 0: two floats are equal to it.
             let unit = rng.random_range(1..4);
             let neutral = || lit(*s, unit);
             let mix = if commutative {
@@ -112,7 +113,7 @@ fn leaf(ty: &Ty, body: SExpr, unit: SExpr) -> Option<Operator> {
     })
 }
 
-/// The largest value of a type, or infinity.
+/// Returns the largest value of a type, or infinity.
 fn highest(s: ScalarType) -> Lit {
     let bits = s.bytes() * 8;
     match s {
@@ -123,7 +124,7 @@ fn highest(s: ScalarType) -> Lit {
     }
 }
 
-/// The smallest value of a type, or minus infinity.
+/// Returns the smallest value of a type, or minus infinity.
 fn lowest(s: ScalarType) -> Lit {
     match s {
         _ if s.is_float() => Lit::float(s, f64::NEG_INFINITY),
@@ -132,13 +133,13 @@ fn lowest(s: ScalarType) -> Lit {
     }
 }
 
-/// Operators on one type, not component-wise; those that are not commutative when `ordered`.
+/// Returns operators on one type that are not component-wise; if `ordered`, those that do not commute.
 fn associative(ty: &Ty, ordered: bool) -> Vec<Operator> {
     let mut out = vec![];
     match ty {
         Ty::Scalar(s) if ordered && *s != ScalarType::Bool => {
             if s.is_integer() {
-                // What an odd number stands in front of is subtracted: every element and every place counts.
+                // `b` is subtracted from an odd `a`: every element and every position counts.
                 let (a, b) = (first(), second());
                 let even = op(ScalarOp::Rem, *s, a.clone(), lit(*s, 2));
                 let even = op(ScalarOp::Eq, ScalarType::Bool, even, lit(*s, 0));
@@ -146,7 +147,7 @@ fn associative(ty: &Ty, ordered: bool) -> Vec<Operator> {
                     (op(ScalarOp::Add, *s, a.clone(), b.clone()), op(ScalarOp::Sub, *s, a, b));
                 out.extend(leaf(ty, choose(even, sum, difference), lit(*s, 0)));
             }
-            // The first (or last) that is not 0.
+            // The first (or last) element that is not 0.
             for (x, y) in [(first(), second()), (second(), first())] {
                 let zero = op(ScalarOp::Eq, ScalarType::Bool, x.clone(), lit(*s, 0));
                 out.extend(leaf(ty, choose(zero, y, x), lit(*s, 0)));
@@ -157,7 +158,7 @@ fn associative(ty: &Ty, ordered: bool) -> Vec<Operator> {
                 ScalarType::Bool => {
                     vec![(ScalarOp::Or, Lit::int(*s, 0)), (ScalarOp::And, Lit::int(*s, 1))]
                 }
-                // Sums of floats are not exact, what selects is.
+                // Sums of floats are not exact; selections are.
                 _ if s.is_float() => {
                     vec![(ScalarOp::Max, lowest(*s)), (ScalarOp::Min, highest(*s))]
                 }
@@ -200,7 +201,7 @@ fn affine(ty: &Ty, s: ScalarType) -> Option<Operator> {
     leaf(ty, SExpr::pair(slope, offset), SExpr::pair(lit(s, 1), lit(s, 0)))
 }
 
-/// The leftmost value that is there; values that are not are added up.
+/// The leftmost value that is present; absent values are added up.
 fn leftmost(ty: &Ty, s: ScalarType) -> Option<Operator> {
     let (p, x) = (first().proj(false), first().proj(true));
     let (q, y) = (second().proj(false), second().proj(true));
@@ -220,7 +221,7 @@ fn least(ty: &Ty, s: ScalarType, t: ScalarType) -> Option<Operator> {
     leaf(ty, body, SExpr::pair(SExpr::Lit(highest(s)), SExpr::Lit(highest(t))))
 }
 
-/// An operator for a type from `own` for its parts, component-wise where `own` has none.
+/// Builds an operator for a type from `own` for its parts, component-wise where `own` has none.
 fn build(ty: &Ty, own: &mut dyn FnMut(&Ty) -> Option<Operator>) -> Made {
     if let Some(found) = own(ty) {
         return Ok(found);

@@ -5,31 +5,31 @@ use crate::calculus::value::{Cell, Leaf, Shape, Value, number};
 use crate::lang::types::ScalarType;
 use rand::RngExt;
 
-/// How a value's elements are chosen.
+/// The kind of a value's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// 1, 2, 3, ...: every element another.
+    /// 1, 2, 3, ...: all elements differ.
     Count,
     /// Whole numbers from -4 to 4.
     Small,
-    /// Whole numbers from 0 to 2: fit for indices and counts, with many equal ones.
+    /// Whole numbers from 0 to 2: suitable as indices and counts, with many equal ones.
     Few,
-    /// Integers of every magnitude, the extremes among them; floats as [`Style::Small`].
+    /// Integers of every magnitude, including the extremes; floats as [`Style::Small`].
     Extreme,
     /// Floats with fractions and of several magnitudes; integers up to a few hundred.
     Real,
     /// Floats near one another; integers likewise.
     Near,
-    /// Floats of every kind: fractions, huge and tiny ones, infinities, NaN, -0.0, with equal ones among
-    /// them; integers as [`Style::Extreme`].
+    /// Floats of every kind: fractions, huge and tiny ones, infinities, NaN, -0.0, with repetitions; integers
+    /// as [`Style::Extreme`].
     Wild,
     /// Floats at both ends of the range, where sums overflow and halves are rounded; integers as [`Style::Extreme`].
     Ends,
-    /// Small whole numbers, and floats that are none: infinities and NaN.
+    /// Small whole numbers, infinities and NaN.
     Special,
 }
 
-/// A value of that shape.
+/// Returns a random value of that shape.
 pub fn value(rng: &mut Rng, shape: &Shape, style: Style) -> Value {
     let mut next = 0;
     let parts = shape.components().into_iter().map(|(ty, dims)| {
@@ -48,14 +48,14 @@ pub fn value(rng: &mut Rng, shape: &Shape, style: Style) -> Value {
 /// A number to draw values around.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constant {
-    /// As an integer, cut off.
+    /// As an integer, truncated.
     pub int: i128,
     /// As a float.
     pub float: f64,
 }
 
 impl Constant {
-    /// An element as such.
+    /// Returns an element as a constant.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -69,7 +69,8 @@ impl Constant {
     }
 }
 
-/// A value of that shape, its numbers around these constants, their multiples, parts and roots, or small.
+/// Returns a value of that shape: numbers around these constants, their multiples, parts and roots, or small
+/// ones.
 pub fn around(rng: &mut Rng, shape: &Shape, constants: &[Constant]) -> Value {
     let parts = shape.components().into_iter().map(|(ty, dims)| {
         let cells: Vec<Cell> =
@@ -146,7 +147,8 @@ fn no_number(rng: &mut Rng) -> f64 {
     [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.random_range(0..3)]
 }
 
-/// The exponents of a type's numbers, those below the normal ones too; the last is too large.
+/// Returns the exponents of a type's numbers, including those below the normal ones; the last is one too
+/// large.
 fn exponents(ty: ScalarType) -> (i32, i32) {
     match ty {
         ScalarType::F16 => (-24, 16),
@@ -160,7 +162,7 @@ fn at_an_end(rng: &mut Rng, ty: ScalarType) -> f64 {
     let (least, most) = exponents(ty);
     let sign = if rng.random() { 1.0 } else { -1.0 };
     let exponent = if rng.random() { most - 1 } else { least + rng.random_range(0..4) };
-    // `powi` would give 0 below the normal numbers.
+    // `powi` would give 0 below the normal numbers, so use `exp2`.
     sign * rng.random_range(1.0..1.9) * f64::from(exponent).exp2()
 }
 
@@ -168,7 +170,7 @@ fn at_an_end(rng: &mut Rng, ty: ScalarType) -> f64 {
 fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
     let (least, most) = exponents(ty);
     let sign = if rng.random() { 1.0 } else { -1.0 };
-    // `powi` would give 0 below the normal numbers.
+    // `powi` would give 0 below the normal numbers, so `exp2` is used.
     match rng.random_range(0..8) {
         0 => no_number(rng),
         1 => -0.0,
@@ -186,8 +188,8 @@ fn wild(rng: &mut Rng, ty: ScalarType) -> f64 {
     }
 }
 
-/// Values of the same shape that are easier to read, easiest first: everything 0, then one element at a time
-/// nearer to 0.
+/// Returns values of the same shape that are easier to read, easiest first: all zeros, then values with one
+/// element nearer to 0.
 pub fn simpler(v: &Value) -> Vec<Value> {
     let mut out = vec![];
     let cells: Vec<Vec<Cell>> = v
@@ -232,7 +234,7 @@ fn is_zero(c: Cell, ty: ScalarType) -> bool {
     if ty.is_float() { c.as_float() == 0.0 } else { c.bits == 0 }
 }
 
-/// Simpler elements, simplest first.
+/// Returns simpler elements, simplest first.
 fn nearer(c: Cell, ty: ScalarType) -> Vec<Cell> {
     if ty.is_float() {
         let x = c.as_float();

@@ -1,4 +1,4 @@
-//! Types of a term as written, from the type of its argument on.
+//! Infers the types of a term as written, from the type of its argument.
 
 use super::raw::{Raw, RawKind, RawPattern, RawScalar, RawScalarKind};
 use super::unify::Unifier;
@@ -13,7 +13,7 @@ use crate::lang::types::ScalarType;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// What names mean.
+/// The meaning of names.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     /// Inputs of the program with their types.
@@ -30,19 +30,19 @@ pub struct Inferred {
     tys: Vec<Ty>,
     args: Vec<Inferred>,
     span: Span,
-    /// What it gives.
+    /// The result type.
     pub cod: Ty,
 }
 
 impl Inferred {
-    /// The term, every variable that is left becoming a variable of the term.
+    /// Returns the term; variables that are still unknown become variables of the term.
     ///
     /// # Errors
     /// When the parts do not fit together after all.
     pub fn open(&self, source: &Arc<Source>, unifier: &Unifier) -> Result<Term> {
         let args = self.args.iter().map(|a| a.open(source, unifier)).collect::<Result<Vec<_>>>()?;
         if self.op == Op::Compose {
-            // As written, identities included: a rule may be about them.
+            // As written, identities included, because a rule may be about them.
             let mut args = args.into_iter().rev();
             let first = args.next().ok_or_else(|| bad(source, self.span, "empty chain"))?;
             return args.try_fold(first, |inner, outer| {
@@ -56,7 +56,7 @@ impl Inferred {
             .map_err(|e| bad(source, self.span, &e.0).into())
     }
 
-    /// The term, with nothing left open.
+    /// Returns the term, in which nothing may be unknown.
     ///
     /// # Errors
     /// When a type or size is not determined.
@@ -177,7 +177,7 @@ impl Infer<'_> {
         })
     }
 
-    /// A constant: from `()` a scalar leaf, from elsewhere that after `bang`.
+    /// A constant: a scalar leaf from `()`, and that after `bang` from another type.
     fn literal(&mut self, span: Span, l: Lit, dom: &Ty) -> Inferred {
         let cod = Ty::Scalar(l.ty);
         let f = ScalarFn { dom: Ty::Unit, cod: cod.clone(), body: SExpr::Lit(l) };
@@ -205,7 +205,7 @@ impl Infer<'_> {
         }
     }
 
-    /// An operator, from its written sizes (each with its number among all sizes) and type on.
+    /// Infers an operator from its written sizes (each with its number among all sizes) and its written type.
     fn op(
         &mut self,
         span: Span,
@@ -359,7 +359,7 @@ impl Infer<'_> {
                 if uniform.windows(2).any(|w| w[0] != w[1]) {
                     return err("operands of different types".to_owned());
                 }
-                // A cast node keeps what it converts from; the result type is the node's.
+                // A cast in a term carries the type that it converts from; the node has the result type.
                 let op = match op {
                     ScalarOp::Cast(_) => ScalarOp::Cast(types[0]),
                     other => *other,

@@ -1,5 +1,5 @@
-//! Terms as text in the papers' notation, `join . mapWrg 0 (map abs) . split 128`: printed, and
-//! parsed back with types inferred from the argument's type on.
+//! Terms as text in the papers' notation, `join . mapWrg 0 (map abs) . split 128`: a printer, and a parser
+//! that infers types from the type of the argument.
 
 mod infer;
 mod names;
@@ -29,7 +29,7 @@ pub fn read_term(source: &Arc<Source>, dom: &Ty, context: &Context) -> Result<Te
     read_term_at(source, dom, context, &Size::clone)
 }
 
-/// As [`read_term`], of a part of the source.
+/// As [`read_term`], for a part of the source.
 ///
 /// # Errors
 /// When the text does not parse or does not type-check, with the place.

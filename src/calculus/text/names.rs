@@ -1,4 +1,4 @@
-//! Names of scalar functions in text. Those of operators stand with the operators: `calculus::op`.
+//! The names of scalar functions in text. `calculus::op` has those of operators.
 
 use crate::lang::typed::ScalarOp;
 

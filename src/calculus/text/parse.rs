@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Tok {
-    /// May hold dots: `n.t0`, `f32.i32`, `p.1`.
+    /// An identifier, which may contain dots: `n.t0`, `f32.i32`, `p.1`.
     Ident(String),
     /// `'name`.
     Quoted(String),
     /// Digits with an optional fraction, exponent and type.
     Number(String),
-    /// A dot and a name, right after something: `.t0`.
+    /// A dot and a name directly after another token: `.t0`.
     Post(String),
     Sym(&'static str),
     End,
@@ -49,7 +49,7 @@ fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
         let run =
             |from: usize| text[from..].find(|c: char| !word(c)).map_or(text.len(), |i| from + i);
         let name = |from: usize| {
-            // A prime is part of a name, but not its beginning.
+            // A prime may be part of a name, but not its first character.
             text[from..].find(|c: char| !word(c) && c != '\'').map_or(text.len(), |i| from + i)
         };
         let tok = if c.is_ascii_digit() {
@@ -112,7 +112,7 @@ pub fn parse_size(source: &Arc<Source>, range: Range<usize>) -> Result<Size> {
     whole(source, range, Parser::size)
 }
 
-/// Parses a type in `range` of the source; names that are no scalar types are variables.
+/// Parses a type in `range` of the source; names other than scalar types are variables.
 ///
 /// # Errors
 /// [`Code::Parse`] with its place.
@@ -219,7 +219,7 @@ impl Parser<'_> {
         self.atom()
     }
 
-    /// An operator after its name.
+    /// Parses an operator after its name.
     fn operator(&mut self, entry: &Entry, start: Span) -> Result<Raw> {
         let scheme = &entry.scheme;
         let d = match entry.spelling {
@@ -329,7 +329,7 @@ impl Parser<'_> {
         let point = digits.contains(['.', 'e', 'E']);
         let ty = suffix.unwrap_or(if point { ScalarType::F32 } else { ScalarType::I32 });
         let lit = if ty.is_float() {
-            // Each width is read from its own text so that it is rounded once.
+            // Parse the text at the width of the type, so that it is rounded once.
             match ty {
                 ScalarType::F32 => digits.parse::<f32>().ok().map(|x| sign * f64::from(x)),
                 _ => digits.parse::<f64>().ok().map(|x| sign * x),
@@ -508,7 +508,7 @@ impl Parser<'_> {
         Ok(RawScalar { kind, span: start.to(self.last()) })
     }
 
-    /// `p`, `p.0.1`, `p#2`.
+    /// Parses `p`, `p.0.1`, `p#2`.
     fn projections(&mut self, name: &str, start: Span) -> Result<RawScalar> {
         let mut parts = name.split('.');
         let base = parts.next().unwrap_or(name).to_owned();
@@ -582,7 +582,8 @@ impl Parser<'_> {
                 s
             }
             Tok::Sym("(") => {
-                // A sum is a dimension named by its text: skip to the closing parenthesis to see.
+                // A sum in parentheses is the name of a dimension: look for one up to the closing
+                // parenthesis.
                 let inner = self.toks[self.pos..]
                     .iter()
                     .scan(1_i32, |depth, (t, _)| {

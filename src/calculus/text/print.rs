@@ -19,10 +19,11 @@ impl fmt::Display for Term {
     }
 }
 
-/// Surround the marked part while it is printed; no text of a term has them.
+/// These surround the marked part while it is printed; they occur in no term's text.
 const MARKS: [char; 2] = ['\u{2}', '\u{3}'];
 
-/// The text of a term, and the bytes of it that are the part at `at` (none when there is no such part).
+/// Returns the text of a term, and the byte range of the part at `at` in it (empty when there is no such
+/// part).
 pub fn marked(t: &Term, at: &Position) -> (String, Range<usize>) {
     let text = term(t, Place::Top, Some(Mark { path: &at.path, factors: &at.factors }));
     match (text.find(MARKS[0]), text.find(MARKS[1])) {
@@ -37,11 +38,11 @@ impl fmt::Display for ScalarFn {
     }
 }
 
-/// What surrounds a term decides its parentheses.
+/// The surroundings of a term, which decide about parentheses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Top,
-    /// Between dots.
+    /// A factor of a chain.
     Chain,
     /// An argument.
     Arg,
@@ -57,7 +58,7 @@ fn size_arg(s: &Size) -> String {
     paren(text, !simple)
 }
 
-/// What is left of a [`Position`] on the way to it.
+/// The rest of a [`Position`] on the way to it.
 #[derive(Clone, Copy)]
 struct Mark<'a> {
     path: &'a [(usize, usize)],
@@ -88,11 +89,11 @@ fn term(t: &Term, place: Place, mark: Option<Mark>) -> String {
     paren(parts.join(" . "), chain.len() > 1 && place == Place::Arg)
 }
 
-/// One factor; `mark` is in the argument of that number.
+/// Prints one factor; `mark` is in the argument with that number.
 fn one(t: &Term, place: Place, mark: Option<(usize, Mark)>) -> String {
     match t.op() {
         Op::Scalar(f) => scalar_fn(f, place),
-        // Their parentheses are their own.
+        // A literal has its own parentheses.
         Op::Lit(l) => lit(*l),
         op => {
             let mut text = head(op, t.sizes(), t.tys());
@@ -107,8 +108,8 @@ fn one(t: &Term, place: Place, mark: Option<(usize, Mark)>) -> String {
     }
 }
 
-/// An operator as it is written, with the sizes that are written out and without its function
-/// arguments: `split n.t0`, `mapGlb 0`.
+/// Returns an operator as it is written, with its written sizes and without its function arguments: `split
+/// n.t0`, `mapGlb 0`.
 pub fn head(op: &Op, sizes: &[Size], tys: &[Ty]) -> String {
     match op {
         Op::Compose => ".".to_owned(),
@@ -132,7 +133,7 @@ pub fn head(op: &Op, sizes: &[Size], tys: &[Ty]) -> String {
     }
 }
 
-/// An input's name; quoted when it would read as something else.
+/// Returns an input's name, quoted if it could be read as something else.
 fn name_text(name: &str) -> String {
     let reserved = Entry::named(name).is_some()
         || FUNCTIONS.iter().any(|f| f.0 == name)
@@ -204,7 +205,7 @@ fn scalar_fn(f: &ScalarFn, place: Place) -> String {
     paren(format!("\\{pattern} -> {body}"), place != Place::Top)
 }
 
-/// The argument paths that are used as a whole.
+/// Collects the projections of the argument that are used as a whole.
 fn paths(e: &SExpr, used: &mut Vec<Vec<bool>>) {
     if let Some(p) = path(e) {
         used.push(p);
@@ -233,17 +234,17 @@ fn path(e: &SExpr) -> Option<Vec<bool>> {
     }
 }
 
-/// What the variables of a function are called; an input that it mentions keeps its name for itself.
+/// The names of a function's variables; they avoid the names of inputs that the function mentions.
 struct Names {
-    /// Those of the argument's parts.
+    /// Names of the argument's parts.
     args: Vec<(Vec<bool>, String)>,
     /// Inputs in the body.
     inputs: Vec<Arc<str>>,
-    /// What the names of variables inside begin with.
+    /// The prefix of names of inner variables.
     binder: String,
 }
 
-/// Every input that is mentioned.
+/// Collects every input that is mentioned.
 fn inputs(e: &SExpr, found: &mut Vec<Arc<str>>) {
     match e {
         SExpr::Input(name, ..) => found.push(name.clone()),
@@ -290,10 +291,10 @@ fn pattern(ty: &Ty, at: &mut Vec<bool>, used: &[Vec<bool>], names: &mut Names) -
     name
 }
 
-/// `depth` binders are open; `level` is the binding strength that surrounds.
+/// Prints an expression under `depth` binders; `level` is the surrounding operator's binding strength.
 fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
     if let Some(p) = path(e) {
-        // The longest named prefix, then projections.
+        // The longest prefix with a name, then projections.
         if let Some((prefix, name)) =
             names.args.iter().filter(|(q, _)| p.starts_with(q)).max_by_key(|(q, _)| q.len())
         {

@@ -1,4 +1,4 @@
-//! Terms as parsed, before types.
+//! Terms as parsed, before type inference.
 
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::Size;
@@ -10,18 +10,18 @@ use crate::lang::types::ScalarType;
 /// A term as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
-    /// What it is.
+    /// The kind of term.
     pub kind: RawKind,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
-/// What a term as written is.
+/// The kinds of terms as written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawKind {
-    /// An operator with what is written of its sizes, types and functions.
+    /// An operator with its written sizes, type and function arguments.
     Op { op: Op, sizes: Vec<Size>, ty: Option<ScalarType>, args: Vec<Raw> },
-    /// Last applied first.
+    /// A chain; the factor that is applied last comes first.
     Compose(Vec<Raw>),
     /// An input, or a variable of a rule.
     Name(String),
@@ -33,7 +33,7 @@ pub enum RawKind {
     Lambda(RawPattern, RawScalar),
 }
 
-/// What a lambda takes.
+/// The parameter of a lambda.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawPattern {
     /// Not used.
@@ -49,13 +49,13 @@ pub enum RawPattern {
 /// A scalar expression as written, with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawScalar {
-    /// What it is.
+    /// The kind of expression.
     pub kind: RawScalarKind,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
-/// What a scalar expression as written is.
+/// The kinds of scalar expressions as written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawScalarKind {
     /// A bound name or an input (with its component).
@@ -81,7 +81,7 @@ pub enum RawScalarKind {
 }
 
 impl Raw {
-    /// With each size replaced.
+    /// Returns the term with each size replaced.
     #[must_use]
     pub fn with_sizes(&self, value: &dyn Fn(&Size) -> Size) -> Raw {
         let all = |terms: &[Raw]| terms.iter().map(|t| t.with_sizes(value)).collect();

@@ -6,7 +6,7 @@ use crate::calculus::ty::Ty;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// Bindings of type and size variables. Fresh variables have names with a `_` in front.
+/// Bindings of type and size variables. The names of fresh variables begin with `_`.
 #[derive(Clone, Debug, Default)]
 pub struct Unifier {
     types: IndexMap<Arc<str>, Ty>,
@@ -27,7 +27,7 @@ impl Unifier {
         Size::meta(&format!("_{}", self.fresh))
     }
 
-    /// The size with every binding applied.
+    /// Returns the size with every binding applied.
     pub fn size(&self, s: &Size) -> Size {
         if !s.has_meta() {
             return s.clone();
@@ -38,7 +38,7 @@ impl Unifier {
         })
     }
 
-    /// The type with every binding applied.
+    /// Returns the type with every binding applied.
     pub fn ty(&self, t: &Ty) -> Ty {
         t.substitute(&|m| self.types.get(m).map(|b| self.ty(b)), &|sym| match sym {
             Sym::Meta(m) => self.sizes.get(m).map(|b| self.size(b)),
@@ -46,8 +46,8 @@ impl Unifier {
         })
     }
 
-    /// How many components the type has with every binding applied, those of its components included; counts no
-    /// further than to `most`.
+    /// Returns the number of components of the type with every binding applied, including those of its
+    /// components. Counts to `most` at most.
     pub fn components(&self, t: &Ty, most: usize) -> usize {
         let (mut t, mut count) = (t, 1);
         while count < most {
@@ -68,7 +68,7 @@ impl Unifier {
         count
     }
 
-    /// Makes two sizes equal by binding one variable, fresh ones before a rule's own.
+    /// Makes two sizes equal by binding one variable; fresh ones are bound before a rule's own.
     pub fn unify_sizes(&mut self, a: &Size, b: &Size) -> bool {
         let (a, b) = (self.size(a), self.size(b));
         if a == b {
@@ -77,7 +77,7 @@ impl Unifier {
         if b.as_constant() == Some(0) || a.as_constant() == Some(0) {
             return false;
         }
-        // a / b = 1 for a variable that occurs once: m^e * rest = 1.
+        // `a / b = 1`, solved for a variable with the exponent 1 or -1: `m^e * rest = 1`.
         let ratio = a.div(&b);
         let mut candidates: Vec<(Arc<str>, i32)> = ratio
             .factors()
@@ -112,7 +112,7 @@ impl Unifier {
                 if mentions(t, m) {
                     return false;
                 }
-                // A rule's own variable stays where it can.
+                // Prefer to keep a rule's own variable unbound.
                 match t {
                     Ty::Meta(other) if other.starts_with('_') && !m.starts_with('_') => {
                         self.types.insert(other.clone(), Ty::Meta(m.clone()));

@@ -1,24 +1,24 @@
-//! Comparing device buffers with each other, of sizes at which looking at one element at a time is too slow.
+//! Comparison of device buffers with each other, for sizes at which decoding every element is too slow.
 
 use super::compare::{overflow, range};
 use super::decode;
 use crate::lang::types::ScalarType;
 
-/// Elements between two looks at whether something differs.
+/// Number of elements that are compared at once.
 const BLOCK: usize = 4096;
 
-/// Where two buffers differ.
+/// The differences between two buffers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Disagreement {
-    /// How many elements do.
+    /// The number of elements that differ.
     pub count: usize,
-    /// Some of them, by index: the first, and those that differ most for their tolerance.
+    /// The indices of some of them: the first, and those that differ most in units of their tolerance.
     pub elements: Vec<usize>,
 }
 
-/// Compares two buffers of equal length. Integers and truth values must be equal; floats may differ by
-/// `relative` times the largest of their absolute values and `magnitude`, and by the least normal number.
-/// At most `most` elements are named.
+/// Compares two buffers of equal length. Integers and truth values must be equal. Floats may differ by
+/// `relative` times the largest of their absolute values and `magnitude`, plus the least normal number. At
+/// most `most` elements are listed.
 pub fn agree(
     ty: ScalarType,
     left: &[u8],
@@ -31,7 +31,7 @@ pub fn agree(
     let mut out = Found { most, worst: vec![], ..Found::default() };
     let bytes = BLOCK * ty.bytes();
     for (block, (a, b)) in left.chunks(bytes).zip(right.chunks(bytes)).enumerate() {
-        // Equal bytes are by far the fastest to tell, and what different kernels often give.
+        // Comparing bytes is by far the fastest, and different kernels often give equal bytes.
         if a == b || off.all_near(a, b) {
             continue;
         }
@@ -51,7 +51,7 @@ struct Offset {
 }
 
 impl Offset {
-    /// Whether all elements are surely within tolerance: the loop that the compiler makes vectors of.
+    /// Whether all elements are surely within tolerance; the compiler vectorises this loop.
     fn all_near(&self, left: &[u8], right: &[u8]) -> bool {
         match self.ty {
             ScalarType::F32 => {
@@ -74,13 +74,13 @@ impl Offset {
         let far = left.iter().zip(right).filter(|(a, b)| {
             let (a, b) = (read(**a), read(**b));
             let slack = self.relative * a.abs().max(b.abs()).max(self.magnitude) + self.tiny;
-            // What is no number is within nothing, and infinities have no difference.
+            // NaN fails the first comparison, and infinities fail one of the two.
             !((a - b).abs() <= slack && slack < f64::INFINITY)
         });
         far.count() == 0
     }
 
-    /// How far apart two elements are in units of their tolerance: more than 1 is too far.
+    /// Returns the difference of two elements in units of their tolerance: more than 1 is too much.
     fn excess(&self, a: &[u8], b: &[u8]) -> f64 {
         let (a, b) = (decode(self.ty, a), decode(self.ty, b));
         if !self.ty.is_float() {
@@ -108,7 +108,7 @@ struct Found {
     most: usize,
     count: usize,
     first: Option<usize>,
-    /// The worst so far, worst first.
+    /// The worst elements so far, worst first.
     worst: Vec<(f64, usize)>,
 }
 

@@ -1,28 +1,28 @@
-//! Views of flat buffers of numbers, and the builder that fills them.
+//! Views of flat buffers of numbers, and the builder that fills buffers.
 //!
-//! An [`Array`] is one component of a value: a buffer, an offset and a stride for each dimension, so
-//! that splitting, transposing, sliding, replicating and the like cost nothing. Never knows of
-//! tuples, nor what its trailing dimensions mean.
+//! An [`Array`] is one component of a value: a buffer, an offset, and a stride for each dimension, so that
+//! splitting, transposing, sliding, replicating and the like cost nothing. It knows nothing of tuples, nor
+//! what its trailing dimensions mean.
 
 use super::cell::Cell;
 use crate::lang::types::ScalarType;
 use std::sync::Arc;
 
-/// A flat buffer: the bits of each [`Cell`], and what is known of its error.
+/// A flat buffer: the bits of each [`Cell`], and a bound on its error.
 #[derive(Debug)]
 struct Buffer {
     bits: Vec<u64>,
     doubts: Doubts,
 }
 
-/// What is known of the errors of numbers, one by one only where their values do not tell.
+/// The error bounds of numbers, stored one by one only if the values do not determine them.
 #[derive(Debug)]
 enum Doubts {
-    /// As inputs: [`Cell::stored`].
+    /// Elements as in inputs: [`Cell::stored`].
     Stored,
-    /// Results whose magnitudes are those of their values: [`Cell::rounded`].
+    /// Results whose magnitudes are their absolute values: [`Cell::rounded`].
     Rounded,
-    /// Of each its own.
+    /// A bound for each element.
     Own(Vec<u64>),
 }
 
@@ -36,7 +36,7 @@ impl Doubts {
         }
     }
 
-    /// Those of all elements so far, one by one.
+    /// Returns the bounds of all elements so far, one by one.
     fn each(self, ty: ScalarType, bits: &[u64], capacity: usize) -> Vec<u64> {
         if let Doubts::Own(all) = self {
             return all;
@@ -51,7 +51,7 @@ impl Doubts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Dim {
     len: usize,
-    /// From one element to the next, in elements; 0 repeats.
+    /// The distance between neighbouring elements, in elements; 0 repeats one element.
     stride: isize,
 }
 
@@ -64,10 +64,10 @@ pub struct Array {
     buffer: Arc<Buffer>,
 }
 
-/// The most elements of one component: what is longer has no place in memory.
+/// Most elements of one component; a longer one does not fit in memory.
 const MOST: usize = 1 << 32;
 
-/// The product of lengths, if so many elements can be held.
+/// Returns the product of lengths, if that many elements can be held.
 pub(crate) fn room(lengths: &[usize]) -> Result<usize, String> {
     let zero = lengths.contains(&0);
     let count = lengths.iter().try_fold(1usize, |n, k| n.checked_mul(*k).filter(|n| *n <= MOST));
@@ -119,14 +119,14 @@ impl Array {
         self.buffer.doubts.cell(self.ty, i, self.buffer.bits[i])
     }
 
-    /// Element `i` of an array with one dimension; `i` is below [`Array::len`].
+    /// Returns element `i` of an array with one dimension; `i` must be below [`Array::len`].
     #[inline]
     pub fn cell(&self, i: usize) -> Cell {
         let stride = self.dims.first().map_or(0, |d| d.stride);
         self.at(self.offset + signed(i) * stride)
     }
 
-    /// The element at an index for each dimension; `None` outside.
+    /// Returns the element at an index for each dimension; `None` if one is out of bounds.
     pub fn get(&self, index: impl IntoIterator<Item = i128>) -> Option<Cell> {
         let (mut position, mut rank) = (self.offset, 0);
         for i in index {
@@ -138,8 +138,8 @@ impl Array {
         (rank == self.dims.len()).then(|| self.at(position))
     }
 
-    /// Row `i`, the outermost dimension gone. Of an array with one dimension the result has none
-    /// left: use [`Array::cell`].
+    /// Returns row `i`, without the outermost dimension. For an array with one dimension, the result would
+    /// have none: use [`Array::cell`].
     #[must_use]
     pub fn row(&self, i: usize) -> Array {
         let stride = self.dims.first().map_or(0, |d| d.stride);
@@ -176,7 +176,7 @@ impl Array {
         Array { ty: self.ty, dims, offset, buffer: self.buffer.clone() }
     }
 
-    /// The outermost dimension replaced by `new`.
+    /// Replaces the outermost dimension by `new`, starting at element `skip`.
     fn outer(&self, skip: usize, new: &[Dim]) -> Array {
         let (first, rest) = self
             .dims
@@ -195,13 +195,13 @@ impl Array {
         let stride = self.stride();
         let outer = Dim {
             len: m,
-            // Of one chunk the stride does not matter.
+            // With a single chunk, the stride does not matter.
             stride: stride.wrapping_mul(signed(k)),
         };
         self.outer(0, &[outer, Dim { len: k, stride }])
     }
 
-    /// `[m][k]a -> [m*k]a`; copies where the rows do not follow each other.
+    /// `[m][k]a -> [m*k]a`; copies if the rows are not contiguous.
     pub(super) fn join(&self) -> Result<Array, String> {
         room(&self.shape())?;
         match self.dims.as_slice() {
@@ -217,7 +217,7 @@ impl Array {
         }
     }
 
-    /// The first two dimensions exchanged.
+    /// Exchanges the first two dimensions.
     pub(super) fn transpose(&self) -> Array {
         let mut dims = self.dims.clone();
         if dims.len() >= 2 {
@@ -226,7 +226,7 @@ impl Array {
         self.with(self.offset, dims)
     }
 
-    /// Dimension `from` (as counted before) becomes dimension `to` (as counted after).
+    /// Moves dimension `from` (as counted before) to dimension `to` (as counted after).
     pub(super) fn move_axis(&self, from: usize, to: usize) -> Array {
         let mut dims = self.dims.clone();
         let dim = dims.remove(from);
@@ -240,7 +240,7 @@ impl Array {
         self.outer(from, &[Dim { len, stride }])
     }
 
-    /// From the last to the first.
+    /// Reverses the order of the elements.
     pub(super) fn reverse(&self) -> Array {
         let len = self.len();
         let stride = -self.stride();
@@ -252,24 +252,24 @@ impl Array {
         let stride = self.stride();
         let outer = Dim {
             len: m,
-            // Of one window the step does not matter.
+            // With a single window, the step does not matter.
             stride: stride.wrapping_mul(signed(s)),
         };
         self.outer(0, &[outer, Dim { len: w, stride }])
     }
 
-    /// `n` times the whole.
+    /// Repeats the whole `n` times.
     pub(super) fn replicate(&self, n: usize) -> Array {
         let new = Dim { len: n, stride: 0 };
         self.with(self.offset, [&[new], &self.dims[..]].concat())
     }
 
-    /// The second dimension becomes the first, `n` times each: `[m]a -> [m][n]a`.
+    /// Repeats each row `n` times: `[m]a -> [m][n]a`.
     pub(super) fn replicate_inside(&self, n: usize) -> Array {
         self.replicate(n).transpose()
     }
 
-    /// The chosen indices of each leading dimension, all of the others, in a copy.
+    /// Copies the chosen indices of each leading dimension, and all of the others.
     pub(super) fn pick(&self, axes: &[Option<Arc<[usize]>>]) -> Result<Array, String> {
         if axes.len() > self.dims.len() {
             return Err(format!("{} dimensions where {} belong", self.dims.len(), axes.len()));
@@ -305,7 +305,7 @@ impl Array {
         }
     }
 
-    /// A contiguous copy.
+    /// Returns a contiguous copy.
     fn compact(&self) -> Array {
         let mut column = Column::new(self.ty, self.count());
         self.for_each(&mut |c| column.push(c));
@@ -313,7 +313,7 @@ impl Array {
     }
 }
 
-/// A growing contiguous component.
+/// A contiguous component that is being built.
 #[derive(Debug)]
 pub struct Column {
     ty: ScalarType,
@@ -327,12 +327,12 @@ impl Column {
         Column { ty, bits: Vec::with_capacity(count), doubts: Doubts::Stored }
     }
 
-    /// Elements as inputs are.
+    /// A column of elements as in inputs.
     pub(super) fn plain(ty: ScalarType, bits: Vec<u64>) -> Column {
         Column { ty, bits, doubts: Doubts::Stored }
     }
 
-    /// Appends.
+    /// Appends an element.
     #[inline]
     pub fn push(&mut self, c: Cell) {
         match &mut self.doubts {
@@ -381,7 +381,7 @@ impl Column {
         a.for_each(&mut |c| self.push(c));
     }
 
-    /// The array of these dimensions, whose product is the number of elements pushed.
+    /// Returns the array of these dimensions, whose product must be the number of elements pushed.
     pub fn finish(self, shape: &[usize]) -> Array {
         debug_assert_eq!(shape.iter().product::<usize>(), self.bits.len());
         let mut stride = 1;

@@ -1,10 +1,11 @@
-//! One number with what is known of its error.
+//! One number and a bound on its error.
 //!
-//! A float is computed in `f64` together with its *magnitude*: the size of the terms it was made of, so that the
-//! rounding errors of any legal order of evaluation are a small multiple of `eps * magnitude` even where the value
-//! itself cancelled. It also has a *grain*: a power of two that all terms are multiples of. While magnitudes stay below
-//! `2^24` grains (of an `f32`), every order of evaluation computes every sum and product without rounding, and the
-//! value is *exact*: no error is allowed. Sums of small whole numbers are exact, and so are inputs.
+//! A float is computed in `f64` together with its *magnitude*: the size of the terms that it was made of. The
+//! rounding errors of any legal order of evaluation are a small multiple of `eps * magnitude`, even if the
+//! value itself has cancelled. A float also has a *grain*: a power of two of which all its terms are
+//! multiples. While magnitudes stay below `2^24` grains (for `f32`), every order of evaluation computes all
+//! sums and products without rounding, and the value is *exact*: no error is allowed. Sums of small whole
+//! numbers are exact, and so are inputs.
 //!
 //! An integer or truth value has a [`Spread`]: the other values that rounding may legally make of it.
 
@@ -13,31 +14,33 @@ use crate::calculus::scalar::Lit;
 use crate::lang::typed::Literal;
 use crate::lang::types::ScalarType;
 
-/// A number of some [`ScalarType`] that its holder knows.
+/// A number of some [`ScalarType`], which the owner of the cell knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cell {
-    /// Floats of every type: the bits of the `f64`. Integers: sign- or zero-extended. Bool: 0 or 1.
+    /// The bits of the number. Floats of every type: those of the `f64`. Integers: sign- or zero-extended.
+    /// Bool: 0 or 1.
     pub bits: u64,
-    /// Of a float, magnitude and grain: the magnitude's `f64` with the grain in its last bits. Otherwise the spread.
+    /// For a float, its magnitude with the grain in the last bits of the `f64`; for other types, the spread.
     pub(super) doubt: u64,
 }
 
-/// A grain as it is kept: the exponent above [`BIAS`]; [`INEXACT`] and [`ZERO`] compare as they should in sums.
+/// A grain as it is stored: the exponent plus [`BIAS`]. [`INEXACT`] and [`ZERO`] order correctly, so that the
+/// grain of a sum is the minimum.
 pub(super) type Grain = i32;
 
-/// Not exact: no grain is known.
+/// The grain of an inexact number: none is known.
 pub(super) const INEXACT: Grain = 0;
 
-/// Zero, a multiple of everything.
+/// The grain of zero, a multiple of everything.
 pub(super) const ZERO: Grain = 0xfff;
 
 const MASK: u64 = 0xfff;
 const BIAS: i32 = 1200;
 
-/// The magnitude of what may be anything.
+/// The magnitude of a number that may be anything.
 pub(super) const ANYTHING: f64 = f64::INFINITY;
 
-/// What is known of a float type.
+/// The properties of a float type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Format {
     /// The distance from 1 to the next number.
@@ -46,7 +49,7 @@ pub(super) struct Format {
     pub most: f64,
     /// The least positive normal number.
     pub tiny: f64,
-    /// Bits of a significand.
+    /// Number of bits of the significand.
     precision: i32,
     /// The exponent of `tiny`.
     least: i32,
@@ -70,7 +73,7 @@ const F64: Format = Format {
 };
 
 impl Format {
-    /// Of a float type; of others, that of `f64`.
+    /// Returns the format of a float type; for other types, that of `f64`.
     pub fn of(ty: ScalarType) -> &'static Format {
         match ty {
             ScalarType::F16 => &F16,
@@ -79,7 +82,8 @@ impl Format {
         }
     }
 
-    /// The grain, if no order of evaluation rounds what has this magnitude and grain.
+    /// Returns the grain if no order of evaluation rounds a number of this magnitude and grain, else
+    /// [`INEXACT`].
     #[inline]
     pub fn keep(&self, magnitude: f64, grain: Grain) -> Grain {
         if grain == INEXACT || grain == ZERO {
@@ -89,7 +93,7 @@ impl Format {
         if fits && grain - BIAS >= self.least && magnitude <= self.most { grain } else { INEXACT }
     }
 
-    /// What is known of an input.
+    /// Returns the `doubt` of an input.
     #[inline]
     fn plain(&self, x: f64) -> u64 {
         let size = x.abs();
@@ -99,7 +103,8 @@ impl Format {
         self.special(x)
     }
 
-    /// As `plain`, of zeros, of numbers less than normal ones, which devices may flush, of infinities and NaN.
+    /// As `plain`, for zeros, numbers below the normal ones (which devices may flush to zero), infinities and
+    /// NaN.
     #[cold]
     fn special(&self, x: f64) -> u64 {
         if x == 0.0 {
@@ -114,18 +119,18 @@ impl Format {
     }
 }
 
-/// The exponent of a positive normal number.
+/// Returns the exponent of a positive normal number.
 fn exponent(x: f64) -> i32 {
     (x.to_bits() >> 52) as i32 - 1023
 }
 
-/// The largest power of two that a positive normal number is a multiple of.
+/// Returns the largest power of two that divides a positive normal number.
 fn grain(x: f64) -> Grain {
     let zeros = (x.to_bits() | 1 << 52).trailing_zeros().cast_signed();
     exponent(x) - 52 + zeros + BIAS
 }
 
-/// The grain of products.
+/// Returns the grain of a product.
 #[inline]
 pub(super) fn product(a: Grain, b: Grain) -> Grain {
     if a == ZERO || b == ZERO {
@@ -138,7 +143,8 @@ pub(super) fn product(a: Grain, b: Grain) -> Grain {
     }
 }
 
-/// The grain of quotients by a power of two; other divisions are not correctly rounded on every device.
+/// Returns the grain of a quotient. Only divisions by powers of two have one; others are not correctly
+/// rounded on every device.
 #[inline]
 pub(super) fn quotient(a: Grain, y: f64) -> Grain {
     let power = y.is_normal() && y.to_bits() & ((1 << 52) - 1) == 0;
@@ -157,7 +163,7 @@ fn pack(magnitude: f64, grain: Grain) -> u64 {
 }
 
 impl Cell {
-    /// The input or constant `x` of a float type, which it is a number of.
+    /// The input or constant `x`, which must be a number of the float type.
     pub fn float(ty: ScalarType, x: f64) -> Cell {
         Cell { bits: x.to_bits(), doubt: Format::of(ty).plain(x) }
     }
@@ -181,13 +187,13 @@ impl Cell {
         Cell { bits: u64::from(b), doubt: 0 }
     }
 
-    /// A truth value that may be the other one.
+    /// A truth value that may also be the opposite.
     pub(super) fn either(b: bool) -> Cell {
         let other = Spread::of(i128::from(b), &[i128::from(!b)]);
         Cell { doubt: other.0, ..Cell::bool(b) }
     }
 
-    /// An integer or truth value with the others that it may be.
+    /// Returns an integer or truth value with the other values that it may have.
     #[must_use]
     pub(super) fn or(self, spread: Spread) -> Cell {
         Cell { doubt: spread.0, ..self }
@@ -202,25 +208,25 @@ impl Cell {
         super::number::int_to(ty, x, x as i64)
     }
 
-    /// The stored element with these bits, as an input is.
+    /// A stored element with these bits, as for an input.
     #[inline]
     pub fn stored(ty: ScalarType, bits: u64) -> Cell {
         if ty.is_float() { Cell::float(ty, f64::from_bits(bits)) } else { Cell { bits, doubt: 0 } }
     }
 
-    /// The result with these bits whose magnitude is that of its value.
+    /// A result with these bits whose magnitude is its absolute value.
     #[inline]
     pub(super) fn rounded(ty: ScalarType, bits: u64) -> Cell {
         let cell = Cell::stored(ty, bits);
         if ty.is_float() { Cell { doubt: cell.doubt & !MASK, ..cell } } else { cell }
     }
 
-    /// The value, if the type is a float type.
+    /// Returns the value of a float.
     pub fn as_float(self) -> f64 {
         f64::from_bits(self.bits)
     }
 
-    /// The magnitude, if the type is a float type; infinite of what may be anything.
+    /// Returns the magnitude of a float; infinite if it may be anything.
     pub fn mag(self) -> f64 {
         f64::from_bits(self.doubt & !MASK)
     }
@@ -234,27 +240,27 @@ impl Cell {
         self.grain() != INEXACT
     }
 
-    /// The other values of an integer or truth value.
+    /// Returns the other values of an integer or truth value.
     pub fn spread(self) -> Spread {
         Spread(self.doubt)
     }
 
-    /// Whether rounding decides a truth value.
+    /// Whether rounding decides an integer or truth value.
     pub fn is_doubtful(self) -> bool {
         self.doubt != 0
     }
 
-    /// The bits as a signed number: the value, but for large `u64`.
+    /// Returns the bits as a signed number: the value, except for large `u64`.
     pub fn as_int(self) -> i64 {
         self.bits.cast_signed()
     }
 
-    /// The value, if the type is `bool`.
+    /// Returns the value of a `bool`.
     pub fn is_true(self) -> bool {
         self.bits != 0
     }
 
-    /// The value of an integer or truth value of type `ty`.
+    /// Returns the value of an integer or truth value of type `ty`.
     pub fn as_wide(self, ty: ScalarType) -> i128 {
         if ty == ScalarType::U64 { i128::from(self.bits) } else { i128::from(self.as_int()) }
     }
@@ -276,7 +282,7 @@ impl Cell {
         }
     }
 
-    /// As a person writes it.
+    /// Returns the number as a person writes it.
     pub fn show(self, ty: ScalarType) -> String {
         if ty.is_float() {
             format!("{:?}", self.as_float())

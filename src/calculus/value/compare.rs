@@ -1,32 +1,32 @@
-//! Comparing a result with the reference.
+//! Comparison of a result with the reference.
 //!
-//! Integers and truth values must be equal, or among those that rounding may make of them. A float that is exact must be
-//! equal, another may be off by `rtol * magnitude + tiny`, where
-//! `rtol = eps * (ulps + per_root * sqrt(terms))`: rounding errors of a sum in an order of the
-//! device's choosing grow like the root of the number of terms, while a lost element shows as `1/terms`
-//! of the magnitude. `tiny` is the least normal number, since devices may flush what is below. NaN
-//! equals NaN, -0 equals 0, an infinity equals itself and what the type rounds to it.
+//! Integers and truth values must equal the reference, or one of the values that rounding may make of it. An
+//! exact float must be equal. Any other float may be off by `rtol * magnitude + tiny`, where `rtol = eps *
+//! (ulps + per_root * sqrt(terms))`. The rounding errors of a sum in the device's order grow like the square
+//! root of the number of terms, while a lost element shows as `1/terms` of the magnitude. `tiny` is the least
+//! normal number, because devices may flush smaller ones. NaN equals NaN, -0 equals 0, and an infinity equals
+//! itself and the numbers that the type may round to it.
 
 use super::cell::{ANYTHING, Format};
 use super::number::epsilon;
 use super::{Cell, Leaf, Value, decode};
 use crate::lang::types::ScalarType;
 
-/// How far a float may be off.
+/// The allowed error of a float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// In units of `eps * magnitude`, whatever the number of terms.
+    /// Units of `eps * magnitude`, whatever the number of terms.
     pub ulps: f64,
-    /// Further units for each root of a term.
+    /// Additional units for each square root of the number of terms.
     pub per_root: f64,
-    /// The longest reduction on the way to an element.
+    /// The length of the longest reduction that an element depends on.
     pub terms: u64,
 }
 
 impl Tolerance {
-    /// The default for a component of type `ty`: of half precision 4 units and half a root, else 64 units
-    /// and half a root. So a sum of `f32` tells one lost or doubled element of average size up to 40 000 terms,
-    /// a sum of `f16` up to 100.
+    /// Returns the default for a component of type `ty`: half a unit for each root, plus 4 units for half
+    /// precision and 64 units for other types. With this, a sum of `f32` reveals one lost or doubled element
+    /// of average size up to 40 000 terms, and a sum of `f16` up to 100.
     pub fn of(ty: ScalarType, terms: u64) -> Tolerance {
         let (ulps, per_root) = match ty {
             ScalarType::F16 => (4.0, 0.5),
@@ -35,13 +35,13 @@ impl Tolerance {
         Tolerance { ulps, per_root, terms }
     }
 
-    /// The relative error allowed to a float type.
+    /// Returns the relative error allowed to a float type.
     #[expect(clippy::cast_precision_loss, reason = "a root needs no exact argument")]
     pub fn relative(&self, ty: ScalarType) -> f64 {
         epsilon(ty) * (self.ulps + self.per_root * (self.terms as f64).sqrt())
     }
 
-    /// How far a result may be off from this element; 0 for types that are no floats.
+    /// Returns how far a result may be off from this element; 0 for types other than floats.
     pub fn slack(&self, ty: ScalarType, element: &Cell) -> f64 {
         if !ty.is_float() || element.is_exact() {
             0.0
@@ -51,7 +51,8 @@ impl Tolerance {
     }
 }
 
-/// The relative errors that results of a program may have, by default: what the interpreter takes for near.
+/// The relative errors that a program's results may have by default. The interpreter treats numbers within
+/// them as equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Slack {
     f16: f64,
@@ -60,7 +61,7 @@ pub struct Slack {
 }
 
 impl Slack {
-    /// With reductions of up to so many terms.
+    /// Returns the errors for reductions of up to `terms` terms.
     pub fn of(terms: u64) -> Slack {
         let relative = |ty| Tolerance::of(ty, terms).relative(ty);
         Slack {
@@ -70,7 +71,7 @@ impl Slack {
         }
     }
 
-    /// Of a float type.
+    /// Returns the error for a float type.
     #[inline]
     pub fn relative(&self, ty: ScalarType) -> f64 {
         match ty {
@@ -81,19 +82,19 @@ impl Slack {
     }
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Whether every element is within its tolerance.
     pub ok: bool,
-    /// The largest `|got - expected| / max(|expected|, eps * magnitude)` of a float; infinite where only one is
-    /// finite. Of integers 1 where one differs.
+    /// The largest `|got - expected| / max(|expected|, eps * magnitude)` of a float; infinite if only one of
+    /// the two is finite. For integers, 1 if one differs.
     pub max_rel_err: f64,
     /// Component and row-major index of that element; `None` when all are equal.
     pub worst: Option<(usize, usize)>,
-    /// How many elements are out of tolerance.
+    /// Number of elements out of tolerance.
     pub mismatches: usize,
-    /// The first of them, in words, or what is wrong with the result as a whole.
+    /// The first of them as text, or what is wrong with the result as a whole.
     pub first: Option<String>,
 }
 
@@ -112,15 +113,16 @@ impl Comparison {
     }
 }
 
-/// Compares a result with device buffers, one for each component, in the default tolerance for
-/// reductions of up to `terms` elements.
+/// Compares a result with device buffers, one for each component, with the default tolerance for reductions
+/// of up to `terms` elements.
 pub fn compare(expected: &Value, got: &[impl AsRef<[u8]>], terms: u64) -> Comparison {
     let places: Vec<_> = expected.leaves().iter().map(|leaf| (leaf.shape(), None)).collect();
     compare_at(expected, &places, got, terms)
 }
 
-/// As [`compare`], of a part of the result: for each component its full dimensions, and the row-major
-/// index in them of each element of `expected`; all of them in order where there is no list.
+/// As [`compare`], for a part of the result. For each component, `places` has its full dimensions and the
+/// row-major index in them of each element of `expected`; without a list, `expected` has all elements in
+/// order.
 pub fn compare_at(
     expected: &Value,
     places: &[(Vec<usize>, Option<Vec<usize>>)],
@@ -164,7 +166,7 @@ pub fn compare_at(
     out
 }
 
-/// Compares two values of the same shape, as [`compare`] does, in the given tolerance.
+/// Compares two values of the same shape as [`compare`] does, with the given tolerance.
 pub fn compare_values(
     expected: &Value,
     got: &Value,
@@ -188,7 +190,7 @@ pub fn compare_values(
     out
 }
 
-/// The largest finite and the least positive normal number.
+/// Returns the largest finite number and the least positive normal number of a type.
 pub(super) fn range(ty: ScalarType) -> (f64, f64) {
     let format = Format::of(ty);
     (format.most, format.tiny)
@@ -212,7 +214,7 @@ fn component(
             (legal, f64::from(u8::from(!legal)))
         } else {
             let (w, h) = (want.as_float(), have.as_float());
-            // Where rounding may give anything, no error says anything.
+            // Rounding may give anything here, so the error says nothing.
             let any = want.mag() == ANYTHING && tolerance.ulps > 0.0;
             if w == h || w.is_nan() && h.is_nan() || any {
                 (true, 0.0)
@@ -245,13 +247,13 @@ fn component(
     });
 }
 
-/// Whether one is infinite and the other so large that rounding may have made it so.
+/// Whether one number is infinite and the other so large that rounding may have made it infinite.
 pub(super) fn overflow(want: f64, have: f64, slack: f64, most: f64) -> bool {
     let near = |x: f64| x.is_infinite() || x.abs() + slack >= most;
     want.signum() == have.signum() && near(want) && near(have)
 }
 
-/// ` [i, j]` for arrays of two dimensions or more.
+/// Returns ` [i, j]` for arrays of two dimensions or more.
 fn position(mut index: usize, shape: &[usize]) -> String {
     if shape.len() < 2 {
         return String::new();

@@ -1,9 +1,9 @@
-//! Values of which rounding decides what they are.
+//! Whole values in which rounding decides some elements.
 
 use super::number::{anything, either};
 use super::{Array, Column, Leaf, Slack, Value};
 
-/// What may stand in a row besides what does; `None` where anything may.
+/// The other values that a row may have; `None` when it may have any.
 pub type Others = Option<Vec<Value>>;
 
 impl Leaf {
@@ -21,7 +21,7 @@ impl Leaf {
                 });
                 Leaf::Array(column.finish(&a.shape()))
             }
-            // Branches have one type: this cannot be.
+            // Branches have one type, so this case does not occur.
             _ => self.anything(),
         }
     }
@@ -38,7 +38,7 @@ impl Leaf {
         }
     }
 
-    /// Whether rounding has no part in it.
+    /// Whether no order of evaluation can change an element.
     fn is_certain(&self) -> bool {
         let (float, mut certain) = (self.ty().is_float(), true);
         self.for_each(&mut |c| certain &= if float { c.is_exact() } else { !c.is_doubtful() });
@@ -47,25 +47,25 @@ impl Leaf {
 }
 
 impl Value {
-    /// This, or perhaps `other`, which has the same shape.
+    /// Returns this value, or perhaps `other`, which has the same shape.
     #[must_use]
     pub fn either(&self, slack: &Slack, other: &Value) -> Value {
         let both = self.leaves.iter().zip(&other.leaves);
         Value::new(both.map(|(a, b)| a.either(slack, b)).collect())
     }
 
-    /// Of this shape, and nothing more is known.
+    /// Returns a value of this shape whose elements may be anything.
     #[must_use]
     pub fn anything(&self) -> Value {
         Value::new(self.leaves.iter().map(Leaf::anything).collect())
     }
 
-    /// Whether rounding has no part in it.
+    /// Whether no order of evaluation can change an element.
     pub fn is_certain(&self) -> bool {
         self.leaves.iter().all(Leaf::is_certain)
     }
 
-    /// An array some of whose rows may be others.
+    /// Returns an array in which some rows may have other values.
     #[must_use]
     pub fn with_rows(&self, slack: &Slack, others: &[(usize, Others)]) -> Value {
         let mut rows: Vec<Option<Value>> = vec![];

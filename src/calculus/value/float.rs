@@ -1,16 +1,19 @@
-//! What the scalar operations on floats mean, and what rounding may make of their results.
+//! The meaning of the scalar operations on floats, and bounds on what rounding may make of their results.
 //!
-//! With `r` the relative error that is allowed to a type ([`Slack`]), an inexact operand `a` may be anything within
-//! `e = r m(a)` of its value. A result's magnitude is chosen so that `r m` bounds how far it moves while the operands do
-//! that, and is at least its absolute value, for its own rounding: `m(a ± b) = m(a) + m(b)`, and for smooth `f`
-//! `m(f(x)) = |f(x)| + |f'(x)| m(x)` while `e` is so small that slopes say enough. Where they do not (near poles, for what
-//! overflows, for values that two branches disagree on), the operation is done at the ends of the operands' intervals
-//! ([`Operands::at_the_ends`]): what agrees there is certain, what differs by finitely much has that as its error, and what
-//! may be both finite and not may be anything. A result smaller than normal numbers has the magnitude of which these are
-//! one `eps`, since devices may flush it.
+//! Let `r` be the relative error that is allowed to a type ([`Slack`]). An inexact operand `a` may be
+//! anything within `e = r m(a)` of its value, where `m(a)` is its magnitude. The magnitude of a result is
+//! chosen so that `r m` bounds how far the result moves when the operands move that far. It is at least the
+//! result's absolute value, to allow for the result's own rounding. So `m(a ± b) = m(a) + m(b)`, and
+//! `m(f(x)) = |f(x)| + |f'(x)| m(x)` for a smooth `f`, as long as `e` is small enough for a bound by slopes.
 //!
-//! Values are rounded to their type after every operation unless the caller asks for `unrounded` (inside reductions), and
-//! magnitudes with them, so that `m = |x|` survives rounding.
+//! Where slopes do not suffice (near poles, for values that overflow, for values on which two branches
+//! disagree), the operation is computed at the ends of the operands' intervals ([`Mode::at_the_ends`]). If
+//! the results agree, the value is certain; if they differ by a finite amount, that amount is the error; if
+//! only some are finite, the result may be anything. A result below the normal numbers gets the magnitude of
+//! which the least normal number is one `eps`, because devices may flush it to zero.
+//!
+//! Values are rounded to their type after every operation, unless the caller asks for `unrounded` (inside
+//! reductions). Magnitudes are rounded too, so that `m = |x|` survives rounding.
 
 use super::cell::{ANYTHING, Cell, Format, Grain, INEXACT, ZERO, product, quotient};
 use super::compare::Slack;
@@ -20,18 +23,18 @@ use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::f64::consts::{PI, TAU};
 
-/// How floats of one type are computed.
+/// The parameters for computing with floats of one type.
 #[derive(Clone, Copy)]
 struct Mode {
     ty: ScalarType,
     format: &'static Format,
     /// Whether values are left unrounded.
     unrounded: bool,
-    /// The relative error allowed.
+    /// The allowed relative error.
     r: f64,
 }
 
-/// `op` on floats of type `ty`.
+/// Applies `op` to floats of type `ty`.
 #[inline]
 pub(super) fn float(
     op: ScalarOp,
@@ -45,7 +48,7 @@ pub(super) fn float(
 }
 
 impl Mode {
-    /// How far an operand may be off.
+    /// Returns how far an operand may be off.
     fn error(&self, a: Cell) -> f64 {
         let m = a.mag();
         if a.grain() != INEXACT || (!a.as_float().is_finite() && m != ANYTHING) {
@@ -55,11 +58,12 @@ impl Mode {
         }
     }
 
-    /// A result, with its grain where no order of evaluation rounds it.
+    /// Makes a result; it keeps its grain if no order of evaluation rounds it.
     #[inline]
     fn finish(&self, x: f64, m: f64, grain: Grain) -> Cell {
-        // A device may flush what is smaller than normal numbers, and relaxed functions are no better there: an error
-        // that a later factor makes larger. What was made of zeros alone (`m` is 0) is a zero everywhere.
+        // A device may flush numbers below the normal ones, and relaxed functions are no better there; a
+        // later factor can make this error larger. A result made of zeros alone (`m` is 0) is zero on every
+        // device.
         let tiny = self.format.tiny;
         let m = if x.abs() < tiny && m > 0.0 { m.max(tiny / self.format.epsilon) } else { m };
         let grain = self.format.keep(m, grain);
@@ -86,7 +90,7 @@ impl Mode {
             }
             O::Div => {
                 let (v, e) = ((x / y).abs(), self.error(b));
-                // NaN where the divisor may be 0.
+                // NaN if the divisor may be 0.
                 let from = if 2.0 * e < y.abs() { y.abs() - e } else { f64::NAN };
                 (
                     (ma + v * (mb - y.abs()).max(0.0)) / from,
@@ -104,19 +108,19 @@ impl Mode {
             O::And | O::Or => return self.connect(op, a, b),
             O::Floor | O::Ceil | O::Round | O::Sign => return self.jump(op, a),
             O::Rem => return self.remainder(a, b),
-            // Taken by the caller.
+            // The caller handles these.
             O::Select | O::Cast(_) => return a,
             _ => (self.smooth(op, a, b), INEXACT),
         };
         let v = value(op, self.ty, [x, y, z]);
-        // Everything finite, and no NaN.
+        // The value and the magnitude are finite, and not NaN.
         if v.abs() <= self.format.most && m <= self.format.most {
             return self.finish(v, m, grain);
         }
         self.careful(op, args, v, m)
     }
 
-    /// Of `a * b`, where `d` is what a magnitude has more than the value:
+    /// Returns the magnitude of `a * b`, where `d` is the excess of a magnitude over the absolute value:
     /// `|xy| + |x| d(b) + |y| d(a) + r d(a) d(b)`.
     #[inline]
     fn product(&self, a: Cell, b: Cell) -> f64 {
@@ -125,14 +129,14 @@ impl Mode {
         x * y + x * db + y * da + self.r * da * db
     }
 
-    /// The magnitude of a smooth function; NaN where slopes do not say enough.
+    /// Returns the magnitude of a smooth function; NaN where slopes do not suffice.
     fn smooth(&self, op: ScalarOp, a: Cell, b: Cell) -> f64 {
         use ScalarOp as O;
         let (x, y) = (a.as_float(), b.as_float());
         let (ma, mb) = (a.mag(), b.mag());
         let (ea, eb) = (self.error(a), self.error(b));
         let v = value(op, self.ty, [x, y, 0.0]);
-        // The nearest to 0 that the argument may be.
+        // The least absolute value that the argument may have.
         let near = x.abs() - ea;
         if ma == ANYTHING || mb == ANYTHING {
             return ANYTHING;
@@ -140,7 +144,8 @@ impl Mode {
         let unless = |bad: bool, m: f64| if bad { f64::NAN } else { m };
         match op {
             O::Sqrt => {
-                // What is negative by rounding alone is taken for 0: a sum of squares is not negative.
+                // An operand that is negative because of rounding alone counts as 0: a sum of squares is not
+                // negative.
                 let low = (x - ea).max(0.0).sqrt();
                 let error = if ma == 0.0 {
                     0.0
@@ -152,7 +157,7 @@ impl Mode {
                 unless(x < 0.0, v + error)
             }
             O::Rsqrt => unless(2.0 * ea > x || x <= 0.0, v * (1.0 + ma / near)),
-            // Never 0, though it may be rounded to that.
+            // The result is never 0, but it may be rounded to 0.
             O::Exp => unless(ea > 0.25, (v * (1.0 + 1.15 * ma)).max(f64::MIN_POSITIVE)),
             O::Log => unless(2.0 * ea > x || x <= 0.0, v.abs() + ma / near),
             O::Sin | O::Cos => {
@@ -185,7 +190,7 @@ impl Mode {
         }
     }
 
-    /// The smaller or the larger operand.
+    /// Returns the smaller or the larger operand.
     fn extreme(&self, op: ScalarOp, a: Cell, b: Cell) -> Cell {
         let (x, y) = (a.as_float(), b.as_float());
         let first = y.is_nan() || if op == ScalarOp::Min { x <= y } else { x >= y };
@@ -198,14 +203,14 @@ impl Mode {
         if far <= 0.0 || (x == y && far <= near && other.is_exact() == chosen.is_exact()) {
             return chosen;
         }
-        // The other one may be chosen instead, and is this far away then.
+        // The other operand may be chosen instead; it may be this far away.
         Cell::inexact(
             chosen.as_float(),
             chosen.mag().max(chosen.as_float().abs()).max(spread(far, self.r)),
         )
     }
 
-    /// Whether rounding cannot change how two numbers compare.
+    /// Whether rounding cannot change the result of comparing two numbers.
     fn apart(&self, a: Cell, b: Cell) -> bool {
         let (x, y) = (a.as_float(), b.as_float());
         let error = self.error(a) + self.error(b);
@@ -235,7 +240,7 @@ impl Mode {
         if doubtful { Cell::either(truth) } else { Cell::bool(truth) }
     }
 
-    /// What goes to whole numbers: certain where the operand's interval is between two jumps.
+    /// A function with whole results: its value is certain if the operand's interval lies between two jumps.
     fn jump(&self, op: ScalarOp, a: Cell) -> Cell {
         let (x, e) = (a.as_float(), self.error(a));
         let f = |x| value(op, self.ty, [x, 0.0, 0.0]);
@@ -256,7 +261,7 @@ impl Mode {
         }
     }
 
-    /// Jumps where the quotient is a whole number.
+    /// A remainder, which jumps where the quotient is a whole number.
     fn remainder(&self, a: Cell, b: Cell) -> Cell {
         let (x, y) = (a.as_float(), b.as_float());
         let (v, q) = (x % y, x / y);
@@ -265,7 +270,7 @@ impl Mode {
             return self.careful(ScalarOp::Rem, [a, b, b], v, f64::NAN);
         }
         if ea == 0.0 && eb == 0.0 {
-            // No device rounds a remainder.
+            // No device rounds a remainder of exact operands.
             return self.finish(v, v.abs(), a.grain().min(b.grain()));
         }
         let off = ea + times(q.trunc().abs() + 1.0, eb);
@@ -278,18 +283,18 @@ impl Mode {
         self.finish(v, m, INEXACT)
     }
 
-    /// Where slopes do not say enough.
+    /// Bounds a result for which slopes do not suffice.
     #[cold]
     fn careful(&self, op: ScalarOp, args: [Cell; 3], v: f64, m: f64) -> Cell {
         let found = self.at_the_ends(op, args, v);
-        // Sums in other orders may overflow on the way.
+        // A sum in another order may overflow in between.
         let sums = matches!(op, ScalarOp::Add | ScalarOp::Sub | ScalarOp::Fma);
         let m =
             if sums && m > self.format.most && found < self.format.most { ANYTHING } else { found };
         self.finish(v, m, INEXACT)
     }
 
-    /// The magnitude of a result by what it is at the ends of the operands' intervals.
+    /// Returns the magnitude of a result from its values at the ends of the operands' intervals.
     fn at_the_ends(&self, op: ScalarOp, args: [Cell; 3], v: f64) -> f64 {
         let used = super::number::arity(op);
         let mut all = vec![vec![]];
@@ -304,7 +309,7 @@ impl Mode {
         let most = self.format.most;
         let limited = |x: f64| if x.abs() > most { x.signum() * f64::INFINITY } else { x };
         let (size, v) = (v.abs(), limited(v));
-        // What is hardly infinite may be one of the largest numbers.
+        // A value that is just beyond the range may be one of the largest numbers on a device.
         let near = most * (1.0 - 2.0 * self.r).max(0.5);
         let (mut off, mut hardly) = (0.0f64, false);
         for at in all {
@@ -330,8 +335,8 @@ impl Mode {
         }
     }
 
-    /// Where an operation is looked at: an operand's value, the ends of its interval, and 0 between them. `None` of what may
-    /// be anything.
+    /// Returns the points at which an operation is computed: the operand's value, the ends of its interval,
+    /// and 0 if it lies in between. `None` for an operand that may be anything.
     fn ends(&self, op: ScalarOp, a: Cell) -> Option<Vec<f64>> {
         let (x, m, most) = (a.as_float(), a.mag(), self.format.most);
         if m == ANYTHING {
@@ -341,14 +346,14 @@ impl Mode {
             return Some(vec![x]);
         }
         if x.is_infinite() {
-            // What is hardly infinite may be the largest numbers.
+            // An infinity that is just beyond the range may be one of the largest numbers on a device.
             let low = if m >= 2.0 * most { x } else { x.signum() * most * (1.0 - self.r) };
             return Some(vec![x, low]);
         }
         let e = self.error(a);
         let beyond = |y: f64| if y.abs() > most { y.signum() * f64::INFINITY } else { y };
         let (mut low, high) = (beyond(x - e), beyond(x + e));
-        // As for `sqrt`: the roots of what is negative by rounding alone are not looked at.
+        // As for `sqrt`: ignore operands that are negative because of rounding alone.
         if op == ScalarOp::Rsqrt && x >= 0.0 {
             low = low.max(0.0);
         }
@@ -360,7 +365,7 @@ impl Mode {
     }
 }
 
-/// The value in `f64`.
+/// Returns the value in `f64`.
 #[inline]
 fn value(op: ScalarOp, ty: ScalarType, [x, y, z]: [f64; 3]) -> f64 {
     use ScalarOp as O;
@@ -389,23 +394,23 @@ fn value(op: ScalarOp, ty: ScalarType, [x, y, z]: [f64; 3]) -> f64 {
         O::Sign if x < 0.0 => -1.0,
         O::Sign => 0.0,
         O::Fma if ty == ScalarType::F64 => x.mul_add(y, z),
-        // The product of two floats is exact in f64.
+        // The product of two smaller floats is exact in f64.
         O::Fma => x * y + z,
         _ => x,
     }
 }
 
-/// The magnitude of which `r` times is at least `off`, also when it is packed.
+/// Returns a magnitude of which `r` times is at least `off`, even after packing.
 fn spread(off: f64, r: f64) -> f64 {
     off / r * (1.0 + 1e-9)
 }
 
-/// A product in which 0 wins over infinity: no term, no error.
+/// Returns a product in which 0 times infinity is 0: without a term there is no error.
 fn times(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
 }
 
-/// The value of one of two branches that rounding decides between: `nominal`, or perhaps `other`.
+/// Returns the result of a choice that rounding decides: `nominal`, or perhaps `other`.
 pub(super) fn join(ty: ScalarType, slack: &Slack, nominal: Cell, other: Cell) -> Cell {
     let mode = Mode { ty, format: Format::of(ty), unrounded: false, r: slack.relative(ty) };
     let (x, y) = (nominal.as_float(), other.as_float());
@@ -427,7 +432,8 @@ pub(super) fn join(ty: ScalarType, slack: &Slack, nominal: Cell, other: Cell) ->
     Cell::inexact(x, m)
 }
 
-/// A float converted to another type. To integers it truncates towards zero and saturates; NaN becomes 0.
+/// Converts a float to another type. Conversion to an integer truncates towards zero and saturates; NaN
+/// becomes 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -441,7 +447,7 @@ pub(super) fn float_to(from: ScalarType, to: ScalarType, slack: &Slack, a: Cell)
         let target =
             Mode { ty: to, format: Format::of(to), unrounded: false, r: slack.relative(to) };
         let scaled = if a.mag() < f64::MAX { a.mag() * (mode.r / target.r) } else { a.mag() };
-        // An input is exact, and its own magnitude is all that the conversion rounds.
+        // The conversion of an exact number only rounds the number itself.
         let m = if a.is_exact() { x.abs() } else { scaled.max(x.abs()) };
         let m = if x.is_finite() { m } else { a.mag() };
         return target.finish(x, m, a.grain());
@@ -473,7 +479,7 @@ pub(super) fn float_to(from: ScalarType, to: ScalarType, slack: &Slack, a: Cell)
     v.or(Spread::range(v.as_wide(to), low, high))
 }
 
-/// An integer or truth value of type `from`, perhaps one of several, as a float.
+/// Converts an integer or truth value of type `from`, perhaps one of several, to a float.
 pub(super) fn float_of(
     from: ScalarType,
     to: ScalarType,

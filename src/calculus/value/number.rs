@@ -1,7 +1,7 @@
-//! What the scalar operations mean: conversions and integers here, floats in [`float`](super::float).
+//! The meaning of the scalar operations: conversions and integers here, floats in [`float`](super::float).
 //!
-//! An integer operation on operands of which rounding decides the values gives all values that it has of these.
-//! Never knows of arrays, and never decides what an error looks like to a person.
+//! An integer operation whose operands may have several values gives the result for each of them. This module
+//! knows nothing of arrays, and does not decide how errors are shown.
 
 use super::cell::{Cell, Format};
 use super::compare::Slack;
@@ -21,7 +21,7 @@ pub enum Fault {
     NegativeExponent,
 }
 
-/// `x` rounded to the float type `ty` (other types: as it is).
+/// Returns `x` rounded to the float type `ty`; other types leave it as it is.
 #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is what is asked for")]
 pub fn round(ty: ScalarType, x: f64) -> f64 {
     match ty {
@@ -31,7 +31,7 @@ pub fn round(ty: ScalarType, x: f64) -> f64 {
     }
 }
 
-/// `x` wrapped to the integer type `ty`, sign- or zero-extended.
+/// Returns `x` wrapped to the integer type `ty`, sign- or zero-extended.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -57,18 +57,18 @@ fn wrap(ty: ScalarType, x: i64) -> Cell {
 pub(super) fn int_to(ty: ScalarType, wide: i128, low: i64) -> Cell {
     let x = match ty {
         ScalarType::F16 => round(ty, wide as f64),
-        // Directly: by way of f64 it would be rounded twice.
+        // Convert directly: the way through f64 would round twice.
         ScalarType::F32 => f64::from(wide as f32),
         ScalarType::F64 => wide as f64,
         ScalarType::Bool => return Cell::bool(wide != 0),
         _ => return wrap(ty, low),
     };
     let cell = Cell::float(ty, x);
-    // What is rounded here may be rounded otherwise elsewhere.
+    // Devices may round this conversion in another way.
     if x as i128 == wide { cell } else { Cell::inexact(x, cell.mag()) }
 }
 
-/// How many operands an operation has.
+/// Returns the number of operands of an operation.
 pub fn arity(op: ScalarOp) -> usize {
     use ScalarOp as O;
     match op {
@@ -82,8 +82,9 @@ pub fn arity(op: ScalarOp) -> usize {
     }
 }
 
-/// `op` on operands of type `from` (of [`ScalarOp::Select`], the last two), giving type `to`;
-/// unused operands are ignored. Floats stay unrounded when `exact`, casts excepted.
+/// Applies `op` to operands of type `from` (for [`ScalarOp::Select`], the type of the last two) and returns a
+/// result of type `to`. Unused operands are ignored. If `exact` is true, floats stay unrounded, except in
+/// casts.
 ///
 /// # Errors
 /// See [`Fault`].
@@ -111,7 +112,7 @@ pub fn apply(
     }
 }
 
-/// The value of one of two branches that rounding decides between: `nominal`, or perhaps `other`.
+/// Returns the result of a choice that rounding decides: `nominal`, or perhaps `other`.
 pub fn either(ty: ScalarType, slack: &Slack, nominal: Cell, other: Cell) -> Cell {
     if ty.is_float() {
         return join(ty, slack, nominal, other);
@@ -120,7 +121,7 @@ pub fn either(ty: ScalarType, slack: &Slack, nominal: Cell, other: Cell) -> Cell
     nominal.or(nominal.spread().join(x, y, other.spread()))
 }
 
-/// A number of which nothing is known but the one that it should be.
+/// Returns a number that may be anything, although the interpreter computes `nominal`.
 pub fn anything(ty: ScalarType, nominal: Cell) -> Cell {
     if ty.is_float() {
         Cell::inexact(nominal.as_float(), super::cell::ANYTHING)
@@ -129,10 +130,10 @@ pub fn anything(ty: ScalarType, nominal: Cell) -> Cell {
     }
 }
 
-/// Combinations of operands' values that are tried one by one.
+/// Most combinations of the operands' values that are tried one by one.
 const COMBINATIONS: usize = 256;
 
-/// An integer operation on operands of which some have several values.
+/// Applies an integer operation to operands of which some may have several values.
 #[cold]
 fn doubtful(
     op: ScalarOp,
@@ -170,14 +171,14 @@ fn doubtful(
         Some(a.iter().flat_map(|a| rest(*a)).collect())
     };
     let value = nominal.as_wide(to);
-    // Where an operation has no value, the program has none there either.
+    // If the operation has no value, neither has the program on a device that gets these operands.
     let results = |combinations: Vec<[i128; 3]>| -> Vec<i128> {
         combinations.into_iter().filter_map(|x| Some(on(x).ok()?.as_wide(to))).collect()
     };
     if let Some(combinations) = all(true) {
         return Ok(nominal.or(Spread::of(value, &results(combinations))));
     }
-    // Between the ends of ranges lies what lies between the results, unless some wrap around.
+    // For these operations, the results lie between those at the ends of the ranges, unless some wrap around.
     let between = matches!(op, ScalarOp::Add | ScalarOp::Sub | ScalarOp::Mul);
     let ordered = matches!(op, ScalarOp::Min | ScalarOp::Max | ScalarOp::Clamp)
         || matches!(op, ScalarOp::Lt | ScalarOp::Le | ScalarOp::Gt | ScalarOp::Ge);
@@ -201,7 +202,7 @@ fn doubtful(
     })
 }
 
-/// The distance from 1 to the next number of a float type.
+/// Returns the distance from 1 to the next number of a float type.
 pub fn epsilon(ty: ScalarType) -> f64 {
     Format::of(ty).epsilon
 }
@@ -254,10 +255,10 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
         O::Fma => w(x.wrapping_mul(y).wrapping_add(c.as_int())),
         O::Sign if signed => Cell::int(x.signum()),
         O::Sign => Cell::bool(x != 0),
-        // Whole numbers already; the checker keeps the other functions to floats.
+        // Integers are whole already; the type checker restricts the other functions to floats.
         O::Abs | O::Floor | O::Ceil | O::Round => a,
         O::Sqrt | O::Rsqrt | O::Exp | O::Log | O::Sin | O::Cos | O::Tan | O::Atan | O::Atan2 => a,
-        // Taken by `apply`.
+        // `apply` handles these.
         O::Select | O::Cast(_) => a,
     })
 }

@@ -1,9 +1,10 @@
-//! Values as a person writes them, by their type.
+//! Values in the notation of programs, by their type.
 
 use super::{Leaf, Shape, Value};
 
 impl Shape {
-    /// A value of this shape in the notation of programs: `[(1, true), (2, false)]`, a vector as `<1, 2>`.
+    /// Returns a value of this shape in the notation of programs: `[(1, true), (2, false)]`, a vector as `<1,
+    /// 2>`.
     pub fn show(&self, v: &Value) -> String {
         match self {
             Shape::Scalar(ty) => match v.leaves() {

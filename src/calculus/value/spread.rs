@@ -1,24 +1,25 @@
-//! Which other values an integer or truth value may have, where rounding decides it.
+//! The other values that an integer or truth value may have when rounding decides its value.
 //!
-//! `i32.f32 x` may be one of two numbers when `x` is as near to a whole number as rounding is large, and the index of
-//! a least element one of several when elements are nearly equal. The alternatives are kept as distances from the
-//! value that the interpreter computes: up to three of them, or a range. A wider one stands for any value.
+//! `i32.f32 x` may be one of two numbers if `x` is within rounding of a whole number, and the index of a
+//! least element may be one of several if elements are nearly equal. The alternatives are stored as distances
+//! from the value that the interpreter computes: up to three distances, or a range. A range that is too wide
+//! to store stands for any value.
 
-/// The other values, packed into one word; 0 is none.
+/// The other values of a number, packed into one word; 0 means that there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spread(pub u64);
 
-/// The word's lowest two bits.
+/// Tags in the lowest two bits of the word.
 const FEW: u64 = 1;
 const RANGE: u64 = 2;
 const ONE: u64 = 3;
 
-/// Ranges of up to so many values are listed one by one.
+/// Ranges of up to this many values are listed one by one.
 const LISTED: i128 = 16;
 
-/// Of a distance in a range.
+/// Bits of one distance of a range.
 const RANGE_BITS: u32 = 31;
-/// Of one of a few distances.
+/// Bits of one of up to three distances.
 const FEW_BITS: u32 = 20;
 
 impl Spread {
@@ -27,12 +28,12 @@ impl Spread {
     /// It may be any value.
     pub const ANY: Spread = Spread(!0 << 2 | RANGE);
 
-    /// Whether there are no others.
+    /// Whether there are no other values.
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// All from `low` to `high`, which `value` lies between.
+    /// All values from `low` to `high`, which enclose `value`.
     pub fn range(value: i128, low: i128, high: i128) -> Spread {
         let (below, above) = (value - low, high - value);
         let most = (1 << RANGE_BITS) - 1;
@@ -46,7 +47,7 @@ impl Spread {
         }
     }
 
-    /// The values `all`, `value` among them or not.
+    /// The values `all`, which may contain `value`.
     pub fn of(value: i128, all: &[i128]) -> Spread {
         let mut others: Vec<i128> = all.iter().map(|x| x - value).filter(|d| *d != 0).collect();
         others.sort_unstable();
@@ -70,7 +71,7 @@ impl Spread {
         }
     }
 
-    /// The least and the greatest value; `None` where it may be any.
+    /// Returns the least and the greatest value; `None` when it may be any.
     pub fn ends(self, value: i128) -> Option<(i128, i128)> {
         if self == Spread::ANY {
             return None;
@@ -84,7 +85,7 @@ impl Spread {
         Some((*all.iter().min()?, *all.iter().max()?))
     }
 
-    /// All values, `value` first; `None` where they are too many to list.
+    /// Returns all values, `value` first; `None` when they are too many to list.
     pub fn values(self, value: i128) -> Option<Vec<i128>> {
         let mut all = vec![value];
         match self.0 & 3 {
@@ -110,7 +111,7 @@ impl Spread {
         Some(all)
     }
 
-    /// Whether `x` is `value` or another one.
+    /// Whether `x` is `value` or one of the others.
     pub fn contains(self, value: i128, x: i128) -> bool {
         if x == value {
             return true;
@@ -121,7 +122,7 @@ impl Spread {
         }
     }
 
-    /// Those of one value and those of another, seen from the first.
+    /// Joins the possible values of two numbers, as distances from the first.
     pub fn join(self, value: i128, other: i128, spread: Spread) -> Spread {
         if self.is_none() && spread.is_none() && value == other {
             return Spread::NONE;

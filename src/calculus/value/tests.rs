@@ -77,7 +77,7 @@ fn dimensions_move() {
 
 #[test]
 fn columns_in_parts_are_the_whole() {
-    // Numbers with and without a magnitude of their own.
+    // Numbers whose magnitude is their absolute value, and others.
     let cell = |i: usize| {
         let c = Cell::float(F32, i as f64);
         if i % 5 == 4 { Cell::inexact(i as f64, 100.0) } else { c }
@@ -159,7 +159,7 @@ fn comparisons() {
     assert!(!lost.ok && lost.worst == Some((0, 0)));
     assert_eq!(lost.first.as_deref(), Some("result 0, element 0: 999.0 instead of 1000.0"));
     assert!(!compare(&sum(40_000.0, 40_000.0), &bytes(40_001.0), 40_000).ok);
-    // What cancelled may be off by its terms' rounding, and no more.
+    // A sum that cancelled may be off by its terms' rounding, and no more.
     assert!(compare(&sum(0.0, 1000.0), &bytes(0.001), 1000).ok);
     assert!(!compare(&sum(0.0, 1000.0), &bytes(0.1), 1000).ok);
     assert!(compare(&sum(f64::NAN, 0.0), &bytes(f32::NAN), 1).ok);

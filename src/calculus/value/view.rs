@@ -1,5 +1,6 @@
-//! Rearrangements of values, by definition. What is a change of strides costs nothing; what is not
-//! copies. Every function checks the lengths it relies on and says in a sentence what is wrong.
+//! Rearrangements of values, by definition. A rearrangement that only changes strides costs nothing; any
+//! other one copies. Every function checks the lengths that it relies on, and returns a text that says what
+//! is wrong.
 
 use super::array::room;
 use super::{Array, Cell, Column, Leaf, Value};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 type Viewed = Result<Value, String>;
 
 impl Array {
-    /// `n` times the same element.
+    /// The same element `n` times.
     fn splat(ty: ScalarType, cell: Cell, n: usize) -> Array {
         let mut one = Column::new(ty, 1);
         one.push(cell);
@@ -27,10 +28,10 @@ impl Value {
         leaves.collect::<Result<_, _>>().map(Value::new)
     }
 
-    /// The length that all components have.
+    /// Returns the length that all components have; 0 for a value without components.
     ///
     /// # Errors
-    /// When they differ or one is no array. A value without components has any length: 0 is given.
+    /// When the lengths differ or a component is no array.
     pub fn outer_len(&self) -> Result<usize, String> {
         let mut length = None;
         for leaf in &self.leaves {
@@ -48,7 +49,7 @@ impl Value {
         Ok(length.unwrap_or(0))
     }
 
-    /// Row `i` of an array; `i` is below its length.
+    /// Returns row `i` of an array; `i` must be below its length.
     #[must_use]
     pub fn row(&self, i: usize) -> Value {
         Value::new(self.leaves.iter().map(|leaf| leaf.row(i)).collect())
@@ -91,7 +92,7 @@ impl Value {
         })
     }
 
-    /// From the last to the first.
+    /// Reverses the order of the elements.
     pub fn reverse(&self) -> Viewed {
         self.each(|a| Ok(a.reverse()))
     }
@@ -116,7 +117,7 @@ impl Value {
         })
     }
 
-    /// `n` times the whole: `a -> [n]a`.
+    /// Repeats the whole `n` times: `a -> [n]a`.
     #[must_use]
     pub fn replicate(&self, n: usize) -> Value {
         let leaves = self.leaves.iter().map(|leaf| {
@@ -128,12 +129,12 @@ impl Value {
         Value::new(leaves.collect())
     }
 
-    /// Each row `n` times: `[m]a -> [m][n]a`.
+    /// Repeats each row `n` times: `[m]a -> [m][n]a`.
     pub fn replicate_rows(&self, n: usize) -> Viewed {
         self.each(|a| Ok(a.replicate_inside(n)))
     }
 
-    /// The array whose row `j` is this one's row `index(j)`, `n` rows. Copies.
+    /// Returns the array of `n` rows whose row `j` is row `index(j)` of this one. Copies.
     pub fn select(&self, n: usize, index: impl Fn(usize) -> usize) -> Viewed {
         self.each(|a| {
             let inner = a.shape().split_off(1);
@@ -154,7 +155,7 @@ impl Value {
         })
     }
 
-    /// What is chosen in each leading dimension, and all of the others. Copies.
+    /// Selects the chosen indices of each leading dimension, and all of the others. Copies.
     pub fn pick(&self, axes: &[Option<Arc<[usize]>>]) -> Viewed {
         self.each(|a| a.pick(axes))
     }
@@ -197,8 +198,8 @@ impl Value {
         self.select(n, |i| (i + k % n) % n)
     }
 
-    /// `l` elements before, the array, and so many after that there are `m`. Not for
-    /// [`PadMode::Constant`], which is [`Value::pad_with`].
+    /// Pads with `l` elements before the array and as many after it as make `m` in all. Does not handle
+    /// [`PadMode::Constant`]; see [`Value::pad_with`].
     pub fn pad(&self, mode: PadMode, l: usize, m: usize) -> Viewed {
         let n = self.outer_len()?;
         if m == 0 {
@@ -216,7 +217,7 @@ impl Value {
         self.select(m, |j| padded(mode, j, l, n).unwrap_or(n))
     }
 
-    /// `l` times `z`, the array, and so many `z` that there are `m`.
+    /// Pads with `z`: `l` times before the array, and as often after it as makes `m` elements in all.
     pub fn pad_with(&self, z: &Value, l: usize, m: usize) -> Viewed {
         let n = self.outer_len()?;
         let after = m
@@ -225,7 +226,7 @@ impl Value {
         z.replicate(l).concat(self)?.concat(&z.replicate(after))
     }
 
-    /// The elements, then the last one again, `r` in all; of nothing, nothing.
+    /// Repeats the last element to make `r` elements; an empty array stays empty.
     pub fn pad_last(&self, r: usize) -> Viewed {
         let n = self.outer_len()?;
         if r < n {
@@ -236,7 +237,7 @@ impl Value {
 }
 
 impl Leaf {
-    /// Row `i`, which must exist; a scalar has itself for every row.
+    /// Returns row `i`, which must exist; every row of a scalar is the scalar itself.
     #[inline]
     #[must_use]
     pub fn row(&self, i: usize) -> Leaf {
@@ -248,9 +249,10 @@ impl Leaf {
     }
 }
 
-/// Which of `n` elements, not none, stands at `j` behind a padding of `l`; of a constant, none.
+/// Returns the index of the element at position `j` of an array of `n > 0` elements with `l` elements of
+/// padding in front; `None` for constant padding.
 pub(crate) fn padded(mode: PadMode, j: usize, l: usize, n: usize) -> Option<usize> {
-    // Position `j` stands for element `j - l`; the multiples of n keep it from going negative.
+    // Position `j` stands for element `j - l`; adding multiples of `n` keeps the index from being negative.
     match mode {
         PadMode::Clamp => Some(j.saturating_sub(l).min(n - 1)),
         PadMode::Wrap => Some((j + n - l % n) % n),

@@ -1,4 +1,5 @@
-//! Tunables that are known already, of a term that comes from elsewhere than a search: all other symbols follow from them.
+//! Assignments from tunables that are already known, for terms that come from elsewhere than a search. The
+//! values of all other symbols follow from them.
 
 use super::{Role, Uses, is_free};
 use crate::calculus::size::{SizeEnv, Sym};
@@ -7,12 +8,12 @@ use crate::extract::stages::with_aliases;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 
-/// A chunk up to so many times what is inside it is a short run of a work-item, whatever the size: a longer one is
-/// a share of the whole.
+/// A chunk of at most this many times the size inside it is a short run of a work-item, whatever the
+/// dimension; a longer chunk is a share of the whole.
 const RUN: u64 = 64;
 
-/// The value of every symbol of a term, from the program's dimensions and the term's tunables by name; `None`
-/// when one is missing or they do not divide.
+/// Returns the value of every symbol of a term, from the program's dimensions and the term's tunables by
+/// name; `None` when a tunable is missing or the sizes do not divide.
 pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -> Option<SizeEnv> {
     let uses = Uses::of(term, term);
     let mut env = with_aliases(term, dims);
@@ -22,9 +23,9 @@ pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -
     uses.finished(env)
 }
 
-/// The same for other dimensions than those that the tunables in `from` were chosen for. Tiles, widths and short runs stay as
-/// they are; what cut the work into so many chunks cuts it into as many again. `None` when they do not divide
-/// there, or most of a tile would be past the end.
+/// As [`assigned`], for other dimensions than those that the tunables in `from` were chosen for. Tiles,
+/// widths and short runs stay as they are; a tile that cut its dimension into a number of chunks cuts the new
+/// one into as many. Returns `None` when the sizes do not divide, or most of a tile would be past the end.
 pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> {
     let uses = Uses::of(term, term);
     let mut env = with_aliases(term, dims);
@@ -64,7 +65,7 @@ pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> 
 }
 
 impl Uses {
-    /// With the sizes that are rounded up; `None` when a size is no whole number.
+    /// Adds the rounded sizes; `None` when a size is no whole number.
     fn finished(&self, mut env: SizeEnv) -> Option<SizeEnv> {
         for of in self.rounded() {
             self.round_final(&of, &mut env)?;
@@ -115,10 +116,10 @@ mod tests {
             let env = refitted(&term(SUM), &from.expect("an assignment"), &dims(now))?;
             Some((values(&env)["n.t0"], values(&env)["n^"]))
         };
-        // Eight chunks of a thousand, eight of ten thousand.
+        // 8000 elements in eight chunks of 1000; 80001 elements again in eight chunks.
         assert_eq!(at(8_000, 1_000, 80_001), Some((10_001, 80_008)));
         assert_eq!(at(8_000, 16, 80_001), Some((16, 80_016)));
-        // A tile of which most would be past the end.
+        // Most of the tile would be past the end.
         assert_eq!(at(8_000, 16, 3), None);
     }
 }

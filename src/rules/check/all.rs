@@ -1,4 +1,4 @@
-//! Testing many rules, with what they are derived of, on all cores.
+//! Tests many rules and their derivations, on all cores.
 
 use super::{Check, Outcome, check, diagnostic, place};
 use crate::diag::{Code, Diagnostic, Result};
@@ -9,20 +9,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Bytes of stack of a testing thread: terms of long derivations are deep.
+/// Stack of a testing thread in bytes: terms of long derivations are deep.
 const STACK: usize = 32 << 20;
 
-/// What testing a rule and its derivation came to.
+/// The result of testing a rule and its derivation.
 #[derive(Clone, Debug)]
 pub struct Tested {
-    /// What its instances showed.
+    /// The result of its instances.
     pub outcome: Outcome,
-    /// What is wrong with the rule or its derivation.
+    /// The error in the rule or its derivation.
     pub wrong: Option<Diagnostic>,
 }
 
-/// Tests rules and their derivations; `all` has the rules that derivations name. `each` gets what was found,
-/// in the order of the rules.
+/// Tests rules and their derivations; `all` has the rules that derivations name. `each` gets the results in
+/// the order of the rules.
 ///
 /// # Errors
 /// The first error of `each`, which ends the tests.
@@ -49,7 +49,7 @@ pub fn check_all<E>(
             let theirs = send.clone();
             let builder = thread::Builder::new().stack_size(STACK);
             if builder.spawn_scoped(scope, move || work(theirs)).is_err() {
-                // The system has no more threads: what those that there are leave is tested here.
+                // The system has no more threads, so this thread takes part in the work.
                 work(send.clone());
             }
         }
@@ -74,8 +74,8 @@ fn tested(rule: &Rule, all: &RuleSet, how: Check) -> Tested {
     Tested { outcome, wrong }
 }
 
-/// Replays a rule's derivation, and tests that the left side is equal to what each step gives, in the sense of
-/// the laws so far: a step may match and still have no value at sizes that its rule excludes.
+/// Replays a rule's derivation, and tests that the left side equals the result of each step under the laws of
+/// the steps so far: a step may match and still have no value at sizes that its rule excludes.
 ///
 /// # Errors
 /// [`Code::StepFails`] for the first step that does not hold.
@@ -83,12 +83,12 @@ pub fn derivation(rule: &Rule, all: &RuleSet, how: Check) -> Result<()> {
     replay(rule, all)?;
     let tested = rule.stand_in.as_deref().unwrap_or(rule);
     let mut law = Law::Exact;
-    // The last step gives the right side, which is tested as the rule's.
+    // The last step gives the right side, which is tested with the rule itself.
     let steps = tested.derivation.len().saturating_sub(1);
     for (i, step) in tested.derivation.iter().take(steps).enumerate() {
         law = all.get(&step.rule).map_or(law, |r| law.max(r.law));
         let so_far = Rule { law, rhs: step.gives.clone(), derivation: vec![], ..tested.clone() };
-        // Fewer do: each is also an instance of the steps behind it.
+        // Fewer instances suffice: each is also an instance of the steps after it.
         let fewer = Check { instances: how.instances.div_ceil(8), ..how };
         if let Outcome::Broken(c) = check(&so_far, fewer) {
             let text = format!("step {} of the derivation of `{}` does not hold", i + 1, rule.name);

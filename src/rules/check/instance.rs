@@ -1,4 +1,4 @@
-//! Instances of a rule: values for its variables, an input, and the two sides made of them.
+//! Instances of a rule: values for its variables, an input, and the two sides for these values.
 
 use super::meaning::other_order;
 use super::sizes::Sizes;
@@ -14,15 +14,15 @@ use indexmap::IndexMap;
 use rand::RngExt;
 use std::sync::Arc;
 
-/// The most elements of anything in an instance.
+/// Most elements of any value in an instance.
 const ELEMENTS: u64 = 1 << 14;
 
-/// How reductions are taken in an instance.
+/// How reductions are ordered in an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Operators are associative, and reductions group anyhow.
+    /// Operators are associative, and reductions group in any way.
     AnyOrder,
-    /// Operators only have their neutral element, and reductions fold from the left: a rule that claims to
+    /// Operators need only have a neutral element, and reductions fold from the left. A rule that claims to
     /// keep every bit must hold here too.
     AsWritten,
 }
@@ -33,10 +33,10 @@ pub(super) struct Instance {
     pub sizes: SizeEnv,
     pub types: IndexMap<Arc<str>, Ty>,
     pub functions: IndexMap<Arc<str>, Term>,
-    /// Decides every order that is left open.
+    /// The seed of every order that is left open.
     pub order: u64,
     pub reading: Reading,
-    /// Whether floats are rounded after every operation, as a device does, and every bit counts.
+    /// Whether floats are rounded after every operation, as on a device, and every bit counts.
     pub bits: bool,
     pub input: Value,
 }
@@ -44,13 +44,13 @@ pub(super) struct Instance {
 /// How large an instance may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
-    /// The longest dimension, where the sides let it.
+    /// The longest dimension, if the sides allow that.
     pub most: u64,
-    /// Integers and the simplest functions alone, where conditions let them.
+    /// Whether to use only integers and the simplest functions, if conditions allow that.
     pub plain: bool,
 }
 
-/// What is asked of a type variable.
+/// The requirements on a type variable.
 #[derive(Clone, Copy, Debug, Default)]
 struct TypeNeed {
     /// Scalars, or pairs of them.
@@ -61,7 +61,7 @@ struct TypeNeed {
     index: bool,
 }
 
-/// What is asked of a function variable.
+/// The requirements on a function variable.
 #[derive(Clone, Debug)]
 struct FunctionNeed {
     ty: FnTy,
@@ -71,14 +71,14 @@ struct FunctionNeed {
     commutative: bool,
 }
 
-/// A reduction of the left side: its operator and neutral element as written.
+/// A reduction of the left side, with its operator and neutral element as written.
 struct Reduction {
     op: Term,
     z: Term,
     commutative: bool,
 }
 
-/// What the variables of a rule need.
+/// The requirements on all variables of a rule.
 pub(super) struct Plan<'a> {
     pub rule: &'a Rule,
     sizes: Sizes,
@@ -92,18 +92,18 @@ pub(super) struct Plan<'a> {
 /// The two sides of an instance.
 pub(super) struct Sides {
     pub left: Term,
-    /// Or why there is none.
+    /// The right side, or why there is none.
     pub right: Result<Term, String>,
 }
 
-/// What an instance shows.
+/// The result of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// It does not count: the left side has no value.
+    /// The instance does not count: the left side has no value.
     Void,
-    /// Both sides give the same.
+    /// Both sides give the same value.
     Same,
-    /// The left side's result, and the right side's or why it has none.
+    /// The result of the left side, and that of the right side or why it has none.
     Differs(Value, Result<Value, String>),
 }
 
@@ -148,7 +148,7 @@ fn leaves_order_open(t: &Term) -> bool {
     open
 }
 
-/// The function variables of a term with their types.
+/// Returns the function variables of a term with their types.
 fn variables(t: &Term) -> Vec<(Arc<str>, FnTy)> {
     let mut out = vec![];
     t.visit(&mut |t| {
@@ -265,12 +265,12 @@ impl<'a> Plan<'a> {
         Plan { rule, sizes: Sizes::of(rule), types, functions, reductions, open }
     }
 
-    /// Whether an instance may read its reductions as written.
+    /// Whether instances may fold reductions as written.
     fn has_readings(&self) -> bool {
         self.rule.law == Law::Exact && !self.reductions.is_empty()
     }
 
-    /// A random instance; `None` when this attempt came to nothing.
+    /// Returns a random instance; `None` when this attempt failed.
     pub(super) fn draw(&self, rng: &mut Rng, scale: Scale) -> Option<Instance> {
         let sizes = self.sizes.draw(rng, scale.most)?;
         let written = self.has_readings() && rng.random();
@@ -297,12 +297,12 @@ impl<'a> Plan<'a> {
         let styles = match self.rule.law {
             Law::Approx => &[Real, Near, Small, Few][..],
             Law::Exact if out.bits => &[Count, Small, Few, Extreme, Real, Wild, Wild, Ends],
-            // Near a jump of a function, what is off by rounding is off by much.
+            // Near a jump of a function, a small rounding error becomes a large one.
             Law::Reassoc if !self.open && self.functions.is_empty() => {
                 &[Count, Small, Few, Extreme, Real, Special]
             }
             Law::Reassoc if !self.open => &[Count, Small, Few, Extreme, Special],
-            // Of whole numbers, sums and extremes are the same in every order.
+            // Sums and extremes of whole numbers are the same in every order.
             Law::Exact | Law::Reassoc => &[Count, Small, Few, Extreme],
         };
         let style =
@@ -311,12 +311,13 @@ impl<'a> Plan<'a> {
         Some(out)
     }
 
-    /// The same instance with other values for tunables.
+    /// Returns the same instance with other values for tunables.
     pub(super) fn retiled(&self, rng: &mut Rng, i: &Instance) -> Option<Instance> {
         Some(Instance { sizes: self.sizes.tiled(rng, &i.sizes)?, ..i.clone() })
     }
 
-    /// Functions for every variable: operators of reductions with the laws they promise, others as they come.
+    /// Returns a function for every variable: operators with the laws that their reductions promise, other
+    /// functions at random.
     fn functions(
         &self,
         rng: &mut Rng,
@@ -336,7 +337,7 @@ impl<'a> Plan<'a> {
                 continue;
             }
             let Operator { op, unit } = match (&known, so_far.reading) {
-                // The same operator as elsewhere on the left side, hence with the same neutral element.
+                // The operator occurs elsewhere on the left side too, so it has the same neutral element.
                 (Some(op), _) => neutral(op, &element)?,
                 (None, Reading::AsWritten) => sample::unital(rng, &element, commutative)?,
                 (None, Reading::AnyOrder) if scale.plain => {
@@ -378,7 +379,7 @@ impl<'a> Plan<'a> {
         Some(out)
     }
 
-    /// The sides of an instance; `None` when the left side does not exist or its operators break
+    /// Returns the sides of an instance; `None` when the left side is not well-formed or its operators break
     /// their promises.
     pub(super) fn sides(&self, i: &Instance) -> Option<Sides> {
         let left = i.side(&self.rule.lhs).ok()?;
@@ -396,8 +397,8 @@ impl<'a> Plan<'a> {
         Some(Sides { left, right })
     }
 
-    /// Tries operators of the left side's reductions on a few values: those that were not made together with
-    /// their neutral element need not fit it.
+    /// Tests the operators of the left side's reductions on a few values: an operator that was not drawn
+    /// together with its neutral element need not fit that element.
     fn keeps_promises(&self, i: &Instance) -> bool {
         self.reductions.iter().all(|r| {
             let (Ok(op), Ok(z)) = (i.side(&r.op), i.side(&r.z)) else { return false };
@@ -447,7 +448,7 @@ impl Instance {
         concrete(t, self)
     }
 
-    /// The value of a side in this instance's order.
+    /// Returns the value of a side in this instance's order.
     pub(super) fn value(&self, side: &Term, salt: &str) -> Result<Value, String> {
         let regroup = self.reading == Reading::AnyOrder;
         let (term, inputs) = other_order(side, self.order, salt, regroup).map_err(|e| e.0)?;
@@ -459,21 +460,23 @@ impl Instance {
         apply(term, &SizeEnv::new(), inputs, &self.input)
     }
 
-    /// The value of a side when its reductions fold from the left.
+    /// Returns the value of a side with reductions folded from the left.
     pub(super) fn folded(&self, side: &Term) -> Option<Value> {
         let (term, inputs) = other_order(side, self.order, "", false).ok()?;
         self.run(&term, &inputs).ok()
     }
 }
 
-/// Which variables of a reduction stand for its operator and its neutral element, and on what type.
+/// The variables that stand for the operator and the neutral element of a reduction, and the type of its
+/// elements.
 struct Paired {
     op: Option<Arc<str>>,
     z: Option<Arc<str>>,
     element: Option<Ty>,
 }
 
-/// Looks through component-wise operators, `vectorize w op` with `splat w . z` and `map op . zip` with `replicate n . z`.
+/// Returns the variables of a reduction, also inside component-wise operators: `vectorize w op` with `splat w
+/// . z`, and `map op . zip` with `replicate n . z`.
 fn paired(op: &Term, z: &Term) -> Paired {
     let name = |t: &Term| match t.op() {
         Op::Meta(m) => Some(m.clone()),
@@ -503,7 +506,7 @@ fn paired(op: &Term, z: &Term) -> Paired {
     }
 }
 
-/// The operator with its neutral element, looked for among those of simple operators.
+/// Returns the operator with its neutral element, sought among those of simple operators.
 fn neutral(op: &Term, element: &Ty) -> Option<Operator> {
     let unit = sample::simple_lawful(element, false).into_iter().find_map(|o| {
         let z = eval::apply(&o.unit, &SizeEnv::new(), &Inputs::new(), &Value::unit()).ok()?;
@@ -548,7 +551,7 @@ fn concrete_size(s: &Size, env: &SizeEnv) -> Result<Size, TypeError> {
     s.eval(env).map(Size::constant).map_err(|e| TypeError(e.to_string()))
 }
 
-/// The type with numbers for its sizes and types for its variables.
+/// Returns the type with numbers for its sizes and types for its variables.
 pub(super) fn concrete_type(
     t: &Ty,
     env: &SizeEnv,
@@ -590,13 +593,13 @@ fn concrete(t: &Term, i: &Instance) -> Result<Term, TypeError> {
     Term::new(t.op().clone(), sizes?, tys?, args?)
 }
 
-/// Whether what has these facts has a vector form.
+/// Whether a function with these facts has a vector form.
 fn has_lanes(f: Facts) -> bool {
     f.vectorisable || f.lanewise && f.scalar
 }
 
-/// What no term of a program holds: a vector form of what has none, a padding that is none; also in what its
-/// operators are short for.
+/// Returns why no program can contain the term, if so: the vector form of a function that has none, or
+/// padding to a smaller length. Short forms are expanded for this.
 fn illegal(t: &Term) -> Option<String> {
     let mut found = None;
     let long = match t.unpacked() {
@@ -625,7 +628,7 @@ fn illegal(t: &Term) -> Option<String> {
     found
 }
 
-/// The elements of the largest value in a term.
+/// Returns the number of elements of the largest value in a term.
 fn elements(t: &Term) -> u64 {
     let of = |t: &Ty| {
         t.components().iter().fold(0u64, |sum, (dims, _)| {
@@ -638,7 +641,7 @@ fn elements(t: &Term) -> u64 {
     most
 }
 
-/// The value of a rule's size variable in an instance.
+/// Returns the value of a rule's size variable in an instance.
 pub(super) fn size_of(i: &Instance, name: &str) -> Option<u64> {
     i.sizes.get(&Sym::Meta(name.into())).copied()
 }

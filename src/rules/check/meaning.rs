@@ -1,9 +1,9 @@
-//! What a term may mean where it leaves an order open.
+//! The meanings of a term that leaves an order open.
 //!
-//! The evaluator folds every reduction from the left and takes `reorder` for the identity, which is one of
-//! the meanings they have. Here a term is written out in another one: reductions with an associative operator
-//! group in some other way, with neutral elements between, commutative ones take their elements in another order,
-//! and `reorder` is some other permutation, one for each length.
+//! The evaluator folds every reduction from the left and takes `reorder` for the identity, which is only one
+//! of their meanings. This module rewrites a term to another one: reductions with an associative operator
+//! group in some other way, with neutral elements in between; commutative ones also take their elements in
+//! another order; and `reorder` is some other permutation, one for each length.
 
 use crate::calculus::eval::Inputs;
 use crate::calculus::sample::{self, Rng};
@@ -17,8 +17,9 @@ use rand::seq::SliceRandom;
 
 type Made = Result<Term, TypeError>;
 
-/// A term without `reorder`, and without reductions whose order is open when `regroup` says so; sizes
-/// are numbers. The inputs are the permutations that the result mentions. `salt` keeps the two sides of a rule apart.
+/// Returns a term without `reorder` and, if `regroup` is true, without reductions whose order is open. Its
+/// sizes must be numbers. The inputs are the permutations that the result mentions. `salt` makes the two
+/// sides of a rule differ.
 pub(super) fn other_order(
     term: &Term,
     order: u64,
@@ -31,7 +32,8 @@ pub(super) fn other_order(
     Ok((out, orders.inputs))
 }
 
-/// The permutation that stands for `reorder` of `n` elements: result `i` is element `p[i]`.
+/// Returns the permutation that stands for `reorder` of `n` elements: element `i` of the result is element
+/// `p[i]`.
 pub(super) fn permutation(order: u64, n: usize) -> Vec<usize> {
     shuffled(&mut sample::rng(order, "reorder", n as u64), n)
 }
@@ -66,7 +68,7 @@ fn size(n: usize) -> Size {
     Size::constant(n as u64)
 }
 
-/// Elements `from`, `from + 1`, ..., `len` of them, of an array of `n`.
+/// Returns `take len . drop from` of an array of `n`.
 fn slice(n: usize, from: usize, len: usize, t: &Ty) -> Made {
     let rest = node(Op::Drop, vec![size(n - from), size(n)], vec![t.clone()], vec![])?;
     node(Op::Take, vec![size(len), size(n - from)], vec![t.clone()], vec![])?.after(&rest)
@@ -80,7 +82,7 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
-    /// `() -> a` from anything.
+    /// Returns the neutral element as a function of any argument.
     fn unit(&self, dom: &Ty) -> Made {
         self.z.after(&node(Op::Bang, vec![], vec![dom.clone()], vec![])?)
     }
@@ -165,7 +167,7 @@ impl Orders {
         self.permuted(name, &p, t)
     }
 
-    /// `[n]a -> a`, grouped anyhow.
+    /// Returns a reduction `[n]a -> a` with random grouping.
     fn grouped(&mut self, fold: &Fold, n: usize) -> Made {
         let dom = Ty::array(&size(n), &fold.element);
         match n {
@@ -188,7 +190,8 @@ impl Orders {
         }
     }
 
-    /// `[n]a -> [n]a`: the second part of an array is scanned by itself, and the last of the first part put in front.
+    /// Returns a scan `[n]a -> [n]a` in two parts: both are scanned by themselves, and the last element of
+    /// the first is combined into each element of the second.
     fn scanned(&mut self, fold: &Fold, n: usize) -> Made {
         let a = &fold.element;
         if n < 2 {

@@ -1,14 +1,16 @@
-//! Testing rules: both sides of an instance, evaluated and compared.
+//! Tests rules: evaluates both sides of random instances and compares the results.
 //!
-//! An instance gives every variable of a rule a random value: sizes (prime, equal, 0, 1, such as no tile divides),
-//! types, functions, operators with the laws that their pattern promises, and an input. What a pattern
-//! leaves open is decided at random too: `reorder` is some permutation, a reduction groups in some way. A rule that
-//! is no equality is shown wrong by an instance, which is made small before it is shown.
+//! An instance gives every variable of a rule a random value: sizes (among them primes, equal ones, 0, 1, and
+//! sizes that no tile divides), types, functions, operators with the laws that their pattern promises, and an
+//! input. Choices that a pattern leaves open are random too: `reorder` is some permutation, and a reduction
+//! groups its elements in some way. If a rule is not an equality, an instance shows that it is wrong; the
+//! instance is made small before it is shown.
 //!
-//! A rule under `law exact` is tested on floats of every kind (fractions, huge and tiny ones, NaN, infinities,
-//! -0.0), rounded as a device rounds them, and must give the same bits, all NaNs being one. Where the order of a
-//! reduction is open, floats are whole numbers, which are exact in every order; half of the instances of an
-//! exact rule take every reduction from the left instead, with operators that are not associative, on any floats.
+//! A rule under `law exact` is tested on floats of every kind (fractions, huge and tiny ones, NaN,
+//! infinities, -0.0), rounded as a device rounds them. Both sides must give the same bits; all NaNs count as
+//! one. If the order of a reduction is open, floats are whole numbers, which are exact in every order. Half
+//! of the instances of an exact rule instead fold every reduction from the left, with operators that are not
+//! associative, on any floats.
 
 mod all;
 mod instance;
@@ -27,18 +29,18 @@ pub use all::{Tested, check_all, derivation};
 use instance::{Instance, Plan, Reading, Scale, Verdict, size_of};
 use std::sync::Arc;
 
-/// The longest dimension of an instance, where the sides do not ask for more.
+/// The longest dimension of an instance, unless the sides need a longer one.
 const LONGEST: u64 = 24;
 
-/// Attempts for each instance, before a rule counts as one that none can be made for.
+/// Attempts for each instance before a rule counts as untestable.
 const ATTEMPTS: usize = 60;
 
 /// How rules are tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Instances of each rule.
+    /// Number of instances of each rule.
     pub instances: usize,
-    /// Decides the instances, for each rule by its name.
+    /// The seed of the instances; each rule has its own sequence, by its name.
     pub seed: u64,
 }
 
@@ -48,21 +50,21 @@ impl Default for Check {
     }
 }
 
-/// What testing a rule came to.
+/// The result of testing a rule.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// The sides agreed on so many instances.
+    /// The sides agreed on this many instances.
     Holds(usize),
-    /// They differ.
+    /// The sides differ on an instance.
     Broken(Box<Counterexample>),
-    /// Too few instances could be made: so many.
+    /// Too few instances could be made: only this many.
     Untested(usize),
 }
 
 /// A small instance on which a rule's sides differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// Values of sizes by name, those the rule does not name left out.
+    /// Values of sizes by name, without sizes that the rule does not name.
     pub sizes: Vec<(String, u64)>,
     /// Types by name.
     pub types: Vec<(String, String)>,
@@ -74,16 +76,16 @@ pub struct Counterexample {
     pub right: String,
     /// The argument.
     pub input: String,
-    /// What the left side gives.
+    /// The result of the left side.
     pub expected: String,
-    /// What the right side gives, or why nothing.
+    /// The result of the right side, or why it has none.
     pub got: String,
-    /// What else there is to know: a permutation that `reorder` was, how reductions were taken.
+    /// Other facts: the permutation that `reorder` was, how reductions were ordered.
     pub notes: Vec<String>,
 }
 
 impl Counterexample {
-    /// Everything, a line each.
+    /// Returns the counterexample as text, one line for each fact.
     pub fn lines(&self) -> Vec<String> {
         let mut out = vec![];
         if !self.sizes.is_empty() {
@@ -134,7 +136,7 @@ pub fn check(rule: &Rule, how: Check) -> Outcome {
     if done == how.instances { Outcome::Holds(done) } else { Outcome::Untested(done) }
 }
 
-/// The place of a rule's statement, without the blanks in front.
+/// Returns the place of a rule's statement, without leading blanks.
 pub(super) fn place(rule: &Rule) -> Span {
     let range = rule.span.range();
     let text = rule.source.text.get(range.clone()).unwrap_or_default();
@@ -142,7 +144,7 @@ pub(super) fn place(rule: &Rule) -> Span {
     Span::new(range.start + blank, range.start + text.trim_end().len())
 }
 
-/// What is wrong with a rule, for a person; `None` when it holds.
+/// Returns the error to report for a rule; `None` when it holds.
 pub fn diagnostic(rule: &Rule, outcome: &Outcome) -> Option<Diagnostic> {
     match outcome {
         Outcome::Holds(_) => None,
@@ -212,7 +214,7 @@ fn counterexample(plan: &Plan, i: &Instance) -> Option<Counterexample> {
     })
 }
 
-/// What an instance decided that its terms do not say.
+/// Returns the choices of an instance that its terms do not show.
 fn remarks(rule: &Rule, i: &Instance, left: &Term, right: Option<&Term>) -> Vec<String> {
     let mut out = vec![];
     let mut lengths: Vec<u64> = vec![];

@@ -1,5 +1,5 @@
-//! Making a counterexample small: first other instances, smallest first, then simpler functions and inputs
-//! for the one that was found.
+//! Makes a counterexample small: first draws other instances, smallest first, then simplifies the functions
+//! and the input of the best one.
 
 use super::instance::{Instance, Plan, Scale, Verdict};
 use crate::calculus::sample::{self, Rng};
@@ -7,7 +7,7 @@ use crate::calculus::sample::{self, Rng};
 /// Instances that are tried at each scale.
 const TRIES: usize = 200;
 
-/// The smallest instance found on which the sides still differ.
+/// Returns the smallest instance found on which the sides still differ.
 pub(super) fn shrink(plan: &Plan, found: Instance, rng: &mut Rng) -> Instance {
     let longest = found.sizes.values().copied().max().unwrap_or(0).min(24);
     let mut best = found;
@@ -42,7 +42,7 @@ fn fails(plan: &Plan, i: &Instance) -> bool {
     matches!(plan.judge(i), Verdict::Differs(..))
 }
 
-/// How hard an instance is to read.
+/// A measure of how hard an instance is to read.
 fn cost(i: &Instance) -> (u64, usize, usize) {
     let sizes = i.sizes.values().sum();
     let types: usize = i.types.values().map(|t| t.to_string().len()).sum();
@@ -50,7 +50,7 @@ fn cost(i: &Instance) -> (u64, usize, usize) {
     (sizes, types + functions, i.input.to_string().len())
 }
 
-/// One simplification that still fails.
+/// Returns a simpler instance that still fails.
 fn step(plan: &Plan, i: &Instance) -> Option<Instance> {
     let length =
         |i: &Instance| -> usize { i.functions.values().map(|f| f.to_string().len()).sum() };

@@ -1,7 +1,8 @@
-//! Random values for a rule's sizes: small, prime, equal, 0 and 1 among them.
+//! Random values for a rule's sizes: small ones, among them primes, equal ones, 0 and 1.
 //!
-//! Every size of the left side is a whole number, conditions hold, and tunables only have values that they may
-//! have. Sizes of the right side are whole as far as tunables decide them; otherwise a `divides` must say so.
+//! Every size of the left side is a whole number, conditions hold, and tunables only have values that they
+//! may have. Sizes of the right side are whole as far as tunables decide them; any other size needs a
+//! `divides` condition to be whole.
 
 use crate::calculus::sample::Rng;
 use crate::calculus::size::{Size, SizeEnv, SizeError, Sym};
@@ -12,22 +13,22 @@ use indexmap::IndexMap;
 use rand::RngExt;
 use std::sync::Arc;
 
-/// What lengths are drawn from.
+/// The lengths that are drawn from.
 const LENGTHS: [u64; 19] = [0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 23, 24];
 
-/// The longest length that is made to fit what the sides divide it by.
+/// The longest length that `repair` makes when the sides divide a length.
 const LONGEST: u64 = 4096;
 
-/// The sizes of a rule and what is asked of them.
+/// The sizes of a rule and their constraints.
 pub(super) struct Sizes {
-    /// Variables that the left side binds, with the least and the greatest value.
+    /// Variables that the left side binds, with their least and greatest values.
     free: IndexMap<Arc<str>, (u64, u64)>,
     lets: Vec<LetSize>,
-    /// What the left side and the conditions say is whole.
+    /// Sizes that must be whole because of the left side and the conditions.
     given: Vec<Size>,
-    /// What tunables make whole on the right side.
+    /// Sizes of the right side that tunables make whole.
     made: Vec<Size>,
-    /// The rest of the right side.
+    /// The other sizes of the right side.
     other: Vec<Size>,
 }
 
@@ -48,7 +49,7 @@ impl Sizes {
                     && let Some((least, _)) = free.get_mut(m)
                     && e < 0
                 {
-                    // What a length is divided by is the length of a chunk.
+                    // A length that divides another is the length of a chunk.
                     *least = 1;
                 }
             }
@@ -63,7 +64,7 @@ impl Sizes {
                 Condition::Tile(n) => (n, 1, u64::MAX),
                 Condition::Small(n) => (n, 0, 16),
                 Condition::UpTo(n, k) => (n, 0, *k),
-                // Longer ones are only to be had where it pays, not where it holds.
+                // `from` says when the rule pays, not when it holds: a smaller bound keeps arrays short.
                 Condition::From(n, k) => (n, (*k).min(LONGEST / 64), u64::MAX),
                 _ => continue,
             };
@@ -78,14 +79,14 @@ impl Sizes {
         Sizes { free, lets: rule.lets.clone(), given, made, other }
     }
 
-    /// A size of the right side that is not whole, with the lengths it is made of.
+    /// Returns a size of the right side that is not whole, as text.
     pub(super) fn uneven(&self, env: &SizeEnv) -> Option<String> {
         let uneven = |s: &&Size| matches!(s.eval(env), Err(SizeError::Inexact(_)));
         let size = self.other.iter().chain(&self.made).find(uneven)?;
         Some(size.to_string().replace('?', ""))
     }
 
-    /// Values for every variable, up to `most` where the sides let them; `None` when none were found.
+    /// Returns values for every variable, up to `most` if the sides allow that; `None` when none were found.
     pub(super) fn draw(&self, rng: &mut Rng, most: u64) -> Option<SizeEnv> {
         let mut env = SizeEnv::new();
         let equal = rng.random_range(0..5) == 0;
@@ -98,7 +99,7 @@ impl Sizes {
             };
             env.insert(Sym::Meta(name.clone()), n);
         }
-        // The ends, more often than chance has them.
+        // Take 0 and 1 more often than chance does.
         if !self.free.is_empty() && rng.random_range(0..8) == 0 {
             let at = rng.random_range(0..self.free.len());
             if let Some((name, (least, limit))) = self.free.get_index(at) {
@@ -111,7 +112,8 @@ impl Sizes {
         tiled.or_else(|| (0..4).find_map(|_| self.fitted(rng, &env)))
     }
 
-    /// Tunables first, then lengths that they divide as the right side wants; where none is rounded up.
+    /// Chooses tunables first, then lengths that they divide as the right side requires. Only for rules that
+    /// round nothing up.
     fn fitted(&self, rng: &mut Rng, env: &SizeEnv) -> Option<SizeEnv> {
         if self.lets.iter().any(|l| l.maker == SizeMaker::Round) {
             return None;
@@ -122,14 +124,14 @@ impl Sizes {
         self.made.iter().all(|s| s.eval(&with).is_ok()).then_some(with)
     }
 
-    /// The same lengths with other values for tunables; `None` when these do not fit.
+    /// Returns the same lengths with other values for tunables; `None` when these do not fit.
     pub(super) fn tiled(&self, rng: &mut Rng, env: &SizeEnv) -> Option<SizeEnv> {
         let mut with = env.clone();
         self.make(rng, &mut with)?;
         self.made.iter().all(|s| s.eval(&with).is_ok()).then_some(with)
     }
 
-    /// Lengthens arrays until all that is given is whole, and `more`.
+    /// Lengthens arrays until all sizes in `given` and `more` are whole.
     fn repair(&self, env: &mut SizeEnv, more: &[Size]) -> Option<()> {
         let all = || self.given.iter().chain(more);
         for _ in 0..6 {
@@ -157,7 +159,7 @@ impl Sizes {
         None
     }
 
-    /// Tiles and widths of any length, and the lengths that are rounded up to multiples of them.
+    /// Chooses tiles and widths, and rounds lengths up to multiples of them.
     fn make(&self, rng: &mut Rng, env: &mut SizeEnv) -> Option<()> {
         let mut steps: Vec<(Size, u64)> = vec![];
         for l in &self.lets {
@@ -176,7 +178,8 @@ impl Sizes {
                     }
                 }
                 SizeMaker::Width => {
-                    // Of a tile, it divides the tile; a length is rounded up.
+                    // The width of a tile divides the tile; another length is rounded up to a multiple of its
+                    // width.
                     let of_tile =
                         |m: &LetSize| l.of.as_sym() == Some(&Sym::Meta(m.name.as_str().into()));
                     let any = !self.lets.iter().any(of_tile);
@@ -191,7 +194,7 @@ impl Sizes {
             steps.push((l.of.clone(), v));
             env.insert(Sym::Meta(l.name.as_str().into()), v);
         }
-        // Other rules may tile the same length further.
+        // Other rules may tile the same length too.
         let further = [1, 1, 1, 2, 3][rng.random_range(0..5)];
         for l in self.lets.iter().filter(|l| l.maker == SizeMaker::Round) {
             let n = l.of.eval(env).ok()?;
@@ -212,7 +215,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Every size in a term, and in what its operators are short for.
+/// Returns every size in a term, and in the definitions of its short forms.
 fn all_sizes(t: &Term) -> Vec<Size> {
     let mut out = sizes_in(t);
     if let Ok(long) = t.unpacked() {
@@ -223,7 +226,7 @@ fn all_sizes(t: &Term) -> Vec<Size> {
     out
 }
 
-/// Every size in a term, those of its types too.
+/// Returns every size in a term, including those of its types.
 fn sizes_in(t: &Term) -> Vec<Size> {
     fn ty(t: &Ty, out: &mut Vec<Size>) {
         match t {

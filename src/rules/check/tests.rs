@@ -1,4 +1,4 @@
-//! The shipped rules hold, and planted ones that do not are shown wrong on a small instance.
+//! The shipped rules hold, and wrong rules are refuted on a small instance.
 
 use super::*;
 use crate::diag::Source;
@@ -44,18 +44,18 @@ fn approximate_rules_may_round() {
 #[test]
 fn exact_is_bit_for_bit_on_every_float() {
     let laws = [
-        // Only up to rounding.
+        // Equal up to rounding only.
         (
             "on (f32, (f32, f32))\n rewrite \\(a, (b, c)) -> (a + b) + c => \\(a, (b, c)) -> a + (b + c)",
             "reassoc",
         ),
         ("on f32\n rewrite \\x -> x / 3.0 => \\x -> x * 0.33333334", "approx"),
-        // Of -0.0.
+        // Wrong for -0.0.
         ("on f32\n rewrite \\x -> x + 0.0 => id", "reassoc"),
-        // Of what is no number.
+        // Wrong for infinities and NaN.
         ("on f32\n rewrite \\x -> x * 0.0 => \\x -> 0.0", "approx"),
         ("on f32\n rewrite \\x -> x - x => \\x -> 0.0", "approx"),
-        // Of large numbers: the sum overflows.
+        // Wrong for large numbers: the sum overflows.
         (
             "on (f32, f32)\n rewrite \\(a, b) -> (a + b) / 2.0 => \\(a, b) -> a / 2.0 + b / 2.0",
             "approx",
@@ -91,7 +91,7 @@ fn sizes_need_not_divide() {
     holds("exact", &split.replace("rewrite", "when divides 4 n\n  rewrite"));
     broken("exact", &split.replace("rewrite", "when divides 2 n\n  rewrite"));
     holds("exact", &split.replace("rewrite", "when divides 8 n\n  rewrite"));
-    // What a tunable is, is chosen so that it divides.
+    // A tunable is chosen so that it divides.
     holds(
         "exact",
         &split.replace("rewrite", "let k = tile n\n  rewrite").replace("split 4", "split k"),
@@ -106,7 +106,7 @@ fn sizes_need_not_divide() {
 
 #[test]
 fn the_ends_are_among_the_sizes() {
-    // Wrong of no elements alone, and of one alone.
+    // Wrong for no elements only, and for one element only.
     let c = broken(
         "exact",
         "on [n]i32\n rewrite reduceSeq (\\(a, b) -> b) 7 => reduceSeq (\\(a, b) -> b) 8",
@@ -119,7 +119,7 @@ fn the_ends_are_among_the_sizes() {
     );
 }
 
-/// What replaying the derivation of a rule says.
+/// Returns the result of replaying the derivation of a rule.
 fn derived(text: &str) -> Result<(), String> {
     let mut set = Library::shipped().expect("the shipped rules are well-formed").all();
     set.add(&Source::new("own.rules", text), "own").expect("the rule is well-formed");
@@ -138,10 +138,10 @@ fn derivations_keep_laws_and_conditions() {
     assert_eq!(derived(&own("reassoc", split)), Ok(()));
     let law = derived(&own("exact", split)).unwrap_err();
     assert!(law.contains("`part-intro`, which only holds as `reassoc`"), "{law}");
-    // The first step has no value where 4 does not divide.
+    // The first step has no value if 4 does not divide the length.
     let uneven = derived(&own("reassoc", &split.replace(", divides 4 n", ""))).unwrap_err();
     assert_eq!(uneven, "step 1 of the derivation of `own` does not hold");
-    // A step's rule has a condition on sizes that the rule has not.
+    // The rule of a step has a condition on sizes that the derived rule lacks.
     let primitive = own(
         "exact",
         "on [n]a\n  when divides 6 n\n  rewrite reverse => reverse . reverse . reverse",
@@ -156,7 +156,7 @@ fn derivations_keep_laws_and_conditions() {
     assert_eq!(by("divides 6 n"), Ok(()));
     assert_eq!(by("divides 12 n"), Ok(()));
     assert!(by("divides 3 n").unwrap_err().contains("step 1 of `own` is not one by `sixes`"));
-    // In a circle.
+    // Circular derivations.
     let circle = own("exact", "rewrite map f . map g => map (f . g)\n  derivation\n    by other")
         + &own("exact", "rewrite map f . map g => map (f . g)\n  derivation\n    by own")
             .replace("rule own", "rule other")
@@ -239,11 +239,11 @@ fn reductions_group_anyhow_and_only_they() {
     assert!(c.left.contains("[2]"), "two elements show it: {}", c.left);
     holds("reassoc", "rewrite reduceComm op z => reduceComm op z . reverse");
     holds("reassoc", "when commutative op\n rewrite reduce op z => reduce op z . reverse");
-    // A fold from the left promises nothing of its operator.
+    // A fold from the left promises nothing about its operator.
     broken("reassoc", "rewrite reduceSeq op z . padTo r z => reduce op z . padTo r z");
     broken("reassoc", "rewrite scanSeq op z . padTo r z => scan op z . padTo r z");
     broken("reassoc", "rewrite reduce op z => reduceComm op z");
-    // The operator with a function in it is not associative.
+    // The operator with a function composed into it is not associative.
     broken(
         "reassoc",
         "rewrite reduce op z . map f . padTo r z => reduce (op . bimap id f) z . padTo r z",
@@ -263,7 +263,7 @@ fn tiles_need_not_divide() {
     assert!(c.notes.iter().any(|n| n.contains("law reassoc")), "{:?}", c.notes);
     let c = broken("reassoc", &rule("reduce op z . map (reduce op z) . split t . padLast r"));
     assert!(c.sizes.contains(&("n".into(), 1)), "{c:?}");
-    // Strides want an operator that commutes.
+    // Strides need a commutative operator.
     broken("reassoc", &rule("reduce op z . map (reduce op z) . transpose . split t . padTo r z"));
     let map = |right: &str| format!("{TILED}\n  rewrite map f => {right}");
     holds("exact", &map("take n . join . map (map f) . split t . padLast r"));
@@ -299,7 +299,7 @@ fn rules_without_instances_are_no_passes() {
     // No neutral element makes `fst` an operator of `reduce`.
     let outcome = outcomes("exact", "rewrite reduce fst z => reduceSeq fst z", Check::default());
     assert!(matches!(outcome, Outcome::Untested(0)), "{outcome:?}");
-    // With the operator given, its neutral element is found.
+    // For a given operator, the neutral element is found.
     holds("exact", "on [n]i32\n rewrite reduce (\\(a, b) -> a + b * 1) z => reduceSeq (+) z");
 }
 
@@ -318,7 +318,7 @@ fn wrong_tilings_are_found() {
         )
     };
     holds("exact", &blocked("cond (fst . snd) (op . bimap id snd) fst"));
-    // What is behind the end counts, or only that.
+    // The elements past the end are counted, or only those.
     broken("exact", &blocked("op . bimap id snd"));
     broken("exact", &blocked("cond (fst . snd) fst (op . bimap id snd)"));
     let rows = "on ([n]a, [k]b)\n  let t = tile k, r = round k\n  when tile n\n  \
@@ -371,19 +371,19 @@ fn wrong_tilings_are_found() {
     broken("exact", &interleaved("reverse . "));
 }
 
-/// What instances of a rule there are, of so many.
+/// Numbers of instances of a rule, by kind.
 #[derive(Default, Debug)]
 struct Seen {
     all: usize,
-    /// Every dimension of the argument has something in it.
+    /// Every dimension of the argument has elements.
     full: usize,
     /// A length is rounded up.
     padded: usize,
     /// A length is less than its tile.
     short: usize,
-    /// A width is less than the tile it is of, and there is more than one tile.
+    /// A width is less than the tile that it divides, and there is more than one tile.
     runs: usize,
-    /// A length that is reduced is 0, or 1.
+    /// The reduced length is 0, or 1.
     ends: [usize; 2],
 }
 

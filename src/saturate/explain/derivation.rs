@@ -1,4 +1,4 @@
-//! The derivation as a value: terms, rules, places, verdicts.
+//! Derivations as plain values: terms, rules, places, verdicts.
 
 use super::path::Move;
 use crate::calculus::position::Position;
@@ -11,34 +11,34 @@ use crate::rules::{Facts, Law, Rule, RuleSet};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::fmt;
 
-/// How one term is made from another.
+/// A sequence of steps that makes one term from another.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Derivation {
-    /// Where it starts.
+    /// The first term.
     #[serde(serialize_with = "as_text")]
     pub start: Term,
-    /// One after the other; empty when the terms are the same.
+    /// The steps in order; empty when the terms are the same.
     pub steps: Vec<Step>,
 }
 
 impl Derivation {
-    /// The term at the end.
+    /// Returns the last term.
     pub fn goal(&self) -> &Term {
         self.steps.last().map_or(&self.start, |s| &s.after.term)
     }
 
-    /// Whether the rule takes part.
+    /// Whether a step uses the rule.
     pub fn uses(&self, rule: &str) -> bool {
         self.steps.iter().any(|s| s.rule == rule && matches!(s.law, StepLaw::Rule(_)))
     }
 
-    /// Whether every step was found right on terms alone.
+    /// Whether every step passed the check on terms alone.
     pub fn holds(&self) -> bool {
         self.steps.iter().all(Step::holds)
     }
 }
 
-/// Which way a rule was read.
+/// The direction in which a rule was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -48,14 +48,14 @@ pub enum Direction {
     Backwards,
 }
 
-/// In what sense the terms before and after a step are equal.
+/// The sense in which the terms before and after a step are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StepLaw {
-    /// By a rule.
+    /// Equal by a rule.
     Rule(Law),
-    /// By what an operator is short for.
+    /// Equal by the definition of an operator.
     Definition,
-    /// Not equal but chosen: tunables get values.
+    /// Not equal: tunables got values.
     Choice,
 }
 
@@ -74,17 +74,17 @@ impl fmt::Display for StepLaw {
 pub struct Part {
     /// The whole term, chains nested to the right.
     pub term: Term,
-    /// The part.
+    /// The position of the part in the term.
     pub at: Position,
 }
 
 impl Part {
-    /// Whether the part is all of the term.
+    /// Whether the part is the whole term.
     pub fn is_whole(&self) -> bool {
         self.at == Position::whole(&self.term)
     }
 
-    /// The whole term as text, with the part between these.
+    /// Returns the whole term as text, with the part between `open` and `close`.
     pub fn marked(&self, open: &str, close: &str) -> String {
         let (text, at) = marked(&self.term, &self.at);
         format!("{}{open}{}{close}{}", &text[..at.start], &text[at.clone()], &text[at.end..])
@@ -94,36 +94,37 @@ impl Part {
 /// One application of a rule, of a definition, or the choice of the tunables.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Step {
-    /// The rule's name; the operator's for a definition, `tunables` for the choice.
+    /// The name of the rule; that of the operator for a definition, `tunables` for the choice.
     pub rule: String,
-    /// Which way it was read.
+    /// The direction in which the rule was read.
     pub direction: Direction,
-    /// In what sense it holds.
+    /// The sense in which the step holds.
     #[serde(serialize_with = "as_text")]
     pub law: StepLaw,
     /// The rule's sentence.
     pub says: String,
-    /// Where the rule comes from.
+    /// The source of the rule: paper and equation.
     pub from: String,
     /// The rule as its file states it.
     pub statement: String,
-    /// Where it applied, in words.
+    /// The place where the rule applied, in words.
     pub place: String,
     /// The term before.
     pub before: Part,
     /// The term after.
     pub after: Part,
-    /// The rule's size variables, those that it makes too, in the order in which matching met them.
+    /// The size variables of the rule, including those that it makes, in the order in which matching met
+    /// them.
     #[serde(serialize_with = "size_map")]
     pub sizes: Vec<(String, Size)>,
-    /// Its side conditions, evaluated anew on the terms.
+    /// The side conditions, evaluated again on the terms.
     pub conditions: Vec<Verdict>,
-    /// Whether matching found the rule to make the one part into the other.
+    /// Whether matching found that the rule makes the part before into the part after.
     pub matched: bool,
 }
 
 impl Step {
-    /// Whether the rule matches and its side conditions hold.
+    /// Whether the rule matches and all its side conditions hold.
     pub fn holds(&self) -> bool {
         self.matched && self.conditions.iter().all(|c| c.holds)
     }
@@ -138,7 +139,7 @@ fn size_map<S: Serializer>(sizes: &[(String, Size)], s: S) -> std::result::Resul
 }
 
 impl Serialize for Part {
-    /// The term as text, and the bytes of it that are the part.
+    /// Serializes the term as text, with the part and its byte range in the text.
     fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
         let (text, at) = marked(&self.term, &self.at);
         let mut out = s.serialize_struct("Part", 4)?;
@@ -150,7 +151,7 @@ impl Serialize for Part {
     }
 }
 
-/// The rule of a rewrite, as it was compiled.
+/// Returns the rule that a rewrite was compiled from, in the form that was compiled.
 fn rule_of(rewrite: &str, rules: &RuleSet) -> Result<Rule> {
     let mut parts = rewrite.split('/');
     let found = parts.next().and_then(|name| rules.get(name)).and_then(|rule| {
@@ -162,7 +163,7 @@ fn rule_of(rewrite: &str, rules: &RuleSet) -> Result<Rule> {
     })
 }
 
-/// The move with the smallest part that the rule explains.
+/// Returns the move with the smallest part for which the rule still explains it.
 pub(super) fn narrow(m: &Move, rules: &RuleSet) -> Result<Move> {
     let mut out = m.clone();
     if let Some((_, front, back)) = smallest(&rule_of(&m.rewrite, rules)?, m) {
@@ -173,8 +174,8 @@ pub(super) fn narrow(m: &Move, rules: &RuleSet) -> Result<Move> {
     Ok(out)
 }
 
-/// A move as a step, re-checked. What a term does not show of itself, an equal one may: `known` says what is
-/// known of all terms that are equal to one.
+/// Returns a move as a step, checked again. If a condition fails on a function itself, `known` gives the
+/// facts known of all functions that are equal to it.
 pub(super) fn step(m: &Move, rules: &RuleSet, known: &dyn Fn(&Term) -> Facts) -> Result<Step> {
     let rule = rule_of(&m.rewrite, rules)?;
     let found = smallest(&rule, m);
@@ -211,8 +212,8 @@ pub(super) fn step(m: &Move, rules: &RuleSet, known: &dyn Fn(&Term) -> Facts) ->
     })
 }
 
-/// How the rule explains the move, and how many factors in front and behind it leaves as they are: the most
-/// for which it does.
+/// Returns how the rule explains the move, and the numbers of factors in front and behind that it leaves as
+/// they are, as large as possible.
 fn smallest(rule: &Rule, m: &Move) -> Option<(Application, usize, usize)> {
     let (old, new) = (m.old.part(&m.before)?, m.new.part(&m.after)?);
     let (left, right) = if m.backwards { (&new, &old) } else { (&old, &new) };
@@ -234,14 +235,14 @@ fn smallest(rule: &Rule, m: &Move) -> Option<(Application, usize, usize)> {
     (first < found.len()).then(|| found.swap_remove(first))
 }
 
-/// How the rule makes an identity, which is dropped in front of the rest of a chain.
+/// Returns how the rule makes an identity, which is not written in front of the rest of a chain.
 fn cancelled(rule: &Rule, from: &[Term], to: &[Term]) -> Option<Application> {
     let (rest, from) = from.split_last()?;
     let id = Term::id(&rest.ty().cod);
     if to == [rest.clone()] && !from.is_empty() { application(rule, from, &[id]) } else { None }
 }
 
-/// The name of an operator that is short for a chain, those of its sizes, and what it is short for, as a person reads it.
+/// Returns the name of a short form, the names of its sizes, and its definition for people.
 fn short_form(op: &Op) -> (&'static str, &'static str, &'static str) {
     match op {
         Op::Packed => {
@@ -288,7 +289,7 @@ fn short_form(op: &Op) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Adds the steps that write out what is short for a chain.
+/// Adds the steps that expand short forms.
 pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError> {
     while let Some((at, short)) = first_short(d.goal()) {
         let Some(long) = short.definition()? else { break };
@@ -313,7 +314,7 @@ pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError
             matched: true,
         });
     }
-    // Identities in chains are not written in the end.
+    // The last step drops the identities in chains.
     let (before, after) = (d.goal().clone(), d.goal().expand()?);
     if before != after {
         d.steps.push(Step {
@@ -334,7 +335,7 @@ pub(super) fn write_out(d: &mut Derivation) -> std::result::Result<(), TypeError
     Ok(())
 }
 
-/// The outermost operator that is short for something, the leftmost of these.
+/// Returns the outermost short form; of several, the leftmost.
 fn first_short(t: &Term) -> Option<(Position, Term)> {
     let chain = t.chain();
     let short = |f: &Term| f.definition().is_ok_and(|long| long.is_some());
@@ -350,7 +351,7 @@ fn first_short(t: &Term) -> Option<(Position, Term)> {
     })
 }
 
-/// Adds the last step: numbers for tunables.
+/// Adds the last step, which gives the tunables values.
 pub(super) fn choose(d: &mut Derivation, env: &SizeEnv) -> std::result::Result<(), TypeError> {
     let before = d.goal().clone();
     let mut chosen: Vec<(String, Size)> = vec![];

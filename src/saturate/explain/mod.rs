@@ -1,9 +1,9 @@
-//! Why two terms are equal: derivations, each step re-checked on terms alone.
+//! Explanations: derivations that show why two terms are equal, with each step checked again on terms alone.
 //!
-//! A second e-graph is saturated that keeps how its classes came about; egg turns that into a list of
-//! terms, each made from the one before by one rewrite. Here they become terms again, chains flat. What
-//! makes a step a step is then found anew by matching ([`crate::rules::matching`]), which knows nothing of
-//! e-graphs.
+//! [`Explainer`] saturates a second e-graph that records how its classes were merged. egg turns the record
+//! into a list of terms, each made from the one before by one rewrite. This module turns them into terms of
+//! the calculus with flat chains. Each step is then found again by matching ([`crate::rules::matching`]),
+//! which knows nothing of e-graphs, so that a derivation does not rely on egg.
 
 mod derivation;
 mod partial;
@@ -29,7 +29,7 @@ use std::rc::Rc;
 
 type Typed<T> = std::result::Result<T, TypeError>;
 
-/// An e-graph that can say why.
+/// An e-graph that can explain why its terms are equal.
 pub struct Explainer {
     /// The graph.
     pub graph: Saturated,
@@ -44,8 +44,9 @@ impl Explainer {
     /// # Errors
     /// Those of [`super::saturate`].
     pub fn new(start: &Term, rules: &RuleSet, limits: &Limits) -> Result<Explainer> {
-        // What keeps explanations is slower and numbers its classes otherwise. Where a limit stops the ordinary
-        // run, this one goes on, to hold all that it held.
+        // A graph with explanations grows more slowly and numbers its classes differently. When a limit stops
+        // the ordinary run, this run needs higher limits to contain everything that the ordinary graph
+        // contains.
         let further = Limits {
             nodes: limits.nodes.saturating_mul(2),
             saturation_time: limits.saturation_time.map(|t| t.saturating_mul(4)),
@@ -60,13 +61,13 @@ impl Explainer {
         })
     }
 
-    /// Whether the term was found equal to the program.
+    /// Whether the term is in the class of the program.
     pub fn knows(&self, t: &Term) -> bool {
         let class = self.graph.egraph.lookup_expr(&expression(t));
         class.is_some_and(|c| self.graph.egraph.find(c) == self.graph.egraph.find(self.graph.root))
     }
 
-    /// The derivation of a term of the graph from the program's.
+    /// Returns the derivation of a term of the graph from the program's term.
     ///
     /// # Errors
     /// [`Code::NotDerived`] when the graph does not hold it, or the derivation is longer than
@@ -96,8 +97,8 @@ impl Explainer {
         Ok(Derivation { start, steps })
     }
 
-    /// As [`Explainer::derive`], with the steps from a term of the graph to a candidate: `chunked`, `tiled` and
-    /// their like written out, and the tunables chosen.
+    /// As [`Explainer::derive`], and adds the steps from a term of the graph to a candidate: operators such
+    /// as `chunked` and `tiled` are expanded, and the tunables get values.
     ///
     /// # Errors
     /// Those of [`Explainer::derive`].
@@ -108,7 +109,8 @@ impl Explainer {
         Ok(out)
     }
 
-    /// The derivation of a term as a person writes it: the graph may hold it with operators that are short for others.
+    /// Returns the derivation of a term as a person writes it; the graph may hold the term with short forms
+    /// instead.
     ///
     /// # Errors
     /// Those of [`Explainer::derive`].
@@ -136,14 +138,15 @@ impl Explainer {
         self.graph.egraph.lookup_expr(&expression(t)).is_some()
     }
 
-    /// The term with what `chunked` and `packed` are short for made short, wherever the graph holds that.
+    /// Returns the term with `chunked` and `packed` in place of the chains that they abbreviate, if the graph
+    /// holds the result.
     fn compact(&self, t: &Term) -> Typed<Term> {
         let inside = |f: &Term| {
             let args = f.args().iter().map(|a| self.compact(a)).collect::<Typed<Vec<_>>>()?;
             Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)
         };
         let mut chain = t.chain().iter().map(inside).collect::<Typed<Vec<_>>>()?;
-        // From the right, so that inner pairs go first.
+        // From the right, so that inner pairs of `split` and `join` are replaced first.
         let mut from = chain.len();
         while from > 0 {
             from -= 1;
@@ -171,7 +174,7 @@ impl Explainer {
         }
     }
 
-    /// The innermost part that the graph lacks, while it has all that is inside.
+    /// Returns the innermost subterm that the graph lacks although it holds the subterm's arguments.
     fn missing(&self, t: &Term) -> Option<Term> {
         t.args()
             .iter()
@@ -180,7 +183,7 @@ impl Explainer {
     }
 }
 
-/// The derivation of `goal` from `start` under the rules.
+/// Returns the derivation of `goal` from `start` under the rules.
 ///
 /// # Errors
 /// Those of [`Explainer::new`] and [`Explainer::derive`].
@@ -188,7 +191,7 @@ pub fn explain(start: &Term, goal: &Term, rules: &RuleSet, limits: &Limits) -> R
     Explainer::new(start, rules, limits)?.derive(goal)
 }
 
-/// The operator that is short for these factors.
+/// Returns the operator that abbreviates these factors, if there is one.
 fn shorter(factors: &[Term]) -> Option<Term> {
     let inner = match factors {
         [take, inner @ .., pad] if *take.op() == Op::Take && *pad.op() == Op::PadLast => inner,
@@ -209,7 +212,7 @@ fn shorter(factors: &[Term]) -> Option<Term> {
     let short = short.ok()?;
     let same =
         short.definition().ok()??.flat().ok()? == Term::of_chain(factors).ok()?.flat().ok()?;
-    // What was inside may have been made short before.
+    // The factors in `h` may contain short forms already, so compare the expanded terms.
     same.then_some(short)
 }
 
@@ -223,7 +226,7 @@ fn expression(t: &Term) -> RecExpr<Node> {
     out
 }
 
-/// How many steps a list of trees comes to when it is written out; parts that are shared count each time.
+/// Returns the number of steps in the flat form of a list of trees; shared trees count each time.
 fn count(trees: &[Rc<TreeTerm<Node>>], known: &mut HashMap<*const TreeTerm<Node>, usize>) -> usize {
     let mut all = 0_usize;
     for tree in trees {

@@ -1,4 +1,5 @@
-//! How much of a rule's left side a class has: operators alone, whatever the sizes, types and variables.
+//! Partial matching: how many operators of a rule's left side a class has, whatever the sizes, types and
+//! variables.
 
 use super::place::Places;
 use crate::calculus::size::{Size, Sym};
@@ -11,10 +12,11 @@ use crate::saturate::language::Node;
 use egg::Id;
 use rustc_hash::FxHashMap;
 
-/// The variable for the end of a longer chain; no rule has a variable of that name.
+/// The variable for the tail of a longer chain; no rule has a variable of that name.
 const REST: &str = "_rest";
 
-/// Left sides of a rule as the graph is searched for them: of every form, in longer chains too.
+/// Returns the left sides that the graph is searched for: those of both forms of a rule, alone and with a
+/// tail.
 pub(super) fn left_sides(rule: &Rule) -> Result<Vec<Term>, TypeError> {
     let mut out = vec![];
     for lhs in [Some(rule.lhs.clone()), rule.for_commutative().map(|r| r.lhs)].into_iter().flatten()
@@ -32,19 +34,19 @@ pub(super) fn left_sides(rule: &Rule) -> Result<Vec<Term>, TypeError> {
     Ok(out)
 }
 
-/// How many operators a pattern has, compositions aside.
+/// Returns the number of operators of a pattern, not counting compositions.
 pub(super) fn operators(pattern: &Term) -> usize {
     let mut count = 0;
     pattern.visit(&mut |t| count += usize::from(is_operator(t.op())));
     count
 }
 
-/// Whether it is an operator that is looked for by itself.
+/// Whether the operator counts in the score of a pattern.
 pub(super) fn is_operator(op: &Op) -> bool {
     !matches!(op, Op::Compose | Op::Meta(_))
 }
 
-/// An operator as a person reads it.
+/// Returns the name of an operator for people.
 pub(super) fn name(op: &Op) -> String {
     match (op.name(), op) {
         (Some(name), _) => name.to_owned(),
@@ -55,7 +57,7 @@ pub(super) fn name(op: &Op) -> String {
     }
 }
 
-/// Scores of patterns in classes.
+/// Scores of patterns for classes.
 pub(super) struct Partial<'a> {
     pub egraph: &'a EGraph,
     pub places: &'a Places<'a>,
@@ -67,7 +69,7 @@ impl<'a> Partial<'a> {
         Partial { egraph, places, known: FxHashMap::default() }
     }
 
-    /// How many operators of the pattern a member of the class has in the same places.
+    /// Returns how many operators of the pattern the best member of the class has in the same places.
     pub fn score(&mut self, pattern: &Term, class: Id) -> usize {
         if let Op::Meta(_) = pattern.op() {
             return 0;
@@ -76,7 +78,7 @@ impl<'a> Partial<'a> {
         if let Some(score) = self.known.get(&key) {
             return *score;
         }
-        // Classes are cyclic, patterns are not.
+        // Classes are cyclic, but the recursion ends with the pattern.
         let score = self.best(pattern, class).map_or(0, |(score, _)| score);
         self.known.insert(key, score);
         score
@@ -99,7 +101,7 @@ impl<'a> Partial<'a> {
         best
     }
 
-    /// The member with that many operators of the pattern, and what was seen on the way.
+    /// Returns the member with the best score, and records in `seen` what the pattern's expressions met.
     pub fn align(&mut self, pattern: &Term, class: Id, seen: &mut Seen) -> Result<Term, TypeError> {
         if let Op::Meta(name) = pattern.op() {
             let term = self.places.term(class)?;
@@ -134,12 +136,12 @@ impl<'a> Partial<'a> {
     }
 }
 
-/// What an alignment saw: the pattern's expressions with what is there.
+/// The record of an alignment: the pattern's expressions, each with its counterpart in the graph.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// The first operator that was missing, and the class in which it was looked for.
+    /// The first operator that was missing, and the class that lacks it.
     pub missing: Option<(String, Id)>,
-    /// The end of a longer chain.
+    /// The tail of a longer chain.
     pub rest: Option<Term>,
     sizes: Vec<(Size, Size)>,
     types: Vec<(Ty, Ty)>,
@@ -148,7 +150,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Why the sizes, types and repeated variables do not go together.
+    /// Returns the reason why the sizes, types or repeated variables do not fit, as text.
     pub fn differs(&self) -> String {
         let plain = |t: &dyn std::fmt::Display| t.to_string().replace('?', "");
         for (i, (name, _, class)) in self.functions.iter().enumerate() {

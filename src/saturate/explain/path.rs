@@ -1,25 +1,26 @@
-//! egg's flat explanations as moves from term to term.
+//! egg's flat explanations as a list of moves from term to term.
 
 use crate::calculus::position::Position;
 use crate::calculus::term::{Op, Term, TypeError};
 use crate::saturate::language::{Node, NodeOp};
 use egg::FlatTerm;
 
-/// One rewrite, somewhere in a term. All chains are nested to the right.
+/// One rewrite of a part of a term. All chains are nested to the right.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
-    /// The rewrite's name, as compiled.
+    /// The name of the rewrite, as compiled.
     pub rewrite: String,
-    /// Read from its right side to its left.
+    /// Whether the rewrite was read from its right side to its left.
     pub backwards: bool,
     pub before: Term,
     pub after: Term,
-    /// The changed part: the rewrite's side, perhaps with factors around it that it left as they were.
+    /// The changed part: one side of the rewrite, perhaps with factors around it that the rewrite left as
+    /// they were.
     pub old: Position,
     pub new: Position,
 }
 
-/// The moves of an explanation, without those that only nest chains otherwise.
+/// Returns the moves of an explanation, leaving out those that only change how chains are nested.
 pub(super) fn moves(flat: &[FlatTerm<Node>]) -> Result<Vec<Move>, TypeError> {
     let mut out = vec![];
     let mut last: Option<(Term, Term)> = None;
@@ -39,7 +40,7 @@ pub(super) fn moves(flat: &[FlatTerm<Node>]) -> Result<Vec<Move>, TypeError> {
     Ok(out)
 }
 
-/// The term as egg nests it.
+/// Returns the term with chains nested as egg has them.
 fn term(ft: &FlatTerm<Node>) -> Result<Term, TypeError> {
     let NodeOp::Fn(op) = &ft.node.op else {
         return Err(TypeError("a size or type in the place of a function".to_owned()));
@@ -55,7 +56,8 @@ fn term(ft: &FlatTerm<Node>) -> Result<Term, TypeError> {
     Term::new(op.clone(), sizes, tys, args)
 }
 
-/// The node that was rewritten: which function arguments lead to it, the rewrite, whether it ran backwards.
+/// Returns the node that was rewritten: the path of function arguments to it, the rewrite, and whether it ran
+/// backwards.
 fn annotation(ft: &FlatTerm<Node>) -> Option<(Vec<usize>, String, bool)> {
     if let Some(rule) = ft.forward_rule {
         return Some((vec![], rule.to_string(), false));
@@ -71,7 +73,7 @@ fn annotation(ft: &FlatTerm<Node>) -> Option<(Vec<usize>, String, bool)> {
     })
 }
 
-/// Where a node of a term lies when its chains are nested to the right.
+/// Returns the position of a node when all chains of its term are nested to the right.
 pub(super) fn position(nested: &Term, path: &[usize]) -> Position {
     let (mut at, mut before, mut outer) = (nested.clone(), 0, vec![]);
     for &arg in path {

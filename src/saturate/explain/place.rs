@@ -1,4 +1,4 @@
-//! Classes of the graph as terms: the smallest term of each, and the smallest term of the program around it.
+//! Terms for classes: the smallest term of each class, and the smallest term of the program around it.
 
 use super::derivation::Part;
 use super::path::position;
@@ -19,11 +19,12 @@ struct Parent {
     arg: usize,
 }
 
-/// Smallest terms.
+/// The smallest terms of a graph.
 pub(super) struct Places<'a> {
     graph: &'a Saturated,
     smallest: FxHashMap<Id, (usize, Node)>,
-    /// Of each class that the root reaches: how much is around it, and what.
+    /// For each class that the root reaches: the size of the smallest context around it, and its parent
+    /// there.
     around: FxHashMap<Id, (usize, Option<Parent>)>,
 }
 
@@ -90,19 +91,20 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// How much of the program is around the class; `None` when the program does not reach it.
+    /// Returns the size of the smallest context of the program around the class; `None` when the program does
+    /// not reach it.
     pub fn distance(&self, class: Id) -> Option<usize> {
         self.around.get(&self.find(class)).map(|(d, _)| *d)
     }
 
-    /// The smallest term of a class of functions.
+    /// Returns the smallest term of a class of functions.
     pub fn term(&self, class: Id) -> Result<Term, TypeError> {
         let (_, node) = self.smallest.get(&self.find(class)).ok_or_else(|| no_term(class))?;
         let args = node.args().iter().map(|a| self.term(*a)).collect::<Result<_, _>>()?;
         self.node(node, args)
     }
 
-    /// A node with these arguments.
+    /// Returns the term of a node with these arguments.
     pub fn node(&self, node: &Node, args: Vec<Term>) -> Result<Term, TypeError> {
         let op = node.function().ok_or_else(|| no_term(0.into()))?;
         let (mut sizes, mut tys) = (vec![], vec![]);
@@ -116,7 +118,7 @@ impl<'a> Places<'a> {
         Term::new(op.clone(), sizes, tys, args)
     }
 
-    /// The smallest term of the program with `term` in the place of a class that it belongs to.
+    /// Returns the smallest term of the program that contains `term` in the place of its class.
     pub fn whole(&self, class: Id, term: Term) -> Result<Part, TypeError> {
         let (mut whole, mut path, mut at) = (term, vec![], self.find(class));
         while let Some((_, Some(p))) = self.around.get(&at) {

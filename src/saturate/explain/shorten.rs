@@ -1,10 +1,11 @@
-//! Shorter derivations: no term twice, and nothing done that is undone later while only other parts change.
+//! Shortens derivations: no term occurs twice, and a change that is undone later without having been needed
+//! is removed.
 
 use super::path::Move;
 use crate::calculus::position::Position;
 use std::collections::HashMap;
 
-/// The same derivation with fewer moves, perhaps.
+/// Returns the same derivation, with fewer moves if possible.
 pub(super) fn shorten(moves: Vec<Move>) -> Vec<Move> {
     let mut moves = cut_loops(moves);
     while let Some(shorter) = without_a_pair(&moves) {
@@ -13,7 +14,7 @@ pub(super) fn shorten(moves: Vec<Move>) -> Vec<Move> {
     moves
 }
 
-/// Where a term comes up twice, what is between goes.
+/// Removes the moves between two occurrences of the same term.
 fn cut_loops(moves: Vec<Move>) -> Vec<Move> {
     let Some(first) = moves.first() else { return moves };
     let mut seen = HashMap::from([(first.before.clone(), 0)]);
@@ -33,11 +34,12 @@ fn cut_loops(moves: Vec<Move>) -> Vec<Move> {
     out
 }
 
-/// Without two moves of which the later undoes the earlier, if what is between can do without the earlier.
+/// Removes two moves of which the later undoes the earlier, if the moves between them do not need the
+/// earlier.
 fn without_a_pair(moves: &[Move]) -> Option<Vec<Move>> {
     (0..moves.len()).find_map(|i| {
         (i + 2..moves.len()).filter(|j| undoes(&moves[i], &moves[*j])).find_map(|j| {
-            // The later one moves forward until it follows the earlier.
+            // Move the later one forward until it follows the earlier.
             let mut out = moves.to_vec();
             for k in (i + 1..j).rev() {
                 let (first, second) = swap(&out[k], &out[k + 1])?;
@@ -57,10 +59,10 @@ fn undoes(earlier: &Move, later: &Move) -> bool {
         && earlier.new.part(&earlier.after) == later.old.part(&later.before)
 }
 
-/// Two moves in the other order, if they change parts that do not overlap.
+/// Returns two moves in the opposite order, if they change parts that do not overlap.
 fn swap(a: &Move, b: &Move) -> Option<(Move, Move)> {
     let (mut b_old, mut a_old) = (b.old.clone(), a.old.clone());
-    // What `b` changes, before `a` has moved factors around.
+    // The part that `b` changes, before `a` has moved its factors.
     shift(&mut b_old, &a.new, a.old.factors.len())?;
     let b_new = with_length(&b_old, b.new.factors.len());
     let before = a.before.clone();
@@ -80,13 +82,14 @@ fn with_length(at: &Position, length: usize) -> Position {
     Position { path: at.path.clone(), factors: start..start + length }
 }
 
-/// Where `at` lies when the factors at `changed` are replaced by so many; `None` when they overlap.
+/// Moves `at` to its place after the factors at `changed` are replaced by `length` others; `None` when they
+/// overlap.
 fn shift(at: &mut Position, changed: &Position, length: usize) -> Option<()> {
     let depth = changed.path.len();
     let (from, to) = (changed.factors.start, changed.factors.end);
     let moved = |i: usize| i - (to - from) + length;
     if at.path.get(..depth) != Some(changed.path.as_slice()) {
-        // Elsewhere, or around it: around it only when in none of its factors.
+        // `at` is elsewhere, or encloses `changed` without containing the factor that `changed` is in.
         let around = changed.path.get(..at.path.len()) == Some(at.path.as_slice());
         let inside = around && at.factors.contains(&changed.path[at.path.len()].0);
         return (!inside).then_some(());

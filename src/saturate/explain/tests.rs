@@ -22,7 +22,7 @@ fn explainer(text: &str, inputs: &[(&str, &str)]) -> Explainer {
     Explainer::new(&program(text, inputs), &rules(), &limits()).expect("sound rules")
 }
 
-/// A move between two programs over `xs`, where all of both changes but `xs` itself.
+/// A move between two programs over `xs` that changes everything but `xs` itself.
 fn a_move(rewrite: &str, before: &str, after: &str) -> Move {
     let (before, after) = (program(before, XS), program(after, XS));
     let at = |t: &Term| Position { path: vec![], factors: 0..t.chain().len() - 1 };
@@ -53,7 +53,7 @@ fn derivations_go_from_start_to_goal() {
     assert_eq!(json["start"], "reduce (+) 0.0 . map abs . xs");
     assert_eq!(json["steps"][1]["after"]["part"], "reduceSeq ((+) . bimap id abs) 0.0");
     assert_eq!(json["steps"][1]["direction"], "forwards");
-    // The other way round, every rule is read backwards.
+    // From the other end, every rule is read backwards.
     let mut e = explainer("reduceSeq ((+) . bimap id abs) 0.0 . xs", XS);
     assert!(e.derive(&program("reduce (+) 0.0 . map abs . xs", XS)).is_err());
 }
@@ -136,7 +136,7 @@ fn detours_are_left_out() {
         old,
         new,
     };
-    // The text drops the identity again, so that it is put in by hand.
+    // The parser drops identities, so put one in by hand.
     let with_id = |t: &Term| {
         let abs = program("map abs . xs", XS).chain()[0].args()[0].clone();
         let pair = Term::of_chain(&[Term::id(&abs.ty().cod), abs]).expect("well-typed");
@@ -154,7 +154,7 @@ fn detours_are_left_out() {
     let short = shorten(moves.clone());
     assert_eq!(short.len(), 1);
     assert_eq!((&short[0].before, &short[0].after), (&terms[0], &terms[3]));
-    // A change around the detour keeps it.
+    // The detour is kept if a change around it depends on it.
     moves[1].old = at(&[], 0..2);
     moves[1].new = at(&[], 0..2);
     assert_eq!(shorten(moves).len(), 3);
@@ -220,7 +220,7 @@ fn why_a_rule_plays_no_part() {
 
 #[test]
 fn why_sizes_do_not_go_together() {
-    // Rules that only tell what is there: nothing is rewritten.
+    // Rules that only state what holds: nothing is rewritten.
     let none = RuleSet::default();
     let start = program("join . split 3 . join . split 2 . xs", &[("xs", "[12]f32")]);
     let e = Explainer::new(&start, &none, &limits()).expect("sound rules");

@@ -1,4 +1,4 @@
-//! Where a rule came nearest to applying in a saturated graph.
+//! Finds where in a saturated graph a rule applied, or came nearest to applying.
 
 use super::derivation::Part;
 use super::partial::{Partial, Seen, is_operator, left_sides, name, operators};
@@ -15,63 +15,63 @@ use egg::{ENodeOrVar, Id};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// A term of the graph with the part where a rule applied, or nearly.
+/// A term of the graph, with the part where a rule applied or nearly applied.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Site {
-    /// Where the part is, in words.
+    /// The place of the part, in words.
     pub place: String,
     /// The smallest term equal to the program that has the part.
     #[serde(flatten)]
     pub part: Part,
 }
 
-/// What became of a rule.
+/// Whether and where a rule applied.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// It applies, and its results are in the graph.
+    /// The rule applies, and its results are in the graph.
     Applied {
-        /// In how many places.
+        /// The number of places.
         times: usize,
-        /// A few of them, those nearest to the whole program first.
+        /// A few of the places, those nearest to the whole program first.
         sites: Vec<Site>,
     },
-    /// Its left side is there, but nowhere do all side conditions hold.
+    /// The left side matches, but all side conditions hold nowhere.
     Condition {
-        /// Places where the left side is.
+        /// The number of places where the left side matches.
         times: usize,
         /// The place where most conditions hold.
         nearest: Site,
         /// The conditions there.
         conditions: Vec<Verdict>,
     },
-    /// The operators of its left side are there, but their sizes, types or arguments do not go together.
+    /// All operators of the left side are in place, but their sizes, types or arguments do not fit.
     Mismatch {
         /// The place.
         nearest: Site,
-        /// What is not the same.
+        /// The values that differ, as text.
         differs: String,
     },
-    /// Nowhere are all operators of its left side.
+    /// No place has all operators of the left side.
     Structure {
-        /// How many operators of the left side are at the nearest place.
+        /// How many operators of the left side the nearest place has.
         matched: usize,
-        /// How many it has.
+        /// How many operators the left side has.
         of: usize,
-        /// The operator that is not there.
+        /// The operator that is missing.
         expected: String,
-        /// What is in its place, in all terms of the graph.
+        /// The operators that the graph has in its place.
         found: Vec<String>,
-        /// The nearest place; none when no operator of the left side is anywhere.
+        /// The nearest place; `None` when no operator of the left side is in the graph.
         nearest: Option<Site>,
     },
 }
 
-/// Sites shown of a rule that applied.
+/// Most sites shown for a rule that applied.
 const SHOWN: usize = 3;
 
 impl Explainer {
-    /// Where a rule applied, or came nearest to it, in the terms that were found equal to the program.
+    /// Returns where a rule applied, or came nearest to it, in the terms that are equal to the program.
     ///
     /// # Errors
     /// Never for a sound graph: terms taken from it are type-checked again.
@@ -121,7 +121,7 @@ impl WhyNot<'_> {
         m.conditions.iter().map(verdict).collect()
     }
 
-    /// The left side as it was found, in the program.
+    /// Returns the match of the left side within the program.
     fn site(&self, m: &Match) -> Typed<Site> {
         let mut terms: Vec<Option<Term>> = vec![];
         for node in m.pattern.iter() {
@@ -136,14 +136,14 @@ impl WhyNot<'_> {
         self.shown(m.class, whole, rest)
     }
 
-    /// The part that is `term`, without the `rest` at its end, in the program.
+    /// Returns `term` within the program; the part leaves out the factors of `rest` at its end.
     fn shown(&self, class: Id, term: Term, rest: Option<Term>) -> Typed<Site> {
         let mut part = self.places.whole(class, term)?;
         part.at.factors.end -= rest.map_or(0, |r| r.chain().len());
         Ok(Site { place: part.at.words(&part.term), part })
     }
 
-    /// A node of the pattern, its children being earlier nodes of the pattern.
+    /// Returns the term of a pattern node; its children are earlier nodes of the pattern.
     fn instance(&self, node: &Node, m: &Match, terms: &[Option<Term>]) -> Typed<Term> {
         let egraph = &self.explainer.graph.egraph;
         let (mut sizes, mut tys, mut args) = (vec![], vec![], vec![]);
@@ -163,13 +163,13 @@ impl WhyNot<'_> {
         Term::new(op.clone(), sizes, tys, args)
     }
 
-    /// Where the operators of the left side come nearest, sizes and repeated variables aside.
+    /// Returns the place that has most operators of the left side, whatever the sizes and repeated variables.
     fn nearest(&self, rule: &Rule) -> Typed<Outcome> {
         let egraph = &self.explainer.graph.egraph;
         let mut partial = Partial::new(egraph, &self.places);
         let (of, sides) = (operators(&rule.lhs), left_sides(rule)?);
         let Some((matched, lhs, class)) = self.closest(&mut partial, &sides) else {
-            // Not even one operator at the place it has in the left side: perhaps elsewhere.
+            // No class has the root operator of the left side: look for its inner operators elsewhere.
             let mut parts = vec![];
             rule.lhs.visit(&mut |t| parts.extend(is_operator(t.op()).then(|| t.clone())));
             let elsewhere = self.closest(&mut partial, &parts);
@@ -204,8 +204,8 @@ impl WhyNot<'_> {
         })
     }
 
-    /// The class, and which pattern, with the most operators in the right places; the least of the program is
-    /// around it.
+    /// Returns the class and the pattern with the most operators in place; of several, the one with the
+    /// smallest context around it in the program.
     fn closest(&self, partial: &mut Partial, patterns: &[Term]) -> Option<(usize, Term, Id)> {
         let mut best: Option<(usize, Reverse<usize>, Term, Id)> = None;
         for pattern in patterns {
@@ -220,7 +220,7 @@ impl WhyNot<'_> {
         best.map(|(score, _, pattern, class)| (score, pattern, class))
     }
 
-    /// The operators of a class.
+    /// Returns the names of the operators of a class.
     fn names(&self, class: Id) -> Vec<String> {
         let egraph = &self.explainer.graph.egraph;
         let mut out: Vec<String> = vec![];

@@ -1,9 +1,10 @@
-//! Dot, for Graphviz.
+//! Export to dot, the language of Graphviz.
 
 use super::Shown;
 use std::fmt::Write;
 
-/// Every class as a box around its nodes, with an edge from each node to the classes of its arguments.
+/// Returns the graph with every class as a box around its nodes, and an edge from each node to the classes of
+/// its arguments.
 pub fn dot(shown: &Shown) -> String {
     let mut out = String::from("digraph egraph {\n  compound=true\n  rankdir=LR\n");
     let mut edges = String::new();
@@ -24,7 +25,7 @@ pub fn dot(shown: &Shown) -> String {
             let children = shown.children(node);
             for (i, to) in children.iter().enumerate() {
                 let cut = shown.classes.get(to).is_none_or(|c| c.nodes.is_empty());
-                // Its own box is no place that an edge could end at.
+                // An edge cannot end at the box that it starts in.
                 let head = match cut || *to == id {
                     true => String::new(),
                     false => format!("lhead=cluster_{to}"),

@@ -5,11 +5,12 @@ use crate::saturate::language::Node;
 use egg::Id;
 use serde_json::{Map, Value, json};
 
-/// As `egraph-serialize` lays it out: `nodes` by name (`CLASS.K`) with operator, children, class and
-/// cost; `root_eclasses`; and the types in `class_data`. `cost` says what a node of a class costs.
+/// Returns the graph in the layout of `egraph-serialize`: `nodes` by name (`CLASS.K`) with operator,
+/// children, class and cost; `root_eclasses`; and the types in `class_data`. `cost` gives the cost of a node
+/// of a class.
 ///
-/// A child is named by a node of its class. A class beyond a cut is one node `...`, marked as subsumed
-/// so that nobody extracts it.
+/// A child is the name of one node of its class. A class beyond the cut is a single node `...`, marked as
+/// subsumed so that no tool extracts it.
 pub fn json(shown: &Shown, cost: &dyn Fn(Id, &Node) -> f64) -> Value {
     let name = |class: Id| match shown.classes.get(&class) {
         Some(c) if !c.nodes.is_empty() => format!("{class}.0"),

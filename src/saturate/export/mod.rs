@@ -1,7 +1,8 @@
-//! The e-graph for people and tools: what of it is shown, and that as [JSON](json()), [dot](dot()) or [SVG](svg()).
+//! Export of the e-graph for people and tools, as [JSON](json()), [dot](dot()) or [SVG](svg()).
 //!
-//! Shown is what a class reaches, nearest first. Where that is more than is asked for, the rest is cut off: what is
-//! shown stays connected, classes beyond are marked, and [`Shown::note`] says how much there is.
+//! [`Shown`] selects the part to export: everything that a class reaches, nearest classes first, up to a
+//! number of nodes. The selection stays connected, classes beyond the cut are marked, and [`Shown::note`]
+//! says how much is shown.
 
 mod dot;
 mod json;
@@ -24,40 +25,40 @@ use egg::Id;
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
-/// What of a graph is to be shown.
+/// Selects the part of a graph to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Focus {
-    /// The class from which on; the program's when not given.
+    /// The class to start from; the program's if `None`.
     pub class: Option<Id>,
-    /// Most e-nodes; all when not given.
+    /// Most e-nodes to show; all if `None`.
     pub max_nodes: Option<usize>,
-    /// Sizes and types are nodes of their own, as they are in the graph, instead of parts of labels.
+    /// Whether sizes and types are nodes of their own, as in the graph, instead of parts of labels.
     pub leaves: bool,
 }
 
-/// A class of which something is shown.
+/// A class with the nodes of it that are shown.
 struct Class<'a> {
     id: Id,
-    /// The shortest way from where the picture starts, in edges.
+    /// The distance from the start of the picture, in edges.
     depth: usize,
     nodes: Vec<&'a Node>,
-    /// How many nodes it has.
+    /// The number of nodes that the class has.
     of: usize,
 }
 
-/// A part of a graph.
+/// The part of a graph that is shown.
 pub struct Shown<'a> {
     graph: &'a Saturated,
     from: Id,
     leaves: bool,
-    /// By number, in the order in which they are reached. Those without nodes are beyond the cut.
+    /// By id, in the order in which they are reached. Classes without nodes are beyond the cut.
     classes: IndexMap<Id, Class<'a>>,
     all_nodes: usize,
     all_classes: usize,
 }
 
 impl<'a> Shown<'a> {
-    /// What a focus shows.
+    /// Selects the part of a graph that a focus asks for.
     pub fn new(graph: &'a Saturated, focus: &Focus) -> Shown<'a> {
         let from = graph.egraph.find(focus.class.unwrap_or(graph.root));
         let mut shown = Shown {
@@ -73,7 +74,8 @@ impl<'a> Shown<'a> {
         if let Some(most) = focus.max_nodes.map(|most| most.max(1))
             && most < shown.all_nodes
         {
-            // A few nodes of many classes rather than one class whole, as long as there are classes.
+            // Show a few nodes of many classes rather than all nodes of one class, and raise the limit if
+            // classes run out.
             let mut of_class = most.isqrt();
             shown.walk(most, of_class);
             while shown.nodes() < most {
@@ -84,7 +86,7 @@ impl<'a> Shown<'a> {
         shown
     }
 
-    /// Breadth-first, until so many nodes are shown, at most `of_class` of a class.
+    /// Walks breadth-first until `most` nodes are shown, with at most `of_class` of each class.
     fn walk(&mut self, most: usize, of_class: usize) {
         let class = |id, depth| Class { id, depth, nodes: vec![], of: 0 };
         self.classes.clear();
@@ -96,7 +98,7 @@ impl<'a> Shown<'a> {
             let of = nodes.len();
             let room = left.min(of_class);
             if of > room {
-                // One of each kind first.
+                // One node of each label first.
                 let mut seen: HashMap<String, usize> = HashMap::new();
                 let mut counted: Vec<(usize, &Node)> = vec![];
                 for node in nodes {
@@ -120,28 +122,28 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The classes of a node's arguments, sizes and types among them only where they are shown as nodes.
+    /// Returns the classes of a node's arguments; sizes and types only if they are shown as nodes.
     fn children(&self, node: &Node) -> Vec<Id> {
         let children = if self.leaves { &node.children[..] } else { node.args() };
         children.iter().map(|c| self.graph.egraph.find(*c)).collect()
     }
 
-    /// How many e-nodes are shown.
+    /// Returns the number of e-nodes that are shown.
     pub fn nodes(&self) -> usize {
         self.classes.values().map(|c| c.nodes.len()).sum()
     }
 
-    /// Of how many classes something is shown.
+    /// Returns the number of classes with nodes that are shown.
     pub fn classes(&self) -> usize {
         self.classes.values().filter(|c| !c.nodes.is_empty()).count()
     }
 
-    /// Whether something that could be reached is not shown.
+    /// Whether some reachable nodes are not shown.
     pub fn is_cut(&self) -> bool {
         self.nodes() < self.all_nodes
     }
 
-    /// How much is shown of what can be reached, in a sentence.
+    /// Returns a sentence that says how much of the reachable graph is shown.
     pub fn note(&self) -> String {
         let (nodes, classes) = (self.nodes(), self.classes());
         let what = if self.leaves { "" } else { ", besides sizes and types" };
@@ -153,10 +155,10 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// What a node is called: as it is written in a term, or without its sizes and types where they are nodes.
+    /// Returns the label of a node: its text in a term, without sizes and types if those are nodes.
     fn label(&self, node: &Node) -> String {
         match &node.op {
-            // A dot alone tells nothing: with an operator that the outer function begins with.
+            // A composition alone says little: add an operator of its outer function.
             NodeOp::Fn(Op::Compose) if !self.leaves => {
                 let first = &self.graph.egraph[node.children[0]].nodes;
                 let plain = first.iter().find(|n| n.function() != Some(&Op::Compose));
@@ -172,7 +174,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The type of a class.
+    /// Returns the type of a class as text.
     fn ty(&self, class: Id) -> String {
         match &self.graph.egraph[class].data {
             Data::Fn(t, _) => t.to_string(),
@@ -182,7 +184,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// A class's first line.
+    /// Returns the first line of a class's box.
     fn title(&self, class: &Class) -> String {
         let mark = if class.id == self.graph.egraph.find(self.graph.root) { "root " } else { "" };
         let part = match class.nodes.len() {

@@ -1,5 +1,5 @@
-//! A picture, laid out here: classes in columns by their distance from where the picture starts, a line
-//! for each node, a curve from it to the class of each argument.
+//! Export to SVG, with a layout of our own: classes in columns by their distance from the start, a line of
+//! text for each node, and a curve from a node to the class of each argument.
 
 use super::Shown;
 use egg::Id;
@@ -14,7 +14,7 @@ const CHARACTER: f64 = 7.3;
 const PAD: f64 = 8.0;
 /// Space between columns.
 const GAP: f64 = 90.0;
-/// Longest line, in characters; all of it is the line's tooltip.
+/// Longest line, in characters; the tooltip has the whole text.
 const LONGEST: usize = 56;
 
 struct Square {
@@ -25,7 +25,7 @@ struct Square {
     height: f64,
 }
 
-/// The picture.
+/// Returns the picture.
 pub fn svg(shown: &Shown) -> String {
     let squares = place(shown);
     let right = squares.values().map(|b| b.x + b.width).fold(0.0, f64::max);
@@ -72,7 +72,7 @@ pub fn svg(shown: &Shown) -> String {
     out + "</svg>\n"
 }
 
-/// A box for each class.
+/// Returns a box for each class.
 fn place(shown: &Shown) -> IndexMap<Id, Square> {
     let mut columns: Vec<Vec<Id>> = vec![];
     for class in shown.classes.values() {
@@ -81,7 +81,7 @@ fn place(shown: &Shown) -> IndexMap<Id, Square> {
         }
         columns[class.depth].push(class.id);
     }
-    // Each class where the nodes that have it for an argument are, on average.
+    // Put each class at the average height of the nodes that use it.
     let mut pull: IndexMap<Id, (f64, f64)> = IndexMap::new();
     let mut squares: IndexMap<Id, Square> = IndexMap::new();
     let mut x = PAD;
@@ -122,7 +122,7 @@ fn edges(shown: &Shown, squares: &IndexMap<Id, Square>, out: &mut String) {
             let (x, y) = (from.x + from.width, from.y + PAD / 2.0 + LINE * (k as f64 + 1.5));
             for to in shown.children(node).iter().filter_map(|to| squares.get(to)) {
                 let (ex, ey) = (to.x, to.y + PAD / 2.0 + LINE / 2.0);
-                // Back to an earlier column, a curve goes round and is told apart.
+                // A curve back to an earlier column goes round and looks different.
                 let (bend, style) = match ex > x {
                     true => ((ex - x) / 2.0, "stroke=\"#8899aa\""),
                     false => (GAP / 2.0, "stroke=\"#cc8866\" stroke-dasharray=\"4 3\""),
@@ -139,7 +139,7 @@ fn edges(shown: &Shown, squares: &IndexMap<Id, Square>, out: &mut String) {
     }
 }
 
-/// What stands in a class's box.
+/// Returns the lines of a class's box.
 fn lines(shown: &Shown, id: Id) -> Vec<String> {
     let class = &shown.classes[&id];
     if class.nodes.is_empty() {

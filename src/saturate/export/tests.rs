@@ -15,7 +15,7 @@ fn graph() -> Saturated {
     saturate(&term, &rules, &limits).expect("sound rules")
 }
 
-/// Every node and class, checked by the reader of the crate whose layout it is.
+/// Reads the JSON with the crate that defines the layout, which checks every node and class.
 fn read(shown: &Shown) -> egraph_serialize::EGraph {
     let cost = |_, node: &Node| if node.function().is_some() { 1.0 } else { 0.0 };
     let text = json(shown, &cost).to_string();
@@ -45,7 +45,7 @@ fn json_is_what_egraph_serialize_reads() {
     assert_eq!(data.typ.as_deref(), Some("() -> f32"));
     assert!(read_all.nodes.values().any(|n| n.op == "n.t0" && *n.cost == 0.0));
     assert!(read_all.nodes.values().any(|n| n.op == "split" && *n.cost == 1.0));
-    // Everything that the root reaches, and nothing else.
+    // The picture has everything that the root reaches, and nothing else.
     assert!(all.nodes() <= graph.report.nodes);
     let folded = Shown::new(&graph, &Focus::default());
     assert!(read(&folded).nodes.values().any(|n| n.op == "split n.t0"));
@@ -69,7 +69,7 @@ fn a_cut_says_so_and_stays_connected() {
         assert!(dot(&shown).contains(&note) && svg(&shown).contains(&note));
         let cut = read(&shown);
         assert_eq!(cut.nodes.values().filter(|n| !n.subsumed).count(), most);
-        // From the root, every node is reached.
+        // The root reaches every node that is shown.
         let mut reached: Vec<_> = cut.root_eclasses.clone();
         let mut at = 0;
         while at < reached.len() {
@@ -120,7 +120,7 @@ fn pictures_are_well_formed() {
         assert_eq!(count("<g "), count("</g>"));
         assert_eq!(count("<text "), count("</text>"));
         assert_eq!(count("<g "), shown.classes.len());
-        // What is written are tags and escapes alone.
+        // Tags and escapes only.
         assert!(
             picture
                 .split('&')

@@ -1,15 +1,16 @@
-//! Equations between sizes: products of powers of symbols that must be equal, in positive whole numbers.
+//! Systems of equations between sizes: products of powers of symbols that must be equal, in positive whole
+//! numbers.
 //!
-//! Kept solved: each symbol that an equation decides stands for a monomial over the symbols that are
-//! still free. So a contradiction shows as soon as it is added, and equal systems look equal.
+//! A system is kept solved: each decided symbol stands for a monomial over the symbols that are still free. A
+//! contradiction therefore shows as soon as it is added, and equal systems compare equal.
 
 use crate::calculus::size::{Size, SizeEnv, SizeError, Sym};
 use indexmap::IndexSet;
 
-/// Choices for free symbols that are tried before a system counts as unsolvable.
+/// Most choices for free symbols that are tried before a system counts as unsolvable.
 const CHOICES: usize = 1 << 16;
 
-/// The symbols met, numbered, and the values that are known beforehand.
+/// Numbers the symbols in the order in which they are met, and knows the values given beforehand.
 pub(super) struct Symbols<'a> {
     known: &'a SizeEnv,
     met: IndexSet<Sym>,
@@ -20,16 +21,16 @@ pub(super) struct Symbols<'a> {
 struct Monomial {
     num: u128,
     den: u128,
-    /// By number, none with exponent 0.
+    /// Symbols by number, with nonzero exponents.
     factors: Vec<(usize, i32)>,
 }
 
-/// Equations, solved as far as they go.
+/// Equations, solved as far as possible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Equations {
-    /// Symbols that are decided, with what they are in terms of free ones; by number.
+    /// Decided symbols by number, each with its value in terms of free symbols.
     solved: Vec<(usize, Monomial)>,
-    /// Monomials that are 1 and in which every symbol has an exponent besides 1 and -1.
+    /// Monomials that must equal 1 and in which no symbol has the exponent 1 or -1.
     rest: Vec<Monomial>,
 }
 
@@ -42,12 +43,12 @@ impl Monomial {
         Monomial { num: 1, den: 1, factors: vec![] }
     }
 
-    /// `self * other^power`; `None` when a coefficient overflows.
+    /// Returns `self * other^power`; `None` when a coefficient overflows.
     fn times(&self, other: &Monomial, power: i32) -> Option<Monomial> {
         let (mut num, mut den) = (self.num, self.den);
         let (by, under) = if power > 0 { (other.num, other.den) } else { (other.den, other.num) };
         for _ in 0..power.unsigned_abs() {
-            // Crosswise first, so that the products stay small.
+            // Cancel crosswise first, so that the products stay small.
             let (g, h) = (gcd(num, under).max(1), gcd(by, den).max(1));
             num = (num / g).checked_mul(by / h)?;
             den = (den / h).checked_mul(under / g)?;
@@ -67,7 +68,7 @@ impl Monomial {
         Some(Monomial { num, den, factors })
     }
 
-    /// With one symbol replaced.
+    /// Returns the monomial with one symbol replaced.
     fn with(&self, symbol: usize, value: &Monomial) -> Option<Monomial> {
         let Some(at) = self.factors.iter().position(|(s, _)| *s == symbol) else {
             return Some(self.clone());
@@ -108,7 +109,7 @@ impl<'a> Symbols<'a> {
         Some(out)
     }
 
-    /// Adds `a = b`; false when that has no solution.
+    /// Adds `a = b`; returns false when the system then has no solution.
     pub(super) fn equate(&mut self, a: &Size, b: &Size, equations: &mut Equations) -> bool {
         if a == b {
             return true;
@@ -120,7 +121,7 @@ impl<'a> Symbols<'a> {
         a.times(&b, -1).is_some_and(|ratio| self.add(equations, ratio))
     }
 
-    /// Adds the equations of another system; false when they contradict.
+    /// Adds the equations of another system; returns false when the two contradict each other.
     pub(super) fn join(&self, into: &mut Equations, other: &Equations) -> bool {
         other.solved.iter().all(|(s, value)| {
             let symbol = Monomial { factors: vec![(*s, 1)], ..Monomial::one() };
@@ -128,7 +129,7 @@ impl<'a> Symbols<'a> {
         }) && other.rest.iter().all(|m| self.add(into, m.clone()))
     }
 
-    /// Adds `m = 1`.
+    /// Adds `m = 1`; returns false when the system then has no solution.
     fn add(&self, into: &mut Equations, m: Monomial) -> bool {
         let mut m = m;
         for (s, value) in &into.solved {
@@ -148,7 +149,7 @@ impl<'a> Symbols<'a> {
                 }
             }
             many => {
-                // A rounded size is rather left free: its value is best chosen from below.
+                // A rounded size is better left free: `choices` tries its least values.
                 let round = |s: usize| matches!(self.met.get_index(s), Some(Sym::Round(_)));
                 let unit = many.iter().filter(|(_, e)| e.abs() == 1);
                 let Some((s, e)) = unit.max_by_key(|(s, _)| (!round(*s), *s)).copied() else {
@@ -180,8 +181,8 @@ impl<'a> Symbols<'a> {
         std::mem::take(&mut into.rest).into_iter().all(|m| self.add(into, m))
     }
 
-    /// Values for every symbol that the equations mention: positive and whole, rounded sizes no less
-    /// than what they round up, and those of `whole` that have a value whole too.
+    /// Returns values for every symbol that the equations mention: positive and whole, with each rounded size
+    /// at least as large as the size that it rounds up. Those of `whole` that get a value must be whole too.
     pub(super) fn solve(&self, equations: &Equations, whole: &[Size]) -> Option<SizeEnv> {
         let mentioned = equations.solved.iter().map(|(_, m)| m).chain(&equations.rest);
         let free: IndexSet<usize> =
@@ -206,8 +207,8 @@ impl<'a> Symbols<'a> {
         })
     }
 
-    /// What a free symbol may be: what divides the coefficients, or for a rounded size the first
-    /// multiple from below.
+    /// Returns the values to try for a free symbol: the divisors of all coefficients and, for a rounded size,
+    /// its least possible values.
     fn choices(&self, symbol: usize, multiple: u128) -> Vec<u64> {
         let multiple = u64::try_from(multiple).unwrap_or(1);
         let small = (1..=multiple.isqrt().min(1 << 16)).filter(|d| multiple.is_multiple_of(*d));
@@ -245,7 +246,7 @@ impl<'a> Symbols<'a> {
         }
         let mut all = self.known.clone();
         all.extend(out.iter().map(|(s, v)| (s.clone(), *v)));
-        // What has no value yet limits nothing.
+        // A size without a value is no constraint.
         let value = |s: &Size| match s.eval(&all) {
             Ok(v) => Some(v),
             Err(SizeError::Unbound(_)) => Some(0),
@@ -258,7 +259,7 @@ impl<'a> Symbols<'a> {
         (out.iter().all(enough) && whole.iter().all(|s| value(s).is_some())).then_some(out)
     }
 
-    /// `n.t0 = 128, n^ = 16384`
+    /// Returns the system as text, such as `n.t0 = 128, n^ = 16384`.
     pub(super) fn text(&self, equations: &Equations) -> String {
         let power = |(s, e): &(usize, i32)| {
             let symbol = self.met[*s].to_string();
@@ -281,7 +282,7 @@ impl<'a> Symbols<'a> {
         solved.chain(rest).collect::<Vec<_>>().join(", ")
     }
 
-    /// A symbol that two systems give different values, as a sentence.
+    /// Returns a sentence that names a symbol with different values in two systems.
     pub(super) fn conflict(&self, a: &Equations, b: &Equations) -> String {
         for (s, v) in &a.solved {
             for (t, w) in &b.solved {
@@ -297,12 +298,12 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// The whole `k`-th root, if there is one.
+/// Returns the `k`-th root if it is whole.
 fn root(n: u128, k: u32) -> Option<u128> {
     if k == 1 {
         return Some(n);
     }
-    // Sizes have 64 bits: the nearest float is off by one at most.
+    // Sizes have 64 bits: the nearest float is off by at most one.
     let near = (n as f64).powf(1.0 / f64::from(k)).round() as u128;
     (near.saturating_sub(1)..=near + 1).find(|r| r.checked_pow(k) == Some(n))
 }

@@ -1,4 +1,5 @@
-//! Why a term is not in the graph: how much of it is, what is not, and what is there instead.
+//! Explains why a term is not in the graph: how much of it is there, which part is not, and what is there
+//! instead.
 
 use super::equations::Equations;
 use super::pattern::Slice;
@@ -13,38 +14,38 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::rc::Rc;
 
-/// Members of a class that are shown.
+/// Most members of a class that are shown.
 const SHOWN: usize = 8;
-/// Longest text of a member, in characters.
+/// Longest text of a member that is shown, in characters.
 const WIDTH: usize = 160;
 
-/// What keeps a term from being in the graph.
+/// The reason why a term is not in the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The class has no member that begins like this.
+    /// The class has no member with this operator.
     Absent,
-    /// It has, but not with these sizes; the sentence says which.
+    /// The class has such members, but not with these sizes; the text says which sizes differ.
     Sizes(String),
 }
 
 /// A term that is not in the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// The sought term as far as it is there, `_` for what is not; `_` alone when nothing is.
+    /// The sought term as far as it is there, with `_` for the missing part; `_` alone when nothing is there.
     pub around: String,
-    /// What is not there.
+    /// The missing part.
     pub part: String,
-    /// Where it was sought.
+    /// The class where the part was sought.
     pub class: Id,
-    /// Why it is not there.
+    /// The reason.
     pub why: Why,
-    /// What that class has instead: a small member for each way in which members begin.
+    /// What that class has instead: a small member for each outermost operator.
     pub instead: Vec<String>,
-    /// How many more ways there are.
+    /// How many more outermost operators there are.
     pub more: usize,
-    /// The longest end of the missing part that is in the graph somewhere, and where.
+    /// The longest tail of the missing part that some class holds, and the class.
     pub rest: Option<(String, Id)>,
-    /// The search kept only so many solutions of the sizes: the term may be there after all.
+    /// Whether the search dropped solutions for the sizes, so that the term may be there after all.
     pub cut: bool,
 }
 
@@ -75,10 +76,10 @@ impl fmt::Display for Missing {
     }
 }
 
-/// How far a piece comes in a class that does not hold it.
+/// How much of a piece is found in a class that does not hold all of it.
 #[derive(Clone)]
 struct Reach {
-    /// Nodes of the sought term that are there.
+    /// Number of nodes of the sought term that are there.
     weight: usize,
     around: String,
     hole: Slice,
@@ -86,11 +87,11 @@ struct Reach {
     why: Why,
 }
 
-/// Why `class` does not hold `piece`.
+/// Returns why `class` does not hold `piece`.
 pub(super) fn explain(search: &mut Search, piece: Slice, class: Id) -> Missing {
     let ways = search.find(piece, class);
     let reach = match ways.first() {
-        // There, but for no positive whole sizes.
+        // The piece is there, but the sizes have no positive whole solution.
         Some(way) => {
             let text = search.symbols.text(&way.equations);
             let why = Why::Sizes(format!("there is no such size in whole numbers: {text}"));
@@ -155,7 +156,7 @@ impl Explain<'_, '_> {
         self.search.chains.get(piece).iter().map(Term::size).sum()
     }
 
-    /// There in parts, but the parts' sizes contradict each other.
+    /// Returns the result for a piece whose parts are there with sizes that contradict each other.
     fn contradiction(&self, piece: Slice, class: Id, text: String) -> Reach {
         let weight = self.weight(piece).saturating_sub(1);
         Reach { weight, around: "_".to_owned(), hole: piece, class, why: Why::Sizes(text) }
@@ -235,7 +236,7 @@ impl Explain<'_, '_> {
         };
         let mut inner = self.reach(pieces[bad], node.args()[bad]);
         inner.weight += weight;
-        // The part's own text, with the argument's replaced.
+        // The text of the part, with the argument replaced.
         let own = self.search.chains.text(piece);
         let argument = part.args()[bad].to_string();
         let (found, replaced) = (own.find(&argument), inner.around.clone());
@@ -246,7 +247,7 @@ impl Explain<'_, '_> {
         Some(inner)
     }
 
-    /// What is missing of the argument of a short form, where all else of its definition is there.
+    /// Returns what is missing of an argument of a short form whose definition matches otherwise.
     fn short_for(&mut self, piece: Slice, node: &Node) -> Option<Reach> {
         let mut best: Option<Reach> = None;
         for laid in self.search.laid(piece, node) {
@@ -266,8 +267,8 @@ impl Explain<'_, '_> {
     }
 }
 
-/// A small member of a class for each outermost operator of its members. Members without tunables come first: these are
-/// nearest to what a person writes.
+/// Returns a small member of a class for each outermost operator, and the number of operators left out.
+/// Members without tunables come first: they are nearest to what a person writes.
 fn members(search: &Search, class: Id) -> (Vec<String>, usize) {
     let mut heads: IndexMap<String, (bool, usize, String)> = IndexMap::new();
     let mut add = |head: &Node, whole: Option<Term>| {
@@ -311,7 +312,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The longest end of a chain that some class holds.
+/// Returns the longest tail of a chain that some class holds.
 fn elsewhere(search: &mut Search, piece: Slice) -> Option<(String, Id)> {
     let mut classes: Vec<Id> = search.egraph.classes().map(|c| c.id).collect();
     classes.sort_unstable();

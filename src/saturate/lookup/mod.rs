@@ -1,15 +1,15 @@
-//! Whether a term is in the saturated graph.
+//! Looks up whether a term is in the saturated graph.
 //!
-//! The graph's sizes are symbols (`n.t0`, `n^`), a person writes numbers. So looking a term up is matching
-//! it against the graph from a class on, and collecting equations between sizes that must have a
-//! solution in positive whole numbers. Besides that, these count as the same:
+//! The graph's sizes are symbols (`n.t0`, `n^`), but a person writes numbers. So the lookup matches the term
+//! against the graph from a class on and collects equations between sizes, which must have a solution in
+//! positive whole numbers. These differences between the term and the graph do not count:
 //!
-//! * chains of `.`, however they are nested, without identities;
-//! * operators that are short for others (`chunked`, `packed`, those of tiling), and what they stand for;
-//! * `take`, `padTo`, `padLast` and `mask` that do nothing because the lengths happen to be equal, and
-//!   their absence; behind a `mask` that does nothing, elements and elements paired with `true`
-//!   (a `mask` of elements that are pairs with a truth value themselves is to be written);
-//! * functions on elements that are the same expression, however they are composed.
+//! - the nesting of chains of `.`, and identities in them;
+//! - operators that abbreviate others (`chunked`, `packed`, those of tiling), and their definitions;
+//! - `take`, `padTo`, `padLast` and `mask` that do nothing because the lengths happen to be equal, and their
+//!   absence; after a `mask` that does nothing, elements and elements paired with `true` (but a `mask` of
+//!   elements that are themselves pairs with a truth value must be written);
+//! - how functions on elements are composed, if they come to the same expression.
 
 mod equations;
 mod missing;
@@ -39,30 +39,30 @@ use std::sync::Arc;
 /// A term that is in the graph.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The class that it is in.
+    /// The class that contains the term.
     pub class: Id,
-    /// The same with the graph's own symbols, and with whatever does nothing at these sizes.
+    /// The term in the graph's own symbols, including parts that do nothing at these sizes.
     pub term: Term,
-    /// The values of the term's symbols for which it is the one sought: of tiles, widths and rounded
-    /// sizes that a number was written for. Not those known beforehand.
+    /// The values of the term's symbols that make it the sought term: those of tiles, widths and rounded
+    /// sizes for which a number was written. Values known beforehand are not included.
     pub sizes: SizeEnv,
 }
 
-/// What looking up gives.
+/// The result of a lookup.
 pub type Looked = std::result::Result<Found, Box<Missing>>;
 
-/// Reads a term that is to be looked up in a program's graph. The values of the program's
-/// dimensions stand for their names, so that names and numbers go together: with `n` of 1024,
-/// `split 128 . xs` and `split 8 . padLast n . xs` are both well-typed. `n.t0` and `n^` stay symbols.
+/// Reads a term to be looked up in a program's graph. Names of dimensions are replaced by their values, so
+/// that names and numbers can be mixed: with `n` of 1024, `split 128 . xs` and `split 8 . padLast n . xs` are
+/// both well-typed. `n.t0` and `n^` stay symbols.
 ///
 /// # Errors
-/// When the text does not parse or does not type-check, with the place, or its sizes do not divide.
+/// When the text does not parse or type-check (with the place), or a length is not whole.
 pub fn read(source: &Arc<Source>, program: &Program) -> Result<Term> {
     let known = &program.env;
     let value = |s: &Size| {
         s.substitute(&|sym| match sym {
             Sym::Dim(_) => known.get(sym).map(|v| Size::constant(*v)),
-            // Named after a size, and not the same for another of that value.
+            // These symbols are named after a size, and differ from those of another size of the same value.
             _ => Some(Size::sym(sym.clone())),
         })
     };
@@ -87,8 +87,8 @@ pub fn read(source: &Arc<Source>, program: &Program) -> Result<Term> {
     }
 }
 
-/// A term with values for every size, without what does nothing then; `None` where a size has no value
-/// in whole numbers.
+/// Returns a term with values for all sizes, without the parts that do nothing at those values; `None` if a
+/// size has no whole value.
 pub fn at_values(term: &Term, values: &SizeEnv) -> Option<Term> {
     let value = |s: &Size| s.eval(values).map_or_else(|_| s.clone(), Size::constant);
     let sizes: Vec<Size> = term.sizes().iter().map(value).collect();
@@ -114,8 +114,8 @@ fn at(ty: &Ty, value: &dyn Fn(&Size) -> Size) -> Ty {
     }
 }
 
-/// Looks a term up in the program's class. `known` are the values of the program's dimensions; without
-/// them, numbers in the term stand for any value of a dimension too.
+/// Looks a term up in the program's class. `known` gives the values of the program's dimensions; without
+/// them, a number in the term also stands for any value of a dimension.
 ///
 /// # Errors
 /// [`Missing`] when the term is not there: how much of it is, and what the graph has instead.
@@ -137,7 +137,7 @@ pub fn lookup_from(graph: &Saturated, class: Id, term: &Term, known: &SizeEnv) -
     Err(Box::new(missing::explain(&mut search, slice, class)))
 }
 
-/// Looks a term up in every class, those nearest to the program's first.
+/// Looks a term up in every class that the program reaches, nearest first.
 pub fn lookup_anywhere(graph: &Saturated, term: &Term, known: &SizeEnv) -> Option<Found> {
     let mut search = Search::new(&graph.egraph, known);
     let slice = search.sought(term);
@@ -154,7 +154,7 @@ pub fn lookup_anywhere(graph: &Saturated, term: &Term, known: &SizeEnv) -> Optio
     None
 }
 
-/// The first way in which a class holds a piece that has a solution.
+/// Returns the first solution, for a piece in a class, whose equations can be solved.
 fn there(search: &mut Search, slice: Slice, class: Id) -> Option<Found> {
     search.find(slice, class).iter().find_map(|solution| {
         let mut whole = vec![];

@@ -1,4 +1,4 @@
-//! The sought term: chains of parts, and pieces of chains.
+//! The sought term as chains of parts, and slices of chains.
 
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{Op, Term};
@@ -6,7 +6,7 @@ use crate::calculus::ty::Ty;
 use indexmap::IndexMap;
 use std::rc::Rc;
 
-/// A piece of a chain, of at least one part.
+/// A slice of a chain, with at least one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slice {
     chain: usize,
@@ -15,23 +15,23 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// How many parts.
+    /// Returns the number of parts.
     pub(super) fn len(self) -> usize {
         self.end - self.start
     }
 
-    /// The first parts.
+    /// Returns the first `count` parts.
     pub(super) fn head(self, count: usize) -> Slice {
         Slice { end: self.start + count, ..self }
     }
 
-    /// What comes after so many parts.
+    /// Returns the parts after the first `skip`.
     pub(super) fn tail(self, skip: usize) -> Slice {
         Slice { start: self.start + skip, ..self }
     }
 }
 
-/// The chains of a sought term, without what does nothing at the known sizes.
+/// The chains of a sought term, without the parts that do nothing at the known sizes.
 #[derive(Default)]
 pub(super) struct Chains {
     chains: Vec<Rc<[Term]>>,
@@ -39,12 +39,12 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// The term as a chain.
+    /// Returns the term as a chain.
     pub(super) fn of(&mut self, term: &Term, sizes: &SizeEnv) -> Slice {
         self.parts(term.chain(), sizes)
     }
 
-    /// These parts as a chain, last applied first.
+    /// Returns these parts as a chain; the part that is applied last comes first.
     pub(super) fn parts(&mut self, mut parts: Vec<Term>, sizes: &SizeEnv) -> Slice {
         let last = parts.last().cloned();
         parts.retain(|p| !does_nothing(p, sizes));
@@ -63,18 +63,18 @@ impl Chains {
         Slice { chain, start: 0, end }
     }
 
-    /// The parts of a piece, last applied first.
+    /// Returns the parts of a piece; the part that is applied last comes first.
     pub(super) fn get(&self, s: Slice) -> Rc<[Term]> {
         self.chains[s.chain][s.start..s.end].into()
     }
 
-    /// The types of a piece's argument and result.
+    /// Returns the types of a piece's argument and result.
     pub(super) fn ends(&self, s: Slice) -> (&Ty, &Ty) {
         let chain = &self.chains[s.chain];
         (&chain[s.end - 1].ty().dom, &chain[s.start].ty().cod)
     }
 
-    /// The piece as text.
+    /// Returns the piece as text.
     pub(super) fn text(&self, s: Slice) -> String {
         let part = |p: &Term| p.to_string();
         self.chains[s.chain][s.start..s.end].iter().map(part).collect::<Vec<_>>().join(" . ")
@@ -96,7 +96,8 @@ pub(super) fn does_nothing(t: &Term, known: &SizeEnv) -> bool {
     }
 }
 
-/// Lengths of which [`Op::PadTo`] and its like do nothing when they are equal.
+/// Returns the two lengths of [`Op::PadTo`] and similar operators, which do nothing when the lengths are
+/// equal.
 pub(super) fn lengths<'a>(op: &Op, sizes: &'a [Size]) -> Option<(&'a Size, &'a Size)> {
     match (op, sizes) {
         (Op::PadTo | Op::PadLast | Op::Mask | Op::Take, [a, b]) => Some((a, b)),

@@ -1,5 +1,5 @@
-//! Functions on elements as one expression, however they are composed: `(+) . bimap id abs` and
-//! `\(a, b) -> a + abs b` give the same. Vectors count as their elements; the types tell them apart.
+//! Functions on elements as one expression, however they are composed: `(+) . bimap id abs` and `\(a, b) -> a
+//! + abs b` give the same expression. A vector counts as one of its elements; the types distinguish the two.
 
 use crate::calculus::scalar::{Lit, SExpr};
 use crate::calculus::term::{Op, Term};
@@ -7,21 +7,22 @@ use crate::calculus::ty::Ty;
 use crate::lang::types::ScalarType;
 use std::sync::Arc;
 
-/// Longest expression that is made, in nodes.
+/// Longest expression that is built, in nodes.
 const LONGEST: usize = 1024;
 
-/// Whether functions between these types may be seen as expressions.
+/// Whether functions between these types can be turned into expressions.
 pub(super) fn on_elements(dom: &Ty, cod: &Ty) -> bool {
     (*dom == Ty::Unit || dom.is_element()) && cod.is_element()
 }
 
-/// A part of a function on elements, with its arguments as expressions; `None` for what is no such part.
+/// Returns the expression of an operator with expressions for its arguments; `None` if it does not work on
+/// elements.
 pub(super) fn apply(op: &Op, tys: &[Ty], args: &[SExpr]) -> Option<SExpr> {
     let out = match (op, args) {
         (Op::Id, _) => SExpr::Arg,
         (Op::Fst, _) => SExpr::Arg.proj(false),
         (Op::Snd, _) => SExpr::Arg.proj(true),
-        // The unit: what follows does not look at it.
+        // The argument stands for the unit: no function looks at a unit.
         (Op::Bang, _) => SExpr::Arg,
         (Op::Lit(l), _) => SExpr::Lit(*l),
         (Op::Input(name), _) => match &tys[1] {
@@ -42,7 +43,7 @@ pub(super) fn apply(op: &Op, tys: &[Ty], args: &[SExpr]) -> Option<SExpr> {
     (nodes(&out) <= LONGEST).then_some(out)
 }
 
-/// A chain, last applied first.
+/// Returns the expression of a chain; the part that is applied last comes first.
 pub(super) fn of_chain(chain: &[Term]) -> Option<SExpr> {
     chain.iter().rev().try_fold(SExpr::Arg, |inner, part| {
         let args = part.args().iter().map(|a| of_chain(&a.chain())).collect::<Option<Vec<_>>>()?;
@@ -50,8 +51,8 @@ pub(super) fn of_chain(chain: &[Term]) -> Option<SExpr> {
     })
 }
 
-/// The expression for an argument in which every pair with a truth value that `with` has and `without`
-/// lacks is a pair with `true`.
+/// Returns the expression for an argument without masks: each pair with a truth value that `with` has and
+/// `without` lacks is replaced by a pair with `true`.
 pub(super) fn unmasked(e: &SExpr, with: &Ty, without: &Ty) -> SExpr {
     fn lift(with: &Ty, without: &Ty, arg: SExpr) -> SExpr {
         match (with, without) {
@@ -69,12 +70,12 @@ pub(super) fn unmasked(e: &SExpr, with: &Ty, without: &Ty) -> SExpr {
     replace(e, &lift(with, without, SExpr::Arg), 0)
 }
 
-/// Whether a pair of `mask` and something stands for `other`, masked.
+/// Whether a pair of `mask` and an element type is a masked `other`.
 pub(super) fn is_mask(mask: &Ty, other: &Ty) -> bool {
     is_truth(mask) && !matches!(other, Ty::Pair(a, _) if is_truth(a))
 }
 
-/// A truth value, or a vector of them.
+/// Whether the type is a truth value or a vector of them.
 pub(super) fn is_truth(t: &Ty) -> bool {
     match t {
         Ty::Scalar(t) => *t == ScalarType::Bool,
@@ -103,7 +104,7 @@ fn choose(c: SExpr, a: SExpr, b: SExpr) -> SExpr {
     }
 }
 
-/// `e` with `arg` for its argument, under `depth` binders, simplified.
+/// Returns `e` with its argument replaced by `arg`, simplified; `depth` counts the binders around `e`.
 fn replace(e: &SExpr, arg: &SExpr, depth: u32) -> SExpr {
     let go = |e: &SExpr| replace(e, arg, depth);
     let under = |e: &SExpr, more: u32| Arc::new(replace(e, arg, depth + more));
@@ -124,7 +125,7 @@ fn replace(e: &SExpr, arg: &SExpr, depth: u32) -> SExpr {
     }
 }
 
-/// A closed expression moved under `by` binders.
+/// Returns a closed expression, moved under `by` binders.
 fn shift(e: &SExpr, by: u32) -> SExpr {
     if by == 0 {
         return e.clone();

@@ -1,6 +1,7 @@
-//! Matching pieces of the sought term against classes. What a piece and a class come to does not depend on
-//! what is around them: every pair is matched once, and gives every system of equations under which they
-//! are equal.
+//! Matches pieces of the sought term against classes.
+//!
+//! The result for a piece and a class does not depend on what is around them. Every pair is therefore matched
+//! once, and gives every system of equations under which the two are equal.
 
 use super::equations::{Equations, Symbols};
 use super::pattern::{Chains, Slice, lengths};
@@ -15,30 +16,30 @@ use egg::{AstSize, Extractor, Id};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
-/// Most systems that are kept for a piece and a class.
+/// Most systems of equations kept for a piece and a class.
 const SYSTEMS: usize = 256;
-/// Most expressions that are kept for a class.
+/// Most expressions kept for a class.
 const EXPRESSIONS: usize = 8;
 
 /// A way in which a class holds a piece.
 #[derive(Clone, Debug)]
 pub(super) struct Solution {
-    /// What sizes must be.
+    /// The equations that the sizes must satisfy.
     pub equations: Equations,
-    /// The class's member.
+    /// The member of the class.
     pub term: Term,
 }
 
-/// A class that is equal to another under equations, because what is between does nothing then.
+/// A class that equals another one under equations that make the parts between them do nothing.
 #[derive(Clone)]
 pub(super) struct Shortcut {
     pub class: Id,
     pub equations: Equations,
-    /// What was left out, outermost first: in front of the rest, or behind it.
+    /// The parts left out, outermost first; true for a part in front of the rest, false for one behind it.
     skipped: Vec<(Term, bool)>,
 }
 
-/// Members of a class as expressions, each with the term that it was made of.
+/// The members of a class as expressions, each with the term that it was made from.
 type Expressions = Rc<Vec<(SExpr, Term)>>;
 
 pub(super) struct Search<'a> {
@@ -46,14 +47,14 @@ pub(super) struct Search<'a> {
     pub known: &'a SizeEnv,
     pub symbols: Symbols<'a>,
     pub chains: Chains,
-    /// Whether some class held a piece in more ways than are kept.
+    /// Whether some class held a piece in more ways than were kept.
     pub cut: bool,
     found: FxHashMap<(Slice, Id), Rc<Vec<Solution>>>,
     shortcuts: FxHashMap<Id, Rc<Vec<Shortcut>>>,
-    /// Under which equations a class is the identity; `None` while that is being found out.
+    /// The equations under which each class is the identity; `None` while they are being computed.
     identities: FxHashMap<Id, Option<Rc<Vec<Solution>>>>,
     expressions: FxHashMap<Id, Option<Expressions>>,
-    /// What short forms stand for, with holes for their arguments.
+    /// The definitions of short forms, with holes for their arguments.
     pub definitions: FxHashMap<Node, Option<Rc<Term>>>,
     smallest: Extractor<'a, AstSize, Node, crate::saturate::Typed>,
 }
@@ -75,18 +76,18 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A term as a piece: operators that are short for others written out.
+    /// Returns a term as a piece, with short forms expanded.
     pub(super) fn sought(&mut self, term: &Term) -> Slice {
         let plain = term.unpacked().unwrap_or_else(|_| term.clone());
         self.chains.of(&plain, self.known)
     }
 
-    /// The piece that an argument of a sought part is.
+    /// Returns the piece for an argument of a sought part.
     pub(super) fn argument(&mut self, term: &Term) -> Slice {
         self.chains.of(term, self.known)
     }
 
-    /// Every way in which a class holds a piece.
+    /// Returns every way in which a class holds a piece.
     pub(super) fn find(&mut self, piece: Slice, class: Id) -> Rc<Vec<Solution>> {
         let class = self.egraph.find(class);
         if let Some(known) = self.found.get(&(piece, class)) {
@@ -113,7 +114,7 @@ impl<'a> Search<'a> {
         out
     }
 
-    /// Whether the types of a piece and a class agree, up to sizes that are then equal.
+    /// Whether the types of a piece and a class are equal, given equations between sizes, which are added.
     pub(super) fn fits(&mut self, piece: Slice, class: Id, equations: &mut Equations) -> bool {
         let Some(ty) = self.egraph[class].data.function() else { return false };
         let (dom, cod) = self.chains.ends(piece);
@@ -121,7 +122,7 @@ impl<'a> Search<'a> {
             && types(&mut self.symbols, &ty.dom, dom, true, equations)
     }
 
-    /// The ways without shortcuts.
+    /// Returns the ways without shortcuts.
     fn exactly(&mut self, piece: Slice, class: Id) -> Vec<Solution> {
         let mut out = Ways::default();
         self.as_expression(piece, class, &mut out);
@@ -143,7 +144,7 @@ impl<'a> Search<'a> {
         out.kept
     }
 
-    /// `f . g`, where `f` takes one part of the piece or more.
+    /// Matches `f . g`, where `f` takes one part of the piece or more.
     fn chain(&mut self, piece: Slice, node: &Node, out: &mut Ways) {
         let [f, g] = node.children[..] else { return };
         for count in 1..=self.heads(piece, f) {
@@ -156,7 +157,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// How many parts of a piece the class can take, leaving one at least.
+    /// Returns how many parts of a piece the class can take, leaving at least one.
     pub(super) fn heads(&mut self, piece: Slice, class: Id) -> usize {
         let long = |op: &Op| *op == Op::Compose || is_short(op);
         let classes = self.shortcuts(class);
@@ -165,7 +166,7 @@ impl<'a> Search<'a> {
         if several { piece.len() - 1 } else { 1.min(piece.len() - 1) }
     }
 
-    /// The same operator with the same sizes, types and arguments.
+    /// Matches one part: the same operator with equal sizes, types and arguments.
     fn part(&mut self, part: &Term, node: &Node, out: &mut Ways) {
         let mut equations = Equations::default();
         if !self.same_sizes(part, node, &mut equations) {
@@ -194,7 +195,7 @@ impl<'a> Search<'a> {
             return false;
         }
         match (part.op(), &tys[..], part.tys()) {
-            // Which of the two is meant must not be in doubt.
+            // A mask must not be ignored here, or the first component could not be told from the second.
             (Op::Fst | Op::Snd, [a, b], [c, d]) => {
                 let (have, want) = (Ty::pair(a, b), Ty::pair(c, d));
                 types(&mut self.symbols, &have, &want, false, equations)
@@ -206,7 +207,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Sizes and types of a node.
+    /// Returns the sizes and types of a node.
     fn carried(&self, node: &Node) -> (Vec<Size>, Vec<Ty>) {
         let data = || node.children.iter().map(|c| &self.egraph[*c].data);
         (
@@ -215,7 +216,7 @@ impl<'a> Search<'a> {
         )
     }
 
-    /// `cond fst (f . snd) z` behind a mask that does nothing is `f`.
+    /// After a mask that does nothing, matches `cond fst (f . snd) z` as `f`.
     fn unmasked(&mut self, piece: Slice, node: &Node, out: &mut Ways) {
         let &[p, f, z] = node.args() else { return };
         let Some(Ty::Pair(mask, element)) = self.egraph[f].data.function().map(|t| t.dom.clone())
@@ -240,7 +241,7 @@ impl<'a> Search<'a> {
         self.product(node, &[condition, inside, otherwise], &Equations::default(), out);
     }
 
-    /// Every combination of the arguments' ways that goes together.
+    /// Adds every combination of the arguments' ways whose equations have a solution together.
     pub(super) fn product(
         &self,
         node: &Node,
@@ -270,7 +271,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A node with these arguments.
+    /// Returns the term of a node with these arguments.
     pub(super) fn term(&self, node: &Node, args: Vec<Term>) -> Option<Term> {
         if let (Some(Op::Compose), [f, g]) = (node.function(), &args[..]) {
             return f.after(g).ok();
@@ -279,19 +280,19 @@ impl<'a> Search<'a> {
         Term::new(node.function()?.clone(), sizes, tys, args).ok()
     }
 
-    /// The smallest member of a class.
+    /// Returns the smallest member of a class.
     pub(super) fn any_term(&self, class: Id) -> Option<Term> {
         let node = self.smallest.find_best_node(class);
         self.rooted(node)
     }
 
-    /// The smallest term with this node outside.
+    /// Returns the smallest term whose outermost node is this one.
     pub(super) fn rooted(&self, node: &Node) -> Option<Term> {
         let args = node.args().iter().map(|a| self.any_term(*a)).collect::<Option<Vec<_>>>()?;
         self.term(node, args)
     }
 
-    /// The class, and what it is equal to when lengths are.
+    /// Returns the class itself and the classes that it equals when certain lengths are equal.
     pub(super) fn shortcuts(&mut self, class: Id) -> Rc<Vec<Shortcut>> {
         let class = self.egraph.find(class);
         if let Some(known) = self.shortcuts.get(&class) {
@@ -329,7 +330,7 @@ impl<'a> Search<'a> {
         out
     }
 
-    /// The equations under which a class is the identity.
+    /// Returns the equations under which a class is the identity.
     pub(super) fn identity(&mut self, class: Id) -> Rc<Vec<Solution>> {
         let class = self.egraph.find(class);
         if let Some(known) = self.identities.get(&class) {
@@ -359,14 +360,14 @@ impl<'a> Search<'a> {
         out
     }
 
-    /// As one expression, where both are functions on elements.
+    /// Matches both sides as one expression, if both are functions on elements.
     fn as_expression(&mut self, piece: Slice, class: Id, out: &mut Ways) {
         let Some(ty) = self.egraph[class].data.function().cloned() else { return };
         let (dom, cod) = self.chains.ends(piece);
         if !scalar::on_elements(dom, cod) || !scalar::on_elements(&ty.dom, &ty.cod) {
             return;
         }
-        // The result is not masked, whatever the argument is.
+        // Only the argument may be masked, not the result.
         let (dom, cod) = (dom.clone(), cod.clone());
         let mut equations = Equations::default();
         if !types(&mut self.symbols, &ty.cod, &cod, false, &mut equations) {
@@ -382,7 +383,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The members of a class as expressions, those that are different.
+    /// Returns the distinct expressions of a class's members.
     fn expressions(&mut self, class: Id) -> Expressions {
         let class = self.egraph.find(class);
         if let Some(known) = self.expressions.get(&class) {
@@ -424,7 +425,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Different ways, no more than are kept.
+/// Distinct ways, up to the number that is kept.
 #[derive(Default)]
 pub(super) struct Ways {
     kept: Vec<Solution>,
@@ -446,7 +447,7 @@ impl Ways {
     }
 }
 
-/// A term with what was left out around it put back.
+/// Returns a term with the parts that were left out put back around it.
 fn around(skipped: &[(Term, bool)], inner: Term) -> Option<Term> {
     skipped.iter().rev().try_fold(inner, |inner, (nothing, in_front)| {
         let made = if *in_front { nothing.after(&inner) } else { inner.after(nothing) };
@@ -454,8 +455,8 @@ fn around(skipped: &[(Term, bool)], inner: Term) -> Option<Term> {
     })
 }
 
-/// Whether a type of the graph is one of the sought term, up to sizes that are then equal. With `masked`, a pair
-/// of a truth value and something may stand for that something.
+/// Whether a type of the graph equals one of the sought term, given equations between sizes, which are added.
+/// If `masked` is true, a pair of a truth value and a type may stand for that type.
 pub(super) fn types(
     symbols: &mut Symbols,
     have: &Ty,
@@ -470,7 +471,7 @@ pub(super) fn types(
             types(symbols, x, want, false, equations)
         }
         (Ty::Pair(a, b), Ty::Pair(c, d)) => {
-            // After a truth value of the program's own, another one is not taken for a mask.
+            // Next to a truth value of the program's own, another truth value is not taken for a mask.
             let sure = !scalar::is_truth(a);
             types(symbols, a, c, sure, equations) && types(symbols, b, d, sure, equations)
         }
@@ -481,7 +482,7 @@ pub(super) fn types(
     }
 }
 
-/// Whether two expressions are the same, up to sizes that are then equal.
+/// Whether two expressions are the same, given equations between sizes, which are added.
 fn expressions(
     symbols: &mut Symbols,
     have: &SExpr,

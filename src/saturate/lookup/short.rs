@@ -1,7 +1,8 @@
-//! Operators that are short for chains (`chunked`, `tiled`, `blocked`, ...), matched with a written-out piece.
+//! Matches operators that abbreviate chains (`chunked`, `tiled`, `blocked`, ...) with an expanded piece.
 //!
-//! The definition of a node is made with a hole for each of its arguments, and laid over the piece: what is
-//! neither a hole nor does nothing must be there, with sizes that are then equal; holes take what is left.
+//! The definition of a node is built with a hole for each argument and laid over the piece. Every part of the
+//! definition, except holes and parts that do nothing, must be in the piece, with sizes that become
+//! equations. Holes take the rest.
 
 use super::equations::Equations;
 use super::pattern::{Slice, lengths};
@@ -16,13 +17,13 @@ const LAYINGS: usize = 64;
 /// A definition laid over a piece.
 #[derive(Clone, Debug)]
 pub(super) struct Laid {
-    /// What sizes must be, as far as the definition says.
+    /// The equations that the definition requires.
     pub equations: Equations,
-    /// What each hole takes; `None` for the identity, which is not written.
+    /// The piece that each hole takes; `None` for the identity, which is not written.
     pub holes: Vec<Option<Slice>>,
 }
 
-/// Whether nodes of this operator stand for a chain, whatever their arguments are.
+/// Whether nodes of this operator abbreviate a chain, whatever their arguments are.
 pub(super) fn is_short(op: &Op) -> bool {
     matches!(
         op,
@@ -46,7 +47,7 @@ fn hole(t: &Term) -> Option<usize> {
 }
 
 impl Search<'_> {
-    /// A short form and the chain that it stands for.
+    /// Matches a short form with the chain that it abbreviates.
     pub(super) fn short_for(&mut self, piece: Slice, node: &Node, out: &mut Ways) {
         for laid in self.laid(piece, node) {
             let mut args = vec![];
@@ -60,7 +61,8 @@ impl Search<'_> {
         }
     }
 
-    /// The ways in which the node's definition lies over a piece; what the holes take is not looked at.
+    /// Returns the ways in which the node's definition lies over a piece, without looking at what the holes
+    /// take.
     pub(super) fn laid(&mut self, piece: Slice, node: &Node) -> Vec<Laid> {
         let Some(definition) = self.definition(node) else { return vec![] };
         let start = Laid { equations: Equations::default(), holes: vec![None; node.args().len()] };
@@ -91,7 +93,7 @@ impl Search<'_> {
         self.term(node, args.collect::<Option<Vec<_>>>()?)
     }
 
-    /// Lays a chain over what is left of a piece, and adds every way to `out`.
+    /// Lays a chain over the rest of a piece, and adds every way to `out`.
     fn lay(
         &mut self,
         parts: &[Term],
@@ -110,7 +112,7 @@ impl Search<'_> {
             return;
         };
         let after = |left: Slice, count: usize| (count < left.len()).then(|| left.tail(count));
-        // What does nothing need not be written.
+        // A part that does nothing need not be written.
         for laid in self.nothing(first, classes, so_far) {
             self.lay(rest, left, classes, &laid, out);
         }
@@ -153,13 +155,13 @@ impl Search<'_> {
         }
     }
 
-    /// A piece, or `None` when it is the identity.
+    /// Returns the piece, or `None` when it is the identity.
     fn written(&self, piece: Slice) -> Option<Slice> {
         let parts = self.chains.get(piece);
         parts.iter().any(|p| *p.op() != Op::Id).then_some(piece)
     }
 
-    /// The ways in which a part of a definition does nothing.
+    /// Returns the ways in which a part of a definition does nothing.
     fn nothing(&mut self, part: &Term, classes: &[egg::Id], so_far: &Laid) -> Vec<Laid> {
         if let Some(i) = hole(part) {
             let ways: Rc<Vec<Solution>> = self.identity(classes[i]);

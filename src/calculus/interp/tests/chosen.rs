@@ -1,4 +1,4 @@
-//! Parts of results: the same elements as of the whole.
+//! Chosen parts of results have the same elements as the whole.
 
 use super::*;
 use crate::calculus::arbitrary;
@@ -8,7 +8,7 @@ use crate::diag::Source;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::sync::Arc;
 
-/// Some indices of some dimensions: in any order, repeated, or none at all.
+/// Random indices of some dimensions: in any order, repeated, or none at all.
 fn some(compiled: &Compiled, rng: &mut SmallRng) -> Choice {
     let axis = |n: usize, rng: &mut SmallRng| -> Axis {
         match rng.random_range(0..4) {
@@ -22,7 +22,7 @@ fn some(compiled: &Compiled, rng: &mut SmallRng) -> Choice {
     compiled.parts().into_iter().map(part).collect()
 }
 
-/// What is chosen, taken from the whole result.
+/// Selects the chosen elements from the whole result.
 fn taken(compiled: &Compiled, whole: &Value, choice: &Choice) -> Value {
     let parts = compiled.parts().into_iter().zip(choice);
     Value::tuple(parts.map(|(p, axes)| {
@@ -35,7 +35,7 @@ fn exact(_: ScalarType) -> Tolerance {
     Tolerance { ulps: 0.0, per_root: 0.0, terms: 1 }
 }
 
-/// Compares several choices with the whole; how many were less work.
+/// Compares several choices with the whole result; returns how many of them were less work.
 fn agrees(what: &str, entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> usize {
     let compiled = Compiled::new(entry, sizes, inputs).expect("a program that compiles");
     let Ok(whole) = compiled.run(&compiled.whole()) else { return 0 };
@@ -65,7 +65,7 @@ fn of_random_programs() {
     assert!(less > 500, "{less}");
 }
 
-/// `xs: [12]f32` and `A: [4][6]f32`, the body's result.
+/// Compiles an entry with `xs: [12]f32` and `A: [4][6]f32`.
 fn of(body: &str) -> Compiled {
     let text = format!("entry f (xs: [12]f32) (A: [4][6]f32) = {body}");
     let (entries, errors) = crate::lang::check(&Source::new("f.pat", text));
@@ -82,7 +82,7 @@ fn at(indices: &[usize]) -> Axis {
 
 #[test]
 fn of_every_shape_only_what_is_needed_is_computed() {
-    // Each result is of 12 or 24 elements, of the same costly function.
+    // Each result has 12 or 24 elements, computed by the same costly function.
     let costly = "(\\x -> sqrt (exp (sin x * cos x) + exp (tan x * abs x)))";
     let sum = "(\\x -> reduce (+) 0 (map (* x) xs))";
     for (body, choice) in [

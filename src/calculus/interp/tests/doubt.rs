@@ -1,4 +1,4 @@
-//! Programs whose course rounding decides: all that is legal is right, and nothing else.
+//! Programs whose course depends on rounding: all legal results are accepted, and no others.
 
 use super::super::*;
 use crate::calculus::value::compare;
@@ -6,7 +6,7 @@ use crate::diag::Source;
 use crate::lang::check_entry;
 use crate::lang::types::ScalarType::F32;
 
-/// The result on floats, and how long its sums are.
+/// Returns the result on floats, and the length of the longest sum.
 fn found(text: &str, xs: &[f64]) -> (Value, u64) {
     let entry = check_entry(&Source::new("test.pat", text), None).expect("a program");
     let sizes = Sizes::from([("n".to_owned(), xs.len() as u64)]);
@@ -25,19 +25,19 @@ fn right_float(text: &str, xs: &[f64], got: f32) -> bool {
     compare(&value, &[got.to_le_bytes()], terms).ok
 }
 
-/// `n` numbers that are no fractions of powers of two.
+/// `n` numbers that are not exact in binary.
 fn tenths(n: usize) -> Vec<f64> {
     vec![0.1; n]
 }
 
 #[test]
 fn conversions_at_a_jump() {
-    // 1000 times 0.1 ten times is 1000 or 999.99994.
+    // The sum of ten times 0.1, times 1000, is 1000 or 999.99994.
     let text = "entry f [n] (xs: [n]f32) : i32 = i32.f32 (1000 * reduce (+) 0 xs)";
     let ten = tenths(10);
     assert!(right(text, &ten, &[1000]) && right(text, &ten, &[999]));
     assert!(!right(text, &ten, &[998]) && !right(text, &ten, &[1001]));
-    // Away from a jump, and where nothing is rounded, there is one answer.
+    // Away from a jump, or without rounding, there is one answer.
     assert!(right(text, &[0.0104], &[10]) && !right(text, &[0.0104], &[9]));
     assert!(right(text, &[2.0, 3.0], &[5000]) && !right(text, &[2.0, 3.0], &[4999]));
     for f in ["floor", "ceil", "round"] {
@@ -46,7 +46,7 @@ fn conversions_at_a_jump() {
         let (low, high) = if f == "ceil" { (1.0, 2.0) } else { (0.0, 1.0) };
         let (low, high) = if f == "round" { (1.0, 2.0) } else { (low, high) };
         assert!(right_float(&text, &ten, low) && right_float(&text, &ten, high), "{f}");
-        // The error of a float is as large to either side.
+        // The error of a float is as large on either side.
         assert!(!right_float(&text, &ten, high + 2.0) && !right_float(&text, &ten, low - 2.0));
         assert!(!right_float(&text, &tenths(3), high + 1.0), "{f}");
     }
@@ -71,7 +71,7 @@ fn conditions_that_rounding_decides() {
         let s = reduce (+) 0 xs in if s < 1.0 && n > 3 || s > 7.0 then 7 else 40";
     assert!(right(both, &tenths(10), &[7]) && right(both, &tenths(10), &[40]));
     assert!(!right(both, &tenths(9), &[40]));
-    // Of arrays, each element is of one branch or of the other.
+    // Each element of an array comes from one branch or from the other.
     let rows = "entry f [n] (xs: [n]f32) : [2]i32 =
         if reduce (+) 0 xs < 1.0 then iota 2 else map (\\i -> i + 5) (iota 2)";
     assert!(right(rows, &tenths(10), &[0, 1]) && right(rows, &tenths(10), &[5, 6]));
@@ -86,7 +86,7 @@ entry f [n] (xs: [n]f32) : i32 =
     let xs = [5.0, 1.3, 4.0, -1.3, 1.4];
     assert!(right(text, &xs, &[1]) && right(text, &xs, &[3]));
     assert!(!right(text, &xs, &[0]) && !right(text, &xs, &[2]) && !right(text, &xs, &[4]));
-    // Equal numbers that nothing was done to are equal everywhere: the first it is.
+    // Equal inputs that no operation has rounded are equal everywhere: the first of them is the result.
     let inputs = text.replace("x * x / 3.0", "x * x");
     let xs = [5.0, 1.0, 4.0, -1.0, 2.0];
     assert!(right(&inputs, &xs, &[1]) && !right(&inputs, &xs, &[3]));
@@ -114,7 +114,7 @@ fn loops_that_rounding_ends() {
     let text = "entry f [n] (xs: [n]f32) : i32 =
         let s = reduce (+) 0 xs in
         (loop ((x, k) = (0.0, 0)) while x < s do (x + 0.25, k + 1)).1";
-    // 0.25 four times is exactly 1, ten tenths are not.
+    // The sum of four times 0.25 is exactly 1; the sum of ten tenths is not.
     assert!(right(text, &tenths(10), &[4]) && right(text, &tenths(10), &[5]));
     assert!(!right(text, &tenths(10), &[3]) && !right(text, &tenths(10), &[6]));
     assert!(right(text, &tenths(9), &[4]) && !right(text, &tenths(9), &[5]));
@@ -134,7 +134,7 @@ fn sequential_folds_may_drift_and_need_not() {
     assert!((drifted - exact).abs() > 1000.0);
     assert!(right_float(text, &xs, drifted) && right_float(text, &xs, exact));
     assert!(!right_float(text, &xs, 3.0 * exact - 2.0 * drifted));
-    // What may be done in any order is not to be done badly.
+    // `reduce` allows any order, so the large error of the sequential order is not accepted.
     let any = text.replace("reduceSeq", "reduce");
     assert!(right_float(&any, &xs, exact) && !right_float(&any, &xs, drifted));
 }

@@ -50,7 +50,7 @@ fn fun(params: &[(u32, Type)], body: Expr) -> Fun {
     Fun { params, body: Box::new(body) }
 }
 
-/// `\a b -> a o b`, in variables of its own.
+/// `\a b -> a o b`, with variables of its own.
 fn op2(o: ScalarOp, t: ScalarType) -> Fun {
     let body = op(o, t, vec![var(90, sc(t)), var(91, sc(t))]);
     fun(&[(90, sc(t)), (91, sc(t))], body)
@@ -93,7 +93,7 @@ fn sizes(n: usize) -> Sizes {
     Sizes::from_iter([("n".to_owned(), n as u64)])
 }
 
-/// The body of an entry whose parameter 0 is `xs: [n]i32`.
+/// Runs an entry with this body whose parameter 0 is `xs: [n]i32`.
 fn on(xs: &[i64], body: Expr) -> Result<Value> {
     let e = entry(&[("xs", arr(n(), sc(I32)))], body);
     run(&e, &sizes(xs.len()), &[ints(xs)])
@@ -214,7 +214,7 @@ fn reductions() {
         prim(Prim::ReducePart, to(2), vec![add()], &[2], vec![int(0), xs()]),
         &[3, 7],
     );
-    // The accumulator may have a type of its own: how many, and their sum.
+    // The accumulator may have another type than the elements: here the count and the sum.
     let acc = Type::Tuple(vec![sc(I32), sc(I32)]);
     let part = |i| ex(sc(I32), ExprKind::Proj(Box::new(var(7, acc.clone())), i));
     let next = vec![
@@ -308,7 +308,7 @@ fn control() {
 
 #[test]
 fn iterations() {
-    // Halves three times: pairs are summed.
+    // Halves the array three times by summing pairs.
     let len = Size::iter_var(0);
     let half = len.div(&k(2));
     let (whole, row) = (arr(len, sc(I32)), arr(k(2), sc(I32)));

@@ -102,7 +102,7 @@ fn long_maps_are_shared_out() {
         .expect("the program has a value");
     let ints = out.to_ints();
     assert!((0..n).all(|i| ints[i] == i as i128 && ints[n + i] == 2 * i as i128 + 3));
-    // The first error, whoever finds it.
+    // The first error in order is reported, whichever thread finds it.
     let error = run("map (\\x -> xs[x + 69_990]) xs").unwrap_err();
     assert!(error.0[0].message.contains("[70001]"), "{:?}", error.0[0]);
 }

@@ -18,7 +18,7 @@ fn exact(x: f64) -> BigRational {
     BigRational::from_float(x).expect("a finite number")
 }
 
-/// Ordinary numbers, whole ones, neighbours of zero and of the largest, zeros, infinities, NaN.
+/// A random number: ordinary, whole, near zero or the largest number, zero, infinity or NaN.
 fn number(rng: &mut SmallRng, ty: ScalarType) -> f64 {
     let format = Format::of(ty);
     let sign = if rng.random() { 1.0 } else { -1.0 };
@@ -37,7 +37,7 @@ fn number(rng: &mut SmallRng, ty: ScalarType) -> f64 {
     round(ty, sign * x)
 }
 
-/// An input, or a result of which more or less cancelled.
+/// A random input, or a result that has cancelled more or less.
 fn operand(rng: &mut SmallRng, ty: ScalarType) -> Cell {
     let x = number(rng, ty);
     let input = Cell::float(ty, x);
@@ -49,7 +49,7 @@ fn operand(rng: &mut SmallRng, ty: ScalarType) -> Cell {
     if x.is_finite() { Cell::inexact(x, input.mag() * grows) } else { input }
 }
 
-/// Somewhere in an operand's interval, which reaches as far as `r` times its magnitude.
+/// A random number in an operand's interval, which extends by `r` times its magnitude.
 fn inside(rng: &mut SmallRng, ty: ScalarType, a: Cell) -> f64 {
     let mode = Mode { ty, format: Format::of(ty), unrounded: false, r: Slack::of(1).relative(ty) };
     let ends = [-1.0, -0.5, 0.0, 0.25, 1.0];
@@ -149,14 +149,15 @@ fn arithmetic_stays_within_its_bounds() {
         let bound = if got.is_exact() {
             zero
         } else {
-            // Products and quotients of two inexact numbers count their errors once.
+            // The magnitude of a product `x * y` contains `|x * y|` once, although the error of either
+            // operand may move it that far; likewise for quotients.
             exact(Slack::of(1).relative(ty) * got.mag() * 2.2) + exact(format.tiny)
         };
         assert!(off <= bound, "{op:?} {ty} {args:?} at {at:?}: {got:?}");
     }
 }
 
-/// A device: every operation is a few units off, and what is less than normal numbers is flushed or not.
+/// A device whose operations are off by a few units and that may flush numbers below the normal ones.
 struct Sloppy<'a> {
     rng: &'a mut SmallRng,
     flush: bool,
@@ -173,7 +174,7 @@ impl Sloppy<'_> {
             _ => value(op, F32, args),
         };
         let ulps = match op {
-            // What a shift does is exact on every device.
+            // Division by a power of two is exact on every device.
             O::Div if args[1].abs().log2().fract() == 0.0 => 0.0,
             O::Div | O::Sqrt | O::Rsqrt => 2.0,
             O::Exp | O::Log | O::Sin | O::Cos => 4.0,
@@ -213,7 +214,7 @@ fn what_devices_legally_compute_is_right() {
         let negative_root = |(op, i, _): &(ScalarOp, usize, usize)| {
             matches!(op, O::Sqrt) && theirs[*i].is_sign_negative() && mine[*i].as_float() >= 0.0
         };
-        // What is negative by rounding alone has no root: that is not followed.
+        // The square root of a number that is negative because of rounding alone: such programs are skipped.
         if steps.iter().any(negative_root) {
             continue;
         }
@@ -240,7 +241,7 @@ fn overflow_is_no_excuse() {
         let slack = Slack::of(1).relative(F32) * silu.mag();
         assert!(slack <= x.abs().max(1.0) * 1e-4, "{x}: {silu:?}");
     }
-    // An infinity that is one everywhere is no finite number.
+    // A certain infinity is no finite number.
     let infinite = super::super::Value::scalar(F32, e(1000.0));
     assert!(super::super::compare(&infinite, &[f32::INFINITY.to_le_bytes()], 1).ok);
     assert!(!super::super::compare(&infinite, &[5f32.to_le_bytes()], 1).ok);
@@ -253,7 +254,7 @@ fn whole_numbers_are_exact_in_any_order() {
     let add = |a, b| on(ScalarOp::Add, F32, [a, b, Cell::default()]);
     let sum = (1..2000).map(whole).fold(whole(0), add);
     assert!(sum.is_exact() && sum.as_float() == 1_999_000.0);
-    // Not where an order may round, though this one does not.
+    // Not exact if some order may round, although this one does not.
     let big = add(add(whole(1 << 24), whole(-(1 << 24))), whole(1));
     assert!(!big.is_exact() && big.as_float() == 1.0);
     let third = on(ScalarOp::Div, F32, [whole(1), whole(3), Cell::default()]);
