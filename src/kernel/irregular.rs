@@ -33,11 +33,16 @@ impl Lowerer {
         };
         let (places, values) = (x.snd()?.fst()?, x.snd()?.snd()?);
         self.copy(&x.fst()?, dest, &shape)?;
-        self.each(m, &mut |me, j| {
+        let store = &mut |me: &mut Lowerer, j: &Index| {
             me.at_place(&places.at(j)?, n, &mut |me, i| {
                 me.store(&values.at(j)?, &dest.at(i)?, elem)
             })
-        })
+        };
+        match n {
+            // Nothing in the index of a single element tells the verifier that the program chose it: one work-item stores.
+            1 => self.each(1, &mut |me, _| me.repeat(m, false, store)),
+            _ => self.each(m, store),
+        }
     }
 
     /// Combines values by bin. Outside kernels, each work-item first combines one part of the

@@ -56,13 +56,14 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Number of scalars and vectors.
+    /// Number of scalars and vectors. An array of length 0 has room for one element: code that reads one is
+    /// generated, although it never runs.
     pub fn elems(&self) -> i64 {
         match self {
             Shape::Unit => 0,
             Shape::Elem(_) => 1,
             Shape::Pair(a, b) => a.elems().saturating_add(b.elems()),
-            Shape::Array(n, t) => n.saturating_mul(t.elems()),
+            Shape::Array(n, t) => n.max(&1).saturating_mul(t.elems()),
         }
     }
 

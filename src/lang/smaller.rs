@@ -46,9 +46,7 @@ struct Edits<'a> {
 
 impl Edits<'_> {
     fn file(&mut self, file: &File) {
-        let ends = file.decls.iter().skip(1).map(|d| d.name.span.start);
-        let ends: Vec<u32> = ends.chain([u32::MAX]).collect();
-        for (decl, _) in file.decls.iter().zip(ends) {
+        for decl in &file.decls {
             if !decl.entry {
                 self.found.push((whole(decl, self.text), String::new()));
             }

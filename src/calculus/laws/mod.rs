@@ -1,7 +1,7 @@
 //! Checks whether the operators of a program keep the laws that its patterns rely on.
 //!
-//! `reduce`, `reducePart`, `scan` and `histogram` need an associative operator with its neutral element, and
-//! `reduce_comm` a commutative one as well. Rewriting regroups and pads, so a wrong operator would silently
+//! `reduce`, `reducePart`, `scan` and `histogram` need an associative operator with its neutral element;
+//! `reduce_comm` and `histogram` need a commutative one as well. Rewriting regroups and pads, so a wrong operator would silently
 //! give a wrong result. Laws of operators that are built of the language's own operations are proved
 //! ([`decide`]). Other operators are tried in the interpreter, on elements that the program itself makes of
 //! random inputs, so that `reduce max 0` is fine if every element is an absolute value; captured variables

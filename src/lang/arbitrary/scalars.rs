@@ -166,7 +166,7 @@ impl Generator {
             true => format!("({to}.{from} (min {} {}))", x.text, literal_text(100.0, from)),
             false => format!("({to}.{from} {})", x.text),
         };
-        let mag = if limited { x.mag.clamp(100.0, 100.0) } else { x.mag.max(1.0) };
+        let mag = if limited { 100.0 } else { x.mag.max(1.0) };
         Made::new(text, mag, x.exact)
     }
 

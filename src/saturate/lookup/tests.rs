@@ -248,7 +248,6 @@ fn every_candidate_is_in_the_graph() {
                 let mut short = false;
                 c.compact.visit(&mut |t| short |= rows(t));
                 let sought = if short { &c.compact } else { &c.term };
-<<<<<<< HEAD
                 // Stages that give one tile different values are in the graph with the symbols of all.
                 if c.env.keys().any(|s| s.to_string().contains('\'')) {
                     let looked = lookup(&p.graph, &c.compact, &p.program.env);
@@ -256,13 +255,6 @@ fn every_candidate_is_in_the_graph() {
                     continue;
                 }
                 let numbers = at_values(sought, &c.env).expect("sizes with values");
-=======
-                // The graph holds stages with tiles of their own only with equal values for those tiles.
-                let Some(env) = in_one_place(c, &p.program.env) else { continue };
-                let sought = if apart(c) { &c.compact } else { sought };
-                let numbers = at_values(sought, &env).expect("sizes with values");
-                found_in_graph += 1;
->>>>>>> prose2
                 let looked = lookup(&p.graph, &numbers, &p.program.env);
                 assert!(looked.is_ok(), "{}\n{numbers}\n{}", c.term, looked.unwrap_err());
                 // The same term, read from text.
@@ -274,33 +266,6 @@ fn every_candidate_is_in_the_graph() {
     }
 }
 
-<<<<<<< HEAD
-=======
-fn apart(c: &Candidate) -> bool {
-    c.env.keys().any(|s| s.to_string().contains('\''))
-}
-
-/// Returns one value for each symbol of the term in the graph, that of the first stage; `None` when they do
-/// not fit.
-fn in_one_place(c: &Candidate, dims: &SizeEnv) -> Option<SizeEnv> {
-    if !apart(c) {
-        return Some(c.env.clone());
-    }
-    let mut tunables = BTreeMap::new();
-    for (s, value) in &c.env {
-        // `n'1.t0` is `n.t0` of another stage.
-        let name = s.to_string();
-        let mut parts = name.split('\'');
-        let mut plain = parts.next().expect("a name").to_owned();
-        parts.for_each(|p| plain.push_str(p.trim_start_matches(|c: char| c.is_ascii_digit())));
-        if matches!(s, Sym::Tile(_) | Sym::Width(_)) {
-            tunables.entry(plain).or_insert(*value);
-        }
-    }
-    crate::extract::assigned(&c.compact, dims, &tunables)
-}
-
->>>>>>> prose2
 #[test]
 fn chains_of_any_shape_are_one() {
     let ty = crate::calculus::text::parse_type(&Source::new("type", "[n]f32"), 0..6);
