@@ -185,10 +185,11 @@ fn candidates(o: &Optimized, out: &mut Out) -> Done {
     }
     let t = &o.timings;
     out.line(&format!(
-        "time       {:.2} s: saturating {:.2}, extracting {:.2}, compiling {:.2}, checking and timing {:.2}",
+        "time       {:.2} s: saturating {:.2}, extracting {:.2}, generating {:.2}, compiling {:.2}, checking and timing {:.2}",
         t.total_ms / 1e3,
         t.saturate_ms / 1e3,
         t.extract_ms / 1e3,
+        t.generate_ms / 1e3,
         t.compile_ms / 1e3,
         t.measure_ms / 1e3
     ))
@@ -251,11 +252,6 @@ pub fn result(o: &Optimized, top: usize) -> Value {
         "egraph_nodes": o.report.nodes,
         "egraph_classes": o.report.classes,
         "iterations": o.report.iterations.len(),
-        "saturate_ms": o.timings.saturate_ms,
-        "extract_ms": o.timings.extract_ms,
-        "compile_ms": o.timings.compile_ms,
-        "measure_ms": o.timings.measure_ms,
-        "total_ms": o.timings.total_ms,
         "candidates": o.counts,
         "median_us": us,
         "spread_us": s.map(|s| s.spread_us),
@@ -281,6 +277,9 @@ pub fn result(o: &Optimized, top: usize) -> Value {
         "top": best,
         "interrupted": o.interrupted,
     });
+    if let (Value::Object(all), Value::Object(timings)) = (&mut result, json!(o.timings)) {
+        all.extend(timings);
+    }
     result["checked"] = json!(o.checked);
     result["stored"] = json!(o.stored);
     result

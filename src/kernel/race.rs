@@ -523,8 +523,7 @@ impl Check {
         for b in &next {
             let before = phase.seen.iter().map(|(a, ordered)| (a, *ordered));
             // The accesses of one stage are not ordered at all.
-            let here = next.iter().filter(|a| *a <= b).map(|a| (a, false));
-            let here = here.filter(|(a, _)| *a != b);
+            let here = next.range(..b).map(|a| (a, false));
             for (a, ordered) in before.chain(here) {
                 if self.clash(a, b, ordered) {
                     let name = |x: &Access| format!("`{}[{}]`", x.mem, x.index);

@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Candidates whose kernels are generated when nothing is measured.
-const UNMEASURED: usize = 128;
+/// Kernels that are generated at a time when nothing is measured. More follow as long as they bring a better one.
+const UNMEASURED: usize = 64;
 
 /// Time spent on the way, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +39,9 @@ pub struct Timings {
     pub saturate_ms: f64,
     /// Drawing candidates.
     pub extract_ms: f64,
+    /// Generating kernels and predicting their times.
+    #[serde(default)]
+    pub generate_ms: f64,
     /// The driver's compiler.
     pub compile_ms: f64,
     /// Checking and timing.
@@ -283,9 +286,20 @@ impl Session {
         let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
         counts.skeletons = skeletons(&rewritten.candidates);
         observer.event(&Event::Phase(Phase::Generate));
-        let drawn = pool.draw(UNMEASURED, 1, |_| true, || !observer.stop());
+        let mut drawn: Vec<Variant> = vec![];
+        loop {
+            let more = pool.draw(UNMEASURED, 1, |_| true, || !observer.stop());
+            let best = |of: &[Variant]| of.first().map_or(f64::INFINITY, |v| v.predicted_us);
+            let better = best(&more) < best(&drawn);
+            drawn.extend(more);
+            drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
+            if !better || observer.stop() {
+                break;
+            }
+        }
         counts.lowered = drawn.len();
         counts_of(&pool, &mut counts);
+        let generate_ms = pool.spent_ms();
         let ranking: Vec<Best> = drawn
             .into_iter()
             .map(|v| Best { variant: Arc::new(v), summary: None, max_rel_err: None })
@@ -296,7 +310,8 @@ impl Session {
             return Err(Diagnostic::error(Code::Interrupted, text).into());
         }
         self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
-            o.interrupted = interrupted
+            o.timings.generate_ms = generate_ms;
+            o.interrupted = interrupted;
         })
     }
 
@@ -385,7 +400,9 @@ impl Session {
         } else {
             None
         };
+        let generate_ms = pool.spent_ms();
         let optimized = self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
+            o.timings.generate_ms = generate_ms;
             o.device = device;
             o.shares = shares;
             o.ties = found.ties;

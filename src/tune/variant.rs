@@ -14,6 +14,7 @@ use crate::opencl;
 use crate::opencl::plan::HostPlan;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A candidate with its generated kernels.
 #[derive(Clone, Debug)]
@@ -113,6 +114,8 @@ pub struct Pool<'a> {
     /// Number of candidates whose plan another candidate had already.
     duplicates: usize,
     rejected: BTreeMap<String, usize>,
+    /// Time spent on generating kernels.
+    spent: Duration,
 }
 
 impl<'a> Pool<'a> {
@@ -130,7 +133,13 @@ impl<'a> Pool<'a> {
             plans: HashSet::new(),
             duplicates: 0,
             rejected: BTreeMap::new(),
+            spent: Duration::ZERO,
         }
+    }
+
+    /// Returns the time spent on generating kernels, predictions included, in milliseconds.
+    pub fn spent_ms(&self) -> f64 {
+        self.spent.as_secs_f64() * 1e3
     }
 
     /// Returns the number of different plans generated so far.
@@ -184,6 +193,7 @@ impl<'a> Pool<'a> {
     /// candidates that were looked at before, that have no kernel, or whose plan another candidate had already. All
     /// cores generate kernels. Candidates not reached when `go_on` returns `false` may be taken later.
     pub fn take(&mut self, numbers: &[usize], go_on: &dyn Fn() -> bool) -> Vec<(usize, Variant)> {
+        let begun = Instant::now();
         let fresh: Vec<usize> = numbers.iter().copied().filter(|i| self.seen.insert(*i)).collect();
         let (candidates, options, model) = (self.candidates, self.options, self.model);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -211,6 +221,7 @@ impl<'a> Pool<'a> {
                 }
             }
         }
+        self.spent += begun.elapsed();
         out
     }
 }
