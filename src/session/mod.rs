@@ -255,7 +255,7 @@ pub fn check(source: &Arc<Source>) -> (Vec<lang::typed::Entry>, Vec<Diagnostic>)
     lang::check(source)
 }
 
-/// Returns a file in the standard format.
+/// Returns a file in the standard form.
 ///
 /// # Errors
 /// When it does not parse.
