@@ -141,7 +141,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         return Err(Stop::Exit(Code::WrongResult.exit()));
     }
     if tally.interrupted {
-        let d = Diagnostic::warning(Code::Interrupted, "interrupted; this is what was tried");
+        let d = Diagnostic::warning(Code::Interrupted, "interrupted; these are the results so far");
         out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }

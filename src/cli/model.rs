@@ -52,8 +52,11 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     let checks = report.checks;
     if checks.is_empty() {
         let path = store.path().display();
-        let what = if wanted == Selection::default() { "" } else { " of what was asked for" };
-        let message = format!("nothing{what} was both predicted and measured");
+        let what = match wanted == Selection::default() {
+            true => "nothing",
+            false => "none of the requested results",
+        };
+        let message = format!("{what} was both predicted and measured");
         let d = Diagnostic::error(Code::NothingStored, message)
             .note(format!("the tuning store is {path}"))
             .help("`patsat optimize FILE` measures candidates and keeps them there");

@@ -115,7 +115,7 @@ fn page(subjects: &[Subject], store: &str) -> String {
              <span class=\"key\" style=\"background: var(--best)\"></span>the best\
              <span class=\"key\" style=\"background: var(--mark)\"></span>timed\
              <span class=\"key\" style=\"background: var(--slow)\"></span>given up as slow. \
-             Point at a dot for what it is.</p>\n",
+             Point at a dot for details.</p>\n",
         );
     }
     for (i, s) in subjects.iter().enumerate() {

@@ -46,7 +46,7 @@ pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
     out.line(&format!("rules      {}, float {}", o.rules, o.float.name()))?;
     if let Some(s) = &o.stored {
         out.line(&format!(
-            "stored     this is what a search with {} candidates came to on {}; found in {:.0} ms",
+            "stored     the result of a search with {} candidates on {}; found in {:.0} ms",
             s.budget,
             date(s.when),
             s.ms

@@ -190,13 +190,13 @@ fn take_in(dump: &Dump, from: &str, at: &StoreArgs, consent: &Consent, out: &mut
     // Asks before a store is created.
     if !consent.yes && !dump.runs.is_empty() {
         told(dump, from, out);
-        match out.confirm("Take it in?")? {
+        match out.confirm("Import it?")? {
             Some(true) => {}
-            Some(false) => return out.line("nothing was taken in"),
+            Some(false) => return out.line("nothing was imported"),
             None => {
-                let text = "kernels from elsewhere would be let run, and nobody can be asked";
+                let text = "importing lets kernels from elsewhere run, and there is no terminal to ask for consent";
                 let d = Diagnostic::error(Code::Usage, text);
-                return Err(d.help("say so with `--yes`").into());
+                return Err(d.help("allow it with `--yes`").into());
             }
         }
     }

@@ -336,13 +336,15 @@ pub(super) fn owners(n: i128, shape: &[usize]) -> Result<(usize, usize)> {
     } else if is_n(shape.first()) {
         (usize::MAX, len / shape.first().copied().unwrap_or(1).max(1))
     } else {
-        let text = format!("the first or last of the dimensions {shape:?} is to be {n}");
+        let text = format!("neither the first nor the last of the dimensions {shape:?} is {n}");
         return Err(Diagnostic::error(Code::Usage, text).into());
     };
     if n < 2 && len > 0 {
-        return Err(
-            Diagnostic::error(Code::Usage, format!("among {n} nobody has neighbours")).into()
-        );
+        return Err(Diagnostic::error(
+            Code::Usage,
+            format!("with {n} elements there are no neighbours"),
+        )
+        .into());
     }
     Ok((modulus.max(1), divisor.max(1)))
 }

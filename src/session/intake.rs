@@ -19,7 +19,7 @@ pub fn check_import(dump: &Dump, name: &str) -> Result<()> {
         }
         let other = run.about.as_ref().and_then(|about| other_program(run, about));
         if let Some(what) = other.or_else(|| other_kernels(run)) {
-            let text = format!("what the export says is not so: {what}");
+            let text = format!("the export contradicts itself: {what}");
             let at = format!("{name}: runs[{i}]");
             return Err(Diagnostic::error(Code::StoreImport, text).note(at).into());
         }
@@ -31,12 +31,14 @@ pub fn check_import(dump: &Dump, name: &str) -> Result<()> {
 fn other_program(run: &Run, about: &About) -> Option<String> {
     let source = Source::new(about.file.clone(), about.text.clone());
     let Ok(program) = Program::check(&source, Some(&run.key.entry)) else {
-        return Some(format!("its text is no program with an entry `{}`", run.key.entry));
+        return Some(format!("its text is not a valid program with an entry `{}`", run.key.entry));
     };
     let found = program.hash();
     if found != run.key.program {
         let claimed = &run.key.program;
-        return Some(format!("the key is for the program {claimed}, and its text is {found}"));
+        return Some(format!(
+            "the key is for the program {claimed}, but the hash of its text is {found}"
+        ));
     }
     let declared = &program.entry.sizes;
     let same = run.key.sizes.len() == declared.len()
@@ -49,7 +51,7 @@ fn other_kernels(run: &Run) -> Option<String> {
     run.candidates.iter().enumerate().find_map(|(j, r)| {
         let plan = r.host.clone()?.plan(r.source.clone());
         let found = hash(&plan).ok()?;
-        let text = format!("the kernels of candidates[{j}] are {found}, and not {}", r.plan);
+        let text = format!("the hash of the kernels of candidates[{j}] is {found}, not {}", r.plan);
         (found != r.plan).then_some(text)
     })
 }

@@ -36,7 +36,7 @@ pub(super) fn check(bytes: u64, what: &str) -> Result<()> {
     if bytes.saturating_mul(3) <= room {
         return Ok(());
     }
-    let text = format!("{what} take {bytes} bytes, and are needed three times");
+    let text = format!("{what} take {bytes} bytes, and three copies are needed");
     Err(Diagnostic::error(Code::SizeRange, text)
         .note(format!("{room} bytes of memory are left"))
         .help("choose smaller sizes")

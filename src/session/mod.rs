@@ -211,7 +211,7 @@ impl Session {
         match &self.cost_model {
             Some(model) => Ok(Choice {
                 model: model.clone(),
-                why: format!("the cost model `{}`, as asked for", model.name),
+                why: format!("the cost model `{}`, as requested", model.name),
                 fallback: false,
             }),
             None => CostModel::choose(info),

@@ -587,7 +587,7 @@ pub(super) fn nothing(program: &Program, found: &Found, counts: &Counts) -> Fail
         d = d.help("allow more time with `--run-timeout S` and `--build-timeout S`");
     }
     if failed(FailureClass::Timeout) || failed(FailureClass::Crash) || failed(FailureClass::Wrong) {
-        d = d.help("the inputs may be the cause: on others, all of these are tried again");
+        d = d.help("the inputs may be the cause: with other inputs, all of these are tried again");
     }
     if counts.resumed > 0 {
         let text = "of the failures, {} are known from the tuning store: `--anew` tries them again";

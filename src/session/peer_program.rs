@@ -88,9 +88,10 @@ impl Exchange {
             .iter()
             .map(|(path, shape)| {
                 let array = npy::read(path)?;
-                std::fs::remove_file(path).map_err(|e| failed("the result stays", e))?;
+                std::fs::remove_file(path)
+                    .map_err(|e| failed("the result cannot be removed", e))?;
                 if array.shape != *shape {
-                    let text = format!("its result is {:?} and not {shape:?}", array.shape);
+                    let text = format!("its result has the shape {:?}, not {shape:?}", array.shape);
                     return Err(Diagnostic::error(Code::InputFormat, text).into());
                 }
                 Ok(array.data)

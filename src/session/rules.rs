@@ -202,7 +202,7 @@ fn only(mut all: RuleSet, name: &str) -> Option<RuleSet> {
 fn unknown(item: &str, library: &Library) -> Diagnostic {
     let looks_like_a_file = item.contains(['/', '.']);
     let code = if looks_like_a_file { Code::Io } else { Code::UnknownName };
-    let text = format!("`{item}` is no file, no folder, and no set, theme or rule that is shipped");
+    let text = format!("`{item}` is not a file, a folder, or a shipped set, theme or rule");
     Diagnostic::error(code, text)
         .help(format!("sets are {}", library.sets().join(", ")))
         .help(format!("themes are {}", library.themes().collect::<Vec<_>>().join(", ")))

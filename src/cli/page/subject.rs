@@ -223,7 +223,7 @@ fn roofline(s: &Subject, best: &Record, a: &About) -> Option<(String, String)> {
         chart.dot(class(r, best), (intensity, gflops(a.flops, us)), &says(r, us));
     }
     let caption = format!(
-        "Roofline: {} GB/s and {} GFLOP/s by the cost model {}. Above the slope, data were in a cache.",
+        "Roofline: {} GB/s and {} GFLOP/s by the cost model {}. Dots above the slope read data from a cache.",
         short(a.gb_per_s),
         short(a.gflops),
         a.cost_model
@@ -242,7 +242,7 @@ fn failures(s: &Subject) -> String {
         if let Some(log) = log.map(str::trim).filter(|l| !l.is_empty()) {
             let _ = write!(
                 out,
-                "<details>\n<summary>what the first said</summary>\n<pre><code>{}</code></pre>\n</details>",
+                "<details>\n<summary>the log of the first</summary>\n<pre><code>{}</code></pre>\n</details>",
                 escaped(log)
             );
         }

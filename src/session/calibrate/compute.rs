@@ -110,7 +110,7 @@ fn floats(
         let how = "the same without vectors, as a share of it";
         c.scalar_efficiency = r.measured("compute.scalar_efficiency", "", share, s.spread, how);
     }
-    let why = "nothing tells registers from the memory behind them";
+    let why = "no probe distinguishes registers from the memory behind them";
     r.kept("compute.register_bytes_per_item", "bytes", c.register_bytes_per_item as f64, why);
 }
 
@@ -168,7 +168,8 @@ fn dear(b: &mut Bench, width: usize, fma: Reading, fleet: Fleet) -> Result<()> {
     let [divide, root, special @ ..] = &answers[..] else { return Ok(()) };
     let (r, c) = (&mut b.record, &mut b.model.compute);
     let unit = "operations";
-    let how = format!("a division of vectors of {width}, in the time of so many operations");
+    let how =
+        format!("the time of a division of vectors of {width}, divided by that of an operation");
     c.divide_flops = r.answer(("compute.divide_flops", unit), c.divide_flops, divide, cost, &how);
     let how = format!("a square root of vectors of {width}, likewise");
     c.sqrt_flops = r.answer(("compute.sqrt_flops", unit), c.sqrt_flops, root, cost, &how);

@@ -75,7 +75,7 @@ fn starting(b: &mut Bench) -> Result<()> {
         (Err(why), _) | (_, Err(why)) => Err(why.clone()),
     };
     let how = format!(
-        "what an empty kernel of {} groups of {} takes more than one of {} groups of {}",
+        "the difference in time between an empty kernel of {} groups of {} and one of {} groups of {}",
         many.groups, many.group, few.groups, few.group
     );
     let whose = if across { ", of the whole device" } else { ", of one compute unit" };

@@ -188,7 +188,7 @@ fn saturation(b: &mut Bench) -> Result<()> {
         needed.extend(saturating(&seen, full).map(|n| n * in_flight(b.across(), width)));
     }
     let how = format!(
-        "how many times the bandwidth of a work-item, among the fewest of these, goes into that of all; {}",
+        "the full bandwidth divided by the bandwidth of one work-item, measured with the fewest of these; {}",
         said.join("; ")
     );
     if needed.is_empty() {
@@ -528,7 +528,7 @@ fn local(b: &mut Bench) -> Result<()> {
         r.kept(key, "bytes", l.bytes_per_compute_unit as f64, why);
         let ns: Vec<(usize, f64)> =
             rates.iter().filter_map(|(s, a)| Some((*s, a.as_ref().ok()?.ns))).collect();
-        let how = "the distance from which on neighbours wait no longer for each other";
+        let how = "the distance beyond which neighbours no longer wait longer for each other";
         let spread = first.as_ref().map_or(0.0, |r| r.spread);
         l.banks =
             r.measured("local.banks", "of 4 bytes", f64::from(banks(&ns)), spread, how) as u32;

@@ -86,7 +86,7 @@ impl<'a> Anew<'a> {
         let sizes: Sizes = key.sizes.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let program = Program::check(&Source::new(about.file, about.text), Some(&key.entry));
         let Ok(elaborated) = program.and_then(|p| p.elaborate(&sizes)) else {
-            return Ok(Err("its program is none for this version of patsat"));
+            return Ok(Err("this version of patsat does not accept its program"));
         };
         let model = match self.model {
             Some(model) => model.clone(),
@@ -112,7 +112,7 @@ impl Subject {
     /// Predicts the time and the bound of a candidate. Fails if its kernels are not those that were measured.
     fn predict(&self, record: &Record) -> std::result::Result<(f64, String), &'static str> {
         let term = recall::term(&record.term, &self.elaborated)
-            .ok_or("its term is none for this version of patsat")?;
+            .ok_or("this version of patsat does not accept its term")?;
         let env = assigned(&term, &self.elaborated.env, &record.tunables)
             .ok_or("its tunables do not fit its term any more")?;
         let made = Variant::new(&term, &env, "", &self.options, &self.model)

@@ -266,7 +266,10 @@ impl Session {
         for (name, n) in sizes {
             let planned = plan.sizes.get(name);
             if planned != Some(n) {
-                let of = planned.map_or("without it".to_owned(), |p| format!("for `{name}` = {p}"));
+                let of = match planned {
+                    Some(p) => format!("for `{name}` = {p}"),
+                    None => format!("without the size `{name}`"),
+                };
                 return Err(outdated(format!("the plan is {of}, not for `{name}` = {n}")).into());
             }
         }
@@ -275,7 +278,7 @@ impl Session {
         let same = plan.normal == normal && plan.types == types;
         let version = env!("CARGO_PKG_VERSION");
         if !same && plan.program == program.hash() && plan.version == version {
-            let text = "the program's term in the plan is none of the program that its hash names";
+            let text = "the term and the hash in `[program]` are of two different programs";
             return Err(Diagnostic::error(Code::BadPlan, text)
                 .note(format!("the plan says: {} : {}", plan.normal, plan.types))
                 .note(format!("the program is: {normal} : {types}"))
@@ -323,7 +326,10 @@ impl Session {
             warnings.push(dated(text).help("this may find a better one: `optimize` again"));
         }
         if plan.float == "exact" && self.float.name() != plan.float {
-            let text = format!("the plan is for {} arithmetic, and remains so", plan.float);
+            let text = format!(
+                "the plan's kernels keep {} arithmetic: `--float` has no effect on them",
+                plan.float
+            );
             warnings.push(dated(text).help("`optimize` again, with `--float relaxed`"));
         }
         let variant = plan.make(program, &elaborated, &choice.model)?;

@@ -117,7 +117,7 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
     let span = file.term.span();
     let at = source.text.get(span.clone()).and_then(|t| t.find(file.term.get_ref().as_str()));
     let Some(at) = at else {
-        return Err(wrong("this wants a literal string: '''TERM'''".into(), Some(span)).into());
+        return Err(wrong("this must be a literal string: '''TERM'''".into(), Some(span)).into());
     };
     let place = span.start + at..span.start + at + file.term.get_ref().trim_end().len();
     let mut tunables: Vec<(Sym, u64, Range<usize>)> = vec![];
@@ -149,7 +149,7 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
     }
     let options = file.options.get_ref();
     if numbers(options).any(|n| n > MOST) {
-        let message = "there is no device with so much".to_owned();
+        let message = "no device has limits this high".to_owned();
         return Err(wrong(message, Some(file.options.span())).into());
     }
     // These options determine the length of the kernels.

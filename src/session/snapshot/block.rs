@@ -214,7 +214,7 @@ fn head(source: &Arc<Source>, words: &[(&str, Span)], all: Span) -> Result<(Kind
     };
     const KINDS: &str = "`term`, `kernel`, `found`, `stats` or `error CODE`";
     let Some((word, span)) = words.get(1).copied() else {
-        let text = format!("it is not said what is expected: {KINDS}");
+        let text = format!("the kind of the expectation is missing: {KINDS}");
         return Err(wrong(all, text).into());
     };
     let mut rest = 2;
@@ -236,7 +236,7 @@ fn head(source: &Arc<Source>, words: &[(&str, Span)], all: Span) -> Result<(Kind
         }
         other => {
             let d = wrong(span, format!("`{other}` cannot be expected"));
-            return Err(d.help(format!("what can be is {KINDS}")).into());
+            return Err(d.help(format!("the kinds are {KINDS}")).into());
         }
     };
     let options = options(&words[rest..], &wrong)?;
@@ -266,7 +266,9 @@ fn options(words: &[(&str, Span)], wrong: &dyn Fn(Span, String) -> Diagnostic) -
                     }
                 }
                 if out.sizes.len() == before {
-                    return Err(wrong(span, "`size` wants NAME=NUMBER behind it".to_owned()).into());
+                    return Err(
+                        wrong(span, "`size` must be followed by NAME=NUMBER".to_owned()).into()
+                    );
                 }
             }
             Some((name, value)) if !value.is_empty() => match name {
