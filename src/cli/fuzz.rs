@@ -35,7 +35,7 @@ pub struct Args {
     /// The number of candidates that run for each program.
     #[arg(long, default_value_t = 3, value_name = "K")]
     candidates: usize,
-    /// Start no program after so many minutes; `--programs` limits their number as well.
+    /// Start no program after M minutes; `--programs` limits their number as well.
     #[arg(long, value_name = "M", value_parser = minutes)]
     minutes: Option<Duration>,
     /// The values for size parameters [default: 0, 1, 2, primes and powers of two with their neighbours, up to 33].

@@ -31,7 +31,7 @@ pub enum Verb {
         /// Use this cost model instead of the one for the device: a file, or the name of a shipped model.
         #[arg(long, value_name = "FILE|NAME", requires = "repredict")]
         cost_model: Option<String>,
-        /// Also list this many candidates of each program, those whose predictions deviate most.
+        /// Also list the N candidates of each program whose predictions deviate most.
         #[arg(long, value_name = "N", default_value_t = 0)]
         worst: usize,
     },

@@ -37,7 +37,7 @@ pub struct Args {
     /// Print this instead of the report.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     emit: Vec<Emit>,
-    /// Also show this many of the best candidates.
+    /// Also show the K best candidates.
     #[arg(long, default_value_t = 1, value_name = "K")]
     top: usize,
 }

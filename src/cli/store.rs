@@ -36,10 +36,10 @@ pub enum Verb {
     Gc {
         #[command(flatten)]
         at: StoreArgs,
-        /// Keep only this many candidates of each program, size and device, the best ones; failures are removed.
+        /// Keep only the K best candidates of each program, size and device; failures are removed.
         #[arg(long, value_name = "K")]
         keep: Option<usize>,
-        /// Keep only measurements of the last so many days.
+        /// Keep only measurements of the last DAYS days.
         #[arg(long, value_name = "DAYS")]
         within: Option<u64>,
         /// Keep only measurements by this version of patsat.
