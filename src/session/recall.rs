@@ -88,8 +88,8 @@ impl Session {
             let made = self.again(&elaborated, record, device, &model);
             match made {
                 Some(variant) => return Ok(Some(Known { variant, verified: record.verified })),
-                // The code generator has changed since the measurement, so a new search is better. An imported
-                // candidate proves nothing of the kind and is skipped.
+                // If a verified candidate gives other kernels now, the code generator has changed, so the others are
+                // no better. An imported candidate may be bad for other reasons, so it is skipped.
                 None if record.verified => return Ok(None),
                 None => {}
             }
