@@ -1,4 +1,4 @@
-//! Arguments that several verbs share, and what they mean.
+//! Arguments that several verbs share, and their conversion into sessions, requests and programs.
 
 use super::interrupt;
 use super::out::Stop;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 fn pair(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
         Some(("", _)) => Err("the name before `=` is missing".into()),
@@ -27,7 +27,7 @@ fn pair(text: &str) -> std::result::Result<(String, String), String> {
     }
 }
 
-/// `NAME=N`, in decimal, with `_` between digits if one likes.
+/// Parses `NAME=N`, in decimal, with optional `_` between digits.
 pub(super) fn size(text: &str) -> std::result::Result<(String, u64), String> {
     let (name, value) = pair(text)?;
     let n = value
@@ -45,33 +45,32 @@ pub(super) fn seconds(text: &str) -> std::result::Result<Duration, String> {
 /// Values of sizes and parameters.
 #[derive(Args, Clone, Debug)]
 pub struct DataArgs {
-    /// The value of a size parameter; sizes also follow from the arrays given.
+    /// The value of a size parameter. Sizes also follow from the shapes of given arrays.
     #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
     pub sizes: Vec<(String, u64)>,
-    /// An array (or a scalar: an array of no dimensions) from a file; `NAME.K=FILE` for component K of
-    /// a parameter that holds tuples.
+    /// Read an array (or a scalar: an array without dimensions) from a file; `NAME.K=FILE` for component K of a
+    /// parameter that holds tuples.
     #[arg(long = "input", value_name = "NAME=FILE.npy", value_parser = pair)]
     pub inputs: Vec<(String, String)>,
     /// A scalar parameter's value.
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair, allow_hyphen_values = true)]
     pub args: Vec<(String, String)>,
-    /// Made-up data: `normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH` (whole numbers, also as
-    /// floats), `neighbours:N` (lists of other elements' numbers), `iota` or `const:V`; LOW, HIGH and N
-    /// are numbers or sizes.
+    /// Generate data: `normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH` (whole numbers, for floats too),
+    /// `neighbours:N` (lists of indices of other elements), `iota` or `const:V`; LOW, HIGH and N are numbers or sizes.
     #[arg(long = "gen", value_name = "NAME=HOW", value_parser = pair)]
     pub gens: Vec<(String, String)>,
-    /// Seed of made-up data.
+    /// Seed of generated data.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 }
 
 impl DataArgs {
-    /// The files that are read.
+    /// Returns the input files.
     pub fn files(&self) -> Vec<PathBuf> {
         self.inputs.iter().map(|(_, file)| PathBuf::from(file)).collect()
     }
 
-    /// Reads the files. `default` is how to make up what is not given.
+    /// Reads the files and makes a request. `default` generates the values that are not given.
     pub fn request(&self, default: Option<Generator>) -> Result<Request> {
         let mut request = Request { default, seed: self.seed, ..Request::default() };
         let twice = |name: &str| -> Diagnostic {
@@ -100,34 +99,34 @@ impl DataArgs {
     }
 }
 
-/// Under which rules, on which device.
+/// Options of the session: device, rules, search and store.
 #[derive(Args, Clone, Debug)]
 pub struct SessionArgs {
-    /// The device: `#k`, a part of its or its platform's name, or `none` (the cost model decides alone).
+    /// The device: `#k`, a part of its or its platform's name, or `none` (rank by the cost model alone).
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
-    /// A cost model instead of the one chosen by device: a file, or a shipped model's name.
+    /// Use this cost model instead of the one for the device: a file, or the name of a shipped model.
     #[arg(long, value_name = "FILE|NAME")]
     pub cost_model: Option<String>,
-    /// Rules, separated by commas: a file, a shipped theme or rule is added; a folder of `*.rules` or a
-    /// shipped set replaces the default set; `-NAME` leaves a set, theme or rule out.
+    /// Rules, separated by commas: a file, or a shipped theme or rule, is added; a folder of `*.rules` files or a
+    /// shipped set replaces the default set; `-NAME` leaves out a set, theme or rule.
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     pub rules: Vec<PathBuf>,
     /// Use the rules of `--rules` without testing them first.
     #[arg(long)]
     pub trust_rules: bool,
-    /// Take the operators of reductions to be associative (and more, where the pattern wants it) without
-    /// testing them first.
+    /// Trust that the operators of reductions obey the laws of their patterns, such as associativity, without testing
+    /// them first.
     #[arg(long)]
     pub trust_laws: bool,
-    /// Do not check indices and integer divisors that data decide. An index outside its array then reads foreign
-    /// memory, and a division by zero gives anything.
+    /// Do not check indices and integer divisors that depend on data. An index outside its array then reads foreign
+    /// memory, and the result of a division by zero is undefined.
     #[arg(long)]
     pub unchecked: bool,
-    /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
+    /// Which changes to float arithmetic are allowed.
     #[arg(long, value_enum, default_value = "exact")]
     pub float: FloatArg,
-    /// How many candidates are measured; with 0 the cost model decides [default: 40].
+    /// How many candidates are measured; with 0, the cost model alone ranks them [default: 40].
     #[arg(long, value_name = "N")]
     pub budget: Option<usize>,
     /// How the candidates to measure are chosen [default: default].
@@ -139,16 +138,16 @@ pub struct SessionArgs {
     /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
-    /// Neither look into the tuning store nor write to it, nor to the built kernels that are kept beside it.
+    /// Do not use the tuning store, nor the cache of built kernels beside it.
     #[arg(long, conflicts_with = "store")]
     pub no_store: bool,
-    /// Search and measure anew, whatever the tuning store knows; what is measured replaces it.
+    /// Search and measure again, without the results in the tuning store; new results replace stored ones.
     #[arg(long)]
     pub anew: bool,
-    /// Longest time a candidate may take to build, in seconds.
+    /// The longest time that a candidate may take to build, in seconds.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub build_timeout: Option<Duration>,
-    /// Longest time a candidate may take to run once, in seconds.
+    /// The longest time that one run of a candidate may take, in seconds.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub run_timeout: Option<Duration>,
 }
@@ -156,9 +155,9 @@ pub struct SessionArgs {
 /// A float mode on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum FloatArg {
-    /// Only `reduce` may be reassociated.
+    /// Only the order of a reduction may change.
     Exact,
-    /// Also contraction to fma, reciprocals and the like.
+    /// Also contraction to fma, reciprocals and similar changes.
     Relaxed,
 }
 
@@ -194,27 +193,28 @@ impl clap::ValueEnum for StrategyArg {
     }
 }
 
-/// Options that say which candidates are measured.
+/// Options that decide which candidates are measured.
 pub const SEARCH: [&str; 4] = ["--budget", "--strategy", "--search-seed", "--anew"];
 
-/// Options that say how candidates are run and where measurements are kept.
+/// Options that decide how candidates are run and where measurements are kept.
 pub const MEASURING: [&str; 3] = ["--build-timeout", "--run-timeout", "--store"];
 
 impl SessionArgs {
-    /// How many candidates are measured.
+    /// Returns how many candidates are measured.
     pub fn budget(&self) -> usize {
         self.budget.unwrap_or(Session::BUDGET)
     }
 
-    /// How they are chosen.
+    /// Returns the strategy that chooses them.
     pub fn strategy(&self) -> Strategy {
         self.strategy.map_or(Strategy::Default, |s| s.0)
     }
 
-    /// Refuses those of the options that were given although they have no effect in this command, because of `why`.
+    /// Fails if one of the options in `unread` was given. They have no effect in this command, for the reason `why`.
     pub fn refuse(&self, unread: &[&str], why: &str) -> Result<()> {
         let given = [
-            // That nothing is measured agrees with both.
+            // `--budget 0` and `--strategy model` ask for no measurements, so they are accepted where nothing is
+            // measured.
             ("--budget", self.budget.is_some_and(|n| n > 0)),
             ("--strategy", self.strategy.is_some_and(|s| s.0 != Strategy::Model)),
             ("--search-seed", self.search_seed.is_some()),
@@ -237,7 +237,7 @@ impl SessionArgs {
         }
     }
 
-    /// Refuses options about measuring where nothing is measured; `device` is the one chosen when none is named.
+    /// Fails if an option about measuring was given although nothing is measured; `device` is that of the session.
     pub fn refuse_unmeasured(&self, device: &Device) -> Result<()> {
         let all = [&SEARCH[..], &MEASURING[..]].concat();
         if *device == Device::None {
@@ -255,7 +255,7 @@ impl SessionArgs {
         Ok(())
     }
 
-    /// What these arguments mean.
+    /// Makes the session that these arguments describe.
     pub fn session(&self) -> Result<Session> {
         let float = match self.float {
             FloatArg::Exact => Float::Exact,
@@ -270,7 +270,7 @@ impl SessionArgs {
         if !self.trust_rules {
             check_own_rules(&rules, Check::default())?;
         }
-        // After the tests of rules, which do not look for interrupts.
+        // Installed after the tests of rules, which do not poll for interrupts: until here, Ctrl-C ends the process.
         limits.interrupt = interrupt::listen()?;
         Ok(Session {
             rules,
@@ -296,18 +296,18 @@ impl SessionArgs {
     }
 }
 
-/// Where the tuning store lies.
+/// Returns the path of the tuning store.
 pub fn store_path(given: Option<&PathBuf>) -> Option<PathBuf> {
     given.cloned().or_else(default_path)
 }
 
-/// Where built kernels are kept: `$PATSAT_KERNELS`, or a folder beside the store.
+/// Returns the folder of the cache of built kernels: `$PATSAT_KERNELS`, or a folder beside the store.
 fn kernels_beside(store: &Path) -> PathBuf {
     let set = std::env::var_os("PATSAT_KERNELS").filter(|v| !v.is_empty());
     set.map_or_else(|| store.with_extension("kernels"), PathBuf::from)
 }
 
-/// The tuning store, for the verbs that are about it.
+/// Opens the tuning store, for the verbs that need one.
 pub fn open_store(given: Option<&PathBuf>) -> std::result::Result<Store, Stop> {
     let nowhere = || {
         Diagnostic::error(Code::StoreFailed, "there is no place for a tuning store")
@@ -316,7 +316,7 @@ pub fn open_store(given: Option<&PathBuf>) -> std::result::Result<Store, Stop> {
     Ok(Store::open(&store_path(given).ok_or_else(nowhere)?)?)
 }
 
-/// A shipped cost model, or a file with one.
+/// Returns the shipped cost model with this name, or reads a file with one.
 pub fn cost_model(name: &str) -> Result<CostModel> {
     let shipped = CostModel::shipped()?;
     if let Some(model) = shipped.iter().find(|m| m.name == name) {
@@ -331,7 +331,7 @@ pub fn cost_model(name: &str) -> Result<CostModel> {
     })
 }
 
-/// Splits `FILE[:ENTRY]`. A file that has a colon in its name is taken as it is.
+/// Splits `FILE[:ENTRY]`. The name of an existing file is not split, even if it has a colon.
 pub fn file_entry(text: &str) -> (PathBuf, Option<&str>) {
     if !Path::new(text).exists()
         && let Some((file, entry)) = text.rsplit_once(':')
@@ -354,7 +354,7 @@ pub fn plan(path: &Path) -> Result<Plan> {
     Plan::parse(&read(path)?)
 }
 
-/// Reads a file that may be a program.
+/// Reads a source file.
 pub fn source(path: &Path) -> Result<Arc<Source>> {
     read(path)
 }

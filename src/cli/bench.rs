@@ -1,4 +1,5 @@
-//! `patsat bench`
+//! `patsat bench`: times programs beside yardsticks of the device's bandwidth, hand-written kernels and other
+//! programs.
 
 use super::args::{DataArgs, SessionArgs, program, source};
 use super::interrupt;
@@ -13,10 +14,10 @@ use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// What to time.
+/// The arguments of `patsat bench`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs.
+    /// The programs.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     programs: Vec<String>,
     #[command(flatten)]
@@ -26,8 +27,8 @@ pub struct Args {
     /// Hand-written kernels to time beside the generated ones (see docs/architecture.md).
     #[arg(long, value_name = "FILE.cl")]
     peers: Vec<PathBuf>,
-    /// A program of others to time beside the generated kernels: it is told on its standard input when to run
-    /// (see docs/architecture.md).
+    /// Another program to time beside the generated kernels, controlled through its standard input (see
+    /// docs/architecture.md).
     #[arg(long, value_name = "NAME=COMMAND", value_parser = named)]
     peer_program: Vec<(String, String)>,
 }
@@ -48,7 +49,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     for (i, file) in args.programs.iter().enumerate() {
         let program = program(file)?;
         let mut data = args.data.clone();
-        // Programs in one bench share sizes by name; each takes those it has.
+        // The programs share sizes and parameters by name: each takes those that it has.
         if args.programs.len() > 1 {
             data.sizes.retain(|(name, _)| program.entry.sizes.contains(name));
             let has = |name: &String| program.entry.params.iter().any(|p| p.name == *name);

@@ -1,4 +1,4 @@
-//! `patsat calibrate`
+//! `patsat calibrate`: measures a device and writes its cost model.
 
 use super::interrupt;
 use super::out::{Done, Out};
@@ -12,18 +12,18 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What to measure, and where the model goes.
+/// The arguments of `patsat calibrate`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The device: `#k`, or a part of its or its platform's name.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// The file for the cost model, for `--cost-model` [default: `-`, the standard output].
+    /// The output file for the cost model, for use with `--cost-model` [default: `-`, the standard output].
     #[arg(long, short, value_name = "FILE.toml")]
     output: Option<PathBuf>,
     #[command(flatten)]
     force: ForceArg,
-    /// Measure with less care.
+    /// Take less time, for less accurate results.
     #[arg(long)]
     quick: bool,
 }

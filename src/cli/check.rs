@@ -1,4 +1,4 @@
-//! `patsat check`
+//! `patsat check`: checks programs.
 
 use super::args::{file_entry, source};
 use super::out::{Done, Out, Stop};
@@ -7,10 +7,10 @@ use crate::lang::typed::Entry;
 use crate::session;
 use serde_json::json;
 
-/// What to check.
+/// The arguments of `patsat check`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs; `-` is the standard input.
+    /// The programs; `-` is the standard input.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     files: Vec<String>,
 }
@@ -59,13 +59,13 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         }
     }
     match worst {
-        // Already told.
+        // The diagnostics are already printed.
         Some(failure) => Err(Stop::Exit(failure.exit())),
         None => Ok(()),
     }
 }
 
-/// An entry's first line.
+/// Returns the first line of an entry: its name, sizes and types.
 fn signature(e: &Entry) -> String {
     let sizes: String = e.sizes.iter().map(|n| format!(" [{n}]")).collect();
     let params: String = e.params.iter().map(|p| format!(" ({}: {})", p.name, p.ty)).collect();

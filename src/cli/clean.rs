@@ -1,9 +1,9 @@
-//! Text from files, stores, plans and drivers, as a terminal may show it.
+//! Makes text from files, stores, plans and drivers safe for a terminal.
 
 use std::borrow::Cow;
 
-/// A text without characters that move a terminal's cursor, change its state, or show text in another order than
-/// that in which it stands: their numbers are shown instead. Ends of lines and tabulators stay.
+/// Replaces characters that move a terminal's cursor, change its state or reorder the displayed text by their escaped
+/// code points. Newlines and tabs stay.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(unsafe_to_show) {
         return Cow::Borrowed(text);
@@ -18,8 +18,8 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// As [`clean`], with every place where it was, for text that places point into: what would direct a terminal is
-/// replaced by signs of as many bytes.
+/// As [`clean`], for text that spans refer to: replaces each unsafe character by one of the same number of bytes, so
+/// that spans stay valid.
 pub fn clean_source(text: &str) -> Cow<'_, str> {
     let sign = |c: char| match c.len_utf8() {
         _ if !unsafe_to_show(c) => c,
@@ -33,7 +33,7 @@ pub fn clean_source(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`clean`], on one line: for names in tables.
+/// As [`clean`], on one line, for names in tables.
 pub fn clean_name(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }

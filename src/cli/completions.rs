@@ -1,9 +1,9 @@
-//! `patsat completions`
+//! `patsat completions`: prints completion scripts.
 
 use super::out::{Done, Out};
 use clap_complete::Shell;
 
-/// For which shell.
+/// The arguments of `patsat completions`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The shell.

@@ -1,4 +1,4 @@
-//! `patsat devices`
+//! `patsat devices`: lists the OpenCL devices and the cost model for each.
 
 use super::out::{Done, Out};
 use crate::device::cost_model::CostModel;

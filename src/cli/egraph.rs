@@ -1,4 +1,4 @@
-//! `patsat egraph`
+//! `patsat egraph`: shows a program's saturated e-graph, or a part of it.
 
 use super::args::{program, size};
 use super::out::{Done, Out};
@@ -12,10 +12,10 @@ use crate::session::{Float, Graph, Request, Session, rule_set};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// E-nodes that a picture shows unless a person says otherwise.
+/// The default number of e-nodes in a picture.
 const READABLE: usize = 150;
 
-/// Whose e-graph, and what of it.
+/// The arguments of `patsat egraph`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The program.
@@ -24,40 +24,42 @@ pub struct Args {
     /// The value of a size parameter.
     #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
     sizes: Vec<(String, u64)>,
-    /// Rules, separated by commas: a file, a shipped theme or rule is added; a folder of `*.rules` or a
-    /// shipped set replaces the default set; `-NAME` leaves a set, theme or rule out.
+    /// Rules, separated by commas: a file, or a shipped theme or rule, is added; a folder of `*.rules` files or a
+    /// shipped set replaces the default set; `-NAME` leaves out a set, theme or rule.
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     rules: Vec<PathBuf>,
-    /// As what it is shown.
+    /// The output format.
     #[arg(long, value_enum, default_value = "dot")]
     format: Format,
-    /// The file for it [default: `-`, the standard output].
+    /// The output file [default: `-`, the standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     force: ForceArg,
-    /// Most e-nodes shown, those nearest to the program's class first [default: 150; all with `json`].
+    /// The largest number of e-nodes shown, those nearest to the program's class first [default: 150; all with
+    /// `json`].
     #[arg(long, value_name = "N")]
     max_nodes: Option<usize>,
-    /// Show what this class reaches instead of what the program's class does.
+    /// Show the part of the e-graph that is reachable from this class instead of the program's class.
     #[arg(long, value_name = "ID")]
     class: Option<usize>,
-    /// Show what the class of this term reaches: `map abs . xs`, with numbers for tile sizes or as printed.
+    /// Show the part that is reachable from the class of this term, such as `map abs . xs`; tile sizes are written as
+    /// numbers or as printed.
     #[arg(long, value_name = "TERM", conflicts_with = "class")]
     around: Option<String>,
-    /// Show sizes and types as nodes, and not in the labels (`json` always does).
+    /// Show sizes and types as nodes instead of in the labels (always so with `json`).
     #[arg(long)]
     leaves: bool,
 }
 
-/// As what an e-graph is shown.
+/// The output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// For Graphviz.
+    /// A graph for Graphviz.
     Dot,
-    /// A picture.
+    /// An SVG picture.
     Svg,
-    /// In the layout of the crate egraph-serialize.
+    /// JSON in the layout of the crate egraph-serialize.
     Json,
 }
 
@@ -123,7 +125,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
 }
 
-/// The class that holds a term.
+/// Returns the class that holds a term.
 fn around(term: &str, graph: &Graph) -> Result<ClassId> {
     let source = Source::new("<--around>", term);
     let sought = lookup::read(&source, &graph.program)?;
@@ -135,7 +137,7 @@ fn around(term: &str, graph: &Graph) -> Result<ClassId> {
     }
 }
 
-/// The class of a number, as pictures show it.
+/// Returns the class with this number, as shown in pictures.
 fn numbered(id: usize, graph: &Graph) -> Result<ClassId> {
     graph.saturated.class(id).ok_or_else(|| {
         Diagnostic::error(Code::UnknownName, format!("there is no class {id}"))

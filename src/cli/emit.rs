@@ -1,4 +1,4 @@
-//! `patsat emit`
+//! `patsat emit`: writes kernels with host programs into a directory.
 
 use super::args::{DataArgs, MEASURING, SEARCH, SessionArgs, plan, program};
 use super::interrupt;
@@ -13,7 +13,7 @@ use crate::session::{Device, check_directory};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What to emit.
+/// The arguments of `patsat emit`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The program.
@@ -23,15 +23,14 @@ pub struct Args {
     data: DataArgs,
     #[command(flatten)]
     session: SessionArgs,
-    /// Emit the kernels of a plan that `optimize -o` wrote, at its sizes and without a search; no device is needed for
-    /// that.
+    /// Emit the kernels of a plan from `optimize -o`, at the plan's sizes, without a search or a device.
     #[arg(long, value_name = "PLAN")]
     plan: Option<PathBuf>,
-    /// The directory to write; one that was emitted earlier is written over.
+    /// The output directory. A directory that was emitted earlier is overwritten.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Write into the directory even if it holds other files or an input. With `--plan`, also use kernels that differ from
-    /// those that the plan was made from.
+    /// Write into the directory even if it holds other files or an input. With `--plan`, also accept kernels that
+    /// differ from those that the plan was made from.
     #[arg(long)]
     force: bool,
 }

@@ -1,4 +1,4 @@
-//! `patsat eval`
+//! `patsat eval`: runs a program in the interpreter.
 
 use super::args::{DataArgs, program};
 use super::out::{Done, Out};
@@ -8,7 +8,7 @@ use crate::session;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What to evaluate.
+/// The arguments of `patsat eval`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The program.
@@ -16,7 +16,8 @@ pub struct Args {
     program: String,
     #[command(flatten)]
     data: DataArgs,
-    /// The file for the result, or `-`, the standard output; a tuple's components go to `NAME.0.npy`, `NAME.1.npy`, ...
+    /// The output file for the result, or `-` for the standard output. The components of a tuple go to `NAME.0.npy`,
+    /// `NAME.1.npy`, ...
     #[arg(long, value_name = "FILE.npy")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `patsat explain`
+//! `patsat explain`: prints the derivation of a term from a program.
 
 use super::args::{DataArgs, MEASURING, SEARCH, SessionArgs, program};
 use super::html;
@@ -16,7 +16,7 @@ use crate::session::{Device, Explained, Replay, Round, replay};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// What to explain.
+/// The arguments of `patsat explain`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Without `--device`, the cost model of a generic CPU chooses the term and nothing is measured. \
@@ -37,12 +37,12 @@ pub struct Args {
     /// Evaluate every step in the interpreter, on random inputs at small sizes.
     #[arg(long)]
     check: bool,
-    /// Also write a page for a browser, in one file.
+    /// Also write the derivation as a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
     force: ForceArg,
-    /// Say instead where a rule came nearest to applying, and what was missing there.
+    /// Instead, show where a rule applied or came nearest to applying, and what was missing there.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["term", "check", "html"])]
     why_not: Option<String>,
 }
@@ -60,7 +60,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let rule = args.why_not.as_ref().map(|name| why_not::rule(name, &args.session.rules));
     let rule = rule.transpose()?;
     let program = program(&args.program)?;
-    // Data decide nothing but the check: what is not given is made up.
+    // Only the check depends on the data, so missing inputs are generated.
     let request = args.data.request(Some(Generator::Normal))?;
     let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
     let page = args.html.as_ref();
@@ -104,7 +104,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// A diagnostic for each step that does not hold.
+/// Returns a diagnostic for each step that does not hold.
 fn failures(e: &Explained, replayed: Option<&Replay>) -> Vec<Diagnostic> {
     let mut out = vec![];
     for (i, s) in e.derivation.steps.iter().enumerate() {
@@ -154,7 +154,7 @@ fn head(e: &Explained, out: &mut Out) -> Done {
     out.line(&format!("  {}", d.start))
 }
 
-/// How many steps hold.
+/// Returns how many steps hold, in words.
 pub fn holding(e: &Explained) -> String {
     let failing = e.derivation.steps.iter().filter(|s| !s.holds()).count();
     match failing {
@@ -164,13 +164,13 @@ pub fn holding(e: &Explained) -> String {
     }
 }
 
-/// The sizes of a rule that are not named as in the program.
+/// Returns the sizes of a rule whose names differ from those of the program.
 pub fn bindings(s: &Step) -> Vec<String> {
     let new = s.sizes.iter().filter(|(n, v)| *n != v.to_string());
     new.map(|(n, v)| format!("{n} = {v}")).collect()
 }
 
-/// The law with the direction.
+/// Returns the law of a step with its direction.
 pub fn law(s: &Step) -> String {
     match s.direction {
         Direction::Forwards => s.law.to_string(),
@@ -214,7 +214,7 @@ fn step(i: usize, s: &Step, replayed: Option<&Replay>, out: &mut Out) -> Done {
     line("to", &shown(&s.after))
 }
 
-/// `n=12 m=3, tiles n.t0=4`.
+/// Returns the sizes of a round, such as `n=12 m=3 with n.t0=4`.
 pub fn round(r: &Round) -> String {
     let tunables: Vec<String> = r.tunables.iter().map(|(n, v)| format!("{n}={v}")).collect();
     match tunables.is_empty() {

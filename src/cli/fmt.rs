@@ -1,4 +1,4 @@
-//! `patsat fmt`
+//! `patsat fmt`: formats programs.
 
 use super::args::source;
 use super::out::{Done, Out, Stop};
@@ -7,13 +7,13 @@ use crate::session::{self, files::write};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What to format.
+/// The arguments of `patsat fmt`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs, rewritten in place; `-` formats the standard input to the standard output.
+    /// The programs, formatted in place; `-` formats the standard input to the standard output.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Change nothing; fail when a file is not in the standard form.
+    /// Change nothing; fail if a file is not in the standard form.
     #[arg(long)]
     check: bool,
 }

@@ -1,4 +1,4 @@
-//! `patsat fuzz`
+//! `patsat fuzz`: compiles random programs and compares their candidates with the interpreter.
 
 use super::args::{FloatArg, cost_model, seconds, source};
 use super::interrupt;
@@ -14,61 +14,61 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often progress is told.
+/// The interval between progress reports.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// What to try.
+/// The arguments of `patsat fuzz`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs to try again, each as its line `-- fuzz:` says, instead of random ones.
+    /// Programs to try again, each with the seed and sizes of its line `-- fuzz:`, instead of random ones.
     #[arg(value_name = "FILE")]
     programs_given: Vec<PathBuf>,
-    /// How many random programs.
+    /// The number of random programs.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     programs: u64,
-    /// Decides all programs, their inputs, rules and candidates.
+    /// The seed of all programs, their inputs, rules and candidates.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// The number of the first program, to continue a run.
     #[arg(long, default_value_t = 0, value_name = "N")]
     first: u64,
-    /// How many candidates of each program run.
+    /// The number of candidates that run for each program.
     #[arg(long, default_value_t = 3, value_name = "K")]
     candidates: usize,
-    /// Begin no program after so many minutes; without `--programs` there are then as many as fit.
+    /// Start no program after M minutes; `--programs` limits their number as well.
     #[arg(long, value_name = "M", value_parser = minutes)]
     minutes: Option<Duration>,
-    /// Lengths that size parameters may have [default: 0, 1, 2, primes and powers of two up to 33].
+    /// The values for size parameters [default: 0, 1, 2, primes and powers of two with their neighbours, up to 33].
     #[arg(long, value_name = "N", value_delimiter = ',')]
     sizes: Vec<u64>,
-    /// Programs that are tried at a time.
+    /// The number of programs that are tried at a time.
     #[arg(long, default_value_t = 1, value_name = "N")]
     jobs: usize,
-    /// Folder for what is found: a folder for each failing program, and `refused.md`.
+    /// The output folder: a folder for each failing program, and `refused.md`.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Longest time that making a failing program smaller may take, in seconds.
+    /// The longest time for shrinking a failing program, in seconds.
     #[arg(long, default_value = "120", value_name = "S", value_parser = seconds)]
     shrink: Duration,
-    /// Show so many of the reasons for which programs were refused.
+    /// The number of reasons for refusals to show.
     #[arg(long, default_value_t = 10, value_name = "K")]
     top: usize,
-    /// The device: `#k`, a part of its or its platform's name, or `none` (candidates' terms are evaluated).
+    /// The device: `#k`, a part of its or its platform's name, or `none` (evaluate the candidates' terms).
     #[arg(long, default_value = "portable", value_name = "DEVICE")]
     device: String,
-    /// A cost model instead of the one chosen by device: a file, or a shipped model's name.
+    /// Use this cost model instead of the one for the device: a file, or the name of a shipped model.
     #[arg(long, value_name = "FILE|NAME")]
     cost_model: Option<String>,
-    /// Rules from which subsets are taken, as for `optimize`.
+    /// The rules from which subsets are drawn, as for `optimize`.
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     rules: Vec<PathBuf>,
-    /// Which arithmetic may change, besides the order of a reduction.
+    /// Which changes to float arithmetic are allowed.
     #[arg(long, value_enum, default_value = "exact")]
     float: FloatArg,
-    /// Longest time a candidate may take to build, in seconds.
+    /// The longest time that a candidate may take to build, in seconds.
     #[arg(long, default_value = "60", value_name = "S", value_parser = seconds)]
     build_timeout: Duration,
-    /// Longest time a candidate may take to run once, in seconds.
+    /// The longest time that one run of a candidate may take, in seconds.
     #[arg(long, default_value = "20", value_name = "S", value_parser = seconds)]
     run_timeout: Duration,
 }
@@ -141,7 +141,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         return Err(Stop::Exit(Code::WrongResult.exit()));
     }
     if tally.interrupted {
-        let d = Diagnostic::warning(Code::Interrupted, "interrupted; this is what was tried");
+        let d = Diagnostic::warning(Code::Interrupted, "interrupted; these are the results so far");
         out.diagnostics(&[d])?;
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
@@ -152,7 +152,7 @@ struct Watch<'a> {
     out: &'a mut Out,
     interrupt: Interrupt,
     last: Instant,
-    /// Why nothing can be told any more.
+    /// The first error of the output, which ends the run.
     error: Option<Stop>,
 }
 
@@ -169,7 +169,7 @@ impl Watcher for Watch<'_> {
             });
             self.error = self.out.event("progress", counts).err().or(self.error.take());
         } else {
-            // Progress that cannot be shown stops nothing.
+            // Errors of the standard error do not end the run.
             drop(writeln!(io::stderr(), "{}", line(t)));
         }
     }

@@ -1,4 +1,4 @@
-//! `patsat gen`
+//! `patsat gen`: writes an array of generated data to a file.
 
 use super::out::{Done, Out};
 use super::output::{ForceArg, Output};
@@ -11,23 +11,23 @@ use crate::session::npy::{self, NpyArray};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What to make.
+/// The arguments of `patsat gen`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The array's file, or `-`, the standard output.
+    /// The output file, or `-` for the standard output.
     #[arg(value_name = "FILE.npy")]
     file: PathBuf,
-    /// Length of each dimension, the slowest first; none for a scalar.
+    /// The length of each dimension, the slowest first; leave it out for a scalar.
     #[arg(long, value_delimiter = ',', value_name = "N,...")]
     shape: Vec<usize>,
-    /// Element type, as in programs.
+    /// The element type, as in programs.
     #[arg(long = "type", default_value = "f32", value_name = "TYPE")]
     ty: String,
     /// The values: `normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH` (integers), `neighbours:N` (lists of
     /// indices of other elements), `iota` or `const:V`.
     #[arg(long, default_value = "normal", value_name = "HOW")]
     how: String,
-    /// Seed.
+    /// Seed of the data.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     #[command(flatten)]

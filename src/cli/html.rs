@@ -1,4 +1,4 @@
-//! A derivation as one page for a browser: nothing is fetched, light or dark as the reader's system is.
+//! Renders a derivation as a self-contained HTML page, light or dark according to the reader's system.
 
 use super::explain::{bindings, holding, law, round};
 use super::report::sizes;
@@ -6,7 +6,7 @@ use crate::calculus::text::marked;
 use crate::saturate::explain::{Derivation, Part, Step, StepLaw};
 use crate::session::{Explained, Replay, StepCheck};
 
-/// How pages look: the colours of the reader's system, light or dark.
+/// The style sheet that all pages share.
 pub(super) const STYLE: &str = "\
 :root { color-scheme: light dark; --text: #1c2024; --faint: #5b6570; --page: #ffffff; --card: #f5f6f8;
   --line: #d9dde2; --old: #ffd9d6; --new: #cdf0d3; --good: #1a7f37; --bad: #c62828; --link: #1858b8; }
@@ -36,7 +36,7 @@ ins { background: var(--new); }
 ul { margin: .25rem 0; padding-left: 1.25rem; }
 ";
 
-/// The page.
+/// Renders the page.
 pub fn page(e: &Explained, replayed: Option<&Replay>) -> String {
     let d = &e.derivation;
     let title = format!("{} {}", e.entry, sizes(&e.sizes));
@@ -76,7 +76,7 @@ pub fn page(e: &Explained, replayed: Option<&Replay>) -> String {
     out
 }
 
-/// Every step of a derivation, to be opened one by one. `id` is what their names on the page begin with.
+/// Renders the steps of a derivation, which the reader can fold. Their ids on the page begin with `id`.
 pub(super) fn steps(id: &str, d: &Derivation, replayed: Option<&Replay>) -> String {
     let check = |i| replayed.and_then(|r| r.steps.get(i));
     d.steps.iter().enumerate().map(|(i, s)| step(id, i, s, check(i))).collect()
@@ -127,7 +127,7 @@ fn step(id: &str, i: usize, s: &Step, check: Option<&StepCheck>) -> String {
     out
 }
 
-/// A term with its part in an element.
+/// Renders a term, with the changed part inside an element.
 fn term(part: &Part, element: &str) -> String {
     let (text, at) = marked(&part.term, &part.at);
     if part.is_whole() {
@@ -141,7 +141,7 @@ fn term(part: &Part, element: &str) -> String {
     )
 }
 
-/// Text as it stands in a page.
+/// Escapes text for HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-/// Time to write down what there is; who takes longer is ended.
+/// Time for the command to stop and report after the first signal; then the process ends.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// From now on, Ctrl-C and SIGTERM are noted in the interrupt that this returns. The process has one listener,
-/// which later calls share.
+/// Installs a handler for Ctrl-C and SIGTERM, and returns the interrupt that it sets. Later calls return the same
+/// interrupt.
 pub fn listen() -> Result<Interrupt> {
     static HEARD: OnceLock<Interrupt> = OnceLock::new();
     if let Some(heard) = HEARD.get() {

@@ -1,7 +1,7 @@
 //! The command line: one file for each verb, and the only part of patsat that prints.
 //!
-//! Results go to the standard output, everything else to the standard error. With `--json` the standard output
-//! is JSON lines alone, each an object with `v` (the version of this layout) and `type`.
+//! Results go to the standard output, everything else to the standard error. With `--json`, the standard output holds
+//! only JSON lines, each an object with `v` (the version of this layout) and `type`.
 
 mod args;
 mod bench;
@@ -46,7 +46,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-/// Functional pattern programs to fast OpenCL kernels, by equality saturation.
+/// Compile functional pattern programs to fast OpenCL kernels, by equality saturation.
 #[derive(Parser)]
 #[command(name = "patsat", version, about, arg_required_else_help = true)]
 #[command(
@@ -55,17 +55,17 @@ is wrong; 4 the input data are missing or wrong; 5 no such device; 6 the device 
 store; 9 a file; 70 a bug in patsat; 130 interrupted."
 )]
 struct Cli {
-    /// JSON lines on the standard output, and no progress.
+    /// Print JSON lines on the standard output, and no progress.
     #[arg(long, global = true)]
     json: bool,
-    /// When diagnostics are coloured.
+    /// When to colour diagnostics.
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     color: Color,
     #[command(subcommand)]
     verb: Verb,
 }
 
-/// When diagnostics are coloured.
+/// When to colour diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Color {
     /// On a terminal, unless `NO_COLOR` is set.
@@ -80,45 +80,45 @@ enum Color {
 enum Verb {
     /// Check programs: syntax, names, types and sizes.
     Check(check::Args),
-    /// Bring programs into the standard form.
+    /// Format programs: bring them into the standard form.
     Fmt(fmt::Args),
     /// Run a program in the reference interpreter; needs no device.
     Eval(eval::Args),
     /// Find the best kernels for a program.
     Optimize(optimize::Args),
-    /// Show how the best term, or a given one, is derived from a program, or why a rule plays no part.
+    /// Show how the best term, or a given one, is derived from a program, or why a rule did not apply.
     Explain(explain::Args),
     /// Run a program on a device, with the best known kernels.
     Run(run::Args),
-    /// Compare ways of searching for the best kernel.
+    /// Compare strategies of searching for the best kernel.
     #[command(subcommand)]
     Search(search::Verb),
-    /// Write kernels for use elsewhere: with host programs in C and in Rust that build, run and check on their own.
+    /// Write kernels for use elsewhere, with host programs in C and in Rust that run and check them without patsat.
     Emit(emit::Args),
     /// Tune programs for each device, and run every kernel on every device.
     Portability(Box<portability::Args>),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
     Bench(bench::Args),
-    /// Measure a device, and write the cost model that says how fast it is.
+    /// Measure a device, and write its cost model.
     Calibrate(calibrate::Args),
-    /// The model that predicts how long kernels take.
+    /// Check the model that predicts the times of kernels.
     #[command(subcommand)]
     Model(model::Verb),
-    /// Show a program's e-graph: as a picture, or for tools.
+    /// Show a program's e-graph, as a picture or for tools.
     Egraph(egraph::Args),
-    /// Make up an array, seeded, and write it to a file.
+    /// Generate an array from a seed, and write it to a file.
     Gen(generate::Args),
     /// List the OpenCL devices.
     Devices,
-    /// The rewrite rules.
+    /// List, show, test and compare the rewrite rules.
     #[command(subcommand)]
     Rules(rules::Verb),
-    /// Check what programs say in their comments about what becomes of them, or renew it.
+    /// Check the expectations in the comments of programs, or update them.
     Snapshot(snapshot::Args),
-    /// The tuning store.
+    /// Inspect, clean, export and import the tuning store.
     #[command(subcommand)]
     Store(store::Verb),
-    /// Write a page for a browser about all that is in the tuning store.
+    /// Write an HTML page about everything in the tuning store.
     Report(page::Args),
     /// Compile and run random programs, and compare the results with the interpreter's.
     Fuzz(Box<fuzz::Args>),
@@ -129,14 +129,14 @@ enum Verb {
     Worker,
 }
 
-/// The command line as clap knows it.
+/// Returns the definition of the command line.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Parses the command line and does what it says.
+/// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
-    // The worker talks a protocol on its streams and has no use for anything else here.
+    // The worker speaks a protocol on its standard streams, so nothing else may use them.
     if std::env::args_os().nth(1).is_some_and(|a| a == "worker") {
         return worker::main();
     }
@@ -144,7 +144,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => {
             let code = e.exit_code();
-            // Without anywhere to print to, the status has to do.
+            // If this cannot be printed, the exit status still reports the error.
             let _ = e.print();
             return ExitCode::from(u8::try_from(code).unwrap_or(Exit::Usage as u8));
         }
@@ -166,14 +166,14 @@ pub fn main() -> ExitCode {
     ExitCode::from(finish(done, &mut out))
 }
 
-/// What a command came to, as an exit status.
+/// Returns the exit status for the outcome of a command, and prints its failure.
 fn finish(done: out::Done, out: &mut Out) -> u8 {
     match done.and_then(|()| out.flush()) {
-        // Who closes the pipe has seen enough.
+        // A reader that closes the pipe does not want the rest.
         Ok(()) | Err(Stop::Closed) => 0,
         Err(Stop::Exit(exit)) => exit as u8,
         Err(Stop::Failure(failure)) => {
-            // When not even that can be written, the status still says it.
+            // If this cannot be written, the exit status still reports the failure.
             let _ = out.failure(&failure).and_then(|()| out.flush());
             failure.exit() as u8
         }
@@ -203,12 +203,12 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Report(args) => page::main(&args, out),
         Verb::Fuzz(args) => fuzz::main(&args, out),
         Verb::Completions(args) => completions::main(&args, out),
-        // Dealt with before the command line was parsed.
+        // `main` handles the worker before it parses the command line.
         Verb::Worker => Ok(()),
     }
 }
 
-/// A panic as a report.
+/// Turns a panic into a failure.
 fn panicked(payload: &(dyn Any + Send), place: Option<String>) -> Failure {
     let text = payload
         .downcast_ref::<&str>()

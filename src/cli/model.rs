@@ -1,4 +1,4 @@
-//! `patsat model`
+//! `patsat model`: compares predicted with measured times.
 
 use super::args::{cost_model, open_store};
 use super::out::{Done, Out};
@@ -10,28 +10,28 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What to do with the model that predicts times of kernels.
+/// The subcommands of `patsat model`.
 #[derive(clap::Subcommand)]
 pub enum Verb {
-    /// Compare what the model predicted with what was measured, over all stored results.
+    /// Compare predicted with measured times, over all stored results.
     Check {
         /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
         #[arg(long, value_name = "FILE")]
         store: Option<PathBuf>,
-        /// Only of devices with this in their or their platform's name.
+        /// Only results of devices with this in their or their platform's name.
         #[arg(long, value_name = "DEVICE")]
         device: Option<String>,
-        /// Only of this entry.
+        /// Only results of this entry.
         #[arg(long, value_name = "ENTRY")]
         program: Option<String>,
-        /// Predict every candidate again, by the model as it is now, instead of taking what was predicted when it was
-        /// measured. The device need not be there.
+        /// Predict every candidate again with the present model, instead of using the stored predictions. The device
+        /// need not be present.
         #[arg(long)]
         repredict: bool,
-        /// A cost model instead of the one chosen by device: a file, or a shipped model's name.
+        /// Use this cost model instead of the one for the device: a file, or the name of a shipped model.
         #[arg(long, value_name = "FILE|NAME", requires = "repredict")]
         cost_model: Option<String>,
-        /// Also list so many candidates of each program: those whose predictions are the most out of order.
+        /// Also list the N candidates of each program whose predictions deviate most.
         #[arg(long, value_name = "N", default_value_t = 0)]
         worst: usize,
     },
@@ -52,8 +52,11 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     let checks = report.checks;
     if checks.is_empty() {
         let path = store.path().display();
-        let what = if wanted == Selection::default() { "" } else { " of what was asked for" };
-        let message = format!("nothing{what} was both predicted and measured");
+        let what = match wanted == Selection::default() {
+            true => "nothing",
+            false => "none of the requested results",
+        };
+        let message = format!("{what} was both predicted and measured");
         let d = Diagnostic::error(Code::NothingStored, message)
             .note(format!("the tuning store is {path}"))
             .help("`patsat optimize FILE` measures candidates and keeps them there");
@@ -117,7 +120,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// A candidate, on two lines.
+/// Returns two lines about a candidate.
 fn listed(c: &Compared) -> String {
     format!(
         "  {:.1} us predicted, {:.1} us measured: {}; {}\n    {}",
@@ -134,12 +137,12 @@ fn left_out(l: &LeftOut) -> String {
     format!("left out: {candidates} of {program} {} on {device}: {reason}", sizes(&l.sizes))
 }
 
-/// `n=16 n.t0=4`.
+/// Returns values as text, such as `n=16 n.t0=4`.
 fn sizes(values: &BTreeMap<String, u64>) -> String {
     values.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Median rank correlation, median regret and worst regret.
+/// Returns the median rank correlation, the median regret and the worst regret.
 fn summary(checks: &[ModelCheck]) -> (Option<f64>, Option<f64>, f64) {
     let correlations: Vec<f64> = checks.iter().filter_map(|c| c.rank_correlation).collect();
     let regrets: Vec<f64> = checks.iter().map(|c| c.regret).collect();

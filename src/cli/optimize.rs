@@ -1,4 +1,4 @@
-//! `patsat optimize`
+//! `patsat optimize`: finds the best kernels of a program and reports them.
 
 use super::args::{DataArgs, SessionArgs, program};
 use super::interrupt;
@@ -19,7 +19,7 @@ use crate::session::{Optimized, Program};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What to optimise.
+/// The arguments of `patsat optimize`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The program.
@@ -29,7 +29,7 @@ pub struct Args {
     data: DataArgs,
     #[command(flatten)]
     session: SessionArgs,
-    /// Write the best kernels to a plan, for `run --plan` and `emit --plan`.
+    /// Write the best kernels to a plan, for use with `run --plan` and `emit --plan`.
     #[arg(short, long, value_name = "PLAN")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -37,12 +37,12 @@ pub struct Args {
     /// Print this instead of the report.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     emit: Vec<Emit>,
-    /// Also show so many of the best candidates.
+    /// Also show the K best candidates.
     #[arg(long, default_value_t = 1, value_name = "K")]
     top: usize,
 }
 
-/// A stage's result.
+/// The result of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Emit {
     /// The program and its best low-level term.
@@ -55,7 +55,7 @@ enum Emit {
     Egraph,
     /// The e-graph, for Graphviz.
     Dot,
-    /// How saturation went, by iteration and rule, as JSON.
+    /// Statistics of the saturation, by iteration and by rule, as JSON.
     Stats,
 }
 
@@ -63,7 +63,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
     args.session.refuse_unmeasured(&session.device)?;
     let program = program(&args.program)?;
-    // Data decide nothing but the check: what is not given is made up.
+    // Only the check depends on the data, so missing inputs are generated.
     let request = args.data.request(Some(Generator::Normal))?;
     let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
     let plan = args.output.as_ref();
@@ -77,7 +77,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let optimized = match optimized {
         Ok(optimized) => optimized,
         Err(failure) => {
-            // What comes before extraction is there all the same.
+            // Without a term, the results of saturation can still be printed.
             let wanted = args.emit.iter().any(|what| what.is_of_graph());
             if wanted && failure.0.iter().any(|d| d.code == Code::NoTerm) {
                 let graph = session.graph(&program, &request)?;
@@ -129,7 +129,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// What a run starts with.
+/// Returns the fields of the JSON line `start`.
 pub fn start(program: &Program, session: &SessionArgs) -> serde_json::Value {
     json!({
         "tool": env!("CARGO_PKG_VERSION"), "program": program.source.name,
@@ -145,20 +145,20 @@ fn pretty(v: &serde_json::Value) -> Result<String, Stop> {
 }
 
 impl Emit {
-    /// Whether it comes before extraction.
+    /// Returns whether the result is available before extraction.
     fn is_of_graph(self) -> bool {
         matches!(self, Emit::Egraph | Emit::Dot | Emit::Stats)
     }
 }
 
-/// Prints a stage's result, if there is one.
+/// Prints the result of a stage, if there is one.
 fn emitted(what: Emit, text: Option<String>, out: &mut Out) -> Done {
     let Some(text) = text else { return Ok(()) };
     out.event("emit", json!({"what": format!("{what:?}").to_lowercase(), "text": text}))?;
     out.text(&text)
 }
 
-/// What the result of optimising says of a stage.
+/// Returns the result of a stage that needs no e-graph, else `None`.
 fn of_result(what: Emit, o: &Optimized) -> Result<Option<String>, Stop> {
     let plan = &o.best.variant.plan;
     Ok(Some(match what {
@@ -173,7 +173,7 @@ fn of_result(what: Emit, o: &Optimized) -> Result<Option<String>, Stop> {
     }))
 }
 
-/// What an e-graph says of a stage.
+/// Returns the result of a stage from the e-graph; `None` for stages after extraction.
 fn of_graph(
     what: Emit,
     saturated: &Saturated,

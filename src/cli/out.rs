@@ -1,4 +1,4 @@
-//! Where a command writes: text or JSON lines on the standard output, diagnostics and progress elsewhere.
+//! The output of a command: text or JSON lines on the standard output, diagnostics on the standard error.
 
 use super::clean::clean;
 use super::{Color, render};
@@ -11,11 +11,11 @@ pub const VERSION: u32 = 1;
 
 /// Why a command ends early.
 pub enum Stop {
-    /// Something is wrong.
+    /// An error, which is still to be printed.
     Failure(Failure),
-    /// The reader of the standard output has gone.
+    /// The reader of the standard output has closed the pipe.
     Closed,
-    /// All is said; only the status is left.
+    /// An exit status; everything is already printed.
     Exit(Exit),
 }
 
@@ -40,7 +40,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// What a command comes to.
+/// The outcome of a command.
 pub type Done = Result<(), Stop>;
 
 /// The streams of a command.
@@ -48,12 +48,12 @@ pub struct Out {
     stdout: io::BufWriter<io::Stdout>,
     json: bool,
     styled: bool,
-    /// The standard output takes an output file, and no text.
+    /// Whether the standard output is reserved for an output file, so that no text is printed there.
     reserved: bool,
 }
 
 impl Out {
-    /// The process's own streams.
+    /// Returns the output on the streams of the process.
     pub fn new(json: bool, color: Color) -> Out {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let styled = match color {
@@ -64,17 +64,17 @@ impl Out {
         Out { stdout: io::BufWriter::new(io::stdout()), json, styled, reserved: false }
     }
 
-    /// Whether the standard output is for programs.
+    /// Returns whether the standard output holds JSON lines.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Keeps the standard output for what [`Out::raw`] writes.
+    /// Reserves the standard output for the data that [`Out::raw`] writes.
     pub fn reserve(&mut self) {
         self.reserved = true;
     }
 
-    /// Writes text for people; nothing with `--json`. What would direct a terminal is shown as numbers.
+    /// Writes text, except with `--json`. Characters that control a terminal are escaped.
     pub fn text(&mut self, text: &str) -> Done {
         if !self.json && !self.reserved {
             self.stdout.write_all(clean(text).as_bytes())?;
@@ -82,23 +82,23 @@ impl Out {
         Ok(())
     }
 
-    /// Writes a line for people; nothing with `--json`.
+    /// Writes a line of text, except with `--json`.
     pub fn line(&mut self, text: &str) -> Done {
         self.text(text)?;
         self.text("\n")
     }
 
-    /// Writes what was asked for as it is, whatever the mode.
+    /// Writes bytes unchanged, in every mode.
     pub fn raw(&mut self, bytes: &[u8]) -> Done {
         Ok(self.stdout.write_all(bytes)?)
     }
 
-    /// The same, for an encoder.
+    /// Lets an encoder write bytes unchanged, in every mode.
     pub fn raw_with(&mut self, encode: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Done {
         Ok(encode(&mut self.stdout)?)
     }
 
-    /// Writes a JSON line; nothing without `--json`.
+    /// Writes a JSON line, only with `--json`.
     pub fn event(&mut self, kind: &str, fields: Value) -> Done {
         if !self.json {
             return Ok(());
@@ -114,28 +114,28 @@ impl Out {
         Ok(self.stdout.flush()?)
     }
 
-    /// Tells of diagnostics: rendered on the standard error, or as JSON lines.
+    /// Reports diagnostics: rendered on the standard error, or as JSON lines.
     pub fn diagnostics(&mut self, diagnostics: &[Diagnostic]) -> Done {
-        // What is told may be that this very stream cannot be written.
+        // An error of this stream may be what the diagnostics report.
         let _ = self.stdout.flush();
         for d in diagnostics {
             if self.json {
                 self.event("diagnostic", render::json(d))?;
             } else {
                 let text = render::text(d, self.styled);
-                // Diagnostics that cannot be shown stop nothing.
+                // Errors of the standard error do not stop the command.
                 let _ = writeln!(io::stderr(), "{text}");
             }
         }
         Ok(())
     }
 
-    /// Tells why the command failed.
+    /// Reports why the command failed.
     pub fn failure(&mut self, failure: &Failure) -> Done {
         self.diagnostics(&failure.0)
     }
 
-    /// Asks a yes-or-no question on the terminal; `None` where there is nobody to answer.
+    /// Asks a yes-or-no question on the terminal; returns `None` if there is no terminal.
     pub fn confirm(&mut self, question: &str) -> std::result::Result<Option<bool>, Stop> {
         if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Ok(None);
@@ -148,15 +148,15 @@ impl Out {
         Ok(Some(["y", "yes"].contains(&answer.trim().to_lowercase().as_str())))
     }
 
-    /// Writes a line for people beside the result, on the standard error; nothing with `--json`.
+    /// Writes a line about the result to the standard error, except with `--json`.
     pub fn aside(&mut self, text: &str) {
         if !self.json {
-            // What cannot be shown stops nothing.
+            // Errors of the standard error do not stop the command.
             let _ = writeln!(io::stderr(), "{}", clean(text));
         }
     }
 
-    /// Writes what is still held back.
+    /// Flushes the standard output.
     pub fn flush(&mut self) -> Done {
         Ok(self.stdout.flush()?)
     }

@@ -1,4 +1,5 @@
-//! Where a command's output goes: a file, which is written whole or not at all, or `-`, the standard output.
+//! The destination of a command's output: a file, which is written completely or not at all, or `-`, the standard
+//! output.
 
 use super::out::{Done, Out, Stop};
 use crate::diag::{Code, Diagnostic};
@@ -14,17 +15,17 @@ pub struct ForceArg {
     pub force: bool,
 }
 
-/// Whether a path means the standard output.
+/// Returns whether a path means the standard output.
 pub fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A checked place for an output.
+/// A checked destination.
 pub struct Output(PathBuf);
 
 impl Output {
-    /// Checks that an output can go to `path`, and replaces none of the `inputs`. With `-` the command prints nothing
-    /// else to the standard output.
+    /// Checks that an output can be written to `path` and replaces none of the `inputs`. With `-`, the command prints
+    /// nothing else to the standard output.
     pub fn new(
         path: &Path,
         kind: Kind,
@@ -44,7 +45,7 @@ impl Output {
         Ok(Output(path.to_path_buf()))
     }
 
-    /// Writes it.
+    /// Writes the output with an encoder.
     pub fn write(
         &self,
         out: &mut Out,
@@ -56,12 +57,12 @@ impl Output {
         Ok(files::write(&self.0, encode)?)
     }
 
-    /// Writes text.
+    /// Writes a text as the output.
     pub fn write_text(&self, out: &mut Out, text: &str) -> Done {
         self.write(out, |to| to.write_all(text.as_bytes()))
     }
 
-    /// The path, for people.
+    /// Returns the path, for messages.
     pub fn name(&self) -> String {
         self.0.display().to_string()
     }

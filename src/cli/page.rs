@@ -1,5 +1,5 @@
-//! `patsat report`: all that the tuning store holds, on one page for a browser. Nothing is fetched, and it is
-//! light or dark as the reader's system is.
+//! `patsat report`: writes a self-contained HTML page about everything in the tuning store, light or dark according to
+//! the reader's system.
 
 pub(super) mod chart;
 mod subject;
@@ -20,13 +20,13 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// What the page is to be about.
+/// The arguments of `patsat report`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these entries.
+    /// The entries to include; all of them by default.
     #[arg(value_name = "ENTRY")]
     entries: Vec<String>,
-    /// The file for the page, or `-`, the standard output.
+    /// The output file for the page, or `-` for the standard output.
     #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
     #[command(flatten)]
@@ -34,10 +34,10 @@ pub struct Args {
     /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
-    /// The rules that programs were optimised with, if other than the default: derivations need them.
+    /// The rules that the programs were optimised with, if not the default set; derivations need them.
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     rules: Vec<PathBuf>,
-    /// Leave derivations out: they take as long as rewriting every program again.
+    /// Leave out derivations, which take as long as rewriting every program again.
     #[arg(long, conflicts_with = "rules")]
     no_derivations: bool,
 }
@@ -69,7 +69,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// Besides the style that all pages share.
+/// The part of the style sheet that only this page needs.
 const MORE: &str = "\
 :root { --mark: #1858b8; --best: #b3261e; --slow: #9aa4af; --grid: #e6e9ed; }
 @media (prefers-color-scheme: dark) {
@@ -97,7 +97,7 @@ svg .best { fill: var(--best); stroke: var(--page); }
 .key { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin: 0 .3em 0 .8em; }
 ";
 
-/// The page.
+/// Renders the page.
 fn page(subjects: &[Subject], store: &str) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -115,7 +115,7 @@ fn page(subjects: &[Subject], store: &str) -> String {
              <span class=\"key\" style=\"background: var(--best)\"></span>the best\
              <span class=\"key\" style=\"background: var(--mark)\"></span>timed\
              <span class=\"key\" style=\"background: var(--slow)\"></span>given up as slow. \
-             Point at a dot for what it is.</p>\n",
+             Point at a dot for details.</p>\n",
         );
     }
     for (i, s) in subjects.iter().enumerate() {
@@ -125,7 +125,7 @@ fn page(subjects: &[Subject], store: &str) -> String {
     out
 }
 
-/// `n=16 m=4`.
+/// Returns the sizes of a subject, such as `n=16 m=4`.
 fn size_list(s: &Subject) -> String {
     sizes(&s.sizes())
 }

@@ -1,4 +1,4 @@
-//! `patsat portability`
+//! `patsat portability`: tunes programs for each device and runs every kernel on every device.
 
 use super::args::{DataArgs, SessionArgs, program};
 use super::interrupt;
@@ -12,17 +12,17 @@ use crate::session::{Cell, Portability};
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 
-/// What to run where.
+/// The arguments of `patsat portability`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs.
+    /// The programs.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     programs: Vec<String>,
-    /// The devices to tune for and run on, each as for `--device`, separated by commas [default: all, but for
+    /// The devices to tune for and run on, each as for `--device`, separated by commas [default: all except
     /// simulators].
     #[arg(long, value_delimiter = ',', value_name = "DEVICE,...")]
     devices: Vec<String>,
-    /// Devices on which kernels are run and checked, but neither tuned nor timed [default: simulators (Oclgrind)].
+    /// The devices on which kernels are run and checked, but neither tuned nor timed [default: simulators (Oclgrind)].
     #[arg(long, value_delimiter = ',', value_name = "DEVICE,...")]
     checked: Vec<String>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let (tuned, checked) =
         (chosen(&all, &args.devices, false)?, chosen(&all, &args.checked, true)?);
     let interrupt = interrupt::listen()?;
-    // Logarithms of shares over all programs, by kernel and device.
+    // Sums of the logarithms of shares over all programs, by kernel and device.
     let mut logs = vec![vec![Some(0.0_f64); tuned.len()]; tuned.len()];
     for file in &args.programs {
         let program = program(file)?;
@@ -107,7 +107,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// The devices that selectors mean; without any, all that are simulators or all that are not.
+/// Returns the devices that the selectors name. Without selectors, returns all simulators, or all other devices.
 fn chosen(
     all: &[DeviceInfo],
     selectors: &[String],
@@ -139,7 +139,8 @@ fn heading<'a>(devices: impl IntoIterator<Item = &'a DeviceInfo>) -> Table {
     table
 }
 
-/// A kernel in each row, a device in each column: the share of the best kernel's speed there, and the time.
+/// Makes a table with a row for each kernel and a column for each device. A cell has the kernel's share of the speed
+/// of the best kernel on that device, and its time.
 fn table(m: &Portability) -> Table {
     let mut table = heading(m.ran.iter().map(|(d, _)| d));
     for (k, (d, _)) in m.tuned.iter().enumerate() {

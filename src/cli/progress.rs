@@ -1,4 +1,4 @@
-//! How a search goes: a bar on a terminal, plain lines elsewhere, JSON lines with `--json`.
+//! Reports the progress of a search: a spinner on a terminal, plain lines elsewhere, JSON lines with `--json`.
 
 use super::clean::clean;
 use super::out::{Out, VERSION};
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Plain lines are no closer together than this.
+/// The least interval between plain lines.
 const PLAIN: Duration = Duration::from_secs(2);
 
-/// Watches a search for a person or a program.
+/// An observer that reports the progress of a search.
 pub struct Progress {
     mode: Mode,
     interrupt: Interrupt,
@@ -33,7 +33,7 @@ enum Mode {
 }
 
 impl Progress {
-    /// For the program that `subject` names.
+    /// Makes an observer for the program named `subject`.
     pub fn new(out: &Out, interrupt: Interrupt, subject: String) -> Progress {
         let mode = if out.is_json() {
             Mode::Json
@@ -51,7 +51,7 @@ impl Progress {
         Progress { mode, interrupt, subject, last: None, phase: None, styled }
     }
 
-    /// Takes the bar away.
+    /// Removes the spinner.
     pub fn finish(&self) {
         if let Mode::Bar(bar) = &self.mode {
             bar.finish_and_clear();
@@ -62,12 +62,12 @@ impl Progress {
         match &self.mode {
             Mode::Json => {}
             Mode::Bar(bar) => bar.set_message(clean(text).into_owned()),
-            // Progress that cannot be shown stops nothing.
+            // Errors of the standard error do not stop the command.
             Mode::Plain => drop(writeln!(io::stderr(), "{}: {text}", self.subject)),
         }
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     fn tell(&self, text: &str) {
         match &self.mode {
             Mode::Json => {}
@@ -83,7 +83,7 @@ impl Progress {
         if let Value::Object(fields) = fields {
             object.extend(fields);
         }
-        // A reader that has gone is noticed when the result is written.
+        // A closed pipe is noticed when the result is written.
         drop(writeln!(io::stdout(), "{}", Value::Object(object)));
     }
 }
@@ -161,7 +161,7 @@ impl Progress {
             return;
         }
         if *fate == Fate::Failed(FailureClass::Wrong) {
-            // A wrong kernel is a bug in patsat or in the driver, and never just one failure among others.
+            // A wrong result is a bug in patsat or in the driver, so it is reported at once.
             let text = format!(
                 "warning[E0609]: a candidate's result was wrong, and is not used\n  = term: {}\n  = {}",
                 variant.term,
@@ -188,13 +188,13 @@ impl Progress {
     }
 }
 
-/// `2 build, 1 timeout`; nothing when none failed.
+/// Returns the failures by class, such as `2 build, 1 timeout`; `None` if there are none.
 pub fn failures(counts: &Counts) -> Option<String> {
     let parts: Vec<String> = counts.failed.iter().map(|(c, n)| format!("{n} {c}")).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// A time for people.
+/// Formats a time given in microseconds.
 pub fn micros(us: f64) -> String {
     if us >= 1e6 {
         format!("{:.3} s", us / 1e6)

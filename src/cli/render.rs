@@ -1,11 +1,11 @@
-//! Diagnostics as people and programs read them.
+//! Renders diagnostics, as text and as JSON.
 
 use super::clean::{clean, clean_source};
 use crate::diag::{Diagnostic, Severity};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 
-/// With the lines of the source that it is about.
+/// Renders a diagnostic as text, with the lines of the source that it refers to.
 pub fn text(d: &Diagnostic, styled: bool) -> String {
     let level = match d.severity {
         Severity::Error => Level::ERROR,
@@ -41,14 +41,14 @@ pub fn text(d: &Diagnostic, styled: bool) -> String {
     renderer.render(&[group]).to_string()
 }
 
-/// A range within a text, on the boundaries of characters.
+/// Clips a range to a text and extends it to the boundaries of characters.
 fn clip(text: &str, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
     let start = text.floor_char_boundary(range.start.min(text.len()));
     let end = text.ceil_char_boundary(range.end.min(text.len()));
     start..end.max(start)
 }
 
-/// As an object: places in bytes, lines and columns from 1.
+/// Renders a diagnostic as a JSON object. Spans are in bytes; lines and columns count from 1.
 pub fn json(d: &Diagnostic) -> Value {
     let severity = match d.severity {
         Severity::Error => "error",
@@ -99,7 +99,7 @@ mod tests {
         assert!(shown.contains("error[E0201]: nothing is named"), "{shown}");
         assert!(shown.contains("a.pat:1:11") && shown.contains("help: name something"), "{shown}");
         assert_eq!(json(&d)["labels"][0]["column"], 11);
-        // Nothing directs the terminal, wherever it stands.
+        // Control characters are removed everywhere.
         let evil = "\u{1b}]0;x\u{7}\u{9b}2J";
         let source = Source::new(evil, format!("entry {evil} = 1\n"));
         let d = Diagnostic::error(Code::Parse, evil).at(&source, Span::new(0, 5), evil);

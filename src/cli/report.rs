@@ -1,4 +1,4 @@
-//! What `optimize`, `run` and `bench` tell: for people, and as JSON.
+//! The report of `optimize`, as text and as JSON, and formatting that other verbs share.
 
 use super::out::{Done, Out};
 use super::progress::{failures, micros};
@@ -8,17 +8,17 @@ use crate::tune::variant::Variant;
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 
-/// GB/s of bytes in a time.
+/// Returns the bandwidth in GB/s for a number of bytes and a time in microseconds.
 pub fn gb_per_s(bytes: u64, us: f64) -> f64 {
     bytes as f64 * 1e-3 / us.max(1e-3)
 }
 
-/// GFLOP/s.
+/// Returns the rate in GFLOP/s for a number of operations and a time in microseconds.
 pub fn gflops(flops: f64, us: f64) -> f64 {
     flops * 1e-3 / us.max(1e-3)
 }
 
-/// `n=16 m=4`.
+/// Returns sizes as text, such as `n=16 m=4`.
 pub fn sizes(sizes: &Sizes) -> String {
     let parts: Vec<String> = sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
     parts.join(" ")
@@ -37,7 +37,7 @@ fn indented(text: &str) -> String {
         .collect()
 }
 
-/// The report of `optimize`.
+/// Prints the report of `optimize`.
 pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
     let v = &o.best.variant;
     out.line(&format!("{} {} ({})", o.entry, sizes(&o.sizes), o.file))?;
@@ -46,7 +46,7 @@ pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
     out.line(&format!("rules      {}, float {}", o.rules, o.float.name()))?;
     if let Some(s) = &o.stored {
         out.line(&format!(
-            "stored     this is what a search with {} candidates came to on {}; found in {:.0} ms",
+            "stored     the result of a search with {} candidates on {}; found in {:.0} ms",
             s.budget,
             date(s.when),
             s.ms
@@ -85,10 +85,10 @@ pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// A moment in seconds since 1970, as `2026-11-21 16:05 UTC`.
+/// Formats a time in seconds since 1970 as `2026-11-21 16:05 UTC`.
 pub fn date(when: u64) -> String {
     let (days, rest) = (when / 86_400, when % 86_400);
-    // Years from March on, so that the day that some of them have more is their last; in eras of 400.
+    // Counts years from March, so that a leap day is the last day of its year, in eras of 400 years.
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -104,7 +104,7 @@ fn none(text: &str) -> &str {
     if text.is_empty() { "none" } else { text }
 }
 
-/// How each kernel is launched.
+/// Returns a line for each launch.
 fn launches(plan: &HostPlan) -> String {
     let dims = |n: [usize; 3]| {
         let used = n.iter().rposition(|&d| d > 1).map_or(1, |i| i + 1);
@@ -215,7 +215,7 @@ fn ranking(ranking: &[Best], top: usize) -> String {
     table.to_string()
 }
 
-/// The final line of `optimize --json`.
+/// Returns the fields of the JSON line `result` of `optimize`.
 pub fn result(o: &Optimized, top: usize) -> Value {
     let v = &o.best.variant;
     let s = o.best.summary.as_ref();

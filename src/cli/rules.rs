@@ -1,4 +1,4 @@
-//! `patsat rules`
+//! `patsat rules`: lists and shows rules; its other verbs have files of their own.
 
 mod check;
 mod compare;
@@ -13,7 +13,7 @@ use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// What to do with rules.
+/// The subcommands of `patsat rules`.
 #[derive(clap::Subcommand)]
 pub enum Verb {
     /// List the rules.
@@ -21,30 +21,30 @@ pub enum Verb {
         #[command(flatten)]
         set: SetArgs,
     },
-    /// Show a rule: what it says, where it comes from, when it applies.
+    /// Show a rule: its statement, its source, and its side conditions.
     Show {
-        /// Its name.
+        /// The name of the rule.
         name: String,
         #[command(flatten)]
         set: SetArgs,
     },
     /// Test rules against the interpreter, on random instances.
     Check(check::Args),
-    /// Look for what is dubious about rules: examples, names, rules that feed themselves.
+    /// Report dubious rules: bad examples or names, rules that feed themselves.
     Lint(lint::Args),
-    /// What two sets of rules make of programs: e-graphs, candidates, predicted and measured times.
+    /// Compare two sets of rules on programs: e-graphs, candidates, predicted and measured times.
     Compare(Box<compare::Args>),
-    /// The reference of the shipped rules, as Markdown.
+    /// Print the reference of the shipped rules, as Markdown.
     Doc(doc::Args),
-    /// What each rule does in programs: matches, new nodes, time, its part in the best terms.
+    /// Show what each rule does in programs: matches, new nodes, time, and its use in the best terms.
     Stats(stats::Args),
 }
 
-/// Which rules.
+/// The choice of rules.
 #[derive(clap::Args)]
 pub struct SetArgs {
-    /// Rules, separated by commas: a file, a shipped theme or rule is added; a folder of `*.rules` or a
-    /// shipped set replaces the default set; `-NAME` leaves a set, theme or rule out.
+    /// Rules, separated by commas: a file, or a shipped theme or rule, is added; a folder of `*.rules` files or a
+    /// shipped set replaces the default set; `-NAME` leaves out a set, theme or rule.
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     pub rules: Vec<PathBuf>,
 }
@@ -70,7 +70,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
             out.line(&format!("{} rules, hash {}", set.len(), set.hash()))
         }
         Verb::Show { name, set } => {
-            // A rule of a named set can be looked at, too.
+            // Rules of all shipped sets can be shown.
             let mut all = Library::shipped()?.all();
             all.extend(&rule_set(&set.rules, Float::Relaxed)?);
             let r = find_rule(&all, name)?;

@@ -1,4 +1,4 @@
-//! `patsat run`
+//! `patsat run`: runs a program on a device.
 
 use super::args::{DataArgs, SEARCH, SessionArgs, plan, program};
 use super::interrupt;
@@ -12,7 +12,7 @@ use crate::session::Execute;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What to run.
+/// The arguments of `patsat run`.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("forced").args(["plan", "output"]).multiple(true))]
 pub struct Args {
@@ -23,18 +23,18 @@ pub struct Args {
     data: DataArgs,
     #[command(flatten)]
     session: SessionArgs,
-    /// The file for the result, or `-`, the standard output; a tuple's components go to `NAME.0.npy`, `NAME.1.npy`, ...
+    /// The output file for the result, or `-` for the standard output. The components of a tuple go to `NAME.0.npy`,
+    /// `NAME.1.npy`, ...
     #[arg(long, value_name = "FILE.npy")]
     output: Option<PathBuf>,
-    /// Compile the program as it stands: it is written in low-level patterns.
+    /// Compile a program in low-level patterns as written, without rewriting it.
     #[arg(long)]
     no_rewrite: bool,
-    /// Use the kernels of a plan that `optimize -o` wrote, without a search; sizes that nothing else says are those of
-    /// the plan.
+    /// Use the kernels of a plan from `optimize -o`, without a search. Sizes that are not given are those of the plan.
     #[arg(long, value_name = "PLAN", conflicts_with = "no_rewrite")]
     plan: Option<PathBuf>,
-    /// Replace the output file even if it is an input or a file of another kind. With `--plan`, also use kernels that
-    /// differ from those that the plan was made from; their result is compared with the interpreter's.
+    /// Replace the output file even if it is an input or a file of another kind. With `--plan`, also accept kernels
+    /// that differ from those that the plan was made from; their result is compared with the interpreter's.
     #[arg(long, requires = "forced")]
     force: bool,
     /// Compare the result with the interpreter's.
@@ -93,7 +93,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         }),
     )?;
     if !out.is_json() {
-        // The result alone is on the standard output.
+        // The standard output holds only the result.
         let verified = match &ran.comparison {
             Some(c) => format!(", largest relative error {:.2e}", c.max_rel_err),
             None => String::new(),

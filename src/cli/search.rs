@@ -1,4 +1,4 @@
-//! `patsat search`
+//! `patsat search`: compares search strategies.
 
 use super::args::{DataArgs, SessionArgs, program};
 use super::interrupt;
@@ -16,17 +16,17 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// What to do with searches.
+/// The subcommands of `patsat search`.
 #[derive(clap::Subcommand)]
 pub enum Verb {
     /// Compare search strategies: the best time so far against the number of candidates measured.
     Compare(Box<Args>),
 }
 
-/// Options of a session that a comparison does not read.
+/// Options of a session that a comparison ignores.
 const UNREAD: [&str; 4] = ["--strategy", "--anew", "--store", "--no-store"];
 
-/// What to compare.
+/// The arguments of `patsat search compare`.
 #[derive(clap::Args)]
 #[command(mut_args(|a| {
     let hidden = a.get_long().is_some_and(|name| UNREAD.iter().any(|u| u[2..] == *name));
@@ -36,7 +36,7 @@ pub struct Args {
     /// The program.
     #[arg(value_name = "FILE[:ENTRY]")]
     program: String,
-    /// Strategies, separated by commas; `NAME=N` measures N candidates instead of `--budget`.
+    /// The strategies, separated by commas; `NAME=N` measures N candidates instead of `--budget`.
     #[arg(
         long,
         value_delimiter = ',',
@@ -45,10 +45,10 @@ pub struct Args {
         default_value = "model,default,random,mcts"
     )]
     strategies: Vec<(Strategy, Option<usize>)>,
-    /// How often strategies that leave something to chance are run, each time with another seed.
+    /// How many times random strategies run, each time with another seed.
     #[arg(long, default_value_t = 1, value_name = "K")]
     seeds: u64,
-    /// Also draw the curves to this file, as SVG.
+    /// Also draw the curves in this file, as SVG.
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -119,7 +119,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// The name of a search, with its seed where it has one of several.
+/// Returns the name of a search, with its seed if the strategy runs several times.
 fn label(t: &Tried, all: &[Tried]) -> String {
     let name = t.trial.strategy.name();
     match all.iter().filter(|o| o.trial.strategy == t.trial.strategy).count() {
@@ -190,10 +190,11 @@ fn result(c: &Strategies) -> serde_json::Value {
     })
 }
 
-/// Colours that differ to most eyes, on light and on dark ground (after Okabe and Ito).
+/// Colours that most readers can distinguish, on light and on dark backgrounds (after Okabe and Ito).
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
-/// Best so far against candidates measured, as the papers draw how efficient a search is.
+/// Draws the best time so far against the number of candidates measured, the usual picture of search efficiency in
+/// papers.
 fn drawing(c: &Strategies) -> String {
     let most = c.tried.iter().map(|t| t.best_us.len()).max().unwrap_or(1);
     let all = c.tried.iter().flat_map(|t| t.best_us.iter().flatten().copied());
@@ -215,7 +216,7 @@ fn drawing(c: &Strategies) -> String {
             t.best_us.iter().enumerate().filter_map(|(n, us)| Some((n as f64 + 1.0, (*us)?)));
         let mut points: Vec<(f64, f64)> = vec![];
         for (n, us) in known {
-            // Steps: the best stays what it is until it is another.
+            // The curve has steps: the best time is constant until a better one is found.
             points.extend(points.last().map(|(_, before)| (n, *before)));
             points.push((n, us));
         }

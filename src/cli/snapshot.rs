@@ -1,4 +1,4 @@
-//! `patsat snapshot`
+//! `patsat snapshot`: checks the expectations in the comments of programs.
 
 use super::args::source;
 use super::out::{Done, Out, Stop};
@@ -10,13 +10,13 @@ use similar::TextDiff;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whose expectations.
+/// The arguments of `patsat snapshot`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs with expectations in their comments, and folders with such programs (`*.pat`, however deep).
+    /// Programs with expectations in their comments, and folders with such programs (`*.pat`, at any depth).
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
-    /// Rewrite the expectations that do not hold, in place, so that they do; nothing else is changed.
+    /// Update the expectations that do not hold, in place; nothing else is changed.
     #[arg(long)]
     bless: bool,
 }
@@ -26,7 +26,7 @@ struct Tally {
     all: usize,
     holding: usize,
     renewed: usize,
-    /// The first thing that was wrong with a file itself.
+    /// The first failure of a file as a whole.
     worst: Option<Failure>,
 }
 
@@ -62,7 +62,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
 }
 
-/// The programs at these places, each folder's in order.
+/// Returns the programs at these paths, those of a folder in alphabetical order.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let unreadable = |path: &Path, e: std::io::Error| {
         Diagnostic::error(Code::Io, format!("{} cannot be read: {e}", path.display()))
@@ -78,7 +78,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         for entry in listing {
             inside.push(entry.map_err(|e| unreadable(path, e))?.path());
         }
-        // A link to a folder could lead round in a circle.
+        // Links to folders are not followed, since they could form a cycle.
         let below = |p: &Path| p.is_dir() && !p.is_symlink();
         inside.retain(|p| below(p) || p.extension().is_some_and(|e| e == "pat"));
         inside.sort();
@@ -141,7 +141,7 @@ fn failed(
     out.text(diff.unwrap_or_default())
 }
 
-/// What renewing would change, as a unified diff of the file.
+/// Returns the change by `--bless`, as a unified diff of the file.
 fn diff(source: &Source, after: &str) -> String {
     TextDiff::from_lines(source.text.as_str(), after)
         .unified_diff()

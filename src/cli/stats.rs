@@ -1,4 +1,4 @@
-//! `patsat rules stats`
+//! `patsat rules stats`: shows what each rule does in programs.
 
 use super::args::{FloatArg, cost_model, program, size};
 use super::interrupt;
@@ -15,29 +15,29 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
 use std::cmp::Reverse;
 
-/// What a size is when nothing else is said: large enough for every way to split it.
+/// The default value of a size parameter, large enough for every way to split it.
 const SIZE: u64 = 4096;
 
-/// What to count.
+/// The arguments of `patsat rules stats`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs.
+    /// The programs.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     files: Vec<String>,
-    /// The value of a size parameter, in every program that has it; 4096 when not given.
+    /// The value of a size parameter, in every program that has it [default: 4096].
     #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
     sizes: Vec<(String, u64)>,
-    /// How many of the best terms of each program are looked at.
+    /// How many of the best terms of each program are derived.
     #[arg(long, default_value_t = 10, value_name = "K")]
     best: usize,
-    /// What comes first.
+    /// The order of the rules.
     #[arg(long, value_enum, default_value = "best", value_name = "BY")]
     sort: Sort,
-    /// The device: `#k`, a part of its or its platform's name, or `none` (the cost model decides alone) [default:
+    /// The device: `#k`, a part of its or its platform's name, or `none` (rank by the cost model alone) [default:
     /// none].
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// A cost model instead of the one chosen by device: a file, or a shipped model's name.
+    /// Use this cost model instead of the one for the device: a file, or the name of a shipped model.
     #[arg(long, value_name = "FILE|NAME")]
     cost_model: Option<String>,
     #[command(flatten)]
@@ -45,25 +45,25 @@ pub struct Args {
     /// Use the rules of `--rules` without testing them first.
     #[arg(long)]
     trust_rules: bool,
-    /// Take the operators of reductions to be associative (and more, where the pattern wants it) without
-    /// testing them first.
+    /// Trust that the operators of reductions obey the laws of their patterns, such as associativity, without testing
+    /// them first.
     #[arg(long)]
     trust_laws: bool,
-    /// Which arithmetic may change, besides the order of a reduction: none, or contraction and the like.
+    /// Which changes to float arithmetic are allowed.
     #[arg(long, value_enum, default_value = "exact")]
     float: FloatArg,
 }
 
-/// An order of rules.
+/// The orders of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// Those with the largest part in the best terms.
+    /// The rules that derive most of the best terms first.
     Best,
-    /// Those with the most matches.
+    /// The rules with the most matches first.
     Matches,
-    /// Those with the most new nodes.
+    /// The rules with the most new nodes first.
     Nodes,
-    /// Those that took longest.
+    /// The rules that took longest first.
     Time,
 }
 
@@ -81,7 +81,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     progress.finish();
     let mut uses = uses?;
     let time = |r: &RuleUse| r.stat.search_ms + r.stat.apply_ms;
-    // Stable: rules that are alike stay in the set's order.
+    // The sort is stable: ties stay in the order of the set.
     match args.sort {
         Sort::Best => {
             uses.rules.sort_by_key(|r| Reverse((r.in_best.iter().sum::<usize>(), r.stat.matches)));
@@ -101,7 +101,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     out.line(&table(&uses))
 }
 
-/// Nothing is measured: of a session, only what saturation and the cost model see.
+/// Makes a session for saturation and the cost model. Nothing is measured.
 fn session(args: &Args) -> Result<Session> {
     let float = match args.float {
         FloatArg::Exact => Float::Exact,
@@ -120,7 +120,7 @@ fn session(args: &Args) -> Result<Session> {
     Ok(Session { rules, float, device, cost_model, trust_laws, ..Session::new()? })
 }
 
-/// The sizes given that the program has, the others made up.
+/// Makes a request with the given sizes that the program has, and the default for the others.
 fn request(program: &Program, args: &Args) -> Request {
     let given = |name: &String| args.sizes.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
     let sizes = program.entry.sizes.iter().map(|n| (n.clone(), given(n).unwrap_or(SIZE)));

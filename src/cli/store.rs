@@ -1,4 +1,4 @@
-//! `patsat store`
+//! `patsat store`: lists, cleans, exports and imports the tuning store.
 
 use super::args::{open_store, source};
 use super::clean::clean_name;
@@ -14,17 +14,17 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to do with the tuning store.
+/// The subcommands of `patsat store`.
 #[derive(clap::Subcommand)]
 pub enum Verb {
-    /// List what was measured.
+    /// List the programs, sizes and devices that were measured.
     List {
         #[command(flatten)]
         at: StoreArgs,
     },
     /// Show the best kernel of each program, size and device.
     Best {
-        /// Only of this entry.
+        /// Only this entry.
         entry: Option<String>,
         #[command(flatten)]
         at: StoreArgs,
@@ -36,13 +36,13 @@ pub enum Verb {
     Gc {
         #[command(flatten)]
         at: StoreArgs,
-        /// Keep the best so many of each program, size and device; failures go.
+        /// Keep only the K best candidates of each program, size and device; failures are removed.
         #[arg(long, value_name = "K")]
         keep: Option<usize>,
-        /// Keep what was recorded in the last so many days.
+        /// Keep only measurements of the last DAYS days.
         #[arg(long, value_name = "DAYS")]
         within: Option<u64>,
-        /// Keep what this version of patsat recorded.
+        /// Keep only measurements by this version of patsat.
         #[arg(long)]
         this_version: bool,
     },
@@ -50,15 +50,15 @@ pub enum Verb {
     Export {
         #[command(flatten)]
         at: StoreArgs,
-        /// The file for it [default: `-`, the standard output].
+        /// The output file [default: `-`, the standard output].
         #[arg(short, long, value_name = "FILE.json")]
         output: Option<PathBuf>,
         #[command(flatten)]
         force: ForceArg,
     },
-    /// Take in what another store exported; of two measurements of a candidate the newer one stays.
+    /// Import the export of another store. If both stores have measured a candidate, the newer measurement stays.
     Import {
-        /// The export.
+        /// The file with the export.
         #[arg(value_name = "FILE.json")]
         file: PathBuf,
         #[command(flatten)]
@@ -66,7 +66,8 @@ pub enum Verb {
         #[command(flatten)]
         consent: Consent,
     },
-    /// Take in another store, which stays as it is; of two measurements of a candidate the newer one stays.
+    /// Import another store, which is not changed. If both stores have measured a candidate, the newer measurement
+    /// stays.
     Merge {
         /// The other store.
         #[arg(value_name = "OTHER.sqlite")]
@@ -78,15 +79,15 @@ pub enum Verb {
     },
 }
 
-/// That what comes from others may run.
+/// Consent to run imported kernels.
 #[derive(clap::Args)]
 pub struct Consent {
-    /// Do not ask whether kernels generated from what is taken in may run on this machine.
+    /// Do not ask whether kernels generated from imported terms may run on this machine.
     #[arg(long, short)]
     yes: bool,
 }
 
-/// Which store.
+/// The choice of the store.
 #[derive(clap::Args)]
 pub struct StoreArgs {
     /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
@@ -182,27 +183,27 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
     }
 }
 
-/// Takes in what others measured, once a person agrees that it may run.
+/// Imports measurements, after the user agrees that their kernels may run.
 fn take_in(dump: &Dump, from: &str, at: &StoreArgs, consent: &Consent, out: &mut Out) -> Done {
     dump.check(from)?;
     check_import(dump, from)?;
-    // Before a store is made for it.
+    // Asks before a store is created.
     if !consent.yes && !dump.runs.is_empty() {
         told(dump, from, out);
-        match out.confirm("Take it in?")? {
+        match out.confirm("Import it?")? {
             Some(true) => {}
-            Some(false) => return out.line("nothing was taken in"),
+            Some(false) => return out.line("nothing was imported"),
             None => {
-                let text = "kernels from elsewhere would be let run, and nobody can be asked";
+                let text = "importing lets kernels from elsewhere run, and there is no terminal to ask for consent";
                 let d = Diagnostic::error(Code::Usage, text);
-                return Err(d.help("say so with `--yes`").into());
+                return Err(d.help("allow it with `--yes`").into());
             }
         }
     }
     absorbed(open_store(at.store.as_ref())?.absorb(dump)?, out)
 }
 
-/// Says what an import would make run.
+/// Describes the import and the kernels that it would run.
 fn told(dump: &Dump, from: &str, out: &mut Out) {
     const SHOWN: usize = 10;
     let count: usize = dump.runs.iter().map(|run| run.candidates.len()).sum();
@@ -220,7 +221,7 @@ fn told(dump: &Dump, from: &str, out: &mut Out) {
     );
 }
 
-/// Refuses names of entries of which the store has nothing.
+/// Fails if the store has no results for one of the named entries.
 pub fn known(names: &[String], entries: &[Entry], store: &Store) -> Done {
     let unknown = names.iter().find(|name| entries.iter().all(|e| e.key.entry != **name));
     let Some(name) = unknown else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Result arrays: shown, and written to files.
+//! Shows result arrays, and writes them to files.
 
 use super::args::DataArgs;
 use super::out::{Out, Stop};
@@ -12,13 +12,13 @@ use crate::session::npy::{self, NpyArray};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Elements shown of a long array, from its start and from its end.
+/// How many elements of a long array are shown, from its start and from its end.
 const SHOWN: usize = 6;
 
-/// Most elements of an array that are listed as JSON.
+/// The longest array whose elements are listed in JSON.
 const LISTED: usize = 1 << 16;
 
-/// One line for each component.
+/// Returns one line for each component.
 pub fn text(arrays: &[NpyArray]) -> String {
     let mut out = String::new();
     for (k, a) in arrays.iter().enumerate() {
@@ -46,7 +46,7 @@ pub fn text(arrays: &[NpyArray]) -> String {
     out
 }
 
-/// An element, exactly.
+/// Formats an element exactly.
 fn element(data: &HostArray, i: usize) -> String {
     let width = data.ty().bytes();
     let bytes = data.bytes().get(i * width..(i + 1) * width).unwrap_or_default().to_vec();
@@ -66,8 +66,9 @@ fn element(data: &HostArray, i: usize) -> String {
     shown.unwrap_or_default()
 }
 
-/// Type, shape and elements in row-major order, each as it is printed (a scalar's alone, not in a list). JSON has no
-/// numbers for every element: NaN, infinity and 64 bits. A longer array's elements are `null`.
+/// Returns the type, the shape and the elements of each component, in row-major order. A scalar's `value` is its
+/// element, that of a long array is `null`. Elements are strings, since JSON numbers cannot represent NaN, infinity
+/// and all 64-bit integers.
 pub fn json(arrays: &[NpyArray]) -> Value {
     let describe = |a: &NpyArray| {
         let value = match a.data.len() {
@@ -80,11 +81,11 @@ pub fn json(arrays: &[NpyArray]) -> Value {
     json!(arrays.iter().map(describe).collect::<Vec<_>>())
 }
 
-/// Where the components of a result go.
+/// The destinations of the components of a result.
 pub struct Outputs(Vec<Output>);
 
 impl Outputs {
-    /// Checks the place of each component of a program's result.
+    /// Checks the destination of each component of a program's result.
     pub fn new(
         path: Option<&Path>,
         program: &Program,
@@ -109,7 +110,7 @@ impl Outputs {
         Ok(Outputs(paths.iter().map(open).collect::<Result<_, Stop>>()?))
     }
 
-    /// Writes a result; says which files.
+    /// Writes a result, and returns the names of the files.
     pub fn write(&self, arrays: &[NpyArray], out: &mut Out) -> Result<Vec<String>, Stop> {
         for (output, array) in self.0.iter().zip(arrays) {
             output.write(out, |to| npy::write_to(to, array))?;
@@ -118,7 +119,7 @@ impl Outputs {
     }
 }
 
-/// `y.npy` to `y.0.npy`.
+/// Inserts a component's number into a file name: `y.npy` becomes `y.0.npy`.
 fn numbered(path: &Path, k: usize) -> PathBuf {
     let extension = path.extension().map_or_else(|| "npy".into(), |e| e.to_string_lossy());
     path.with_extension(format!("{k}.{extension}"))

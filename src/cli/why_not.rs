@@ -1,4 +1,4 @@
-//! `patsat explain --why-not`
+//! `patsat explain --why-not`: reports where a rule applied, or why it did not.
 
 use super::out::{Done, Out};
 use super::report::sizes;
@@ -10,15 +10,15 @@ use crate::session::{Float, WhyNot, find_rule, rule_set};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// How many of the best terms are looked at.
+/// How many of the best terms are derived.
 pub const BEST: usize = 10;
 
-/// The rule of that name, of any float mode.
+/// Returns the rule with this name, of any float mode.
 pub fn rule(name: &str, paths: &[PathBuf]) -> Result<Rule> {
     find_rule(&rule_set(paths, Float::Relaxed)?, name).cloned()
 }
 
-/// Says what became of the rule.
+/// Reports where the rule applied, or where it came nearest.
 pub fn tell(rule: &Rule, w: &WhyNot, out: &mut Out) -> Done {
     out.event(
         "why_not",
@@ -85,7 +85,7 @@ pub fn tell(rule: &Rule, w: &WhyNot, out: &mut Out) -> Done {
     growth(w, out)
 }
 
-/// What the rule did, and its part in the best terms.
+/// Reports the rule's matches and additions, and the best terms that are derived with it.
 fn growth(w: &WhyNot, out: &mut Out) -> Done {
     if let Some(stat) = &w.stat {
         out.line(&format!(

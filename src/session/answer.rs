@@ -1,4 +1,8 @@
-//! What a search came to, kept so that the same question is answered without another.
+//! Answers: the stored results of complete searches. The same request is answered from the store, without a new
+//! search.
+//!
+//! [`Session::conclude`] stores an answer when a search ends. [`Session::answered`] reads it again, generates the best
+//! kernels from their stored term, and returns the answer only if these kernels are the ones that were measured.
 
 use super::optimize::{Best, Optimized, Shares, Timings, ms, not_saturated};
 use super::program::{Program, Sizes};
@@ -20,41 +24,42 @@ use std::time::Instant;
 /// Threads that read stored terms.
 const READERS: usize = 4;
 
-/// That a result is not of now.
+/// Marks a result that was read from the store, with the search that it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Stored {
     /// When the search ended, in seconds since 1970.
     pub when: u64,
-    /// The candidates that it was to measure.
+    /// Its budget: the number of candidates that it was allowed to measure.
     pub budget: u64,
-    /// Time it took to find the answer, in milliseconds; [`Optimized::timings`] are the search's.
+    /// Time for reading and checking the answer, in milliseconds; [`Optimized::timings`] are those of the search.
     pub ms: f64,
 }
 
-/// What a report says and nothing else in the store does.
+/// The parts of a report that are stored nowhere else.
 #[derive(Serialize, Deserialize)]
 struct Summary {
     device: DeviceInfo,
     report: Report,
     ties: usize,
     counts: Counts,
-    /// Whether the best was to be compared with the device's bandwidth.
+    /// Whether the search also compared the best candidate with the device's bandwidth.
     compared: bool,
     shares: Option<Shares>,
     checked: Option<Checked>,
     timings: Timings,
 }
 
-/// Names a cost model by all that is in it.
+/// Returns a hash of a cost model's whole contents.
 fn hash(model: &CostModel) -> String {
     let text = format!("{model:?}");
     blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
 }
 
 impl Session {
-    /// What an earlier search for the same came to, if it was carried through with as many candidates and its
-    /// kernels are what would be generated now. No device is opened for it, and none is asked
-    /// for if the list of them is known. Also says whether its kernels were measured or checked here.
+    /// Returns the result of an earlier search for the same key, if that search was complete, had at least the present
+    /// budget, and its best kernels are those that would be generated now. Opens no device, and asks the drivers for
+    /// their devices only if the list of devices is not cached. The flag says whether the best kernels are verified:
+    /// measured here, or compared with the interpreter here.
     pub(super) fn answered(
         &self,
         program: &Program,
@@ -73,7 +78,7 @@ impl Session {
             a.strategy == self.searched_by() && a.model == named && a.budget >= self.budget as u64
         };
         for answer in store.answers(&key)?.into_iter().filter(fits) {
-            // Of another version of patsat, perhaps: then it is no answer.
+            // Another version of patsat may have written a summary of another layout: such an answer is skipped.
             let Ok(s) = serde_json::from_value::<Summary>(answer.summary.clone()) else { continue };
             if self.shares && !s.compared {
                 continue;
@@ -119,7 +124,8 @@ impl Session {
         Ok(None)
     }
 
-    /// The candidates of an answer; `None` when the best is gone, or other kernels would be generated for it now.
+    /// Returns the candidates of an answer, best first; `None` if the best one is no longer stored, or if its term now
+    /// gives other kernels.
     fn ranking(
         &self,
         store: &Store,
@@ -137,7 +143,7 @@ impl Session {
         for place in others {
             records.extend(store.candidate(key, &place.plan)?.map(|record| (place, record)));
         }
-        // Reading terms is what takes longest here: side by side.
+        // Parsing terms dominates the time of an answer, so several threads share it.
         let each = records.len().div_ceil(READERS).max(1);
         let mut out = vec![recall::best(Arc::new(variant), first)];
         std::thread::scope(|scope| {
@@ -161,7 +167,8 @@ impl Session {
         Ok(Some(out))
     }
 
-    /// Keeps what a search came to. One that was interrupted is none: it goes on from what was measured.
+    /// Stores the result of a search as an answer. The caller does not store interrupted searches: they continue from
+    /// the stored measurements.
     pub(super) fn conclude(&self, store: &mut Store, key: &Key, o: &Optimized) -> Result<()> {
         let place = |b: &Best| {
             let times = b.summary?;
@@ -192,7 +199,7 @@ impl Session {
         store.conclude(key, &answer)
     }
 
-    /// What the store is to say of a program besides its measurements.
+    /// Returns the description of a program that the store keeps besides its measurements.
     pub(super) fn about(
         &self,
         program: &Program,

@@ -1,4 +1,5 @@
-//! Programs beside the device's bandwidth and hand-written kernels, all timed in one run.
+//! Benchmarks: a program's best kernels, the device's bandwidth yardsticks, hand-written kernels and programs of
+//! others, timed interleaved in one run.
 
 use super::inputs::{Request, bind, sizes};
 use super::peer_program::{Exchange, PeerProgram};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 /// Rounds of the race.
 const ROUNDS: usize = 15;
 
-/// One kernel of a bench.
+/// One competitor of a bench.
 #[derive(Clone, Debug)]
 pub struct BenchRow {
     /// `patsat`, `copy: ...`, `read: ...`, or a peer's name.
@@ -52,21 +53,21 @@ pub struct Bench {
     pub term: Term,
     /// The generated kernels' times.
     pub own: BenchRow,
-    /// The best copy and the best read of the device.
+    /// The best copy kernel of the device.
     pub copy: Option<BenchRow>,
-    /// The best read.
+    /// The best read kernel of the device.
     pub read: Option<BenchRow>,
     /// Hand-written kernels for the same program.
     pub peers: Vec<BenchRow>,
-    /// How results were checked, where the interpreter computed but a sample of them.
+    /// How results were checked, if the interpreter computed only a sample of them.
     pub checked: Option<Checked>,
-    /// Stopped early.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
 }
 
 impl Session {
-    /// Times a program's best kernels (from the store, or looked for now) beside the device's
-    /// bandwidth, the peers that `peers` gives for the device, and programs of others (each a name and a command, see
+    /// Times a program's best kernels (from the store, else from a search), the yardsticks of the device's bandwidth,
+    /// the peers that `peers` returns for the device, and other `programs` (each a name and a command, see
     /// `docs/architecture.md`), all interleaved.
     ///
     /// # Errors
@@ -112,15 +113,15 @@ impl Session {
             len => field(&mut worker, &device, len, observer)?,
         };
         let own = Peer { name: "patsat".into(), plan: variant.plan.clone() };
-        // What the compiler may do with one kernel it may do with all.
+        // Every peer is compiled with the options of the program's own kernels.
         let alike = |mut peer: Peer| {
             Arc::make_mut(&mut peer.plan).options.insert_str(0, &variant.plan.options);
             peer
         };
         let all: Vec<Peer> = std::iter::once(own).chain(peers.into_iter().map(alike)).collect();
         let mut outcomes = vec![];
-        // When one that others were compared with turns out wrong, all are compared anew: each
-        // time one kernel more is known to be wrong, so that this ends.
+        // A result that others were compared with may turn out to be wrong: then all are compared again. The loop ends
+        // because each repetition rules out one more result.
         let mut again = true;
         while std::mem::take(&mut again) {
             outcomes.clear();
@@ -196,8 +197,8 @@ impl Session {
     }
 }
 
-/// Runs and compares a kernel: what is timed must be right, a peer no less than a candidate. Says why
-/// it is out, if it is, and whether one that was accepted before is wrong.
+/// Runs a kernel and compares its result, since only correct kernels are timed, peers included. Returns the reason if
+/// the kernel is rejected, and whether a result that was accepted before turned out to be wrong.
 fn checked(
     program: &Program,
     worker: &mut Worker,
@@ -220,7 +221,7 @@ fn checked(
     compared(program, reference, outputs, observer)
 }
 
-/// As [`checked`], of a result.
+/// Compares the outputs of a competitor; returns the same as [`checked`].
 fn compared(
     program: &Program,
     reference: &mut Reference,

@@ -1,34 +1,34 @@
-//! What a set of rules makes of a program: sizes of the e-graph, candidates, and how good they are.
+//! Compares rule sets on a program: the size of the e-graph, the candidates, and the best time.
 
 use super::{Observer, Program, Request, Session};
 use crate::diag::Result;
 use crate::rules::RuleSet;
 use crate::saturate::{self, Report};
 
-/// What a set came to on a program.
+/// The result of a program under one rule set.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Outcome {
-    /// How saturation went.
+    /// The report of the saturation.
     pub report: Report,
-    /// Candidates drawn, and skeletons among them.
+    /// Number of candidates drawn.
     pub candidates: usize,
-    /// Different skeletons.
+    /// Number of different skeletons among the candidates.
     pub skeletons: usize,
-    /// Candidates for which kernels could be generated, of those that were tried.
+    /// Number of candidates for which kernels were generated.
     pub lowered: usize,
-    /// The best prediction, in microseconds.
+    /// The shortest predicted time, in microseconds.
     pub predicted_us: f64,
-    /// The best median, in microseconds, when kernels were measured.
+    /// The median time of the best candidate, in microseconds, if kernels were measured.
     pub measured_us: Option<f64>,
     /// The best term.
     pub best: String,
 }
 
 impl Session {
-    /// Optimises a program under another set of rules than the session's.
+    /// Optimises a program under the given rules in place of the session's.
     ///
     /// # Errors
-    /// As [`Session::optimize`]: that no term was found is an error too.
+    /// As [`Session::optimize`], which also fails when no term is found.
     pub fn outcome(
         &self,
         rules: &RuleSet,
@@ -49,7 +49,7 @@ impl Session {
         })
     }
 
-    /// Saturates a program under a set of rules, and does no more.
+    /// Saturates a program under a set of rules, without extraction.
     ///
     /// # Errors
     /// When the program or a size is wrong, or a rule makes an ill-typed term.

@@ -1,4 +1,5 @@
-//! Kernels for use elsewhere: a directory with host programs that need nothing of patsat.
+//! Emits kernels for use elsewhere: a directory with the kernels of a plan, and with host programs in C and in Rust
+//! that do not depend on patsat.
 
 use super::files;
 use super::inputs::bind_with;
@@ -19,7 +20,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Elements of a component of the result that are checked, at most.
+/// The largest number of elements that are checked in a component of the result.
 const CHECKED: usize = 1 << 16;
 
 /// What was emitted.
@@ -30,16 +31,18 @@ pub struct Emitted {
     pub variant: Variant,
     /// Value of each size parameter.
     pub sizes: Sizes,
-    /// Elements of the result that the host programs check, and of how many.
+    /// How many elements of the result the host programs check, and how many elements the result has.
     pub checked: (usize, usize),
-    /// What to tell a person.
+    /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Checks that files may be emitted to a directory: that it is not there, empty, or an emitted one, or else `force`.
+/// Checks that files may be emitted to a directory: the directory does not exist, is empty, was emitted before, or
+/// `force` is set.
 ///
 /// # Errors
-/// [`Code::WouldReplace`] when they may not, [`Code::Io`] when it is no directory.
+/// [`Code::WouldReplace`] when the directory holds other files, [`Code::Io`] when the path cannot be read as a
+/// directory.
 pub fn check_directory(path: &Path, force: bool) -> Result<()> {
     let failed = |e: std::io::Error| {
         Diagnostic::error(Code::Io, format!("{} cannot be written to: {e}", path.display()))
@@ -59,12 +62,12 @@ pub fn check_directory(path: &Path, force: bool) -> Result<()> {
 }
 
 impl Session {
-    /// Writes the kernels of a plan into a directory, with host programs in C and in Rust that make up inputs, run
-    /// them and check the result against the interpreter's. Inputs are as the request says; those that are made
-    /// up are of the same kind and range as patsat's own, but other numbers.
+    /// Writes the kernels of a plan into a directory, with host programs in C and in Rust that generate inputs, run
+    /// the kernels and compare the result with the interpreter's. The request decides the inputs; generated inputs
+    /// have the same distribution and range as those of other commands, but other values.
     ///
-    /// `force` writes into directories that hold something else, and uses kernels that are others than those that the
-    /// plan was made from.
+    /// `force` writes into directories that hold other files, and accepts kernels that differ from those that the plan
+    /// was made from.
     ///
     /// # Errors
     /// Those of [`Session::planned`], or when the program has no value on the inputs, or the files cannot be
@@ -126,7 +129,7 @@ impl Session {
     }
 }
 
-/// Whether kernels read an input.
+/// Returns whether the kernels read an input.
 fn reads(plan: &HostPlan, slot: &Slot) -> bool {
     let buffer =
         |role: &Role| matches!(role, Role::Input(p, c) if (p, c) == (&slot.param, &slot.component));
@@ -134,7 +137,7 @@ fn reads(plan: &HostPlan, slot: &Slot) -> bool {
         || plan.scalars.iter().any(|s| (&s.param, s.component) == (&slot.param, slot.component))
 }
 
-/// As many elements as are checked, from all over.
+/// Returns the elements to check: at most [`CHECKED`], evenly spread.
 fn spread(elements: &[Wanted]) -> Vec<Expected> {
     let (n, most) = (elements.len(), elements.len().min(CHECKED));
     (0..most)

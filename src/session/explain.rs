@@ -1,4 +1,5 @@
-//! Why the chosen term is the program: derivations, and their steps checked in the interpreter.
+//! Explanations: how the chosen term follows from the program, why a rule did not apply, and what each rule
+//! contributed.
 
 use super::inputs::{Request, sizes};
 use super::program::{Program, Sizes};
@@ -13,7 +14,7 @@ use crate::saturate::explain::{Derivation, Explainer, Outcome};
 use crate::saturate::{Report, RuleStat};
 use crate::tune::event::{Event, Observer, Phase};
 
-/// A derivation, and what it is of.
+/// A derivation, with the program and the device that it belongs to.
 pub struct Explained {
     /// The entry.
     pub entry: String,
@@ -27,17 +28,17 @@ pub struct Explained {
     pub rules: String,
     /// Which arithmetic may change.
     pub float: Float,
-    /// How the saturation went that kept explanations.
+    /// The report of the saturation that recorded explanations.
     pub report: Report,
-    /// The chosen candidate; none when a person gave the term.
+    /// The chosen candidate; `None` when the caller gave the term.
     pub best: Option<Best>,
-    /// From the program to the term.
+    /// The steps from the program to the term.
     pub derivation: Derivation,
-    /// The choice was stopped by [`Observer::stop`].
+    /// Whether [`Observer::stop`] ended the search for the best candidate early.
     pub interrupted: bool,
 }
 
-/// What became of a rule in a program.
+/// Where a rule applied in a program, or why it did not.
 pub struct WhyNot {
     /// The entry.
     pub entry: String,
@@ -47,17 +48,17 @@ pub struct WhyNot {
     pub sizes: Sizes,
     /// Why the rule was left out from the start, if it was.
     pub left_out: Option<String>,
-    /// What it did while the graph grew; none when it was left out.
+    /// Its matches and additions during saturation; `None` when it was left out.
     pub stat: Option<RuleStat>,
-    /// Where it applied, or nearly.
+    /// Where it applied, or the place that came nearest.
     pub outcome: Outcome,
-    /// Which of the best terms are derived with it, counted from 1.
+    /// The numbers of the best terms that are derived with it, counted from 1.
     pub in_best: Vec<usize>,
-    /// How many of the best terms were looked at.
+    /// How many of the best terms have a derivation.
     pub best: usize,
 }
 
-/// What one rule did, over several programs.
+/// What one rule did in several programs.
 #[derive(Clone, Debug)]
 pub struct RuleUse {
     /// Its name.
@@ -68,14 +69,14 @@ pub struct RuleUse {
     pub in_best: Vec<usize>,
 }
 
-/// A program whose best terms were looked at.
+/// A program whose best terms were derived.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ProgramUse {
     /// The file.
     pub program: String,
     /// The entry.
     pub entry: String,
-    /// How many of its best terms.
+    /// How many of its best terms have a derivation.
     pub best: usize,
 }
 
@@ -88,14 +89,15 @@ pub struct RuleUses {
     pub rules: Vec<RuleUse>,
 }
 
-/// Derivations of terms, each made once.
+/// A cache of derivations: each term is derived once.
 struct Derived {
     explainer: Explainer,
     known: Vec<(Term, Option<Derivation>)>,
 }
 
 impl Derived {
-    /// None when the term has no derivation, as may happen where saturation stopped at a limit.
+    /// Returns the derivation of a candidate's term; `None` when it has none, as may happen if saturation stopped at a
+    /// limit.
     fn of(&mut self, b: &Best) -> Result<Option<&Derivation>> {
         let term = b.variant.compact.as_ref().unwrap_or(&b.variant.term);
         let at = match self.known.iter().position(|(t, _)| t == term) {
@@ -115,11 +117,11 @@ impl Derived {
 }
 
 impl Session {
-    /// What became of a rule (of this session's set, or one that its float mode leaves out) in a program: where it
-    /// applied, or came nearest to it, and which of the `best` best terms are derived with it.
+    /// Finds where a rule (of this session's set, or one that the float mode leaves out) applied in a program or where
+    /// its left side came nearest to matching, and which of the `best` best terms are derived with it.
     ///
     /// # Errors
-    /// Those of [`Session::optimize`], but for programs that nothing can be generated for.
+    /// Those of [`Session::optimize`], except that a program without kernels is accepted.
     pub fn why_not(
         &self,
         program: &Program,
@@ -130,7 +132,7 @@ impl Session {
     ) -> Result<WhyNot> {
         let (device, ranking) = match self.optimize(program, request, observer) {
             Ok(o) => (o.device, o.ranking),
-            // The rule may be what is missing.
+            // The program may have no kernels because this rule did not apply.
             Err(Failure(ds)) if ds.iter().all(|d| d.code.exit() == Exit::Limitation) => {
                 (self.target()?.0, vec![])
             }
@@ -170,7 +172,8 @@ impl Session {
         })
     }
 
-    /// What each rule did in the saturation of these programs, and its part in their `best` best terms.
+    /// Counts what each rule did in the saturation of these programs, and how many of their `best` best terms are
+    /// derived with it.
     ///
     /// # Errors
     /// Those of [`Session::optimize`].
@@ -216,10 +219,10 @@ impl Session {
         Ok(out)
     }
 
-    /// Why the best term for a program, or the one written in `goal`, is equal to it.
+    /// Derives the best term of a program, or the term in `goal`, from the program.
     ///
     /// # Errors
-    /// Those of [`Session::optimize`]; [`Code::NotDerived`] when `goal` is no term that the rules derive.
+    /// Those of [`Session::optimize`]; [`Code::NotDerived`] when the rules do not derive `goal`.
     pub fn explain(
         &self,
         program: &Program,

@@ -1,11 +1,12 @@
-//! Every file that patsat writes for a person: whole or not at all, and never over something else.
+//! Writes the output files that the user asks for. A file is written completely or not at all, and does not replace a
+//! file of another kind or an input unless the caller forces it.
 
 use crate::diag::{Code, Diagnostic, Result};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What an output file holds.
+/// The kind of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An array (`.npy`).
@@ -40,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// Whether a file that begins like this is of the kind.
+    /// Returns whether a file that begins with `head` is of this kind.
     fn begins(self, head: &[u8]) -> bool {
         let has = |text: &str| head.windows(text.len()).any(|w| w == text.as_bytes());
         match self {
@@ -56,11 +57,11 @@ impl Kind {
     }
 }
 
-/// How much of a file is read to find its kind.
+/// How many bytes of a file are read to find its kind.
 const HEAD_BYTES: u64 = 1 << 14;
 
-/// Checks that an output can be written to `path` before the work that makes it begins. A file that is there is
-/// replaced only if it is empty or of the same kind, and none of the `inputs`; `force` replaces any file.
+/// Checks that an output can be written to `path`, so that a long run does not fail at its end. An existing file may
+/// be replaced only if it is empty or of the same kind, and is not one of the `inputs`; `force` replaces any file.
 ///
 /// # Errors
 /// [`Code::WouldReplace`] when a file would be lost; [`Code::Io`] when the place cannot be written to.
@@ -78,7 +79,7 @@ pub fn check(path: &Path, kind: Kind, inputs: &[PathBuf], force: bool) -> Result
     if there.is_dir() {
         return Err(unwritable(path, &io::ErrorKind::IsADirectory.into()).into());
     }
-    // Devices and pipes hold nothing that could be lost.
+    // Devices and pipes hold no contents that could be lost.
     if force || !there.is_file() {
         return Ok(());
     }
@@ -94,7 +95,7 @@ pub fn check(path: &Path, kind: Kind, inputs: &[PathBuf], force: bool) -> Result
     }
 }
 
-/// Whether two paths lead to one file.
+/// Returns whether two paths lead to the same file.
 fn same(a: &Path, b: &Path) -> bool {
     matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
 }
@@ -120,8 +121,8 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Writes a file beside its place and renames it, so that a failure leaves what was there before. Devices and pipes
-/// are written directly.
+/// Writes a temporary file in the same folder and renames it, so that a failure leaves the old file intact. Devices
+/// and pipes are written directly.
 ///
 /// # Errors
 /// [`Code::Io`] when it cannot be written.
@@ -137,7 +138,7 @@ fn whole(path: &Path, encode: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
     if there.as_ref().is_some_and(|m| m.permissions().readonly()) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    // A link is written through, not replaced.
+    // A symbolic link is followed, not replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let mut file = temporary(0o666).tempfile_in(folder(path))?;
     encode(file.as_file_mut())?;
@@ -148,7 +149,7 @@ fn whole(path: &Path, encode: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
     Ok(())
 }
 
-/// Names for what is not complete yet. As any new file or folder, it is readable by whom the umask allows.
+/// Returns a builder for temporary files and folders. They get `mode` less the umask, like any new file or folder.
 fn temporary(
     #[cfg_attr(not(unix), expect(unused))] mode: u32,
 ) -> tempfile::Builder<'static, 'static> {
@@ -159,8 +160,8 @@ fn temporary(
     temporary
 }
 
-/// Writes several files into a folder, which is made if it is not there. They take their places only when all of them
-/// are written. A file that is one of the `inputs` is replaced only by the same contents, or with `force`.
+/// Writes several files into a folder, and creates the folder if necessary. The files are moved into place only after
+/// all of them are written. A file that is one of the `inputs` is replaced only by the same contents, or with `force`.
 ///
 /// # Errors
 /// [`Code::WouldReplace`] when an input would be lost; [`Code::Io`] when the folder cannot be written to.
@@ -191,7 +192,7 @@ fn staged(directory: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
     }
     if !there {
         fs::rename(stage.path(), directory)?;
-        // It is no longer under the name that would be removed.
+        // The folder was renamed, so there is nothing to remove.
         _ = stage.keep();
         return Ok(());
     }
@@ -224,7 +225,7 @@ mod tests {
             (Kind::CostModel, Kind::Plan, "# A device.\nschema_version = 1\n"),
             (Kind::Plan, Kind::CostModel, "# patsat plan\n"),
         ] {
-            // The magic number is no text.
+            // The first byte of the magic number is not UTF-8.
             let bytes: Vec<u8> = text.chars().map(|c| c as u8).collect();
             fs::write(&path, bytes).expect("written");
             check(&path, kind, &[], false).expect("of the same kind");

@@ -1,4 +1,4 @@
-//! Made-up input data: seeded, hence the same in every run and on every machine.
+//! Generates input data from a seed, so that the data are the same in every run and on every machine.
 
 use super::program::Sizes;
 use crate::diag::{Code, Diagnostic, Result};
@@ -11,35 +11,35 @@ use rand_distr::{Distribution, StandardNormal};
 use std::fmt;
 use std::str::FromStr;
 
-/// Uniform integers lie in `0..RANGE` (unsigned) or `-RANGE/2..RANGE/2` (signed): small enough that
-/// sums and products of many do not all overflow.
+/// Uniform integers lie in `0..RANGE` (unsigned) or `-RANGE/2..RANGE/2` (signed). The range is small, so that sums and
+/// products of many elements do not all overflow.
 pub(super) const RANGE: i8 = 100;
 
-/// How generators are written, for messages.
+/// The syntax of generators, for messages.
 const GENERATORS: &str = "`normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH`, `neighbours:N`, `iota` and `const:VALUE`";
 
-/// What to fill an array with.
+/// The distribution of the elements of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Generator {
     /// Floats from the standard normal distribution; integers uniform, as below.
     Normal,
-    /// Floats in 0..1; integers in a modest range; fair truth values.
+    /// Floats in `0..1`; integers in a range of 100 values; `true` and `false` with equal probability.
     Uniform,
-    /// Numbers from the first on, below the second.
+    /// Numbers from the first bound up to the second, exclusive.
     Between(Bound, Bound),
-    /// Whole numbers from the first on, below the second, also where the type is a float: sums of products of
-    /// small ones are exact in any order, and many are equal.
+    /// Whole numbers from the first bound up to the second, exclusive, for float types too: sums of products of small
+    /// whole numbers are exact in any order.
     Whole(Bound, Bound),
-    /// For lists of neighbours `[..][n]` or `[n][..]`: integers from 0 on, below this `n`, but never the number
-    /// of the element whose list it is.
+    /// For lists of neighbours `[..][n]` or `[n][..]`: integers in `0..n`, except the index of the element that the
+    /// list belongs to.
     Neighbours(Bound),
-    /// 0, 1, 2, ... (wrapping in small integers; odd numbers are true).
+    /// 0, 1, 2, ... (wraps in small integer types; as `bool`, odd numbers are `true`).
     Iota,
-    /// One value everywhere.
+    /// The same value everywhere.
     Const(Constant),
 }
 
-/// A number, or the name of a size.
+/// A bound of a range: a number, or the name of a size.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bound {
     /// A number.
@@ -84,7 +84,7 @@ impl fmt::Display for Bound {
     }
 }
 
-/// A constant, with integers beyond 2^53 kept exact.
+/// A constant. Integers beyond 2^53 stay exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Constant {
     /// A value with a point, `nan` or `inf`.
@@ -165,7 +165,7 @@ fn constant(text: &str) -> Option<Constant> {
 }
 
 impl Constant {
-    /// As a float; truth values are no numbers.
+    /// Returns the value as a float; `None` for a boolean.
     pub(super) fn float(self) -> Option<f64> {
         match self {
             Constant::Float(v) => Some(v),
@@ -174,7 +174,7 @@ impl Constant {
         }
     }
 
-    /// As an integer type that has it.
+    /// Returns the value as an integer of type `T`; `None` if it is no such integer.
     pub(super) fn integer<T: TryFrom<i128>>(self) -> Option<T> {
         match self {
             Constant::Integer(v) => T::try_from(v).ok(),
@@ -183,7 +183,7 @@ impl Constant {
     }
 }
 
-/// An array of `len` elements. `stream` keeps arrays of one seed apart: give each input its own.
+/// Generates an array of `len` elements. Each input needs a `stream` of its own, so that arrays of one seed differ.
 ///
 /// # Errors
 /// When the generator has no value of that type, or mentions a size.
@@ -197,7 +197,7 @@ pub fn generate(
     generate_shaped(generator, ty, &[len], &Sizes::new(), seed, stream)
 }
 
-/// An array of these dimensions, row-major; the generator may mention the sizes.
+/// Generates an array of these dimensions, row-major. The generator may mention the sizes.
 ///
 /// # Errors
 /// When the generator has no value of that type or shape, or mentions a size that is not known.
@@ -261,7 +261,7 @@ pub fn generate_shaped(
                     let n: $t = n.value(sizes)?.integer().ok_or_else(none)?;
                     let owner = owner(i128::try_from(n).unwrap_or(-1), shape)?;
                     fill::<$t>(len, |i| {
-                        // One of the others: those from the owner on are one further.
+                        // One of the n - 1 others: indices from the owner on are shifted by one.
                         let other: $t = rng.random_range(0..n - 1);
                         other + <$t>::from(i128::try_from(other).unwrap_or(-1) >= owner(i))
                     })
@@ -278,7 +278,7 @@ pub fn generate_shaped(
         ScalarType::F16 => float!(f16, f16::from_f64),
         ScalarType::F32 => float!(f32, |x: f64| x as f32),
         ScalarType::F64 => match generator {
-            // Full precision, where the element has it.
+            // In full precision.
             Generator::Normal => fill::<f64>(len, |_| StandardNormal.sample(rng)),
             Generator::Uniform => fill::<f64>(len, |_| rng.random()),
             _ => float!(f64, |x: f64| x),
@@ -305,13 +305,13 @@ pub fn generate_shaped(
     })
 }
 
-/// Whether a range of numbers means both truth values: they are 0 and 1, and the end of a range of integers is excluded.
+/// Checks that a range for `bool` covers both values: it is `0..1` or `0..2`.
 pub(super) fn both_truths(low: Constant, high: Constant) -> Option<()> {
     let (low, high): (u8, u8) = (low.integer()?, high.integer()?);
     (low == 0 && (1..=2).contains(&high)).then_some(())
 }
 
-/// That there are integers to draw `len` of.
+/// Checks that the range contains an integer, unless `len` is 0.
 fn some_integer<T: PartialOrd + fmt::Display>(low: T, high: T, len: usize) -> Result<()> {
     if low >= high && len > 0 {
         let text = format!("there is no integer in `{low}..{high}`");
@@ -320,14 +320,14 @@ fn some_integer<T: PartialOrd + fmt::Display>(low: T, high: T, len: usize) -> Re
     Ok(())
 }
 
-/// Whose list the element at a position of an array of this shape belongs to: see [`owners`].
+/// Returns a function from the position of an element to the owner of its list: see [`owners`].
 fn owner(n: i128, shape: &[usize]) -> Result<impl Fn(usize) -> i128 + use<>> {
     let (modulus, divisor) = owners(n, shape)?;
     Ok(move |i| i128::try_from(i % modulus / divisor).unwrap_or(i128::MAX))
 }
 
-/// The modulus and the divisor that give the owner of the list in which an element is, from its position: the position
-/// in the last dimension when that is `n` long, else in the first.
+/// Returns a modulus and a divisor that give the owner of an element's list from the element's position. The owner is
+/// the index in the last dimension if that dimension has length `n`, else the index in the first.
 pub(super) fn owners(n: i128, shape: &[usize]) -> Result<(usize, usize)> {
     let len: usize = shape.iter().product();
     let is_n = |d: Option<&usize>| d.is_some_and(|d| i128::try_from(*d) == Ok(n));
@@ -336,18 +336,20 @@ pub(super) fn owners(n: i128, shape: &[usize]) -> Result<(usize, usize)> {
     } else if is_n(shape.first()) {
         (usize::MAX, len / shape.first().copied().unwrap_or(1).max(1))
     } else {
-        let text = format!("the first or last of the dimensions {shape:?} is to be {n}");
+        let text = format!("neither the first nor the last of the dimensions {shape:?} is {n}");
         return Err(Diagnostic::error(Code::Usage, text).into());
     };
     if n < 2 && len > 0 {
-        return Err(
-            Diagnostic::error(Code::Usage, format!("among {n} nobody has neighbours")).into()
-        );
+        return Err(Diagnostic::error(
+            Code::Usage,
+            format!("with {n} elements there are no neighbours"),
+        )
+        .into());
     }
     Ok((modulus.max(1), divisor.max(1)))
 }
 
-/// A float in 0..1 with 24 random bits.
+/// Returns a float in `0..1` with 24 random bits.
 fn unit(rng: &mut impl Rng) -> f32 {
     rng.random()
 }
@@ -465,7 +467,7 @@ mod tests {
                 met[i / whose[0] % whose[1]]
                     [usize::try_from(other).expect("an index is not negative")] = true;
             }
-            // Everybody but oneself.
+            // Every element but the owner occurs.
             for (i, met) in met.iter().enumerate() {
                 assert!(met.iter().enumerate().all(|(j, met)| *met == (i != j)), "{i}: {met:?}");
             }

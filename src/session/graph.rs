@@ -1,4 +1,4 @@
-//! The saturated e-graph of a program.
+//! Builds the saturated e-graph of a program.
 
 use super::generate::Generator;
 use super::optimize::not_saturated;
@@ -9,13 +9,13 @@ use crate::device::DeviceInfo;
 use crate::diag::{Diagnostic, Result};
 use crate::saturate::{Saturated, StopReason, saturate};
 
-/// A program and everything that the rules make of it.
+/// A program and its saturated e-graph.
 pub struct Graph {
     /// The program as a term, with the values of its dimensions.
     pub program: elaborate::Program,
     /// The e-graph.
     pub saturated: Saturated,
-    /// That saturation stopped early.
+    /// A warning if saturation stopped early.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -25,7 +25,7 @@ impl Session {
     /// # Errors
     /// When the program or its sizes are wrong, a rule is unsound, or there is no such device.
     pub fn graph(&self, program: &Program, request: &Request) -> Result<Graph> {
-        // Data decide nothing: what is not given could be made up.
+        // Saturation does not depend on the data, so missing inputs are no error.
         let default = request.default.clone().or(Some(Generator::Normal));
         let sizes = inputs::sizes(program, &Request { default, ..request.clone() })?;
         self.graph_for(program, &sizes, &self.target()?.0)

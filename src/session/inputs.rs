@@ -1,7 +1,7 @@
-//! The values of a program's parameters and sizes: from files, from the command line, or made up.
+//! Binds a program's parameters and sizes to values: from files, from the command line, or generated.
 //!
-//! Sizes are found first, from what is given and from the shapes of arrays, so that everything
-//! that does not fit is reported before anything large is allocated.
+//! Sizes are determined first, from the request and from the shapes of arrays, so that every mismatch is reported
+//! before large arrays are allocated.
 
 use super::generate::{Generator, generate, generate_shaped};
 use super::npy::NpyArray;
@@ -19,38 +19,38 @@ use std::collections::BTreeMap;
 /// Where a parameter's value comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
-    /// An array (of no dimensions, for a scalar parameter); the name is for messages.
+    /// An array (without dimensions for a scalar parameter), and its name for messages.
     Array(NpyArray, String),
-    /// A number or truth value, for a scalar parameter.
+    /// The text of a number or boolean, for a scalar parameter.
     Text(String),
-    /// Made up.
+    /// Generated.
     Made(Generator),
 }
 
-/// What a person gives a program.
+/// The values that the caller gives for a program's parameters and sizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// Values of size parameters. The rest comes from the arrays' shapes.
+    /// Values of size parameters. The others follow from the shapes of arrays.
     pub sizes: Sizes,
-    /// By parameter, or `PARAMETER.K` for component `K` of one that holds tuples.
+    /// Values by parameter, or by `PARAMETER.K` for component `K` of a parameter that holds tuples.
     pub values: IndexMap<String, Given>,
-    /// How to make up what is not given and of which the program's comment does not say it; without
-    /// it, what is not given is an error.
+    /// The generator for values that are not given, unless the program's comment names another. If `None`, a value
+    /// that is not given is an error.
     pub default: Option<Generator>,
-    /// Seed of everything made up.
+    /// Seed of all generated values.
     pub seed: u64,
 }
 
-/// A program's parameters and sizes, all with values that fit.
+/// Values for all parameters and sizes of a program.
 #[derive(Clone, Debug)]
 pub struct Bound {
     /// Every size parameter.
     pub sizes: Sizes,
-    /// As devices take them.
+    /// The inputs in the form for devices.
     pub inputs: Inputs,
-    /// As the interpreter takes them, one for each parameter.
+    /// The inputs in the form for the interpreter, one for each parameter.
     pub values: Vec<Value>,
-    /// What to tell a person: NaN in the data, inputs made up.
+    /// Warnings for the user: NaN or infinity in given data.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -64,13 +64,13 @@ struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// The name messages use.
+    /// Returns the name for messages.
     fn name(&self) -> &str {
         &self.param.name
     }
 }
 
-/// Every size of a program: those given, and those that the given arrays' shapes say.
+/// Returns every size of a program, from the request and from the shapes of the given arrays.
 ///
 /// # Errors
 /// When a name is unknown, two arrays disagree, or a size has no value.
@@ -80,7 +80,7 @@ pub fn sizes(program: &Program, request: &Request) -> Result<Sizes> {
 
 fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Sizes> {
     let entry = &program.entry;
-    // Who said so, for messages.
+    // Each value with its origin, for messages.
     let mut known: BTreeMap<&str, (u64, String)> = BTreeMap::new();
     for (name, &value) in &request.sizes {
         let Some(name) = entry.sizes.iter().find(|n| *n == name) else {
@@ -161,33 +161,33 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
     Ok(all)
 }
 
-/// Gives every parameter and size its value.
+/// Binds every parameter and size to its value.
 ///
 /// # Errors
-/// When something is missing or does not fit, or takes more memory than there is.
+/// When a value is missing or does not fit, or the inputs take more memory than is available.
 pub fn bind(program: &Program, request: &Request) -> Result<Bound> {
     bind_with(program, request, &mut |slot, made| {
         generate_shaped(made, slot.ty, slot.shape, slot.sizes, request.seed, slot.stream)
     })
 }
 
-/// An array to be made up.
+/// An array to generate.
 pub(super) struct Wanted<'a> {
     /// The parameter.
     pub param: &'a str,
     /// Which component of it.
     pub component: usize,
-    /// Of its elements.
+    /// The type of its elements.
     pub ty: ScalarType,
     /// Its dimensions.
     pub shape: &'a [usize],
     /// Value of each size.
     pub sizes: &'a Sizes,
-    /// Its number among all arrays.
+    /// Its number among all arrays, which selects the random stream.
     pub stream: u64,
 }
 
-/// As [`bind`], with what is made up made by `make`.
+/// As [`bind`], but generates arrays with `make`.
 ///
 /// # Errors
 /// Those of [`bind`] and of `make`.
@@ -222,10 +222,10 @@ pub(super) fn bind_with(
     Ok(bound)
 }
 
-/// Bytes of all parameters together.
+/// Returns the total size of all parameters in bytes.
 ///
 /// # Errors
-/// When that is more than 64 bits hold.
+/// When the total does not fit in 64 bits.
 pub fn input_bytes(program: &Program, sizes: &Sizes) -> Result<u64> {
     program.entry.params.iter().try_fold(0u64, |sum, p| {
         let too_large = || {
@@ -237,7 +237,7 @@ pub fn input_bytes(program: &Program, sizes: &Sizes) -> Result<u64> {
     })
 }
 
-/// Bytes of a value of this type; `None` when more than 63 bits hold.
+/// Returns the size of a value of this type in bytes; `None` when it is too large for 63 bits.
 pub(super) fn bytes_of(ty: &crate::lang::types::Type, sizes: &Sizes) -> Result<Option<u64>> {
     let mut sum = Some(0u64);
     for (scalar, dims) in components(ty) {
@@ -251,7 +251,7 @@ pub(super) fn bytes_of(ty: &crate::lang::types::Type, sizes: &Sizes) -> Result<O
     Ok(sum)
 }
 
-/// Pairs every component of every parameter with what is given for it.
+/// Pairs every component of every parameter with its given value, or with a generator.
 fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
     let entry = &program.entry;
     for name in request.values.keys() {
@@ -268,7 +268,8 @@ fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
                 .get_key_value(&format!("{}.{component}", param.name))
                 .or_else(|| {
                     let whole = request.values.get_key_value(&param.name)?;
-                    // One array is one component; a generator fills them all.
+                    // An array given by the parameter's name stands for its only component; a generator applies to all
+                    // components.
                     (count == 1 || matches!(whole.1, Given::Made(_))).then_some(whole)
                 });
             let given = match (named, &request.default) {
@@ -404,7 +405,7 @@ fn fill(
     }
 }
 
-/// What in an array of floats is no number, in words.
+/// Returns which non-finite values an array holds, in words.
 fn not_finite(array: &HostArray) -> Option<&'static str> {
     let (mut nan, mut infinite) = (false, false);
     let mut see = |x: f64| {

@@ -1,15 +1,17 @@
-//! What other stores measured, before it is taken in: the keys that it says it belongs to are computed again.
+//! Checks measurements of other stores before they are imported: computes again the hashes of programs and kernels
+//! that their keys claim.
 
 use super::program::Program;
 use crate::diag::{Code, Diagnostic, Result, Source};
 use crate::tune::store::{About, Dump, Run};
 use crate::tune::variant::hash;
 
-/// Checks that measurements which are to be imported are of the programs and the kernels that their keys name. What another
-/// version of patsat measured cannot be computed again, and is under keys that this one only compares sizes with.
+/// Checks that imported measurements belong to the programs and kernels that their keys name. The hashes of another
+/// version of patsat cannot be computed again, so its runs are not checked; this version only uses them for the
+/// nearest sizes.
 ///
 /// # Errors
-/// [`Code::StoreImport`] with the first that is not; `name` is the file's.
+/// [`Code::StoreImport`] with the first run that does not match its key; `name` is the name of the file.
 pub fn check_import(dump: &Dump, name: &str) -> Result<()> {
     for (i, run) in dump.runs.iter().enumerate() {
         if run.key.tool != env!("CARGO_PKG_VERSION") {
@@ -17,7 +19,7 @@ pub fn check_import(dump: &Dump, name: &str) -> Result<()> {
         }
         let other = run.about.as_ref().and_then(|about| other_program(run, about));
         if let Some(what) = other.or_else(|| other_kernels(run)) {
-            let text = format!("what the export says is not so: {what}");
+            let text = format!("the export contradicts itself: {what}");
             let at = format!("{name}: runs[{i}]");
             return Err(Diagnostic::error(Code::StoreImport, text).note(at).into());
         }
@@ -25,16 +27,18 @@ pub fn check_import(dump: &Dump, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// How the key of a run is none of the program that the run is said to be of.
+/// Returns how the key of a run disagrees with the text of its program; `None` if they agree.
 fn other_program(run: &Run, about: &About) -> Option<String> {
     let source = Source::new(about.file.clone(), about.text.clone());
     let Ok(program) = Program::check(&source, Some(&run.key.entry)) else {
-        return Some(format!("its text is no program with an entry `{}`", run.key.entry));
+        return Some(format!("its text is not a valid program with an entry `{}`", run.key.entry));
     };
     let found = program.hash();
     if found != run.key.program {
         let claimed = &run.key.program;
-        return Some(format!("the key is for the program {claimed}, and its text is {found}"));
+        return Some(format!(
+            "the key is for the program {claimed}, but the hash of its text is {found}"
+        ));
     }
     let declared = &program.entry.sizes;
     let same = run.key.sizes.len() == declared.len()
@@ -42,12 +46,12 @@ fn other_program(run: &Run, about: &About) -> Option<String> {
     (!same).then(|| format!("the sizes in the key are not those of `{}`", run.key.entry))
 }
 
-/// The first candidate that is named as other kernels are.
+/// Returns the first candidate whose hash is not that of its kernels, as a message.
 fn other_kernels(run: &Run) -> Option<String> {
     run.candidates.iter().enumerate().find_map(|(j, r)| {
         let plan = r.host.clone()?.plan(r.source.clone());
         let found = hash(&plan).ok()?;
-        let text = format!("the kernels of candidates[{j}] are {found}, and not {}", r.plan);
+        let text = format!("the hash of the kernels of candidates[{j}] is {found}, not {}", r.plan);
         (found != r.plan).then_some(text)
     })
 }

@@ -1,4 +1,4 @@
-//! Whether a program suits this machine and a device: its element types, and the memory that its arrays take.
+//! Checks that a program fits this machine and a device: its element types, and the memory for its arrays.
 
 use super::inputs::bytes_of;
 use super::program::{Program, Sizes};
@@ -6,37 +6,37 @@ use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 
-/// Bytes of memory this process can still have: what the machine can give, and what a limit on addresses
-/// (`ulimit -v`) leaves. `None` where the system does not say.
+/// Returns how many bytes this process can still allocate: the machine's available memory, or what a limit on the
+/// address space (`ulimit -v`) leaves if that is less. `None` if the system does not report it.
 pub(super) fn available() -> Option<u64> {
     let machine = kilobytes("/proc/meminfo", "MemAvailable:")?;
     Some(under_limit().map_or(machine, |limit| limit.min(machine)))
 }
 
-/// What a limit on the process's addresses leaves; `None` without one.
+/// Returns the rest of the process's address space under its limit; `None` without a limit.
 fn under_limit() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let limit = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
-    // The soft limit; "unlimited" is no number.
+    // The soft limit. "unlimited" does not parse.
     let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
     Some(limit.saturating_sub(kilobytes("/proc/self/status", "VmSize:")?))
 }
 
-/// A line `name 123 kB` of a file, in bytes.
+/// Returns the value of a line `name 123 kB` of a file, in bytes.
 fn kilobytes(path: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix(name))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-/// Checks that arrays of so many bytes fit in this machine's memory, with room to work on them.
+/// Checks that arrays of `bytes` bytes fit in this machine's memory three times.
 pub(super) fn check(bytes: u64, what: &str) -> Result<()> {
     let Some(room) = available() else { return Ok(()) };
-    // Inputs are held as given, for the interpreter, and on their way to the device.
+    // Inputs exist three times: as given, for the interpreter, and on their way to the device.
     if bytes.saturating_mul(3) <= room {
         return Ok(());
     }
-    let text = format!("{what} take {bytes} bytes, and are needed three times");
+    let text = format!("{what} take {bytes} bytes, and three copies are needed");
     Err(Diagnostic::error(Code::SizeRange, text)
         .note(format!("{room} bytes of memory are left"))
         .help("choose smaller sizes")

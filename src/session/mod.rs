@@ -1,8 +1,8 @@
-//! The facade: one call for each thing a person does with a program.
+//! The library's facade: one call for each command.
 //!
-//! A [`Program`] is an entry of a file. A [`Session`] says under which rules, limits and device programs are
-//! optimised; [`Request`] says what a program's parameters and sizes are. Every call returns
-//! values or diagnostics; nothing here prints, and who wants to see progress passes an [`Observer`].
+//! A [`Program`] is an entry of a file. A [`Session`] holds the rules, limits and device under which programs are
+//! optimised; a [`Request`] holds the values of a program's parameters and sizes. Every call returns values or
+//! diagnostics. Nothing here prints: a caller that wants progress passes an [`Observer`].
 //!
 //! ```
 //! use patsat::diag::Source;
@@ -98,61 +98,63 @@ use std::sync::Arc;
 /// Where programs run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// Nowhere: candidates are ranked by the cost model, and nothing is measured.
+    /// No device: candidates are ranked by the cost model, and nothing is measured.
     #[default]
     None,
-    /// On the device that a selector means: `#k`, a part of a name, or the first (a GPU if there is one).
+    /// The device that a selector names: `#k` or a part of its name. Without a selector, the first device (a GPU if
+    /// there is one).
     Selected(Option<String>),
 }
 
 /// Starts a process that serves [`crate::tune::worker::serve`].
 pub type WorkerCommand = Arc<dyn Fn() -> Command + Send + Sync>;
 
-/// How programs are optimised. Without further ado: the shipped rules, default limits, no device and
-/// no tuning store.
+/// How programs are optimised. [`Session::new`] takes the shipped rules, default limits, no device and no tuning
+/// store.
 #[derive(Clone)]
 pub struct Session {
     /// The rewrite rules.
     pub rules: RuleSet,
-    /// Every budget but the one of candidates.
+    /// All limits but the number of candidates.
     pub limits: Limits,
     /// Which arithmetic may change.
     pub float: Float,
     /// Where programs run.
     pub device: Device,
-    /// How fast the device is; chosen by device when not given.
+    /// The cost model; `None` chooses one for the device.
     pub cost_model: Option<CostModel>,
     /// How many candidates are measured; 0 ranks by the model alone.
     pub budget: usize,
     /// How candidates are chosen for measurement.
     pub strategy: Strategy,
-    /// Seed of what a strategy leaves to chance.
+    /// Seed of the strategy's random choices.
     pub search_seed: u64,
-    /// Where measurements are kept and looked up; nowhere when not given.
+    /// The tuning store, where measurements are kept and looked up; `None` for no store.
     pub store: Option<PathBuf>,
-    /// Whether programs are searched and measured anew, whatever the store knows of them.
+    /// Whether to search and measure again, without the results in the store.
     pub anew: bool,
-    /// Where built kernels are kept, so that no driver builds them twice; nowhere when not given.
+    /// The folder of the cache of built kernels, which saves building them twice; `None` for no cache.
     pub kernels: Option<PathBuf>,
-    /// How the process is started in which candidates run: the `patsat` on the search path when not given.
+    /// How to start the worker process that runs candidates; `None` starts the `patsat` on the search path.
     pub worker: Option<WorkerCommand>,
     /// Whether the best kernel is compared with the device's bandwidth, measured in the same run.
     pub shares: bool,
-    /// Whether a program's operators are taken to keep the laws of their patterns; else they are tested
-    /// before anything is rewritten.
+    /// Whether to trust that a program's operators obey the laws of their patterns. If not, the operators are tested
+    /// before the program is rewritten.
     pub trust_laws: bool,
-    /// Whether rules that are not shipped were not tested: what is measured under them is kept apart.
+    /// Whether rules that are not shipped were trusted without a test. Measurements under such rules have keys of
+    /// their own.
     pub trust_rules: bool,
-    /// Whether indices and divisors that data decide are used as they are: an index outside its array then reads
-    /// foreign memory, and an integer division by zero gives anything.
+    /// Whether kernels leave out the checks of indices and divisors that depend on data: an index outside its array
+    /// then reads foreign memory, and the result of an integer division by zero is undefined.
     pub unchecked: bool,
 }
 
 impl Session {
-    /// Candidates measured unless a person says otherwise.
+    /// The default budget: how many candidates are measured.
     pub const BUDGET: usize = 40;
 
-    /// The default session.
+    /// Returns the default session.
     ///
     /// # Errors
     /// Never for a tested build: the shipped rules are checked by a test.
@@ -177,7 +179,7 @@ impl Session {
         })
     }
 
-    /// The device's description and the cost model for it.
+    /// Returns the description of the device and its cost model.
     ///
     /// # Errors
     /// When there is no such device.
@@ -185,7 +187,7 @@ impl Session {
         let info = match &self.device {
             Device::None => offline(self.cost_model.as_ref().and_then(|m| m.matches.kind)),
             Device::Selected(selector) => {
-                // Opened, and not only listed: what its compiler accepts is found by trying.
+                // The device is opened, not only listed, to find out what its compiler accepts.
                 let command = self.worker_command();
                 let none = Arc::new(Inputs::default());
                 Worker::new(move || command(), selector.clone(), none, &self.limits).device()?
@@ -195,7 +197,8 @@ impl Session {
         Ok((info, choice))
     }
 
-    /// How candidates are chosen, and by which throw of the dice: answers of the store are to one such question.
+    /// Returns the strategy, with the seed if it is random: the part of a stored answer's identity that names its
+    /// search.
     fn searched_by(&self) -> String {
         match self.strategy.is_random() {
             true => format!("{} {}", self.strategy, self.search_seed),
@@ -203,31 +206,31 @@ impl Session {
         }
     }
 
-    /// The cost model for a device.
+    /// Returns the cost model for a device.
     fn cost_model_for(&self, info: &DeviceInfo) -> Result<Choice> {
         match &self.cost_model {
             Some(model) => Ok(Choice {
                 model: model.clone(),
-                why: format!("the cost model `{}`, as asked for", model.name),
+                why: format!("the cost model `{}`, as requested", model.name),
                 fallback: false,
             }),
             None => CostModel::choose(info),
         }
     }
 
-    /// What decides kernels besides terms.
+    /// Returns the options of the code generator.
     fn options(&self, name: &str, device: &DeviceInfo) -> Options {
         let mut options = Options::new(name, DeviceLimits::of(device), &self.limits);
         options.relaxed = self.float == Float::Relaxed;
         options.unchecked = self.unchecked;
         if device.kind == DeviceKind::Gpu {
-            // Starting groups is what short work-items wait for: few and large ones.
+            // Starting groups dominates the time of short work-items, so groups are large and few.
             options.global_group = device.max_work_group_size.min(256);
         }
         options
     }
 
-    /// Every device, in the order of their numbers.
+    /// Returns all devices, in the order of their numbers.
     ///
     /// # Errors
     /// When there is none, and when a driver does not answer.
@@ -235,7 +238,7 @@ impl Session {
         worker::devices((self.worker_command())(), &self.limits.interrupt)
     }
 
-    /// How the worker is started.
+    /// Returns the command that starts the worker.
     fn worker_command(&self) -> WorkerCommand {
         self.worker.clone().unwrap_or_else(|| {
             Arc::new(|| {
@@ -247,12 +250,12 @@ impl Session {
     }
 }
 
-/// Checks a whole file: its entries, and everything that is wrong with it.
+/// Checks a whole file, and returns its entries and all diagnostics.
 pub fn check(source: &Arc<Source>) -> (Vec<lang::typed::Entry>, Vec<Diagnostic>) {
     lang::check(source)
 }
 
-/// A file in the standard form.
+/// Returns a file in the standard form.
 ///
 /// # Errors
 /// When it does not parse.
@@ -260,27 +263,27 @@ pub fn format(source: &Arc<Source>) -> Result<String> {
     lang::format(source)
 }
 
-/// Checks that an array of so many bytes fits in this machine's memory, before it is made.
+/// Checks that arrays of `bytes` bytes fit in this machine's memory before they are allocated.
 ///
 /// # Errors
-/// [`Code::SizeRange`] when it does not.
+/// [`Code::SizeRange`] when they do not.
 pub fn check_memory(bytes: u64) -> Result<()> {
     memory::check(bytes, "the arrays")
 }
 
-/// What the interpreter gave.
+/// The result of the interpreter.
 #[derive(Clone, Debug)]
 pub struct Evaluated {
     /// The result.
     pub value: Value,
     /// The values of the sizes.
     pub sizes: Sizes,
-    /// What to tell a person about the inputs.
+    /// Warnings about the inputs.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Evaluated {
-    /// The result's components as arrays, tuples flattened left to right.
+    /// Returns the components of the result as arrays, with tuples flattened from left to right.
     ///
     /// # Errors
     /// Never: a component has as many elements as its shape says.
@@ -295,7 +298,7 @@ fn array(leaf: &Leaf) -> Result<NpyArray> {
     Ok(NpyArray { shape: leaf.shape(), data })
 }
 
-/// Runs a program in the reference interpreter. Needs no device.
+/// Runs a program in the reference interpreter, which needs no device.
 ///
 /// # Errors
 /// When inputs are missing or do not fit, or the program has no value on them.
@@ -305,7 +308,7 @@ pub fn eval(program: &Program, request: &Request) -> Result<Evaluated> {
     Ok(Evaluated { value, sizes: bound.sizes, warnings: bound.warnings })
 }
 
-/// A device that is not there: what nearly every CPU (or GPU) with OpenCL offers.
+/// Returns the description of a hypothetical device, with features that nearly every CPU (or GPU) with OpenCL offers.
 fn offline(kind: Option<DeviceKind>) -> DeviceInfo {
     let kind = kind.unwrap_or(DeviceKind::Cpu);
     let gpu = kind == DeviceKind::Gpu;

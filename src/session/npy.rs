@@ -1,7 +1,7 @@
-//! NumPy's `.npy` files: the arrays that go in and come out.
+//! Reads and writes arrays as NumPy's `.npy` files.
 //!
-//! Reads every element type of the language in either byte order, and writes whole files or none.
-//! Knows nothing of programs: whether an array fits a parameter is for the caller to say.
+//! Reads every element type of the language in either byte order, and writes complete files or none. Knows nothing of
+//! programs: the caller checks whether an array fits a parameter.
 
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
@@ -65,7 +65,7 @@ pub fn parse(mut from: impl Read, name: &str) -> Result<NpyArray> {
         .try_fold(ty.bytes(), |bytes, &n| bytes.checked_mul(n))
         .filter(|&bytes| bytes < isize::MAX as usize)
         .ok_or_else(too_large)?;
-    // What is not there is not allocated: a damaged header must not ask for all memory.
+    // Grows with the data: a damaged header must not cause a huge allocation.
     let mut data = vec![];
     let unreadable =
         |e: io::Error| Diagnostic::error(Code::Io, format!("{name} cannot be read: {e}"));
@@ -88,7 +88,7 @@ pub fn parse(mut from: impl Read, name: &str) -> Result<NpyArray> {
     Ok(NpyArray { shape, data })
 }
 
-/// Reads the header, after checks that its parser does not make.
+/// Reads the header, after checks that the parser of `npyz` does not make.
 fn header(from: &mut impl Read) -> io::Result<NpyHeader> {
     let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut head = vec![0; 8];
@@ -120,8 +120,8 @@ fn header(from: &mut impl Read) -> io::Result<NpyHeader> {
             return Err(invalid("its header is nested too deeply"));
         }
     }
-    // The parser multiplies the dimensions without looking. They are among the numbers in the header, however their key
-    // is written; the others are sizes of elements.
+    // The parser multiplies the dimensions without a check for overflow. All numbers in the header are dimensions or
+    // sizes of elements, so their product bounds the dimensions however the header is written.
     let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
     let elements: f64 = numbers.map(|s| s.parse().unwrap_or(f64::INFINITY).max(1.0)).product();
     if elements > 1e18 {
@@ -130,7 +130,7 @@ fn header(from: &mut impl Read) -> io::Result<NpyHeader> {
     NpyHeader::from_reader(&head[..])
 }
 
-/// The element type, and whether its bytes must be reversed.
+/// Returns the element type, and whether its bytes must be reversed.
 fn element(dtype: &DType) -> std::result::Result<(ScalarType, bool), String> {
     let DType::Plain(ty) = dtype else {
         return Err("the array has structured elements; save each field as an array".into());
@@ -158,7 +158,7 @@ fn element(dtype: &DType) -> std::result::Result<(ScalarType, bool), String> {
     Ok((scalar, swap && scalar.bytes() > 1))
 }
 
-/// NumPy's name for an element type, in this machine's byte order.
+/// Returns NumPy's name for an element type, in this machine's byte order.
 fn type_str(ty: ScalarType) -> &'static str {
     const BIG: bool = cfg!(target_endian = "big");
     let pick = |little, big| if BIG { big } else { little };
@@ -178,7 +178,7 @@ fn type_str(ty: ScalarType) -> &'static str {
     }
 }
 
-/// Writes a file: whole, or not at all (unless it is a device or a pipe, which is written directly).
+/// Writes a file completely or not at all. Devices and pipes are written directly.
 pub fn write(path: &Path, array: &NpyArray) -> Result<()> {
     super::files::write(path, |to| write_to(to, array))
 }
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!((a.shape, a.data.to_vec().expect("of that type")), (vec![], vec![f16::ONE]));
         let a = parse(&file("'|b1'", false, "(2,)", &[0, 1])).expect("the file is well-formed");
         assert_eq!(a.data.to_vec::<bool>().expect("of that type"), [false, true]);
-        // One dimension is in both orders.
+        // With one dimension, both orders are the same.
         assert!(parse(&file("'|u1'", true, "(3,)", &[1, 2, 3])).is_ok());
         assert!(parse(&file("'|u1'", true, "(3, 1)", &[1, 2, 3])).is_ok());
     }
@@ -330,7 +330,7 @@ mod tests {
                     _ => bytes.insert(at, b"0123456789(),:{}'\"-<>|fiub"[random(26)]),
                 }
             }
-            // Neither a panic nor all of the memory.
+            // It must neither panic nor exhaust the memory.
             drop(parse(&bytes));
         }
     }

@@ -1,4 +1,5 @@
-//! From a program to its best kernels: saturate, draw candidates, and let the model or the clock decide.
+//! Finds the best kernels of a program: saturates an e-graph, draws candidates, and ranks them by the cost model or by
+//! measurement.
 
 use super::answer::Stored;
 use super::graph::Graph;
@@ -32,7 +33,7 @@ use std::time::Instant;
 /// Kernels that are generated at a time when nothing is measured. More follow as long as they bring a better one.
 const UNMEASURED: usize = 64;
 
-/// Time spent on the way, in milliseconds.
+/// Time spent in each phase, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timings {
     /// Elaborating and rewriting.
@@ -46,14 +47,14 @@ pub struct Timings {
     pub compile_ms: f64,
     /// Checking and timing.
     pub measure_ms: f64,
-    /// Everything.
+    /// The whole run.
     pub total_ms: f64,
 }
 
-/// How the best kernel compares with the device, timed in the same run.
+/// The best kernel's time and the device's bandwidth, measured in the same run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shares {
-    /// The kernel itself, in microseconds, timed with the yardsticks.
+    /// Median time of the kernel, in microseconds, interleaved with the yardsticks.
     pub median_us: f64,
     /// The device's copy bandwidth over as many bytes as the program reads, in GB/s.
     pub copy_gb_per_s: Option<f64>,
@@ -64,15 +65,15 @@ pub struct Shares {
 /// A candidate in the ranking.
 #[derive(Clone, Debug)]
 pub struct Best {
-    /// Which.
+    /// The candidate's kernels.
     pub variant: Arc<Variant>,
-    /// Its times, when it was measured.
+    /// Its times, if it was measured.
     pub summary: Option<Summary>,
-    /// Largest relative error against the reference, when it was measured.
+    /// Largest relative error against the reference, if it was measured.
     pub max_rel_err: Option<f64>,
 }
 
-/// What came of optimising a program.
+/// The result of optimising a program.
 pub struct Optimized {
     /// The entry.
     pub entry: String,
@@ -80,9 +81,9 @@ pub struct Optimized {
     pub file: String,
     /// Value of each size parameter.
     pub sizes: Sizes,
-    /// Where it runs, or would.
+    /// The device that it runs on, or is predicted for.
     pub device: DeviceInfo,
-    /// The cost model, and why it was taken.
+    /// The cost model, and why it was chosen.
     pub model: Choice,
     /// Hash of the rule set.
     pub rules: String,
@@ -90,35 +91,35 @@ pub struct Optimized {
     pub float: super::Float,
     /// The program as a term.
     pub term: Term,
-    /// How saturation went.
+    /// The report of the saturation.
     pub report: Report,
-    /// The e-graph; none when the answer is from the tuning store.
+    /// The e-graph; `None` when the answer is from the tuning store.
     pub saturated: Option<Saturated>,
     /// The best candidate: the first of the ranking.
     pub best: Best,
     /// The best few, best first: measured ones, or by prediction when nothing was measured.
     pub ranking: Vec<Best>,
-    /// How many of the first are as fast as each other, as far as the clock can tell.
+    /// How many candidates at the head of the ranking tie: their times are within the measurement noise.
     pub ties: usize,
-    /// What became of the candidates.
+    /// Counts of the candidates by outcome.
     pub counts: Counts,
-    /// Bytes and operations the program needs at least.
+    /// The least number of bytes and operations that the program needs.
     pub work: Work,
-    /// How it compares with the device.
+    /// The comparison with the device's bandwidth.
     pub shares: Option<Shares>,
-    /// How results were checked, where the interpreter computed but a sample of them.
+    /// How results were checked, if the interpreter computed only a sample of them.
     pub checked: Option<Checked>,
     /// Time spent.
     pub timings: Timings,
-    /// Stopped by [`Observer::stop`].
+    /// Whether [`Observer::stop`] ended the search early.
     pub interrupted: bool,
-    /// Of which search this is the result, when nothing was searched now: then the tuning store knew it.
+    /// The earlier search that gave this result, if the answer is from the tuning store.
     pub stored: Option<Stored>,
-    /// What to tell a person.
+    /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// A program rewritten for a device: what both ranking and measuring start from.
+/// A program rewritten for a device, with its candidates: the input of both ranking and measuring.
 pub(super) struct Rewritten {
     pub device: DeviceInfo,
     pub model: Choice,
@@ -132,10 +133,10 @@ pub(super) struct Rewritten {
 impl Session {
     /// Finds the best kernels for a program.
     ///
-    /// Without a device, the cost model decides. With one, `budget` candidates are built, checked
-    /// against the interpreter and timed; inputs that `request` does not give are then made up
-    /// only if it says how. What an earlier search came to answers for one with no more candidates, unless
-    /// [`Session::anew`].
+    /// Without a device, the cost model ranks the candidates. With one, up to `budget` candidates are built, compared
+    /// with the interpreter and timed; inputs that `request` does not give are then generated only if it names a
+    /// default generator. The stored answer of an earlier search with at least this budget is returned without a
+    /// search, unless [`Session::anew`] is set.
     ///
     /// # Errors
     /// When the program or its inputs are wrong, no candidate survives, or there is no such device.
@@ -166,7 +167,7 @@ impl Session {
         self.measured(program, bound, begun, observer)
     }
 
-    /// Whether the kernels of an answer that was imported are right.
+    /// Runs the kernels of an imported answer and returns whether their result is right.
     fn confirmed(
         &self,
         program: &Program,
@@ -224,7 +225,7 @@ impl Session {
         })
     }
 
-    /// What is left of a search that is interrupted.
+    /// Returns a note that says whether the measurements of an interrupted search are kept.
     pub fn kept(&self) -> String {
         match &self.store {
             Some(store) => format!(
@@ -235,7 +236,7 @@ impl Session {
         }
     }
 
-    /// That the cost model is not made for the device.
+    /// Returns a warning if there is no cost model for the device.
     pub(super) fn about_model(&self, model: &Choice, device: &DeviceInfo) -> Vec<Diagnostic> {
         if !model.fallback || self.device == Device::None {
             return vec![];
@@ -244,7 +245,7 @@ impl Session {
         vec![Diagnostic::warning(Code::CostModel, text).note(model.why.clone())]
     }
 
-    /// The key under which a program's measurements are kept.
+    /// Returns the key of a program's measurements in the store.
     pub(super) fn key(&self, program: &Program, sizes: &Sizes, device: &DeviceInfo) -> Key {
         Key {
             program: program.hash(),
@@ -262,7 +263,7 @@ impl Session {
         }
     }
 
-    /// What is taken on trust, as it stands in a [`Key`].
+    /// Returns the `trust` field of a [`Key`]: what the session trusts without a test.
     fn trust(&self) -> String {
         let trusted = [
             (self.trust_laws, "laws"),
@@ -272,7 +273,7 @@ impl Session {
         words.join(" ")
     }
 
-    /// Lets the model decide.
+    /// Ranks the candidates by the cost model.
     fn ranked(
         &self,
         program: &Program,
@@ -315,7 +316,7 @@ impl Session {
         })
     }
 
-    /// Lets the clock decide.
+    /// Ranks the candidates by measurement.
     fn measured(
         &self,
         program: &Program,
@@ -327,7 +328,7 @@ impl Session {
         for warning in &about_inputs {
             observer.event(&Event::Warning(warning));
         }
-        // The oracle takes seconds for large inputs: it runs while candidates are drawn and built.
+        // The interpreter takes seconds for large inputs, so it runs while candidates are drawn and built.
         let mut reference = Reference::start(&program.entry, &sizes, &values, &self.limits);
         drop(values);
         let mut store = self.keeping(observer)?;
@@ -346,7 +347,7 @@ impl Session {
         let given = Arc::new(inputs);
         let mut staff = self.start_staff(&device, given.clone())?;
         let worker = &mut staff.worker;
-        // With what the device's compiler was seen to accept.
+        // The worker's description also says what the device's compiler accepts.
         let device = worker.device()?;
         let key = self.key(program, &sizes, &device);
         if let Some(open) = &mut store {
@@ -419,7 +420,7 @@ impl Session {
         Ok(optimized)
     }
 
-    /// The store, to write to. Where that cannot be, a person is told, and the search goes on without.
+    /// Opens the store for writing. If it cannot be written, warns the observer, and the search continues without it.
     fn keeping(&self, observer: &mut dyn Observer) -> Result<Option<Store>> {
         let Some(path) = &self.store else { return Ok(None) };
         let failure = match Store::open(path) {
@@ -439,7 +440,7 @@ impl Session {
         Ok(None)
     }
 
-    /// Drops the best as long as it is wrong on whole numbers.
+    /// Removes the best candidate from the ranking as long as it gives a wrong result on whole numbers.
     fn drop_wrong(
         &self,
         found: &mut Found,
@@ -566,13 +567,13 @@ pub(super) fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {
         .help("the best term may not be in the graph; leave out rules that feed themselves")
 }
 
-/// Why no candidate is left.
+/// Makes the error that says why no candidate is left.
 pub(super) fn nothing(program: &Program, found: &Found, counts: &Counts) -> Failure {
     if found.interrupted {
         let text = "interrupted before a candidate was measured";
         return Diagnostic::error(Code::Interrupted, text).into();
     }
-    // Where every candidate failed in the same way, that is what a person must know.
+    // If every candidate failed in the same way, this failure is the error.
     let only = match counts.failed.keys().collect::<Vec<_>>()[..] {
         [class] => FailureClass::from_name(class),
         _ => None,
@@ -603,7 +604,7 @@ pub(super) fn nothing(program: &Program, found: &Found, counts: &Counts) -> Fail
         d = d.help("allow more time with `--run-timeout S` and `--build-timeout S`");
     }
     if failed(FailureClass::Timeout) || failed(FailureClass::Crash) || failed(FailureClass::Wrong) {
-        d = d.help("the inputs may be the cause: on others, all of these are tried again");
+        d = d.help("the inputs may be the cause: with other inputs, all of these are tried again");
     }
     if counts.resumed > 0 {
         let text = "of the failures, {} are known from the tuning store: `--anew` tries them again";

@@ -1,4 +1,4 @@
-//! Programs of others (a vendor's library, say), timed beside generated kernels.
+//! Runs other programs, such as a vendor's library, and times them beside generated kernels.
 //!
 //! A peer program is a process that answers lines on its standard input with lines on its standard output:
 //!
@@ -8,8 +8,9 @@
 //! | `check` | `done`, once its result is in the folder |
 //! | `run N` | the times of `N` runs in microseconds, separated by spaces |
 //!
-//! Any other answer is why it cannot. Its arguments are a folder and the sizes (`n=512`); in the folder are the parameters'
-//! values, `NAME.npy` (`NAME.K.npy` for component `K` of tuples), and there it puts `out.npy` (`out.K.npy`).
+//! Any other answer is an error message. The arguments of the process are a folder and the sizes (`n=512`). The folder
+//! holds the parameters' values in `NAME.npy` (`NAME.K.npy` for component `K` of tuples); the process writes its
+//! result there as `out.npy` (`out.K.npy`).
 
 use super::inputs::Bound;
 use super::npy::{self, NpyArray};
@@ -26,21 +27,21 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A process that runs what it is asked to.
+/// A running peer program.
 pub(super) struct PeerProgram {
     /// Its name in the result.
     pub name: String,
-    /// Bytes that its time is divided into.
+    /// The bytes that it moves, from which its bandwidth is computed.
     pub bytes: u64,
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
-/// The folder through which programs get their inputs and give their results.
+/// The folder through which peer programs get their inputs and return their results.
 pub(super) struct Exchange {
     folder: TempDir,
-    /// The files that a result is in, and the shape of each.
+    /// The files of a result, and the shape of each.
     outputs: Vec<(PathBuf, Vec<usize>)>,
 }
 
@@ -49,7 +50,7 @@ fn failed(what: &str, e: impl std::fmt::Display) -> Diagnostic {
 }
 
 impl Exchange {
-    /// Writes the inputs.
+    /// Creates the folder and writes the inputs.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -81,15 +82,16 @@ impl Exchange {
         Ok(Exchange { folder, outputs })
     }
 
-    /// The result that a program has put here, which is then taken away.
+    /// Reads the result that a program has written, and removes its files.
     fn take(&self) -> Result<Vec<HostArray>> {
         self.outputs
             .iter()
             .map(|(path, shape)| {
                 let array = npy::read(path)?;
-                std::fs::remove_file(path).map_err(|e| failed("the result stays", e))?;
+                std::fs::remove_file(path)
+                    .map_err(|e| failed("the result cannot be removed", e))?;
                 if array.shape != *shape {
-                    let text = format!("its result is {:?} and not {shape:?}", array.shape);
+                    let text = format!("its result has the shape {:?}, not {shape:?}", array.shape);
                     return Err(Diagnostic::error(Code::InputFormat, text).into());
                 }
                 Ok(array.data)
@@ -102,7 +104,7 @@ impl PeerProgram {
     /// Starts `command` in a shell, and waits until it is ready.
     ///
     /// # Errors
-    /// When it cannot be started, or says why it cannot serve.
+    /// When it cannot be started, or does not answer `ready`.
     pub fn start(
         name: &str,
         command: &str,
@@ -149,10 +151,10 @@ impl PeerProgram {
         self.answer()
     }
 
-    /// Its result.
+    /// Asks for the result and returns it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no result.
     pub fn check(&mut self, exchange: &Exchange) -> std::result::Result<Vec<HostArray>, String> {
         match self.ask("check")?.as_str() {
             "done" => exchange.take().map_err(|d| d.to_string()),
@@ -160,7 +162,7 @@ impl PeerProgram {
         }
     }
 
-    /// Times of runs, in microseconds.
+    /// Asks for runs and returns their times, in microseconds.
     fn run(&mut self, repetitions: usize) -> std::result::Result<Vec<f64>, String> {
         let answer = self.ask(&format!("run {repetitions}"))?;
         let times: Option<Vec<f64>> =
@@ -171,20 +173,21 @@ impl PeerProgram {
 
 impl Drop for PeerProgram {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nobody left to tell.
+        // The process may have ended already; errors cannot be reported from here.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Kernels of the worker and programs of others, as runners in one race.
+/// Runs kernels of the worker and peer programs in one race.
 pub(super) struct Field<'a> {
     pub worker: &'a mut Worker,
     pub programs: &'a mut [PeerProgram],
 }
 
 impl Field<'_> {
-    /// The number under which a program runs. The worker counts its own from 0 on.
+    /// Returns the id of a peer program. Ids of the worker count up from 0, those of peer programs down from the
+    /// largest.
     pub fn id(program: usize) -> CandidateId {
         CandidateId(u64::MAX - program as u64)
     }
@@ -214,7 +217,7 @@ mod tests {
     use crate::session::generate::Generator;
     use crate::session::{Request, inputs};
 
-    /// Answers as a peer program of `map (* 2)` should, or as `$mode` says.
+    /// A peer program that computes `map (* 2)`.
     const PEER: &str = r#"python3 -c '
 import sys, struct
 folder, sizes = sys.argv[1], sys.argv[2:]
@@ -249,7 +252,7 @@ for line in sys.stdin:
         let out = peer.check(&exchange).expect("a result");
         assert_eq!(out[0].to_vec::<f32>(), Some(vec![0.0, 2.0, 4.0]));
         assert_eq!(peer.run(3), Ok(vec![2.5; 3]));
-        // A result is taken once.
+        // A result can be read once.
         assert!(exchange.take().is_err());
     }
 

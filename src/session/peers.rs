@@ -1,18 +1,17 @@
-//! Hand-written kernels for a program, timed beside its generated ones.
+//! Reads hand-written kernels that are timed beside the generated kernels of a program.
 //!
-//! A peer file is OpenCL C with comments that say how each kernel is launched:
+//! A peer file is OpenCL C with comments that describe how each kernel is launched:
 //!
 //! ```text
 //! // peer: NAME for ENTRY
 //! // launch: KERNEL global=SIZE local=SIZE args=xs,out
 //! ```
 //!
-//! Sizes are products of numbers, the entry's size parameters, `units` (compute units), and quotients of these;
-//! arguments are parameters of the entry, `out` (its result), or `tmp:TYPE:SIZE` (an array between kernels); `xs.1`
-//! and `out.1` are components of tuples, counted from 0.
-//! `global` and `local` have up to three sizes, separated by commas, one for each dimension.
-//! Numbers of work-items are rounded up to whole groups.
-//! Several `launch` lines run one after the other. `// define: NAME=SIZE` gives the preprocessor a value.
+//! Sizes are products and quotients of numbers, the entry's size parameters and `units` (compute units). Arguments are
+//! parameters of the entry, `out` (its result), or `tmp:TYPE:SIZE` (an array between kernels); `xs.1` and `out.1` are
+//! components of tuples, counted from 0. `global` and `local` have up to three sizes, separated by commas, one for
+//! each dimension. Numbers of work-items are rounded up to whole groups. Several `launch` lines run one after the
+//! other. `// define: NAME=SIZE` defines a preprocessor symbol.
 
 use super::program::{Program, Sizes, components};
 use crate::diag::{Code, Diagnostic, Result, Source, Span};
@@ -20,19 +19,19 @@ use crate::lang::types::{ScalarType, Type};
 use crate::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role, Scalar};
 use std::sync::Arc;
 
-/// One hand-written program.
+/// One hand-written implementation.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Its name.
     pub name: String,
-    /// How it runs.
+    /// Its host plan.
     pub plan: Arc<HostPlan>,
 }
 
-/// The peers of a file that are for a program's entry, at the given sizes.
+/// Returns the peers in a file for a program's entry, at the given sizes.
 ///
 /// # Errors
-/// When a comment cannot be read, with its place.
+/// When a comment is malformed, with its place.
 pub fn peers(
     source: &Arc<Source>,
     program: &Program,
@@ -125,7 +124,7 @@ fn index(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// A plan with the entry's parameters and result, and no launches.
+/// Returns a host plan with the entry's parameters and result, and without launches.
 fn empty(source: &Arc<Source>, program: &Program, sizes: &Sizes) -> Result<HostPlan> {
     let mut plan = HostPlan {
         source: source.text.clone(),
@@ -171,7 +170,7 @@ fn empty(source: &Arc<Source>, program: &Program, sizes: &Sizes) -> Result<HostP
     Ok(plan)
 }
 
-/// An argument by name, of tuples `NAME.K` for component `K`; `tmp:TYPE:SIZE` is made when it is new.
+/// Finds an argument by name (`NAME.K` for component `K` of tuples). Adds a buffer for `tmp:TYPE:SIZE` if it is new.
 fn argument(
     plan: &mut HostPlan,
     name: &str,
@@ -203,7 +202,7 @@ fn argument(
     Ok(Some(Arg::Buffer(plan.buffers.len() - 1)))
 }
 
-/// A product and quotient of numbers and names, from left to right.
+/// Evaluates products and quotients of numbers and names, from left to right.
 fn size(text: &str, known: &impl Fn(&str) -> Option<u64>) -> Option<u64> {
     let mut value: u64 = 1;
     let mut divide = false;

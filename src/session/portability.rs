@@ -1,6 +1,6 @@
-//! Kernels tuned for one device, run on others: what is lost by not tuning again.
+//! Measures performance portability: runs kernels that were tuned for one device on the others.
 //!
-//! As in Steuwer et al. (ICFP 2015, figure 1), where each implementation is compared with the best on every device.
+//! Follows Steuwer et al. (ICFP 2015, figure 1), who compare each implementation with the best one on every device.
 
 use super::inputs::{Bound, Request, bind};
 use super::{Device, Observer, Phase, Program, Session, Sizes, memory};
@@ -14,17 +14,17 @@ use crate::tune::variant::Variant;
 use crate::tune::worker::{CandidateFailure, FailureClass, WorkerError};
 use std::sync::Arc;
 
-/// Rounds in which the kernels are timed against each other on a device.
+/// Rounds in which the kernels are timed interleaved on a device.
 const ROUNDS: usize = 15;
 
-/// A kernel on a device it was perhaps not tuned for.
+/// The outcome of one kernel on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Right, and timed beside the others there.
+    /// The result is right, and the kernel was timed beside the others.
     Timed(Summary),
-    /// Right; on this device nothing is timed.
+    /// The result is right; nothing is timed on this device.
     Right,
-    /// Of no use there.
+    /// The kernel failed or gave a wrong result.
     Failed(CandidateFailure),
 }
 
@@ -35,16 +35,17 @@ pub struct Portability {
     pub entry: String,
     /// Value of each size.
     pub sizes: Sizes,
-    /// Devices that kernels were tuned for, each with its kernel.
+    /// The devices that kernels were tuned for, each with its kernel.
     pub tuned: Vec<(DeviceInfo, Arc<Variant>)>,
-    /// Devices that kernels ran on, each with what became of every kernel, in the order of `tuned`.
+    /// The devices that kernels ran on, each with the outcome of every kernel, in the order of `tuned`.
     pub ran: Vec<(DeviceInfo, Vec<Cell>)>,
-    /// Ended early.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
 }
 
 impl Portability {
-    /// How fast kernel `k` is on device `on`, as a share of the fastest there: 1 is best; `None` when it was not timed.
+    /// Returns the speed of kernel `k` on device `on` as a share of the fastest kernel there (1 is best); `None` if it
+    /// was not timed.
     pub fn share(&self, k: usize, on: usize) -> Option<f64> {
         let (_, cells) = self.ran.get(on)?;
         let time = |c: &Cell| match c {
@@ -57,8 +58,8 @@ impl Portability {
 }
 
 impl Session {
-    /// Tunes a program for each of `devices` and runs every kernel on every one of them, and on those of `checked`, where
-    /// results are compared and nothing is timed (a simulator, say). The session's own device plays no part.
+    /// Tunes a program for each of `devices`, and runs every kernel on each of them. On the devices of `checked` (a
+    /// simulator, say), results are compared and nothing is timed. The session's own device is not used.
     ///
     /// # Errors
     /// As [`Session::optimize`], and when a device's worker is lost.

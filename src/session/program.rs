@@ -1,4 +1,4 @@
-//! A program file, read and checked: where every command starts.
+//! Reads and checks program files, with which every command starts.
 
 use super::generate::Generator;
 use super::rules::read;
@@ -22,13 +22,13 @@ pub struct Program {
     pub source: Arc<Source>,
     /// The entry with the sizes that the file declares.
     pub entry: Entry,
-    /// The entry with sizes as general as its body allows: two axes that merely happen to be equally
-    /// long are different dimensions to the optimiser.
+    /// The entry with sizes as general as its body allows, so that two axes that merely have the same length are
+    /// different dimensions to the optimiser.
     general: Entry,
     /// Every size of `general`, and the declared size it equals.
     fresh: Vec<(String, Size)>,
-    /// How parameters (or components of them, `xs.1`) are made up when nobody gives them, from lines
-    /// `gen: NAME=HOW ...` of the entry's comment.
+    /// The generators of parameters (or of components, `xs.1`) that are not given, from the lines `gen: NAME=HOW ...`
+    /// of the entry's comment.
     pub(super) samples: IndexMap<String, Generator>,
 }
 
@@ -36,7 +36,7 @@ impl Program {
     /// Reads and checks one entry of a file. The name may be left out when the file has one entry.
     ///
     /// # Errors
-    /// When the file cannot be read (E0901), is no program, or has no such entry.
+    /// When the file cannot be read (E0901), is not a valid program, or has no such entry.
     pub fn load(path: &Path, entry: Option<&str>) -> Result<Program> {
         Program::check(&read(path)?, entry)
     }
@@ -44,7 +44,7 @@ impl Program {
     /// Checks one entry of a source.
     ///
     /// # Errors
-    /// When the source is no program, or has no such entry.
+    /// When the source is not a valid program, or has no such entry.
     pub fn check(source: &Arc<Source>, entry: Option<&str>) -> Result<Program> {
         let declared = lang::check_entry(source, entry)?;
         let (general, fresh) = lang::check_entry_general(source, Some(&declared.name))?;
@@ -57,12 +57,12 @@ impl Program {
         })
     }
 
-    /// How many arrays (or scalars) the result is, tuples flattened.
+    /// Returns the number of components (arrays or scalars) of the result, with tuples flattened.
     pub fn results(&self) -> usize {
         components(&self.entry.body.ty).len()
     }
 
-    /// The program as a closed term, at the given sizes.
+    /// Returns the program as a closed term, at the given sizes.
     ///
     /// # Errors
     /// When a size has no value or an impossible one, or the program has no closed form yet.
@@ -81,7 +81,7 @@ impl Program {
         self.placed(elaborate(&self.general, &values?))
     }
 
-    /// Gives diagnostics that have spans but no source this program's.
+    /// Sets this program's source in diagnostics that have spans but no source.
     ///
     /// # Errors
     /// Those of `result`.
@@ -105,8 +105,8 @@ impl Program {
         }
     }
 
-    /// Tests the operators of reductions for the laws that their patterns rely on; gives warnings for
-    /// those that no values were found for.
+    /// Tests the operators of reductions for the laws that their patterns rely on. Returns warnings for operators that
+    /// could not be tested because no values were found.
     ///
     /// # Errors
     /// [`Code::OperatorLaw`] with a counterexample for each operator that breaks one.
@@ -120,11 +120,10 @@ impl Program {
         if errors.is_empty() { Ok(found) } else { Err(errors.into()) }
     }
 
-    /// A short hash of what the entry means, for the tuning store: comments, layout and other entries
-    /// do not count.
+    /// Returns a short hash of the entry for the tuning store. Comments, layout and other entries do not affect it.
     pub fn hash(&self) -> String {
-        // Spans are places in the file, not meaning: the formatted term at symbolic sizes would do, but
-        // it needs values; the typed core without its spans does not.
+        // Hashes the typed core without its spans, since they depend on the layout. The closed term is no alternative:
+        // it exists only at given sizes.
         let text = format!("{:?}", Entry { doc: String::new(), ..self.general.clone() });
         let mut hasher = blake3::Hasher::new();
         let mut rest = text.as_str();
@@ -137,7 +136,7 @@ impl Program {
     }
 }
 
-/// The lines `gen: NAME=HOW ...` of an entry's comment.
+/// Reads the lines `gen: NAME=HOW ...` of an entry's comment.
 fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<String, Generator>> {
     let mut out = IndexMap::new();
     let lines = entry.doc.lines().filter_map(|l| l.trim().strip_prefix("gen:"));
@@ -168,7 +167,7 @@ fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<String, Gener
     Ok(out)
 }
 
-/// Element types and dimensions of a type's components, tuples flattened left to right.
+/// Returns the element type and the dimensions of each component of a type, with tuples flattened from left to right.
 pub(super) fn components(ty: &Type) -> Vec<(crate::lang::types::ScalarType, Vec<Size>)> {
     match ty {
         Type::Scalar(s) => vec![(*s, vec![])],
@@ -224,7 +223,7 @@ mod tests {
         };
         assert_eq!(ints("ps", 1), (0..10).collect::<Vec<_>>());
         assert_eq!(ints("is", 0).iter().max(), Some(&9));
-        // What a person says comes first.
+        // A given value takes precedence over the comment.
         request.values.insert("c".to_owned(), Given::Text("5".to_owned()));
         let bound = inputs::bind(&p, &request).expect("every input can be made up");
         assert_eq!(
@@ -236,7 +235,7 @@ mod tests {
                 .expect("of that type"),
             [5.0]
         );
-        // Nothing is made up where nothing may be.
+        // Without a default generator, nothing is generated.
         request.default = None;
         assert_eq!(inputs::bind(&p, &request).unwrap_err().0[0].code, Code::InputMissing);
     }
@@ -255,7 +254,7 @@ mod tests {
             assert!(!error.0[0].labels.is_empty());
         }
         let other = program("-- generated: no line of ours").expect("the program is well-typed");
-        // They are no part of what the program means.
+        // Comments do not affect the hash.
         assert_eq!(
             other.hash(),
             program("-- gen: c=uniform").expect("the program is well-typed").hash()

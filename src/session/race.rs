@@ -1,4 +1,5 @@
-//! Kernels timed against each other and against the device's memory bandwidth, in one worker and one run.
+//! Races: times kernels interleaved with each other and with yardsticks of the device's memory bandwidth, in one
+//! worker and one run.
 
 use super::peer_program::{Field, PeerProgram};
 use crate::device::DeviceInfo;
@@ -13,23 +14,24 @@ use crate::tune::statistics::Summary;
 use crate::tune::worker::{CandidateId, Worker, WorkerError};
 use std::sync::Arc;
 
-/// The name under which the worker knows the array that yardsticks read; no program's parameter has it.
+/// The worker's name for the array that yardsticks read. No parameter of a program can have this name.
 pub(super) const SLOT: &str = "%bandwidth";
 
-/// Least bytes of which a bandwidth is worth measuring.
+/// The fewest bytes for which a bandwidth is measured.
 const LEAST: u64 = 1 << 20;
 
-/// Hand-written kernels of each kind of traffic that go into the final race.
+/// How many yardsticks of each kind of traffic enter the final race.
 const FINALISTS: usize = 2;
 
-/// Adds the array that yardsticks read, as large as the program's inputs; says how many elements.
+/// Adds the array that yardsticks read, of the given size, and returns its length in elements; 0 if it is too small to
+/// measure or too large for the device.
 pub(super) fn add_yardstick(inputs: &mut Inputs, bytes: u64, device: &DeviceInfo) -> usize {
     let bytes = bytes.min(device.max_alloc_bytes);
     if bytes < LEAST || bytes.saturating_mul(4) > device.global_mem_bytes {
         return 0;
     }
     let len = usize::try_from(bytes / 4).unwrap_or(0);
-    // Pages of equal contents may be shared or compressed on their way; these are all different.
+    // All elements differ, since pages of equal contents may be shared or compressed.
     let xs: Vec<f32> = (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761) as f32).collect();
     inputs.insert(SLOT, 0, HostArray::from_slice(&xs));
     len
@@ -39,15 +41,15 @@ pub(super) fn add_yardstick(inputs: &mut Inputs, bytes: u64, device: &DeviceInfo
 pub(super) struct Racer {
     /// Its name in the result.
     pub name: String,
-    /// How it runs.
+    /// Its host plan.
     pub plan: Arc<HostPlan>,
-    /// Bytes that its time is divided into.
+    /// The bytes that it moves, from which its bandwidth is computed.
     pub bytes: u64,
-    /// What it measures; of a program or a peer, nothing.
+    /// The traffic that a yardstick measures; `None` for a program or a peer.
     pub traffic: Option<Traffic>,
 }
 
-/// How a racer did.
+/// The result of a racer.
 #[derive(Clone, Debug)]
 pub(super) struct Finish {
     pub name: String,
@@ -57,14 +59,14 @@ pub(super) struct Finish {
 }
 
 impl Finish {
-    /// GB/s, of bytes over median time.
+    /// Returns the bandwidth in GB/s: bytes divided by the median time.
     pub fn gb_per_s(&self) -> Option<f64> {
         let summary = self.outcome.as_ref().ok()?;
         Some(self.bytes as f64 * 1e-3 / summary.median_us.max(1e-3))
     }
 }
 
-/// The best yardsticks of each kind of traffic on a device, found by a short race.
+/// Returns the best yardsticks of each kind of traffic on a device, found by a short race.
 pub(super) fn field(
     worker: &mut Worker,
     device: &DeviceInfo,
@@ -87,7 +89,7 @@ pub(super) fn field(
     Ok(all.into_iter().filter(|r| ranked.contains(&r.name)).collect())
 }
 
-/// A yardstick that reads its own array.
+/// Makes a racer of a yardstick, which reads the array [`SLOT`].
 fn racer(y: crate::opencl::yardstick::Yardstick) -> Racer {
     let mut plan = HostPlan::clone(&y.plan);
     for buffer in &mut plan.buffers {
@@ -104,8 +106,7 @@ fn racer(y: crate::opencl::yardstick::Yardstick) -> Racer {
     Racer { name, plan: Arc::new(plan), bytes: y.bytes, traffic: Some(y.traffic) }
 }
 
-/// Times racers interleaved, and programs of others among them, none given up as slow. The programs come
-/// last in the result.
+/// Times racers and peer programs interleaved. None is dropped for being slow. The programs come last in the result.
 pub(super) fn race(
     worker: &mut Worker,
     racers: &[Racer],
@@ -172,7 +173,7 @@ fn race_of(
     Ok(finishes)
 }
 
-/// The best of a kind of traffic.
+/// Returns the fastest yardstick of the given kinds of traffic.
 pub(super) fn best<'a>(finishes: &'a [Finish], of: &[Traffic]) -> Option<&'a Finish> {
     finishes
         .iter()

@@ -1,4 +1,4 @@
-//! Kernels from what the tuning store says of them: a term and its tunables as text.
+//! Generates kernels again from the tuning store, which holds their terms and tunables as text.
 
 use super::Session;
 use super::optimize::Best;
@@ -17,15 +17,15 @@ use crate::tune::variant::Variant;
 use crate::tune::worker::FailureClass;
 use std::sync::Arc;
 
-/// Stored sizes that are tried before a search is made.
+/// How many stored sizes are tried before a search.
 const NEIGHBOURS: usize = 4;
-/// Stored candidates that are looked at before a search is made.
+/// How many stored candidates are tried before a search.
 const IMPORTED: usize = 4;
 
-/// Kernels that were tuned for just this.
+/// Kernels that were tuned for exactly this key.
 pub(super) struct Known {
     pub variant: Variant,
-    /// Whether they were measured or checked here, and not only taken in from elsewhere.
+    /// Whether they were measured or checked here. If not, they were imported and must be checked before use.
     pub verified: bool,
 }
 
@@ -36,8 +36,8 @@ pub(super) struct Neighbour {
     pub sizes: Sizes,
 }
 
-/// A term of a program from its text; `None` when this version of patsat does not read it, or it gives what the program
-/// does not.
+/// Reads a term of a program; `None` when this version of patsat cannot read it, or its result does not have the type
+/// of the program's result.
 pub(super) fn term(text: &str, program: &elaborate::Program) -> Option<Term> {
     let inputs = program.inputs.iter().map(|(n, _, t)| (n.clone(), t.clone())).collect();
     let context = Context { inputs, variables: None };
@@ -46,7 +46,7 @@ pub(super) fn term(text: &str, program: &elaborate::Program) -> Option<Term> {
 }
 
 impl Session {
-    /// The kernels of a stored candidate, generated again; `None` when they have changed since it was measured.
+    /// Generates the kernels of a stored candidate again; `None` when they differ from those that were measured.
     pub(super) fn again(
         &self,
         elaborated: &elaborate::Program,
@@ -64,14 +64,14 @@ impl Session {
         Some(Variant { compact, ..variant })
     }
 
-    /// The store, if there is one and it may be looked into.
+    /// Opens the store for reading, if there is one and [`Session::anew`] is not set.
     pub(super) fn look(&self) -> Result<Option<Store>> {
         let path = self.store.as_ref().filter(|path| !self.anew && path.exists());
         path.map(|path| Store::open(path)).transpose()
     }
 
-    /// The best kernels that the store knows, without those of `refused` hashes, if they are what would be generated
-    /// now.
+    /// Returns the best kernels in the store whose hash is not in `refused`, if their term still gives the same
+    /// kernels.
     pub(super) fn known(
         &self,
         program: &Program,
@@ -88,7 +88,8 @@ impl Session {
             let made = self.again(&elaborated, record, device, &model);
             match made {
                 Some(variant) => return Ok(Some(Known { variant, verified: record.verified })),
-                // Others are no better; but what was taken in from elsewhere is passed over.
+                // If a verified candidate gives other kernels now, the code generator has changed, so the others are
+                // no better. An imported candidate may be bad for other reasons, so it is skipped.
                 None if record.verified => return Ok(None),
                 None => {}
             }
@@ -96,8 +97,8 @@ impl Session {
         Ok(None)
     }
 
-    /// Notes how imported kernels came out when they were first used: that they are right, or else what they did
-    /// wrong, which a person is told of.
+    /// Records in the store whether imported kernels were right when they were first used. If they were `wrong`, also
+    /// warns the observer.
     pub(super) fn judge(
         &self,
         (program, sizes): (&Program, &Sizes),
@@ -108,7 +109,7 @@ impl Session {
     ) {
         let key = self.key(program, sizes, device);
         if let Some(path) = &self.store {
-            // What cannot be noted is checked again next time.
+            // If the store cannot be written, the kernels are checked again next time.
             let _ = Store::open(path).and_then(|mut store| match &wrong {
                 None => store.verify(&key, &variant.hash),
                 Some(log) => {
@@ -128,8 +129,8 @@ impl Session {
         }
     }
 
-    /// Kernels for these sizes by the term and the tunables of the nearest sizes that the store knows, if
-    /// they can be had for these: not measured, and not checked yet.
+    /// Generates kernels for these sizes from the term and tunables of the nearest stored sizes, if these fit. The
+    /// kernels are neither measured nor checked.
     pub(super) fn neighbour(
         &self,
         program: &Program,
@@ -159,7 +160,8 @@ impl Session {
     }
 }
 
-/// A place in a ranking as it was stored, its kernels as they were measured; `None` when they cannot be read.
+/// Returns an entry of a stored ranking with its stored kernels, without generating them again; `None` when they
+/// cannot be read.
 pub(super) fn ranked(
     elaborated: &elaborate::Program,
     place: &Ranked,
@@ -180,7 +182,7 @@ pub(super) fn ranked(
     Some(best(Arc::new(variant), place))
 }
 
-/// A variant with the times that it was ranked by.
+/// Returns a variant with the times of its entry in a stored ranking.
 pub(super) fn best(variant: Arc<Variant>, place: &Ranked) -> Best {
     Best { variant, summary: Some(place.times), max_rel_err: Some(place.max_rel_err) }
 }

@@ -1,4 +1,4 @@
-//! Made-up data that programs without patsat can make, too.
+//! Recipes for input data that emitted host programs can generate without patsat.
 
 use super::generate::{Constant, Generator, RANGE, both_truths, owners};
 use super::inputs::Wanted;
@@ -6,7 +6,8 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::emit::numbers::{Recipe, random};
 
-/// What stands for a generator in an emitted program: numbers of the same kind and range, but others.
+/// Returns the recipe that stands for a generator in an emitted program: the same distribution and range, but other
+/// numbers.
 ///
 /// # Errors
 /// When the generator has no value of that type or shape, or mentions a size that is not known.
@@ -56,19 +57,20 @@ pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Recipe> {
     }
 }
 
-/// The seed of an array.
+/// Returns the seed of an array.
 pub(super) fn seed(seed: u64, stream: u64) -> u64 {
     random(seed, stream)
 }
 
-/// Floats from one on, below the other.
+/// Returns the recipe for floats in `low..high`.
 fn between(low: f64, high: f64) -> Recipe {
     #[expect(clippy::cast_possible_truncation, reason = "multiples of an f32 are exact")]
     let step = f64::from(((high - low) / 16_777_216.0) as f32);
     Recipe::Range { low, step }
 }
 
-/// An integer or truth value of a type, unsigned ones of 64 bits wrapped; of a float type, of 32 bits.
+/// Returns a constant of an integer or boolean type as an `i64`, with `u64` wrapped. For a float type, the constant
+/// must be an `i32`.
 fn constant(c: Constant, ty: ScalarType) -> Option<i64> {
     match (c, ty) {
         (Constant::Bool(v), ScalarType::Bool) => Some(i64::from(v)),

@@ -1,5 +1,7 @@
-//! A derivation replayed: every term on the way evaluated by the interpreter on random inputs, at small sizes, and
-//! compared with the one before. Never looks at rules: what a step claims is all it knows.
+//! Replays a derivation: evaluates each of its terms in the interpreter on random inputs at small sizes, and compares
+//! each value with that of the term before.
+//!
+//! The replay does not use the rules, only the terms and the law that each step claims, so it is an independent check.
 
 use super::inputs::{Request, bind, input_bytes, sizes};
 use super::program::{Program, Sizes};
@@ -22,16 +24,16 @@ use std::collections::BTreeMap;
 
 /// How many inputs each step is tried on.
 const ROUNDS: usize = 4;
-/// How many sizes are tried for each.
+/// How many random sizes are tried for each round.
 const TRIES: usize = 100;
-/// The sizes tried.
+/// The values that sizes are drawn from.
 const SMALL: [u64; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 16, 19, 24, 33];
-/// Values for tiles and widths that need not divide anything.
+/// The values for tiles and vector widths that need not divide the length.
 const FREE: [u64; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
-/// The most bytes of inputs for which the sizes asked for are taken when no small ones do.
+/// If no small sizes fit, the requested sizes are used, unless the inputs exceed this number of bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Sizes that a derivation was replayed at.
+/// The sizes of one round of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Round {
     /// Value of each size parameter.
@@ -40,26 +42,26 @@ pub struct Round {
     pub tunables: BTreeMap<String, u64>,
 }
 
-/// What replaying showed of one step.
+/// The result of replaying one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepCheck {
-    /// Whether it holds as its law says.
+    /// Whether the values agree as the step's law demands.
     pub ok: bool,
     /// How it was compared, or the first difference.
     pub says: String,
 }
 
-/// A derivation replayed.
+/// The result of replaying a derivation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Replay {
     /// The sizes of each round.
     pub rounds: Vec<Round>,
-    /// One for each step.
+    /// The result of each step.
     pub steps: Vec<StepCheck>,
 }
 
 impl Replay {
-    /// Whether every step holds.
+    /// Returns whether every step holds.
     pub fn ok(&self) -> bool {
         self.steps.iter().all(|s| s.ok)
     }
@@ -67,11 +69,12 @@ impl Replay {
 
 /// Evaluates every term of a derivation from a program's term on random inputs.
 ///
-/// Steps that are exact must give the same bits, others what their law tolerates. Floats are rounded after
-/// every operation, as on a device. Inputs are made as `request` says, arrays from files excepted.
+/// Exact steps must give the same bits, the others values within the tolerance of their law. Floats are rounded after
+/// every operation, as on a device. `request` decides the inputs, but arrays from files are replaced by generated
+/// ones.
 ///
 /// # Errors
-/// When no sizes are found that fit the derivation, or the program has no value on any of the inputs.
+/// When no sizes are found that fit the derivation, or the program has no value on the inputs of any round.
 pub fn replay(program: &Program, request: &Request, derivation: &Derivation) -> Result<Replay> {
     let mut rng = ChaCha8Rng::seed_from_u64(request.seed);
     let needed = sizes_in(derivation);
@@ -119,7 +122,7 @@ pub fn replay(program: &Program, request: &Request, derivation: &Derivation) -> 
     }
 }
 
-/// The sizes as a derivation has them, with the values of everything in it.
+/// Returns the sizes with values for all symbols of the derivation, if the sizes fit the derivation.
 fn fits(
     program: &Program,
     sizes: Sizes,
@@ -128,7 +131,7 @@ fn fits(
     rng: &mut ChaCha8Rng,
 ) -> Option<(Sizes, SizeEnv)> {
     let elaborated = program.elaborate(&sizes).ok()?;
-    // A program may become another term at other sizes.
+    // A program may elaborate to another term at other sizes.
     if elaborated.term.flat().ok()? != derivation.start {
         return None;
     }
@@ -136,7 +139,7 @@ fn fits(
     Some((sizes, env))
 }
 
-/// What a step is found to be when no input shows anything else.
+/// Returns the result of a step before any round.
 fn start(s: &Step) -> StepCheck {
     let says = match s.law {
         StepLaw::Choice if s.matched => "every size is a whole number",
@@ -147,7 +150,7 @@ fn start(s: &Step) -> StepCheck {
     StepCheck { ok: s.matched || s.law != StepLaw::Choice, says: says.to_owned() }
 }
 
-/// One set of inputs.
+/// Evaluates the derivation on one set of inputs, and records the steps that fail.
 fn round(
     program: &Program,
     request: &Request,
@@ -194,7 +197,7 @@ fn round(
     Ok(())
 }
 
-/// What differs although the law does not allow it.
+/// Returns a difference that the law does not allow; `None` if there is none.
 fn difference(before: &Value, after: &Value, law: StepLaw, terms: u64) -> Option<String> {
     let tolerant = match law {
         StepLaw::Rule(Law::Reassoc | Law::Approx) => true,
@@ -214,7 +217,7 @@ fn difference(before: &Value, after: &Value, law: StepLaw, terms: u64) -> Option
     }
 }
 
-/// Every size that a term of the derivation mentions.
+/// Returns every size in the terms of the derivation and their types.
 fn sizes_in(d: &Derivation) -> IndexSet<Size> {
     let mut out = IndexSet::new();
     let mut of = |t: &Term| {
@@ -244,11 +247,11 @@ fn in_type(t: &Ty, out: &mut IndexSet<Size>) {
     }
 }
 
-/// Values for every tunable, such that all of the sizes are whole numbers.
+/// Finds values for all tunables such that all sizes in `needed` are whole numbers.
 fn solve(needed: &IndexSet<Size>, dims: &SizeEnv, rng: &mut ChaCha8Rng) -> Option<SizeEnv> {
     let mut symbols: IndexSet<Sym> = IndexSet::new();
     for s in needed {
-        // Inner ones first: a tile comes after what it is a tile of.
+        // Inner symbols come first, so that a tile follows the size that it divides.
         s.visit(&mut |sym| {
             symbols.insert(sym.clone());
         });
@@ -278,7 +281,7 @@ fn solve(needed: &IndexSet<Size>, dims: &SizeEnv, rng: &mut ChaCha8Rng) -> Optio
     })
 }
 
-/// What a size is divided by.
+/// Returns the divisor in a size.
 fn divisor(s: &Size, env: &SizeEnv) -> Option<u64> {
     s.factors().filter(|(_, e)| *e < 0).try_fold(s.coefficient().1, |all, (sym, e)| {
         all.checked_mul(env.get(sym)?.checked_pow(e.unsigned_abs())?)

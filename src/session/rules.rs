@@ -1,4 +1,4 @@
-//! Reading text files, and the rule set a person asks for.
+//! Reads source files, and assembles the rule set that the user asks for.
 
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result, Source};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Which arithmetic a rewrite may change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Float {
-    /// Only the order of a reduction.
+    /// Only the order of reductions.
     #[default]
     Exact,
     /// Also contraction to `fma`, reciprocals and the like.
@@ -31,7 +31,7 @@ impl Float {
         }
     }
 
-    /// The mode of a name that the store has: exact, unless it is the other's.
+    /// Returns the mode with this name; [`Float::Exact`] for an unknown name.
     pub fn named(name: &str) -> Float {
         if name == Float::Relaxed.name() { Float::Relaxed } else { Float::Exact }
     }
@@ -51,32 +51,30 @@ pub fn read(path: &Path) -> Result<Arc<Source>> {
     Ok(Source::new(path.display().to_string(), text))
 }
 
-/// The rules that `specs` ask for. Each is a list, separated by commas, of
+/// Returns the rules that `specs` ask for. Each specification is a list, separated by commas, of these items:
 ///
-/// - a shipped set (`default`, `thesis`, ...) or a folder of `*.rules` files (those in it that belong to named sets
-///   are left out): the rules start from these instead of from the default set;
-/// - a file, a shipped theme (`lowering`) or a shipped rule: these are added, a rule of a known name being
-///   replaced;
+/// - a shipped set (`default`, `thesis`, ...) or a folder of `*.rules` files: the base, in place of the default set.
+///   If a folder has rules of the default set, its rules that belong to other sets are left out;
+/// - a file, a shipped theme (`lowering`) or a shipped rule: added to the base, replacing rules of the same name;
 /// - `-NAME`: the set, theme or rule is left out.
 ///
-/// Rules that only hold approximately are left out of an exact set.
+/// With [`Float::Exact`], rules that hold only approximately are left out.
 ///
 /// # Errors
-/// When a name means nothing, a file cannot be read, or a rule does not parse or type-check.
+/// When a name is unknown, a file cannot be read, or a rule does not parse or type-check.
 pub fn rule_set<P: AsRef<Path>>(specs: &[P], float: Float) -> Result<RuleSet> {
     let library = Library::shipped()?;
     let named = |name: &str| {
         library.set(name).or_else(|| library.theme(name)).or_else(|| only(library.all(), name))
     };
     let items: Vec<String> = specs.iter().flat_map(|s| items(s.as_ref())).collect();
-    // What a name means does not depend on where it stands: first what the set starts from, then
-    // what is added, then what is left out.
+    // The order of the items does not matter: the base comes first, then the additions, then the omissions.
     let mut base: Option<RuleSet> = None;
     let (mut added, mut dropped) = (vec![], vec![]);
     for item in &items {
         if Path::new(item).is_dir() {
             let mut all = folder(Path::new(item))?;
-            // As in the shipped folder: what belongs to a named set is not for everyday use.
+            // As in the shipped folder, rules of named sets are used only on request.
             if all.iter().any(|r| r.set == "default") {
                 all.retain(|r| r.set == "default");
             }
@@ -113,8 +111,8 @@ pub fn rule_set<P: AsRef<Path>>(specs: &[P], float: Float) -> Result<RuleSet> {
     Ok(set)
 }
 
-/// The rules of files and folders alone, without the shipped ones; of a shipped set, theme or rule too. Of a
-/// folder all rules, those of named sets too.
+/// Returns only the rules of the named files, folders, shipped sets, themes and rules, without the default set. Of a
+/// folder, returns all rules, including those of named sets.
 ///
 /// # Errors
 /// As [`rule_set`].
@@ -136,7 +134,7 @@ pub fn rules_in<P: AsRef<Path>>(specs: &[P]) -> Result<RuleSet> {
     Ok(set)
 }
 
-/// The rules of a set that are not, word for word, shipped ones, which are tested when patsat is built.
+/// Returns the rules of a set that differ from the shipped ones. The shipped rules are covered by patsat's own tests.
 pub(super) fn own_rules(set: &RuleSet) -> Result<Vec<&Rule>> {
     let shipped = Library::shipped()?.all();
     let known = |r: &Rule| {
@@ -149,12 +147,11 @@ pub(super) fn own_rules(set: &RuleSet) -> Result<Vec<&Rule>> {
     Ok(set.iter().filter(|r| !known(r)).collect())
 }
 
-/// Tests the rules of a set that are not shipped ones: what rewrites programs must be an equality, and follow as its
-/// derivation says.
+/// Tests the rules of a set that are not shipped: each must be an equality, and its derivation must hold.
 ///
 /// # Errors
-/// [`Code::RuleUnsound`] with a counterexample for each rule that is none, [`Code::RuleUntested`] for one that
-/// no instance can be made of, [`Code::StepFails`] for a derivation that does not hold.
+/// [`Code::RuleUnsound`] with a counterexample for each rule that is not an equality, [`Code::RuleUntested`] for a
+/// rule without instances, [`Code::StepFails`] for a derivation that does not hold.
 pub fn check_own_rules(set: &RuleSet, how: Check) -> Result<()> {
     let own = own_rules(set)?;
     let mut all = Library::shipped()?.all();
@@ -167,13 +164,13 @@ pub fn check_own_rules(set: &RuleSet, how: Check) -> Result<()> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
 }
 
-/// Everything dubious about `rules`, which will be used in `set`: see [`lint::lint`].
+/// Returns warnings about `rules`, to be used as part of `set`: see [`lint::lint`].
 pub fn lint_rules(rules: &RuleSet, set: &RuleSet) -> Vec<Diagnostic> {
     let (rules, all): (Vec<&Rule>, Vec<&Rule>) = (rules.iter().collect(), set.iter().collect());
     lint::lint(&rules, &all, &alone)
 }
 
-/// Runs one rule alone on a term. A rule that bounds its depth is done in a few rounds.
+/// Saturates a term with one rule alone. A rule that bounds its own depth saturates in a few rounds.
 fn alone(rule: &Rule, term: &Term) -> Result<Trial> {
     let limits =
         Limits { iterations: 16, nodes: 4_000, saturation_time: None, ..Limits::default() };
@@ -187,7 +184,7 @@ fn alone(rule: &Rule, term: &Term) -> Result<Trial> {
     })
 }
 
-/// What a specification lists. A path that exists is one item, commas and all.
+/// Returns the items of a specification. A path that exists is a single item, even if it contains commas.
 fn items(spec: &Path) -> Vec<String> {
     let text = spec.to_string_lossy().into_owned();
     if spec.exists() {
@@ -196,7 +193,7 @@ fn items(spec: &Path) -> Vec<String> {
     text.split(',').map(|item| item.trim().to_owned()).collect()
 }
 
-/// The rule of that name, or all that a `for` clause made of it.
+/// Returns the rule with this name, or all rules that a `for` clause generated under this name.
 fn only(mut all: RuleSet, name: &str) -> Option<RuleSet> {
     all.retain(|r| r.name == name || r.family == name);
     (!all.is_empty()).then_some(all)
@@ -205,13 +202,13 @@ fn only(mut all: RuleSet, name: &str) -> Option<RuleSet> {
 fn unknown(item: &str, library: &Library) -> Diagnostic {
     let looks_like_a_file = item.contains(['/', '.']);
     let code = if looks_like_a_file { Code::Io } else { Code::UnknownName };
-    let text = format!("`{item}` is no file, no folder, and no set, theme or rule that is shipped");
+    let text = format!("`{item}` is not a file, a folder, or a shipped set, theme or rule");
     Diagnostic::error(code, text)
         .help(format!("sets are {}", library.sets().join(", ")))
         .help(format!("themes are {}", library.themes().collect::<Vec<_>>().join(", ")))
 }
 
-/// Every rule of a folder's files. Their names must be unique.
+/// Returns every rule of the files in a folder. Their names must be unique.
 fn folder(path: &Path) -> Result<RuleSet> {
     let listing = fs::read_dir(path).map_err(|e| unreadable(path, &e))?;
     let mut files: Vec<PathBuf> = listing
@@ -244,10 +241,10 @@ fn unreadable(path: &Path, e: &std::io::Error) -> Diagnostic {
     Diagnostic::error(Code::Io, format!("{} cannot be read: {e}", path.display()))
 }
 
-/// The rule of that name.
+/// Returns the rule with this name.
 ///
 /// # Errors
-/// [`Code::UnknownName`], with names that are near.
+/// [`Code::UnknownName`], with similar names.
 pub fn find_rule<'a>(set: &'a RuleSet, name: &str) -> Result<&'a Rule> {
     set.get(name).ok_or_else(|| {
         let mut near: Vec<&str> = set
@@ -302,7 +299,7 @@ mod tests {
         assert!(one.len() < shipped.len() && !one.is_empty());
         let all = rule_set(&[&file], Float::Relaxed).expect("the rules are well-formed");
         assert_eq!(all.len(), shipped.len());
-        // Rules of named sets are read, though not used; a name stands for one rule.
+        // Rules of named sets are read, but not used. Names must be unique.
         let named = folder.path().join("named.rules");
         let text = include_str!("../../rules/warp.rules");
         fs::write(&named, text).expect("it can be written");

@@ -1,4 +1,4 @@
-//! Executing a program: by its best known kernels, by newly found ones, or as it is written.
+//! Runs a program: with its best stored kernels, with the kernels of a new search or of a plan, or as written.
 
 use super::inputs::{Bound, Request, bind, sizes};
 use super::npy::NpyArray;
@@ -20,18 +20,18 @@ use crate::tune::variant::Variant;
 use crate::tune::worker::WorkerError;
 use std::sync::Arc;
 
-/// How the kernels were come by.
+/// Where the kernels come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The tuning store knew the best.
+    /// From the tuning store.
     Store,
-    /// The tuning store knew the best for other sizes.
+    /// From the tuning store, tuned for other sizes.
     Nearest,
-    /// They were looked for.
+    /// From a search.
     Optimized,
-    /// The program says itself how it runs.
+    /// From the program as written, in low-level patterns.
     AsWritten,
-    /// A plan was given.
+    /// From a plan.
     Plan,
 }
 
@@ -50,35 +50,35 @@ impl How {
 
 /// A program's result on a device.
 pub struct Execution {
-    /// The result's components, tuples flattened left to right.
+    /// The components of the result, with tuples flattened from left to right.
     pub outputs: Vec<NpyArray>,
-    /// How the kernels were come by.
+    /// Where the kernels come from.
     pub how: How,
-    /// The sizes that they were tuned for, if those are others.
+    /// The sizes that the kernels were tuned for, if they differ from `sizes`.
     pub tuned_for: Option<Sizes>,
-    /// What ran.
+    /// The kernels that ran.
     pub variant: Arc<Variant>,
     /// Time of this one run by device events, in microseconds.
     pub device_us: f64,
     /// The same by the host's clock.
     pub wall_us: f64,
-    /// How the result compares with the reference, when that was asked for.
+    /// The comparison of the result with the reference, if the result was checked.
     pub comparison: Option<Comparison>,
-    /// How it was checked, if the reference is but a sample.
+    /// How the result was checked, if the reference is only a sample.
     pub checked: Option<Checked>,
     /// Value of each size parameter.
     pub sizes: Sizes,
     /// Where it ran.
     pub device: DeviceInfo,
-    /// Bytes and operations the program needs at least.
+    /// The least number of bytes and operations that the program needs.
     pub work: Work,
-    /// What to tell a person.
+    /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
-    /// Stopped while looking for kernels; the best so far ran.
+    /// Whether the search for kernels was stopped early. The best kernels so far ran.
     pub interrupted: bool,
 }
 
-/// What came of running kernels once.
+/// The result of running kernels once.
 pub(super) struct Ran {
     variant: Arc<Variant>,
     times: RunTimes,
@@ -88,16 +88,16 @@ pub(super) struct Ran {
     warnings: Vec<Diagnostic>,
 }
 
-/// What to do besides running.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Execute {
-    /// Compile the program as it stands, in low-level patterns.
+    /// Compile the program as written, in low-level patterns.
     pub as_written: bool,
     /// Compare the result with the interpreter's.
     pub verify: bool,
 }
 
-/// How kernels were come by.
+/// The origin of kernels, for [`Execution`].
 struct Made {
     how: How,
     tuned_for: Option<Sizes>,
@@ -105,10 +105,10 @@ struct Made {
 }
 
 impl Session {
-    /// The kernels of a program in low-level patterns, as it stands.
+    /// Compiles a program in low-level patterns as written, without rewriting.
     ///
     /// # Errors
-    /// When the program is not in low-level patterns alone, or they are ill-nested.
+    /// When the program uses patterns that are not low-level, or nests them wrongly.
     pub fn compile(&self, program: &Program, sizes: &Sizes) -> Result<Variant> {
         let (device, choice) = self.target()?;
         let elaborated = program.elaborate(sizes)?;
@@ -155,8 +155,8 @@ impl Session {
         if ran.is_none()
             && let Some(near) = self.neighbour(program, &sizes, &device)?
         {
-            // Nobody has checked these kernels at these sizes: that is done now, and whatever is wrong with them, others
-            // can be looked for.
+            // These kernels have never been checked at these sizes, so they are now. If they fail, the search below
+            // finds others.
             let tried =
                 self.once(program, request, &device, Arc::new(near.variant), true, observer);
             let right = |r: &Ran| r.comparison.as_ref().is_none_or(|c| c.ok);
@@ -175,7 +175,7 @@ impl Session {
                 let found = self.optimize(program, request, observer)?;
                 (how, interrupted) = (How::Optimized, found.interrupted);
                 let best = found.best.variant;
-                // Who stopped the search still gets what the best so far computes.
+                // A user who stops the search still gets the result of the best kernels so far.
                 let limits = Limits { interrupt: Interrupt::default(), ..self.limits.clone() };
                 let rested = Session { limits, ..self.clone() };
                 let session = if interrupted { &rested } else { self };
@@ -186,8 +186,8 @@ impl Session {
         executed(program, ran, made, (device, sizes), observer)
     }
 
-    /// Runs the best kernels that the store knows, if there are any. What was imported into it is compared with the
-    /// interpreter first, and passed over where it is wrong.
+    /// Runs the best kernels in the store, if there are any. The result of imported kernels is compared with the
+    /// interpreter's; they are skipped if it is wrong.
     fn known_once(
         &self,
         program: &Program,
@@ -212,7 +212,7 @@ impl Session {
         Ok(None)
     }
 
-    /// Runs imported kernels and compares their result with the interpreter's; none where they fail or are wrong, or
+    /// Runs imported kernels and compares their result with the interpreter's; `None` when they fail or are wrong, or
     /// the comparison was stopped.
     pub(super) fn first_use(
         &self,
@@ -222,7 +222,7 @@ impl Session {
         variant: &Arc<Variant>,
         observer: &mut dyn Observer,
     ) -> Result<Option<Ran>> {
-        // What is wrong with the inputs is no fault of the kernels.
+        // Errors in the inputs must not count against the kernels.
         bind(program, request)?;
         let tried = self.once(program, request, device, variant.clone(), true, observer);
         let wrong = match &tried {
@@ -239,9 +239,9 @@ impl Session {
         Ok(tried.ok().filter(|_| right))
     }
 
-    /// Runs a program by the kernels of a plan. Sizes that the request does not say are those of the plan. The result
-    /// is compared with the interpreter's when `execute` says so, when the kernels are not those that were
-    /// written down, which only `force` allows, and when the store does not know that they were right here before.
+    /// Runs a program with the kernels of a plan. Sizes that the request leaves open are those of the plan. The result
+    /// is compared with the interpreter's if `execute` asks for it, if the kernels differ from those that the plan was
+    /// made from (which only `force` allows), or if the store has no record that they were right on this device.
     ///
     /// # Errors
     /// Those of [`Session::run`] and [`Session::planned`].
@@ -277,7 +277,7 @@ impl Session {
             && !known
             && ran.comparison.as_ref().is_some_and(|c| c.ok)
         {
-            // What cannot be noted is checked again next time.
+            // If the store cannot be written, the kernels are checked again next time.
             let _ = Store::open(path).and_then(|mut s| s.verify(&key, &ran.variant.hash));
         }
         let made = Made { how: How::Plan, tuned_for: None, interrupted: false };
@@ -340,7 +340,8 @@ impl Session {
         Ok(Ran { variant, times, arrays, comparison, checked, warnings })
     }
 
-    /// Where in the program it is that kernels found no value: the interpreter says it, if it comes by the place.
+    /// Finds the place in the program where kernels found no value, with the interpreter. Returns the interpreter's
+    /// diagnostic; an error if the interpreter does find a value; else `failure`.
     fn no_value(
         &self,
         program: &Program,
@@ -365,12 +366,12 @@ impl Session {
     }
 }
 
-/// Whether the program has no value on the inputs.
+/// Returns whether a failure says that the program has no value on the inputs.
 fn has_no_value(failure: &Failure) -> bool {
     failure.0.iter().any(|d| d.code == Code::Eval)
 }
 
-/// What a run came to.
+/// Makes the result of a run.
 fn executed(
     program: &Program,
     ran: Ran,

@@ -1,4 +1,4 @@
-//! The processes of one search: one that measures, and others that build ahead for it.
+//! The processes of one search: a worker that measures, and a crew of workers that build candidates ahead.
 
 use super::{Session, memory};
 use crate::device::{DeviceInfo, DeviceKind};
@@ -10,28 +10,27 @@ use std::sync::Arc;
 use std::thread;
 use tempfile::TempDir;
 
-/// Most processes that build for a device that is none of the processors they run on: more hardly help, since only one
-/// candidate is measured at a time.
+/// The largest crew for a GPU. More processes hardly help, since candidates are measured one at a time.
 const BUILDERS: usize = 6;
-/// Most processes that build and try candidates on the processors which measure them.
+/// The largest crew for a device whose candidates run on the same processors that build them.
 const TRIERS: usize = 4;
-/// Searches for fewer candidates are over before a crew would be of use.
+/// Searches with a smaller budget end before a crew is useful.
 const FEW: usize = 4;
-/// Copies of the inputs that a crew holds may take this share of the memory that is left.
+/// A crew's copies of the inputs take at most this fraction (a divisor) of the available memory.
 const SHARE_OF_MEMORY: u64 = 4;
 
-/// Who works on a search.
+/// The processes of a search.
 pub(super) struct Staff {
     /// Runs and times candidates.
     pub worker: Worker,
     /// Builds them ahead.
     pub crew: Option<Crew>,
-    /// Where built programs go when they are not to be kept.
+    /// The temporary cache of built programs, if the session has no permanent one.
     _folder: Option<TempDir>,
 }
 
 impl Session {
-    /// A worker on a device.
+    /// Starts a worker on a device.
     pub(super) fn start_worker(
         &self,
         device: &DeviceInfo,
@@ -40,10 +39,10 @@ impl Session {
         self.member(device, inputs.into()).caching(self.kernels.clone())
     }
 
-    /// A worker and its crew on a device.
+    /// Starts a worker and its crew on a device.
     ///
     /// # Errors
-    /// When there is no place for temporary files.
+    /// When no temporary folder can be created.
     pub(super) fn start_staff(
         &self,
         device: &DeviceInfo,
@@ -59,7 +58,7 @@ impl Session {
             _ => None,
         };
         let cache = self.kernels.clone().or(folder.as_ref().map(|f| f.path().to_owned()));
-        // Who only builds needs no inputs.
+        // A crew that only builds, and does not run candidates, needs no inputs.
         let given = if in_the_way { inputs.clone() } else { Arc::default() };
         let crew: Vec<Worker> = (0..members)
             .map(|_| self.member(device, given.clone()).caching(cache.clone()))

@@ -1,4 +1,4 @@
-//! Strategies of search compared: how good a kernel each finds, and after how many measurements.
+//! Compares search strategies: how good a kernel each finds, and after how many measurements.
 
 use super::inputs::{Bound, Request, bind};
 use super::optimize::{nothing, skeletons};
@@ -16,47 +16,47 @@ use crate::tune::worker::WorkerError;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Rounds in which the best kernels are timed against each other.
+/// Rounds in which the best kernels are timed interleaved.
 const ROUNDS: usize = 21;
 
-/// One search to make.
+/// The parameters of one search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trial {
     /// How candidates are chosen.
     pub strategy: Strategy,
-    /// Candidates to measure.
+    /// How many candidates it may measure.
     pub budget: usize,
-    /// What the strategy leaves to chance.
+    /// Seed of the strategy's random choices.
     pub seed: u64,
 }
 
-/// What came of one search.
+/// The result of one search.
 #[derive(Clone, Debug)]
 pub struct Tried {
     /// The search.
     pub trial: Trial,
-    /// The best time so far in microseconds after each candidate; `None` before the first that ran. It is that of the
-    /// kernels that the search held for the best, timed against those of the other searches at the end.
+    /// The best time so far in microseconds, after each candidate; `None` before the first candidate that ran. The
+    /// times are from the final race, in which the leaders of all searches are timed together.
     pub best_us: Vec<Option<f64>>,
     /// Candidates that failed.
     pub failed: usize,
     /// The kernel that it chose.
     pub winner: Arc<Variant>,
-    /// Its time in microseconds, from the same measurement.
+    /// Its time in the final race, in microseconds.
     pub winner_us: f64,
-    /// The spread of that.
+    /// The spread of that time.
     pub spread_us: f64,
 }
 
 impl Tried {
-    /// After how many candidates the best so far took no more than `factor` times `best_us`.
+    /// Returns the number of candidates after which the best time so far was at most `factor` times `best_us`.
     pub fn within(&self, factor: f64, best_us: f64) -> Option<usize> {
         let near = |b: &Option<f64>| b.is_some_and(|us| us <= factor * best_us);
         self.best_us.iter().position(near).map(|i| i + 1)
     }
 }
 
-/// Strategies on one program.
+/// The comparison of strategies on one program.
 #[derive(Debug)]
 pub struct Strategies {
     /// The entry.
@@ -65,24 +65,23 @@ pub struct Strategies {
     pub sizes: Sizes,
     /// Where it ran.
     pub device: DeviceInfo,
-    /// Candidates there were.
+    /// Number of candidates that were drawn.
     pub candidates: usize,
-    /// Different kernels that were measured, by all searches together.
+    /// Number of different kernels that all searches together measured.
     pub measured: usize,
-    /// The least time in microseconds, from the measurement at the end.
+    /// The least time in the final race, in microseconds.
     pub best_us: f64,
-    /// Each search.
+    /// The result of each search.
     pub tried: Vec<Tried>,
-    /// Rank correlation (Spearman) of predicted and measured times over all that ran.
+    /// Spearman's rank correlation of predicted and measured times, over all kernels that ran.
     pub correlation: Option<f64>,
-    /// Ended early.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
 }
 
 impl Session {
-    /// Searches for a program's best kernel in several ways. They share measurements: a kernel that one
-    /// has measured counts for the next without being measured again, so that all see the same times.
-    /// Nothing goes into the tuning store.
+    /// Searches for a program's best kernel with each of `trials`. The searches share measurements through a temporary
+    /// store, so that all see the same times. The session's tuning store is not used.
     ///
     /// # Errors
     /// As [`Session::optimize`].
@@ -152,7 +151,7 @@ impl Session {
             .filter_map(|r| Some((r.plan.as_str(), r.median_us?)))
             .collect();
         observer.event(&Event::Phase(Phase::Compare));
-        // One clock for all: whatever a search held for the best at some time is timed again, against all the others.
+        // For comparable times, every kernel that led a search at some point is timed again in one race.
         let held: Vec<Vec<Option<&Arc<Variant>>>> =
             runs.iter().map(|(_, seen, winner)| held(seen, winner, &times)).collect();
         let mut finals = BTreeMap::new();
@@ -228,8 +227,8 @@ impl Session {
     }
 }
 
-/// The kernel that a search held for the best after each candidate that it has seen, by the times of the search; in the end
-/// it is the winner.
+/// Returns the leader of a search after each of its candidates, by the times of the search. The last leader is the
+/// winner.
 fn held<'a>(
     seen: &'a [Arc<Variant>],
     winner: &'a Arc<Variant>,
@@ -255,7 +254,7 @@ fn least(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.zip(b).map(|(a, b)| a.min(b)).or(a).or(b)
 }
 
-/// Notes the candidates in the order in which they are measured.
+/// Records the candidates in the order in which they are measured.
 struct Recorder<'a> {
     inner: &'a mut dyn Observer,
     seen: Vec<Arc<Variant>>,

@@ -1,4 +1,4 @@
-//! All that a tuning store holds, for a report: what was measured, what came of it, and why the best term is the program.
+//! Reads a whole tuning store for a report: candidates, results, and the derivation of each best term.
 
 use super::program::{Program, Sizes};
 use super::rules::rule_set;
@@ -11,35 +11,36 @@ use crate::tune::store::{About, Fate, Key, Record, Store};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What is stored of a program at one size on one device.
+/// The stored data about a program at one size on one device.
 pub struct Subject {
-    /// Of what.
+    /// The key in the store.
     pub key: Key,
-    /// In more words; a store of an older version has none.
+    /// The description of the program; a store of an older version has none.
     pub about: Option<About>,
     /// Every candidate, in the order of measuring.
     pub history: Vec<Record>,
-    /// The one that an [`super::Session::optimize`] names best: where a search was carried through, what that came to.
+    /// The candidate that [`super::Session::optimize`] reports as the best: the first of the newest answer, else the
+    /// best measured one.
     pub best: Option<Record>,
-    /// When searches ended, in seconds since 1970, and the candidates they were to measure.
+    /// The end of each search in seconds since 1970, and its budget.
     pub searches: Vec<(u64, u64)>,
-    /// From the program to the best term, or why there is none to show.
+    /// The derivation from the program to the best term, or the reason why there is none.
     pub derivation: std::result::Result<Derivation, String>,
 }
 
 impl Subject {
-    /// The value of each size.
+    /// Returns the value of each size.
     pub fn sizes(&self) -> Sizes {
         self.key.sizes.iter().map(|(n, v)| (n.clone(), *v)).collect()
     }
 
-    /// Candidates that were timed, or given up as slow, with their medians in microseconds.
+    /// Returns the candidates that were timed, or dropped as slow, with their median times in microseconds.
     pub fn timed(&self) -> impl Iterator<Item = (&Record, f64)> {
         let ran = |r: &&Record| matches!(r.fate, Fate::Timed | Fate::Slow);
         self.history.iter().filter(ran).filter_map(|r| Some((r, r.median_us?)))
     }
 
-    /// How many failed, and what the first of them had to say, by class.
+    /// Returns the number of failures and the first log, by class.
     pub fn failures(&self) -> BTreeMap<&'static str, (usize, Option<&str>)> {
         let mut out = BTreeMap::new();
         for r in &self.history {
@@ -53,21 +54,21 @@ impl Subject {
     }
 }
 
-/// Which programs, and how thoroughly.
+/// Selects programs and the level of detail.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Only these entries; all when there are none.
+    /// The entries to include; all if empty.
     pub entries: Vec<String>,
-    /// Rules that the programs may have been rewritten by, as for [`rule_set`].
+    /// The rules for derivations, as for [`rule_set`].
     pub rules: Vec<PathBuf>,
-    /// Whether derivations are made: that saturates every program again.
+    /// Whether to make derivations, which saturates every program again.
     pub derivations: bool,
 }
 
-/// Everything in a store, by program, device and sizes.
+/// Returns the subjects of a store, ordered by program, device and sizes.
 ///
 /// # Errors
-/// When the store cannot be read, or a rule file is wrong. What cannot be derived is no error.
+/// When the store cannot be read, or a rule file is wrong. A failed derivation is not an error.
 pub fn survey(store: &Store, wanted: &Wanted, observer: &mut dyn Observer) -> Result<Vec<Subject>> {
     let mut out = vec![];
     let mut entries = store.list()?;
@@ -104,7 +105,7 @@ pub fn survey(store: &Store, wanted: &Wanted, observer: &mut dyn Observer) -> Re
     Ok(out)
 }
 
-/// Makes derivations; the graph of one program serves all its sizes.
+/// Makes derivations. Sizes of one program that give the same term share the graph.
 struct Why<'a> {
     wanted: &'a Wanted,
     last: Option<(String, Explainer)>,
@@ -123,7 +124,7 @@ impl Why<'_> {
         }
         match self.made(key, about, best, &rules) {
             Ok(derivation) => Ok(Ok(derivation)),
-            // What is stored is not of this version of patsat, or the graph was not saturated.
+            // The store is of another version of patsat, or the graph is not saturated.
             Err(Failure(ds)) => {
                 let first = ds.into_iter().next().map(|d| d.message);
                 Ok(Err(first.unwrap_or_else(|| "it could not be derived".to_owned())))

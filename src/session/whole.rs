@@ -1,10 +1,10 @@
-//! A second check of kernels that are about to be used, on whole numbers.
+//! Checks kernels a second time, on inputs with small whole numbers.
 //!
-//! The tolerance of a long sum of floats is larger than one of its elements. Sums and products of small whole numbers are
-//! exact in every order, so that there an element that is lost, counted twice or put elsewhere always shows. Every
-//! float of the inputs becomes a small whole number of the same sign; zeros remain, and where even small numbers
-//! would add up to more than the type holds exactly, most elements become 0. What a program does with them need not
-//! make sense: it is compared as on any other inputs, within what rounding allows.
+//! The tolerance of a long sum of floats is larger than one of its elements. Sums and products of small whole numbers
+//! are exact in every order, so an element that is lost, counted twice or misplaced always shows. Every float of the
+//! inputs becomes a small whole number of the same sign, and zeros remain. If the sums could exceed what the type
+//! holds exactly, most elements become 0. The values need not be sensible inputs for the program: results are compared
+//! as on any other inputs, within the tolerance of rounding.
 
 use super::Session;
 use super::program::{Program, Sizes};
@@ -24,18 +24,18 @@ use std::sync::Arc;
 /// The largest of the whole numbers.
 const LARGEST: u64 = 3;
 
-/// The second check takes the interpreter this part of what the first one may.
+/// The second check may take the interpreter this fraction (a divisor) of the operations of the first one.
 const SHARE: u64 = 4;
 
-/// Made ready for one program: its inputs and what is right on them.
+/// The second check of one program: its inputs and the reference result.
 pub(super) struct Whole {
     inputs: Arc<Inputs>,
     reference: Reference,
 }
 
 impl Session {
-    /// The check of a program on inputs like these; `None` where it would tell nothing: without floats among the inputs,
-    /// with loops that may not end on other inputs, or without a value on them.
+    /// Prepares the check of a program on inputs like these. Returns `None` if there are no floats among the inputs,
+    /// loops may not end on other inputs, or the program has no value on the whole numbers.
     pub(super) fn on_whole_numbers(
         &self,
         program: &Program,
@@ -64,12 +64,12 @@ impl Session {
         let limits = Limits { reference_operations: operations, ..self.limits.clone() };
         let mut reference = Reference::start(entry, sizes, &values, &limits);
         drop(values);
-        // An index made of such numbers may be outside, a divisor 0.
+        // With whole numbers, an index may be out of range or a divisor 0.
         let ready = reference.wait(|| !observer.stop()).unwrap_or(false);
         Ok(ready.then_some(Whole { inputs: Arc::new(inputs), reference }))
     }
 
-    /// Runs kernels on whole numbers; what is wrong with them, if anything is.
+    /// Runs kernels on whole numbers, and returns the comparison if their result is wrong.
     pub(super) fn wrong_on_whole_numbers(
         &self,
         device: &DeviceInfo,
@@ -81,7 +81,7 @@ impl Session {
         let outputs = match answer {
             Ok((_, outputs)) => outputs,
             Err(WorkerError::Worker(failure)) => return Err(failure),
-            // It ran on the inputs that were asked for: that it does not on these is not said to be wrong.
+            // The kernels ran on the actual inputs, so a failure on these inputs does not count as wrong.
             Err(WorkerError::Candidate(_) | WorkerError::Interrupted) => return Ok(None),
         };
         let verdict = whole.reference.compare(outputs).ok().flatten();
@@ -92,12 +92,12 @@ impl Session {
     }
 }
 
-/// The inputs with whole numbers for floats, for sums of up to so many terms.
+/// Returns the inputs with whole numbers in place of floats, for sums of up to `terms` terms.
 fn whole(inputs: &Inputs, terms: u64, own: impl Fn(&Slot) -> bool) -> Inputs {
     let mut rng = SmallRng::seed_from_u64(terms);
     let mut out = Inputs::default();
     for (slot, array) in inputs.0.iter().filter(|(slot, _)| own(slot)) {
-        // Half of what the type holds exactly, with a product of two in each term.
+        // Half of the largest range of exact integers. Each term may be a product of two numbers.
         let exact: u64 = match array.ty() {
             ScalarType::F16 => 1 << 10,
             ScalarType::F32 => 1 << 23,
@@ -179,7 +179,7 @@ mod tests {
             verdict.expect("an answer").expect("a verdict").comparison.ok
         };
         let any = inputs(&vec![0.7f32; n]);
-        // Within the tolerance of floats: this is what the second check is for.
+        // The lost element is within the tolerance of floats, which is why the second check exists.
         assert!(judged(&any, 0.7));
         let whole = whole(&any, n as u64, |_| true);
         assert!(judged(&whole, 0.0) && !judged(&whole, 1.0));

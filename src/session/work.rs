@@ -1,4 +1,4 @@
-//! What a program must do at least, whatever its kernels do: bytes in and out, and arithmetic.
+//! Computes the least work of a program, independent of its kernels: bytes read and written, and arithmetic.
 
 use super::inputs::{bytes_of, input_bytes};
 use super::program::{Program, Sizes};
@@ -12,11 +12,11 @@ use crate::lang::types::ScalarType;
 /// The least traffic and arithmetic of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Every input read once and every result written once.
+    /// Bytes for reading every input once and writing every result once.
     pub bytes: u64,
-    /// Of these, read.
+    /// The part of `bytes` that is read.
     pub read_bytes: u64,
-    /// Operations on floats, as the program states them; `fma` counts two.
+    /// Operations on floats in the program as written; `fma` counts as two.
     pub flops: f64,
 }
 
@@ -27,13 +27,13 @@ pub(super) fn work(program: &Program, sizes: &Sizes, term: &Term, env: &SizeEnv)
     Ok(Work { bytes, read_bytes, flops: flops(term, env) })
 }
 
-/// Operations on floats of one application.
+/// Returns the float operations of one application of a term.
 fn flops(t: &Term, env: &SizeEnv) -> f64 {
     let size = |i: usize| t.sizes().get(i).and_then(|s| s.eval(env).ok()).map_or(0.0, |n| n as f64);
     let inner: f64 = t.args().iter().map(|a| flops(a, env)).sum();
     let times = match t.op() {
         Op::Map(_) | Op::Scan(_) => size(0),
-        // The neutral element is one of the operands.
+        // A reduction of n elements has n operations, since the neutral element is an operand too.
         Op::Reduce(_) => size(0),
         Op::ReducePart => size(0) * size(1),
         Op::ReduceLcl => size(0),
@@ -51,9 +51,9 @@ fn scalar(e: &SExpr) -> f64 {
         SExpr::Proj(a, _) => scalar(a),
         SExpr::Pair(a, b) | SExpr::Let(a, b) => scalar(a) + scalar(b),
         SExpr::Op(op, ty, args) => operation(*op, *ty) + args.iter().map(scalar).sum::<f64>(),
-        // One side is taken.
+        // Only one branch is evaluated: the more expensive one counts.
         SExpr::If(c, a, b) => scalar(c) + scalar(a).max(scalar(b)),
-        // How often a loop runs is not known here: once stands for it.
+        // The trip count is unknown here: one iteration counts.
         SExpr::For(a, b, c) | SExpr::While(a, b, c) => scalar(a) + scalar(b) + scalar(c),
     }
 }

@@ -119,17 +119,20 @@ impl fmt::Display for Checked {
         }
         write!(f, " by the reference interpreter, ")?;
         match self.agreed {
-            0 => write!(f, "the others not: there is no other kernel to compare with")?,
+            0 => write!(f, "the others unchecked: there is no other kernel to compare with")?,
             _ => write!(f, "all elements against another kernel")?,
         }
         match self.overturned {
             0 => Ok(()),
             1 => {
-                write!(f, "; one that others were compared with was wrong, they were checked again")
+                write!(
+                    f,
+                    "; one kernel that others were compared with was wrong, so they were checked again"
+                )
             }
             n => write!(
                 f,
-                "; {n} that others were compared with were wrong, they were checked again"
+                "; {n} kernels that others were compared with were wrong, so they were checked again"
             ),
         }
     }

@@ -73,7 +73,7 @@ fn predictions_are_held_against_measurements() {
     assert!(row["rank_correlation"].as_f64().is_none_or(|r| r.abs() <= 1.0));
     assert_eq!(ran.last("device")["programs"], 1);
     let none = p.run("model check --program dot").fails("E0806", 8);
-    assert!(none.stderr().contains("of what was asked for"), "{}", none.stderr());
+    assert!(none.stderr().contains("of the requested results"), "{}", none.stderr());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn predictions_are_made_again() {
     change("term = 'nonsense'");
     let said = p.run("model check --repredict --worst 2").ok().stdout();
     assert!(said.contains("left out: 1 of scal n=1000 on "), "{said}");
-    assert!(said.contains("its term is none for this version of patsat"), "{said}");
+    assert!(said.contains("this version of patsat does not accept its term"), "{said}");
     assert_eq!(said.matches(" us predicted, ").count(), 2, "{said}");
     assert_eq!(ran("--worst 3").json().iter().filter(|l| l["type"] == "candidate").count(), 3);
     // The store describes the device, which need not be present.

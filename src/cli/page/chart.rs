@@ -1,9 +1,9 @@
-//! Charts as inline SVG: points and lines over two axes, in the page's colours.
+//! Draws charts as inline SVG: points and lines over two axes, in the page's colours.
 
 use super::escaped;
 use std::fmt::Write;
 
-/// The drawing, in its own units: the page scales it.
+/// The dimensions of the drawing, in its own units; the page scales it.
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 74.0;
@@ -11,7 +11,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
 
-/// One direction of a chart.
+/// An axis of a chart.
 pub struct Axis {
     label: String,
     low: f64,
@@ -21,7 +21,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// In powers of ten, wide enough for these values, all above 0.
+    /// Makes a logarithmic axis that covers the positive ones of these values.
     pub fn log(label: &str, values: impl Iterator<Item = f64>, show: fn(f64) -> String) -> Axis {
         let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
         for v in values.filter(|v| v.is_finite() && *v > 0.0) {
@@ -30,7 +30,7 @@ impl Axis {
         if low > high {
             (low, high) = (1.0, 10.0);
         }
-        // Some room on both sides, and half a decade at least.
+        // Leaves some room on both sides, and covers at least half a decade.
         let room = (0.08 * (high / low).ln()).max(0.12).exp();
         (low, high) = (low / room, high * room);
         if high / low < 3.2 {
@@ -40,14 +40,14 @@ impl Axis {
         Axis { label: label.to_owned(), low, high, logarithmic: true, show }
     }
 
-    /// From 0 to a whole number.
+    /// Makes a linear axis from 0 to a whole number.
     pub fn count(label: &str, most: usize) -> Axis {
         let high = most.max(1) as f64;
         let show = |v: f64| format!("{v:.0}");
         Axis { label: label.to_owned(), low: 0.0, high: high * 1.03, logarithmic: false, show }
     }
 
-    /// The share of the axis below a value, from 0 to 1.
+    /// Returns the share of the axis below a value, from 0 to 1.
     fn at(&self, v: f64) -> f64 {
         let share = if self.logarithmic {
             (v.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()
@@ -57,7 +57,7 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Round values on it, no more than some eight.
+    /// Returns the values of the tick marks: round numbers, about eight at most.
     fn ticks(&self) -> Vec<f64> {
         let inside = |v: &f64| (self.low..=self.high).contains(v);
         if !self.logarithmic {
@@ -88,7 +88,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// Empty.
+    /// Makes an empty chart.
     pub fn new(x: Axis, y: Axis) -> Chart {
         Chart { x, y, marks: String::new() }
     }
@@ -98,7 +98,7 @@ impl Chart {
         (LEFT + w * self.x.at(x), TOP + h * (1.0 - self.y.at(y)))
     }
 
-    /// A dot of a class of the style sheet; `says` is shown when it is pointed at.
+    /// Adds a dot of a class of the style sheet, with the tooltip `says`.
     pub fn dot(&mut self, class: &str, at: (f64, f64), says: &str) {
         let (x, y) = self.place(at);
         let r = if class == "best" { 5.5 } else { 3.5 };
@@ -110,7 +110,7 @@ impl Chart {
         );
     }
 
-    /// A line through points.
+    /// Adds a line through points.
     pub fn line(&mut self, class: &str, points: &[(f64, f64)]) {
         let points: Vec<String> =
             points.iter().map(|p| self.place(*p)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
@@ -118,7 +118,7 @@ impl Chart {
         let _ = writeln!(self.marks, "<polyline class=\"{class}\" points=\"{points}\"/>");
     }
 
-    /// From corner to corner where both axes show the same.
+    /// Adds the diagonal, on which both axes have the same value.
     pub fn diagonal(&mut self) {
         let (low, high) = (self.x.low.max(self.y.low), self.x.high.min(self.y.high));
         if low < high {
@@ -126,12 +126,12 @@ impl Chart {
         }
     }
 
-    /// The ends of the horizontal axis.
+    /// Returns the ends of the horizontal axis.
     pub fn span(&self) -> (f64, f64) {
         (self.x.low, self.x.high)
     }
 
-    /// The drawing; `says` is what it shows, for who cannot see it.
+    /// Renders the chart as SVG, with the text alternative `says`.
     pub fn svg(&self, says: &str) -> String {
         let mut out = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",

@@ -1,4 +1,4 @@
-//! What the page says of one program at one size on one device.
+//! Renders the section of the page about one program at one size on one device.
 
 use super::chart::{Axis, Chart};
 use super::{escaped, size_list};
@@ -9,7 +9,7 @@ use crate::session::survey::Subject;
 use crate::tune::store::{About, Fate, Record};
 use std::fmt::Write;
 
-/// A number with three digits, in powers of ten where it is far from 1.
+/// Formats a number with about three digits, in scientific notation if it is very small or large.
 fn short(v: f64) -> String {
     match v {
         v if v == 0.0 || (1e-2..1e5).contains(&v.abs()) => {
@@ -24,7 +24,7 @@ fn short(v: f64) -> String {
     }
 }
 
-/// A time on an axis.
+/// Formats a time on an axis.
 fn time(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{} s", short(us / 1e6)),
@@ -51,7 +51,7 @@ fn class(r: &Record, best: &Record) -> &'static str {
     }
 }
 
-/// The section of a subject; `id` names it on the page.
+/// Renders the section of a subject, with the given `id`.
 pub fn section(id: &str, s: &Subject) -> String {
     let title = format!("{} {}", s.key.entry, size_list(s));
     let mut out = format!("<section id=\"{id}\">\n<h2>{}</h2>\n<dl>\n", escaped(&title));
@@ -161,7 +161,7 @@ fn charts(s: &Subject, best: &Record) -> String {
 fn scatter(s: &Subject, best: &Record) -> String {
     let points: Vec<(&Record, f64, f64)> =
         s.timed().filter_map(|(r, us)| Some((r, r.predicted_us?, us))).collect();
-    // One range for both, so that the diagonal is where they agree.
+    // Both axes have the same range, so the candidates on the diagonal are predicted exactly.
     let both = || points.iter().flat_map(|(_, p, us)| [*p, *us]);
     let mut chart =
         Chart::new(Axis::log("predicted", both(), time), Axis::log("measured", both(), time));
@@ -204,7 +204,7 @@ fn progress(s: &Subject, best: &Record) -> String {
     chart.svg("Times in the order of measuring, and the best so far")
 }
 
-/// None for programs without arithmetic on floats, which have no place on it.
+/// Draws the roofline chart and its caption; `None` for programs without arithmetic on floats.
 fn roofline(s: &Subject, best: &Record, a: &About) -> Option<(String, String)> {
     if a.flops <= 0.0 || a.bytes == 0 || a.gb_per_s <= 0.0 || a.gflops <= 0.0 {
         return None;
@@ -223,7 +223,7 @@ fn roofline(s: &Subject, best: &Record, a: &About) -> Option<(String, String)> {
         chart.dot(class(r, best), (intensity, gflops(a.flops, us)), &says(r, us));
     }
     let caption = format!(
-        "Roofline: {} GB/s and {} GFLOP/s by the cost model {}. Above the slope, data were in a cache.",
+        "Roofline: {} GB/s and {} GFLOP/s by the cost model {}. Dots above the slope read data from a cache.",
         short(a.gb_per_s),
         short(a.gflops),
         a.cost_model
@@ -242,7 +242,7 @@ fn failures(s: &Subject) -> String {
         if let Some(log) = log.map(str::trim).filter(|l| !l.is_empty()) {
             let _ = write!(
                 out,
-                "<details>\n<summary>what the first said</summary>\n<pre><code>{}</code></pre>\n</details>",
+                "<details>\n<summary>the log of the first</summary>\n<pre><code>{}</code></pre>\n</details>",
                 escaped(log)
             );
         }

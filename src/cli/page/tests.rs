@@ -65,7 +65,7 @@ fn page_of(fill: impl FnOnce(&mut Store)) -> String {
     page(&survey(&store, &wanted, &mut ()).expect("a survey"), "s.sqlite")
 }
 
-/// The page's tags close in the order in which they open; gives every attribute.
+/// Checks that the page's tags are properly nested, and returns every attribute.
 fn checked(html: &str) -> Vec<String> {
     let (mut open, mut attributes) = (vec![], vec![]);
     for tag in html.split('<').skip(1) {
@@ -151,7 +151,7 @@ fn everything_is_there_and_nothing_is_taken_for_markup() {
     {
         assert!(html.contains(text), "{text}");
     }
-    // The one that the search chose, and not the one with the luckiest time.
+    // The best candidate is the one that the search chose, not the one with the shortest single time.
     assert!(html.contains("<dt>best</dt><dd>10.00 µs"));
     assert!(html.contains("bound by global &lt;reads&gt;"));
     // Two charts and the roofline for the first, the charts without it for the second, none for the third.

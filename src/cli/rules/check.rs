@@ -1,4 +1,4 @@
-//! `patsat rules check`
+//! `patsat rules check`: tests rules on random instances.
 
 use crate::cli::out::{Done, Out, Stop};
 use crate::diag::{Code, Failure};
@@ -10,16 +10,16 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Which rules, and how.
+/// The arguments of `patsat rules check`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Rule files, or folders of them: every rule, those of named sets too [default: all shipped rules].
+    /// Rule files, or folders of them. Rules of named sets are included [default: all shipped rules].
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
-    /// Instances of each rule.
+    /// The number of instances of each rule.
     #[arg(long, default_value_t = 200, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     instances: u32,
-    /// Decides the instances.
+    /// The seed of the instances.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
 }
@@ -30,7 +30,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         [] => library.clone(),
         files => rules_in(files)?,
     };
-    // What derivations name.
+    // The rules that derivations may name.
     let mut all = library;
     all.extend(&set);
     let how = Check { instances: args.instances as usize, seed: args.seed };
@@ -82,7 +82,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         return out.line(&text);
     }
     out.line(&format!("{} of {} rules do not hold ({})", wrong.len(), set.len(), sets.join(", ")))?;
-    // Already told.
+    // The diagnostics are already printed.
     Err(Stop::Exit(Failure(wrong).exit()))
 }
 

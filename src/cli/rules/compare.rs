@@ -1,4 +1,4 @@
-//! `patsat rules compare`
+//! `patsat rules compare`: compares two sets of rules on programs.
 
 use crate::cli::args::{DataArgs, SessionArgs, program};
 use crate::cli::interrupt;
@@ -9,16 +9,16 @@ use crate::session::rule_set;
 use comfy_table::{Table, presets};
 use serde_json::json;
 
-/// Which sets, on which programs.
+/// The arguments of `patsat rules compare`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// One set of rules, as for `--rules`.
+    /// The first set of rules, as for `--rules`.
     #[arg(value_name = "SET_A", allow_hyphen_values = true)]
     a: String,
-    /// The other.
+    /// The second set of rules.
     #[arg(value_name = "SET_B", allow_hyphen_values = true)]
     b: String,
-    /// Programs.
+    /// The programs.
     #[arg(value_name = "FILE[:ENTRY]", required = true)]
     programs: Vec<String>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             let o = match outcome {
                 Ok(o) => o,
                 Err(failure) if interrupt.requested() => return Err(failure.into()),
-                // A set under which a program has no kernel is a result too.
+                // A program without kernels under a set is a result, not an error.
                 Err(failure) => {
                     let report = session.figures(&rules, &program, &request)?;
                     let why = failure.0.first().map_or_else(String::new, |d| d.message.clone());

@@ -1,4 +1,4 @@
-//! `patsat rules doc`: `docs/rules.md`.
+//! `patsat rules doc`: prints the reference of the shipped rules (`docs/rules.md`), or checks that it is up to date.
 
 use crate::cli::args::program;
 use crate::cli::out::{Done, Out};
@@ -10,13 +10,13 @@ use crate::session::{Float, Request, Session, read, rule_set};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Which figures.
+/// The arguments of `patsat rules doc`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs whose saturation is tabled, each with the rules to use: `FILE[:ENTRY][@SPEC]`.
+    /// Programs for the table of e-graph sizes, each with the rules to use: `FILE[:ENTRY][@SPEC]`.
     #[arg(value_name = "FILE[@SPEC]")]
     programs: Vec<String>,
-    /// Compare with this file instead of printing; times may differ. Status 1 when it is out of date.
+    /// Compare with this file instead of printing; times may differ. Exit status 1: the file is out of date.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// The value of every size parameter.
@@ -212,7 +212,7 @@ fn figures(args: &Args, text: &mut String) -> crate::diag::Result<Written> {
     })())
 }
 
-/// The text without the last column of its last table.
+/// Returns the text without the last column (the times) of its last table.
 fn timeless(text: &str) -> String {
     let Some((before, table)) = text.split_once("\n## Sizes of e-graphs\n") else {
         return text.to_owned();

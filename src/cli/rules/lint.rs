@@ -1,4 +1,4 @@
-//! `patsat rules lint`
+//! `patsat rules lint`: reports dubious rules.
 
 use crate::cli::out::{Done, Out, Stop};
 use crate::diag::Exit;
@@ -7,10 +7,10 @@ use crate::session::{Float, lint_rules, rule_set, rules_in};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Which rules.
+/// The arguments of `patsat rules lint`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Rule files, or folders of them: every rule, those of named sets too [default: all shipped rules].
+    /// Rule files, or folders of them. Rules of named sets are included [default: all shipped rules].
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
 }

@@ -1,4 +1,5 @@
-//! Arithmetic: rates by type and width, what dear operations cost, latency and what hides it.
+//! Measures arithmetic: rates by type and vector width, the cost of expensive operations, the latency of a
+//! multiply-add, and the independent chains that hide this latency.
 
 use super::Bench;
 use super::lab::{Answer, Reading, Trial};
@@ -7,13 +8,13 @@ use crate::lang::types::ScalarType;
 use crate::opencl::probe::compute::{Shape, Step, arithmetic};
 use crate::opencl::probe::{Count, Fleet};
 
-/// Vectors that are computed side by side: more than a latency of four cycles in two units asks for.
+/// Independent vectors in each work-item: enough to hide a latency of four cycles in two units.
 const CHAINS: usize = 8;
 
-/// A width is good enough for copies when no other is so much faster.
+/// A width is good enough for copies when no other width is faster by this factor.
 pub const GAIN: f64 = 1.05;
 
-/// A width is as good as the best from so much of its rate.
+/// A width counts as fast as the best one when it reaches this share of the best rate.
 const NEAR: f64 = 0.9;
 
 /// A rate with the width of vectors that reaches it.
@@ -31,7 +32,7 @@ pub fn measure(b: &mut Bench) -> Result<()> {
     waiting(b, step, width, fleet)
 }
 
-/// Which way to write a product and a sum is the faster.
+/// Returns the faster form of a multiply-add: `fma` or `mad`.
 fn multiply_add(b: &mut Bench, ty: ScalarType, fleet: Fleet) -> Result<Step> {
     let shape = Shape { ty, width: 4, chains: CHAINS };
     let trial = |step| Trial::growing(Count::power(4), move |n| arithmetic(step, shape, fleet, n));
@@ -41,7 +42,7 @@ fn multiply_add(b: &mut Bench, ty: ScalarType, fleet: Fleet) -> Result<Step> {
     Ok(if fused { Step::Fma } else { Step::Mad })
 }
 
-/// A rate for each width that the device's compiler takes.
+/// Measures the rate of each width; a width that fails has the reason in place of its rate.
 fn rates(
     b: &mut Bench,
     step: Step,
@@ -59,7 +60,7 @@ fn rates(
     Ok(widths.iter().copied().zip(b.lab.compare(&trials)?).collect())
 }
 
-/// The narrowest width that is about as fast as the fastest.
+/// Returns the narrowest width that is about as fast as the fastest, with its reading.
 fn fastest(rates: &[(usize, Answer)]) -> std::result::Result<Best, String> {
     let readings: Vec<Best> =
         rates.iter().filter_map(|(w, a)| Some((*w, *a.as_ref().ok()?))).collect();
@@ -68,7 +69,7 @@ fn fastest(rates: &[(usize, Answer)]) -> std::result::Result<Best, String> {
     near.ok_or_else(|| rates.iter().find_map(|(_, a)| a.clone().err()).unwrap_or_default())
 }
 
-/// What each width reached, for people.
+/// Lists the rate of each width as text.
 pub fn listed(rates: &[(usize, Answer)]) -> String {
     let of = |(w, a): &(usize, Answer)| Some(format!("{w}: {:.3e}", a.as_ref().ok()?.rate() * 1e9));
     rates.iter().filter_map(of).collect::<Vec<_>>().join(", ")
@@ -109,7 +110,7 @@ fn floats(
         let how = "the same without vectors, as a share of it";
         c.scalar_efficiency = r.measured("compute.scalar_efficiency", "", share, s.spread, how);
     }
-    let why = "nothing tells registers from the memory behind them";
+    let why = "no probe distinguishes registers from the memory behind them";
     r.kept("compute.register_bytes_per_item", "bytes", c.register_bytes_per_item as f64, why);
 }
 
@@ -154,7 +155,7 @@ fn others(b: &mut Bench, fleet: Fleet) -> Result<()> {
     Ok(())
 }
 
-/// What costs more than a multiplication, in operations.
+/// Measures divisions, square roots and transcendental functions, in multiply-adds.
 fn dear(b: &mut Bench, width: usize, fma: Reading, fleet: Fleet) -> Result<()> {
     let shape = Shape { ty: ScalarType::F32, width, chains: 4 };
     let steps = [Step::Divide, Step::Sqrt, Step::Exp, Step::Log, Step::Sin];
@@ -167,7 +168,8 @@ fn dear(b: &mut Bench, width: usize, fma: Reading, fleet: Fleet) -> Result<()> {
     let [divide, root, special @ ..] = &answers[..] else { return Ok(()) };
     let (r, c) = (&mut b.record, &mut b.model.compute);
     let unit = "operations";
-    let how = format!("a division of vectors of {width}, in the time of so many operations");
+    let how =
+        format!("the time of a division of vectors of {width}, divided by that of an operation");
     c.divide_flops = r.answer(("compute.divide_flops", unit), c.divide_flops, divide, cost, &how);
     let how = format!("a square root of vectors of {width}, likewise");
     c.sqrt_flops = r.answer(("compute.sqrt_flops", unit), c.sqrt_flops, root, cost, &how);
@@ -189,11 +191,11 @@ fn dear(b: &mut Bench, width: usize, fma: Reading, fleet: Fleet) -> Result<()> {
     Ok(())
 }
 
-/// How long a result takes, and how much has to be under way for that not to matter.
+/// Measures the latency of a multiply-add, and how many independent chains hide it.
 fn waiting(b: &mut Bench, step: Step, width: usize, fleet: Fleet) -> Result<()> {
     let alone = Fleet { groups: 1, group: 1 };
     let shape = Shape { ty: ScalarType::F32, width: 1, chains: 1 };
-    // Sums alone some compilers put together.
+    // Some compilers combine a chain of additions, so each step is a multiply-add.
     let chain = Trial::growing(Count::power(10), |n| arithmetic(step, shape, alone, n));
     let answer = b.lab.measure(chain)?;
     let old = b.model.compute.add_latency_ns;

@@ -1,4 +1,4 @@
-//! Launches, work-groups, work-items, loops, barriers, atomics.
+//! Measures the costs of execution: launches, work-groups, work-items, loop iterations, barriers, atomics.
 
 use super::Bench;
 use super::lab::{Reading, Trial};
@@ -9,7 +9,7 @@ use crate::opencl::probe::{Count, Fleet, execution as probe};
 /// Launches in a sequence.
 const LAUNCHES: usize = 8;
 
-/// Iterations of a kernel that takes longer than its driver takes to launch the next.
+/// Iterations of a kernel that runs longer than its driver needs to launch the next one.
 const BUSY: Count = Count::power(13);
 
 pub fn measure(b: &mut Bench) -> Result<()> {
@@ -59,9 +59,9 @@ fn starting(b: &mut Bench) -> Result<()> {
             "one empty kernel by itself",
         );
     }
-    // Two equations: time = launch + groups * a + items * b.
+    // Two equations, one for each shape: time = launch + groups * a + items * b.
     let start = single.as_ref().map_or(0.0, |s| s.ns);
-    // On a CPU, of one unit: the estimate divides by those that are busy.
+    // On a CPU the costs are those of one compute unit: the estimate divides by the number of busy units.
     let units = if across { 1.0 } else { f64::from(b.info.compute_units.max(1)) };
     let solved = |many_groups: &Reading, few_groups: &Reading| -> (f64, f64) {
         let (t, u) = ((many_groups.ns - start).max(0.0), (few_groups.ns - start).max(0.0));
@@ -75,7 +75,7 @@ fn starting(b: &mut Bench) -> Result<()> {
         (Err(why), _) | (_, Err(why)) => Err(why.clone()),
     };
     let how = format!(
-        "what an empty kernel of {} groups of {} takes more than one of {} groups of {}",
+        "the difference in time between an empty kernel of {} groups of {} and one of {} groups of {}",
         many.groups, many.group, few.groups, few.group
     );
     let whose = if across { ", of the whole device" } else { ", of one compute unit" };
@@ -93,8 +93,8 @@ fn starting(b: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// What a launch takes more than its kernel's work, among others. Kernels without work would not do: then it is the host
-/// that takes the time.
+/// Measures the cost of a launch in a sequence: its time less its kernel's work. The kernels need some work, since the
+/// host would bound a sequence of empty ones.
 fn launching(b: &mut Bench, fleet: Fleet) -> Result<()> {
     let trials = [
         Trial::fixed(probe::sequence(fleet, BUSY, LAUNCHES)),
@@ -119,7 +119,7 @@ fn launching(b: &mut Bench, fleet: Fleet) -> Result<()> {
 }
 
 fn loops(b: &mut Bench) -> Result<()> {
-    // As many work-items as keep a unit busy, and no more.
+    // Just enough work-items to keep every unit busy.
     let fleet = if b.across() { b.fleet(LOOP_ITEMS) } else { Fleet { groups: 1, group: 1 } };
     let trial =
         |pairs| Trial::growing(Count::power(12), move |n| probe::iterations(fleet, pairs, n));

@@ -1,4 +1,5 @@
-//! Where probes are run: fitted to a length that can be timed, then interleaved with those they are compared with.
+//! Runs probes in a worker: lengthens each until it can be timed, then times probes that are compared with each other
+//! interleaved.
 
 use crate::diag::Result;
 use crate::opencl::probe::{Count, Probe};
@@ -7,57 +8,57 @@ use crate::tune::measure::{Outcome, Runner, Schedule, measure};
 use crate::tune::worker::{CandidateId, Worker, WorkerError};
 use std::time::{Duration, Instant};
 
-/// A quantity's time for one unit of its work.
+/// The time that one unit of a probe's work takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// Nanoseconds for one byte, operation, ..., of the whole device: a median.
+    /// Median time of the whole device for one unit (a byte, an operation, ...), in nanoseconds.
     pub ns: f64,
-    /// Half the distance between the quartiles, as a share of that.
+    /// Half the distance between the quartiles, as a share of the median.
     pub spread: f64,
-    /// Runs.
+    /// Number of timed runs.
     pub runs: usize,
 }
 
 impl Reading {
-    /// 10^9 units a second.
+    /// Returns the rate in 10^9 units a second.
     pub fn rate(&self) -> f64 {
         1.0 / self.ns
     }
 }
 
-/// What came of a probe: a reading, or why there is none.
+/// The outcome of a probe: a reading, or why there is none.
 pub type Answer = std::result::Result<Reading, String>;
 
 /// A probe that can be made longer.
 pub struct Trial<'a> {
     make: Box<dyn Fn(Count) -> Probe + 'a>,
-    /// Where it starts.
+    /// The first count that is tried.
     from: Count,
-    /// Whether it has a length at all.
+    /// Whether its work depends on the count.
     grows: bool,
 }
 
 impl<'a> Trial<'a> {
-    /// A probe whose work is proportional to the count it is given; `from` is tried first.
+    /// Makes a trial of a probe whose work is proportional to its count; `from` is tried first.
     pub fn growing(from: Count, make: impl Fn(Count) -> Probe + 'a) -> Trial<'a> {
         Trial { make: Box::new(make), from, grows: true }
     }
 
-    /// A probe as it is.
+    /// Makes a trial of a probe of fixed length.
     pub fn fixed(probe: Probe) -> Trial<'a> {
         Trial { make: Box::new(move |_| probe.clone()), from: Count::ONE, grows: false }
     }
 }
 
-/// A worker, and how long it may take.
+/// A worker with a schedule and a time limit.
 pub struct Lab<'a> {
     pub worker: Worker,
     observer: &'a dyn Observer,
     schedule: Schedule,
-    /// A probe runs so long at least, in microseconds.
+    /// The least time that a run of a probe should take, in microseconds.
     target_us: f64,
     started: Instant,
-    /// When no more probes are begun.
+    /// The time after which no more probes start.
     limit: Duration,
 }
 
@@ -77,17 +78,17 @@ impl<'a> Lab<'a> {
         Lab { worker, observer, schedule, target_us, started: Instant::now(), limit }
     }
 
-    /// How long it has been open.
+    /// Returns the time since the lab was made.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Whether a person asked to stop.
+    /// Returns whether the observer asks to stop.
     pub fn stopped(&self) -> bool {
         self.observer.stop()
     }
 
-    /// One probe.
+    /// Measures one probe.
     ///
     /// # Errors
     /// As [`Lab::compare`].
@@ -96,13 +97,13 @@ impl<'a> Lab<'a> {
         Ok(answers.into_iter().next().unwrap_or_else(|| Err("nothing was measured".into())))
     }
 
-    /// Probes that are to be compared with each other, in turns. The answers are in their order.
+    /// Measures probes that are compared with each other, interleaved. The answers are in the order of the trials.
     ///
     /// # Errors
     /// When no probe can run: the device or its driver is gone.
     pub fn compare(&mut self, trials: &[Trial]) -> Result<Vec<Answer>> {
         let mut fitted = vec![];
-        // What are compared take about as long: where one has grown to, the next begins.
+        // Probes that are compared take about as long, so each starts at the length that the one before it needed.
         let mut grown = 0;
         for trial in trials {
             fitted.push(self.fit(trial, &mut grown)?);
@@ -125,14 +126,14 @@ impl<'a> Lab<'a> {
         Ok(answers)
     }
 
-    /// Builds a probe, and makes it as long as can be timed: twice as long as it was `grown` times, and more often
-    /// if need be.
+    /// Builds a probe that is long enough to be timed, and returns it with its work. Starts with the trial's first
+    /// count doubled `grown` times; raises `grown` if the probe is still too short.
     fn fit(
         &mut self,
         trial: &Trial,
         grown: &mut u32,
     ) -> Result<std::result::Result<(CandidateId, f64), String>> {
-        // From the first guess, once for the order, then for what caches and clocks do to it.
+        // The first attempt gives the order of magnitude; the others correct for caches and clock rates.
         for attempt in 0.. {
             let count = trial.from.doubled(*grown);
             if self.elapsed() > self.limit {
@@ -143,7 +144,7 @@ impl<'a> Lab<'a> {
                 if !trial.grows {
                     return Ok((id, f64::INFINITY));
                 }
-                // The first may still compile, and others may be disturbed: the least is what it takes.
+                // The first run may still compile and others may be disturbed, so the least time counts.
                 let times = self.worker.run_us(id, 5, Duration::from_millis(20))?;
                 Ok((id, times.into_iter().min_by(f64::total_cmp).unwrap_or(0.0)))
             });

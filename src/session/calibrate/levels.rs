@@ -1,4 +1,4 @@
-//! Levels of memory, found in a curve of bandwidths.
+//! Finds the levels of memory in a curve of bandwidths over working-set sizes.
 
 /// A plateau of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,11 +9,12 @@ pub struct Plateau {
     pub gb_per_s: f64,
 }
 
-/// A working set belongs to the level before it as long as it has so much of that level's bandwidth.
+/// A working set belongs to the current level while it has at least this share of the level's bandwidth.
 const SAME: f64 = 0.67;
 
-/// The levels that bandwidths of working sets (bytes, GB/s, the smallest set first) show, the fastest first. What lies
-/// between two plateaus, since a set fits in part, belongs to neither. The last is what the largest sets come from.
+/// Returns the levels of a curve (bytes and GB/s of each working set, the smallest set first), the fastest level
+/// first. Sets between two plateaus fit the faster level in part, and belong to neither. The last level is the memory
+/// that serves the largest sets.
 pub fn plateaus(curve: &[(u64, f64)]) -> Vec<Plateau> {
     let smooth = descending(&curve.iter().map(|c| c.1).collect::<Vec<_>>());
     let mut found: Vec<Plateau> = vec![];
@@ -23,7 +24,7 @@ pub fn plateaus(curve: &[(u64, f64)]) -> Vec<Plateau> {
         let len = smooth[start..].iter().take_while(same).count().max(1);
         let end = start + len;
         let middle = smooth[start + (len - 1) / 2];
-        // A single set is a step on the way down, unless it is the first or the last.
+        // A single set is part of a slope, unless it is at the start or the end of the curve.
         if len > 1 || start == 0 || end == smooth.len() {
             match found.last_mut() {
                 Some(level) if middle >= SAME * level.gb_per_s => level.bytes = curve[end - 1].0,
@@ -35,15 +36,16 @@ pub fn plateaus(curve: &[(u64, f64)]) -> Vec<Plateau> {
     found
 }
 
-/// The largest working set of a curve that a level of this bandwidth still helps: it is read in less time than the
-/// geometric mean of what the level and what is behind it (the largest sets) would take.
+/// Returns the largest working set of a curve that a level of this bandwidth still serves in part: its bandwidth
+/// exceeds the geometric mean of the level's and that of the memory behind it (the largest sets).
 pub fn held(curve: &[(u64, f64)], gb_per_s: f64) -> Option<u64> {
     let behind = curve.last()?.1;
     let edge = (gb_per_s * behind).sqrt();
     curve.iter().rfind(|(_, rate)| *rate > edge).map(|(bytes, _)| *bytes)
 }
 
-/// The nearest values that never rise: neighbours in the wrong order are replaced by their mean.
+/// Returns the nearest sequence that never rises, by isotonic regression: neighbours in the wrong order are replaced
+/// by their mean.
 fn descending(values: &[f64]) -> Vec<f64> {
     let mut blocks: Vec<(f64, usize)> = vec![];
     for &v in values {

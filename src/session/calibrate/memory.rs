@@ -1,4 +1,4 @@
-//! Memory: streams, levels, strides, latency, local memory.
+//! Measures memory: streams, levels, strides, latency, local memory.
 
 use super::Bench;
 use super::compute::{GAIN, listed};
@@ -12,7 +12,7 @@ use crate::opencl::yardstick::Traffic as Stream;
 use crate::session::race::{Finish, SLOT, best, field, race};
 use crate::tune::statistics::median;
 
-/// Vectors that a work-item of a sweep has in flight: a part is a multiple of these.
+/// Vectors that a work-item of a sweep has in flight. The length of a part is a multiple of this number.
 const STREAMS: usize = 4;
 
 pub fn measure(b: &mut Bench) -> Result<()> {
@@ -30,18 +30,18 @@ impl Bench<'_> {
         Floats { param: SLOT, len: self.len }
     }
 
-    /// Floats of a vector that moves fast.
+    /// Returns a vector width that moves data fast.
     fn width(&self) -> usize {
         if self.across() { 4 } else { 16 }
     }
 
-    /// The largest part of a group for which all parts fit in the array.
+    /// Returns the largest part of a group, in vectors, for which the parts of all groups fit in the array.
     fn largest(&self, width: usize, fleet: Fleet) -> Count {
         Count::power_within(self.len / width / fleet.groups)
     }
 }
 
-/// The best hand-written kernels over an array that no cache holds.
+/// Measures the bandwidth of the best hand-written kernels over an array that exceeds the caches.
 fn streams(b: &mut Bench) -> Result<()> {
     let racers = field(&mut b.lab.worker, &b.info, b.len, b.observer)?;
     let rounds = if b.quick { 5 } else { 15 };
@@ -51,7 +51,7 @@ fn streams(b: &mut Bench) -> Result<()> {
         let s = f.outcome.as_ref().ok()?;
         Some((f, f.gb_per_s()?, s.spread_us / s.median_us.max(1e-3)))
     };
-    // Filling it, for what copies do not tell.
+    // A fill gives the write bandwidth if the times of copies do not.
     let (floats, width, fleet) =
         (b.floats(), b.width(), b.fleet(if b.across() { 1024 } else { 1 }));
     let part = b.largest(width, fleet);
@@ -73,7 +73,7 @@ fn streams(b: &mut Bench) -> Result<()> {
     if let Ok(f) = &fill {
         r.measured("observed.fill_gb_per_s", "GB/s", f.rate(), f.spread, "filling the same array");
     }
-    // A copy is a read and a write: what the read leaves of its time.
+    // A copy is a read and a write: the write takes the copy's time less that of the read.
     let read = m.read_gb_per_s;
     let rest = |copy: f64| {
         let ns = 2.0 / copy - 1.0 / read;
@@ -104,7 +104,7 @@ fn streams(b: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The widest vectors that pay: in copies, or in arithmetic as measured before.
+/// Finds the widest useful vectors, in copies or in arithmetic (which is measured before).
 fn widths(b: &mut Bench) -> Result<()> {
     let (floats, fleet) = (b.floats(), b.fleet(if b.across() { 1024 } else { 1 }));
     let widths = [1usize, 2, 4, 8, 16];
@@ -123,7 +123,7 @@ fn widths(b: &mut Bench) -> Result<()> {
     };
     let top = widths.into_iter().filter_map(rate).fold(0.0, f64::max);
     let near = |w: &usize| rate(*w).is_some_and(|r| GAIN * r >= top);
-    // Narrower ones are tried too.
+    // The widest one within a small margin: narrower vectors are candidates in any case.
     let moved = widths.into_iter().rev().find(near).unwrap_or(1);
     let across = b.across();
     let c = &mut b.model.compute;
@@ -141,7 +141,7 @@ fn widths(b: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// How many work-items it takes to read as fast as can be.
+/// Measures how many work-items saturate the read bandwidth.
 fn saturation(b: &mut Bench) -> Result<()> {
     let (key, unit) = ("execution.items_to_saturate", "work-items");
     let read = b.model.memory.read_gb_per_s;
@@ -156,7 +156,7 @@ fn saturation(b: &mut Bench) -> Result<()> {
     let fleets: Vec<Fleet> = if b.across() {
         of_unit.iter().map(|n| Fleet { groups: b.units() * n / 64, group: 64 }).collect()
     } else {
-        // Fewer than one for each unit, too.
+        // Includes fewer work-items than compute units.
         let fewer = (0..b.units().ilog2()).map(|k| 1usize << k);
         let more = of_unit.iter().map(|n| n * b.units());
         fewer.chain(more).map(|groups| Fleet { groups, group: 1 }).collect()
@@ -181,13 +181,14 @@ fn saturation(b: &mut Bench) -> Result<()> {
         let seen: Vec<(usize, Reading)> =
             rates.into_iter().filter_map(|(n, a)| Some((n, a.ok()?))).collect();
         spread = seen.iter().map(|(_, r)| r.spread).fold(spread, f64::max);
-        // On a CPU how work-items walk makes more of a difference than how many they are.
+        // On a CPU the access pattern matters more than the number of work-items, so the fleets are compared with
+        // their best.
         let most = seen.iter().map(|(_, r)| r.rate()).fold(0.0, f64::max);
         let full = if b.across() { read } else { most };
         needed.extend(saturating(&seen, full).map(|n| n * in_flight(b.across(), width)));
     }
     let how = format!(
-        "how many times the bandwidth of a work-item, among the fewest of these, goes into that of all; {}",
+        "the full bandwidth divided by the bandwidth of one work-item, measured with the fewest of these; {}",
         said.join("; ")
     );
     if needed.is_empty() {
@@ -195,25 +196,26 @@ fn saturation(b: &mut Bench) -> Result<()> {
         b.record.kept(key, unit, old, "no kernel ran");
         return Ok(());
     }
-    // Of several widths, the middle.
+    // The geometric mean over the widths.
     let mean = (needed.iter().map(|n| n.ln()).sum::<f64>() / needed.len() as f64).exp();
     b.record.measured(key, unit, mean.round(), spread, how);
     b.model.execution.items_to_saturate = mean.round().max(1.0) as u64;
     Ok(())
 }
 
-/// How many items of single floats the estimate takes one with vectors for.
+/// Returns how many work-items with single floats one work-item with vectors counts for in the estimate.
 fn in_flight(across: bool, width: usize) -> f64 {
     if across { width.min(4) as f64 } else { 1.0 }
 }
 
-/// How many work-items it would take for a bandwidth, did each add to it what each of the first of `rates` does.
+/// Returns how many work-items would reach the bandwidth `full` if each had the bandwidth of a work-item of the first
+/// fleet in `rates`.
 fn saturating(rates: &[(usize, Reading)], full: f64) -> Option<f64> {
     let (n, r) = rates.first()?;
     Some((*n as f64 * full / r.rate()).max(1.0))
 }
 
-/// Bandwidths of working sets of several sizes.
+/// The bandwidth of working sets of several sizes.
 struct Curve {
     fleet: Fleet,
     /// Bytes of all groups together, the smallest set first.
@@ -221,7 +223,7 @@ struct Curve {
 }
 
 impl Curve {
-    /// Goes over working sets from the smallest to the whole array.
+    /// Measures working sets from the smallest one to the whole array.
     fn measure(b: &mut Bench, parts: Parts, fleet: Fleet) -> Result<Curve> {
         let (floats, width) = (b.floats(), b.width());
         let (least, most) = (STREAMS * fleet.group.max(32), b.largest(width, fleet).value());
@@ -254,7 +256,7 @@ impl Curve {
         self.points.iter().map(|(n, r)| (*n, r.rate())).collect()
     }
 
-    /// The caches that it shows, the fastest first: all plateaus but the last, which is the memory.
+    /// Returns the caches in the curve, the fastest first: all plateaus but the last, which is the memory.
     fn caches(&self) -> Vec<Plateau> {
         let mut found = plateaus(&self.rates());
         found.pop();
@@ -265,7 +267,7 @@ impl Curve {
         self.points.iter().map(|(_, r)| r.spread).fold(0.0, f64::max)
     }
 
-    /// What was seen, for people.
+    /// Lists the points of the curve as text.
     fn listed(&self) -> String {
         let points = self.points.iter().map(|(n, r)| format!("{}: {:.0}", n >> 10, r.rate()));
         format!(
@@ -276,20 +278,20 @@ impl Curve {
     }
 }
 
-/// Bandwidths of working sets, the caches among them, and how fast those are written.
+/// Measures the caches: their sizes and read bandwidths, then the bandwidth of stores and copies in each.
 fn levels(b: &mut Bench) -> Result<()> {
     // Each level with how it was found.
     let mut found: Vec<(Plateau, String)> = vec![];
     let mut spread = 0.0f64;
     let own = if b.across() {
-        // As large a group as one unit can hold: what it goes over is what the unit keeps.
+        // One group for each unit, as large as possible: its working set is the contents of the unit's own cache.
         let group = 1024.min(b.info.max_work_group_size);
         Curve::measure(b, Parts::Together, Fleet { groups: b.units(), group })?
     } else {
         Curve::measure(b, Parts::Own, b.fleet(1))?
     };
     let caches = own.caches();
-    // Behind what a unit has for itself is what all have in common.
+    // On a GPU this curve shows only the first level: the caches behind it are shared by all units.
     let near = if b.across() { 1 } else { caches.len() };
     for (k, level) in caches.into_iter().take(near).enumerate() {
         spread = spread.max(own.spread());
@@ -300,8 +302,8 @@ fn levels(b: &mut Bench) -> Result<()> {
         let all = Curve::measure(b, Parts::InTurns, b.fleet(1024))?;
         let slower = |p: &Plateau| found.first().is_none_or(|(near, _)| p.gb_per_s < near.gb_per_s);
         if let Some(mut far) = all.caches().into_iter().rfind(slower) {
-            // Groups that take turns drift apart, and find more than there is room for; those that go over their own
-            // together do not.
+            // Groups that take turns drift apart, so the curve `all` shows more than the cache holds. The curve `own`,
+            // of groups that each read their own part, does not.
             if let Some(bytes) = held(&own.rates(), far.gb_per_s) {
                 let within: Vec<f64> = all
                     .rates()
@@ -312,7 +314,7 @@ fn levels(b: &mut Bench) -> Result<()> {
                 let gb_per_s = median(&within).unwrap_or(far.gb_per_s);
                 far = Plateau { bytes, gb_per_s };
             }
-            // It holds what is in front of it, and then some.
+            // The shared cache is larger than the caches in front of it.
             let least = found.first().map_or(0, |(near, _)| near.bytes + b.model.memory.line_bytes);
             far.bytes = far.bytes.max(least);
             spread = spread.max(all.spread());
@@ -349,7 +351,7 @@ fn levels(b: &mut Bench) -> Result<()> {
     stores(b, &caches, fleet)
 }
 
-/// Writing and copying in each cache.
+/// Measures stores and copies in each cache.
 fn stores(b: &mut Bench, caches: &[Plateau], fleet: Fleet) -> Result<()> {
     let (floats, width) = (b.floats(), b.width());
     for (k, level) in caches.iter().enumerate() {
@@ -372,7 +374,7 @@ fn stores(b: &mut Bench, caches: &[Plateau], fleet: Fleet) -> Result<()> {
     Ok(())
 }
 
-/// Floats that lie apart.
+/// Measures reads of floats at a distance from each other.
 fn strides(b: &mut Bench) -> Result<()> {
     let (floats, len, line) = (b.floats(), b.len, b.model.memory.line_bytes as usize / 4);
     let fleet = if b.across() {
@@ -424,10 +426,10 @@ fn strides(b: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Loads that are waited for, and loads of a work-item without company.
+/// Measures the latency of dependent loads, and the time of independent loads of a single warp or work-item.
 fn waiting(b: &mut Bench) -> Result<()> {
     let rings = b.rings.clone();
-    // The slowest first: the others grow from there.
+    // The slowest one first, since each probe starts at the length of the one before.
     let trials: Vec<Trial> = rings
         .iter()
         .enumerate()
@@ -455,7 +457,7 @@ fn waiting(b: &mut Bench) -> Result<()> {
         }
         None => b.record.kept(key, unit, old, "no kernel ran"),
     };
-    // One work-item has the caches of one unit, and what units share.
+    // One work-item uses the caches of one unit and those that all units share.
     let units = b.units() as u64;
     let mut before = 0;
     for (k, cache) in b.model.memory.cache.iter_mut().enumerate() {
@@ -467,7 +469,7 @@ fn waiting(b: &mut Bench) -> Result<()> {
         }
         before = cache.bytes * 3 / 2 / units;
     }
-    // What a level behind reaches sooner is what the level before it does.
+    // No level has a lower latency than the level in front of it.
     let mut sofar = 0.0f64;
     for cache in &mut b.model.memory.cache {
         if let Some(ns) = &mut cache.latency_ns {
@@ -492,7 +494,7 @@ fn waiting(b: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Local memory, and its banks.
+/// Measures local memory and its banks.
 fn local(b: &mut Bench) -> Result<()> {
     let group = 256.min(b.info.max_work_group_size);
     let fleet = Fleet { groups: b.units() * 8, group };
@@ -526,7 +528,7 @@ fn local(b: &mut Bench) -> Result<()> {
         r.kept(key, "bytes", l.bytes_per_compute_unit as f64, why);
         let ns: Vec<(usize, f64)> =
             rates.iter().filter_map(|(s, a)| Some((*s, a.as_ref().ok()?.ns))).collect();
-        let how = "the distance from which on neighbours wait no longer for each other";
+        let how = "the distance beyond which neighbours no longer wait longer for each other";
         let spread = first.as_ref().map_or(0.0, |r| r.spread);
         l.banks =
             r.measured("local.banks", "of 4 bytes", f64::from(banks(&ns)), spread, how) as u32;
@@ -538,10 +540,11 @@ fn local(b: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The last distance (of distances and times) at which twice as far still takes much longer; 1 when none does.
+/// Returns the number of banks, given times by stride: the last stride that takes much longer than the stride before;
+/// 1 if none does.
 fn banks(times: &[(usize, f64)]) -> u32 {
     let longer = |w: &&[(usize, f64)]| w[1].1 > 1.3 * w[0].1;
-    // Strides up to the last one with more conflicts than the one before.
+    // Up to the number of banks, each doubling of the stride adds conflicts.
     times.windows(2).rfind(longer).map_or(1, |w| w[1].0 as u32)
 }
 

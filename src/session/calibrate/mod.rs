@@ -1,7 +1,7 @@
-//! A device measured: the cost model that `patsat calibrate` writes.
+//! Calibration: measures a device and makes the cost model that `patsat calibrate` writes.
 //!
-//! Probes run in a worker, like candidates. What a device cannot be asked for keeps the value of the model that
-//! would have been used without; the file says of each quantity which it is.
+//! Probes run in a worker, like candidates. A quantity that cannot be measured keeps its value from the model that the
+//! session would otherwise use for the device; the comments of the file say for each quantity where it comes from.
 
 mod compute;
 mod execution;
@@ -25,38 +25,38 @@ use lab::Lab;
 use record::{Record, wrapped};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A device's cost model, measured.
+/// The measured cost model of a device.
 #[derive(Clone, Debug)]
 pub struct Calibration {
     /// The device.
     pub device: DeviceInfo,
-    /// How fast it is.
+    /// Its cost model.
     pub model: CostModel,
-    /// Every quantity, with how it was come by. Those under `observed.` are in no model.
+    /// Every quantity, with how it was obtained. Those under `observed.` are not part of the model.
     pub quantities: Vec<Quantity>,
-    /// The model as a file with comments.
+    /// The model as TOML with comments.
     pub text: String,
-    /// How long it took, in seconds.
+    /// Duration of the calibration, in seconds.
     pub seconds: f64,
 }
 
-/// What the parts of a calibration share.
+/// The state that the parts of a calibration share.
 struct Bench<'a> {
     lab: Lab<'a>,
     observer: &'a dyn Observer,
     record: Record,
     info: DeviceInfo,
-    /// As measured so far; else as it was chosen.
+    /// The model, with the values measured so far; the others are those of the model that was chosen for the device.
     model: CostModel,
-    /// Floats in the array that bandwidths are measured with: a power of two.
+    /// Length in floats of the array for bandwidth probes: a power of two.
     len: usize,
-    /// Bytes of each ring.
+    /// Size in bytes of each ring of addresses for latency probes.
     rings: Vec<usize>,
     quick: bool,
 }
 
 impl Bench<'_> {
-    /// Whether neighbouring work-items run together.
+    /// Returns whether neighbouring work-items run together, as on a GPU.
     fn across(&self) -> bool {
         self.model.memory.locality == Locality::AcrossItems
     }
@@ -65,7 +65,8 @@ impl Bench<'_> {
         self.info.compute_units.max(1) as usize
     }
 
-    /// So many work-items for each unit, in groups of a usual size where work-items run together; else by themselves.
+    /// Returns a fleet of `items_of_unit` work-items for each compute unit: in groups of up to 256 where work-items
+    /// run together, else in groups of one.
     fn fleet(&self, items_of_unit: usize) -> Fleet {
         if self.across() {
             let group = 256.min(self.info.max_work_group_size).min(items_of_unit).max(1);
@@ -75,7 +76,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Work-items that keep every unit busy.
+    /// Returns a fleet that keeps every unit busy.
     fn crowd(&self) -> Fleet {
         self.fleet(if self.across() {
             self.model.execution.items_per_compute_unit as usize
@@ -86,7 +87,7 @@ impl Bench<'_> {
 }
 
 impl Session {
-    /// Measures the session's device. `quick` takes less care.
+    /// Measures the session's device. `quick` takes less time, with shorter runs, fewer rounds and a smaller array.
     ///
     /// # Errors
     /// When there is no such device, it has too little memory, its driver fails, or the observer stops it.
@@ -97,7 +98,7 @@ impl Session {
         let (info, choice) = self.target()?;
         let (inputs, len, rings) = arrays(&info, quick)?;
         let mut worker = self.start_worker(&info, inputs);
-        // With what the device's compiler was seen to accept.
+        // The worker's description also says what the device's compiler accepts.
         let info = worker.device()?;
         observer.event(&Event::Phase(Phase::Measure));
         let observer: &dyn Observer = observer;
@@ -116,11 +117,12 @@ impl Session {
     }
 }
 
-/// The arrays that probes read: the inputs, the floats of the large one, the bytes of the rings.
+/// Makes the arrays that probes read: returns the inputs, the length of the large array in floats, and the sizes of
+/// the rings in bytes.
 fn arrays(info: &DeviceInfo, quick: bool) -> Result<(Inputs, usize, Vec<usize>)> {
     let wanted = match info.kind {
-        // Four times the last cache at least (drivers may mean another); eight leave less of it over from one run to
-        // the next.
+        // At least four times the last-level cache (drivers may report another level). With eight times, less of the
+        // array remains in the cache from one run to the next.
         DeviceKind::Cpu => {
             let cached = info.cache_bytes.max(32 << 20) * if quick { 4 } else { 8 };
             cached.min(512 << 20)
@@ -138,7 +140,7 @@ fn arrays(info: &DeviceInfo, quick: bool) -> Result<(Inputs, usize, Vec<usize>)>
     for (component, count) in Count::inputs() {
         inputs.insert(COUNTS, component, count);
     }
-    // One for each level that devices have, the largest as large as what bandwidth is measured with.
+    // One ring for each usual level of memory; none is larger than the array for bandwidth.
     let sets = [16 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20, 256 << 20];
     let rings: Vec<usize> = sets.into_iter().filter(|&bytes| bytes <= 4 * len).collect();
     for (component, &bytes) in rings.iter().enumerate() {
@@ -147,13 +149,14 @@ fn arrays(info: &DeviceInfo, quick: bool) -> Result<(Inputs, usize, Vec<usize>)>
     Ok((inputs, len, rings))
 }
 
-/// Writes the file.
+/// Completes the model and makes the text of its file.
 fn finish(bench: Bench, fallback: bool) -> Result<Calibration> {
     let Bench { lab, record, info, mut model, .. } = bench;
     let seconds = lab.elapsed().as_secs_f64();
     let date = today();
     if fallback {
-        // A model of its own from now on. What a CPU is called says little of how its OpenCL implementation drives it.
+        // The generic model becomes a model of this device. The name of a CPU says little about its performance under
+        // OpenCL, so a CPU is matched by kind and platform alone.
         let name: String = info.name.to_lowercase();
         let parts: Vec<&str> =
             name.split(|c: char| !c.is_alphanumeric()).filter(|p| !p.is_empty()).collect();
@@ -194,13 +197,13 @@ fn finish(bench: Bench, fallback: bool) -> Result<Calibration> {
     Ok(Calibration { device: info, model, quantities: record.quantities, text, seconds })
 }
 
-/// The day, in universal time, as `YYYY-MM-DD`.
+/// Returns today's date in UTC, as `YYYY-MM-DD`.
 fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     date(seconds / 86_400)
 }
 
-/// The day so many days after 1970-01-01, in the Gregorian calendar.
+/// Returns the date `days` days after 1970-01-01, in the Gregorian calendar.
 fn date(mut days: u64) -> String {
     let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
     let mut year = 1970;

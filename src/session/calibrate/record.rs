@@ -1,4 +1,4 @@
-//! What was measured, as a list and as comments of a cost model.
+//! Records the quantities of a calibration, as a list and as comments of the cost-model file.
 
 use super::lab::{Answer, Reading};
 use serde::Serialize;
@@ -6,20 +6,22 @@ use serde::Serialize;
 /// A quantity of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Quantity {
-    /// Its place in the cost model, such as `memory.read_gb_per_s`; what no model has begins with `observed.`.
+    /// Its place in the cost model, such as `memory.read_gb_per_s`. Quantities outside the model begin with
+    /// `observed.`.
     pub key: String,
     /// Its value.
     pub value: f64,
     /// The unit, in words.
     pub unit: &'static str,
-    /// Half the distance between the quartiles of its timings, as a share of their median; of what was not measured, nothing.
+    /// Half the distance between the quartiles of its timings, as a share of their median; `None` if it was not
+    /// measured.
     pub spread: Option<f64>,
     /// How it was measured, or why it was not.
     pub how: String,
 }
 
 impl Quantity {
-    /// What is said of it in the file, after `first`.
+    /// Returns the comment about it in the file, after `first`.
     fn remark(&self, first: &str) -> String {
         let first = if first.is_empty() { String::new() } else { format!("{first}: ") };
         let spread =
@@ -28,16 +30,17 @@ impl Quantity {
     }
 }
 
-/// Every quantity, in the order in which they were found.
+/// The quantities of a calibration.
 #[derive(Debug, Default)]
 pub struct Record {
     pub quantities: Vec<Quantity>,
-    /// The model that the values come from which are not measured.
+    /// The name of the model that supplies the values that are not measured.
     pub base: String,
 }
 
 impl Record {
-    /// A measured quantity; gives it back rounded to three digits, unless it is a whole number.
+    /// Adds a measured quantity, and returns its value. A value that is not a whole number is rounded to three
+    /// significant digits.
     pub fn measured(
         &mut self,
         key: impl Into<String>,
@@ -52,21 +55,21 @@ impl Record {
         value
     }
 
-    /// A quantity that keeps its value.
+    /// Adds a quantity that keeps its value from the base model.
     pub fn kept(&mut self, key: &str, unit: &'static str, value: f64, why: &str) -> f64 {
         let how = format!("not measured ({why}): as in `{}`", self.base);
         self.quantities.push(Quantity { key: key.into(), value, unit, spread: None, how });
         value
     }
 
-    /// A quantity that follows from what the driver says.
+    /// Adds a quantity that follows from what the driver reports.
     pub fn told(&mut self, key: &str, unit: &'static str, value: f64, what: &str) -> f64 {
         let how = format!("{what}, says the driver");
         self.quantities.push(Quantity { key: key.into(), value, unit, spread: None, how });
         value
     }
 
-    /// A quantity from its reading where there is one, else as it was.
+    /// Adds a quantity: measured if there is a usable reading, else with its old value.
     pub fn answer(
         &mut self,
         (key, unit): (&str, &'static str),
@@ -84,13 +87,13 @@ impl Record {
         }
     }
 
-    /// What the file says above a quantity.
+    /// Returns the comment lines above a quantity in the file.
     pub fn comment(&self, key: &str) -> Vec<String> {
         let of = |q: &&Quantity| q.key == key;
         self.quantities.iter().filter(of).flat_map(|q| wrapped(&q.remark(q.unit))).collect()
     }
 
-    /// What no model has, as comments.
+    /// Returns the quantities outside the model, as comment lines.
     pub fn observed(&self) -> Vec<String> {
         let seen =
             self.quantities.iter().filter_map(|q| Some((q.key.strip_prefix("observed.")?, q)));
@@ -101,7 +104,7 @@ impl Record {
     }
 }
 
-/// Three digits that count.
+/// Rounds to three significant digits.
 pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -116,7 +119,7 @@ pub fn rounded(value: f64) -> f64 {
     }
 }
 
-/// Lines of no more than some hundred characters.
+/// Wraps a text into lines of at most 100 characters.
 pub fn wrapped(text: &str) -> Vec<String> {
     const WIDTH: usize = 100;
     let mut lines = vec![String::new()];

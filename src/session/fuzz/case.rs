@@ -1,12 +1,12 @@
-//! How a program is tried: a comment line of the program itself.
+//! The parameters of a fuzz case, stored as a comment line in the program itself.
 
 use crate::diag::{Code, Diagnostic, Result, Source};
 use crate::session::Sizes;
 
-/// What the line begins with.
+/// The prefix of the line.
 const WORD: &str = "-- fuzz:";
 
-/// How a program is tried.
+/// The seed and sizes with which a program is tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Decides the inputs, the rules and the candidates.
@@ -16,16 +16,16 @@ pub struct Case {
 }
 
 impl Case {
-    /// The line, with its end.
+    /// Returns the comment line, with its newline.
     pub fn comment(&self) -> String {
         let sizes: String = self.sizes.iter().map(|(n, v)| format!(" {n}={v}")).collect();
         format!("{WORD} seed={}{sizes}\n", self.seed)
     }
 
-    /// What the first such line of a program says.
+    /// Reads the case from the first such line of a program.
     ///
     /// # Errors
-    /// [`Code::Usage`] when there is none, or it says something else.
+    /// [`Code::Usage`] when there is no such line, or it is malformed.
     pub fn of(source: &Source) -> Result<Case> {
         let line = source.text.lines().find_map(|l| l.strip_prefix(WORD));
         let wrong = |text: String| {
@@ -48,7 +48,7 @@ impl Case {
         Ok(case)
     }
 
-    /// A program with another line.
+    /// Returns the program text with its line replaced by this case.
     pub fn rewrite(&self, text: &str) -> String {
         let rest: Vec<&str> = text.lines().filter(|l| !l.starts_with(WORD)).collect();
         self.comment() + &rest.join("\n") + "\n"

@@ -1,4 +1,5 @@
-//! What is found wrong, and its reproduction: a folder with the program, what was wrong, and how to see it again.
+//! Findings of the fuzzer. Each is written to a folder of its own with the program, the failure, and the command that
+//! reproduces it.
 
 use super::case::Case;
 use crate::diag::{Code, Diagnostic, Result, Source};
@@ -9,25 +10,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// In which way.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
-    /// A kernel, or a candidate's term, computes something else than the interpreter.
+    /// The result of a kernel or of a candidate's term differs from the interpreter's.
     Wrong,
-    /// A kernel took its process down.
+    /// A kernel crashed its process.
     Crash,
-    /// A kernel did not end.
+    /// A kernel did not end in time.
     Timeout,
-    /// The driver did not build a kernel.
+    /// The driver failed to build a kernel.
     Build,
-    /// A simulator complained of a kernel: a race, an access outside of an array.
+    /// A simulator reported an error in a kernel, such as a race or an access outside an array.
     Complaint,
-    /// The compiler panicked, or found itself in error.
+    /// The compiler panicked, or reported an internal error.
     Internal,
 }
 
 impl Kind {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Wrong => "wrong",
@@ -39,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// What a candidate's failure is; nothing where the device is merely too small.
+    /// Returns the kind for the failure of a candidate; `None` if the device merely lacks resources.
     pub(super) fn of(class: FailureClass) -> Option<Kind> {
         match class {
             FailureClass::Build => Some(Kind::Build),
@@ -57,11 +58,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What was wrong with a program.
+/// A failure that a program showed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
     pub kind: Kind,
-    /// The first difference, the driver's log, the diagnostic.
+    /// Details: the first difference, the driver's log, or the diagnostic.
     pub says: String,
     /// The candidate: its term and the values of its symbols.
     pub candidate: Option<String>,
@@ -69,37 +70,37 @@ pub(super) struct Failure {
     pub kernels: Option<String>,
 }
 
-/// A program that shows something wrong.
+/// A program that shows a failure.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The program, as small as it could be made.
+    /// The program, after shrinking.
     pub source: Arc<Source>,
-    /// As it was first.
+    /// The program before shrinking.
     pub original: Arc<Source>,
-    /// How it is tried.
+    /// Its seed and sizes.
     pub case: Case,
     pub(super) failure: Failure,
-    /// Where it is written.
+    /// The folder that it was written to.
     pub folder: Option<PathBuf>,
 }
 
 impl Finding {
-    /// In which way it is wrong.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> Kind {
         self.failure.kind
     }
 
-    /// What was seen.
+    /// Returns the details of the failure.
     pub fn says(&self) -> &str {
         &self.failure.says
     }
 
-    /// The rest of the command that shows it again, given the program's file.
+    /// Returns the command that reproduces the failure, for the program's file.
     fn command(&self, path: &Path) -> String {
         format!("patsat fuzz {} --candidates 64", path.display())
     }
 
-    /// Writes it into a folder of its own.
+    /// Writes the finding into a folder of its own under `output`.
     pub(super) fn write(&mut self, output: &Path) -> Result<()> {
         let folder = output.join(format!("{}-{}", self.kind(), self.case.seed));
         let failed = |e: std::io::Error| {

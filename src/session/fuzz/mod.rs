@@ -1,8 +1,9 @@
-//! The differential fuzzer: random programs, compiled under random subsets of the rules, and random candidates of each
-//! compared with the interpreter.
+//! The differential fuzzer: compiles random programs under random subsets of the rules, and compares random candidates
+//! of each with the interpreter.
 //!
-//! A program is tried as its [`Case`] says, which is a comment of the program itself: the file alone is enough to
-//! try it again. Without a device, the candidates' terms are evaluated instead of their kernels.
+//! The [`Case`] of a program decides everything else about its trial. The case is a comment of the program itself, so
+//! the file alone reproduces the trial. Without a device, the fuzzer evaluates the candidates' terms instead of
+//! running their kernels.
 
 mod case;
 mod finding;
@@ -30,33 +31,33 @@ use std::thread;
 use std::time::{Duration, Instant};
 use trial::{Outcome, Stage, Trial};
 
-/// Programs of each reason for a refusal that are made small, where examples are written down.
+/// How many refused programs are shrunk for each reason, if an output folder is given.
 const EXAMPLES: usize = 12;
-/// Longest time for each of these.
+/// The longest time for shrinking one of these.
 const EXAMPLE_TIME: Duration = Duration::from_secs(20);
-/// How often whoever watches is asked whether to go on.
+/// The interval at which the watcher is asked whether to stop.
 const POLL: Duration = Duration::from_millis(200);
 
-/// What is tried.
+/// The options of a fuzzing run.
 #[derive(Clone, Debug)]
 pub struct Fuzz {
-    /// Programs.
+    /// Number of programs.
     pub programs: u64,
-    /// Decides all of them.
+    /// The seed that decides all programs.
     pub seed: u64,
-    /// Number of the first program: a long run can be continued.
+    /// Number of the first program, so that a long run can be continued.
     pub first: u64,
-    /// Candidates that run, of each program.
+    /// How many candidates of each program run.
     pub candidates: usize,
-    /// No program is begun after so long.
+    /// The time after which no new program starts.
     pub time: Option<Duration>,
-    /// Lengths that size parameters have; none for the usual ones.
+    /// The values to choose size parameters from; empty for the usual ones.
     pub lengths: Vec<u64>,
-    /// Programs that are tried at a time, each in threads and a worker of its own.
+    /// How many programs are tried at a time, each with its own thread and worker.
     pub jobs: usize,
-    /// Where findings are written; nowhere when not given.
+    /// The folder for findings; `None` does not write them.
     pub output: Option<PathBuf>,
-    /// Longest time that making a failing program smaller may take.
+    /// The longest time for shrinking a failing program.
     pub shrink: Duration,
 }
 
@@ -76,24 +77,24 @@ impl Default for Fuzz {
     }
 }
 
-/// Watches a run, and may end it.
+/// Observes a run, and may stop it.
 pub trait Watcher {
-    /// What there is so far.
+    /// Receives the counts so far.
     fn tally(&mut self, _: &Tally) {}
 
-    /// Something is wrong.
+    /// Receives a finding.
     fn finding(&mut self, _: &Finding) {}
 
-    /// Whether to stop at the next opportunity.
+    /// Returns whether to stop at the next opportunity.
     fn stop(&self) -> bool {
         false
     }
 }
 
-/// Watches nothing.
+/// Ignores everything, and never stops a run.
 impl Watcher for () {}
 
-/// What every thread works with.
+/// The data that all threads share.
 struct Shared<'a> {
     session: &'a Session,
     fuzz: &'a Fuzz,
@@ -101,15 +102,16 @@ struct Shared<'a> {
     model: CostModel,
     scalars: Vec<ScalarType>,
     stop: AtomicBool,
-    /// How many programs were refused for each reason.
+    /// How many programs were refused for each reason; counted only if there is an output folder.
     examples: Mutex<HashMap<String, usize>>,
 }
 
-/// Limits that suit small programs, so many times as large: little is sought, and soon given up.
+/// Returns limits for small programs: small graphs, few candidates, little time. `times` multiplies the limit on
+/// nodes.
 fn modest(limits: &Limits, times: u32) -> Limits {
     Limits {
         nodes: limits.nodes.min(4_000 * times as usize),
-        // Not by the clock alone, or a program would fare otherwise on a busy machine.
+        // The limit on nodes should take effect first: a limit on time makes the outcome depend on the machine's load.
         saturation_time: Some(Duration::from_secs(20)),
         skeletons: 16,
         skeletons_per_class: 6,
@@ -118,14 +120,15 @@ fn modest(limits: &Limits, times: u32) -> Limits {
     }
 }
 
-/// Gives the program of a number.
+/// Returns the program with a given number.
 type Programs<'a> = dyn Fn(&Shared, u64) -> Result<(Arc<Source>, Case)> + Sync + 'a;
 
 impl Session {
     /// Tries random programs.
     ///
     /// # Errors
-    /// When there is no such device, or findings cannot be written. What is found wrong is no error, but in the tally.
+    /// When there is no such device, or findings cannot be written. Findings are not errors: they are counted in the
+    /// tally.
     pub fn fuzz(&self, fuzz: &Fuzz, watcher: &mut dyn Watcher) -> Result<Tally> {
         self.fuzz_with(fuzz, watcher, fuzz.programs, &|shared, number| {
             let seed = mix(fuzz.seed, fuzz.first + number);
@@ -137,7 +140,7 @@ impl Session {
         })
     }
 
-    /// Tries given programs, each as its comment says.
+    /// Tries the given programs, each with the case in its comment.
     ///
     /// # Errors
     /// As [`Session::fuzz`], and when a program has no [`Case`].
@@ -227,7 +230,7 @@ impl Session {
         Ok(tally)
     }
 
-    /// Counts results until there are no more.
+    /// Receives and counts results until all threads have ended.
     fn gather(
         &self,
         fuzz: &Fuzz,
@@ -271,7 +274,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Findings of an outcome, made small; examples of what is refused, too.
+    /// Shrinks the failures of an outcome, one of each kind, and returns them as findings. Also shrinks a refused
+    /// program if another example of the reason is wanted.
     fn finished(
         &self,
         trial: &mut Trial,
@@ -309,7 +313,7 @@ impl Shared<'_> {
         (outcome, findings)
     }
 
-    /// Whether one more small example of a reason is wanted.
+    /// Returns whether another shrunk example of a reason is wanted.
     fn is_wanted(&self, why: &str) -> bool {
         if self.fuzz.output.is_none() {
             return false;
@@ -321,7 +325,7 @@ impl Shared<'_> {
     }
 }
 
-/// The seed of a program.
+/// Returns the seed of the program with a given number.
 fn mix(seed: u64, number: u64) -> u64 {
     // The finaliser of SplitMix64.
     let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);

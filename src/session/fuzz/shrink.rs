@@ -1,4 +1,5 @@
-//! Makes a failing program smaller: part by part, and with smaller sizes, as long as it fails in the same way.
+//! Shrinks a failing program: tries smaller sizes and replaces parts by smaller ones, as long as the program fails in
+//! the same way.
 
 use super::case::Case;
 use super::trial::{Outcome, Trial};
@@ -8,10 +9,12 @@ use crate::lang::smaller::smaller;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Candidates that are tried of each smaller program: the one that fails is not the same any more.
+/// How many candidates of each smaller program are tried. More than in the search, since the failing candidate changes
+/// with the program.
 const CANDIDATES: usize = 24;
 
-/// The smallest program found within a time for which `holds` gives something, as it does for this one.
+/// Returns the smallest program found within the time `most` whose outcome still satisfies `holds`, with its case and
+/// the value of `holds`.
 pub(super) fn shrink<T>(
     trial: &mut Trial,
     first: (Arc<Source>, Case, T),
@@ -30,7 +33,7 @@ pub(super) fn shrink<T>(
                 break;
             }
             let less = Source::new(source.name.clone(), text);
-            // Sizes go with their names.
+            // A smaller program may have fewer size parameters.
             let Ok(entry) = lang::check_entry(&less, None) else { continue };
             case.sizes.retain(|name, _| entry.sizes.contains(name));
             let less = Source::new(source.name.clone(), case.rewrite(&less.text));
@@ -50,7 +53,7 @@ pub(super) fn shrink<T>(
     (Source::new(source.name.clone(), text), case, what)
 }
 
-/// The same with one size smaller.
+/// Returns the cases in which one size is smaller.
 fn smaller_cases(case: &Case) -> Vec<Case> {
     let mut out = vec![];
     for (name, &value) in &case.sizes {

@@ -1,23 +1,23 @@
-//! What came of the programs that were tried, in numbers.
+//! Counts the outcomes of a fuzzing run.
 
 use super::finding::{Finding, Kind};
 use super::trial::{Outcome, Stage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Most programs that are kept of a reason.
+/// The largest number of programs that are kept for a reason.
 const KEPT: usize = 12;
 
-/// Why programs were refused, with the shortest of them.
+/// The programs that were refused for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reason {
-    /// How many.
+    /// How many programs.
     pub count: u64,
     /// The shortest programs, each with the whole message.
     pub examples: Vec<(String, String)>,
 }
 
-/// What came of the programs.
+/// The counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tally {
     /// Where candidates ran.
@@ -26,34 +26,34 @@ pub struct Tally {
     pub seed: u64,
     /// Programs that were tried.
     pub programs: u64,
-    /// Of these, well-typed.
+    /// Programs that are well-typed.
     pub accepted: u64,
-    /// Of the accepted, those that nothing can be compared of: they have no value on their inputs, or the interpreter
-    /// would take too long.
+    /// Accepted programs without a reference: they have no value on their inputs, or the interpreter would take too
+    /// long.
     pub no_value: u64,
-    /// Of the accepted, those that the compiler refused under all rules.
+    /// Accepted programs that the compiler refused under all rules.
     pub refused: u64,
-    /// Of the accepted, those with kernels.
+    /// Accepted programs with kernels.
     pub compiled: u64,
-    /// Of the compiled, those that had no kernels under their subset of the rules.
+    /// Compiled programs that had no kernels in the first attempt, under their subset of the rules.
     pub needed_all_rules: u64,
-    /// Candidates that ran, or whose terms were evaluated where there is no device.
+    /// Candidates that ran, or whose terms were evaluated if there is no device.
     pub candidates: u64,
-    /// Candidates that needed more than the device has.
+    /// Candidates that exceeded the device's resources.
     pub too_large: u64,
-    /// What was wrong, by kind.
+    /// Failures by kind.
     pub wrong: BTreeMap<&'static str, u64>,
-    /// Why programs were not accepted.
+    /// Programs that are not well-typed, by reason.
     pub rejections: BTreeMap<String, Reason>,
-    /// Why programs were refused.
+    /// Refused programs, by reason.
     pub refusals: BTreeMap<String, Reason>,
-    /// Why candidates of programs that do compile have no kernels.
+    /// Candidates without kernels of programs that compile, by reason.
     pub without_kernels: BTreeMap<String, u64>,
-    /// Folders with what was found.
+    /// Folders of the findings.
     pub findings: Vec<String>,
-    /// Time it took.
+    /// Duration of the run, in seconds.
     pub seconds: f64,
-    /// Stopped before its end.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
 }
 
@@ -62,24 +62,24 @@ impl Tally {
         Tally { device, seed, ..Tally::default() }
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no failures.
     pub fn is_clean(&self) -> bool {
         self.wrong.is_empty()
     }
 
-    /// Programs in a second.
+    /// Returns the number of programs per second.
     pub fn rate(&self) -> f64 {
         self.programs as f64 / self.seconds.max(1e-9)
     }
 
-    /// Refusals, the most frequent first.
+    /// Returns the reasons for refusals, the most frequent first.
     pub fn top_refusals(&self) -> Vec<(&str, &Reason)> {
         let mut all: Vec<_> = self.refusals.iter().map(|(why, r)| (why.as_str(), r)).collect();
         all.sort_by_key(|(_, r)| std::cmp::Reverse(r.count));
         all
     }
 
-    /// Why programs were refused, each reason with the shortest of them.
+    /// Returns the text of `refused.md`: each reason for a refusal with its shortest programs.
     pub fn refusals_text(&self) -> String {
         let mut out = format!(
             "{} of {} well-typed programs are refused by the compiler (seed {}, {}).\n",
@@ -119,7 +119,7 @@ impl Tally {
                 self.compiled += 1;
                 self.needed_all_rules += u64::from(*all_rules);
             }
-            // It is a finding.
+            // Counted as a failure below.
             Stage::Broken => {}
         }
         self.candidates += outcome.candidates;
@@ -136,7 +136,7 @@ impl Tally {
         self.findings.extend(finding.folder.as_ref().map(|f| f.display().to_string()));
     }
 
-    /// How many were wrong in this way.
+    /// Returns the number of failures of a kind.
     pub fn wrong_of(&self, kind: Kind) -> u64 {
         self.wrong.get(kind.name()).copied().unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! One program: checked, compiled under some of the rules, and some of its candidates compared with the interpreter.
+//! The trial of one program: checks the program, compiles it under some of the rules, and compares some candidates
+//! with the interpreter.
 
 use super::case::Case;
 use super::finding::{Failure, Kind};
@@ -27,29 +28,29 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Candidates that are looked at for each that is wanted: some have no kernels.
+/// How many candidates are lowered at most for each one that is wanted, since some have no kernels.
 const SPARE: usize = 4;
-/// Programs that take the interpreter longer are left out.
+/// Programs that take the interpreter more operations are not compared.
 const MOST_OPERATIONS: f64 = 3e6;
-/// A simulator's complaints come on another channel than its answers: they may be so late.
+/// How long to wait for a simulator's complaints: they come on another channel than its answers, and may be late.
 const LATE: Duration = Duration::from_millis(10);
 
-/// How far a program came.
+/// How far the trial of a program came.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stage {
     /// It is not well-typed: why, and the message.
     Rejected(String, String),
-    /// It has no value on its inputs.
+    /// It has no value on its inputs, or the interpreter would take too long.
     NoValue,
     /// The compiler has no kernels for it: why, and the message.
     Refused(String, String),
-    /// It has kernels; maybe only under all rules.
+    /// It has kernels; `all_rules` if it had none under the random subset of the rules.
     Compiled { all_rules: bool },
-    /// The compiler broke.
+    /// The compiler panicked or reported an internal error.
     Broken,
 }
 
-/// What came of a program.
+/// The outcome of a trial.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub text: String,
@@ -60,16 +61,16 @@ pub(super) struct Outcome {
     pub failures: Vec<Failure>,
 }
 
-/// Who tries programs.
+/// Runs trials, with the worker of one thread.
 pub(super) struct Trial<'a> {
     pub shared: &'a Shared<'a>,
     pub worker: Option<&'a mut Worker>,
 }
 
-/// Why there is no kernel.
+/// Why a program has no kernels.
 type Refusal = Box<Diagnostic>;
 
-/// What a compilation came to.
+/// The result of a compilation.
 struct Compiled {
     variants: Vec<Variant>,
     without: BTreeMap<String, u64>,
@@ -81,7 +82,7 @@ impl Trial<'_> {
         self.run_with(source, case, self.shared.fuzz.candidates)
     }
 
-    /// Tries a program with so many candidates.
+    /// Tries a program with at most `most` candidates.
     pub fn run_with(&mut self, source: &Arc<Source>, case: &Case, most: usize) -> Outcome {
         let mut outcome = Outcome {
             text: source.text.clone(),
@@ -151,7 +152,7 @@ impl Trial<'_> {
             Ok(term) => term,
             Err(failure) => return Ok(refused(&serious(failure)?, source)),
         };
-        // A program is refused only if nothing helps.
+        // A program counts as refused only if it has no kernels under all rules and larger limits either.
         for (rules, limits) in [(&some, &few), (&all, &few), (&all, &more)] {
             match self.compile(&program, &term, rules, limits, most, &mut rng)? {
                 Ok(compiled) => {
@@ -166,7 +167,7 @@ impl Trial<'_> {
         Ok(refused(&d, source))
     }
 
-    /// The program as a term, its operators tested.
+    /// Tests the operators of a program and returns the program as a term.
     fn term(&self, program: &Program, case: &Case) -> Result<elaborate::Program> {
         if !self.shared.session.trust_laws {
             program.check_laws(&case.sizes)?;
@@ -174,7 +175,7 @@ impl Trial<'_> {
         program.elaborate(&case.sizes)
     }
 
-    /// A random subset of the rules, or more than the session's.
+    /// Returns a random subset of the session's rules, sometimes with the rules of another theme.
     fn some_rules(&self, rng: &mut ChaCha8Rng) -> RuleSet {
         let session = self.shared.session;
         let mut rules = session.rules.clone();
@@ -192,7 +193,7 @@ impl Trial<'_> {
         let dropped: Vec<String> = rules
             .iter()
             .filter(|r| {
-                // Without some way to lower it there are no candidates of a program at all.
+                // Without lowering rules a program has no candidates, so they are dropped less often.
                 let share = if r.theme == "lowering" { share / 4.0 } else { share };
                 rng.random_bool(share)
             })
@@ -202,7 +203,7 @@ impl Trial<'_> {
         rules.offered(&self.shared.device.capabilities.names())
     }
 
-    /// Random candidates with their kernels.
+    /// Draws random candidates and generates their kernels.
     fn compile(
         &self,
         program: &Program,
@@ -246,7 +247,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs the candidates, or evaluates their terms.
+    /// Runs the candidates, or evaluates their terms if there is no device, and compares their results.
     fn compare(
         &mut self,
         program: &Program,
@@ -283,7 +284,7 @@ impl Trial<'_> {
                         outcome.failures.push(failed(Kind::Wrong, first(c.first, c.mismatches)));
                     }
                 }
-                // The interpreter found a value: the kernel should have, too.
+                // The kernel reports an error of the inputs, but the interpreter found a value: the kernel is wrong.
                 Err(WorkerError::Worker(failure))
                     if failure.0.iter().any(|d| d.code == Code::Eval) =>
                 {
@@ -304,7 +305,7 @@ impl Trial<'_> {
             if simulator {
                 thread::sleep(LATE);
                 let said = worker.said();
-                // How many warnings its compiler has is no complaint of a kernel.
+                // A line such as "1 warning generated." is not a complaint about a kernel.
                 let count = |l: &str| l.is_empty() || l.ends_with(" generated.");
                 if !said.lines().all(count) {
                     outcome.failures.push(failed(Kind::Complaint, said));
@@ -315,7 +316,7 @@ impl Trial<'_> {
     }
 }
 
-/// Why a program has no kernels, and where.
+/// Makes the stage of a refused program: the reason, the notes and the text of the place.
 fn refused(d: &Diagnostic, source: &Source) -> Stage {
     let place = d.labels.iter().find(|l| l.primary);
     let place = place.and_then(|l| source.text.get(l.span.range())).unwrap_or_default();
@@ -323,7 +324,7 @@ fn refused(d: &Diagnostic, source: &Source) -> Stage {
     Stage::Refused(reason(d), format!("{}{notes}\n{place}", d.message))
 }
 
-/// Evaluates the terms of candidates.
+/// Evaluates the candidates' terms and compares their values.
 fn evaluate(
     program: &Program,
     bound: &Bound,
@@ -365,10 +366,10 @@ fn internal(says: String) -> Failure {
     Failure { kind: Kind::Internal, says, candidate: None, kernels: None }
 }
 
-/// The diagnostic of an expected failure.
+/// Returns the first diagnostic of an expected failure.
 ///
 /// # Errors
-/// The failure itself, where it is patsat's own.
+/// The failure itself, if it is internal to patsat.
 fn serious(failure: diag::Failure) -> Result<Diagnostic> {
     if failure.0.iter().any(|d| d.code == Code::Internal) {
         return Err(failure);

@@ -1,4 +1,4 @@
-//! Candidates of the tuning store predicted again, as the model of kernels is now.
+//! Predicts the candidates of the tuning store again, with the present model of kernels.
 
 use crate::calculus::elaborate;
 use crate::device::DeviceInfo;
@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 /// How many candidates were left out, by reason.
 pub(super) type Reasons = BTreeMap<&'static str, usize>;
 
-/// What candidates are predicted again with.
+/// The state for predicting candidates again.
 pub(super) struct Anew<'a> {
     store: &'a Store,
     session: Session,
-    /// Asked for, instead of those chosen by device.
+    /// The cost model that the caller asks for; `None` chooses one for each device.
     model: Option<&'a CostModel>,
-    /// Devices by label; none where nothing is known.
+    /// Devices by label; `None` for a device that is neither described in the store nor present.
     devices: BTreeMap<String, Option<DeviceInfo>>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Anew<'a> {
     /// When the store cannot be read.
     pub fn new(store: &'a Store, model: Option<&'a CostModel>) -> Result<Anew<'a>> {
         let mut devices = BTreeMap::new();
-        // Every search that was carried through says what its device was.
+        // The answer of every complete search describes its device.
         for entry in store.list()? {
             for answer in store.answers(&entry.key)? {
                 let told = answer.summary.get("device").cloned().unwrap_or_default();
@@ -51,7 +51,7 @@ impl<'a> Anew<'a> {
         Ok(Anew { store, session: Session::new()?, model, devices })
     }
 
-    /// The records with the predictions and bounds of now, and how many of them have none, by reason.
+    /// Returns the records with new predictions and bounds, and how many records have no prediction, by reason.
     ///
     /// # Errors
     /// When the store cannot be read, or a shipped cost model is wrong.
@@ -86,7 +86,7 @@ impl<'a> Anew<'a> {
         let sizes: Sizes = key.sizes.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let program = Program::check(&Source::new(about.file, about.text), Some(&key.entry));
         let Ok(elaborated) = program.and_then(|p| p.elaborate(&sizes)) else {
-            return Ok(Err("its program is none for this version of patsat"));
+            return Ok(Err("this version of patsat does not accept its program"));
         };
         let model = match self.model {
             Some(model) => model.clone(),
@@ -97,7 +97,7 @@ impl<'a> Anew<'a> {
         Ok(Ok(Subject { elaborated, options, model }))
     }
 
-    /// What is known of a device: from the store, or of one that is here.
+    /// Returns the description of a device, from the store or from this machine.
     fn device(&mut self, label: &str) -> Option<DeviceInfo> {
         let here = || -> Option<DeviceInfo> {
             let listed = runtime::devices().ok()?;
@@ -109,10 +109,10 @@ impl<'a> Anew<'a> {
 }
 
 impl Subject {
-    /// The time and the bound of a candidate, whose kernels have to be those that were measured.
+    /// Predicts the time and the bound of a candidate. Fails if its kernels are not those that were measured.
     fn predict(&self, record: &Record) -> std::result::Result<(f64, String), &'static str> {
         let term = recall::term(&record.term, &self.elaborated)
-            .ok_or("its term is none for this version of patsat")?;
+            .ok_or("this version of patsat does not accept its term")?;
         let env = assigned(&term, &self.elaborated.env, &record.tunables)
             .ok_or("its tunables do not fit its term any more")?;
         let made = Variant::new(&term, &env, "", &self.options, &self.model)

@@ -1,4 +1,4 @@
-//! How well the model of kernels predicts what was measured.
+//! Compares the predictions of the model of kernels with measured times.
 
 mod anew;
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Which of the stored results are looked at; all of them where nothing is said.
+/// Which of the stored results are compared; all of them by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// A part of the device's or its platform's name, in any case.
+    /// A part of the name of the device or its platform, in upper or lower case.
     pub device: Option<String>,
     /// The name of the entry.
     pub program: Option<String>,
@@ -29,22 +29,22 @@ impl Selection {
     }
 }
 
-/// Whose predictions are looked at.
+/// Which predictions are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Predictions {
-    /// Those that the search went by: they are stored.
+    /// The stored predictions, which the search used.
     #[default]
     Stored,
-    /// Those that would be made now, by this cost model, or the one that is chosen for the device.
+    /// New predictions, by this cost model, or by the one for the device if `None`.
     Anew(Option<Box<CostModel>>),
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelReport {
-    /// Each program, at each size, on each device: those with most candidates of a device first.
+    /// One check for each program, size and device: ordered by device, then by number of candidates, the most first.
     pub checks: Vec<ModelCheck>,
-    /// Measured candidates that no prediction could be made of anew.
+    /// Measured candidates that could not be predicted again.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -57,24 +57,24 @@ pub struct LeftOut {
     pub program: String,
     /// Value of each size.
     pub sizes: BTreeMap<String, u64>,
-    /// Why.
+    /// Why they have no prediction.
     pub reason: String,
-    /// How many.
+    /// How many candidates.
     pub candidates: usize,
 }
 
-/// A candidate with both times.
+/// A candidate with its predicted and its measured time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Names it within its key.
+    /// Hash of the host plan, its name under its key.
     pub plan: String,
     /// The low-level term, as printed.
     pub term: String,
-    /// What tells it from others apart from tunables.
+    /// Its skeleton.
     pub skeleton: String,
     /// Value of each tunable.
     pub tunables: BTreeMap<String, u64>,
-    /// What bounds it, by the model.
+    /// What bounds its time, by the model.
     pub bound: String,
     /// Time that the model predicts, in microseconds.
     pub predicted_us: f64,
@@ -87,7 +87,7 @@ impl Compared {
         self.predicted_us / self.measured_us
     }
 
-    /// `None` unless there are both times.
+    /// Makes a comparison from a record; `None` unless it has both times.
     fn of(record: Record) -> Option<Compared> {
         let usable = |t: &f64| t.is_finite() && *t > 0.0;
         Some(Compared {
@@ -102,7 +102,7 @@ impl Compared {
     }
 }
 
-/// Predictions beside the measurements of one program, at one size, on one device.
+/// The comparison for one program, at one size, on one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelCheck {
     /// Platform and name of the device.
@@ -117,22 +117,22 @@ pub struct ModelCheck {
     pub float: String,
     /// Candidates that were both predicted and measured.
     pub candidates: usize,
-    /// The agreement of the orders; see [`spearman`].
+    /// Spearman's rank correlation of predicted and measured times; see [`spearman`].
     pub rank_correlation: Option<f64>,
-    /// Time of the candidate that the model puts first, over the time of the best: 1 is the best choice. Of several that
-    /// it puts first, the slowest.
+    /// Measured time of the candidate that the model ranks first, divided by that of the best: 1 is optimal. If
+    /// several candidates tie for the first place, the slowest of them counts.
     pub regret: f64,
-    /// The median of predicted over measured time.
+    /// The median of predicted time divided by measured time.
     pub median_ratio: f64,
-    /// That ratio where it is farthest from 1, either way.
+    /// The ratio that is farthest from 1 in either direction, on a logarithmic scale.
     pub worst_ratio: f64,
-    /// The candidates, the one first whose ratio is farthest from the median: it is the most out of order.
+    /// The candidates, ordered by the distance of their ratio from the median ratio, the farthest first.
     #[serde(skip)]
     pub compared: Vec<Compared>,
 }
 
-/// Compares predicted with measured times, for each program, size and device of a store. Candidates that failed, or
-/// that no prediction was made of, do not count. No device need be there.
+/// Compares predicted with measured times, for each program, size and device of a store. Candidates that failed or
+/// have no prediction do not count. Needs no device.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -173,13 +173,13 @@ pub fn check_model(
     Ok(out)
 }
 
-/// `None` when nothing was both predicted and measured.
+/// Compares the records of one key; `None` when no candidate was both predicted and measured.
 fn compare(key: &Key, records: Vec<Record>) -> Option<ModelCheck> {
     let mut compared: Vec<Compared> = records.into_iter().filter_map(Compared::of).collect();
     let (predicted, measured): (Vec<f64>, Vec<f64>) =
         compared.iter().map(|c| (c.predicted_us, c.measured_us)).unzip();
     let best = measured.iter().copied().min_by(f64::total_cmp)?;
-    // The first by prediction, of several the last by measurement.
+    // The first by prediction; on a tie, the slowest by measurement.
     let first = |a: &&Compared, b: &&Compared| {
         let order = a.predicted_us.total_cmp(&b.predicted_us);
         order.then(b.measured_us.total_cmp(&a.measured_us))

@@ -1,7 +1,7 @@
-//! Plans: kernels written down, so that they can be committed and made again without a search.
+//! Plans: text files that describe kernels, so that they can be committed, and generated again without a search.
 //!
-//! A plan says which low-level term computes a program, with which tunables, for which device, and every option
-//! that decides how the term is printed. What is made again is compared with the hash of what was written down.
+//! A plan holds the low-level term that computes a program, its tunables, the device, and every option that affects
+//! the generated code. Kernels that are generated from a plan are compared with the plan's hash.
 
 mod text;
 
@@ -26,10 +26,10 @@ use std::sync::Arc;
 pub(super) use text::HEAD;
 pub use text::laid_out;
 
-/// Kernels of a program at given sizes, written down.
+/// The description of a program's kernels at given sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Where it stands.
+    /// The file with the plan.
     source: Arc<Source>,
     /// Version of patsat that made it.
     pub version: String,
@@ -51,32 +51,33 @@ pub struct Plan {
     pub types: String,
     /// Value of each size parameter.
     pub sizes: Sizes,
-    /// The device it was made for, for people.
+    /// The label of the device that it was made for.
     pub device: String,
     /// Version of its driver.
     pub driver: String,
-    /// What was measured there.
+    /// The time measured on that device.
     pub measured: Option<Summary>,
     /// Time that the cost model predicted, in microseconds.
     pub predicted_us: f64,
-    /// The low-level term, and where it stands in `source`.
+    /// The low-level term, and its place in `source`.
     term: (String, Range<usize>),
-    /// What tells the term from others, in short.
+    /// The term's skeleton.
     pub skeleton: String,
-    /// Value of each symbol that is no size of the program: tiles, widths, sizes rounded up.
+    /// Value of each symbol that is not a size of the program (tiles, vector widths, sizes rounded up), and its place
+    /// in `source`.
     tunables: Vec<(Sym, u64, Range<usize>)>,
-    /// What decides how the term is printed.
+    /// The options of the code generator.
     options: Options,
 }
 
-/// Kernels made again from a plan.
+/// Kernels generated again from a plan.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The kernels.
     pub variant: Variant,
-    /// What has changed since the plan was made, but not its kernels.
+    /// Warnings about changes since the plan was made that do not affect its kernels.
     pub warnings: Vec<Diagnostic>,
-    /// The kernels are others than those that were written down, which a person has asked to go on with.
+    /// Whether the kernels differ from those that the plan was made from, which `force` accepts.
     pub other_kernels: bool,
 }
 
@@ -84,36 +85,37 @@ impl Plan {
     /// Reads a plan.
     ///
     /// # Errors
-    /// [`Code::BadPlan`] with the place, when it does not follow the layout.
+    /// [`Code::BadPlan`] with the place where it does not follow the layout.
     pub fn parse(source: &Arc<Source>) -> Result<Plan> {
         text::parse(source)
     }
 
-    /// The plan as it is written, commented: the same plan gives the same text.
+    /// Returns the text of the plan, with comments. Equal plans give equal texts.
     ///
     /// # Errors
-    /// [`Code::Internal`], should a part of it have no form as text.
+    /// [`Code::Internal`] if a part of it cannot be written as text.
     pub fn to_text(&self) -> Result<String> {
         text::print(self)
     }
 
-    /// The file that it was read from.
+    /// Returns the name of the file that it was read from.
     pub(in crate::session) fn file_name(&self) -> &str {
         &self.source.name
     }
 
-    /// The low-level term, over several lines.
+    /// Returns the low-level term on several lines.
     pub fn term_text(&self) -> String {
         laid_out(&self.term.0)
     }
 
-    /// Values of tunables, such as `n.t0=128`; without those that follow from others.
+    /// Returns the values of the tunables, such as `n.t0=128`, without sizes rounded up, which follow from the others.
     pub fn tunables_text(&self) -> String {
         let chosen = self.tunables.iter().filter(|(s, ..)| !matches!(s, Sym::Round(_)));
         chosen.map(|(s, n, _)| format!("{s}={n}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// The sizes that a request comes to, and the request with those of the plan that it leaves open.
+    /// Returns the sizes for a request, and the request completed with the plan's values for sizes that it leaves
+    /// open.
     ///
     /// # Errors
     /// Those of [`inputs::sizes`].
@@ -137,20 +139,20 @@ impl Plan {
     /// Writes the plan to a file.
     ///
     /// # Errors
-    /// [`Code::Io`] when it cannot be written, [`Code::WouldReplace`] when a file of another kind is there.
+    /// [`Code::Io`] when it cannot be written, [`Code::WouldReplace`] when it would replace a file of another kind.
     pub fn write(&self, path: &Path) -> Result<()> {
         files::check(path, Kind::Plan, &[], false)?;
         let text = self.to_text()?;
         files::write(path, |to| to.write_all(text.as_bytes()))
     }
 
-    /// A diagnostic about a part of the plan.
+    /// Makes a diagnostic about a part of the plan.
     fn at(&self, place: &Range<usize>, message: String) -> Diagnostic {
         let span = Span::new(place.start, place.end);
         Diagnostic::error(Code::BadPlan, message).at(&self.source, span, "")
     }
 
-    /// The term, of the entry's type, with a value for every symbol.
+    /// Reads the term and checks that it has the entry's type. Returns it with a value for every symbol.
     fn read(&self, elaborated: &elaborate::Program) -> Result<(Term, SizeEnv)> {
         let inputs = elaborated.inputs.iter().map(|(n, _, t)| (n.clone(), t.clone())).collect();
         let context = Context { inputs, variables: None };
@@ -171,7 +173,7 @@ impl Plan {
             return Err(self.at(&self.term.1, text).help(AGAIN).into());
         };
         for (sym, n, place) in &self.tunables {
-            // What is rounded up follows from the sizes and the tiles.
+            // Sizes rounded up follow from the sizes and the tiles.
             if let (Sym::Round(of), Some(m)) = (sym, env.get(sym).filter(|m| *m != n)) {
                 let text = format!("`{sym}` is `{of}` rounded up, which is {m} and not {n}");
                 return Err(self.at(place, text).help(AGAIN).into());
@@ -182,7 +184,7 @@ impl Plan {
     }
 }
 
-/// What to do about an outdated plan.
+/// Advice for an outdated plan.
 const AGAIN: &str = "make the plan again: `patsat optimize FILE -o PLAN`";
 
 fn outdated(text: String) -> Diagnostic {
@@ -194,10 +196,10 @@ fn dated(text: String) -> Diagnostic {
 }
 
 impl Session {
-    /// Writes down the best kernels that were found.
+    /// Makes a plan of the best kernels that were found.
     ///
     /// # Errors
-    /// [`Code::Internal`], should they not be the same when they are made again.
+    /// [`Code::Internal`] if the plan does not give the same kernels again.
     pub fn plan(&self, program: &Program, found: &Optimized) -> Result<Plan> {
         let elaborated = program.elaborate(&found.sizes)?;
         let variant = &found.best.variant;
@@ -229,7 +231,7 @@ impl Session {
                 .collect(),
             options: self.options(&program.entry.name, &found.device),
         };
-        // What is handed out is what a reader will find, so that it is known to be complete.
+        // The plan is read back from its text, which proves that the text is complete.
         let plan = Plan::parse(&Source::new("<plan>", written.to_text()?))?;
         let model = &found.model.model;
         let again = plan.make(program, &elaborated, model)?;
@@ -241,14 +243,13 @@ impl Session {
         Ok(plan)
     }
 
-    /// The kernels of a plan, made again: byte for byte those that it was made from.
+    /// Generates the kernels of a plan again: byte for byte those that the plan was made from.
     ///
-    /// What has changed since, and matters for speed alone, is told by warnings. With `force`, kernels that are
-    /// others than those written down are accepted.
+    /// Warnings report changes since then that affect only the speed. With `force`, kernels that differ are accepted.
     ///
     /// # Errors
     /// [`Code::Outdated`] when the plan is for another program, for other sizes, or its kernels have changed;
-    /// [`Code::BadPlan`] when its term is none of the entry's type.
+    /// [`Code::BadPlan`] when its term does not have the entry's type.
     pub fn planned(
         &self,
         program: &Program,
@@ -265,7 +266,10 @@ impl Session {
         for (name, n) in sizes {
             let planned = plan.sizes.get(name);
             if planned != Some(n) {
-                let of = planned.map_or("without it".to_owned(), |p| format!("for `{name}` = {p}"));
+                let of = match planned {
+                    Some(p) => format!("for `{name}` = {p}"),
+                    None => format!("without the size `{name}`"),
+                };
                 return Err(outdated(format!("the plan is {of}, not for `{name}` = {n}")).into());
             }
         }
@@ -274,7 +278,7 @@ impl Session {
         let same = plan.normal == normal && plan.types == types;
         let version = env!("CARGO_PKG_VERSION");
         if !same && plan.program == program.hash() && plan.version == version {
-            let text = "the program's term in the plan is none of the program that its hash names";
+            let text = "the term and the hash in `[program]` are of two different programs";
             return Err(Diagnostic::error(Code::BadPlan, text)
                 .note(format!("the plan says: {} : {}", plan.normal, plan.types))
                 .note(format!("the program is: {normal} : {types}"))
@@ -322,7 +326,10 @@ impl Session {
             warnings.push(dated(text).help("this may find a better one: `optimize` again"));
         }
         if plan.float == "exact" && self.float.name() != plan.float {
-            let text = format!("the plan is for {} arithmetic, and remains so", plan.float);
+            let text = format!(
+                "the plan's kernels keep {} arithmetic: `--float` has no effect on them",
+                plan.float
+            );
             warnings.push(dated(text).help("`optimize` again, with `--float relaxed`"));
         }
         let variant = plan.make(program, &elaborated, &choice.model)?;
@@ -348,7 +355,7 @@ impl Session {
 }
 
 impl Plan {
-    /// The kernels.
+    /// Generates the kernels.
     fn make(
         &self,
         program: &Program,
@@ -366,14 +373,14 @@ impl Plan {
     }
 }
 
-/// Inputs and result of a program, with their types.
+/// Returns the inputs and the result of a program with their types, as text.
 fn types(elaborated: &elaborate::Program) -> String {
     let inputs: Vec<String> =
         elaborated.inputs.iter().map(|(n, _, t)| format!("({n}: {t}) ")).collect();
     format!("{}-> {}", inputs.concat(), elaborated.result_ty)
 }
 
-/// The one symbol that a size is.
+/// Returns the symbol of a size that is a single symbol.
 fn symbol(size: &Size) -> Option<Sym> {
     size.as_sym().cloned()
 }

@@ -33,7 +33,7 @@ fn planned(session: &Session, program: &Program, sizes: &[(&str, u64)]) -> (Plan
     assert_eq!(again.variant.plan, found.best.variant.plan);
     assert_eq!(again.variant.term, found.best.variant.term);
     assert!(again.warnings.is_empty() && !again.other_kernels);
-    // The text says all of it.
+    // The text is complete.
     let text = plan.to_text().expect("a text");
     let read = Plan::parse(&Source::new("<plan>", text.clone())).expect("a plan");
     assert_eq!(read.to_text().expect("a text"), text);
@@ -88,7 +88,7 @@ fn what_has_changed_is_said() {
             warnings.into_iter().map(|d| (d.code, d.message)).collect::<Vec<_>>(),
         )
     };
-    // Layout and comments are no part of a program, nor is how a function is written.
+    // Layout, comments and the way in which a function is written do not change a program.
     let same = SUM.replace("map abs", "map (\\x -> abs x)");
     let same = program(&format!("-- A comment.\n{same}"));
     assert_eq!(made(&same, &sizes, &text).expect("kernels"), []);
@@ -149,7 +149,7 @@ fn what_is_no_plan_has_a_place() {
     // The same tunable, written in another way.
     let twice = format!("{tunable}\n\" {} = 1", name.trim_start_matches('"'));
     assert_eq!(error(tunable, &twice), (Code::BadPlan, at(tunable) + 1));
-    // No term at all, one of another type, and one that is not low-level.
+    // Not a term, a term of another type, and a term that is not low-level.
     let first = at("\nterm = ") + 2;
     let term = &text[text.find("'''\n").expect("a term") + 4..];
     let term = &term[..term.find("\n'''").expect("its end")];

@@ -1,4 +1,4 @@
-//! The text of a plan: TOML, with comments for whoever reads it in a review.
+//! Reads and prints the text of a plan: TOML, with comments for reviewers.
 
 use super::{Plan, symbol};
 use crate::calculus::size::Sym;
@@ -16,19 +16,19 @@ use toml::Spanned;
 /// Version of the layout.
 const LAYOUT: u32 = 1;
 
-/// How every plan begins.
+/// The beginning of every plan.
 pub(in crate::session) const HEAD: &str = "# patsat plan";
 
-/// Columns of a line of a term.
+/// The longest line of a term, in columns.
 const COLUMNS: usize = 100;
 
-/// More than any limit of a device or option of the code generator, and far from overflowing.
+/// A bound above any limit of a device or option of the code generator, and far from overflow.
 const MOST: usize = 1 << 40;
 
-/// More iterations than any loop is unrolled to.
+/// A bound above any number of iterations that are unrolled.
 const MOST_UNROLLED: usize = 1 << 10;
 
-/// More elements than any array in registers has.
+/// A bound above the length of any array in registers.
 const MOST_PRIVATE: usize = 1 << 14;
 
 #[derive(Deserialize)]
@@ -100,7 +100,7 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
         };
         d.help("`patsat optimize FILE -o PLAN` writes one")
     };
-    // The version first: a file of another layout would only get a list of strange fields.
+    // The layout is read first: for a file of another layout, errors about unknown fields would be useless.
     #[derive(Deserialize)]
     struct Head {
         layout: Spanned<u32>,
@@ -113,11 +113,11 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
     }
     let file: File =
         toml::from_str(&source.text).map_err(|e| wrong(e.message().to_owned(), e.span()))?;
-    // As it stands in the file, so that what is wrong with it has its place there.
+    // The term must stand in the file verbatim, so that its diagnostics have a place there.
     let span = file.term.span();
     let at = source.text.get(span.clone()).and_then(|t| t.find(file.term.get_ref().as_str()));
     let Some(at) = at else {
-        return Err(wrong("this wants a literal string: '''TERM'''".into(), Some(span)).into());
+        return Err(wrong("this must be a literal string: '''TERM'''".into(), Some(span)).into());
     };
     let place = span.start + at..span.start + at + file.term.get_ref().trim_end().len();
     let mut tunables: Vec<(Sym, u64, Range<usize>)> = vec![];
@@ -127,9 +127,9 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
         let sym = size.ok().as_ref().and_then(symbol);
         let right = match &sym {
             Some(Sym::Tile(_)) => (1..=MOST as u64).contains(&n),
-            // Of nothing, nothing.
+            // The size 0 rounds up to 0.
             Some(Sym::Round(_)) => (0..=MOST as u64).contains(&n),
-            // The vectors that OpenCL has.
+            // The vector widths of OpenCL.
             Some(Sym::Width(_)) => [1, 2, 4, 8, 16].contains(&n),
             Some(Sym::Dim(_) | Sym::Meta(_)) | None => {
                 return Err(wrong(format!("`{name}` is no tunable"), Some(span)).into());
@@ -137,7 +137,7 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
         };
         match sym {
             Some(sym) if right => {
-                // Blanks and parentheses may be written in several ways.
+                // Different names may mean the same symbol, since blanks and parentheses vary.
                 if let Some((.., other)) = tunables.iter().find(|(other, ..)| *other == sym) {
                     let later = if other.start > span.start { other.clone() } else { span };
                     return Err(wrong(format!("`{sym}` has a value already"), Some(later)).into());
@@ -149,10 +149,10 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
     }
     let options = file.options.get_ref();
     if numbers(options).any(|n| n > MOST) {
-        let message = "there is no device with so much".to_owned();
+        let message = "no device has limits this high".to_owned();
         return Err(wrong(message, Some(file.options.span())).into());
     }
-    // These decide how long the kernels get.
+    // These options determine the length of the kernels.
     if options.unroll > MOST_UNROLLED || options.private_elements > MOST_PRIVATE {
         let message =
             format!("`unroll` is at most {MOST_UNROLLED}, and `private_elements` {MOST_PRIVATE}");
@@ -182,7 +182,7 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<Plan> {
     })
 }
 
-/// Every number in the options.
+/// Returns every number in the options.
 fn numbers(o: &Options) -> impl Iterator<Item = usize> {
     let DeviceLimits {
         max_work_group_size,
@@ -202,13 +202,13 @@ fn numbers(o: &Options) -> impl Iterator<Item = usize> {
     .flatten()
 }
 
-/// A term on one line.
+/// Returns a term on one line.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A term on several lines: each part of a composition on one of its own, longer ones broken where parts of parts
-/// meet.
+/// Breaks a term into lines: one for each function of the outermost composition. Lines that are too long are broken at
+/// the compositions inside.
 pub fn laid_out(term: &str) -> String {
     const DOT: &str = " . ";
     let (mut out, mut depth, mut line) = (String::new(), 0usize, 0usize);
@@ -258,7 +258,7 @@ pub(super) fn print(p: &Plan) -> Result<String> {
     };
     let sizes = table(p.sizes.iter().map(|(n, v)| (n.clone(), *v)).collect());
     let mut tunables: Vec<_> = p.tunables.iter().map(|(s, v, _)| (s.to_string(), *v)).collect();
-    // A reader has them in the order of the names that it reads, which may be written in other ways.
+    // Sorted by printed name: the order in `p` is that of the file, where names may be written in other ways.
     tunables.sort();
     let tunables = table(tunables);
     let time = Times { predicted_us: p.predicted_us, measured: p.measured.as_ref() };

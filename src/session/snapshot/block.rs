@@ -1,4 +1,4 @@
-//! Expectation blocks: reading them from a program's comments, and writing their contents anew.
+//! Expectation blocks: reads them from a program's comments, and replaces their contents.
 
 use crate::diag::{Code, Diagnostic, Failure, Result, Source, Span};
 use crate::session::{Float, Sizes};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is expected.
+/// The kind of an expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The best term by the cost model.
@@ -17,7 +17,7 @@ pub enum Kind {
     Found,
     /// Figures of the saturated graph.
     Stats,
-    /// That the program is refused.
+    /// The program is refused with this code.
     Error(Code),
 }
 
@@ -33,59 +33,60 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Under which circumstances.
+/// The options of an expectation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The entry; the file's only one when not given.
+    /// The entry; `None` for the file's only one.
     pub entry: Option<String>,
     /// Values of its size parameters.
     pub sizes: Sizes,
     /// A shipped cost model, or a file beside the program.
     pub model: Option<String>,
-    /// The rules: names and files, with commas between.
+    /// The rules: names and files, separated by commas.
     pub rules: Option<String>,
     /// Which arithmetic may change.
     pub float: Float,
-    /// The program is taken as it stands, in low-level patterns.
+    /// Whether the program is taken as written, in low-level patterns.
     pub as_written: bool,
 }
 
-/// An expectation as it stands in a file.
+/// An expectation in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// What is expected.
+    /// Its kind.
     pub kind: Kind,
-    /// Under which circumstances.
+    /// Its options.
     pub options: Options,
-    /// The first line, without the white space around it.
+    /// The place of the first line, without surrounding white space.
     pub header: Span,
-    /// The code of [`Kind::Error`].
+    /// The place of the code of [`Kind::Error`].
     code: Span,
-    /// The lines below, whole: from the start of the first to the end of the last.
+    /// The whole lines below the first line.
     body: Range<usize>,
-    /// For each line below, where its text is.
+    /// The place of the text in each of these lines.
     texts: Vec<Range<usize>>,
-    /// What stands before `--` in the first line.
+    /// The white space before `--` in the first line.
     indent: String,
 }
 
 impl Block {
-    /// The number of its first line, from 1.
+    /// Returns the number of its first line, from 1.
     pub fn line(&self, source: &Source) -> usize {
         source.text[..self.header.start as usize].matches('\n').count() + 1
     }
 
-    /// The expected lines, without white space at their ends.
+    /// Returns the expected lines, without trailing white space.
     pub fn lines<'a>(&self, source: &'a Source) -> Vec<&'a str> {
         self.texts.iter().map(|r| source.text[r.clone()].trim_end()).collect()
     }
 
-    /// Whether nothing is written in it.
+    /// Returns whether its text is empty.
     pub fn is_empty(&self, source: &Source) -> bool {
         self.lines(source).iter().all(|l| l.is_empty())
     }
 
-    /// The file with nothing in it but this block's text, everything at its place.
+    /// Returns the file with everything but this block's text replaced by blanks, so that places in the text stay
+    /// valid.
     pub fn alone(&self, source: &Source) -> Arc<Source> {
         let blank = |c: char| match c {
             '\n' => "\n".to_owned(),
@@ -101,7 +102,7 @@ impl Block {
         Source::new(source.name.clone(), out)
     }
 
-    /// What of the file's text is to be replaced, and by what, so that the block says this.
+    /// Returns the edits of the file that give the block the contents of `renewal`.
     pub fn renewed(&self, source: &Source, renewal: &Renewal) -> Vec<(Range<usize>, String)> {
         let text = &source.text;
         let newline = if text[..self.body.start].ends_with("\r\n") { "\r\n" } else { "\n" };
@@ -111,7 +112,7 @@ impl Block {
             .map(|line| format!("{}-- | {line}", self.indent).trim_end().to_owned() + newline)
             .collect();
         if !text[..self.body.end].ends_with('\n') {
-            // The file ends here, without an end of the line.
+            // The file ends here, without a newline.
             body.truncate(body.trim_end_matches(['\r', '\n']).len());
         }
         if !text[..self.body.start].ends_with('\n') && !body.is_empty() {
@@ -125,16 +126,16 @@ impl Block {
     }
 }
 
-/// What a block would have to say to hold.
+/// The contents with which a block would hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renewal {
     /// Its lines.
     pub lines: Vec<String>,
-    /// Its code, where that is another.
+    /// Its code, if it differs.
     pub code: Option<Code>,
 }
 
-/// A file's text after replacements.
+/// Returns a text after the given edits.
 pub fn replaced(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     edits.sort_by_key(|(range, _)| range.start);
     let mut out = text.to_owned();
@@ -144,7 +145,7 @@ pub fn replaced(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     out
 }
 
-/// The expectations in a file's comments.
+/// Returns the expectations in a file's comments.
 ///
 /// # Errors
 /// [`Code::BadExpectation`] for each block that is malformed, with its place.
@@ -196,11 +197,11 @@ pub fn blocks(source: &Arc<Source>) -> Result<Vec<Block>> {
     if wrong.is_empty() { Ok(out) } else { Err(wrong.into()) }
 }
 
-/// Words with their places.
+/// Returns the words of a text with their places.
 fn words(text: &str, at: usize) -> Vec<(&str, Span)> {
     text.split_whitespace()
         .map(|w| {
-            // Both are of one string.
+            // `w` is a slice of `text`.
             let from = at + (w.as_ptr() as usize - text.as_ptr() as usize);
             (w, Span::new(from, from + w.len()))
         })
@@ -213,7 +214,7 @@ fn head(source: &Arc<Source>, words: &[(&str, Span)], all: Span) -> Result<(Kind
     };
     const KINDS: &str = "`term`, `kernel`, `found`, `stats` or `error CODE`";
     let Some((word, span)) = words.get(1).copied() else {
-        let text = format!("it is not said what is expected: {KINDS}");
+        let text = format!("the kind of the expectation is missing: {KINDS}");
         return Err(wrong(all, text).into());
     };
     let mut rest = 2;
@@ -235,7 +236,7 @@ fn head(source: &Arc<Source>, words: &[(&str, Span)], all: Span) -> Result<(Kind
         }
         other => {
             let d = wrong(span, format!("`{other}` cannot be expected"));
-            return Err(d.help(format!("what can be is {KINDS}")).into());
+            return Err(d.help(format!("the kinds are {KINDS}")).into());
         }
     };
     let options = options(&words[rest..], &wrong)?;
@@ -265,7 +266,9 @@ fn options(words: &[(&str, Span)], wrong: &dyn Fn(Span, String) -> Diagnostic) -
                     }
                 }
                 if out.sizes.len() == before {
-                    return Err(wrong(span, "`size` wants NAME=NUMBER behind it".to_owned()).into());
+                    return Err(
+                        wrong(span, "`size` must be followed by NAME=NUMBER".to_owned()).into()
+                    );
                 }
             }
             Some((name, value)) if !value.is_empty() => match name {

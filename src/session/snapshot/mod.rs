@@ -1,4 +1,4 @@
-//! Expectation tests for rewrites: what a program file says in its comments about what becomes of it.
+//! Expectation tests for rewrites: comments in a program file that state the outcome of compiling the program.
 //!
 //! ```text
 //! -- expect found size n=1024
@@ -27,41 +27,40 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Longest line of a term, in characters; a longer one is broken between its parts.
+/// Longest line of a term, in characters. A longer term is broken between the parts of its chain.
 const WIDTH: usize = 96;
 
-/// What became of an expectation.
+/// The result of checking an expectation.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// It is as expected.
+    /// The outcome is as expected.
     Holds,
-    /// It is something else.
+    /// The outcome differs.
     Differs(Renewal),
     /// The term is not in the graph.
     Missing(Box<Missing>),
-    /// An error was expected, and there is none.
+    /// An error was expected, but the program is accepted.
     Accepted,
     /// The program, its sizes or the rules are wrong.
     Refused(Failure),
 }
 
-/// A file with its expectations and what became of them.
+/// A file with its expectations and their results.
 pub struct Checked {
     /// The file.
     pub source: Arc<Source>,
-    /// In the order of the file.
+    /// The expectations, in the order of the file.
     pub blocks: Vec<(Block, Verdict)>,
 }
 
 impl Checked {
-    /// The file in which this expectation holds; `None` where nothing could be written that does.
+    /// Returns the file with this expectation updated so that it holds; `None` if there is nothing to update.
     pub fn renewed(&self, index: usize) -> Option<String> {
         let edits = self.edits(index)?;
         Some(replaced(&self.source.text, edits))
     }
 
-    /// The file in which every expectation holds for which something could be written that does, and how many
-    /// are new.
+    /// Returns the file with all expectations updated that can be, and how many were updated.
     pub fn blessed(&self) -> (String, usize) {
         let edits: Vec<_> = (0..self.blocks.len()).filter_map(|i| self.edits(i)).collect();
         let count = edits.len();
@@ -76,10 +75,10 @@ impl Checked {
     }
 }
 
-/// Checks every expectation of a file. Names of files in it are relative to where the file is.
+/// Checks every expectation of a file. File names in it are relative to its folder.
 ///
 /// # Errors
-/// When a block is malformed. That a program is wrong is a [`Verdict`].
+/// When a block is malformed. An error in the program is a [`Verdict`].
 pub fn check(source: &Arc<Source>) -> Result<Checked> {
     let mut judge = Judge::new(source);
     let mut out = vec![];
@@ -90,7 +89,7 @@ pub fn check(source: &Arc<Source>) -> Result<Checked> {
     Ok(Checked { source: source.clone(), blocks: out })
 }
 
-/// Judges a file's blocks; what several need is made once.
+/// Checks the blocks of a file. Graphs and results are shared by blocks with the same options.
 struct Judge<'a> {
     source: &'a Arc<Source>,
     folder: PathBuf,
@@ -123,7 +122,7 @@ impl Judge<'_> {
 
     fn found(&mut self, block: &Block) -> Result<Verdict> {
         if block.is_empty(self.source) {
-            // Something to begin with: the best term, which is there.
+            // An empty block is filled with the best term, which is in the graph.
             let Best::Rewritten(o) = self.best(&block.options)? else {
                 return Err(Diagnostic::error(Code::Internal, "a term as written").into());
             };
@@ -138,7 +137,7 @@ impl Judge<'_> {
         Ok(looked.map_or_else(Verdict::Missing, |_| Verdict::Holds))
     }
 
-    /// Of the figures, only those that the block names count.
+    /// Compares the figures that the block names.
     fn stats(&mut self, block: &Block) -> Result<Verdict> {
         let have = stats(&self.graph(&block.options)?.saturated.report);
         if block.is_empty(self.source) {
@@ -170,7 +169,7 @@ impl Judge<'_> {
             let code = errors().map(|d| d.code).next();
             return Verdict::Differs(Renewal { lines, code });
         }
-        // Which error it is says enough when nothing more is written.
+        // The code suffices if the block has no text.
         match block.is_empty(self.source) {
             true => Verdict::Holds,
             false => compared(&block.lines(self.source), lines),
@@ -182,7 +181,7 @@ impl Judge<'_> {
         let request = Request { sizes: options.sizes.clone(), ..Request::default() };
         let session = Session {
             rules: rule_set(&self.rules(options.rules.as_deref()), options.float)?,
-            // What comes out may not depend on how fast the machine is.
+            // The result must not depend on the speed of the machine.
             limits: Limits { saturation_time: None, ..Limits::default() },
             float: options.float,
             cost_model: options.model.as_deref().map(|m| self.model(m)).transpose()?,
@@ -192,7 +191,8 @@ impl Judge<'_> {
         Ok((program, request, session))
     }
 
-    /// As for `--rules`: what stands beside the program is a file, anything else a name.
+    /// Returns the items of a rule specification, as for `--rules`. An item that exists beside the program is a file
+    /// or folder, any other a name.
     fn rules(&self, spec: Option<&str>) -> Vec<PathBuf> {
         let item = |n: &str| {
             let beside = self.folder.join(n);
@@ -210,7 +210,7 @@ impl Judge<'_> {
     }
 
     fn graph(&mut self, options: &Options) -> Result<Rc<Graph>> {
-        // The cost model does not count here.
+        // The graph does not depend on the cost model.
         let key = Options { model: None, ..options.clone() };
         if let Some((_, graph)) = self.graphs.iter().find(|(known, _)| *known == key) {
             return Ok(graph.clone());
@@ -226,7 +226,7 @@ impl Judge<'_> {
             return Ok(Best::Rewritten(o.clone()));
         }
         let (program, mut request, session) = self.program(options)?;
-        // Data decide nothing.
+        // The outcome does not depend on the data.
         request.default = Some(super::generate::Generator::Normal);
         if options.as_written {
             let sizes: Sizes = super::inputs::sizes(&program, &request)?;
@@ -237,7 +237,7 @@ impl Judge<'_> {
         Ok(Best::Rewritten(optimized))
     }
 
-    /// Diagnostics about a block's text are about the file.
+    /// Sets the file as the source of diagnostics about a block's text.
     fn placed(&self, Failure(mut ds): Failure) -> Failure {
         for d in &mut ds {
             d.source = Some(self.source.clone());
@@ -259,7 +259,7 @@ fn compared(want: &[&str], have: Vec<String>) -> Verdict {
     }
 }
 
-/// The term, and the values of its tunables.
+/// Returns the lines of a term, and a line with the values of its tunables.
 fn term_lines(term: &Term, env: &SizeEnv) -> Vec<String> {
     let mut out = broken(term);
     let values: Vec<String> = tunables(env).iter().map(|(n, v)| format!("{n}={v}")).collect();
@@ -269,7 +269,7 @@ fn term_lines(term: &Term, env: &SizeEnv) -> Vec<String> {
     out
 }
 
-/// A term in one line, or with a line for each part of its chain.
+/// Returns a term on one line, or with one line for each part of its chain.
 fn broken(term: &Term) -> Vec<String> {
     let whole = term.to_string();
     if whole.chars().count() <= WIDTH {
@@ -283,7 +283,7 @@ fn broken(term: &Term) -> Vec<String> {
     parts.iter().enumerate().map(line).collect()
 }
 
-/// The kernels, and how they are launched.
+/// Returns the lines of the kernels, and a line for each launch.
 fn kernel_lines(plan: &HostPlan) -> Vec<String> {
     let mut out: Vec<String> = plan.source.trim().lines().map(str::to_owned).collect();
     for l in &plan.launches {

@@ -6,7 +6,7 @@ fn checked(text: &str) -> Checked {
     check(&Source::new("a.pat", text)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Whether each expectation holds.
+/// Returns whether each expectation holds.
 fn verdicts(text: &str) -> Vec<bool> {
     checked(text).blocks.iter().map(|(_, v)| matches!(v, Verdict::Holds)).collect()
 }
@@ -100,6 +100,6 @@ fn malformed_blocks_have_places() {
         assert_eq!(&source.text[d.labels[0].span.range()], place);
     }
     assert!(blocks(&Source::new("a.pat", PROGRAM)).is_ok_and(|b| b.is_empty()));
-    // Lines of their own are comments.
+    // A line `-- | ...` outside a block is an ordinary comment.
     assert!(blocks(&Source::new("a.pat", "-- | documentation\n")).is_ok_and(|b| b.is_empty()));
 }

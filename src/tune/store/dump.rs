@@ -120,7 +120,7 @@ impl Dump {
     pub fn check(&self, name: &str) -> Result<()> {
         for (i, run) in self.runs.iter().enumerate() {
             let Some((place, what)) = run.impossible() else { continue };
-            let text = format!("what the export says cannot be: {what}");
+            let text = format!("the export is not valid: {what}");
             let at = format!("{name}: runs[{i}].{place}");
             return Err(Diagnostic::error(Code::StoreImport, text).note(at).into());
         }
