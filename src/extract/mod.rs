@@ -65,7 +65,8 @@ pub fn candidates(
         let terms = if busy.is_empty() && total { idle } else { busy };
         for found in terms {
             limits.interrupt.check("while drawing candidates")?;
-            let Some((term, assigned)) = assigned_apart(&found.compact, env, &target, limits)
+            let Some((term, assigned)) =
+                assigned_apart(&found.compact, env, &target, limits, total)
             else {
                 continue;
             };
@@ -115,6 +116,7 @@ fn assigned_apart(
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
+    total: bool,
 ) -> Option<(Term, Assigned)> {
     // Errors cannot occur: every class has one type, so no combination is ill-typed.
     let written_out = |t: &Term| t.expand().ok()?.flat().ok();
@@ -122,12 +124,12 @@ fn assigned_apart(
     let dims = stages::with_aliases(&staged.compact, dims);
     let term = written_out(&staged.compact)?;
     let of = |part: &Term| -> Option<Assigned> {
-        Some(tunables::assignments(&written_out(part)?, part, &dims, target, limits))
+        Some(tunables::assignments(&written_out(part)?, part, &dims, target, limits, total))
     };
     // Tiles of a constant, such as `2`, cannot be renamed by stage: stages that share such a tile are solved
     // together.
     if staged.parts.len() < 2 || stages::share_symbols(&staged.parts) {
-        let assigned = tunables::assignments(&term, &staged.compact, &dims, target, limits);
+        let assigned = tunables::assignments(&term, &staged.compact, &dims, target, limits, total);
         return Some((term, assigned));
     }
     let parts = staged.parts.iter().map(of).collect::<Option<Vec<_>>>()?;

@@ -189,15 +189,17 @@ impl Nominal {
 }
 
 /// Returns concrete environments for a term, at most [`Limits::assignments`]. Environments with a score come
-/// with the ratio of their expected cost to that of the best one.
+/// with the ratio of their expected cost to that of the best one. With `total`, accumulators need not fit into
+/// registers.
 pub(super) fn assignments(
     term: &Term,
     compact: &Term,
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
+    total: bool,
 ) -> Vec<(SizeEnv, Option<f64>)> {
-    let uses = Uses::of(term, compact);
+    let uses = Uses::of(term, compact, total);
     let mut out: Vec<SizeEnv> = vec![];
     let choices: Vec<(Sym, Vec<u64>)> =
         uses.symbols.iter().map(|s| (s.clone(), uses.options(s, target))).collect();
@@ -325,7 +327,7 @@ struct Uses {
 }
 
 impl Uses {
-    fn of(term: &Term, compact: &Term) -> Uses {
+    fn of(term: &Term, compact: &Term, total: bool) -> Uses {
         let slices = Slices::of(compact);
         // Tiles of slices promise no reuse, so they get no score.
         let tiles = Tiles::of(compact).filter(|_| slices.is_none());
@@ -357,7 +359,7 @@ impl Uses {
             // The accumulators of a tile that a group shares are spread over its work-items, hence not
             // unrolled.
             let shared = tiles.as_ref().is_some_and(Tiles::is_shared);
-            if let (Op::Reduce(ReduceKind::Seq), false) = (t.op(), shared) {
+            if let (Op::Reduce(ReduceKind::Seq), false) = (t.op(), shared || total) {
                 arrays(&t.ty().cod, &mut unrolled);
             }
         });

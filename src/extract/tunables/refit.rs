@@ -15,7 +15,7 @@ const RUN: u64 = 64;
 /// Returns the value of every symbol of a term, from the program's dimensions and the term's tunables by
 /// name; `None` when a tunable is missing or the sizes do not divide.
 pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -> Option<SizeEnv> {
-    let uses = Uses::of(term, term);
+    let uses = Uses::of(term, term, false);
     let mut env = with_aliases(term, dims);
     for s in &uses.symbols {
         env.insert(s.clone(), *tunables.get(&s.to_string()).filter(|v| **v > 0)?);
@@ -27,7 +27,7 @@ pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -
 /// widths and short runs stay as they are; a tile that cut its dimension into a number of chunks cuts the new
 /// one into as many. Returns `None` when the sizes do not divide, or most of a tile would be past the end.
 pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> {
-    let uses = Uses::of(term, term);
+    let uses = Uses::of(term, term, false);
     let mut env = with_aliases(term, dims);
     let mut picked = IndexMap::new();
     for s in &uses.symbols {
