@@ -5,7 +5,9 @@
 //! the last computing stage produces (vectors, or the parts of a tile that belong to work-items),
 //! and the views are applied only where the accumulator is read or stored.
 
-use super::view::{Step, is_pure, stop};
+use super::dest::Dest;
+use super::hazard::Owned;
+use super::view::{Shape, Step, View, is_pure, stop};
 use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
@@ -23,6 +25,24 @@ pub struct Form {
     pub levels: Vec<Option<u8>>,
     /// Memory space that the operator names, if any.
     pub space: Option<Space>,
+}
+
+/// The accumulator of a reduction.
+pub struct Accumulator {
+    /// Reads the accumulator.
+    pub view: View,
+    /// Writes the accumulator.
+    pub dest: Dest,
+    /// The registers and memories of the accumulator.
+    pub owned: Owned,
+    /// View of the accumulator in the form in which it is kept.
+    pub kept: View,
+    /// Shape of that view.
+    pub kept_shape: Shape,
+    /// The form in which it is kept.
+    pub form: Form,
+    /// Whether each work-item keeps its own part.
+    pub spread: bool,
 }
 
 fn made<T>(r: Result<T, TypeError>) -> Step<T> {

@@ -14,9 +14,9 @@
 //! it. That barrier separates the stores of a block from its use. It also separates the use of a
 //! half from the stores of the block after next, which fill the same half.
 
+use super::accumulator::Accumulator;
 use super::index::Index;
 use super::lower::{Context, Lowerer};
-use super::reduce::Accumulator;
 use super::stage::Tile;
 use super::view::{Shape, Step, View, is_pure, stop};
 use crate::calculus::term::{Op, Space, Term};

@@ -3,7 +3,7 @@
 
 use super::index::Index;
 use super::ir::{Block, Expr, Stmt};
-use super::profile::{OpKind, kind};
+use super::op_kind::{OpKind, kind};
 use std::collections::BTreeMap;
 
 /// Approximate length of a core's look-ahead window, in instructions.

@@ -7,9 +7,9 @@ use super::ir::{
 };
 use super::leaf::Emit;
 use super::lower::{Building, Context, Lowerer};
+use super::options::Options;
 use super::view::{Shape, Slot, Step, View, Views, stop};
 use super::walk::Fresh;
-use super::{Options, barrier, improve, reuse, split, tidy};
 use crate::calculus::scalar::SExpr;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Term};
@@ -21,13 +21,13 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Lowers a whole program.
+/// Lowers a whole program. Also returns the source of the registers that passes add to it.
 pub fn program(
     term: &Term,
     env: &SizeEnv,
     options: &Options,
     passed_on: &BTreeSet<Term>,
-) -> Step<Program> {
+) -> Step<(Program, Fresh)> {
     let mut builder = Inputs {
         views: Views {
             env: env.clone(),
@@ -79,22 +79,8 @@ pub fn program(
     };
     let dest = Dest::of_slots(&shape, &slots)?;
     lowerer.write(&term.chain(), &View::Unit, &dest)?;
-    let Lowerer { program: mut out, next, reserved, .. } = lowerer;
-    let mut fresh = Fresh { next, reserved };
-    for k in &mut out.kernels {
-        split::resolve(k);
-        // The assignment of work-items to sub-groups is known only for one-dimensional work-groups
-        // that consist of whole sub-groups.
-        let size = options.device.sub_group;
-        let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
-        let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
-        reuse::locals(k, sub_groups);
-        barrier::insert(k, sub_groups);
-        tidy::registers(k);
-        improve::kernel(k, options.device.access_bytes, options.relaxed, &mut fresh);
-    }
-    reuse::temporaries(&mut out);
-    Ok(out)
+    let Lowerer { program, next, reserved, .. } = lowerer;
+    Ok((program, Fresh { next, reserved }))
 }
 
 /// Whether a kernel has reductions by a whole group.

@@ -4,6 +4,7 @@ use super::checks;
 use super::index::Index;
 use super::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use super::view::{Step, View, Views, stop};
+use super::walk::is_dear;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::diag::Code;
 use crate::lang::typed::ScalarOp;
@@ -169,25 +170,6 @@ fn cost(v: &View) -> usize {
             n
         }
     }
-}
-
-/// Operations that take many cycles.
-pub fn is_dear(op: ScalarOp) -> bool {
-    matches!(
-        op,
-        ScalarOp::Div
-            | ScalarOp::Rem
-            | ScalarOp::Pow
-            | ScalarOp::Sqrt
-            | ScalarOp::Rsqrt
-            | ScalarOp::Exp
-            | ScalarOp::Log
-            | ScalarOp::Sin
-            | ScalarOp::Cos
-            | ScalarOp::Tan
-            | ScalarOp::Atan
-            | ScalarOp::Atan2
-    )
 }
 
 /// Selects between two computed values of the same type.

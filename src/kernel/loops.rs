@@ -133,7 +133,3 @@ impl Lowerer {
         Ok(state.view)
     }
 }
-
-/// The conditions of the host's choices around the generated code, each with the value that it must
-/// have.
-pub type Choices = Vec<(Expr, bool)>;

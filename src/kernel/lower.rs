@@ -4,12 +4,12 @@
 //! result as a view, and stores it in the memory of the context first if it is not one. Chains of
 //! compositions are represented as lists of factors, outermost first.
 
-use super::Options;
 use super::dest::{Dest, inverse};
 use super::index::{Guard, Index, Var};
+use super::interleave::side_by_side;
 use super::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use super::leaf::{self, Emit};
-use super::loops::Choices;
+use super::options::Options;
 use super::view::{Shape, Step, Stop, View, Views, is_pure, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::diag::{Code, Diagnostic};
@@ -88,6 +88,10 @@ pub struct Building {
     /// Ids of the variables for warp and lane.
     pub warp_ids: [u32; 2],
 }
+
+/// The conditions of the host's choices around the generated code, each with the value that it must
+/// have.
+pub type Choices = Vec<(Expr, bool)>;
 
 /// The state of lowering.
 pub struct Lowerer {
@@ -628,7 +632,7 @@ impl Lowerer {
         });
         self.copies = was;
         done?;
-        super::tidy::side_by_side(copies).into_iter().try_for_each(|s| self.emit(s))
+        side_by_side(copies).into_iter().try_for_each(|s| self.emit(s))
     }
 
     /// Copies a view, spread over the work-items of the context if there are several.

@@ -6,26 +6,9 @@
 
 use super::index::{Index, Var};
 use super::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
-use super::leaf::is_dear;
-use crate::lang::typed::ScalarOp;
+pub use super::op_kind::OpKind;
+use super::op_kind::kind;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Cost classes of operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum OpKind {
-    /// Sum, difference, negation, minimum, maximum, absolute value or rounding of floats.
-    Add,
-    /// Product of floats.
-    Mul,
-    /// Fused product and sum.
-    Fma,
-    /// Quotient, remainder, root.
-    Div,
-    /// Exponential, logarithm, power, trigonometry.
-    Special,
-    /// Integers, comparisons, selections, conversions.
-    Other,
-}
 
 /// One load or store in the code.
 #[derive(Clone, Debug, PartialEq)]
@@ -567,26 +550,5 @@ fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
             ops.entry(of(kind)).and_modify(|n| *n -= both);
         }
         *ops.entry(of(OpKind::Fma)).or_insert(0.0) += both;
-    }
-}
-
-/// Returns the kind of an operation; `float` says whether its result is a float.
-pub(super) fn kind(op: ScalarOp, float: bool) -> OpKind {
-    match op {
-        ScalarOp::Div | ScalarOp::Rem | ScalarOp::Sqrt | ScalarOp::Rsqrt => OpKind::Div,
-        op if is_dear(op) => OpKind::Special,
-        _ if !float => OpKind::Other,
-        ScalarOp::Add
-        | ScalarOp::Sub
-        | ScalarOp::Neg
-        | ScalarOp::Abs
-        | ScalarOp::Min
-        | ScalarOp::Max
-        | ScalarOp::Floor
-        | ScalarOp::Ceil
-        | ScalarOp::Round => OpKind::Add,
-        ScalarOp::Mul => OpKind::Mul,
-        ScalarOp::Fma => OpKind::Fma,
-        _ => OpKind::Other,
     }
 }

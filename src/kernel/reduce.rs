@@ -1,6 +1,6 @@
 //! Sequential reductions, folds and scans. The accumulator stays in one place and is updated there.
 
-use super::accumulator::{Form, form};
+use super::accumulator::{Accumulator, Form, form};
 use super::ahead;
 use super::dest::{Dest, inverse};
 use super::hazard::{self, Owned};
@@ -8,22 +8,6 @@ use super::leaf::Emit;
 use super::lower::{Context, Lowerer};
 use super::view::{Shape, Step, View, is_pure};
 use crate::calculus::term::{Op, ReduceKind, Space, Term};
-
-/// The accumulator of a reduction.
-pub struct Accumulator {
-    /// Reads the accumulator.
-    pub view: View,
-    /// Writes the accumulator.
-    pub dest: Dest,
-    /// The registers and memories of the accumulator.
-    pub owned: Owned,
-    /// View and shape of the accumulator in the form in which it is kept.
-    kept: View,
-    kept_shape: Shape,
-    form: Form,
-    /// Whether each work-item keeps its own part.
-    spread: bool,
-}
 
 impl Lowerer {
     /// Allocates an accumulator and stores its first value.

@@ -4,13 +4,12 @@
 //! The verifier never changes the program. A program that it cannot prove safe is not run, whether
 //! the term exceeds a limit of the device, the proof is too hard for the verifier, or the code
 //! generator is wrong. Data-dependent indices (gather) are checked at run time, which gives them a
-//! range here. Only with [`super::Options::unchecked`] are they accepted as they are.
+//! range here. Only with [`Options::unchecked`](super::options::Options::unchecked) are they accepted as they are.
 
-use super::DeviceLimits;
 use super::disjoint::stores_apart;
 use super::index::{Facts, Guard, Index, Var};
 use super::ir::{Block, Check, Expr, Kernel, LoopKind, Mem, Program, Stmt};
-use super::lower::Context;
+use super::options::DeviceLimits;
 use super::race;
 use super::walk::changed;
 use crate::diag::{Code, Diagnostic};
@@ -43,7 +42,7 @@ pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
             program,
             kernel: k,
             facts: Facts::default(),
-            context: if grouped { Context::Group } else { Context::Item },
+            by_group: grouped,
             locals,
             workers: BTreeSet::new(),
             divergent: k.spreads_items(),
@@ -103,7 +102,8 @@ struct Cx<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
     facts: Facts,
-    context: Context,
+    /// Whether all work-items of a group run the code alike.
+    by_group: bool,
     /// Variables that number work-items within a group, warps and lanes.
     locals: BTreeSet<u32>,
     /// Variables of enclosing parallel loops with more than one iteration.
@@ -219,7 +219,7 @@ impl Cx<'_> {
                         if var.hi > var.lo {
                             inner.workers.insert(var.clone());
                         }
-                        inner.context = Context::Item;
+                        inner.by_group = false;
                         inner.divergent = true;
                     }
                 }
@@ -243,7 +243,7 @@ impl Cx<'_> {
                 self.block(body)
             }
             Stmt::Once(b) => Cx {
-                context: Context::Item,
+                by_group: false,
                 divergent: true,
                 // One work-item of each group stores, whatever the index; only work-items of
                 // different groups can still conflict.
@@ -262,7 +262,7 @@ impl Cx<'_> {
         if matches!(m, Mem::Private(_)) || i.has_data() {
             return Ok(());
         }
-        if self.context == Context::Group {
+        if self.by_group {
             return self.fail("every work-item of a group stores the same element");
         }
         // Groups do not share local memory.

@@ -3,7 +3,7 @@
 
 use super::index::{Guard, Index};
 use super::ir::{Block, ElemTy, Expr, Mem, Reg, Scope, Stmt};
-use super::leaf::is_dear;
+use crate::lang::typed::ScalarOp;
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -108,6 +108,25 @@ pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
         }
         Stmt::If(g, ..) => g.0.iter_mut().for_each(|i| *i = rebuilt_index(i, f)),
     }
+}
+
+/// Operations that take many cycles.
+pub fn is_dear(op: ScalarOp) -> bool {
+    matches!(
+        op,
+        ScalarOp::Div
+            | ScalarOp::Rem
+            | ScalarOp::Pow
+            | ScalarOp::Sqrt
+            | ScalarOp::Rsqrt
+            | ScalarOp::Exp
+            | ScalarOp::Log
+            | ScalarOp::Sin
+            | ScalarOp::Cos
+            | ScalarOp::Tan
+            | ScalarOp::Atan
+            | ScalarOp::Atan2
+    )
 }
 
 /// Cost of evaluating an expression again.

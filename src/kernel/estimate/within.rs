@@ -1,7 +1,7 @@
 //! Estimates kernels for devices that run a work-item as an iteration of a loop (CPUs): cores with
 //! vector units and caches.
 
-use super::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
+use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
 use crate::device::cost_model::CostModel;
 use crate::kernel::ir::Mem;
 use crate::kernel::profile::{Access, KernelProfile, Streak, WRITTEN_OUT};

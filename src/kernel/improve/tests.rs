@@ -86,7 +86,7 @@ fn kernel(body: Block) -> Kernel {
 
 fn improved(body: Block) -> Block {
     let mut k = kernel(body);
-    super::kernel(&mut k, 16, false, &mut Fresh { next: 1000, reserved: BTreeSet::new() });
+    super::improve(&mut k, 16, false, &mut Fresh { next: 1000, reserved: BTreeSet::new() });
     k.body
 }
 
