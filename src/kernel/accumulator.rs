@@ -5,9 +5,10 @@
 //! the last computing stage produces (vectors, or the parts of a tile that belong to work-items),
 //! and the views are applied only where the accumulator is read or stored.
 
+use super::apply::is_pure;
 use super::dest::Dest;
 use super::hazard::Owned;
-use super::view::{Shape, Step, View, is_pure, stop};
+use super::view::{Shape, Step, View, stop};
 use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;

@@ -15,10 +15,11 @@
 //! half from the stores of the block after next, which fill the same half.
 
 use super::accumulator::Accumulator;
+use super::apply::is_pure;
 use super::index::Index;
 use super::lower::{Context, Lowerer};
 use super::stage::Tile;
-use super::view::{Shape, Step, View, is_pure, stop};
+use super::view::{Shape, Step, View, stop};
 use crate::calculus::term::{Op, Space, Term};
 use crate::diag::Code;
 use std::rc::Rc;

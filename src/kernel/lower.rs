@@ -4,13 +4,14 @@
 //! result as a view, and stores it in the memory of the context first if it is not one. Chains of
 //! compositions are represented as lists of factors, outermost first.
 
+use super::apply::is_pure;
 use super::dest::{Dest, inverse};
 use super::index::{Guard, Index, Var};
 use super::interleave::side_by_side;
 use super::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use super::leaf::{self, Emit};
 use super::options::Options;
-use super::view::{Shape, Step, Stop, View, Views, is_pure, stop};
+use super::view::{Shape, Step, Stop, View, Views, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::diag::{Code, Diagnostic};
 use std::collections::BTreeSet;

@@ -6,6 +6,7 @@
 
 mod accumulator;
 mod ahead;
+mod apply;
 mod barrier;
 mod chain;
 mod checks;

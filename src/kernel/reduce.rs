@@ -2,11 +2,12 @@
 
 use super::accumulator::{Accumulator, Form, form};
 use super::ahead;
+use super::apply::is_pure;
 use super::dest::{Dest, inverse};
 use super::hazard::{self, Owned};
 use super::leaf::Emit;
 use super::lower::{Context, Lowerer};
-use super::view::{Shape, Step, View, is_pure};
+use super::view::{Shape, Step, View};
 use crate::calculus::term::{Op, ReduceKind, Space, Term};
 
 impl Lowerer {
