@@ -1,58 +1,36 @@
 //! Kernel generation: lowers terms to structured code over buffers, registers and indices.
 //!
-//! [`lower`] turns a low-level term into an [`ir::Program`] and checks it with [`verify::verify`].
-//! [`check_nesting`] tells early whether a term respects the device hierarchy. Nothing in this
-//! module prints OpenCL or talks to a driver.
+//! [`lower()`] turns a low-level term into an [`ir::Program`] and checks it with
+//! [`verify::verify`]. [`check_nesting`] tells early whether a term respects the device hierarchy.
+//! Nothing in this module prints OpenCL or talks to a driver.
+//!
+//! A folder may use only folders above it in this list; `tests/layering.rs` holds the order. No
+//! file imports a file that imports it.
+//!
+//! | folder | holds |
+//! |---|---|
+//! | `options` | limits of devices and options of code generation |
+//! | `ir` | the kernel IR, index expressions, text of the IR, helpers to walk and rebuild it |
+//! | `analysis` | what work-items access, races, in-place updates |
+//! | `lower` | from terms to kernels: views, destinations, memory, loops, steps of the host |
+//! | `passes` | guards, barriers and shared memory of lowered kernels, and their optimization |
+//! | `verify` | proofs of bounds, barriers, races and limits of the finished program |
+//! | `estimate` | static features of kernels, and the time that they predict |
 
-mod accumulator;
-mod ahead;
-mod apply;
-mod barrier;
-mod chain;
-mod checks;
-mod common;
-mod contract;
-mod dest;
-mod disjoint;
-mod display;
+mod analysis;
 mod estimate;
-mod gather;
-mod hazard;
-mod hoist;
-mod host;
-mod improve;
-pub mod index;
-mod interleave;
 pub mod ir;
-mod irregular;
-mod kept;
-mod leaf;
-mod loops;
 mod lower;
-mod memory;
-mod nest;
-mod op_kind;
 mod options;
-pub mod profile;
-mod race;
-mod reduce;
-mod reuse;
-mod split;
-mod spread;
-mod stage;
-mod tidy;
-mod together;
+mod passes;
 pub mod verify;
-mod view;
-mod walk;
-mod warp;
-mod widen;
 
-pub use estimate::{Prediction, estimate};
-pub use nest::check_nesting;
+pub use estimate::{Prediction, estimate, profile};
+pub use ir::index;
+pub use lower::check_nesting;
 pub use options::{DeviceLimits, Options};
 
-use view::Stop;
+use lower::{Step, Stop};
 
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
@@ -62,14 +40,14 @@ use std::collections::BTreeSet;
 /// Generates the kernels without verifying them. Arrays of a group start out in registers. If a
 /// work-item turns out to read an element that another one holds, generation starts again with that
 /// array in local memory.
-fn program(term: &Term, env: &SizeEnv, options: &Options) -> view::Step<ir::Program> {
+fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<ir::Program> {
     let mut passed_on = BTreeSet::new();
     loop {
-        match host::program(term, env, options, &passed_on) {
+        match lower::program(term, env, options, &passed_on) {
             Err(Stop::Elsewhere(of)) if passed_on.insert(of.clone()) => {}
             Err(s) => return Err(s),
             Ok((mut program, mut fresh)) => {
-                improve::run(&mut program, &options.device, &mut fresh);
+                passes::run(&mut program, &options.device, &mut fresh);
                 return Ok(program);
             }
         }

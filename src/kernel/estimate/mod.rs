@@ -7,14 +7,17 @@
 //! and barriers. The prediction only ranks candidates; measurements decide.
 
 mod across;
+mod dependence_chain;
+mod op_kind;
 mod parts;
+pub mod profile;
 mod within;
 
 pub use parts::Prediction;
 
-use super::profile::{KernelProfile, Profile};
 use crate::device::cost_model::{CostModel, Locality};
 use parts::{level, of_peak, real};
+use profile::{KernelProfile, Profile};
 
 /// Predicts the time of a program on a device.
 pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
@@ -55,10 +58,10 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ir::Mem;
-    use super::super::profile::{Access, OpKind};
     use super::parts::traffic;
+    use super::profile::{Access, OpKind};
     use super::*;
+    use crate::kernel::ir::Mem;
     use std::collections::BTreeMap;
 
     pub(super) fn model(name: &str) -> CostModel {

@@ -1,9 +1,9 @@
 //! The parts that make up the predicted time of a kernel, and what all models of devices compute
 //! alike.
 
-use super::super::ir::Mem;
-use super::super::profile::{Access, KernelProfile, OpKind};
+use super::profile::{Access, KernelProfile, OpKind};
 use crate::device::cost_model::CostModel;
+use crate::kernel::ir::Mem;
 use std::collections::BTreeMap;
 
 /// A predicted time.
