@@ -4,8 +4,8 @@
 //! [`verify::verify`]. [`check_nesting`] tells early whether a term respects the device hierarchy.
 //! Nothing in this module prints OpenCL or talks to a driver.
 //!
-//! A folder may use only folders above it in this list; `tests/layering.rs` holds the order. No
-//! file imports a file that imports it.
+//! A folder may use only folders above it in this list; `tests/layering.rs` holds the order. Imports
+//! of files make no circle either, except for `ir` and `ir::index`, whose types contain each other.
 //!
 //! | folder | holds |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `ir` | the kernel IR, index expressions, text of the IR, helpers to walk and rebuild it |
 //! | `analysis` | what work-items access, races, in-place updates |
 //! | `lower` | from terms to kernels: views, destinations, memory, loops, steps of the host |
-//! | `passes` | guards, barriers and shared memory of lowered kernels, and their optimization |
+//! | `passes` | passes that complete lowered kernels (guards, memory, barriers), and that optimise them |
 //! | `verify` | proofs of bounds, barriers, races and limits of the finished program |
 //! | `estimate` | static features of kernels, and the time that they predict |
 
