@@ -10,6 +10,9 @@ const LAYERS: [&str; 12] = [
     "tune", "session", "cli",
 ];
 
+/// The folders and files inside `src/kernel`, lowest first.
+const KERNEL: [&str; 7] = ["options", "ir", "analysis", "lower", "passes", "verify", "estimate"];
+
 /// Collects every Rust file in a folder.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder of sources") {
@@ -33,10 +36,11 @@ fn code(path: &Path) -> String {
     code.lines().map(|l| l.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the layers that a text names after `crate::`, including nested imports such as `use crate::{a::b, c}`.
-fn uses(code: &str) -> Vec<String> {
+/// Returns the names that a text has after a prefix such as `crate::`, including nested imports such as
+/// `use crate::{a::b, c}`.
+fn uses(code: &str, prefix: &str) -> Vec<String> {
     let mut found = vec![];
-    for rest in code.split("crate::").skip(1) {
+    for rest in code.split(prefix).skip(1) {
         let name = |s: &str| -> String {
             s.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
         };
@@ -92,13 +96,64 @@ fn modules_use_only_what_stands_above_them() {
             continue;
         }
         let own = place(&layer).unwrap_or_else(|| panic!("src/{name} is in no layer"));
-        for used in uses(&code) {
+        for used in uses(&code, "crate::") {
             if place(&used).is_some_and(|p| p > own) {
                 wrong.push(format!("src/{name} uses {used}"));
             }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Returns the path below `src/kernel/`, the folder and the code of every source in it.
+fn kernel_sources() -> Vec<(String, String, String)> {
+    let below = |(name, _, code): (String, String, String)| {
+        let name = name.strip_prefix("kernel/")?.to_owned();
+        let folder = name.split(['/', '.']).next()?.to_owned();
+        (folder != "mod" && !name.contains("/tests")).then_some((name, folder, code))
+    };
+    sources().into_iter().filter_map(below).collect()
+}
+
+#[test]
+fn folders_of_kernel_use_only_what_stands_above_them() {
+    let place = |folder: &str| KERNEL.iter().position(|f| *f == folder);
+    let mut wrong = vec![];
+    for (name, folder, code) in kernel_sources() {
+        let own = place(&folder).unwrap_or_else(|| panic!("src/kernel/{name} is in no folder"));
+        // What is not in the list is in `src/kernel/mod.rs`, which uses all folders.
+        for used in uses(&code, "crate::kernel::") {
+            if place(&used).is_none_or(|p| p > own) {
+                wrong.push(format!("src/kernel/{name} uses {used}"));
+            }
+        }
+        let inside = name.matches('/').count() - usize::from(name.ends_with("/mod.rs"));
+        if code.contains(&"super::".repeat(inside + 1)) {
+            wrong.push(format!("src/kernel/{name} uses `super` across folders"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn no_files_of_kernel_import_each_other() {
+    let mut files: Vec<_> = kernel_sources()
+        .into_iter()
+        .map(|(name, folder, code)| {
+            let own = name.trim_end_matches(".rs").to_owned();
+            let siblings = uses(&code, "super::").into_iter();
+            (own, siblings.map(|file| format!("{folder}/{file}")).collect::<Vec<_>>())
+        })
+        .collect();
+    // Removes files that use none of those left, until only circles remain.
+    loop {
+        let left: Vec<_> = files.iter().map(|(own, _)| own.clone()).collect();
+        files.retain(|(_, used)| used.iter().any(|file| left.contains(file)));
+        if files.len() == left.len() {
+            break;
+        }
+    }
+    assert!(files.is_empty(), "{files:#?}");
 }
 
 #[test]
@@ -148,5 +203,5 @@ fn libraries_stay_where_they_belong() {
 #[test]
 fn imports_are_understood() {
     let code = "use crate::diag::{Code, Result};\nuse crate::{lang, calculus::{term, ty}, rules};";
-    assert_eq!(uses(code), ["diag", "lang", "calculus", "rules"]);
+    assert_eq!(uses(code, "crate::"), ["diag", "lang", "calculus", "rules"]);
 }

@@ -1,10 +1,10 @@
 //! Estimates kernels for devices that run neighbouring work-items together (GPUs): the work-items
 //! of a warp share memory transactions, and a warp that waits is hidden behind others that run.
 
-use super::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
+use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
+use super::profile::{Access, KernelProfile};
 use crate::device::cost_model::{CostModel, LOOP_ITEMS};
 use crate::kernel::ir::Mem;
-use crate::kernel::profile::{Access, KernelProfile};
 
 /// Warps that a compute unit executes at the same time.
 const SCHEDULERS: f64 = 4.0;

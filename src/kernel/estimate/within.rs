@@ -1,10 +1,10 @@
 //! Estimates kernels for devices that run a work-item as an iteration of a loop (CPUs): cores with
 //! vector units and caches.
 
-use super::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
+use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
+use super::profile::{Access, KernelProfile, Streak, WRITTEN_OUT};
 use crate::device::cost_model::CostModel;
 use crate::kernel::ir::Mem;
-use crate::kernel::profile::{Access, KernelProfile, Streak, WRITTEN_OUT};
 
 /// Share of the latency of an addition that is visible where nothing else hides it.
 const SEEN: f64 = 0.75;

@@ -1,0 +1,677 @@
+//! Finds races between the work-items of a group: which memory each work-item accesses, and whether
+//! two of them may access the same scalar.
+//!
+//! The code between two points of a group's program makes a set of accesses, each with the
+//! work-items that make it. Two accesses are *apart* if no two different work-items touch the same
+//! scalar through them. This is proved from the form of their indices; accesses without a proof
+//! count as not apart.
+
+use crate::kernel::ir::index::{Atom, Guard, Index, Var};
+use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The work-items of a group that make an access.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// All work-items.
+    All,
+    /// The first work-item.
+    Once,
+    /// One work-item for each combination of values of these variables; its other numbers are 0.
+    Each(BTreeSet<Var>),
+}
+
+/// A load or store in memory that work-items share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Access {
+    /// The memory.
+    pub mem: Mem,
+    /// The first scalar.
+    pub index: Index,
+    /// Number of scalars.
+    pub width: usize,
+    /// Whether it stores.
+    pub write: bool,
+    /// The work-items that make the access.
+    pub who: Who,
+    /// The variable that numbers warps, inside a loop over warps.
+    pub warp: Option<Var>,
+}
+
+/// The work-items between which data pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Meet {
+    /// None: each work-item accesses only its own data.
+    Never,
+    /// Work-items of the same warp.
+    Warp,
+    /// Any work-items of the group.
+    Group,
+}
+
+impl Access {
+    /// Returns between which work-items this access and another one of the same group may conflict.
+    /// `same` are the variables that have the same value in both: the numbers of work-groups, and
+    /// the counters of loops of which both accesses are in the same iteration.
+    pub fn meets(&self, other: &Access, same: &BTreeSet<u32>) -> Meet {
+        if self.mem != other.mem || !(self.write || other.write) {
+            return Meet::Never;
+        }
+        let cases = halves(&self.index, &other.index, same);
+        let of_case = |(a, b): &(Index, Index)| self.meets_at(a, other, b, same);
+        cases.iter().map(of_case).max().unwrap_or(Meet::Never)
+    }
+
+    fn meets_at(&self, here: &Index, other: &Access, there: &Index, same: &BTreeSet<u32>) -> Meet {
+        let both = [(here, self.width), (there, other.width)];
+        let apart_in = |vars: &mut dyn Iterator<Item = &Var>| apart(both, vars, same);
+        match (&self.who, &other.who) {
+            (Who::Once, Who::Once) => return Meet::Never,
+            // The accesses touch different places, whichever work-items make them.
+            _ if separate(both, same) => return Meet::Never,
+            (Who::Each(a), Who::Each(b))
+                if apart_in(&mut a.iter().chain(b))
+                    // Enumeration is slow. It is meant for blocks that are stored transposed:
+                    // columns written as rows.
+                    || (a == b
+                        && self.write
+                        && other.write
+                        && tried_apart(both, a, same) == Some(true)) =>
+            {
+                return Meet::Never;
+            }
+            _ => {}
+        }
+        // Within a warp if one warp works alone, or if each warp has a slice of its own.
+        match (&self.warp, &other.warp) {
+            (Some(v), Some(w)) if apart_in(&mut [v, w].into_iter()) => Meet::Warp,
+            _ => Meet::Group,
+        }
+    }
+}
+
+/// Splits cases: returns both indices for each value of a two-valued expression that has the same
+/// value in both. Such an expression selects the half of a memory that is used and the half that is
+/// filled, which alternate between steps of a loop.
+fn halves(a: &Index, b: &Index, same: &BTreeSet<u32>) -> Vec<(Index, Index)> {
+    let weight = |i: &Index, atom: &Atom| i.terms().find(|(x, _)| *x == atom).map_or(0, |t| t.1);
+    let half = a.terms().chain(b.terms()).map(|(atom, _)| atom).find(|atom| match atom {
+        // A variable with the same weight in both indices cancels out, so its values need not be
+        // tried.
+        Atom::Var(v) => {
+            v.hi - v.lo == 1 && same.contains(&v.id) && weight(a, atom) != weight(b, atom)
+        }
+        Atom::Mod(x, 2) => {
+            let mut common = !x.has_data();
+            x.visit_vars(&mut |v| common &= same.contains(&v.id));
+            common
+        }
+        _ => false,
+    });
+    let Some(half) = half else { return vec![(a.clone(), b.clone())] };
+    let at = |i: &Index, value: i64| i.sub(&i.part(half)).plus(weight(i, half) * value);
+    let (lo, hi) = half.range();
+    [lo, hi].iter().flat_map(|x| halves(&at(a, *x), &at(b, *x), same)).collect()
+}
+
+/// Whether two accesses touch no scalar in common, whichever work-items make them. The ranges of
+/// the two places must not overlap; variables of `same` cancel out.
+fn separate([(a, wa), (b, wb)]: [(&Index, usize); 2], same: &BTreeSet<u32>) -> bool {
+    let range = |i: &Index, other: &Index| {
+        let other = summands(other);
+        let mut ends = (i128::from(i.constant()), i128::from(i.constant()));
+        for (summand, (c, lo, hi)) in summands(i) {
+            let fixed = matches!(&summand, Summand::Var(id) if same.contains(id))
+                && other.get(&summand).is_some_and(|o| o.0 == c);
+            if !fixed {
+                let (x, y) = (i128::from(c) * i128::from(lo), i128::from(c) * i128::from(hi));
+                ends = (ends.0 + x.min(y), ends.1 + x.max(y));
+            }
+        }
+        ends
+    };
+    let (p, q) = (range(a, b), range(b, a));
+    let width = |w: usize| i128::try_from(w).unwrap_or(i128::MAX / 2);
+    p.1 + width(wa) <= q.0 || q.1 + width(wb) <= p.0
+}
+
+/// Whether two accesses never touch the same scalar if their workers differ in at least one of
+/// `vars`. All other variables may have different values in the two accesses, except those in
+/// `same`.
+///
+/// The difference of the two indices is a sum of weights times differences of variables. Read as a
+/// number in mixed radix, it is zero only if every digit is zero, provided that the weight of each
+/// digit exceeds the largest sum of the lower digits. Terms that weigh less than each of `vars`
+/// form the lowest digit, which may have any value.
+pub fn apart(
+    accesses: [(&Index, usize); 2],
+    vars: &mut dyn Iterator<Item = &Var>,
+    same: &BTreeSet<u32>,
+) -> bool {
+    // The widest range of each variable.
+    let mut ranges: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+    for v in vars {
+        let r = ranges.entry(v.id).or_insert((v.lo, v.hi));
+        *r = (r.0.min(v.lo), r.1.max(v.hi));
+    }
+    let [(a, _), (b, _)] = accesses;
+    let (mut left, mut right) = (summands(a), summands(b));
+    // Weight and largest difference of each digit.
+    let mut digits: Vec<(i128, i128)> = vec![];
+    for (id, (lo, hi)) in ranges.into_iter().filter(|(_, (lo, hi))| hi > lo) {
+        let c = left.remove(&Summand::Var(id)).map_or(0, |s| s.0);
+        if right.remove(&Summand::Var(id)).map_or(0, |s| s.0) != c {
+            return false;
+        }
+        digits.push((i128::from(c).abs(), i128::from(hi) - i128::from(lo)));
+    }
+    let Some(least) = digits.iter().map(|d| d.0).min() else { return true };
+    left.retain(|summand, (c, ..)| {
+        let fixed = matches!(summand, Summand::Var(id) if same.contains(id))
+            && right.get(summand).is_some_and(|o| o.0 == *c);
+        if fixed {
+            right.remove(summand);
+        }
+        !fixed
+    });
+    // The lowest digit: the range of the sum of the light terms in either index.
+    let mut light = [a, b].map(|i| (i128::from(i.constant()), i128::from(i.constant())));
+    for (k, summands) in [&mut left, &mut right].into_iter().enumerate() {
+        summands.retain(|_, (c, lo, hi)| {
+            let weight = i128::from(*c);
+            if weight.abs() >= least {
+                return true;
+            }
+            let ends = (weight * i128::from(*lo), weight * i128::from(*hi));
+            light[k] = (light[k].0 + ends.0.min(ends.1), light[k].1 + ends.0.max(ends.1));
+            false
+        });
+    }
+    let width = accesses.iter().map(|(_, w)| *w).max().unwrap_or(1);
+    let mut span = (light[0].1 - light[1].0).max(light[1].1 - light[0].0)
+        + i128::try_from(width).unwrap_or(i128::MAX / 2);
+    for (summand, (c, lo, hi)) in left {
+        // The same term in both indices is one digit, with the values of both.
+        let other = right.get(&summand).copied().filter(|o| o.0 == c);
+        let (lo, hi) = match other {
+            Some((_, l, h)) => (lo.min(l), hi.max(h)),
+            None => (lo.min(0), hi.max(0)),
+        };
+        if other.is_some() {
+            right.remove(&summand);
+        }
+        digits.push((i128::from(c).abs(), i128::from(hi) - i128::from(lo)));
+    }
+    for (c, lo, hi) in right.into_values() {
+        digits.push((i128::from(c).abs(), i128::from(hi.max(0)) - i128::from(lo.min(0))));
+    }
+    digits.sort_unstable();
+    digits.into_iter().all(|(weight, most)| {
+        let above = weight >= span;
+        span = span.saturating_add(weight.saturating_mul(most));
+        above
+    })
+}
+
+/// As [`apart`], by enumerating which work-item touches which scalar; `None` if there are too many.
+fn tried_apart(
+    accesses: [(&Index, usize); 2],
+    workers: &BTreeSet<Var>,
+    same: &BTreeSet<u32>,
+) -> Option<bool> {
+    const FEW: i64 = 1 << 13;
+    // A variable that occurs in both indices only as the same linear term cancels out.
+    let plain = |id: &u32| {
+        let [a, b] = accesses.map(|(i, _)| i.linear_in(*id).map(|(c, _)| c));
+        a.is_some() && a == b
+    };
+    let same: BTreeSet<u32> = same.iter().copied().filter(plain).collect();
+    // Pairs of a scalar and the worker that touches it, given by its position among all workers.
+    let touched = |(index, width): (&Index, usize)| -> Option<Vec<(i64, i64)>> {
+        let mut vars: Vec<Var> = workers.iter().cloned().collect();
+        index.visit_vars(&mut |v| {
+            if !same.contains(&v.id) && !vars.contains(v) {
+                vars.push(v.clone());
+            }
+        });
+        let width = i64::try_from(width).ok()?;
+        let range = |v: &Var| v.hi - v.lo + 1;
+        let count = vars.iter().fold(width, |n, v| n.saturating_mul(range(v)));
+        if count > FEW || index.has_data() {
+            return None;
+        }
+        // The workers' variables change fastest, so that the position of a worker is a remainder.
+        let all = workers.iter().map(range).product::<i64>();
+        let mut out = vec![];
+        for k in 0..count / width {
+            let value = |v: &Var| {
+                let mut rest = k;
+                for w in &vars {
+                    if w.id == v.id {
+                        return Some(w.lo + rest % range(w));
+                    }
+                    rest /= range(w);
+                }
+                // A variable of `same` is the same linear term of both indices, so any value will
+                // do.
+                Some(0)
+            };
+            let at = index.eval(&value)?;
+            out.extend((at..at + width).map(|i| (i, k % all)));
+        }
+        out.sort_unstable();
+        out.dedup();
+        Some(out)
+    };
+    let [first, second] = [touched(accesses[0])?, touched(accesses[1])?];
+    Some(second.iter().all(|(at, who)| {
+        let from = first.partition_point(|(i, _)| i < at);
+        first[from..].iter().take_while(|(i, _)| i == at).all(|(_, other)| other == who)
+    }))
+}
+
+/// A term of an index; variables are identified by their ids.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Summand {
+    Var(u32),
+    Other(Atom),
+}
+
+/// Returns the coefficient and the range of every term except the constant.
+fn summands(i: &Index) -> BTreeMap<Summand, (i64, i64, i64)> {
+    i.terms()
+        .map(|(a, c)| match a {
+            Atom::Var(v) => (Summand::Var(v.id), (c, v.lo, v.hi)),
+            a => {
+                let (lo, hi) = a.range();
+                (Summand::Other(a.clone()), (c, lo, hi))
+            }
+        })
+        .collect()
+}
+
+/// Returns the accesses of a statement that runs in a work-group, outside loops over its
+/// work-items.
+pub fn accesses(s: &Stmt) -> BTreeSet<Access> {
+    let mut out = BTreeSet::new();
+    match s {
+        Stmt::Once(b) => block(b, &Who::Once, None, &mut out),
+        _ => statement(s, &Who::All, None, &mut out),
+    }
+    out
+}
+
+fn block(b: &Block, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>) {
+    b.iter().for_each(|s| statement(s, who, warp, out));
+}
+
+fn statement(s: &Stmt, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>) {
+    let mut add = |mem: Mem, index: &Index, width: usize, write: bool| {
+        if !matches!(mem, Mem::Private(_)) {
+            let (index, who, warp) = (index.clone(), who.clone(), warp.cloned());
+            out.insert(Access { mem, index, width, write, who, warp });
+        }
+    };
+    if let Stmt::Store(m, i, e) = s {
+        add(*m, i, e.ty().width, true);
+    }
+    s.exprs(&mut |e| {
+        e.visit(&mut |e| {
+            if let Expr::Load(m, t, i) = e {
+                add(*m, i, t.width, false);
+            }
+        });
+    });
+    match s {
+        Stmt::Loop { kind, var, body, .. } if kind.is_local() => {
+            let mut vars = match who {
+                Who::Each(vars) => vars.clone(),
+                Who::All | Who::Once => BTreeSet::new(),
+            };
+            if var.hi > var.lo {
+                vars.insert(var.clone());
+            }
+            let warp = if *kind == LoopKind::Warp { Some(var) } else { warp };
+            block(body, &Who::Each(vars), warp, out);
+        }
+        Stmt::Once(b) => block(b, &Who::Once, None, out),
+        _ => s.blocks().into_iter().for_each(|b| block(b, who, warp, out)),
+    }
+}
+
+/// Bit that marks a loop variable in accesses of an iteration other than the current one.
+const EARLIER: u32 = 1 << 31;
+
+/// The accesses since the last barrier.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Phase {
+    /// The accesses, each with whether a barrier of its warp has followed.
+    seen: BTreeMap<Access, bool>,
+}
+
+impl Phase {
+    /// Returns between which work-items data pass if these accesses follow, and the memories
+    /// involved; `meets` decides for a pair of accesses.
+    pub fn meets(
+        &self,
+        next: &BTreeSet<Access>,
+        meets: &dyn Fn(&Access, &Access) -> Meet,
+    ) -> (Meet, BTreeSet<Mem>) {
+        let mut worst = Meet::Never;
+        let mut mems = BTreeSet::new();
+        for (a, ordered) in &self.seen {
+            for b in next {
+                let m = meets(a, b);
+                if m == Meet::Never || (m == Meet::Warp && *ordered) {
+                    continue;
+                }
+                worst = worst.max(m);
+                mems.insert(b.mem);
+            }
+        }
+        (worst, mems)
+    }
+
+    /// Adds the accesses that follow.
+    pub fn extend(&mut self, next: BTreeSet<Access>) {
+        self.seen.extend(next.into_iter().map(|a| (a, false)));
+    }
+
+    /// Records a barrier of each warp.
+    pub fn warps_meet(&mut self) {
+        self.seen.values_mut().for_each(|ordered| *ordered = true);
+    }
+
+    /// Records a barrier of the group.
+    pub fn group_meets(&mut self) {
+        self.seen.clear();
+    }
+
+    /// Merges the state of another path to the same point.
+    pub fn union(&mut self, other: &Phase) {
+        for (a, ordered) in &other.seen {
+            let entry = self.seen.entry(a.clone()).or_insert(*ordered);
+            *entry &= *ordered;
+        }
+    }
+
+    /// Ends an iteration of the loop over this variable: the recorded accesses may now belong to
+    /// any other iteration.
+    pub fn iterated(&mut self, var: &Var) {
+        let earlier = Var { id: var.id | EARLIER, ..var.clone() };
+        let of_earlier = |v: &Var| (v.id == var.id).then(|| Index::from(earlier.clone()));
+        let seen = std::mem::take(&mut self.seen);
+        for (mut a, ordered) in seen {
+            a.index = a.index.substitute(&of_earlier);
+            *self.seen.entry(a).or_insert(true) &= ordered;
+        }
+    }
+
+    /// Memories that the accesses store to.
+    pub fn written(&self) -> impl Iterator<Item = Mem> + '_ {
+        self.seen.keys().filter(|a| a.write).map(|a| a.mem)
+    }
+}
+
+/// Describes a missing barrier in the code of a work-group: two conflicting accesses of different
+/// work-items of a group that no barrier orders. Elements that the program itself chooses (scatter)
+/// are the program's own responsibility.
+pub fn find(b: &Block) -> Option<String> {
+    Check { same: group_numbers(b) }.block(b, &mut Phase::default())
+}
+
+/// Describes two conflicting accesses that no barrier can order, because their work-items are in
+/// different groups or in none.
+pub fn across_groups(b: &Block) -> Option<String> {
+    let mut found = BTreeSet::new();
+    let mut vars = BTreeSet::new();
+    for s in b {
+        s.visit(&mut |s| {
+            if let Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Glb(_), var, .. } = s {
+                vars.insert(var.clone());
+            }
+        });
+        statement(s, &Who::All, None, &mut found);
+    }
+    let global: Vec<&Access> = found.iter().filter(|a| matches!(a.mem, Mem::Global(_))).collect();
+    for a in global.iter().filter(|a| a.write) {
+        for b in global.iter().filter(|b| !b.write && b.mem == a.mem) {
+            let both = [(&a.index, a.width), (&b.index, b.width)];
+            if !apart(both, &mut vars.iter(), &BTreeSet::new()) {
+                return Some(format!(
+                    "work-groups store `{}[{}]` and others load `{}[{}]`",
+                    a.mem, a.index, b.mem, b.index
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// Returns the variables that number work-groups.
+pub fn group_numbers(b: &Block) -> BTreeSet<u32> {
+    let mut out = BTreeSet::new();
+    for s in b {
+        s.visit(&mut |s| {
+            if let Stmt::Loop { kind: LoopKind::Wrg(_), var, .. } = s {
+                out.insert(var.id);
+            }
+        });
+    }
+    out
+}
+
+/// Adds the variable of a loop outside work-items to those that have the same value, for accesses
+/// in one iteration.
+pub fn within(same: &BTreeSet<u32>, kind: LoopKind, var: &Var) -> BTreeSet<u32> {
+    let mut same = same.clone();
+    if kind == LoopKind::Seq {
+        same.insert(var.id);
+    }
+    same
+}
+
+struct Check {
+    /// Variables that have the same value in all compared accesses.
+    same: BTreeSet<u32>,
+}
+
+impl Check {
+    fn block(&self, b: &Block, phase: &mut Phase) -> Option<String> {
+        b.iter().find_map(|s| self.stmt(s, phase))
+    }
+
+    fn stmt(&self, s: &Stmt, phase: &mut Phase) -> Option<String> {
+        match s {
+            Stmt::Barrier { scope: Scope::Group, .. } => phase.group_meets(),
+            Stmt::Barrier { scope: Scope::Warp, .. } => phase.warps_meet(),
+            Stmt::Loop { kind, var, lo, hi, body } if !kind.is_local() => {
+                let before = phase.clone();
+                let times = if *kind == LoopKind::Seq { 2 } else { 1 };
+                let inside = Check { same: within(&self.same, *kind, var) };
+                let found = (0..times).find_map(|_| {
+                    let found = inside.block(body, phase);
+                    if *kind == LoopKind::Seq {
+                        phase.iterated(var);
+                    }
+                    found
+                });
+                if hi.sub(lo).range().0 < 1 {
+                    phase.union(&before);
+                }
+                return found;
+            }
+            Stmt::If(_, a, b) | Stmt::Branch(_, a, b) => {
+                let own = match s {
+                    Stmt::Branch(c, ..) => Stmt::Branch(c.clone(), vec![], vec![]),
+                    _ => Stmt::If(Guard::default(), vec![], vec![]),
+                };
+                let found = self.section(&own, phase);
+                let mut other = phase.clone();
+                let found =
+                    found.or_else(|| self.block(a, phase)).or_else(|| self.block(b, &mut other));
+                phase.union(&other);
+                return found;
+            }
+            _ => return self.section(s, phase),
+        }
+        None
+    }
+
+    fn section(&self, s: &Stmt, phase: &mut Phase) -> Option<String> {
+        let next = accesses(s);
+        for b in &next {
+            let before = phase.seen.iter().map(|(a, ordered)| (a, *ordered));
+            // The accesses of one stage are not ordered at all.
+            let here = next.range(..b).map(|a| (a, false));
+            for (a, ordered) in before.chain(here) {
+                if self.clash(a, b, ordered) {
+                    let name = |x: &Access| format!("`{}[{}]`", x.mem, x.index);
+                    let verb = |x: &Access| if x.write { "store" } else { "load" };
+                    return Some(format!(
+                        "work-items {} {} and others {} {} with no barrier between",
+                        verb(a),
+                        name(a),
+                        verb(b),
+                        name(b)
+                    ));
+                }
+            }
+        }
+        phase.extend(next);
+        None
+    }
+
+    fn clash(&self, a: &Access, b: &Access, ordered: bool) -> bool {
+        // Two stages store the same element of global memory only if one of them also reads it,
+        // which is a conflict of its own.
+        if a.write && b.write && a != b && matches!(a.mem, Mem::Global(_)) {
+            return false;
+        }
+        match a.meets(b, &self.same) {
+            Meet::Never => false,
+            Meet::Warp => !ordered,
+            Meet::Group => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn var(id: u32, n: i64) -> Var {
+        Var { id, name: format!("v{id}").into(), lo: 0, hi: n - 1 }
+    }
+
+    fn sum(terms: &[(i64, &Var)], constant: i64) -> Index {
+        terms
+            .iter()
+            .fold(Index::from(constant), |s, (c, v)| s.add(&Index::from((*v).clone()).times(*c)))
+    }
+
+    fn alone(i: &Index, width: usize, vars: &[Var]) -> bool {
+        apart([(i, width); 2], &mut vars.iter(), &BTreeSet::new())
+    }
+
+    #[test]
+    fn elements_of_work_items() {
+        let (l0, l1, i) = (var(0, 32), var(1, 8), var(2, 5));
+        let item = [l0.clone()];
+        let both = [l0.clone(), l1.clone()];
+        assert!(alone(&sum(&[(1, &l0)], 7), 1, &item));
+        assert!(!alone(&sum(&[(1, &l0)], 0), 2, &item));
+        assert!(alone(&sum(&[(4, &l0)], 0), 4, &item));
+        // All rows of work-items share a single row of elements.
+        assert!(!alone(&sum(&[(1, &l0)], 0), 1, &both));
+        assert!(alone(&sum(&[(1, &l0), (32, &l1)], 0), 1, &both));
+        assert!(!alone(&sum(&[(1, &l0), (31, &l1)], 0), 1, &both));
+        // Consecutive runs, and elements that are dealt out in rounds.
+        assert!(alone(&sum(&[(5, &l0), (1, &i)], 0), 1, &item));
+        assert!(!alone(&sum(&[(4, &l0), (1, &i)], 0), 1, &item));
+        assert!(alone(&sum(&[(1, &l0), (32, &i)], 0), 1, &item));
+        assert!(!alone(&sum(&[(1, &l0), (16, &i)], 0), 1, &item));
+    }
+
+    #[test]
+    fn slices() {
+        // Each lane reads the elements of its own warp in reverse; the slices of other warps are
+        // not touched.
+        let (warp, lane) = (var(0, 4), var(1, 32));
+        let (to, from) = (sum(&[(32, &warp), (1, &lane)], 0), sum(&[(32, &warp), (-1, &lane)], 31));
+        let both = [(&to, 1), (&from, 1)];
+        assert!(apart(both, &mut [&warp].into_iter(), &BTreeSet::new()));
+        assert!(!apart(both, &mut [&warp, &lane].into_iter(), &BTreeSet::new()));
+        let shifted = [(&to, 1), (&sum(&[(32, &warp), (-1, &lane)], 32), 1)];
+        assert!(!apart(shifted, &mut [&warp].into_iter(), &BTreeSet::new()));
+    }
+
+    fn access(index: Index, write: bool, who: &Var) -> Access {
+        let who = Who::Each(BTreeSet::from([who.clone()]));
+        Access { mem: Mem::Local(0), index, width: 1, write, who, warp: None }
+    }
+
+    /// Two halves of 32 elements; each step `i` uses one of them and fills the other.
+    #[test]
+    fn halves_are_apart_in_one_step() {
+        let (l, i) = (var(0, 32), var(1, 9));
+        let half = Index::from(i.clone()).rem(2);
+        let backwards = Index::from(31).sub(&Index::from(l.clone()));
+        let used = access(half.times(32).add(&backwards), false, &l);
+        let filled = |half: &Index| access(half.times(32).add(&l.clone().into()), true, &l);
+        let other = filled(&Index::from(1).sub(&half));
+        let step = BTreeSet::from([1]);
+        assert_eq!(used.meets(&other, &step), Meet::Never);
+        assert_eq!(other.meets(&used, &step), Meet::Never);
+        assert_eq!(other.meets(&other, &step), Meet::Never);
+        // In different steps, both accesses may be in the same half, and the half that is filled
+        // may be the one that is used.
+        assert_eq!(used.meets(&other, &BTreeSet::new()), Meet::Group);
+        assert_eq!(used.meets(&filled(&half), &step), Meet::Group);
+        assert_eq!(used.meets(&filled(&Index::from(0)), &step), Meet::Group);
+        // Halves that overlap.
+        let long = access(Index::from(32).sub(&half.times(31)).add(&l.clone().into()), true, &l);
+        assert_eq!(used.meets(&long, &step), Meet::Group);
+        // The half of an access in an earlier step is unknown.
+        let mut phase = Phase::default();
+        phase.extend(BTreeSet::from([used.clone()]));
+        let meets = |phase: &Phase| {
+            phase.meets(&BTreeSet::from([other.clone()]), &|a, b| a.meets(b, &step)).0
+        };
+        assert_eq!(meets(&phase), Meet::Never);
+        phase.iterated(&i);
+        assert_eq!(meets(&phase), Meet::Group);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        /// Accesses that are claimed to be apart are apart for all values of all variables.
+        #[test]
+        fn apart_is_apart(
+            a in (-9i64..10, -9i64..10, -9i64..10, -4i64..5, 1usize..4),
+            b in (-9i64..10, -9i64..10, -9i64..10, -4i64..5, 1usize..4),
+            alike in any::<bool>(),
+        ) {
+            let b = if alike { (a.0, a.1, b.2, b.3, b.4) } else { b };
+            let (l0, l1, free) = (var(0, 4), var(1, 3), var(2, 4));
+            let x = sum(&[(a.0, &l0), (a.1, &l1), (a.2, &free)], a.3);
+            let y = sum(&[(b.0, &l0), (b.1, &l1), (b.2, &free)], b.3);
+            let workers = [l0, l1];
+            if !apart([(&x, a.4), (&y, b.4)], &mut workers.iter(), &BTreeSet::new()) {
+                return Ok(());
+            }
+            for k in 0..(4 * 3 * 4) * (4 * 3 * 4) {
+                let at = |k: i64| [k % 4, k / 4 % 3, k / 12];
+                let (p, q) = (at(k % 48), at(k / 48));
+                if p[..2] == q[..2] {
+                    continue;
+                }
+                let i = x.eval(&|v| Some(p[v.id as usize])).expect("every variable has a value");
+                let j = y.eval(&|v| Some(q[v.id as usize])).expect("every variable has a value");
+                prop_assert!(i + a.4 as i64 <= j || j + b.4 as i64 <= i, "{} {} {:?} {:?}", x, y, p, q);
+            }
+        }
+    }
+}

@@ -1,0 +1,554 @@
+//! Static features of kernels, the input of the cost model. They are counts, not times.
+//!
+//! Counts are over all work-items of one launch. If a loop bound depends on the work-item, the
+//! middle of its range stands for it. Only the guarded side of a guard counts, and each side of a
+//! branch on data counts half.
+
+pub use super::op_kind::OpKind;
+use super::op_kind::kind;
+use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One load or store in the code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// The memory.
+    pub mem: Mem,
+    /// Whether it stores.
+    pub store: bool,
+    /// Bytes of a scalar.
+    pub elem_bytes: usize,
+    /// Scalars in one access.
+    pub width: usize,
+    /// Number of executions, over all work-items.
+    pub count: f64,
+    /// Size of the array in bytes.
+    pub array_bytes: f64,
+    /// Distinct bytes that all work-items together touch.
+    pub footprint: f64,
+    /// Distinct bytes that one work-group touches.
+    pub group_footprint: f64,
+    /// Distinct bytes that one work-item touches.
+    pub item_footprint: f64,
+    /// Distance in scalars between neighbouring work-items of dimension 0; `None` if not constant.
+    pub item_stride: Option<i64>,
+    /// Distance in scalars between iterations of the innermost sequential loop around it; `None` if
+    /// not constant, 0 outside loops.
+    pub loop_stride: Option<i64>,
+    /// The loops around it, innermost first, including loops over work-items and groups: the
+    /// distance in scalars between iterations (`None` if not constant) and the number of
+    /// iterations.
+    pub walk: Vec<(Option<i64>, f64)>,
+    /// Index of its streak in [`KernelProfile::streaks`].
+    pub streak: usize,
+    /// Distance in scalars between iterations of the innermost loop around it that is not unrolled,
+    /// where loops over work-items count; `None` if not constant.
+    pub home_stride: Option<i64>,
+    /// Number of such accesses that a compiler can vectorise; see [`KernelProfile::ops`].
+    pub along: usize,
+}
+
+/// Accesses whose indices differ only by a constant: those of an unrolled loop.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Streak {
+    /// Positions of the accesses in scalars from a common origin, ascending.
+    pub places: Vec<i64>,
+}
+
+impl Streak {
+    /// Returns the blocks of this many scalars that contain the places, ascending. The origin is
+    /// assumed to start a block.
+    pub fn line_blocks(&self, scalars: i64) -> Vec<i64> {
+        let mut blocks: Vec<i64> =
+            self.places.iter().map(|p| p.div_euclid(scalars.max(1))).collect();
+        blocks.dedup();
+        blocks
+    }
+
+    /// Length of the run of consecutive places that begins with the first place.
+    pub fn run(&self) -> usize {
+        let mut places = self.places.clone();
+        places.sort_unstable();
+        places.dedup();
+        1 + places.windows(2).take_while(|w| w[1] == w[0] + 1).count()
+    }
+
+    /// Number of blocks of this many scalars that contain the places.
+    pub fn blocks(&self, scalars: i64) -> usize {
+        self.line_blocks(scalars).len()
+    }
+}
+
+/// Features of one kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelProfile {
+    /// Its name.
+    pub name: String,
+    /// Number of work-groups.
+    pub groups: f64,
+    /// Number of work-items in a group.
+    pub group_size: usize,
+    /// Number of barriers that each work-item passes.
+    pub barriers: f64,
+    /// Bytes of local memory of one group.
+    pub local_bytes: usize,
+    /// Number of times that a group waits, in a loop, for a copy from global to local memory that
+    /// nothing overlaps.
+    pub stalls: f64,
+    /// Bytes of declared registers of one work-item. Among nested blocks that follow each other,
+    /// only the one with the most registers counts.
+    pub register_bytes: usize,
+    /// Memory accesses in code order.
+    pub accesses: Vec<Access>,
+    /// Streaks of the accesses, indexed by [`Access::streak`].
+    pub streaks: Vec<Streak>,
+    /// Number of operations over all work-items. The key is the kind, the vector width, the bytes
+    /// of a float (4 for other types), and the number of operations that a compiler can vectorise.
+    /// These belong to neighbouring iterations of the innermost loop, where loops over work-items
+    /// count, or to one iteration that is unrolled.
+    pub ops: BTreeMap<(OpKind, usize, usize, usize), f64>,
+    /// Loop iterations over all work-items.
+    pub iterations: f64,
+    /// Iterations of loops that a compiler can vectorise.
+    pub iterations_along: f64,
+    /// Total stall of dependency chains over all work-items, in latencies of an addition.
+    pub waiting: f64,
+}
+
+/// Features of a whole program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// The kernels in order.
+    pub kernels: Vec<KernelProfile>,
+    /// Number of launches of each kernel.
+    pub launches: Vec<f64>,
+    /// Bytes of inputs and results, each counted once.
+    pub bytes: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "estimates need no last digits")]
+fn real(n: usize) -> f64 {
+    n as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "estimates need no last digits")]
+fn signed(n: i64) -> f64 {
+    n as f64
+}
+
+/// Assumed number of iterations of a host loop that ends by a condition.
+const UNKNOWN: f64 = 16.0;
+
+/// Computes the features of a program.
+pub fn profile(program: &Program) -> Profile {
+    let bytes = program
+        .buffers
+        .iter()
+        .filter(|b| b.role != BufferRole::Temp)
+        .map(|b| real(b.array.len) * real(b.array.scalar.bytes()))
+        .sum();
+    Profile {
+        kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(),
+        launches: program.launches(UNKNOWN),
+        bytes,
+    }
+}
+
+fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
+    let group_size: usize = k.group.iter().product();
+    let groups =
+        k.global.iter().zip(k.group).map(|(n, g)| real(*n) / real(g.max(1))).product::<f64>();
+    let mut w = Walk {
+        program,
+        kernel: k,
+        out: KernelProfile {
+            name: k.name.clone(),
+            groups,
+            group_size,
+            local_bytes: k.local_bytes(),
+            register_bytes: register_bytes(&k.body),
+            ..KernelProfile::default()
+        },
+        loops: vec![],
+        copied: false,
+        read: BTreeSet::new(),
+        streaks: BTreeMap::new(),
+        body: None,
+        ops: vec![],
+        homes: vec![],
+        runs: BTreeMap::new(),
+        serial: BTreeSet::new(),
+        sums: BTreeSet::new(),
+    };
+    // Code outside loops over work-items is run by all of them.
+    w.block(&k.body, 1.0, true);
+    w.side_by_side();
+    for streak in &mut w.out.streaks {
+        streak.places.sort_unstable();
+    }
+    w.out
+}
+
+fn register_bytes(b: &Block) -> usize {
+    let own = |s: &Stmt| if let Stmt::Decl(r, _) = s { r.ty.bytes() } else { 0 };
+    let inside = |s: &Stmt| s.blocks().into_iter().map(register_bytes).max().unwrap_or(0);
+    b.iter().map(own).sum::<usize>() + b.iter().map(inside).max().unwrap_or(0)
+}
+
+/// Whether work-items both load from global memory and store to local memory.
+fn copies(b: &Block) -> bool {
+    let (mut loads, mut stores) = (false, false);
+    for s in b {
+        s.visit(&mut |s| {
+            stores |= matches!(s, Stmt::Store(Mem::Local(_), ..));
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| loads |= matches!(e, Expr::Load(Mem::Global(_), ..)));
+            });
+        });
+    }
+    loads && stores
+}
+
+/// Maximum trip count of a loop that compilers are assumed to unroll.
+pub(super) const WRITTEN_OUT: f64 = 16.0;
+
+/// Whether the block contains neither a loop nor a barrier.
+fn plain(b: &Block) -> bool {
+    let mut plain = true;
+    for s in b {
+        s.visit(&mut |s| {
+            plain &= !matches!(s, Stmt::Loop { .. } | Stmt::While(..) | Stmt::Barrier { .. });
+        });
+    }
+    plain
+}
+
+/// Operations: their home loop, the first three parts of their key in [`KernelProfile::ops`], and
+/// their number.
+type Operation = (Option<u32>, (OpKind, usize, usize), f64);
+
+struct Walk<'a> {
+    program: &'a Program,
+    kernel: &'a Kernel,
+    out: KernelProfile,
+    /// Enclosing loops: kind, variable and trip count.
+    loops: Vec<(LoopKind, u32, f64)>,
+    /// Whether a block was copied to local memory since the last barrier.
+    copied: bool,
+    /// Inputs that the innermost loop has already loaded; compilers keep them in registers.
+    read: BTreeSet<(Mem, usize, Index)>,
+    /// Index of each streak, by memory, direction, width, and index without its constant.
+    streaks: BTreeMap<(Mem, bool, usize, Index), usize>,
+    /// The home loop of the current code: the innermost loop that is not unrolled, in a work-item
+    /// or over work-items.
+    body: Option<u32>,
+    /// Operations with their home loops.
+    ops: Vec<Operation>,
+    /// Home loop of each access.
+    homes: Vec<Option<u32>>,
+    /// Number of iterations of each sequential loop, over all work-items.
+    runs: BTreeMap<u32, f64>,
+    /// Loops that a compiler cannot vectorise: they contain other loops or special functions, or go
+    /// through memory in leaps.
+    serial: BTreeSet<u32>,
+    /// Loops that assign registers, which may carry values between iterations; compilers do not
+    /// reorder sums.
+    sums: BTreeSet<u32>,
+}
+
+impl Walk<'_> {
+    /// `count` is the number of executions over all groups, and over all work-items except in
+    /// uniform code of a group. `uniform` says that each work-item of the group repeats the code.
+    fn block(&mut self, b: &Block, count: f64, uniform: bool) {
+        for s in b {
+            self.stmt(s, count, uniform);
+        }
+    }
+
+    fn stmt(&mut self, s: &Stmt, count: f64, uniform: bool) {
+        let grouped = self.loops.iter().any(|(k, ..)| matches!(k, LoopKind::Wrg(_)));
+        let each = if uniform && grouped { count * real(self.out.group_size) } else { count };
+        s.exprs(&mut |e| self.expr(e, each));
+        match s {
+            Stmt::Decl(..) | Stmt::Set(..) => {}
+            Stmt::Store(m, i, e) => {
+                self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, each);
+            }
+            Stmt::Loop { kind, var, lo, hi, body } => {
+                let trips = trips(&hi.sub(lo));
+                let kept = match kind {
+                    LoopKind::Seq => {
+                        self.out.iterations += each * trips;
+                        self.runs.insert(var.id, each * trips);
+                        uniform
+                    }
+                    LoopKind::Wrg(_) => uniform,
+                    LoopKind::Glb(_) | LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => false,
+                };
+                let in_group = !self.loops.iter().any(|(k, ..)| k.is_local());
+                let repeated = self.loops.iter().any(|(k, ..)| *k == LoopKind::Seq);
+                if kind.is_local() && in_group && repeated && !self.copied && copies(body) {
+                    self.out.stalls += count / self.out.groups.max(1.0);
+                    self.copied = true;
+                }
+                self.out.waiting += count * trips * super::dependence_chain::waiting(body);
+                self.loops.push((*kind, var.id, trips));
+                let read = std::mem::take(&mut self.read);
+                let around = self.body;
+                if !(*kind == LoopKind::Seq && trips <= WRITTEN_OUT && plain(body)) {
+                    // The enclosing home loop contains this loop, so its iterations cannot be
+                    // vectorised.
+                    self.serial.extend(around);
+                    self.body = Some(var.id);
+                    let sums = |s: &Stmt| matches!(s, Stmt::Set(..));
+                    let mut ordered = false;
+                    for s in body {
+                        s.visit(&mut |s| ordered |= sums(s) || matches!(s, Stmt::While(..)));
+                    }
+                    if *kind == LoopKind::Seq && ordered {
+                        self.sums.insert(var.id);
+                    }
+                }
+                self.block(body, count * trips, kept);
+                self.body = around;
+                self.read = read;
+                self.loops.pop();
+            }
+            Stmt::If(_, a, b) => {
+                self.block(a, count, uniform);
+                if a.is_empty() {
+                    self.block(b, count, uniform);
+                }
+            }
+            Stmt::Branch(_, a, b) => {
+                self.block(a, count / 2.0, uniform);
+                self.block(b, count / 2.0, uniform);
+            }
+            Stmt::While(head, _, body) => {
+                self.block(head, count, uniform);
+                self.block(body, count, uniform);
+            }
+            Stmt::Once(b) => self.block(b, count, false),
+            // The work-items of a sub-group do not wait for other sub-groups.
+            Stmt::Barrier { scope: Scope::Warp, .. } => {}
+            Stmt::Barrier { scope: Scope::Group, .. } => {
+                self.copied = false;
+                let groups: f64 = self
+                    .loops
+                    .iter()
+                    .filter(|(k, ..)| matches!(k, LoopKind::Wrg(_)))
+                    .map(|l| l.2)
+                    .product();
+                self.out.barriers += count / groups.max(1.0);
+            }
+        }
+    }
+
+    fn expr(&mut self, e: &Expr, count: f64) {
+        match e {
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
+            Expr::Index(i, _) => self.data(i, count),
+            Expr::Load(m, t, i) => {
+                let mut count = count;
+                if self.is_input(*m) {
+                    if !self.read.insert((*m, t.width, i.clone())) {
+                        return;
+                    }
+                    // Compilers load values that do not change in a loop before the loop.
+                    let fixed = self.loops.iter().rev().take_while(|(kind, id, _)| {
+                        *kind == LoopKind::Seq && !i.has_data() && !i.mentions(*id)
+                    });
+                    count /= fixed.map(|l| l.2.max(1.0)).product::<f64>();
+                }
+                self.data(i, count);
+                self.access(*m, false, t.scalar.bytes(), t.width, i, count);
+            }
+            Expr::Op(op, t, es) => {
+                let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width);
+                let float = t.scalar.is_float();
+                let bytes = if float { t.scalar.bytes() } else { 4 };
+                self.ops.push((self.body, (kind(*op, float), width, bytes), count));
+                es.iter().for_each(|e| self.expr(e, count));
+            }
+            Expr::Checked(_, es) => {
+                let width = e.ty().width;
+                self.ops.push((self.body, (OpKind::Other, width, 4), 2.0 * count));
+                es.iter().for_each(|e| self.expr(e, count));
+            }
+            Expr::If(c, a, b) => {
+                self.expr(c, count);
+                self.expr(a, count);
+                self.expr(b, count);
+            }
+            // Count the guarded side only: the guard holds in the common case.
+            Expr::Guarded(_, a, _) => self.expr(a, count),
+            Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
+            Expr::Vector(es) => {
+                // Each lane is inserted with an operation of its own.
+                self.ops.push((None, (OpKind::Other, 1, 4), count * real(es.len())));
+                let body = self.body.take();
+                es.iter().for_each(|e| self.expr(e, count));
+                self.body = body;
+            }
+        }
+    }
+
+    /// Whether the program only reads this memory.
+    fn is_input(&self, m: Mem) -> bool {
+        let Mem::Global(b) = m else { return false };
+        self.program.buffers.get(b).is_some_and(|b| matches!(b.role, BufferRole::Input(..)))
+    }
+
+    fn data(&mut self, i: &Index, count: f64) {
+        let mut inner = vec![];
+        i.visit_data(&mut |e| inner.push(e.clone()));
+        inner.iter().for_each(|e| self.expr(e, count));
+    }
+
+    fn access(&mut self, mem: Mem, store: bool, bytes: usize, width: usize, i: &Index, count: f64) {
+        let stride = |id: Option<u32>| match id {
+            None => Some(0),
+            Some(_) if i.has_data() => None,
+            Some(id) => i.linear_in(id).map(|(c, _)| c).or_else(|| {
+                // The index contains a quotient or a remainder of the variable: take the difference
+                // of the first two values.
+                let at = |k: i64| i.eval(&|v| Some(if v.id == id { k } else { v.lo }));
+                Some(at(1)? - at(0)?)
+            }),
+        };
+        let item = self
+            .loops
+            .iter()
+            .find(|(k, ..)| matches!(k, LoopKind::Glb(0) | LoopKind::Lcl(0) | LoopKind::Lane));
+        let innermost = self.loops.iter().rev().find(|(k, ..)| *k == LoopKind::Seq);
+        let len = self.kernel.array(self.program, mem).map_or(0.0, |a| real(a.len));
+        // The number of distinct indices is at most the number of iterations of the loops that the
+        // index depends on.
+        let combinations: f64 = self
+            .loops
+            .iter()
+            .filter(|(_, id, _)| i.has_data() || i.mentions(*id))
+            .map(|l| l.2)
+            .product();
+        let (mut in_group, mut in_item) = (1.0, 1.0);
+        for (kind, _, trips) in
+            self.loops.iter().filter(|(_, id, _)| i.has_data() || i.mentions(*id))
+        {
+            let of_group = match kind {
+                LoopKind::Wrg(_) => 1.0,
+                LoopKind::Glb(d) => trips.min(real(self.kernel.group[usize::from(*d)])),
+                LoopKind::Lcl(_) | LoopKind::Seq | LoopKind::Warp | LoopKind::Lane => *trips,
+            };
+            in_group *= of_group;
+            if *kind == LoopKind::Seq {
+                in_item *= trips;
+            }
+        }
+        let (lo, hi) = i.range();
+        let span = if i.has_data() { len } else { signed(hi) - signed(lo) + real(width) };
+        let touched = (combinations * real(width)).min(span).min(len);
+        let of_group = (in_group * real(width)).min(touched);
+        let of_item = (in_item * real(width)).min(of_group);
+        let place = i.constant();
+        let next = self.streaks.len();
+        let key = (mem, store, width, i.sub(&Index::from(place)));
+        let streak = *self.streaks.entry(key).or_insert(next);
+        if streak == next {
+            self.out.streaks.push(Streak::default());
+        }
+        self.out.streaks[streak].places.push(place);
+        self.out.accesses.push(Access {
+            mem,
+            store,
+            elem_bytes: bytes,
+            width,
+            count,
+            array_bytes: len * real(bytes),
+            footprint: touched * real(bytes),
+            group_footprint: of_group * real(bytes),
+            item_footprint: of_item * real(bytes),
+            item_stride: stride(item.map(|l| l.1)),
+            loop_stride: stride(innermost.map(|l| l.1)),
+            walk: self.loops.iter().rev().map(|(_, id, n)| (stride(Some(*id)), *n)).collect(),
+            streak,
+            home_stride: stride(self.body),
+            along: 1,
+        });
+        self.homes.push(self.body);
+    }
+
+    /// Determines which loops can be vectorised, and assigns operations and accesses to them.
+    fn side_by_side(&mut self) {
+        let mut serial = std::mem::take(&mut self.serial);
+        // For loops with sums, the number of adjacent places that each iteration accesses.
+        let mut neighbours: BTreeMap<u32, usize> = BTreeMap::new();
+        for (a, home) in self.out.accesses.iter().zip(&self.homes) {
+            let Some(home) = home else { continue };
+            if a.width > 1 || a.home_stride == Some(0) {
+                continue;
+            }
+            let places = self.out.streaks.get(a.streak).map_or(1, |s| s.run());
+            match a.home_stride {
+                Some(s) if s.unsigned_abs() as usize > places => {
+                    serial.insert(*home);
+                }
+                _ => {
+                    let least = neighbours.entry(*home).or_insert(places);
+                    *least = places.min(*least);
+                }
+            }
+        }
+        let dear = |kind: &OpKind| *kind == OpKind::Special;
+        serial.extend(self.ops.iter().filter(|(_, (kind, ..), _)| dear(kind)).filter_map(|o| o.0));
+        let along = |home: Option<u32>| match home {
+            Some(h) if self.sums.contains(&h) => match neighbours.get(&h) {
+                Some(n) if *n >= 4 => *n,
+                _ => 1,
+            },
+            Some(h) if !serial.contains(&h) => usize::MAX,
+            _ => 1,
+        };
+        let runs = self.runs.iter().filter(|(id, _)| along(Some(**id)) == usize::MAX);
+        self.out.iterations_along = runs.map(|(_, n)| n).sum();
+        let homes: Vec<usize> = self.homes.iter().map(|h| along(*h)).collect();
+        let mut ops = BTreeMap::new();
+        for (home, (kind, width, bytes), count) in &self.ops {
+            *ops.entry((*kind, *width, *bytes, along(*home))).or_insert(0.0) += *count;
+        }
+        if self.program.relaxed {
+            fuse(&mut ops);
+        }
+        self.out.ops = ops;
+        for (a, along) in self.out.accesses.iter_mut().zip(homes) {
+            a.along = along;
+        }
+    }
+}
+
+/// Returns the trip count of a loop in the middle iteration of the loops around it. The shorter
+/// bounds of the last tile matter little if there are many.
+fn trips(length: &Index) -> f64 {
+    let middle = |v: &Var| Some(v.lo + (v.hi - v.lo) / 2);
+    match length.eval(&middle) {
+        Some(n) => signed(n.max(0)),
+        None => {
+            let (a, b) = length.range();
+            (signed(a.max(0)) + signed(b.max(0))) / 2.0
+        }
+    }
+}
+
+/// Fuses products and sums in pairs, as far as there are both. Compilers may do so, and do.
+fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
+    let products: Vec<_> = ops.keys().filter(|k| k.0 == OpKind::Mul).copied().collect();
+    for (_, width, bytes, along) in products {
+        let of = |kind| (kind, width, bytes, along);
+        let count = |kind| ops.get(&of(kind)).copied().unwrap_or(0.0);
+        let both = count(OpKind::Mul).min(count(OpKind::Add));
+        for kind in [OpKind::Mul, OpKind::Add] {
+            ops.entry(of(kind)).and_modify(|n| *n -= both);
+        }
+        *ops.entry(of(OpKind::Fma)).or_insert(0.0) += both;
+    }
+}

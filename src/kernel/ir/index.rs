@@ -1,0 +1,806 @@
+//! Index expressions: integer linear forms that are simplified as they are built.
+//!
+//! An [`Index`] is a constant plus coefficients times atoms. Atoms carry their ranges, so a
+//! quotient or remainder that the ranges decide never becomes an atom; the others are printed as
+//! written. This module never looks at memory or control flow; [`Facts`] holds the knowledge that
+//! is valid only under a guard.
+
+use super::{Check, Expr};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Larger than any index, and small enough that a few additions and multiplications do not overflow
+/// `i128`.
+const UNBOUNDED: i128 = 1 << 62;
+
+/// A loop variable or work-item number with its inclusive range.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Var {
+    /// Unique within a program.
+    pub id: u32,
+    /// How it is printed.
+    pub name: Arc<str>,
+    /// Least value.
+    pub lo: i64,
+    /// Greatest value.
+    pub hi: i64,
+}
+
+/// An atom of a linear form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Atom {
+    /// A variable.
+    Var(Var),
+    /// Floor of the quotient; the divisor is at least 2 and the dividend not negative.
+    Div(Arc<Index>, i64),
+    /// Remainder; the divisor is at least 2 and the dividend not negative.
+    Mod(Arc<Index>, i64),
+    /// The smaller of two indices.
+    Min(Arc<Index>, Arc<Index>),
+    /// The greater of two indices.
+    Max(Arc<Index>, Arc<Index>),
+    /// A value computed by the program, such as an element of an index array.
+    Data(Arc<Expr>),
+}
+
+/// A constant plus coefficients times atoms.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Index {
+    terms: BTreeMap<Atom, i64>,
+    constant: i64,
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a.abs() } else { gcd(b, a % b) }
+}
+
+fn clip(x: i128) -> i64 {
+    i64::try_from(x.clamp(-UNBOUNDED, UNBOUNDED)).unwrap_or(i64::MAX)
+}
+
+impl From<i64> for Index {
+    fn from(constant: i64) -> Self {
+        Index { terms: BTreeMap::new(), constant }
+    }
+}
+
+impl From<Var> for Index {
+    fn from(v: Var) -> Self {
+        if v.lo == v.hi {
+            return Index::from(v.lo);
+        }
+        Index::atom(Atom::Var(v))
+    }
+}
+
+impl Index {
+    fn atom(a: Atom) -> Index {
+        Index { terms: BTreeMap::from([(a, 1)]), constant: 0 }
+    }
+
+    /// A value computed by the program.
+    pub fn data(e: Expr) -> Index {
+        Index::atom(Atom::Data(Arc::new(e)))
+    }
+
+    /// Returns the number if the index is a constant.
+    pub fn as_constant(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// Atoms with their coefficients, in order.
+    pub fn terms(&self) -> impl Iterator<Item = (&Atom, i64)> {
+        self.terms.iter().map(|(a, c)| (a, *c))
+    }
+
+    /// The term of one atom, without the other terms and the constant.
+    #[must_use]
+    pub fn part(&self, a: &Atom) -> Index {
+        Index {
+            terms: self.terms.get(a).map(|c| (a.clone(), *c)).into_iter().collect(),
+            constant: 0,
+        }
+    }
+
+    /// The constant part.
+    pub fn constant(&self) -> i64 {
+        self.constant
+    }
+
+    /// The sum.
+    #[must_use]
+    pub fn add(&self, other: &Index) -> Index {
+        let mut out = self.clone();
+        out.constant = out.constant.saturating_add(other.constant);
+        for (a, c) in &other.terms {
+            out.put(a.clone(), *c);
+        }
+        out.recombine()
+    }
+
+    fn put(&mut self, a: Atom, c: i64) {
+        let entry = self.terms.entry(a).or_insert(0);
+        *entry = entry.saturating_add(c);
+        self.terms.retain(|_, c| *c != 0);
+    }
+
+    /// `k * (x / k) + x % k` is `x`.
+    fn recombine(self) -> Index {
+        for (a, c) in &self.terms {
+            let Atom::Mod(x, k) = a else { continue };
+            let div = Atom::Div(x.clone(), *k);
+            if self.terms.get(&div) == Some(&c.saturating_mul(*k)) {
+                let mut rest = self.clone();
+                rest.terms.remove(a);
+                rest.terms.remove(&div);
+                return rest.add(&x.times(*c));
+            }
+        }
+        self
+    }
+
+    /// The sum with a number.
+    #[must_use]
+    pub fn plus(&self, k: i64) -> Index {
+        let mut out = self.clone();
+        out.constant = out.constant.saturating_add(k);
+        out
+    }
+
+    /// The product with a number.
+    #[must_use]
+    pub fn times(&self, k: i64) -> Index {
+        if k == 0 {
+            return Index::default();
+        }
+        Index {
+            terms: self.terms.iter().map(|(a, c)| (a.clone(), c.saturating_mul(k))).collect(),
+            constant: self.constant.saturating_mul(k),
+        }
+    }
+
+    /// The difference.
+    #[must_use]
+    pub fn sub(&self, other: &Index) -> Index {
+        self.add(&other.times(-1))
+    }
+
+    /// Inclusive bounds, from the ranges of the variables alone.
+    pub fn range(&self) -> (i64, i64) {
+        let (mut lo, mut hi) = (i128::from(self.constant), i128::from(self.constant));
+        for (a, c) in &self.terms {
+            let (l, h) = a.range();
+            let (x, y) = (i128::from(l) * i128::from(*c), i128::from(h) * i128::from(*c));
+            lo += x.min(y).clamp(-UNBOUNDED, UNBOUNDED);
+            hi += x.max(y).clamp(-UNBOUNDED, UNBOUNDED);
+        }
+        (clip(lo), clip(hi))
+    }
+
+    /// Whether every value is a multiple of `k`.
+    pub fn is_multiple_of(&self, k: i64) -> bool {
+        k == 1 || (self.constant % k == 0 && self.terms.values().all(|c| c % k == 0))
+    }
+
+    /// Splits into the part that `g` divides (returned already divided) and the rest, whose
+    /// constant is in `[0, g)`.
+    fn split_by(&self, g: i64) -> (Index, Index) {
+        let (mut q, mut r) =
+            (Index::from(self.constant.div_euclid(g)), Index::from(self.constant.rem_euclid(g)));
+        for (a, c) in &self.terms {
+            if c % g == 0 {
+                q.terms.insert(a.clone(), c / g);
+            } else {
+                r.terms.insert(a.clone(), *c);
+            }
+        }
+        (q, r)
+    }
+
+    /// Returns the floor of the quotient by `k >= 1`, and the remainder, from one case analysis.
+    pub fn div_mod(&self, k: i64) -> (Index, Index) {
+        if k <= 1 {
+            return (self.clone(), Index::default());
+        }
+        let (q, r) = self.split_by(k);
+        let (lo, hi) = r.range();
+        if lo.div_euclid(k) == hi.div_euclid(k) {
+            let m = lo.div_euclid(k);
+            return (q.plus(m), r.plus(-m.saturating_mul(k)));
+        }
+        // For `g*x + rest` with `rest` in `[0, g)` and `g | k`, the rest changes neither the
+        // quotient nor the upper digits of the remainder.
+        let mut gs: Vec<i64> = r.terms.values().map(|c| gcd(*c, k)).filter(|g| *g > 1).collect();
+        gs.sort_unstable_by(|a, b| b.cmp(a));
+        gs.dedup();
+        for g in gs {
+            let (x, rest) = r.split_by(g);
+            let (lo, hi) = rest.range();
+            if lo >= 0 && hi < g {
+                let (xq, xm) = x.div_mod(k / g);
+                return (q.add(&xq), xm.times(g).add(&rest));
+            }
+        }
+        // Division in C truncates: add a multiple of `k` that keeps the dividend non-negative.
+        let m = lo.div_euclid(k).min(0);
+        let r = Arc::new(r.plus(-m.saturating_mul(k)));
+        let div = match (r.terms.iter().next(), r.terms.len(), r.constant) {
+            // (x / a) / k = x / (a * k)
+            (Some((Atom::Div(x, a), 1)), 1, 0) => {
+                Index::atom(Atom::Div(x.clone(), a.saturating_mul(k)))
+            }
+            _ => Index::atom(Atom::Div(r.clone(), k)),
+        };
+        (q.add(&div).plus(m), Index::atom(Atom::Mod(r, k)))
+    }
+
+    /// Floor of the quotient by `k >= 1`.
+    #[must_use]
+    pub fn div(&self, k: i64) -> Index {
+        self.div_mod(k).0
+    }
+
+    /// The remainder by `k >= 1`, never negative.
+    #[must_use]
+    pub fn rem(&self, k: i64) -> Index {
+        self.div_mod(k).1
+    }
+
+    /// The smaller of two.
+    #[must_use]
+    pub fn lesser(&self, other: &Index) -> Index {
+        let (lo, hi) = self.sub(other).range();
+        if hi <= 0 {
+            self.clone()
+        } else if lo >= 0 {
+            other.clone()
+        } else {
+            Index::atom(Atom::Min(Arc::new(self.clone()), Arc::new(other.clone())))
+        }
+    }
+
+    /// The greater of two.
+    #[must_use]
+    pub fn greater(&self, other: &Index) -> Index {
+        let (lo, hi) = self.sub(other).range();
+        if lo >= 0 {
+            self.clone()
+        } else if hi <= 0 {
+            other.clone()
+        } else {
+            Index::atom(Atom::Max(Arc::new(self.clone()), Arc::new(other.clone())))
+        }
+    }
+
+    /// Calls `f` on every variable in it, including variables inside atoms. `Data` is not entered.
+    pub fn visit_vars(&self, f: &mut dyn FnMut(&Var)) {
+        for a in self.terms.keys() {
+            match a {
+                Atom::Var(v) => f(v),
+                Atom::Div(x, _) | Atom::Mod(x, _) => x.visit_vars(f),
+                Atom::Min(x, y) | Atom::Max(x, y) => {
+                    x.visit_vars(f);
+                    y.visit_vars(f);
+                }
+                Atom::Data(_) => {}
+            }
+        }
+    }
+
+    /// Calls `f` on every computed value in it.
+    pub fn visit_data(&self, f: &mut dyn FnMut(&Expr)) {
+        for a in self.terms.keys() {
+            match a {
+                Atom::Var(_) => {}
+                Atom::Div(x, _) | Atom::Mod(x, _) => x.visit_data(f),
+                Atom::Min(x, y) | Atom::Max(x, y) => {
+                    x.visit_data(f);
+                    y.visit_data(f);
+                }
+                Atom::Data(e) => f(e),
+            }
+        }
+    }
+
+    /// Whether variable `id` occurs in it.
+    pub fn mentions(&self, id: u32) -> bool {
+        let mut found = false;
+        self.visit_vars(&mut |v| found |= v.id == id);
+        found
+    }
+
+    /// Whether it contains a computed value.
+    pub fn has_data(&self) -> bool {
+        let mut found = false;
+        self.visit_data(&mut |_| found = true);
+        found
+    }
+
+    /// Whether it contains a division or remainder.
+    pub fn has_division(&self) -> bool {
+        self.terms.keys().any(|a| match a {
+            Atom::Var(_) | Atom::Data(_) => false,
+            Atom::Div(..) | Atom::Mod(..) => true,
+            Atom::Min(x, y) | Atom::Max(x, y) => x.has_division() || y.has_division(),
+        })
+    }
+
+    /// Returns the coefficient of variable `id` and the rest of the index, if the variable occurs
+    /// only linearly.
+    pub fn linear_in(&self, id: u32) -> Option<(i64, Index)> {
+        let mut rest = self.clone();
+        let mut coefficient = 0;
+        rest.terms.retain(|a, c| match a {
+            Atom::Var(v) if v.id == id => {
+                coefficient = *c;
+                false
+            }
+            _ => true,
+        });
+        (!rest.mentions(id)).then_some((coefficient, rest))
+    }
+
+    /// Replaces variables and simplifies again.
+    #[must_use]
+    pub fn substitute(&self, f: &dyn Fn(&Var) -> Option<Index>) -> Index {
+        let mut out = Index::from(self.constant);
+        for (a, c) in &self.terms {
+            let x = match a {
+                Atom::Var(v) => f(v).unwrap_or_else(|| Index::from(v.clone())),
+                Atom::Div(x, k) => x.substitute(f).div(*k),
+                Atom::Mod(x, k) => x.substitute(f).rem(*k),
+                Atom::Min(x, y) => x.substitute(f).lesser(&y.substitute(f)),
+                Atom::Max(x, y) => x.substitute(f).greater(&y.substitute(f)),
+                Atom::Data(_) => Index::atom(a.clone()),
+            };
+            out = out.add(&x.times(*c));
+        }
+        out
+    }
+
+    /// Replaces computed values.
+    #[must_use]
+    pub fn map_data(&self, f: &dyn Fn(&Expr) -> Expr) -> Index {
+        if !self.has_data() {
+            return self.clone();
+        }
+        let mut out = Index::from(self.constant);
+        for (a, c) in &self.terms {
+            let x = match a {
+                Atom::Var(v) => Index::from(v.clone()),
+                Atom::Div(x, k) => x.map_data(f).div(*k),
+                Atom::Mod(x, k) => x.map_data(f).rem(*k),
+                Atom::Min(x, y) => x.map_data(f).lesser(&y.map_data(f)),
+                Atom::Max(x, y) => x.map_data(f).greater(&y.map_data(f)),
+                Atom::Data(e) => Index::data(f(e)),
+            };
+            out = out.add(&x.times(*c));
+        }
+        out
+    }
+
+    /// Evaluates the index; `None` if a variable has no value, the index contains data, or the
+    /// value overflows.
+    pub fn eval(&self, f: &dyn Fn(&Var) -> Option<i64>) -> Option<i64> {
+        let mut out = self.constant;
+        for (a, c) in &self.terms {
+            let x = match a {
+                Atom::Var(v) => f(v)?,
+                Atom::Div(x, k) => x.eval(f)?.div_euclid(*k),
+                Atom::Mod(x, k) => x.eval(f)?.rem_euclid(*k),
+                Atom::Min(x, y) => x.eval(f)?.min(y.eval(f)?),
+                Atom::Max(x, y) => x.eval(f)?.max(y.eval(f)?),
+                Atom::Data(_) => return None,
+            };
+            out = out.checked_add(x.checked_mul(*c)?)?;
+        }
+        Some(out)
+    }
+}
+
+impl Atom {
+    /// Inclusive bounds.
+    pub fn range(&self) -> (i64, i64) {
+        match self {
+            Atom::Var(v) => (v.lo, v.hi),
+            Atom::Div(x, k) => {
+                let (lo, hi) = x.range();
+                (lo.div_euclid(*k), hi.div_euclid(*k))
+            }
+            Atom::Mod(_, k) => (0, k - 1),
+            Atom::Min(x, y) => {
+                let ((a, b), (c, d)) = (x.range(), y.range());
+                // The minimum of two numbers does not exceed their mean, and the maximum is not
+                // below it.
+                (a.min(c), b.min(d).min(x.add(y).range().1.div_euclid(2)))
+            }
+            Atom::Max(x, y) => {
+                let ((a, b), (c, d)) = (x.range(), y.range());
+                let mean = x.add(y).range().0;
+                (a.max(c).max(mean.div_euclid(2) + mean.rem_euclid(2)), b.max(d))
+            }
+            Atom::Data(e) => match **e {
+                Expr::Checked(Check::Index(n), _) => (0, n.max(1) - 1),
+                _ => (clip(-UNBOUNDED), clip(UNBOUNDED)),
+            },
+        }
+    }
+}
+
+/// A conjunction of conditions `index >= 0`, each divided by the common factor of its coefficients
+/// (so that the guards of the lanes of a vector that does not straddle the edge are equal).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Guard(pub Vec<Index>);
+
+impl Guard {
+    /// `index >= 0`.
+    pub fn not_negative(x: &Index) -> Guard {
+        let g = x.terms.values().fold(0, |g, c| gcd(g, *c));
+        Guard(vec![if g > 1 {
+            Index {
+                terms: x.terms.iter().map(|(a, c)| (a.clone(), c / g)).collect(),
+                constant: x.constant.div_euclid(g),
+            }
+        } else {
+            x.clone()
+        }])
+    }
+
+    /// `a < b`.
+    pub fn less(a: &Index, b: &Index) -> Guard {
+        Guard::not_negative(&b.sub(a).plus(-1))
+    }
+
+    /// The conjunction of both. A condition that another one implies is dropped.
+    #[must_use]
+    pub fn and(&self, other: &Guard) -> Guard {
+        let mut out: Vec<Index> = vec![];
+        for c in self.0.iter().chain(&other.0) {
+            let implied = |by: &Index, x: &Index| x.sub(by).as_constant().is_some_and(|d| d >= 0);
+            if out.iter().any(|o| implied(o, c)) {
+                continue;
+            }
+            out.retain(|o| !implied(c, o));
+            out.push(c.clone());
+        }
+        Guard(out)
+    }
+
+    /// Returns a guard that both imply, if their conditions differ only by constants: the weaker of
+    /// each pair.
+    pub fn or(&self, other: &Guard) -> Option<Guard> {
+        if self.0.len() != other.0.len() {
+            return None;
+        }
+        let mut out = vec![];
+        for (a, b) in self.0.iter().zip(&other.0) {
+            let d = a.sub(b).as_constant()?;
+            out.push(if d >= 0 { a.clone() } else { b.clone() });
+        }
+        Some(Guard(out))
+    }
+}
+
+/// Facts that hold at a point of a kernel: a list of indices that are not negative.
+#[derive(Clone, Debug, Default)]
+pub struct Facts(Vec<Index>);
+
+impl Facts {
+    /// Iterates over the facts.
+    pub fn iter(&self) -> impl Iterator<Item = &Index> {
+        self.0.iter()
+    }
+
+    /// Returns the facts with the conditions of the guard added.
+    #[must_use]
+    pub fn with(&self, g: &Guard) -> Facts {
+        let mut out = self.clone();
+        g.0.iter().for_each(|c| out.learn(c.clone()));
+        out
+    }
+
+    /// Returns the facts with the negation of the guard added, if the guard is a single condition.
+    #[must_use]
+    pub fn without(&self, g: &Guard) -> Facts {
+        let mut out = self.clone();
+        if let [c] = g.0.as_slice() {
+            out.learn(c.times(-1).plus(-1));
+        }
+        out
+    }
+
+    /// Returns the facts with `lo <= v < hi` added.
+    #[must_use]
+    pub fn with_loop(&self, v: &Var, lo: &Index, hi: &Index) -> Facts {
+        let x = Index::from(v.clone());
+        let mut out = self.clone();
+        out.learn(x.sub(lo));
+        out.learn(hi.sub(&x).plus(-1));
+        out
+    }
+
+    /// Adds a fact, and the facts without minima, maxima and quotients that follow from it.
+    fn learn(&mut self, fact: Index) {
+        let mut open = vec![fact];
+        while let Some(f) = open.pop() {
+            for (a, c) in f.terms() {
+                let mut rest = f.clone();
+                rest.put(a.clone(), -c);
+                match a {
+                    // `min(x, y)` is at most `x` and `y`; `max(x, y)` is at least `x` and `y`.
+                    Atom::Min(x, y) if c > 0 => {
+                        open.extend([rest.add(&x.times(c)), rest.add(&y.times(c))]);
+                    }
+                    Atom::Max(x, y) if c < 0 => {
+                        open.extend([rest.add(&x.times(c)), rest.add(&y.times(c))]);
+                    }
+                    // `d * (x / d) <= x`; the bounds of split loops have this form.
+                    Atom::Div(x, d) if c > 0 => open.push(rest.times(*d).add(&x.times(c))),
+                    _ => {}
+                }
+            }
+            if !self.0.contains(&f) {
+                self.0.push(f);
+            }
+        }
+    }
+
+    /// Whether `x >= 0` follows from ranges and at most two facts.
+    pub fn prove(&self, x: &Index) -> bool {
+        self.prove_in(x, 2)
+    }
+
+    /// As [`Facts::prove`], with twice as many facts. An element of a batch of matrices whose three
+    /// dimensions are all padded is in bounds because of one condition for each dimension. Meant
+    /// for proofs that must succeed, not for simplification.
+    pub fn prove_hard(&self, x: &Index) -> bool {
+        self.prove_in(x, 4)
+    }
+
+    fn prove_in(&self, x: &Index, depth: usize) -> bool {
+        if x.range().0 >= 0 {
+            return true;
+        }
+        if depth == 0 {
+            return false;
+        }
+        self.0.iter().any(|f| {
+            // Subtract the multiple of the fact that cancels one of the atoms.
+            f.terms().any(|(a, c)| {
+                let k = x.terms.get(a).map_or(0, |k| *k);
+                if k == 0 || k.signum() != c.signum() {
+                    return false;
+                }
+                if k % c == 0 {
+                    self.prove_in(&x.sub(&f.times(k / c)), depth - 1)
+                } else if c % k == 0 {
+                    self.prove_in(&x.times(c / k).sub(f), depth - 1)
+                } else {
+                    false
+                }
+            })
+        })
+    }
+
+    /// Returns the variable with its range narrowed by each fact on its own. If no value is left,
+    /// the range becomes a single value.
+    pub fn narrow(&self, v: &Var) -> Var {
+        let atom = Atom::Var(v.clone());
+        let (mut lo, mut hi) = (v.lo, v.hi);
+        for f in &self.0 {
+            let c = f.terms.get(&atom).map_or(0, |c| *c);
+            let rest = f.sub(&Index::from(v.clone()).times(c)).range().1;
+            // A value of `v` is possible only if `c * v + rest >= 0` for the greatest value of
+            // `rest`.
+            match c.signum() {
+                1 => lo = lo.max((-rest).div_euclid(c) + i64::from((-rest).rem_euclid(c) > 0)),
+                -1 => hi = hi.min(rest.div_euclid(-c)),
+                _ => {}
+            }
+        }
+        let lo = lo.min(v.hi);
+        Var { lo, hi: hi.max(lo), ..v.clone() }
+    }
+
+    /// Whether the facts are compatible with these values. Facts about variables without a value
+    /// are ignored.
+    pub fn admit(&self, value: &dyn Fn(&Var) -> Option<i64>) -> bool {
+        self.0.iter().all(|fact| fact.eval(value).is_none_or(|x| x >= 0))
+    }
+
+    /// Returns whether the guard holds (`Some(true)`), fails (`Some(false)`), or is undecided
+    /// (`None`).
+    pub fn decide(&self, g: &Guard) -> Option<bool> {
+        if g.0.iter().all(|c| self.prove(c)) {
+            Some(true)
+        } else if g.0.iter().any(|c| self.prove(&c.times(-1).plus(-1))) {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Atom::Var(v) => f.write_str(&v.name),
+            Atom::Div(x, k) => write!(f, "({x}) / {k}"),
+            Atom::Mod(x, k) => write!(f, "({x}) % {k}"),
+            Atom::Min(x, y) => write!(f, "min({x}, {y})"),
+            Atom::Max(x, y) => write!(f, "max({x}, {y})"),
+            Atom::Data(e) => write!(f, "{e}"),
+        }
+    }
+}
+
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut first = true;
+        // Print positive terms first: `n - i` instead of `-i + n`.
+        let positive = self.terms.iter().filter(|(_, c)| **c > 0);
+        let negative = self.terms.iter().filter(|(_, c)| **c < 0);
+        if self.constant > 0 && self.terms.values().all(|c| *c < 0) {
+            write!(f, "{}", self.constant)?;
+            first = false;
+        }
+        for (a, c) in positive.chain(negative) {
+            f.write_str(match (first, *c < 0) {
+                (true, true) => "-",
+                (true, false) => "",
+                (false, true) => " - ",
+                (false, false) => " + ",
+            })?;
+            match (c.unsigned_abs(), a) {
+                (1, Atom::Div(..) | Atom::Mod(..)) => write!(f, "({a})")?,
+                (1, _) => write!(f, "{a}")?,
+                (k, Atom::Var(_)) => write!(f, "{k} * {a}")?,
+                (k, _) => write!(f, "{k} * ({a})")?,
+            }
+            first = false;
+        }
+        match (first, self.constant) {
+            (true, c) => write!(f, "{c}"),
+            (false, c) if c > 0 && !self.terms.values().all(|c| *c < 0) => write!(f, " + {c}"),
+            (false, c) if c < 0 => write!(f, " - {}", c.unsigned_abs()),
+            (false, _) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn var(id: u32, n: i64) -> Index {
+        Index::from(Var { id, name: format!("v{id}").into(), lo: 0, hi: n - 1 })
+    }
+
+    #[test]
+    fn guards_narrow_ranges() {
+        let v = Var { id: 0, name: "v".into(), lo: 0, hi: 9 };
+        let (x, y) = (Index::from(v.clone()), var(1, 3));
+        let range = |g: Guard| {
+            let n = Facts::default().with(&g).narrow(&v);
+            (n.lo, n.hi)
+        };
+        assert_eq!(range(Guard::less(&x, &Index::from(4))), (0, 3));
+        assert_eq!(range(Guard::less(&Index::from(4), &x)), (5, 9));
+        // First 33 < 4 * v + y, with y at most 2; then 4 * v + y < 33, with y at least 0.
+        assert_eq!(range(Guard(vec![x.times(4).add(&y).plus(-34)])), (8, 9));
+        assert_eq!(range(Guard(vec![Index::from(32).sub(&x.times(4)).sub(&y)])), (0, 8));
+        assert_eq!(range(Guard::less(&y, &Index::from(1))), (0, 9));
+        // No value satisfies the guard.
+        assert_eq!(range(Guard::less(&Index::from(20), &x)), (9, 9));
+        assert_eq!(range(Guard::less(&x, &Index::from(-5))), (0, 0));
+    }
+
+    #[test]
+    fn compositions_of_views_leave_no_division() {
+        // join . split, with a tile that divides and one that does not.
+        for k in [4, 5, 7] {
+            let i = var(0, 64);
+            let (q, r) = i.div_mod(k);
+            assert_eq!(q.times(k).add(&r), i);
+        }
+        // split after join: (4 * i + j) / 4 and % 4.
+        let x = var(0, 10).times(4).add(&var(1, 4));
+        assert_eq!(x.div_mod(4), (var(0, 10), var(1, 4)));
+        // Three levels.
+        let y = x.times(3).add(&var(2, 3)).plus(120);
+        assert_eq!(y.div(12), var(0, 10).plus(10));
+        assert_eq!(y.rem(12), var(1, 4).times(3).add(&var(2, 3)));
+    }
+
+    #[test]
+    fn nested_quotients_merge() {
+        let i = var(0, 1000);
+        assert_eq!(i.div(3).div(5), i.div(15));
+        assert_eq!(i.plus(-7).div(3).to_string(), "((v0 + 2) / 3) - 3");
+    }
+
+    #[test]
+    fn guards_of_lanes_agree_when_the_width_divides() {
+        let i = var(0, 100);
+        let n = Index::from(8);
+        let g = |l| Guard::less(&i.times(4).plus(l), &n);
+        assert_eq!(g(0), g(3));
+        let n = Index::from(9);
+        let g = |l| Guard::less(&i.times(4).plus(l), &n);
+        assert_ne!(g(0), g(3));
+        assert_eq!(g(0).and(&g(3)), g(3));
+        assert_eq!(g(0).or(&g(3)), Some(g(0)));
+    }
+
+    #[test]
+    fn facts_decide_guards() {
+        let (i, n) = (var(0, 100), var(1, 50));
+        let facts = Facts::default().with(&Guard::less(&i, &n));
+        assert_eq!(facts.decide(&Guard::less(&i, &n.plus(3))), Some(true));
+        assert_eq!(facts.decide(&Guard::less(&n, &i)), Some(false));
+        assert_eq!(facts.decide(&Guard::less(&i, &n.plus(-1))), None);
+    }
+
+    #[test]
+    fn bounds_of_inner_loops_are_relations() {
+        // i1 < min(6, 27 - 8 * i0) keeps 8 * i0 + i1 below 27, although the ranges alone do not.
+        let (i0, v1) = (var(0, 4), Var { id: 1, name: "v1".into(), lo: 0, hi: 5 });
+        let place = i0.times(8).add(&Index::from(v1.clone()));
+        let inside = Index::from(26).sub(&place);
+        let end = Index::from(6).lesser(&Index::from(27).sub(&i0.times(8)));
+        assert!(!Facts::default().prove(&inside));
+        assert!(Facts::default().with_loop(&v1, &Index::from(0), &end).prove(&inside));
+        // A loop that starts at a maximum starts at or after both operands.
+        let past = end.greater(&Index::from(2));
+        let facts = Facts::default().with_loop(&v1, &past, &Index::from(6));
+        assert!(facts.prove(&Index::from(v1).plus(-2)));
+        assert!(!facts.prove(&inside));
+    }
+
+    fn form() -> impl Strategy<Value = Index> {
+        let leaf = prop_oneof![
+            (0u32..3).prop_map(|v| var(v, [4, 6, 35][v as usize])),
+            (-20i64..20).prop_map(Index::from),
+        ];
+        leaf.prop_recursive(4, 24, 2, |inner| {
+            prop_oneof![
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| a.add(&b)),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| a.lesser(&b)),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| a.greater(&b)),
+                (inner.clone(), -6i64..7).prop_map(|(a, k)| a.times(k)),
+                (inner.clone(), 1i64..13).prop_map(|(a, k)| a.div(k)),
+                (inner, 1i64..13).prop_map(|(a, k)| a.rem(k)),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn division_and_remainder_are_right(
+            x in form(), k in 1i64..13, a in 0i64..4, b in 0i64..6, c in 0i64..35,
+        ) {
+            let at = |v: &Var| Some([a, b, c][v.id as usize]);
+            let value = x.eval(&at).expect("every variable has a value");
+            let (lo, hi) = x.range();
+            prop_assert!(lo <= value && value <= hi);
+            let (q, r) = x.div_mod(k);
+            prop_assert_eq!(q.eval(&at).expect("every variable has a value"), value.div_euclid(k));
+            prop_assert_eq!(r.eval(&at).expect("every variable has a value"), value.rem_euclid(k));
+        }
+
+        #[test]
+        fn what_is_proved_holds(
+            x in form(), f in form(), a in 0i64..4, b in 0i64..6, c in 0i64..35,
+        ) {
+            let at = |v: &Var| Some([a, b, c][v.id as usize]);
+            let g = Guard::not_negative(&f);
+            let holds = f.eval(&at).expect("every variable has a value") >= 0;
+            prop_assert_eq!(g.0[0].eval(&at).expect("every variable has a value") >= 0, holds);
+            if holds && Facts::default().with(&g).prove(&x) {
+                prop_assert!(x.eval(&at).expect("every variable has a value") >= 0);
+            }
+        }
+    }
+}

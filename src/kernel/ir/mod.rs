@@ -1,0 +1,652 @@
+//! The kernel IR: structured control flow over registers, buffers and index expressions.
+//!
+//! Parallel loops stay loops here ([`LoopKind`]); the printer decides how work-items are numbered.
+//! All sizes are numbers.
+
+mod display;
+pub mod index;
+pub(super) mod walk;
+
+use crate::calculus::scalar::Lit;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use index::{Guard, Index, Var};
+use std::sync::Arc;
+
+/// Type of the value in one register or of one memory access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ElemTy {
+    /// Type of each lane.
+    pub scalar: ScalarType,
+    /// Number of lanes; 1 for a scalar.
+    pub width: usize,
+}
+
+impl ElemTy {
+    /// The type of one lane.
+    pub fn scalar(scalar: ScalarType) -> ElemTy {
+        ElemTy { scalar, width: 1 }
+    }
+
+    /// Size in bytes in memory.
+    pub fn bytes(self) -> usize {
+        self.scalar.bytes() * self.width
+    }
+}
+
+/// A memory, identified by an index into the buffers of the program or the arrays of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Mem {
+    /// Index into [`Program::buffers`].
+    Global(usize),
+    /// Index into [`Kernel::locals`].
+    Local(usize),
+    /// Index into [`Kernel::privates`].
+    Private(usize),
+}
+
+/// A private variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reg {
+    /// Unique within a program.
+    pub id: u32,
+    /// Name in the printed code.
+    pub name: Arc<str>,
+    /// Type of its value.
+    pub ty: ElemTy,
+}
+
+/// A run-time check of a value that depends on data. A failure is recorded, and a harmless value
+/// replaces the checked one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Check {
+    /// `[i]`: the index lies in an array of this many elements; otherwise it is clamped to the
+    /// nearest valid index. One lane.
+    Index(i64),
+    /// `[d, a]`: the divisor of `a / d` on integers. It is replaced by 1 if `d` is zero, which is a
+    /// failure, and if the quotient overflows, which is none because integers wrap.
+    Divisor,
+    /// `[e]`: an integer exponent is not negative.
+    Exponent,
+}
+
+/// A value. The only side effects are those of [`Check`]s. Loads see the memory as it is when the
+/// statement runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Expr {
+    /// A constant.
+    Lit(Lit),
+    /// A scalar argument: index into [`Program::scalars`].
+    Arg(usize, ScalarType),
+    /// A private variable.
+    Reg(Reg),
+    /// An index as a value.
+    Index(Index, ScalarType),
+    /// Loads as many consecutive elements as the type has lanes; the index counts scalars.
+    Load(Mem, ElemTy, Index),
+    /// An operation with its result type; all operands have the same width.
+    Op(ScalarOp, ElemTy, Vec<Expr>),
+    /// A value that is checked where it is evaluated.
+    Checked(Check, Vec<Expr>),
+    /// Condition, then, else. For scalars, only the chosen side is evaluated.
+    If(Arc<Expr>, Arc<Expr>, Arc<Expr>),
+    /// The first value if the guard holds, else the second. Only that value is evaluated.
+    Guarded(Guard, Arc<Expr>, Arc<Expr>),
+    /// A scalar in every lane.
+    Splat(Arc<Expr>, usize),
+    /// A vector of these lanes.
+    Vector(Vec<Expr>),
+    /// One lane of a vector.
+    Lane(Arc<Expr>, usize),
+}
+
+/// How a loop runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LoopKind {
+    /// Sequentially, in one work-item.
+    Seq,
+    /// One iteration for each work-item.
+    Glb(u8),
+    /// One iteration for each work-group.
+    Wrg(u8),
+    /// One iteration for each work-item of the group.
+    Lcl(u8),
+    /// One iteration for each warp of the group. A warp is a number ([`Kernel::warp`]) of
+    /// consecutive work-items of dimension 0.
+    Warp,
+    /// One iteration for each work-item of a warp.
+    Lane,
+}
+
+/// The work-items that a barrier synchronises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// The work-items of a sub-group, which holds whole warps. All of them must reach the barrier.
+    Warp,
+    /// The work-items of the work-group. All of them must reach the barrier.
+    Group,
+}
+
+/// Statements in order.
+pub type Block = Vec<Stmt>;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stmt {
+    /// Declares a register, with its first value if it has one.
+    Decl(Reg, Option<Expr>),
+    /// Gives a register a new value.
+    Set(Reg, Expr),
+    /// Stores as many consecutive elements as the value has lanes; the index counts scalars.
+    Store(Mem, Index, Expr),
+    /// A loop that counts from `lo` to `hi`, excluded.
+    Loop {
+        /// How the loop runs.
+        kind: LoopKind,
+        /// The counter; its range includes all values in the loop.
+        var: Var,
+        /// First value.
+        lo: Index,
+        /// Excluded bound.
+        hi: Index,
+        /// Statements of an iteration.
+        body: Block,
+    },
+    /// A condition on indices.
+    If(Guard, Block, Block),
+    /// A condition on data.
+    Branch(Expr, Block, Block),
+    /// Repeats: runs the first block, leaves the loop if the condition is false, and runs the
+    /// second block.
+    While(Block, Expr, Block),
+    /// In work-group context, runs the block in one work-item only.
+    Once(Block),
+    /// Synchronises work-items.
+    Barrier {
+        /// The work-items that meet.
+        scope: Scope,
+        /// Orders local memory.
+        local: bool,
+        /// Orders global memory.
+        global: bool,
+    },
+}
+
+/// A statically sized array of scalars.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemArray {
+    /// Name in the printed code.
+    pub name: Arc<str>,
+    /// Element type.
+    pub scalar: ScalarType,
+    /// Number of scalars.
+    pub len: usize,
+}
+
+/// One kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Function name.
+    pub name: String,
+    /// Work-items in each dimension; a multiple of `group`.
+    pub global: [usize; 3],
+    /// Work-group size.
+    pub group: [usize; 3],
+    /// Work-items of a warp; 0 without loops over warps.
+    pub warp: usize,
+    /// Arrays of the work-group.
+    pub locals: Vec<MemArray>,
+    /// Arrays of each work-item that are not in registers.
+    pub privates: Vec<MemArray>,
+    /// Whether global stores bypass the caches, if the compiler supports that.
+    pub streaming: bool,
+    /// The code.
+    pub body: Block,
+}
+
+/// The source or target of a global buffer's contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BufferRole {
+    /// Component `.1` of the parameter `.0` of the entry (tuples flattened).
+    Input(Arc<str>, usize),
+    /// Data between kernels.
+    Temp,
+    /// A component of the result (tuples flattened).
+    Output(usize),
+}
+
+/// A global buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Name, element type, number of scalars.
+    pub array: MemArray,
+    /// Purpose of the buffer.
+    pub role: BufferRole,
+}
+
+/// A scalar argument: a component of a parameter (tuples flattened).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalarArg {
+    /// The entry's parameter.
+    pub param: Arc<str>,
+    /// Index of the component.
+    pub component: usize,
+    /// Name in the printed code.
+    pub name: Arc<str>,
+    /// Its type.
+    pub scalar: ScalarType,
+}
+
+/// One step of the host. A loop extends from its first step to the matching [`Control::End`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Launches a kernel: index into [`Program::kernels`].
+    Launch(usize),
+    /// Repeats this many times. Kernels inside may read the number of the iteration.
+    Repeat(i64, Var),
+    /// Repeats until [`Control::Check`] ends the loop.
+    While,
+    /// Leaves the innermost loop if the truth value in this buffer is false.
+    Check(usize),
+    /// Exchanges two buffers of the same type and length.
+    Swap(usize, usize),
+    /// The end of a loop.
+    End,
+}
+
+/// Kernels, and the order in which they run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Global buffers.
+    pub buffers: Vec<Buffer>,
+    /// Scalar arguments.
+    pub scalars: Vec<ScalarArg>,
+    /// The kernels.
+    pub kernels: Vec<Kernel>,
+    /// The steps of the host.
+    pub control: Vec<Control>,
+    /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
+    pub relaxed: bool,
+}
+
+impl LoopKind {
+    /// Whether the iterations belong to different work-items of a group.
+    pub fn is_local(self) -> bool {
+        match self {
+            LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane => true,
+            LoopKind::Seq | LoopKind::Glb(_) | LoopKind::Wrg(_) => false,
+        }
+    }
+}
+
+impl Program {
+    /// Whether the host does more than launch every kernel once.
+    pub fn has_loops(&self) -> bool {
+        self.control.iter().any(|c| !matches!(c, Control::Launch(_)))
+    }
+
+    /// Returns how often each kernel is launched. Loops that end by a condition count as `unknown`
+    /// iterations.
+    pub fn launches(&self, unknown: f64) -> Vec<f64> {
+        let mut out = vec![0.0; self.kernels.len()];
+        let mut times = vec![1.0];
+        for c in &self.control {
+            let now = times.last().copied().unwrap_or(1.0);
+            match c {
+                Control::Launch(k) => out[*k] += now,
+                #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+                Control::Repeat(n, _) => times.push(now * *n as f64),
+                Control::While => times.push(now * unknown),
+                Control::Check(_) | Control::Swap(..) => {}
+                Control::End => {
+                    times.pop();
+                }
+            }
+        }
+        out
+    }
+}
+
+impl Kernel {
+    /// Bytes of local memory of one work-group.
+    pub fn local_bytes(&self) -> usize {
+        self.locals
+            .iter()
+            .map(|a| a.len.saturating_mul(a.scalar.bytes()))
+            .fold(0, usize::saturating_add)
+    }
+
+    /// Whether `mapGlb` spreads single work-items. Work-groups then have no meaning, and not all
+    /// work-items of a group run the same code.
+    pub fn spreads_items(&self) -> bool {
+        let mut found = false;
+        for s in &self.body {
+            s.visit(&mut |s| found |= matches!(s, Stmt::Loop { kind: LoopKind::Glb(_), .. }));
+        }
+        found
+    }
+
+    /// Returns the array behind a memory.
+    pub fn array<'a>(&'a self, program: &'a Program, mem: Mem) -> Option<&'a MemArray> {
+        match mem {
+            Mem::Global(i) => program.buffers.get(i).map(|b| &b.array),
+            Mem::Local(i) => self.locals.get(i),
+            Mem::Private(i) => self.privates.get(i),
+        }
+    }
+}
+
+/// Returns the type in which an index of this type into an array of `len` elements is checked.
+fn check_type(len: i64, index: ScalarType) -> ScalarType {
+    let narrow = index.bytes() <= 4 && len <= i64::from(i32::MAX);
+    if narrow { ScalarType::I32 } else { ScalarType::I64 }
+}
+
+impl Expr {
+    /// Whether the expression contains a check.
+    pub fn has_check(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |e| found |= matches!(e, Expr::Checked(..)));
+        found
+    }
+
+    /// Type of the value.
+    pub fn ty(&self) -> ElemTy {
+        match self {
+            Expr::Lit(l) => ElemTy::scalar(l.ty),
+            Expr::Arg(_, t) | Expr::Index(_, t) => ElemTy::scalar(*t),
+            Expr::Reg(r) => r.ty,
+            Expr::Load(_, t, _) | Expr::Op(_, t, _) => *t,
+            Expr::Checked(check, es) => {
+                let of = es.first().map_or(ElemTy::scalar(ScalarType::I32), Expr::ty);
+                match check {
+                    Check::Index(n) => ElemTy::scalar(check_type(*n, of.scalar)),
+                    Check::Divisor | Check::Exponent => of,
+                }
+            }
+            Expr::If(_, a, _) | Expr::Guarded(_, a, _) => a.ty(),
+            Expr::Splat(e, w) => ElemTy { width: *w, ..e.ty() },
+            Expr::Vector(es) => ElemTy {
+                width: es.len(),
+                scalar: es.first().map_or(ScalarType::F32, |e| e.ty().scalar),
+            },
+            Expr::Lane(e, _) => ElemTy::scalar(e.ty().scalar),
+        }
+    }
+
+    /// Whether this is a truth value that depends on indices only, that is, guards between
+    /// constants.
+    pub fn is_decision(&self) -> bool {
+        match self {
+            Expr::Lit(l) => l.ty == ScalarType::Bool,
+            Expr::Splat(e, _) => e.is_decision(),
+            Expr::Vector(es) => es.iter().all(Expr::is_decision),
+            Expr::Guarded(_, a, b) => a.is_decision() && b.is_decision(),
+            Expr::Arg(..)
+            | Expr::Reg(_)
+            | Expr::Index(..)
+            | Expr::Load(..)
+            | Expr::Op(..)
+            | Expr::Checked(..)
+            | Expr::If(..)
+            | Expr::Lane(..) => false,
+        }
+    }
+
+    /// The constant true, in any width.
+    pub fn is_true(&self) -> bool {
+        self.is_truth(1)
+    }
+
+    /// The constant false, in any width.
+    pub fn is_false(&self) -> bool {
+        self.is_truth(0)
+    }
+
+    fn is_truth(&self, bits: u64) -> bool {
+        match self {
+            Expr::Lit(l) => l.ty == ScalarType::Bool && l.bits == bits,
+            Expr::Splat(e, _) => e.is_truth(bits),
+            Expr::Vector(es) => es.iter().all(|e| e.is_truth(bits)),
+            _ => false,
+        }
+    }
+
+    /// Whether evaluating it twice costs nothing: constants, arguments and registers. Decisions
+    /// count, too, so that they stay visible and loops can be split where they change.
+    pub fn is_trivial(&self) -> bool {
+        match self {
+            e if e.is_decision() => true,
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => true,
+            Expr::Index(i, _) => !i.has_data() && !i.has_division(),
+            Expr::Lane(e, _) | Expr::Splat(e, _) => e.is_trivial(),
+            Expr::Load(..)
+            | Expr::Op(..)
+            | Expr::Checked(..)
+            | Expr::If(..)
+            | Expr::Guarded(..)
+            | Expr::Vector(_) => false,
+        }
+    }
+
+    /// Widens the expression to `w` lanes.
+    #[must_use]
+    pub fn widen(self, w: usize) -> Expr {
+        if self.ty().width == w { self } else { Expr::Splat(Arc::new(self), w) }
+    }
+
+    /// Returns lane `k`, simplified.
+    #[must_use]
+    pub fn lane(&self, k: usize) -> Expr {
+        match self {
+            Expr::Load(m, t, i) => {
+                Expr::Load(*m, ElemTy::scalar(t.scalar), i.plus(i64::try_from(k).unwrap_or(0)))
+            }
+            Expr::Splat(e, _) => (**e).clone(),
+            Expr::Vector(es) => es.get(k).cloned().unwrap_or_else(|| self.clone()),
+            Expr::Guarded(g, a, b) => {
+                Expr::Guarded(g.clone(), Arc::new(a.lane(k)), Arc::new(b.lane(k)))
+            }
+            e if e.ty().width == 1 => e.clone(),
+            e => Expr::Lane(Arc::new(e.clone()), k),
+        }
+    }
+
+    /// Returns the vector of these lanes in its simplest form: one load, a splat, the vector that
+    /// they are taken from, or a construction.
+    pub fn vector(lanes: Vec<Expr>) -> Expr {
+        let w = lanes.len();
+        let Some(first) = lanes.first().cloned() else {
+            return Expr::Vector(lanes);
+        };
+        if w == 1 {
+            return first;
+        }
+        if lanes.iter().all(|e| *e == first) {
+            return Expr::Splat(Arc::new(first), w);
+        }
+        if lanes.iter().any(|e| matches!(e, Expr::Guarded(..))) {
+            return Expr::guarded_vector(lanes);
+        }
+        match &first {
+            Expr::Load(mem, ty, start) => {
+                let consecutive = lanes.iter().zip(0i64..).all(|(e, k)| match e {
+                    Expr::Load(m, _, i) => m == mem && *i == start.plus(k),
+                    _ => false,
+                });
+                if consecutive {
+                    let ty = ElemTy { width: w, ..*ty };
+                    return Expr::Load(*mem, ty, start.clone());
+                }
+            }
+            Expr::Lane(v, 0) if v.ty().width == w => {
+                let whole = lanes.iter().enumerate().all(|(k, e)| match e {
+                    Expr::Lane(u, j) => u == v && *j == k,
+                    _ => false,
+                });
+                if whole {
+                    return (**v).clone();
+                }
+            }
+            _ => {}
+        }
+        Expr::Vector(lanes)
+    }
+
+    /// Returns the vector of guarded lanes. If the guards of all lanes hold, it is the vector of
+    /// the guarded values. If there are at most two different guards and one of them implies the
+    /// others, only the lanes with that guard take their other values when it fails; otherwise each
+    /// lane keeps its own guard.
+    fn guarded_vector(lanes: Vec<Expr>) -> Expr {
+        let mut guards: Vec<&Guard> = vec![];
+        for e in &lanes {
+            if let Expr::Guarded(g, ..) = e
+                && !guards.contains(&g)
+            {
+                guards.push(g);
+            }
+        }
+        let all = guards.iter().fold(Guard::default(), |all, g| all.and(g));
+        let inside = |e: &Expr| match e {
+            Expr::Guarded(_, a, _) => (**a).clone(),
+            e => e.clone(),
+        };
+        let outside = |e: &Expr| match e {
+            Expr::Guarded(g, _, b) if *g == all => (**b).clone(),
+            e => e.clone(),
+        };
+        let few = guards.len() <= 2 && guards.contains(&&all);
+        let fast = Expr::vector(lanes.iter().map(inside).collect());
+        if matches!(fast, Expr::Vector(_)) && !few {
+            return Expr::Vector(lanes);
+        }
+        let slow = if few {
+            Expr::vector(lanes.iter().map(outside).collect())
+        } else {
+            Expr::Vector(lanes)
+        };
+        Expr::Guarded(all, Arc::new(fast), Arc::new(slow))
+    }
+
+    /// Replaces registers, including those in indices.
+    #[must_use]
+    pub fn map_regs(&self, f: &dyn Fn(&Reg) -> Reg) -> Expr {
+        let one = |e: &Arc<Expr>| Arc::new(e.map_regs(f));
+        let each = |es: &[Expr]| es.iter().map(|e| e.map_regs(f)).collect::<Vec<_>>();
+        let index = |i: &Index| i.map_data(&|e| e.map_regs(f));
+        match self {
+            Expr::Lit(_) | Expr::Arg(..) => self.clone(),
+            Expr::Reg(r) => Expr::Reg(f(r)),
+            Expr::Index(i, t) => Expr::Index(index(i), *t),
+            Expr::Load(m, t, i) => Expr::Load(*m, *t, index(i)),
+            Expr::Op(op, t, es) => Expr::Op(*op, *t, each(es)),
+            Expr::Checked(check, es) => Expr::Checked(*check, each(es)),
+            Expr::Vector(es) => Expr::Vector(each(es)),
+            Expr::If(c, a, b) => Expr::If(one(c), one(a), one(b)),
+            Expr::Guarded(g, a, b) => {
+                Expr::Guarded(Guard(g.0.iter().map(index).collect()), one(a), one(b))
+            }
+            Expr::Splat(e, w) => Expr::Splat(one(e), *w),
+            Expr::Lane(e, k) => Expr::Lane(one(e), *k),
+        }
+    }
+
+    /// Calls `f` on this expression and all subexpressions, including those in indices.
+    pub fn visit(&self, f: &mut dyn FnMut(&Expr)) {
+        f(self);
+        match self {
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
+            Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| e.visit(f)),
+            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) => {
+                es.iter().for_each(|e| e.visit(f));
+            }
+            Expr::If(c, a, b) => {
+                c.visit(f);
+                a.visit(f);
+                b.visit(f);
+            }
+            Expr::Guarded(g, a, b) => {
+                for i in &g.0 {
+                    i.visit_data(&mut |e| e.visit(f));
+                }
+                a.visit(f);
+                b.visit(f);
+            }
+            Expr::Splat(e, _) | Expr::Lane(e, _) => e.visit(f),
+        }
+    }
+}
+
+impl Stmt {
+    /// Calls `f` on the expressions of this statement itself, including values computed inside its
+    /// indices, but not on those of nested blocks.
+    pub fn exprs(&self, f: &mut dyn FnMut(&Expr)) {
+        let index = |i: &Index, f: &mut dyn FnMut(&Expr)| i.visit_data(&mut |e| f(e));
+        match self {
+            Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
+            Stmt::Decl(_, Some(e))
+            | Stmt::Set(_, e)
+            | Stmt::Branch(e, ..)
+            | Stmt::While(_, e, _) => {
+                f(e);
+            }
+            Stmt::Store(_, i, e) => {
+                index(i, f);
+                f(e);
+            }
+            Stmt::Loop { lo, hi, .. } => {
+                index(lo, f);
+                index(hi, f);
+            }
+            Stmt::If(g, ..) => g.0.iter().for_each(|i| index(i, f)),
+        }
+    }
+
+    /// The blocks nested directly in this statement.
+    pub fn blocks(&self) -> Vec<&Block> {
+        match self {
+            Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
+            Stmt::Loop { body, .. } | Stmt::Once(body) => vec![body],
+            Stmt::If(_, a, b) | Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => vec![a, b],
+        }
+    }
+
+    /// Replaces the registers that this statement itself reads, not those of nested blocks or the
+    /// register that it assigns.
+    pub fn map_regs(&mut self, f: &dyn Fn(&Reg) -> Reg) {
+        let index = |i: &mut Index| *i = i.map_data(&|e| e.map_regs(f));
+        match self {
+            Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
+            Stmt::Decl(_, Some(e))
+            | Stmt::Set(_, e)
+            | Stmt::Branch(e, ..)
+            | Stmt::While(_, e, _) => *e = e.map_regs(f),
+            Stmt::Store(_, i, e) => {
+                index(i);
+                *e = e.map_regs(f);
+            }
+            Stmt::Loop { lo, hi, .. } => {
+                index(lo);
+                index(hi);
+            }
+            Stmt::If(g, ..) => g.0.iter_mut().for_each(index),
+        }
+    }
+
+    /// The blocks nested directly in this statement, mutably.
+    pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
+        match self {
+            Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
+            Stmt::Loop { body, .. } | Stmt::Once(body) => vec![body],
+            Stmt::If(_, a, b) | Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => vec![a, b],
+        }
+    }
+
+    /// Calls `f` on this statement and all statements inside it.
+    pub fn visit(&self, f: &mut dyn FnMut(&Stmt)) {
+        f(self);
+        for b in self.blocks() {
+            b.iter().for_each(|s| s.visit(f));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Helpers of the passes over finished code: the parts of an expression in a fixed order, the
+//! effects of code, and new registers.
+
+use super::index::{Guard, Index};
+use super::{Block, ElemTy, Expr, Mem, Reg, Scope, Stmt};
+use crate::lang::typed::ScalarOp;
+use rustc_hash::FxHashSet;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Creates new registers.
+pub struct Fresh {
+    /// The next unused id.
+    pub next: u32,
+    /// Names of parameters and buffers, which registers must not get.
+    pub reserved: BTreeSet<String>,
+}
+
+impl Fresh {
+    /// A new register.
+    pub fn reg(&mut self, ty: ElemTy) -> Reg {
+        loop {
+            let id = self.next;
+            self.next += 1;
+            let name = format!("t{id}");
+            if !self.reserved.contains(&name) {
+                return Reg { id, name: name.into(), ty };
+            }
+        }
+    }
+}
+
+/// Calls `f` on the direct parts of an expression, values inside its indices first, in the same
+/// order as [`rebuilt`]. The flag says that the part is not always evaluated.
+pub fn parts(e: &Expr, f: &mut dyn FnMut(&Expr, bool)) {
+    match e {
+        Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
+        Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| f(e, false)),
+        Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) => {
+            es.iter().for_each(|e| f(e, false));
+        }
+        Expr::If(c, a, b) => {
+            f(c, false);
+            f(a, true);
+            f(b, true);
+        }
+        Expr::Guarded(g, a, b) => {
+            g.0.iter().for_each(|i| i.visit_data(&mut |e| f(e, false)));
+            f(a, true);
+            f(b, true);
+        }
+        Expr::Splat(e, _) | Expr::Lane(e, _) => f(e, false),
+    }
+}
+
+/// Returns the index with its values replaced, in order.
+pub fn rebuilt_index(i: &Index, f: &mut dyn FnMut(&Expr) -> Expr) -> Index {
+    if !i.has_data() {
+        return i.clone();
+    }
+    let f = RefCell::new(f);
+    i.map_data(&|e| f.borrow_mut()(e))
+}
+
+/// Returns the expression with its direct parts replaced. The flag is the same as in [`parts`].
+pub fn rebuilt(e: &Expr, f: &mut dyn FnMut(&Expr, bool) -> Expr) -> Expr {
+    let all = |es: &[Expr], f: &mut dyn FnMut(&Expr, bool) -> Expr| -> Vec<Expr> {
+        es.iter().map(|e| f(e, false)).collect()
+    };
+    match e {
+        Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => e.clone(),
+        Expr::Index(i, t) => Expr::Index(rebuilt_index(i, &mut |e| f(e, false)), *t),
+        Expr::Load(m, t, i) => Expr::Load(*m, *t, rebuilt_index(i, &mut |e| f(e, false))),
+        Expr::Op(op, t, es) => Expr::Op(*op, *t, all(es, f)),
+        Expr::Checked(check, es) => Expr::Checked(*check, all(es, f)),
+        Expr::Vector(es) => Expr::Vector(all(es, f)),
+        Expr::If(c, a, b) => {
+            let c = Arc::new(f(c, false));
+            let a = Arc::new(f(a, true));
+            Expr::If(c, a, Arc::new(f(b, true)))
+        }
+        Expr::Guarded(g, a, b) => {
+            let g = Guard(g.0.iter().map(|i| rebuilt_index(i, &mut |e| f(e, false))).collect());
+            let a = Arc::new(f(a, true));
+            Expr::Guarded(g, a, Arc::new(f(b, true)))
+        }
+        Expr::Splat(e, w) => Expr::Splat(Arc::new(f(e, false)), *w),
+        Expr::Lane(e, k) => Expr::Lane(Arc::new(f(e, false)), *k),
+    }
+}
+
+/// Replaces the expressions of a statement itself, including values inside its indices, in the
+/// order of [`Stmt::exprs`].
+pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
+    match s {
+        Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
+        Stmt::Decl(_, Some(e)) | Stmt::Set(_, e) | Stmt::Branch(e, ..) | Stmt::While(_, e, _) => {
+            *e = f(e)
+        }
+        Stmt::Store(_, i, e) => {
+            *i = rebuilt_index(i, f);
+            *e = f(e);
+        }
+        Stmt::Loop { lo, hi, .. } => {
+            *lo = rebuilt_index(lo, f);
+            *hi = rebuilt_index(hi, f);
+        }
+        Stmt::If(g, ..) => g.0.iter_mut().for_each(|i| *i = rebuilt_index(i, f)),
+    }
+}
+
+/// Operations that take many cycles.
+pub fn is_dear(op: ScalarOp) -> bool {
+    matches!(
+        op,
+        ScalarOp::Div
+            | ScalarOp::Rem
+            | ScalarOp::Pow
+            | ScalarOp::Sqrt
+            | ScalarOp::Rsqrt
+            | ScalarOp::Exp
+            | ScalarOp::Log
+            | ScalarOp::Sin
+            | ScalarOp::Cos
+            | ScalarOp::Tan
+            | ScalarOp::Atan
+            | ScalarOp::Atan2
+    )
+}
+
+/// Cost of evaluating an expression again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weight {
+    /// Number of operations.
+    pub operations: u32,
+    /// Whether the expression loads, or takes many cycles.
+    pub heavy: bool,
+    /// Whether the value is worth a register if it is used twice.
+    pub worth: bool,
+}
+
+impl Weight {
+    /// Returns the weight of an expression, given the sum of the weights of its parts.
+    pub fn of(e: &Expr, parts: Weight) -> Weight {
+        let Weight { mut operations, mut heavy, .. } = parts;
+        let worth = match e {
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) | Expr::Index(..) | Expr::Lane(..) => false,
+            Expr::Load(..) => {
+                heavy = true;
+                true
+            }
+            Expr::Op(op, ..) => {
+                operations += 1;
+                heavy |= is_dear(*op);
+                heavy || operations > 1
+            }
+            Expr::Checked(..) => {
+                operations += 2;
+                true
+            }
+            Expr::Splat(..) => heavy || operations > 0,
+            Expr::Vector(_) | Expr::If(..) | Expr::Guarded(..) => {
+                operations += 1;
+                !e.is_decision()
+            }
+        };
+        Weight { operations, heavy, worth }
+    }
+
+    /// Adds the weight of another part.
+    pub fn add(&mut self, part: Weight) {
+        self.operations += part.operations;
+        self.heavy |= part.heavy;
+    }
+}
+
+/// Registers and memories that a piece of code may change.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    /// Registers that the code sets or declares.
+    pub regs: FxHashSet<u32>,
+    /// Memories that the code stores to.
+    pub stored: FxHashSet<Mem>,
+    /// Whether the code synchronises work-items. Stores of other work-items to shared memories may
+    /// then become visible.
+    pub meets: bool,
+}
+
+impl Effects {
+    /// Adds the effects of a statement and of all statements inside it.
+    pub fn add(&mut self, s: &Stmt) {
+        s.visit(&mut |s| match s {
+            Stmt::Decl(r, _) | Stmt::Set(r, _) => {
+                self.regs.insert(r.id);
+            }
+            Stmt::Store(m, ..) => {
+                self.stored.insert(*m);
+            }
+            Stmt::Barrier { scope: Scope::Group | Scope::Warp, .. } => self.meets = true,
+            Stmt::Loop { .. }
+            | Stmt::If(..)
+            | Stmt::Branch(..)
+            | Stmt::While(..)
+            | Stmt::Once(_) => {}
+        });
+    }
+
+    /// Returns the effects of a block.
+    pub fn of(b: &Block) -> Effects {
+        let mut out = Effects::default();
+        b.iter().for_each(|s| out.add(s));
+        out
+    }
+}
+
+/// Returns the registers that get a value after their declaration.
+pub fn changed(b: &Block) -> FxHashSet<u32> {
+    let mut out = FxHashSet::default();
+    for s in b {
+        s.visit(&mut |s| match s {
+            Stmt::Set(r, _) | Stmt::Decl(r, None) => {
+                out.insert(r.id);
+            }
+            _ => {}
+        });
+    }
+    out
+}

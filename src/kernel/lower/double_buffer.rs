@@ -1,0 +1,139 @@
+//! Double buffering: loads the next block while the current one is used.
+//!
+//! It applies to a reduction whose steps begin with copies of a block to local memory. Each step
+//! loads the next block into registers, uses the block that is in local memory, and then stores the
+//! next block to the other half of the memory.
+//!
+//! ```text
+//! half 0 = block 0
+//! for i in 0..n-1 { registers = block i+1; step with half i%2; half (i+1)%2 = registers }
+//! step with the last half
+//! ```
+//!
+//! The loads are in flight during a step, and each step needs a single barrier, which stands before
+//! it. That barrier separates the stores of a block from its use. It also separates the use of a
+//! half from the stores of the block after next, which fill the same half.
+
+use super::accumulator::Accumulator;
+use super::apply::is_pure;
+use super::lowerer::{Context, Lowerer};
+use super::staging::Tile;
+use super::view::{Shape, Step, View, stop};
+use crate::calculus::term::{Op, Space, Term};
+use crate::diag::Code;
+use crate::kernel::ir::index::{Index, Var};
+use std::rc::Rc;
+
+/// Callback for each block to be copied. It takes the block's source view and shape, and returns
+/// the view that is read in its place.
+type Copy<'a> = &'a mut dyn FnMut(View, Shape) -> Step<View>;
+
+fn copies_ahead(t: &Term) -> bool {
+    *t.op() == Op::ToMem(Space::LocalAhead) || t.args().iter().any(copies_ahead)
+}
+
+/// Splits the operator of a reduction into its step and the copies before it. Returns `None` if no
+/// block is to be loaded ahead.
+pub fn parts(op: &[Term]) -> Option<(&[Term], &[Term])> {
+    let at = op.iter().position(copies_ahead).filter(|at| *at > 0)?;
+    Some(op.split_at(at))
+}
+
+impl Lowerer {
+    /// Reduces `n` elements of `x`; `n` must be at least 1.
+    pub fn reduce_ahead(
+        &mut self,
+        (step, copies): (&[Term], &[Term]),
+        x: &View,
+        n: i64,
+        acc: &Accumulator,
+        shape: &Shape,
+    ) -> Step<()> {
+        let arg = |i: &Index| -> Step<View> { Ok(View::pair(acc.view.clone(), x.at(i)?)) };
+        // Plan the tiles for the block of an arbitrary iteration, so that one layout suits all
+        // blocks.
+        let any = self.number(n);
+        let tiles = self
+            .blocks_of(copies, &arg(&any)?)?
+            .iter()
+            .map(|(v, shape)| Ok(Rc::new(self.tile(v, shape, n.min(2))?)))
+            .collect::<Step<Vec<Rc<Tile>>>>()?;
+        let first = Index::from(0);
+        for (tile, (v, _)) in tiles.iter().zip(self.blocks_of(copies, &arg(&first)?)?) {
+            self.copy_block(tile, &v, &first)?;
+        }
+        self.repeat(n - 1, false, &mut |me, i| {
+            let half = i.rem(2);
+            let next = me.blocks_of(copies, &arg(&i.plus(1))?)?;
+            let loaded = tiles
+                .iter()
+                .zip(&next)
+                .map(|(tile, (v, _))| me.load_block(tile, v))
+                .collect::<Step<Vec<_>>>()?;
+            me.update(
+                step,
+                &me.staged(copies, &arg(i)?, &tiles, &half)?,
+                &acc.dest,
+                &acc.owned,
+                shape,
+            )?;
+            let other = Index::from(1).sub(&half);
+            tiles.iter().zip(&loaded).try_for_each(|(tile, v)| me.store_block(tile, v, &other))
+        })?;
+        let last = Index::from(n - 1);
+        let arg = self.staged(copies, &arg(&last)?, &tiles, &last.rem(2))?;
+        self.update(step, &arg, &acc.dest, &acc.owned, shape)
+    }
+
+    /// Returns the source view and shape of each block to be copied, in order.
+    fn blocks_of(&self, copies: &[Term], x: &View) -> Step<Vec<(View, Shape)>> {
+        let mut out = vec![];
+        self.through(copies, x, &mut |v, shape| {
+            out.push((v.clone(), shape));
+            Ok(v)
+        })?;
+        Ok(out)
+    }
+
+    /// Returns the result of the copies, each read from its tile.
+    fn staged(&self, copies: &[Term], x: &View, tiles: &[Rc<Tile>], half: &Index) -> Step<View> {
+        let mut tiles = tiles.iter();
+        self.through(copies, x, &mut |_, _| match tiles.next() {
+            Some(tile) => Ok(tile.view(half)),
+            None => stop(Code::Internal, "a copy without a tile"),
+        })
+    }
+
+    fn through(&self, factors: &[Term], x: &View, copy: Copy) -> Step<View> {
+        factors.iter().rev().try_fold(x.clone(), |x, f| {
+            let args = f.args();
+            match f.op() {
+                _ if is_pure(f) => self.views.apply(f, &x),
+                Op::Compose => self.through(&f.chain(), &x, copy),
+                Op::Bimap => Ok(View::pair(
+                    self.through(&args[..1], &x.fst()?, copy)?,
+                    self.through(&args[1..], &x.snd()?, copy)?,
+                )),
+                Op::Fork => Ok(View::pair(
+                    self.through(&args[..1], &x, copy)?,
+                    self.through(&args[1..], &x, copy)?,
+                )),
+                Op::ToMem(Space::LocalAhead) if is_pure(&args[0]) => {
+                    copy(self.views.apply(&args[0], &x)?, self.views.shape(&f.ty().cod)?)
+                }
+                _ => stop(Code::NotYetCompiled, "`toLocalAhead` of what is computed in the step"),
+            }
+        })
+    }
+
+    /// Returns a fresh variable that stands for any number in `0..n`.
+    fn number(&mut self, n: i64) -> Index {
+        let (id, name) = self.fresh("p");
+        Index::from(Var { id, name, lo: 0, hi: (n - 1).max(0) })
+    }
+
+    /// Whether blocks can be loaded ahead here. The accumulator must belong to the work-group.
+    pub fn may_load_ahead(&self, n: i64) -> bool {
+        self.context == Context::Group && n > 0
+    }
+}

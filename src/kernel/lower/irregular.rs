@@ -1,0 +1,200 @@
+//! Patterns that store at computed places, or whose parts depend on each other: scatters,
+//! histograms and scans.
+
+use super::dest::Dest;
+use super::leaf::{self, Emit};
+use super::lowerer::{Body, Context, Lowerer};
+use super::memory::Storage;
+use super::view::{Shape, Step, View, stop};
+use crate::calculus::scalar::Lit;
+use crate::calculus::term::{MapKind, Term};
+use crate::calculus::ty::Ty;
+use crate::diag::Code;
+use crate::kernel::ir::index::{Facts, Guard, Index};
+use crate::kernel::ir::{ElemTy, Expr, Stmt};
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+
+/// Maximum number of scalars in all partial histograms together.
+const PARTS: i64 = 1 << 26;
+
+/// Partial histograms for each compute unit: enough work-items to keep a GPU busy.
+const PARTS_OF_UNIT: i64 = 64;
+
+impl Lowerer {
+    /// Copies the destination array, then stores each value at its place. Places outside the array
+    /// are skipped. Outside kernels, each of the two steps is a kernel. If two places are equal,
+    /// the program is in error.
+    pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let shape = self.views.shape(&f.ty().cod)?;
+        let Shape::Array(_, elem) = &shape else {
+            return stop(Code::Internal, "a scatter gives an array");
+        };
+        let (places, values) = (x.snd()?.fst()?, x.snd()?.snd()?);
+        self.copy(&x.fst()?, dest, &shape)?;
+        let store = &mut |me: &mut Lowerer, j: &Index| {
+            me.at_place(&places.at(j)?, n, &mut |me, i| {
+                me.store(&values.at(j)?, &dest.at(i)?, elem)
+            })
+        };
+        match n {
+            // Nothing in the index of a single element tells the verifier that the program chose it: one work-item stores.
+            1 => self.each(1, &mut |me, _| me.repeat(m, false, store)),
+            _ => self.each(m, store),
+        }
+    }
+
+    /// Combines values by bin. Outside kernels, each work-item first combines one part of the
+    /// values into bins of its own, and a second kernel combines these bins. In one work-item, all
+    /// values are one part.
+    pub fn histogram(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let (m, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let shape = self.views.shape(&f.ty().cod)?;
+        let Shape::Array(_, elem) = &shape else {
+            return stop(Code::Internal, "a histogram is an array");
+        };
+        let (places, values) = (x.fst()?, x.snd()?);
+        let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
+        let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
+        let parts = match self.context {
+            Context::Host => (self.units() * PARTS_OF_UNIT).min(n).min(room).max(1),
+            _ => 1,
+        };
+        let counted = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
+        self.each(parts, &mut |me, p| {
+            let (view, dest) = (counted.view.at(p)?, counted.dest.at(p)?);
+            me.repeat(m, false, &mut |me, i| me.write(&z, &View::Unit, &dest.at(i)?))?;
+            // Parts are interleaved, so that neighbouring work-items read neighbouring elements.
+            me.repeat(length(n, parts), false, &mut |me, t| {
+                let j = p.add(&t.times(parts));
+                me.where_less(&j, &Index::from(n), &mut |me| {
+                    me.at_place(&places.at(&j)?, m, &mut |me, i| {
+                        let pair = View::pair(view.at(i)?, values.at(&j)?);
+                        me.update(&op, &pair, &dest.at(i)?, &counted.owned, elem)
+                    })
+                })
+            })
+        })?;
+        self.each(m, &mut |me, i| {
+            let acc = me.allocate(elem, None)?;
+            let first = counted.view.at(&Index::from(0))?.at(i)?;
+            me.store(&first, &acc.dest, elem)?;
+            me.repeat(parts - 1, false, &mut |me, p| {
+                let pair = View::pair(acc.view.clone(), counted.view.at(&p.plus(1))?.at(i)?);
+                me.update(&op, &pair, &acc.dest, &acc.owned, elem)
+            })?;
+            me.store(&acc.view, &dest.at(i)?, elem)
+        })
+    }
+
+    /// A scan between kernels, in two kernels. In the first one, each work-item combines one part
+    /// of the elements. In the second one, it combines the totals of the parts before its own, and
+    /// then scans its own part.
+    pub fn scan_in_parts(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let n = self.views.size(&f.sizes()[0])?;
+        let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
+        let elem = self.views.shape(&f.args()[1].ty().cod)?;
+        // Each work-item of the second kernel goes through all totals, so there should be no more
+        // parts than elements in a part.
+        let parts = (self.units() * PARTS_OF_UNIT).min(n.isqrt()).max(1);
+        let totals = self.allocate(&Shape::Array(parts, Box::new(elem.clone())), None)?;
+        let start = |me: &mut Lowerer| -> Step<Storage> {
+            let acc = me.allocate(&elem, None)?;
+            me.write(&z, &View::Unit, &acc.dest)?;
+            Ok(acc)
+        };
+        let combine = |me: &mut Lowerer, acc: &Storage, x: View| {
+            let pair = View::pair(acc.view.clone(), x);
+            me.update(&op, &pair, &acc.dest, &acc.owned, &elem)
+        };
+        let through_part = |me: &mut Lowerer, p: &Index, body: Body| {
+            let long = length(n, parts);
+            me.repeat(long, false, &mut |me, t| {
+                let j = p.times(long).add(t);
+                me.where_less(&j, &Index::from(n), &mut |me| body(me, &j))
+            })
+        };
+        self.each(parts, &mut |me, p| {
+            let acc = start(me)?;
+            through_part(me, p, &mut |me, j| combine(me, &acc, x.at(j)?))?;
+            me.store(&acc.view, &totals.dest.at(p)?, &elem)
+        })?;
+        self.each(parts, &mut |me, p| {
+            let acc = start(me)?;
+            me.repeat(parts, false, &mut |me, q| {
+                me.where_less(q, p, &mut |me| combine(me, &acc, totals.view.at(q)?))
+            })?;
+            through_part(me, p, &mut |me, j| {
+                combine(me, &acc, x.at(j)?)?;
+                me.store(&acc.view, &dest.at(j)?, &elem)
+            })
+        })
+    }
+
+    fn units(&self) -> i64 {
+        i64::try_from(self.options.device.compute_units).unwrap_or(1).max(1)
+    }
+
+    /// Emits a loop in this work-item, or outside kernels a kernel with a work-item for each
+    /// iteration.
+    pub fn each(&mut self, n: i64, body: Body) -> Step<()> {
+        if self.context != Context::Host {
+            return self.repeat(n, false, body);
+        }
+        let id = Term::id(&Ty::Unit);
+        self.in_kernel(&id, |me| me.spread(MapKind::Glb(0), n, false, body))
+    }
+
+    /// Runs the body if a computed place is in `0..n`.
+    fn at_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
+        let at = leaf::bind(place, self)?.expr()?;
+        let t = at.ty();
+        let test = |op, bound: i64| {
+            let bound = Expr::Lit(Lit::int(t.scalar, i128::from(bound)));
+            Expr::Op(op, ElemTy::scalar(ScalarType::Bool), vec![at.clone(), bound])
+        };
+        // If the type cannot hold the bound, its values are all below it.
+        let fits = Lit::int(t.scalar, i128::from(n)).as_int() == Some(i128::from(n));
+        let mut tests = vec![];
+        if fits {
+            tests.push(test(ScalarOp::Lt, n));
+        }
+        if t.scalar.is_signed() {
+            tests.push(test(ScalarOp::Ge, 0));
+        }
+        self.begin();
+        // The tests guarantee these bounds; state them for the bounds checker, too.
+        let inside = Index::data(at.clone()).lesser(&Index::from(n - 1)).greater(&Index::from(0));
+        let done = body(self, &inside);
+        let mut block = self.end();
+        done?;
+        for c in tests {
+            block = vec![Stmt::Branch(c, block, vec![])];
+        }
+        block.into_iter().try_for_each(|s| self.emit(s))
+    }
+
+    /// Runs the body if one index is less than another.
+    pub fn where_less(
+        &mut self,
+        i: &Index,
+        bound: &Index,
+        body: &mut dyn FnMut(&mut Lowerer) -> Step<()>,
+    ) -> Step<()> {
+        let guard = Guard::less(i, bound);
+        if Facts::default().decide(&guard) == Some(true) {
+            return body(self);
+        }
+        self.begin();
+        let done = body(self);
+        let block = self.end();
+        done?;
+        self.emit(Stmt::If(guard, block, vec![]))
+    }
+}
+
+/// Length of the longest part when `n` elements are divided into this many parts.
+fn length(n: i64, parts: i64) -> i64 {
+    n / parts + i64::from(n % parts != 0)
+}

@@ -1,0 +1,135 @@
+//! Loops over states that contain arrays, and choices between arrays. In a work-item they are loops
+//! and branches; otherwise the host runs them, and their bodies are kernels.
+
+use super::dest::Dest;
+use super::leaf::Emit;
+use super::lowerer::Lowerer;
+use super::view::{Shape, Step, View, stop};
+use crate::calculus::scalar::Lit;
+use crate::calculus::term::{Space, Term};
+use crate::diag::Code;
+use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::{Control, ElemTy, Expr, Mem, Stmt};
+use crate::lang::types::ScalarType;
+
+impl Lowerer {
+    /// `foldSeq` on the host: each iteration writes the next state to a second buffer, and the host
+    /// then exchanges both buffers.
+    pub fn host_fold(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let n = self.views.size(&f.sizes()[0])?;
+        let shape = self.views.shape(&f.ty().cod)?;
+        let (op, xs) = (f.args()[0].chain(), x.snd()?);
+        let (id, name) = self.fresh("step");
+        let counter = Var { id, name, lo: 0, hi: (n - 1).max(0) };
+        let number = Index::from(counter.clone());
+        let begin = Control::Repeat(n, counter);
+        self.host_loop(begin, &x.fst()?, &shape, dest, &mut |me, state, next| {
+            let arg = View::pair(state.clone(), xs.at(&number)?);
+            me.write(&op, &arg, next)
+        })
+    }
+
+    /// `loopWhile` on the host: the condition is computed on the device and read back before each
+    /// iteration.
+    pub fn host_while(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let shape = self.views.shape(&f.ty().cod)?;
+        let (p, body, besides) = (f.args()[0].chain(), f.args()[1].chain(), x.snd()?);
+        let truth = Shape::Elem(ElemTy::scalar(ScalarType::Bool));
+        let flag = self.allocate(&truth, Some(Space::Global))?;
+        let Dest::Mem(Mem::Global(at), ..) = &flag.dest else {
+            return stop(Code::Internal, "a condition of the host outside global memory");
+        };
+        let at = *at;
+        if !self.choices.is_empty() {
+            // If the choices around the loop select the other side, none of its kernels runs,
+            // including the one that computes the condition. Clear the flag first, so that the loop
+            // does not begin.
+            let choices = std::mem::take(&mut self.choices);
+            let no = View::Elem(Expr::Lit(Lit::int(ScalarType::Bool, 0)));
+            let cleared = self.copy(&no, &flag.dest, &truth);
+            self.open_single = None;
+            self.choices = choices;
+            cleared?;
+        }
+        self.host_loop(Control::While, &x.fst()?, &shape, dest, &mut |me, state, next| {
+            let arg = View::pair(state.clone(), besides.clone());
+            me.write(&p, &arg, &flag.dest)?;
+            me.control(Control::Check(at));
+            me.write(&body, &arg, next)
+        })
+    }
+
+    fn host_loop(
+        &mut self,
+        begin: Control,
+        start: &View,
+        shape: &Shape,
+        dest: &Dest,
+        body: &mut dyn FnMut(&mut Lowerer, &View, &Dest) -> Step<()>,
+    ) -> Step<()> {
+        let state = self.allocate(shape, Some(Space::Global))?;
+        let next = self.allocate(shape, Some(Space::Global))?;
+        self.copy(start, &state.dest, shape)?;
+        self.control(begin);
+        body(self, &state.view, &next.dest)?;
+        for (a, b) in state.owned.buffers().zip(next.owned.buffers()) {
+            self.control(Control::Swap(a, b));
+        }
+        self.control(Control::End);
+        self.copy(&state.view, dest, shape)
+    }
+
+    /// Appends a step of the host that is not a launch. Kernels before and after it cannot be
+    /// merged.
+    fn control(&mut self, c: Control) {
+        self.open_single = None;
+        self.program.control.push(c);
+    }
+
+    /// A choice on the host: the condition is computed first, and the kernels of both sides test
+    /// it.
+    pub fn host_choice(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let args = f.args();
+        let truth = Shape::Elem(ElemTy::scalar(ScalarType::Bool));
+        let flag = self.allocate(&truth, Some(Space::Global))?;
+        self.write(&args[0].chain(), x, &flag.dest)?;
+        let c = flag.view.expr()?;
+        for (side, arg) in [(true, &args[1]), (false, &args[2])] {
+            self.open_single = None;
+            self.choices.push((c.clone(), side));
+            let done = self.write(&arg.chain(), x, dest);
+            self.choices.pop();
+            self.open_single = None;
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Returns the code of a kernel, guarded by the host's choices around it.
+    pub fn chosen(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+        self.choices.iter().rev().fold(body, |body, (c, side)| {
+            let (yes, no) = if *side { (body, vec![]) } else { (vec![], body) };
+            vec![Stmt::Branch(c.clone(), yes, no)]
+        })
+    }
+
+    /// `loopWhile` in a work-item.
+    pub fn item_while(&mut self, f: &Term, x: &View) -> Step<View> {
+        let shape = self.views.shape(&f.ty().cod)?;
+        let (p, body) = (f.args()[0].chain(), f.args()[1].chain());
+        let besides = x.snd()?;
+        let state = self.allocate(&shape, None)?;
+        self.store(&x.fst()?, &state.dest, &shape)?;
+        let arg = View::pair(state.view.clone(), besides);
+        self.begin();
+        let c = self.read(&p, &arg).and_then(|v| v.expr());
+        let head = self.end();
+        let c = c?;
+        self.begin();
+        let done = self.update(&body, &arg, &state.dest, &state.owned, &shape);
+        let block = self.end();
+        done?;
+        self.emit(Stmt::While(head, c, block))?;
+        Ok(state.view)
+    }
+}

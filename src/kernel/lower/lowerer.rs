@@ -1,0 +1,731 @@
+//! Lowers terms to the IR, inside kernels and between them.
+//!
+//! [`Lowerer::write`] stores the result of a term at a destination. [`Lowerer::read`] returns the
+//! result as a view, and stores it in the memory of the context first if it is not one. Chains of
+//! compositions are represented as lists of factors, outermost first.
+
+use super::apply::is_pure;
+use super::dest::{Dest, inverse};
+use super::interleave::side_by_side;
+use super::leaf::{self, Emit};
+use super::view::{Shape, Step, Stop, View, Views, stop};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
+use crate::diag::{Code, Diagnostic};
+use crate::kernel::ir::index::{Guard, Index, Var};
+use crate::kernel::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
+use crate::kernel::options::Options;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The level of the device hierarchy at which code is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Between kernels.
+    Host,
+    /// Between the dimensions of a parallel nest, where only views are allowed.
+    Nest,
+    /// In a work-group, in code that all work-items run alike.
+    Group,
+    /// In a warp, outside its lanes. Every computation here is a stage of the work-group's code.
+    Warp,
+    /// In one work-item.
+    Item,
+}
+
+/// The enclosing `mapWarp` of some code.
+#[derive(Clone)]
+pub struct InWarp {
+    /// The index of the warp among the working warps.
+    pub var: Var,
+    /// Holds if the warp has an element in this round.
+    pub guard: Guard,
+}
+
+/// A state of generation that can be restored.
+pub struct Mark {
+    blocks: usize,
+    context: Context,
+    vector: bool,
+    locals: usize,
+    privates: usize,
+    local_dims: Vec<u8>,
+    in_warp: Option<InWarp>,
+    workers: usize,
+}
+
+/// The kernel under construction.
+#[derive(Default)]
+pub struct Building {
+    /// Arrays of the work-group.
+    pub locals: Vec<MemArray>,
+    /// Arrays of the work-item.
+    pub privates: Vec<MemArray>,
+    /// Number of work-items or groups in each dimension.
+    pub grid: [i64; 3],
+    /// Work-group size, if the term determines it.
+    pub group: [i64; 3],
+    /// Whether the kernel has a single work-item, so that large intermediates may lie in global
+    /// memory.
+    pub single: bool,
+    /// Whether global stores bypass the caches.
+    pub streaming: bool,
+    /// Whether reductions determine the number of work-items of a group. Each work-item then takes
+    /// the same share in all stages.
+    pub together: bool,
+    /// Number of adjacent elements that maps over work-items process at a time, if there are such
+    /// maps.
+    pub run: Option<i64>,
+    /// Dimensions of the enclosing `mapLcl`s.
+    pub local_dims: Vec<u8>,
+    /// Number of work-items of a warp, if the term has warps.
+    pub warp: i64,
+    /// The enclosing `mapWarp`.
+    pub in_warp: Option<InWarp>,
+    /// Variables of the enclosing parallel maps, outermost first.
+    pub workers: Vec<Var>,
+    /// Ids of the variables for work-items and work-groups.
+    pub ids: [u32; 6],
+    /// Ids of the variables for warp and lane.
+    pub warp_ids: [u32; 2],
+}
+
+/// The conditions of the host's choices around the generated code, each with the value that it must
+/// have.
+pub type Choices = Vec<(Expr, bool)>;
+
+/// The state of lowering.
+pub struct Lowerer {
+    /// Sizes and parameters.
+    pub views: Rc<Views>,
+    /// What the caller asked for.
+    pub options: Options,
+    /// The finished part of the program.
+    pub program: Program,
+    /// The current level of the hierarchy.
+    pub context: Context,
+    /// The current kernel.
+    pub kernel: Building,
+    /// The conditions of the host around the current kernels.
+    pub choices: Choices,
+    /// Open blocks, innermost last.
+    pub blocks: Vec<Block>,
+    /// The last kernel, if it has one work-item and can be continued.
+    pub open_single: Option<Building>,
+    /// Whether leaves are evaluated on vectors.
+    pub vector: bool,
+    /// Whether the results of the next kernel bypass the caches.
+    pub streaming: bool,
+    /// Number of copies that the enclosing unrolled loops make of the generated code.
+    pub copies: i64,
+    /// Arrays of a group of which a work-item reads elements that another work-item computed.
+    pub passed_on: BTreeSet<Term>,
+    /// The next unused id.
+    pub next: u32,
+    /// Names of parameters and buffers, which must not be given to variables.
+    pub reserved: BTreeSet<String>,
+}
+
+impl Emit for Lowerer {
+    fn views(&self) -> Rc<Views> {
+        self.views.clone()
+    }
+
+    fn declare(&mut self, ty: ElemTy, init: Option<Expr>) -> Step<Reg> {
+        let (id, name) = self.fresh("t");
+        let r = Reg { id, name, ty };
+        self.emit(Stmt::Decl(r.clone(), init))?;
+        Ok(r)
+    }
+
+    fn emit(&mut self, s: Stmt) -> Step<()> {
+        match self.blocks.last_mut() {
+            Some(b) => {
+                b.push(s);
+                Ok(())
+            }
+            None => stop(Code::Internal, "a statement outside any kernel"),
+        }
+    }
+
+    fn begin(&mut self) {
+        self.blocks.push(vec![]);
+    }
+
+    fn end(&mut self) -> Block {
+        self.blocks.pop().unwrap_or_default()
+    }
+
+    fn in_vector(&self) -> bool {
+        self.vector
+    }
+}
+
+/// Generates the body of a loop, given its index.
+pub type Body<'a> = &'a mut dyn FnMut(&mut Lowerer, &Index) -> Step<()>;
+
+/// Whether any part of the term is spread over work-items or work-groups.
+pub fn is_parallel(t: &Term) -> bool {
+    let here = match t.op() {
+        Op::Map(k) => match k {
+            MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane => {
+                true
+            }
+            MapKind::Plain | MapKind::Seq | MapKind::Unroll => false,
+        },
+        Op::ReduceLcl => true,
+        _ => false,
+    };
+    here || t.args().iter().any(is_parallel)
+}
+
+fn spreads(t: &Term, kind: fn(&MapKind) -> bool) -> bool {
+    matches!(t.op(), Op::Map(k) if kind(k)) || t.args().iter().any(|a| spreads(a, kind))
+}
+
+/// Returns the error for a pattern for which no kernel can be generated.
+pub fn unlowered<T>(t: &Term) -> Step<T> {
+    let what = match t.op() {
+        Op::Map(MapKind::Plain) => "map",
+        Op::Map(MapKind::Warp) => "mapWarp",
+        Op::Map(MapKind::Lane) => "mapLane",
+        Op::Map(_) => "this nest of parallel maps",
+        Op::Reduce(_) => "reduce",
+        Op::ReducePart => "reducePart",
+        Op::Scan(_) => "scan",
+        Op::Scatter => "scatter",
+        Op::Histogram => "histogram",
+        _ => "this pattern",
+    };
+    let undecided = matches!(t.op(), Op::Map(MapKind::Plain) | Op::Reduce(_) | Op::ReducePart);
+    let code = if undecided { Code::BadTerm } else { Code::NotYetCompiled };
+    stop(
+        code,
+        if undecided {
+            format!("`{what}` does not say how it runs; only low-level patterns become kernels")
+        } else {
+            format!("no kernel is generated for `{what}` here yet")
+        },
+    )
+}
+
+impl Lowerer {
+    /// Returns a new id and a new name.
+    pub fn fresh(&mut self, prefix: &str) -> (u32, Arc<str>) {
+        loop {
+            let id = self.next;
+            self.next += 1;
+            let name = format!("{prefix}{id}");
+            if !self.reserved.contains(&name) {
+                return (id, name.into());
+            }
+        }
+    }
+
+    /// Stores the result of applying the factors to `x` at `dest`.
+    pub fn write(&mut self, factors: &[Term], x: &View, dest: &Dest) -> Step<()> {
+        match dest {
+            Dest::Nowhere => return Ok(()),
+            Dest::Guarded(g, d) if self.context == Context::Warp => {
+                return self.where_in_warp(g, |me| me.write(factors, x, d));
+            }
+            Dest::Guarded(g, d) if self.context != Context::Host => {
+                self.begin();
+                let done = self.write(factors, x, d);
+                let block = self.end();
+                done?;
+                if !block.is_empty() {
+                    self.emit(Stmt::If(g.clone(), block, vec![]))?;
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some((f, rest)) = factors.split_first() else {
+            return stop(Code::Internal, "an empty chain");
+        };
+        if *f.op() == Op::Compose {
+            return self.write(&[&f.chain()[..], rest].concat(), x, dest);
+        }
+        if factors.iter().all(is_pure) {
+            let v = self.apply(factors, x)?;
+            return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
+        if f.is_invertible() {
+            let d = inverse(&self.views, f, dest)?;
+            return self.write(rest, x, &d);
+        }
+        if let (Op::ToMem(_), Context::Host) = (f.op(), self.context)
+            && is_pure(&f.args()[0])
+        {
+            // A copy between kernels is a kernel of its own.
+            let v = self.read_or(rest, x)?;
+            let v = self.apply(&f.args()[0].chain(), &v)?;
+            return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
+        let by_host = match f.op() {
+            Op::Scatter | Op::Histogram | Op::Scan(false) => true,
+            Op::Fold | Op::While | Op::Cond => is_parallel(f),
+            _ => false,
+        };
+        if self.context == Context::Host && by_host {
+            let mid = self.read_or(rest, x)?;
+            return self.write_node(f, &mid, dest);
+        }
+        if self.context == Context::Host && !is_parallel(f) {
+            let k = factors.iter().position(is_parallel).unwrap_or(factors.len());
+            let (ours, before) = factors.split_at(k);
+            let mid = self.read_or(before, x)?;
+            if ours.iter().all(is_pure) {
+                let v = self.apply(ours, &mid)?;
+                return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+            }
+            return self.single(|me| me.write(ours, &mid, dest));
+        }
+        if self.context == Context::Nest && !is_parallel(f) {
+            return stop(Code::IllNested, "computation between the dimensions of a parallel nest");
+        }
+        if self.context == Context::Warp && !is_parallel(f) {
+            let k = factors.iter().position(is_parallel).unwrap_or(factors.len());
+            let (ours, before) = factors.split_at(k);
+            let mid = self.read_or(before, x)?;
+            if ours.iter().all(is_pure) {
+                let v = self.apply(ours, &mid)?;
+                return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+            }
+            return self.lanes(1, &mut |me, _| me.write(ours, &mid, dest));
+        }
+        let mid = self.read_or(rest, x)?;
+        if is_pure(f) {
+            let v = self.views.apply(f, &mid)?;
+            return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
+        self.write_node(f, &mid, dest)
+    }
+
+    fn read_or(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        if factors.is_empty() { Ok(x.clone()) } else { self.read(factors, x) }
+    }
+
+    pub fn apply(&self, factors: &[Term], x: &View) -> Step<View> {
+        factors.iter().rev().try_fold(x.clone(), |v, f| self.views.apply(f, &v))
+    }
+
+    /// Returns the result of applying the factors to `x`.
+    pub fn read(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        let Some(q) = factors.iter().position(|f| !is_pure(f)) else {
+            return self.apply(factors, x);
+        };
+        let (prefix, rest) = factors.split_at(q);
+        let (f, before) = (&rest[0], &rest[1..]);
+        let v = match f.op() {
+            Op::Compose => self.read(&[&f.chain()[..], before].concat(), x)?,
+            Op::Fork | Op::Bimap => {
+                let mid = self.read_or(before, x)?;
+                self.value(f, &mid)?
+            }
+            _ if self.context == Context::Host => {
+                let shape = self.views.shape(&f.ty().cod)?;
+                let out = self.allocate(&shape, Some(Space::Global))?;
+                self.write(rest, x, &out.dest)?;
+                out.view
+            }
+            _ if self.context == Context::Nest => {
+                return stop(
+                    Code::IllNested,
+                    "computation between the dimensions of a parallel nest",
+                );
+            }
+            _ => {
+                let mid = self.read_or(before, x)?;
+                self.value(f, &mid)?
+            }
+        };
+        self.apply(prefix, &v)
+    }
+
+    /// Stores the result of one factor.
+    fn write_node(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let args = f.args();
+        match f.op() {
+            Op::Fork => {
+                let x = self.shared(x)?;
+                self.write(&[args[0].clone()], &x, &dest.component(false)?)?;
+                self.write(&[args[1].clone()], &x, &dest.component(true)?)
+            }
+            Op::Bimap => {
+                self.write(&[args[0].clone()], &x.fst()?, &dest.component(false)?)?;
+                self.write(&[args[1].clone()], &x.snd()?, &dest.component(true)?)
+            }
+            Op::Map(kind) => self.map(*kind, f, x, dest),
+            Op::ToMem(space) => {
+                let was = std::mem::replace(&mut self.streaming, *space == Space::Stream);
+                let done = self.write(&[args[0].clone()], x, dest);
+                self.streaming = was;
+                done
+            }
+            Op::Scan(true) => self.scan(f, x, dest),
+            Op::Scan(false) if self.context == Context::Host => self.scan_in_parts(f, x, dest),
+            Op::Scatter if matches!(self.context, Context::Host | Context::Item) => {
+                self.scatter(f, x, dest)
+            }
+            Op::Histogram if matches!(self.context, Context::Host | Context::Item) => {
+                self.histogram(f, x, dest)
+            }
+            Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) if self.context != Context::Warp => {
+                self.write_reduce(f, x, dest)
+            }
+            Op::ReduceLcl if self.context == Context::Group => {
+                let v = self.reduce_in_group(f, x)?;
+                self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
+            }
+            Op::Fold if self.context == Context::Host => self.host_fold(f, x, dest),
+            Op::While if self.context == Context::Host => self.host_while(f, x, dest),
+            Op::Cond if self.context == Context::Host => self.host_choice(f, x, dest),
+            Op::While if self.context == Context::Item => {
+                let v = self.item_while(f, x)?;
+                self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
+            }
+            Op::Fold if self.context == Context::Item => {
+                let (kept, shape, form) = self.fold(f, x)?;
+                let dest = inverse(&self.views, &form.out, dest)?;
+                self.store(&kept, &dest, &shape)
+            }
+            Op::Cond if matches!(self.context, Context::Host | Context::Nest) => {
+                let text = "no kernel is generated for a choice between parallel patterns yet";
+                let help = "choose inside them: `mapGlb 0 (\\x -> if ... then ... else ...) xs`";
+                Err(Diagnostic::error(Code::NotYetCompiled, text).help(help).into())
+            }
+            Op::Cond if self.context == Context::Warp => {
+                stop(Code::NotYetCompiled, "a choice between stages of a warp's lanes")
+            }
+            Op::Cond if !self.views.shape(&f.ty().cod)?.is_element() => {
+                let c = self.read(&[args[0].clone()], x)?.expr()?;
+                self.begin();
+                let a = self.write(&[args[1].clone()], x, dest);
+                let then = self.end();
+                self.begin();
+                let b = self.write(&[args[2].clone()], x, dest);
+                let otherwise = self.end();
+                a.and(b)?;
+                self.emit(Stmt::Branch(c, then, otherwise))
+            }
+            Op::Scalar(_)
+            | Op::Cond
+            | Op::Vectorize
+            | Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => {
+                let v = self.value(f, x)?;
+                self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
+            }
+            _ => unlowered(f),
+        }
+    }
+
+    /// Returns the result of one factor, in registers or in the memory of the context.
+    fn value(&mut self, f: &Term, x: &View) -> Step<View> {
+        let args = f.args();
+        let shape = self.views.shape(&f.ty().cod)?;
+        if self.context == Context::Warp
+            && !is_parallel(f)
+            && !matches!(f.op(), Op::Fork | Op::Bimap | Op::ToMem(_))
+        {
+            // One lane computes the value for all lanes.
+            let out = self.allocate(&shape, None)?;
+            self.write(std::slice::from_ref(f), x, &out.dest)?;
+            return Ok(out.view);
+        }
+        match f.op() {
+            Op::Fork => {
+                let x = self.shared(x)?;
+                Ok(View::pair(
+                    self.read(&[args[0].clone()], &x)?,
+                    self.read(&[args[1].clone()], &x)?,
+                ))
+            }
+            Op::Bimap => Ok(View::pair(
+                self.read(&[args[0].clone()], &x.fst()?)?,
+                self.read(&[args[1].clone()], &x.snd()?)?,
+            )),
+            Op::Scalar(leaf) => leaf::lower(leaf, x, self),
+            Op::Vectorize => {
+                let w = usize::try_from(self.views.size(&f.sizes()[0])?).unwrap_or(0);
+                let was = std::mem::replace(&mut self.vector, true);
+                let v = self.read(&[args[0].clone()], x);
+                self.vector = was;
+                v?.widen(w)
+            }
+            Op::Cond if shape.is_element() => {
+                let x = self.shared(x)?;
+                let c = self.read(&[args[0].clone()], &x)?.expr()?;
+                leaf::conditional(
+                    &c,
+                    &mut |me: &mut Lowerer| me.read(&[args[1].clone()], &x),
+                    &mut |me: &mut Lowerer| me.read(&[args[2].clone()], &x),
+                    self,
+                )
+            }
+            Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => Ok(self.reduce(f, x)?.view),
+            Op::ReduceLcl if self.context == Context::Group => self.reduce_in_group(f, x),
+            Op::Fold if self.context == Context::Item => {
+                let (kept, _, form) = self.fold(f, x)?;
+                self.views.apply(&form.out, &kept)
+            }
+            Op::While if self.context == Context::Item => self.item_while(f, x),
+            Op::ToMem(Space::Local | Space::LocalAhead)
+                if is_pure(&args[0]) && self.context == Context::Group =>
+            {
+                let v = self.apply(&args[0].chain(), x)?;
+                self.stage(&v, &shape)
+            }
+            Op::ToMem(space) => {
+                if shape.is_element() && *space == Space::Private {
+                    return self.read(&[args[0].clone()], x);
+                }
+                let out = match (space, self.context) {
+                    (Space::Private, Context::Group | Context::Warp) if is_parallel(f) => {
+                        self.distributed(&Lowerer::levels(&args[0]), &shape, None)?
+                    }
+                    _ => self.allocate(&shape, Some(*space))?,
+                };
+                self.write(&[args[0].clone()], x, &out.dest)?;
+                Ok(out.view)
+            }
+            _ => {
+                let out = match self.kept_by_items(f, &shape)? {
+                    Some(out) => out,
+                    None => self.allocate(&shape, None)?,
+                };
+                self.write_node(f, x, &out.dest)?;
+                Ok(out.view)
+            }
+        }
+    }
+
+    /// Computes a value once for two readers. Between kernels, in nests and in warps the value is a
+    /// view, so there is nothing to compute.
+    fn shared(&mut self, x: &View) -> Step<View> {
+        match self.context {
+            Context::Host | Context::Nest | Context::Warp => Ok(x.clone()),
+            Context::Group | Context::Item => leaf::bind(x, self),
+        }
+    }
+
+    fn map(&mut self, kind: MapKind, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let n = self.views.size(&f.sizes()[0])?;
+        let body = f.args()[0].chain();
+        let nested = match kind {
+            MapKind::Glb(_) => spreads(&f.args()[0], |k| matches!(k, MapKind::Glb(_))),
+            MapKind::Wrg(_) => spreads(&f.args()[0], |k| matches!(k, MapKind::Wrg(_))),
+            _ => spreads(&f.args()[0], |k| matches!(k, MapKind::Lcl(_))),
+        };
+        let mut each = |me: &mut Lowerer, i: &Index| me.write(&body, &x.at(i)?, &dest.at(i)?);
+        match (kind, self.context) {
+            (MapKind::Seq, Context::Group | Context::Warp | Context::Item) => {
+                self.repeat(n, false, &mut each)
+            }
+            (MapKind::Unroll, Context::Group | Context::Warp | Context::Item) => {
+                self.repeat(n, true, &mut each)
+            }
+            (MapKind::Glb(_) | MapKind::Wrg(_), Context::Host) => {
+                let f = f.clone();
+                self.in_kernel(&f, |me| me.spread(kind, n, nested, &mut each))
+            }
+            (MapKind::Glb(_) | MapKind::Wrg(_), Context::Nest) => {
+                self.spread(kind, n, nested, &mut each)
+            }
+            (MapKind::Lcl(d), Context::Group | Context::Nest) => {
+                self.local(d, n, nested, &mut each)
+            }
+            (MapKind::Warp, Context::Group) => self.warps(n, &mut each),
+            (MapKind::Lane, Context::Warp) => self.lanes(n, &mut each),
+            (
+                MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane,
+                _,
+            ) => {
+                stop(Code::IllNested, "a parallel map where the device hierarchy does not allow it")
+            }
+            _ => unlowered(f),
+        }
+    }
+
+    /// Emits a loop in one work-item. The loop is unrolled if that is wanted and does not make too
+    /// many copies of the body, or if the body needs constant indices.
+    pub fn repeat(&mut self, n: i64, unroll: bool, body: Body) -> Step<()> {
+        if n <= 0 {
+            return Ok(());
+        }
+        if n == 1 {
+            return body(self, &Index::from(0));
+        }
+        let most = i64::try_from(self.options.unroll).unwrap_or(i64::MAX);
+        if unroll && n.saturating_mul(self.copies) <= most {
+            return self.unrolled(n, body);
+        }
+        let (id, name) = self.fresh("i");
+        let var = Var { id, name, lo: 0, hi: n - 1 };
+        let mark = self.mark();
+        self.begin();
+        match body(self, &Index::from(var.clone())) {
+            Ok(()) => {
+                let body = self.end();
+                if body.is_empty() {
+                    return Ok(());
+                }
+                self.emit(Stmt::Loop {
+                    kind: LoopKind::Seq,
+                    var,
+                    lo: Index::from(0),
+                    hi: Index::from(n),
+                    body,
+                })
+            }
+            Err(Stop::Dynamic(i)) if i.mentions(id) => {
+                // Registers were indexed by the variable of this loop: discard the generated code
+                // and unroll the loop.
+                self.back_to(mark);
+                if n > most {
+                    return Err(Stop::Dynamic(i));
+                }
+                self.unrolled(n, body)
+            }
+            Err(e) => {
+                self.blocks.truncate(mark.blocks);
+                Err(e)
+            }
+        }
+    }
+
+    /// Returns the state of generation, for [`Lowerer::back_to`].
+    pub fn mark(&self) -> Mark {
+        Mark {
+            blocks: self.blocks.len(),
+            context: self.context,
+            vector: self.vector,
+            locals: self.kernel.locals.len(),
+            privates: self.kernel.privates.len(),
+            local_dims: self.kernel.local_dims.clone(),
+            in_warp: self.kernel.in_warp.clone(),
+            workers: self.kernel.workers.len(),
+        }
+    }
+
+    /// Discards the code generated since the mark.
+    pub fn back_to(&mut self, mark: Mark) {
+        self.blocks.truncate(mark.blocks);
+        self.context = mark.context;
+        self.vector = mark.vector;
+        self.kernel.locals.truncate(mark.locals);
+        self.kernel.privates.truncate(mark.privates);
+        self.kernel.local_dims = mark.local_dims;
+        self.kernel.in_warp = mark.in_warp;
+        self.kernel.workers.truncate(mark.workers);
+    }
+
+    fn unrolled(&mut self, n: i64, body: Body) -> Step<()> {
+        let was = self.copies;
+        self.copies = was.saturating_mul(n);
+        let mut copies = vec![];
+        let done = (0..n).try_for_each(|i| {
+            self.begin();
+            let done = body(self, &Index::from(i));
+            copies.push(self.end());
+            done
+        });
+        self.copies = was;
+        done?;
+        side_by_side(copies).into_iter().try_for_each(|s| self.emit(s))
+    }
+
+    /// Copies a view, spread over the work-items of the context if there are several.
+    pub fn copy(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        match self.context {
+            Context::Host => self.copy_on_host(v, dest, shape),
+            Context::Nest => {
+                stop(Code::IllNested, "computation between the dimensions of a parallel nest")
+            }
+            Context::Group => match shape {
+                Shape::Array(n, t) if self.kernel.group[0] > 1 => {
+                    self.local(0, *n, false, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
+                }
+                _ => self.store(v, dest, shape),
+            },
+            Context::Warp => match shape {
+                Shape::Array(n, t) => {
+                    self.lanes(*n, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
+                }
+                _ => self.store(v, dest, shape),
+            },
+            Context::Item => self.store(v, dest, shape),
+        }
+    }
+
+    /// Stores a view element by element in this work-item. In a warp, its first lane stores the
+    /// view. In a group, the first work-item stores to shared memory, and all work-items store to
+    /// registers and private arrays.
+    pub fn store(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        if self.context == Context::Warp {
+            return self.lanes(1, &mut |me, _| me.store(v, dest, shape));
+        }
+        match (shape, dest) {
+            (_, Dest::Nowhere) | (Shape::Unit, _) => Ok(()),
+            (_, Dest::Guarded(g, d)) => {
+                self.begin();
+                let done = self.store(v, d, shape);
+                let block = self.end();
+                done?;
+                self.emit(Stmt::If(g.clone(), block, vec![]))
+            }
+            (Shape::Elem(_), _) => self.store_element(v.expr()?, dest),
+            (Shape::Pair(a, b), _) => {
+                self.store(&v.fst()?, &dest.component(false)?, a)?;
+                self.store(&v.snd()?, &dest.component(true)?, b)
+            }
+            (Shape::Array(n, t), _) => {
+                self.repeat(*n, false, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
+            }
+        }
+    }
+
+    fn store_element(&mut self, e: Expr, dest: &Dest) -> Step<()> {
+        match dest {
+            Dest::Nowhere => Ok(()),
+            Dest::Mem(m, t, i) => {
+                let s = Stmt::Store(*m, i.clone(), e.widen(t.width));
+                let once = self.context == Context::Group && !matches!(m, Mem::Private(_));
+                self.emit(if once { Stmt::Once(vec![s]) } else { s })
+            }
+            Dest::Reg(r) => self.emit(Stmt::Set(r.clone(), e.widen(r.ty.width))),
+            Dest::Guarded(g, d) => {
+                self.begin();
+                let done = self.store_element(e, d);
+                let block = self.end();
+                done?;
+                self.emit(Stmt::If(g.clone(), block, vec![]))
+            }
+            Dest::Lanes(lanes) => {
+                let e = leaf::bind(&View::Elem(e), self)?.expr()?;
+                for (k, d) in lanes.iter().enumerate() {
+                    self.store_element(e.lane(k), d)?;
+                }
+                Ok(())
+            }
+            Dest::Either(g, a, b) => {
+                let e = leaf::bind(&View::Elem(e), self)?.expr()?;
+                self.begin();
+                let fast = self.store_element(e.clone(), a);
+                let then = self.end();
+                self.begin();
+                let slow = self.store_element(e, b);
+                let otherwise = self.end();
+                fast.and(slow)?;
+                self.emit(Stmt::If(g.clone(), then, otherwise))
+            }
+            Dest::Lane(..) => {
+                stop(Code::KernelLimit, "single lanes of a vector in registers cannot be stored to")
+            }
+            Dest::Pair(..) | Dest::Array(_) => {
+                stop(Code::Internal, "an element stored to a compound destination")
+            }
+        }
+    }
+}

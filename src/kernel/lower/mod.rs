@@ -1,0 +1,33 @@
+//! Lowering: from terms to kernels.
+//!
+//! Takes a low-level term, values of its sizes, and options. [`program`] gives the kernels and the
+//! steps of the host. These kernels have no barriers yet, and guards wherever an index may be out
+//! of range.
+//!
+//! Values are views (`view`), and results go to destinations (`dest`). Patterns that only rearrange
+//! change views (`apply`); scalar leaves become expressions (`leaf`). `lowerer` holds the state and
+//! chooses for each pattern the file that lowers it. `host` starts and ends the kernels.
+
+mod accumulator;
+mod apply;
+mod dest;
+mod double_buffer;
+mod host;
+mod interleave;
+mod irregular;
+mod lane_checks;
+mod leaf;
+mod loops;
+mod lowerer;
+mod memory;
+mod nest;
+mod parallel;
+mod reduce;
+mod reduce_group;
+mod staging;
+mod view;
+mod warp;
+
+pub use host::program;
+pub use nest::check_nesting;
+pub use view::{Step, Stop};

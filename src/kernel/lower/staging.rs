@@ -1,0 +1,305 @@
+//! Copies of blocks to local memory by a whole work-group.
+//!
+//! Neighbouring work-items read neighbouring elements, in vectors if the source allows it. Rows are
+//! padded if writing them would cause bank conflicts. A copy can be made in two parts, with the
+//! copied elements in registers in between.
+
+use super::dest::Dest;
+use super::leaf::{self, Emit};
+use super::lowerer::Lowerer;
+use super::view::{Shape, Slot, Step, View};
+use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::{ElemTy, Expr, Mem, MemArray, Stmt};
+use crate::lang::types::ScalarType;
+use std::rc::Rc;
+
+/// Scalars of padding at the end of each row, if columns are written. The size of a float4 keeps
+/// vectors aligned and puts neighbours in different banks.
+const PADDING: i64 = 4;
+
+/// Widest vector that is copied at once.
+const WIDEST: i64 = 4;
+
+/// The way in which a block is copied.
+struct Plan {
+    /// Whether the lanes of a vector go down a column, and not along a row.
+    down: bool,
+    width: i64,
+}
+
+/// Local memory for blocks `[rows][columns]t`, and the way in which they are copied there.
+pub struct Tile {
+    rows: i64,
+    columns: i64,
+    /// Distance between rows, in elements.
+    stride: i64,
+    /// Shape of an element.
+    t: Shape,
+    /// Distance between elements in their array, in scalars. The components of small tuples lie
+    /// together.
+    step: i64,
+    /// Whether blocks have no rows: `[columns]t`.
+    flat: bool,
+    plan: Plan,
+    slots: Rc<[Slot]>,
+}
+
+impl Tile {
+    /// Distance between blocks, in elements, if there is room for several. It keeps vectors
+    /// aligned.
+    fn size(&self) -> i64 {
+        self.rows.saturating_mul(self.stride).saturating_add(PADDING - 1) / PADDING * PADDING
+    }
+
+    fn slots(&self, block: &Index, i: &Index, j: &Index) -> Vec<Slot> {
+        let at = block.times(self.size()).add(&i.times(self.stride)).add(j);
+        super::view::advance(&self.t, &self.slots, &at.times(self.step))
+    }
+
+    /// Returns the view of one of the blocks.
+    pub fn view(self: &Rc<Self>, block: &Index) -> View {
+        let row = |me: Rc<Self>, block: Index, i: Index| {
+            View::array(me.columns, move |j| View::of_slots(&me.t, &me.slots(&block, &i, j)))
+        };
+        let (me, block) = (self.clone(), block.clone());
+        if self.flat {
+            return row(me, block, Index::from(0));
+        }
+        View::array(self.rows, move |i| Ok(row(me.clone(), block.clone(), i.clone())))
+    }
+
+    /// Returns the shape of a unit, which is what one work-item copies at a time, and the number of
+    /// units in a block.
+    fn unit(&self) -> (Shape, i64) {
+        let (along, across) = self.extents();
+        let t = match self.t {
+            Shape::Elem(e) if self.plan.width > 1 => {
+                Shape::Elem(ElemTy { width: usize::try_from(self.plan.width).unwrap_or(1), ..e })
+            }
+            _ => self.t.clone(),
+        };
+        (t, along / self.plan.width * across)
+    }
+
+    fn extents(&self) -> (i64, i64) {
+        if self.plan.down { (self.rows, self.columns) } else { (self.columns, self.rows) }
+    }
+
+    /// Returns the row and the column of lane `l` of unit `f`.
+    fn place(&self, f: &Index, l: i64) -> (Index, Index) {
+        let (line, start) = f.div_mod(self.extents().0 / self.plan.width);
+        let k = start.times(self.plan.width).plus(l);
+        if self.plan.down { (k, line) } else { (line, k) }
+    }
+
+    /// Loads unit `f` of a block.
+    fn load(&self, source: &View, f: &Index) -> Step<View> {
+        let at = |l: i64| -> Step<View> {
+            let (i, j) = self.place(f, l);
+            if self.flat { source.at(&j) } else { source.at(&i)?.at(&j) }
+        };
+        if self.plan.width == 1 {
+            return at(0);
+        }
+        let lanes = (0..self.plan.width).map(|l| at(l)?.expr()).collect::<Step<Vec<_>>>()?;
+        Ok(View::Elem(Expr::vector(lanes)))
+    }
+}
+
+impl Lowerer {
+    /// Copies a view to local memory of the work-group.
+    pub fn stage(&mut self, v: &View, shape: &Shape) -> Step<View> {
+        let tile = Rc::new(self.tile(v, shape, 1)?);
+        let first = Index::from(0);
+        self.copy_block(&tile, v, &first)?;
+        Ok(tile.view(&first))
+    }
+
+    /// Allocates local memory for this many blocks that are read in the same way as this one.
+    pub fn tile(&mut self, v: &View, shape: &Shape, blocks: i64) -> Step<Tile> {
+        // Take the two outermost dimensions as rows and columns, or a single row if there is only
+        // one dimension.
+        let (rows, columns, t) = match shape {
+            Shape::Array(n, t) => match &**t {
+                Shape::Array(m, t) => (*n, *m, (**t).clone()),
+                t => (1, *n, t.clone()),
+            },
+            _ => (1, 1, shape.clone()),
+        };
+        let flat = matches!(shape, Shape::Array(_, t) if !matches!(**t, Shape::Array(..)));
+        let source = if flat {
+            let v = v.clone();
+            View::array(1, move |_| Ok(v.clone()))
+        } else {
+            v.clone()
+        };
+        let plan = self.plan(&source, rows, columns, &t)?;
+        let stride = if plan.down { columns + PADDING } else { columns };
+        let together = together(&t);
+        let step = together.map_or(1, |(_, step)| step);
+        let mut tile = Tile { rows, columns, stride, t, step, flat, plan, slots: Rc::new([]) };
+        // The last block needs no padding for the alignment of a next one.
+        let elements = tile.size().saturating_mul(blocks - 1).saturating_add(rows * stride);
+        let mut slots = vec![];
+        if let Some((e, step)) = together {
+            let mem = self.local_array(e, elements.saturating_mul(step));
+            slots.extend((0..tile.t.elems()).map(|c| Slot { mem, index: Index::from(c) }));
+        }
+        for (e, n) in tile.t.components().into_iter().filter(|_| together.is_none()) {
+            let each = n.saturating_mul(i64::try_from(e.width).unwrap_or(1));
+            let mem = self.local_array(e, elements.saturating_mul(each));
+            slots.push(Slot { mem, index: Index::from(0) });
+        }
+        tile.slots = slots.into();
+        Ok(tile)
+    }
+
+    /// Copies a block to local memory.
+    pub fn copy_block(&mut self, tile: &Tile, source: &View, block: &Index) -> Step<()> {
+        self.local(0, tile.unit().1, false, &mut |me, f| {
+            let value = tile.load(source, f)?;
+            me.store_unit(tile, &value, f, block)
+        })
+    }
+
+    /// Loads a block into registers of the work-items that will store it.
+    pub fn load_block(&mut self, tile: &Tile, source: &View) -> Step<View> {
+        let (unit, count) = tile.unit();
+        let shape = Shape::Array(count, Box::new(unit.clone()));
+        let own = self.distributed(&[Some(0)], &shape, None)?;
+        self.local(0, count, false, &mut |me, f| {
+            me.store(&tile.load(source, f)?, &own.dest.at(f)?, &unit)
+        })?;
+        Ok(own.view)
+    }
+
+    /// Stores a loaded block to local memory.
+    pub fn store_block(&mut self, tile: &Tile, loaded: &View, block: &Index) -> Step<()> {
+        self.local(0, tile.unit().1, false, &mut |me, f| {
+            me.store_unit(tile, &loaded.at(f)?, f, block)
+        })
+    }
+
+    fn store_unit(&mut self, tile: &Tile, value: &View, f: &Index, block: &Index) -> Step<()> {
+        let dest = |l: i64| {
+            let (i, j) = tile.place(f, l);
+            Dest::of_slots(&tile.t, &tile.slots(block, &i, &j))
+        };
+        if tile.plan.width == 1 {
+            return self.store(value, &dest(0)?, &tile.t);
+        }
+        let whole = leaf::bind(value, self)?.expr()?;
+        if !tile.plan.down {
+            let Dest::Mem(mem, _, at) = dest(0)? else {
+                return super::view::stop(crate::diag::Code::Internal, "a tile is memory");
+            };
+            return self.emit(Stmt::Store(mem, at, whole));
+        }
+        for l in 0..tile.plan.width {
+            let lane = whole.lane(usize::try_from(l).unwrap_or(0));
+            self.store(&View::Elem(lane), &dest(l)?, &tile.t)?;
+        }
+        Ok(())
+    }
+
+    /// Chooses the direction in which neighbouring work-items read neighbouring elements, and the
+    /// widest vectors that are one load.
+    fn plan(&mut self, v: &View, rows: i64, columns: i64, t: &Shape) -> Step<Plan> {
+        let scalar = matches!(t, Shape::Elem(e) if e.width == 1);
+        let mut at = |n: i64| {
+            let (id, name) = self.fresh("p");
+            Index::from(Var { id, name, lo: 0, hi: (n - 1).max(0) })
+        };
+        let (i, j) = (at(rows), at(columns));
+        for w in [WIDEST, 2] {
+            for down in [false, true] {
+                let along = if down { rows } else { columns };
+                if !scalar || along % w != 0 || along < w {
+                    continue;
+                }
+                // The first lane of a vector is at a multiple of its width.
+                let lane = |l: i64| {
+                    let (i, j) = if down {
+                        (at_multiple(&i, rows, w).plus(l), j.clone())
+                    } else {
+                        (i.clone(), at_multiple(&j, columns, w).plus(l))
+                    };
+                    v.at(&i)?.at(&j)?.expr()
+                };
+                let lanes = (0..w).map(lane).collect::<Step<Vec<_>>>()?;
+                if is_one_load(&Expr::vector(lanes)) {
+                    return Ok(Plan { down, width: w });
+                }
+            }
+        }
+        // There are no vectors, but the neighbours may be down a column.
+        let first = |i: &Index, j: &Index| -> Step<Option<(Mem, Index)>> {
+            Ok(match first_load(&v.at(i)?.at(j)?) {
+                Some(Expr::Load(m, _, at)) => Some((m, at)),
+                _ => None,
+            })
+        };
+        let zero = Index::from(0);
+        let (here, right, below) = (
+            first(&zero, &zero)?,
+            if columns > 1 { first(&zero, &Index::from(1))? } else { None },
+            if rows > 1 { first(&Index::from(1), &zero)? } else { None },
+        );
+        let step = |x: &Option<(Mem, Index)>| match (&here, x) {
+            (Some((_, a)), Some((_, b))) => b.sub(a).as_constant(),
+            _ => None,
+        };
+        let down = rows > 1 && step(&below) == Some(1) && step(&right) != Some(1);
+        Ok(Plan { down, width: 1 })
+    }
+
+    fn local_array(&mut self, e: ElemTy, len: i64) -> Mem {
+        let (_, name) = self.fresh("tile");
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        self.kernel.locals.push(MemArray { name, scalar: e.scalar, len });
+        Mem::Local(self.kernel.locals.len() - 1)
+    }
+}
+
+/// If an element is a tuple of two to four scalars of the same type, returns the type, and the
+/// number of scalars of a vector that holds them. The whole tuple is then read in one access.
+fn together(t: &Shape) -> Option<(ElemTy, i64)> {
+    let components = t.components();
+    let (e, _) = *components.first()?;
+    let same = components.iter().all(|(c, n)| *c == e && *n == 1);
+    let fits = t.is_element() && e.width == 1 && e.scalar != ScalarType::Bool;
+    let n = u32::try_from(components.len()).ok().filter(|n| (2..=4).contains(n))?;
+    (same && fits).then(|| (e, i64::from(n.next_power_of_two())))
+}
+
+/// Returns `w` times a variable with as many values as there are multiples of `w`.
+fn at_multiple(i: &Index, n: i64, w: i64) -> Index {
+    let mut id = 0;
+    i.visit_vars(&mut |v| id = v.id);
+    Index::from(Var { id, name: "p".into(), lo: 0, hi: (n / w - 1).max(0) }).times(w)
+}
+
+fn is_one_load(e: &Expr) -> bool {
+    match e {
+        Expr::Load(_, t, _) => t.width > 1,
+        Expr::Guarded(_, a, _) => is_one_load(a),
+        _ => false,
+    }
+}
+
+fn first_load(v: &View) -> Option<Expr> {
+    match v {
+        View::Elem(e) => {
+            let mut found = None;
+            e.visit(&mut |e| {
+                if found.is_none() && matches!(e, Expr::Load(..)) {
+                    found = Some(e.clone());
+                }
+            });
+            found
+        }
+        View::Pair(a, b) => first_load(a).or_else(|| first_load(b)),
+        View::Array(_) => first_load(&v.at(&Index::from(0)).ok()?),
+        View::Unit => None,
+    }
+}

@@ -1,0 +1,117 @@
+//! What the caller decides about kernels: limits of the device, and options of code generation.
+
+use crate::device::{DeviceInfo, DeviceKind};
+use crate::diag::Limits;
+use serde::{Deserialize, Serialize};
+
+/// Limits and properties of a device that kernels depend on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceLimits {
+    /// Maximum number of work-items in a work-group.
+    pub max_work_group_size: usize,
+    /// Maximum number of work-items of a work-group in each dimension.
+    pub max_item_sizes: [usize; 3],
+    /// Bytes of local memory of a work-group.
+    pub local_mem_bytes: usize,
+    /// Number of consecutive work-items in a sub-group; 0 if the device has no sub-groups.
+    pub sub_group: usize,
+    /// Number of compute units. Work that the term does not group is spread over at least this many
+    /// groups.
+    pub compute_units: usize,
+    /// Width in bytes of the widest access that combines a work-item's accesses to neighbouring
+    /// scalars; 0 if the device does not gain from wide accesses.
+    pub access_bytes: usize,
+}
+
+impl DeviceLimits {
+    /// The limits of a described device.
+    pub fn of(device: &DeviceInfo) -> DeviceLimits {
+        DeviceLimits {
+            max_work_group_size: device.max_work_group_size,
+            max_item_sizes: device.max_work_item_sizes,
+            local_mem_bytes: usize::try_from(device.local_mem_bytes).unwrap_or(usize::MAX),
+            sub_group: device.capabilities.sub_group as usize,
+            compute_units: device.compute_units as usize,
+            // A CPU broadcasts a scalar from memory to all lanes at no cost; broadcasting one lane
+            // of a vector is not free.
+            access_bytes: if device.kind == DeviceKind::Gpu { 16 } else { 0 },
+        }
+    }
+}
+
+impl Default for DeviceLimits {
+    /// Limits that nearly every device satisfies.
+    fn default() -> Self {
+        DeviceLimits {
+            max_work_group_size: 256,
+            max_item_sizes: [256, 256, 64],
+            local_mem_bytes: 32 << 10,
+            sub_group: 0,
+            compute_units: 8,
+            access_bytes: 0,
+        }
+    }
+}
+
+/// Parameters of code generation besides the term and its sizes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// Kernels are called `NAME_0`, `NAME_1`, ...
+    pub name: String,
+    /// The device's limits.
+    pub device: DeviceLimits,
+    /// Maximum number of scalars, including those in vectors, of an array that is kept in
+    /// registers.
+    pub private_elements: usize,
+    /// Maximum number of copies of a loop body that unrolled loops, nested ones multiplied, may
+    /// make.
+    pub unroll: usize,
+    /// Preferred work-group size of `mapGlb` kernels.
+    pub global_group: usize,
+    /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
+    pub relaxed: bool,
+    /// Whether data-dependent indices and divisors are used without checks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchecked: bool,
+}
+
+impl Options {
+    /// Options for an entry of this name, with the budgets of `limits`.
+    pub fn new(name: &str, device: DeviceLimits, limits: &Limits) -> Options {
+        Options {
+            name: name.to_owned(),
+            device,
+            private_elements: limits.private_elements,
+            unroll: limits.unroll,
+            global_group: 64,
+            relaxed: false,
+            unchecked: false,
+        }
+    }
+
+    /// The same options, but with every array of a work-item in memory.
+    pub(super) fn without_register_arrays(&self) -> Options {
+        Options { private_elements: 1, ..self.clone() }
+    }
+
+    /// Returns the work-group size of a `mapGlb` kernel: the preferred size, reduced so that every
+    /// compute unit gets enough groups.
+    pub(super) fn local_size(&self, grid: [usize; 3]) -> usize {
+        let others = grid[1].saturating_mul(grid[2]).max(1);
+        let wanted_groups = (4 * self.device.compute_units).div_ceil(others).max(1);
+        let most = self
+            .global_group
+            .min(self.device.max_work_group_size)
+            .min(self.device.max_item_sizes[0])
+            .min(grid[0].div_ceil(wanted_groups))
+            .max(1);
+        let power = 1usize << most.ilog2();
+        if power >= 32 {
+            // Whole warps; the last group is guarded.
+            return power;
+        }
+        (power / 2 + 1..=power).rev().find(|d| grid[0].is_multiple_of(*d)).unwrap_or(power)
+    }
+}

@@ -1,0 +1,55 @@
+//! Passes over lowered kernels.
+//!
+//! Takes the program that lowering gives: its kernels have no barriers, and guards wherever an
+//! index may be out of range. The first passes make it complete: they resolve guards, merge memory,
+//! and insert barriers. The others make it faster. They do not change what a kernel computes,
+//! except for the order of sums if `relaxed` allows it.
+
+mod barrier;
+mod copy_propagation;
+mod cse;
+mod fma;
+mod guards;
+mod hoist_gathers;
+mod licm;
+mod load_reuse;
+mod memory_reuse;
+mod wide_accesses;
+
+use crate::kernel::ir::walk::Fresh;
+use crate::kernel::ir::{Kernel, Program};
+use crate::kernel::options::DeviceLimits;
+
+/// Runs all passes on a program.
+pub fn run(program: &mut Program, device: &DeviceLimits, fresh: &mut Fresh) {
+    for k in &mut program.kernels {
+        guards::resolve(k);
+        // The assignment of work-items to sub-groups is known only for one-dimensional work-groups
+        // that consist of whole sub-groups.
+        let size = device.sub_group;
+        let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
+        let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
+        memory_reuse::locals(k, sub_groups);
+        barrier::insert(k, sub_groups);
+        copy_propagation::registers(k);
+        improve(k, device.access_bytes, program.relaxed, fresh);
+    }
+    memory_reuse::temporaries(program);
+}
+
+/// Improves a complete kernel. Accesses become at most `bytes` wide. `relaxed` says that
+/// floating-point operations may be reassociated.
+fn improve(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
+    if relaxed {
+        fma::sums(k);
+    }
+    licm::invariants(k, fresh);
+    wide_accesses::widen(k, bytes, fresh);
+    load_reuse::across_stages(k, fresh);
+    cse::share(k, fresh);
+    hoist_gathers::once(k, fresh);
+    copy_propagation::copies_of_registers(k);
+}
+
+#[cfg(test)]
+mod tests;
