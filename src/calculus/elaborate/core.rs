@@ -171,7 +171,7 @@ impl Ex {
     }
 
     /// Returns the direct parts, each with the layouts that bind its variables.
-    fn parts(&self) -> Vec<(Vec<&Layout>, &Ex)> {
+    pub(super) fn parts(&self) -> Vec<(Vec<&Layout>, &Ex)> {
         match &self.kind {
             Kind::Unit
             | Kind::Var(_)
@@ -198,6 +198,26 @@ impl Ex {
             Kind::Prim(_, funs, _, args) => {
                 let lambdas = funs.iter().map(|f| (f.params.iter().collect(), &*f.body));
                 lambdas.chain(args.iter().map(|e| (vec![], e))).collect()
+            }
+        }
+    }
+
+    /// Returns the direct parts, to change them.
+    pub(super) fn parts_mut(&mut self) -> Vec<&mut Ex> {
+        match &mut self.kind {
+            Kind::Unit
+            | Kind::Var(_)
+            | Kind::Input(_)
+            | Kind::ScalarInput(..)
+            | Kind::Lit(_)
+            | Kind::Size(_) => vec![],
+            Kind::Pair(a, b) | Kind::Index(a, b) | Kind::Let(_, a, b) => vec![a, b],
+            Kind::Proj(a, _) => vec![a],
+            Kind::Op(_, es) => es.iter_mut().collect(),
+            Kind::If(a, b, c) | Kind::For(a, b, _, _, c) | Kind::While(a, _, b, c) => vec![a, b, c],
+            Kind::Map(_, f, args) => std::iter::once(&mut *f.body).chain(args).collect(),
+            Kind::Prim(_, funs, _, args) => {
+                funs.iter_mut().map(|f| &mut *f.body).chain(args).collect()
             }
         }
     }
@@ -235,37 +255,15 @@ impl Ex {
 
     /// Substitutes `value` for a variable. Names are unique, so nothing is captured.
     pub(super) fn put(&mut self, v: Var, value: &Ex) {
-        match &mut self.kind {
-            Kind::Var(w) => {
-                if *w == v {
-                    *self = value.clone();
-                }
-            }
-            Kind::Unit | Kind::Input(_) | Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_) => {}
-            Kind::Pair(a, b) | Kind::Index(a, b) | Kind::Let(_, a, b) => {
-                a.put(v, value);
-                b.put(v, value);
-            }
-            Kind::Proj(a, second) => {
-                a.put(v, value);
-                if let Kind::Pair(x, y) = &a.kind {
-                    *self = (**if *second { y } else { x }).clone();
-                }
-            }
-            Kind::Op(_, es) => es.iter_mut().for_each(|e| e.put(v, value)),
-            Kind::If(a, b, c) | Kind::For(a, b, _, _, c) | Kind::While(a, _, b, c) => {
-                a.put(v, value);
-                b.put(v, value);
-                c.put(v, value);
-            }
-            Kind::Map(_, f, args) => {
-                f.body.put(v, value);
-                args.iter_mut().for_each(|e| e.put(v, value));
-            }
-            Kind::Prim(_, funs, _, args) => {
-                funs.iter_mut().for_each(|f| f.body.put(v, value));
-                args.iter_mut().for_each(|e| e.put(v, value));
-            }
+        if self.kind == Kind::Var(v) {
+            *self = value.clone();
+            return;
+        }
+        self.parts_mut().into_iter().for_each(|part| part.put(v, value));
+        if let Kind::Proj(a, second) = &self.kind
+            && let Kind::Pair(x, y) = &a.kind
+        {
+            *self = (**if *second { y } else { x }).clone();
         }
     }
 

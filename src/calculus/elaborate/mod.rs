@@ -1,8 +1,8 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`hoist`]), and bracket abstraction removes its variables ([`bracket`],
-//! [`patterns`], [`leaf`], [`build`], [`lift`]). The result is in a normal form for which the rewrite rules
+//! smaller core ([`enter`], [`hoist`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
+//! [`patterns`], [`leaf`], [`build`], [`lift`]), and maps move behind views ([`natural`]). The result is in a normal form for which the rewrite rules
 //! are written. Elaboration never evaluates a program, never chooses how it runs, and knows nothing of
 //! rewriting.
 
@@ -14,8 +14,10 @@ mod capture;
 mod core;
 mod enter;
 mod hoist;
+mod interchange;
 mod leaf;
 mod lift;
+mod natural;
 mod patterns;
 mod sizes;
 #[cfg(test)]
@@ -80,12 +82,14 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     }
     let body = enter.expr(&entry.body)?;
     let mut next = enter.names();
-    let body = hoist::hoist(body, &mut || {
+    let mut fresh = || {
         next += 1;
         core::Var(next - 1)
-    });
+    };
+    let body = interchange::interchange(hoist::hoist(body, &mut fresh), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let term = bracket::Bracket { next }.term(&body, &core::Layout::Unit)?;
+    let term = natural::views_first(&term).map_err(|e| inner_problem(&e.0, entry.body.span))?;
     if term.ty().cod != result_ty {
         let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
         return Err(inner_problem(&text, entry.body.span));

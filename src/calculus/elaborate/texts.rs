@@ -103,3 +103,58 @@ fn other_programs() {
         format!("map ({sum}) . split . map ({sum}) . split . xs")
     );
 }
+
+#[test]
+fn loops_over_elements_are_maps_of_loops() {
+    let of = |ty: &str, body: &str| {
+        term(&format!(
+            "entry f [n][m] (xs: [n]{ty}) (c: [n]f32) (a: [m][n]f32) : [n]{ty} = loop (x = xs) for s < m do {body}"
+        ))
+    };
+    assert_eq!(of("f32", "map (\\v -> v * 2) x"), "map {for _ m Mul(v1, 2)} . xs");
+    let pairs = "map {for _1 m Mul(v1, _2)} . zip . fork xs c";
+    assert_eq!(of("f32", "map2 (*) x c"), pairs);
+    let named = of("f32", "let y = map2 (*) x c in map2 (+) y y");
+    assert!(named.starts_with("map {for _1 m let Mul(v1, _2) in "), "{named}");
+    // The elements are rows themselves.
+    let rows = of("[3]f32", "map (map (* 2)) x");
+    assert_eq!(rows, "map (map {for _ m Mul(v1, 2)}) . xs");
+    // Elements meet, or their own arrays are worked on: the loop stays outside.
+    for apart in [
+        ("f32", "map2 (+) x (reverse x)"),
+        ("f32", "map (\\v -> v + x[0]) x"),
+        ("f32", "scan (+) 0 x"),
+        ("f32", "map (\\v -> reduce (+) v c) x"),
+        ("f32", "let k = reduce (+) 0 x in map (\\v -> v + k) x"),
+        ("f32", "map2 (+) x (scan (+) 0 c)"),
+        ("[3]f32", "map (scan (+) 0) x"),
+    ] {
+        let kept = of(apart.0, apart.1);
+        assert!(kept.starts_with("fold "), "{}: {kept}", apart.1);
+    }
+    // A row that the counter selects.
+    let selected = of("f32", "map2 (*) x a[s]");
+    assert!(selected.starts_with("map (fold "), "{selected}");
+}
+
+#[test]
+fn maps_come_after_views() {
+    let of = |ty: &str, body: &str| {
+        term(&format!("entry f [n][m] (xs: [n]f32) (a: [n][m]f32) (is: [m]i32) : {ty} = {body}"))
+    };
+    let twice = "map {Mul(_, 2)}";
+    assert_eq!(of("[n]f32", "reverse (map (* 2) xs)"), format!("{twice} . reverse . xs"));
+    assert_eq!(of("[n]f32", "rotate 1 (map (* 2) xs)"), format!("{twice} . rotate . xs"));
+    assert_eq!(
+        of("[5]f32", "take 5 (reverse (map (* 2) xs))"),
+        format!("{twice} . take . reverse . xs")
+    );
+    assert_eq!(of("[n*m]f32", "join (map (map (* 2)) a)"), format!("{twice} . join . a"));
+    assert_eq!(of("[m]f32", "gather (map (* 2) xs) is"), format!("{twice} . gather . fork xs is"));
+    assert!(of("f32", "(map (* 2) xs)[3]").starts_with("{Mul(_, 2)} . index . fork xs "));
+    // What is dear is not computed once for each index, and rows that are reduced stay so.
+    let dear = of("[m]f32", "gather (map (reduce (+) 0) a) is");
+    assert_eq!(dear, "gather . fork (map (reduce {Add(_1, _2)} {0}) . a) is");
+    let rows = of("[n]f32", "reverse (map (reduce (+) 0) a)");
+    assert_eq!(rows, "map (reduce {Add(_1, _2)} {0}) . reverse . a");
+}

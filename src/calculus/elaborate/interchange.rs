@@ -1,0 +1,315 @@
+//! Interchanges loops and maps: a loop whose state is arrays that it updates element by element becomes a map whose
+//! function is the loop (Futhark's flattening rule G7).
+//!
+//! The elements of such a state never meet. As a loop over arrays the program would write and read the whole state in
+//! every step; as a map each element stays with one work-item from the first step to the last. The body may read other
+//! arrays at the same place, the counter, and rows that the counter selects. Whatever else a body does (a reduction, a
+//! shift, a gather of the state) keeps the loop as it is. So does work on arrays within one element: it is parallel only
+//! as long as the loop stays outside.
+
+use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
+use crate::calculus::size::Size;
+use crate::calculus::ty::Ty;
+use crate::lang::typed::Prim;
+use crate::lang::types::ScalarType;
+
+/// Returns the program with its loops interchanged, innermost loops first.
+pub(super) fn interchange(mut e: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
+    walk(&mut e, fresh);
+    e
+}
+
+fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
+    // The program itself chose where the functions of low-level patterns run.
+    if !matches!(&e.kind, Kind::Map(prim, ..) if *prim != Prim::Map) {
+        e.parts_mut().into_iter().for_each(|part| walk(part, fresh));
+    }
+    if let Kind::For(init, bound, index, acc, body) = &e.kind
+        && let Some(map) = of_loop(init, bound, index, acc, body, fresh)
+    {
+        *e = map;
+    }
+}
+
+/// Returns the map that replaces a loop; `None` if elements of the state meet.
+fn of_loop(
+    init: &Ex,
+    bound: &Ex,
+    index: &Layout,
+    acc: &Layout,
+    body: &Ex,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Option<Ex> {
+    let span = init.span;
+    let state = acc.vars();
+    let Ty::Array(n, _) = &state.first()?.1 else { return None };
+    let n = n.clone();
+    // The elements have variables for their first values and for those of the current step.
+    let (mut own, mut first) = (vec![], vec![]);
+    for (v, ty) in &state {
+        match ty {
+            Ty::Array(m, t) if *m == n => {
+                own.push((*v, named(t, fresh)));
+                first.push(named(t, fresh));
+            }
+            _ => return None,
+        }
+    }
+    let start = shaped(acc, &mut first.iter().cloned())?.value(span);
+    let acc = shaped(acc, &mut own.iter().map(|(_, l)| l.clone()))?;
+    let inner = index.vars().into_iter().map(|(v, _)| v).collect();
+    let mut each = Each { n: n.clone(), own, inner, read: vec![], place: None, fresh };
+    let next = each.components(body)?;
+    let Each { read, place, .. } = each;
+    let ty = start.ty.clone();
+    let kind = Kind::For(
+        Box::new(start),
+        Box::new(bound.clone()),
+        index.clone(),
+        acc.clone(),
+        Box::new(next),
+    );
+    let mut one = Ex::new(kind, ty.clone(), span);
+    // The elements may be arrays themselves.
+    walk(&mut one, fresh);
+    // A step that works on arrays within an element is better shared out than left to one work-item.
+    if let Kind::For(.., step) = &one.kind
+        && !is_scalar_step(step)
+    {
+        return None;
+    }
+    let (mut params, mut arrays) = (first, vec![]);
+    let names = components(init, &mut arrays, fresh);
+    for (array, v) in read {
+        params.push(v);
+        arrays.push(array);
+    }
+    if let Some(v) = place {
+        params.push(Layout::Var(v, position()));
+        let ty = Ty::array(&n, &position());
+        arrays.push(Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n.clone()], vec![]), ty, span));
+    }
+    let f = Lambda { params, body: Box::new(one) };
+    let map = Ex::new(Kind::Map(Prim::Map, f, arrays), Ty::array(&n, &ty), span);
+    let out = unzipped(map, &n, fresh)?;
+    Some(match names {
+        None => out,
+        Some((layout, value)) => {
+            let ty = out.ty.clone();
+            Ex::new(Kind::Let(layout, Box::new(value), Box::new(out)), ty, span)
+        }
+    })
+}
+
+/// Returns variables for a value of this type.
+fn named(ty: &Ty, fresh: &mut dyn FnMut() -> Var) -> Layout {
+    match ty {
+        Ty::Pair(a, b) => Layout::Pair(Box::new(named(a, fresh)), Box::new(named(b, fresh))),
+        t => Layout::Var(fresh(), t.clone()),
+    }
+}
+
+/// The type of places in arrays.
+fn position() -> Ty {
+    Ty::Scalar(ScalarType::I32)
+}
+
+/// Returns the layout with other variables in the same arrangement.
+fn shaped(layout: &Layout, vars: &mut dyn Iterator<Item = Layout>) -> Option<Layout> {
+    match layout {
+        Layout::Unit => Some(Layout::Unit),
+        Layout::Var(..) => vars.next(),
+        Layout::Pair(a, b) => {
+            Some(Layout::Pair(Box::new(shaped(a, vars)?), Box::new(shaped(b, vars)?)))
+        }
+    }
+}
+
+/// Adds the arrays of a state to `out`. A state that is no tuple of expressions gets names, which are returned with it.
+fn components(e: &Ex, out: &mut Vec<Ex>, fresh: &mut dyn FnMut() -> Var) -> Option<(Layout, Ex)> {
+    fn parts<'a>(e: &'a Ex, out: &mut Vec<&'a Ex>) -> bool {
+        match (&e.kind, &e.ty) {
+            (Kind::Pair(a, b), _) => parts(a, out) && parts(b, out),
+            (_, Ty::Pair(..)) => false,
+            _ => {
+                out.push(e);
+                true
+            }
+        }
+    }
+    let mut found = vec![];
+    if parts(e, &mut found) {
+        out.extend(found.into_iter().cloned());
+        return None;
+    }
+    let names = named(&e.ty, fresh);
+    out.extend(names.vars().into_iter().map(|(v, t)| Ex::new(Kind::Var(v), t, e.span)));
+    Some((names, e.clone()))
+}
+
+/// Returns the tuple of arrays that an array of tuples is made of.
+fn unzipped(e: Ex, n: &Size, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let Ty::Array(_, t) = &e.ty else { return None };
+    let Ty::Pair(a, b) = &**t else { return Some(e) };
+    let (a, b, span) = (Ty::array(n, a), Ty::array(n, b), e.span);
+    let ty = Ty::pair(&a, &b);
+    let unzip = Ex::new(Kind::Prim(Prim::Unzip, vec![], vec![], vec![e]), ty, span);
+    let (p, q) = (Layout::Var(fresh(), a), Layout::Var(fresh(), b));
+    let out = Ex::pair(unzipped(p.value(span), n, fresh)?, unzipped(q.value(span), n, fresh)?);
+    let (ty, both) = (out.ty.clone(), Layout::Pair(Box::new(p), Box::new(q)));
+    Some(Ex::new(Kind::Let(both, Box::new(unzip), Box::new(out)), ty, span))
+}
+
+/// Whether the expression is an element or a row of an array that need not be computed.
+fn reads(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Index(a, i) => (a.is_free_of_cost() || reads(a)) && i.is_pure_scalar(),
+        _ => false,
+    }
+}
+
+/// Whether an expression computes scalars from scalars and from elements that it reads.
+fn is_scalar_step(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Index(..) => reads(e),
+        Kind::Map(..) | Kind::Prim(..) | Kind::Input(_) => false,
+        _ => e.ty.is_scalar() && e.parts().iter().all(|(_, part)| is_scalar_step(part)),
+    }
+}
+
+/// Returns the body with names for the parts of a value. A value that is a name itself needs no other.
+fn bind(layout: Layout, value: Ex, mut body: Ex) -> Ex {
+    match (layout, value.kind) {
+        (Layout::Pair(a, b), Kind::Pair(x, y)) => bind(*a, *x, bind(*b, *y, body)),
+        (Layout::Var(v, _), kind @ (Kind::Var(_) | Kind::Lit(_) | Kind::Size(_))) => {
+            body.put(v, &Ex { kind, ..value });
+            body
+        }
+        (layout, kind) => {
+            let (ty, span) = (body.ty.clone(), body.span);
+            let value = Box::new(Ex { kind, ..value });
+            Ex::new(Kind::Let(layout, value, Box::new(body)), ty, span)
+        }
+    }
+}
+
+/// Translates what a body does to arrays into what it does to their elements at one place.
+struct Each<'f> {
+    n: Size,
+    /// The variables of arrays whose elements are known, each with that of its element.
+    own: Vec<(Var, Layout)>,
+    /// The counter, and other variables that the body binds.
+    inner: Vars,
+    /// Arrays that the body reads at the same place, each with the variable of its element.
+    read: Vec<(Ex, Layout)>,
+    /// The variable of the place, if it is needed.
+    place: Option<Var>,
+    fresh: &'f mut dyn FnMut() -> Var,
+}
+
+impl Each<'_> {
+    /// Whether the expression mentions an array whose elements are known.
+    fn meets(&self, e: &Ex) -> bool {
+        let free = e.free();
+        self.own.iter().any(|(v, _)| free.contains(v))
+    }
+
+    fn is_array(&self, ty: &Ty) -> bool {
+        matches!(ty, Ty::Array(n, _) if *n == self.n)
+    }
+
+    /// Returns the element of an array, or the tuple of elements of a tuple of arrays.
+    fn components(&mut self, e: &Ex) -> Option<Ex> {
+        match (&e.kind, &e.ty) {
+            (Kind::Let(layout, value, body), _) => self.binding(layout, value, body),
+            (Kind::If(c, a, b), _) if !self.meets(c) && c.is_pure_scalar() => {
+                let (a, b) = (self.components(a)?, self.components(b)?);
+                let ty = a.ty.clone();
+                Some(Ex::new(Kind::If(c.clone(), Box::new(a), Box::new(b)), ty, e.span))
+            }
+            (Kind::Pair(a, b), _) => Some(Ex::pair(self.components(a)?, self.components(b)?)),
+            (Kind::Prim(Prim::Unzip, _, _, args), _) => self.element(args.first()?),
+            (_, ty) if self.is_array(ty) => self.element(e),
+            _ => None,
+        }
+    }
+
+    /// Returns the element of an array.
+    fn element(&mut self, e: &Ex) -> Option<Ex> {
+        if !self.is_array(&e.ty) {
+            return None;
+        }
+        match &e.kind {
+            Kind::Var(v) if self.own.iter().any(|(w, _)| w == v) => {
+                let (_, own) = self.own.iter().find(|(w, _)| w == v)?;
+                Some(own.value(e.span))
+            }
+            Kind::Map(Prim::Map, f, args)
+                if !self.own.iter().any(|(v, _)| f.captures().contains(v)) =>
+            {
+                let args = args.iter().map(|a| self.element(a)).collect::<Option<Vec<_>>>()?;
+                let bindings = f.params.iter().cloned().zip(args).rev();
+                Some(bindings.fold((*f.body).clone(), |body, (l, value)| bind(l, value, body)))
+            }
+            Kind::Prim(Prim::Zip, _, _, args) => match args.as_slice() {
+                [a, b] => Some(Ex::pair(self.element(a)?, self.element(b)?)),
+                _ => None,
+            },
+            Kind::Prim(Prim::Replicate, _, _, args) if !self.meets(e) => {
+                args.first().filter(|x| x.is_pure_scalar()).cloned()
+            }
+            Kind::Proj(both, second) if matches!(both.kind, Kind::Prim(Prim::Unzip, ..)) => {
+                self.components(both)?.proj(*second)
+            }
+            Kind::Let(..) | Kind::If(..) => self.components(e),
+            _ if !self.meets(e) => self.leaf(e),
+            _ => None,
+        }
+    }
+
+    /// Returns the element of an array that the state has no part in.
+    fn leaf(&mut self, e: &Ex) -> Option<Ex> {
+        let Ty::Array(_, t) = &e.ty else { return None };
+        if e.free().is_disjoint(&self.inner) {
+            // An array that costs work would be computed in every step.
+            if !e.is_free_of_cost() {
+                return None;
+            }
+            let known = self.read.iter().find(|(a, _)| a.kind == e.kind).map(|(_, v)| v.clone());
+            let v = known.unwrap_or_else(|| {
+                let v = named(t, self.fresh);
+                self.read.push((e.clone(), v.clone()));
+                v
+            });
+            return Some(v.value(e.span));
+        }
+        // A row that the counter selects.
+        let Kind::Index(rows, _) = &e.kind else { return None };
+        if !reads(e) || !rows.free().is_disjoint(&self.inner) {
+            return None;
+        }
+        let place = match self.place {
+            Some(v) => v,
+            None => *self.place.insert((self.fresh)()),
+        };
+        let at = Ex::new(Kind::Var(place), position(), e.span);
+        Some(Ex::new(Kind::Index(Box::new(e.clone()), Box::new(at)), (**t).clone(), e.span))
+    }
+
+    fn binding(&mut self, layout: &Layout, value: &Ex, body: &Ex) -> Option<Ex> {
+        let (layout, value) = match layout {
+            Layout::Var(v, ty) if self.is_array(ty) => {
+                let value = self.element(value)?;
+                let own = named(&value.ty, self.fresh);
+                self.own.push((*v, own.clone()));
+                (own, value)
+            }
+            _ if !self.meets(value) && (value.is_pure_scalar() || reads(value)) => {
+                self.inner.extend(layout.vars().into_iter().map(|(v, _)| v));
+                (layout.clone(), value.clone())
+            }
+            _ => return None,
+        };
+        Some(bind(layout, value, self.components(body)?))
+    }
+}
