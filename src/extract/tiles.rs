@@ -1,6 +1,7 @@
 //! Values for the tiles of products of all pairs: the purpose of each tile, the values that a device can
 //! take, and a score for the reuse that they promise.
 
+use super::Reason;
 use super::tunables::Target;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Space, Term};
@@ -159,9 +160,11 @@ impl Tiles {
         })
     }
 
-    /// Returns the approximate relative time per multiply-add, for ordering; `None` if the tiles do not fit
-    /// the device.
-    pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Option<f64> {
+    /// Returns the approximate relative time per multiply-add, for ordering.
+    ///
+    /// # Errors
+    /// When the tiles do not fit the device.
+    pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Result<f64, Reason> {
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
         let tile = |k: usize| self.outer.get(k).map_or(1.0, |[_, t]| value(t));
         let (rows, columns) = (tile(0), tile(1));
@@ -181,7 +184,8 @@ impl Tiles {
             if self.grouped && self.is_rows() {
                 let local = halves * self.staged as f64 * depth * PARTNER_BYTES;
                 return (local <= target.local_bytes())
-                    .then(|| rows_score(groups, items, r, depth, target));
+                    .then(|| rows_score(groups, items, r, depth, target))
+                    .ok_or(Reason::LocalMemory);
             }
             // With loading ahead, the next block is in registers on its way to local memory, which holds two
             // blocks.
@@ -192,18 +196,18 @@ impl Tiles {
             };
             let registers = r * c + r + c + loaded;
             // Addresses and loads in flight take about as many registers again as a small tile.
-            if (registers + 64.0) * items > REGISTER_FILE {
-                return None;
+            if (registers + 64.0) * items > REGISTER_FILE || registers > GPU_REGISTERS {
+                return Err(Reason::Registers);
             }
-            if registers > GPU_REGISTERS || (self.grouped && !(32.0..=512.0).contains(&items)) {
-                return None;
+            if self.grouped && !(32.0..=512.0).contains(&items) {
+                return Err(Reason::GroupUnsuited);
             }
             // Rows are padded. Elements count as 4 bytes; the verifier of the kernel knows their real size.
             let local = self.staged as f64 * depth * (rows.max(columns) + 4.0) * 4.0;
             if self.grouped
                 && halves * local.min(depth * (rows + columns + 4.0) * 4.0) > target.local_bytes()
             {
-                return None;
+                return Err(Reason::LocalMemory);
             }
             // The number of resident groups is limited by registers; few resident warps hide little latency.
             let resident = (REGISTER_FILE / (registers + 40.0) / items.max(64.0)).floor();
@@ -229,12 +233,12 @@ impl Tiles {
             // block.
             let barriers = if self.ahead { 1.0 } else { 2.0 };
             // A compute unit reads as fast as it computes when a work-item has eight rows and eight columns.
-            Some((1.0 + 8.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0) / hidden)
+            Ok((1.0 + 8.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0) / hidden)
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
             let registers = r * (c / w).ceil();
             if registers + (c / w).ceil() > CPU_REGISTERS {
-                return None;
+                return Err(Reason::Registers);
             }
             let vectors = (c / w).ceil();
             let reads = (r + vectors) / (r * vectors);
@@ -242,7 +246,7 @@ impl Tiles {
             // Two multiply-adds a cycle need about ten independent chains.
             let chains = (10.0 / registers).max(1.0);
             // All lanes of a vector take the time of one.
-            Some((1.0 + 0.5 * reads) * chains / full / w)
+            Ok((1.0 + 0.5 * reads) * chains / full / w)
         }
     }
 
@@ -251,9 +255,12 @@ impl Tiles {
         self.inner.as_ref()?.iter().map(|s| s.eval(env).ok()).collect()
     }
 
-    /// Whether runs divide the rows and columns of a work-item, these divide the tile, and a group has a
-    /// sensible number of work-items.
-    pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>, target: &Target) -> bool {
+    /// That runs divide the rows and columns of a work-item, these divide the tile, and a group has a sensible
+    /// number of work-items.
+    ///
+    /// # Errors
+    /// When this is not so.
+    pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>, target: &Target) -> Result<(), Reason> {
         let value = |s: &Size| s.as_sym().and_then(|s| picked.get(s)).copied();
         let divides = |k: &Size, n: &Size| match (value(k), value(n)) {
             (Some(k), Some(n)) => n % k == 0,
@@ -266,7 +273,7 @@ impl Tiles {
             target.gpu,
         ) && !(32..=512).contains(&(t / r * (u / c)))
         {
-            return false;
+            return Err(Reason::GroupUnsuited);
         }
         // All work-items must have equally many rows, and all warps equally many work-items.
         let grouped = self.is_rows() && self.grouped && target.gpu;
@@ -274,10 +281,11 @@ impl Tiles {
             && let (Some(t), Some(r)) = (value(t), value(r))
             && !(t % r == 0 && (t / r).is_multiple_of(WARP) && t / r <= 512)
         {
-            return false;
+            return Err(Reason::GroupUnsuited);
         }
-        inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
-            && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r))
+        let even = inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
+            && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r));
+        if even { Ok(()) } else { Err(Reason::UnevenShares) }
     }
 }
 

@@ -11,9 +11,9 @@ mod refit;
 
 pub use refit::{assigned, refitted};
 
-use super::cost;
 use super::slices::Slices;
 use super::tiles::Tiles;
+use super::{Dropped, Reason, cost};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
@@ -189,38 +189,53 @@ impl Nominal {
 }
 
 /// Returns concrete environments for a term, at most [`Limits::assignments`]. Environments with a score come
-/// with the ratio of their expected cost to that of the best one.
+/// with the ratio of their expected cost to that of the best one. Counts the others in `dropped`.
 pub(super) fn assignments(
     term: &Term,
     compact: &Term,
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
+    dropped: &mut Dropped,
 ) -> Vec<(SizeEnv, Option<f64>)> {
     let uses = Uses::of(term, compact);
-    let mut out: Vec<SizeEnv> = vec![];
     let choices: Vec<(Sym, Vec<u64>)> =
         uses.symbols.iter().map(|s| (s.clone(), uses.options(s, target))).collect();
-    let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     if let Some(tiles) = &uses.tiles {
-        return tiled(&uses, tiles, &choices, dims, target, limits);
+        return tiled(&uses, tiles, &choices, dims, target, limits, dropped);
     }
+    let all = untiled(&uses, &choices, dims, target, limits, dropped);
+    all.into_iter().map(|env| (env, None)).collect()
+}
+
+/// Returns the first assignments of a term without tiles.
+fn untiled(
+    uses: &Uses,
+    choices: &[(Sym, Vec<u64>)],
+    dims: &SizeEnv,
+    target: &Target,
+    limits: &Limits,
+    dropped: &mut Dropped,
+) -> Vec<SizeEnv> {
+    let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     let stride = coprime_stride(total);
-    for i in 0..total.min(limits.assignments * 16) {
-        let picked = pick(&choices, (i * stride) % total);
-        if uses.slices.as_ref().is_some_and(|s| !s.fits(&picked, target)) {
-            continue;
-        }
-        if let Some(env) = uses.solve(&picked, dims, target, limits)
-            && !out.contains(&env)
-        {
-            out.push(env);
-            if out.len() == limits.assignments {
-                break;
-            }
+    let mut out: Vec<SizeEnv> = vec![];
+    let mut tried = 0;
+    while tried < total.min(limits.assignments * 16) && out.len() < limits.assignments {
+        let picked = pick(choices, (tried * stride) % total);
+        tried += 1;
+        let solved = match &uses.slices {
+            Some(s) if !s.fits(&picked, target) => Err(Reason::GroupUnsuited),
+            _ => uses.solve(&picked, dims, target, limits),
+        };
+        match solved {
+            Ok(env) if out.contains(&env) => dropped.add(Reason::Same),
+            Ok(env) => out.push(env),
+            Err(reason) => dropped.add(reason),
         }
     }
-    out.into_iter().map(|env| (env, None)).collect()
+    dropped.add_all(Reason::ValuesUntried, total - tried);
+    out
 }
 
 /// Returns combination `number` of all choices: its digits in mixed radix are indices into the lists of
@@ -260,27 +275,33 @@ fn tiled(
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
+    dropped: &mut Dropped,
 ) -> Vec<(SizeEnv, Option<f64>)> {
     let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     let stride = coprime_stride(total);
     let mut scored: Vec<(f64, SizeEnv)> = vec![];
-    let mut solved = 0;
-    for i in 0..total.min(COMBINATIONS) {
-        let picked = pick(choices, (i * stride) % total);
-        if !tiles.fits(&picked, target) {
+    let (mut tried, mut solved) = (0, 0);
+    while tried < total.min(COMBINATIONS) {
+        let picked = pick(choices, (tried * stride) % total);
+        if let Err(reason) = tiles.fits(&picked, target) {
+            tried += 1;
+            dropped.add(reason);
             continue;
         }
         solved += 1;
         if solved > SOLVED {
             break;
         }
-        if let Some(env) = uses.solve(&picked, dims, target, limits)
-            && let Some(score) = tiles.score(&env, target)
-            && !scored.iter().any(|(_, e)| *e == env)
-        {
-            scored.push((score, env));
+        tried += 1;
+        let score = |env: SizeEnv| Ok((tiles.score(&env, target)?, env));
+        match uses.solve(&picked, dims, target, limits).and_then(score) {
+            Ok((_, env)) if scored.iter().any(|(_, e)| *e == env) => dropped.add(Reason::Same),
+            Ok(found) => scored.push(found),
+            Err(reason) => dropped.add(reason),
         }
     }
+    dropped.add_all(Reason::ValuesUntried, total - tried);
+    let found = scored.len();
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut of_share: IndexMap<Vec<u64>, usize> = IndexMap::new();
     scored.retain(|(_, env)| {
@@ -290,6 +311,7 @@ fn tiled(
         *n <= KEPT_OF_SHARE
     });
     scored.truncate(KEPT.min(limits.assignments));
+    dropped.add_all(Reason::WorseScore, found - scored.len());
     let best = scored.first().map_or(1.0, |(s, _)| *s);
     scored.into_iter().map(|(s, env)| (env, Some(s / best))).collect()
 }
@@ -424,13 +446,14 @@ impl Uses {
         }
     }
 
+    /// Returns the value of every symbol, from what was picked for tiles and widths.
     fn solve(
         &self,
         picked: &IndexMap<Sym, u64>,
         dims: &SizeEnv,
         target: &Target,
         limits: &Limits,
-    ) -> Option<SizeEnv> {
+    ) -> Result<SizeEnv, Reason> {
         let mut env = dims.clone();
         // Widths first: the sizes around them are made multiples of them.
         for (s, v) in picked {
@@ -440,70 +463,91 @@ impl Uses {
         }
         for s in &self.symbols {
             let Sym::Tile(of) = s else { continue };
-            self.round(of, &mut env, picked)?;
-            let pick = *picked.get(s)?;
-            let inside = self.inside(s, picked);
-            let n = of.eval(&env).ok()?;
-            let fixed = |t: &Tiles| t.options(s, target).is_some();
-            let value = if self.tiles.as_ref().is_some_and(fixed) {
-                pick
-            } else if pick & COUNT == 0 {
-                // A number of work-items or unrolled steps must be a multiple of `inside`; other values count
-                // in units of it.
-                if matches!(self.roles.get(s), Some(Role::Lanes | Role::Unroll)) {
-                    (pick % inside == 0).then_some(pick)?
-                } else {
-                    pick.checked_mul(inside)?
-                }
-            } else {
-                let count = pick & !COUNT;
-                if is_free(of) {
-                    n.div_ceil(count).max(1).next_multiple_of(inside)
-                } else {
-                    (n % count == 0 && n > 0).then_some(n / count)?
-                }
-            };
-            if is_free(of) {
-                // A tile much longer than its dimension wastes the device on padding.
-                let waste = value > 2 * n.max(1).next_multiple_of(inside);
-                if waste && !self.together.contains(&Size::sym(s.clone())) {
-                    return None;
-                }
-            } else if value == 0 || n % value != 0 {
-                return None;
-            }
+            self.round(of, &mut env).ok_or(Reason::NoSize)?;
+            let value = self.tile(s, of, &env, picked, target)?;
             env.insert(s.clone(), value);
         }
         // The remaining rounded sizes: those that only vectors divide, or nothing divides.
-        let rounds: Vec<Size> = self.rounded();
-        for of in rounds {
-            self.round_final(&of, &mut env)?;
+        for of in self.rounded() {
+            self.round_final(&of, &mut env).ok_or(Reason::NoSize)?;
         }
-        let fits = |s: &Size| s.eval(&env).ok();
         for s in &self.sizes {
-            fits(s)?;
+            s.eval(&env)?;
         }
+        self.fits(&env, dims, target, limits)?;
+        Ok(env)
+    }
+
+    /// Returns the value of tile `s` of a size, from what was picked for it.
+    fn tile(
+        &self,
+        s: &Sym,
+        of: &Size,
+        env: &SizeEnv,
+        picked: &IndexMap<Sym, u64>,
+        target: &Target,
+    ) -> Result<u64, Reason> {
+        let pick = *picked.get(s).ok_or(Reason::NoOptions)?;
+        let inside = self.inside(s, picked);
+        let n = of.eval(env)?;
+        let fixed = |t: &Tiles| t.options(s, target).is_some();
+        let value = if self.tiles.as_ref().is_some_and(fixed) {
+            pick
+        } else if pick & COUNT == 0 {
+            // A number of work-items or unrolled steps must be a multiple of `inside`; other values count
+            // in units of it.
+            if matches!(self.roles.get(s), Some(Role::Lanes | Role::Unroll)) {
+                (pick % inside == 0).then_some(pick).ok_or(Reason::NotDividing)?
+            } else {
+                pick.checked_mul(inside).ok_or(Reason::NoSize)?
+            }
+        } else {
+            let count = pick & !COUNT;
+            if is_free(of) {
+                n.div_ceil(count).max(1).next_multiple_of(inside)
+            } else {
+                (n % count == 0 && n > 0).then_some(n / count).ok_or(Reason::NotDividing)?
+            }
+        };
+        if is_free(of) {
+            // A tile much longer than its dimension wastes the device on padding.
+            let waste = value > 2 * n.max(1).next_multiple_of(inside);
+            if waste && !self.together.contains(&Size::sym(s.clone())) {
+                return Err(Reason::Padding);
+            }
+        } else if value == 0 || n % value != 0 {
+            return Err(Reason::NotDividing);
+        }
+        Ok(value)
+    }
+
+    /// Whether groups are small enough for the device, and loops short enough to be unrolled.
+    fn fits(
+        &self,
+        env: &SizeEnv,
+        dims: &SizeEnv,
+        target: &Target,
+        limits: &Limits,
+    ) -> Result<(), Reason> {
         // If no choice makes a number of work-items small enough, each work-item takes several elements.
         let too_many = |s: &Size| {
             let fit = |n: u64| n <= target.max_group;
-            fits(s).is_none_or(|n| !fit(n) && target.least(s, dims) <= target.max_group as f64)
+            s.eval(env).is_ok_and(|n| !fit(n) && target.least(s, dims) <= target.max_group as f64)
         };
         if self.lanes.iter().any(too_many) {
-            return None;
+            return Err(Reason::GroupTooLarge);
         }
         for s in &self.unrolled {
-            let n = fits(s)?;
-            if n > limits.unroll as u64 {
-                return None;
+            if s.eval(env)? > limits.unroll as u64 {
+                return Err(Reason::UnrolledTooLong);
             }
         }
-        let length = |s: &Size| s.eval(&env).map_or(1.0, |n| n as f64);
-        if !self.unrolled.is_empty()
-            && cost::straight_line(&self.term, &length) > limits.unrolled_operations as f64
-        {
-            return None;
+        let length = |s: &Size| s.eval(env).map_or(1.0, |n| n as f64);
+        let operations = || cost::straight_line(&self.term, &length);
+        if !self.unrolled.is_empty() && operations() > limits.unrolled_operations as f64 {
+            return Err(Reason::UnrolledTooLarge);
         }
-        Some(env)
+        Ok(())
     }
 
     /// Returns the sizes that the term rounds up, sorted so that a size comes after those that it depends on.
@@ -522,7 +566,7 @@ impl Uses {
     }
 
     /// Fixes the rounded sizes that `s` mentions; all their tiles have values by now.
-    fn round(&self, s: &Size, env: &mut SizeEnv, _picked: &IndexMap<Sym, u64>) -> Option<()> {
+    fn round(&self, s: &Size, env: &mut SizeEnv) -> Option<()> {
         let mut needed = vec![];
         s.visit(&mut |sym| {
             if let Sym::Round(of) = sym {
@@ -612,5 +656,45 @@ fn arrays(t: &Ty, out: &mut IndexSet<Size>) {
             out.insert(n.clone());
             arrays(t, out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::text::{Context, read_term};
+    use crate::device::tests::device;
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType;
+
+    /// Returns the values of `n.t0` in a term over an array of length `n`, and what was dropped.
+    fn tiles(text: &str, n: u64) -> (Vec<u64>, Dropped) {
+        let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
+        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
+        let term = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
+        let mut cpu = device(0, "P", "D", DeviceKind::Cpu);
+        cpu.compute_units = 2;
+        let model = CostModel::choose(&cpu).expect("a shipped model").model;
+        let dims = SizeEnv::from_iter([(Sym::Dim("n".into()), n)]);
+        let (target, mut dropped) = (Target::new(&cpu, &model), Dropped::default());
+        let all = assignments(&term, &term, &dims, &target, &Limits::default(), &mut dropped);
+        let tile = Sym::Tile(Size::dim("n"));
+        (all.into_iter().map(|(env, _)| env[&tile]).collect(), dropped)
+    }
+
+    #[test]
+    fn lost_values_are_counted() {
+        // Six numbers of chunks and four runs are tried. Five of the tiles are 1.
+        let text = "join . mapGlb 0 (mapSeq abs) . split n.t0 . xs";
+        let (mut kept, dropped) = tiles(text, 6);
+        kept.sort_unstable();
+        assert_eq!(kept, [1, 2, 3]);
+        let counts = [Reason::Same, Reason::Padding, Reason::NotDividing].map(|r| dropped.count(r));
+        assert_eq!(counts, [4, 2, 1]);
+        // The same tile divides a length that is rounded up.
+        let text = "mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . padLast n^ . xs";
+        let (mut kept, dropped) = tiles(text, 6);
+        kept.sort_unstable();
+        assert_eq!((kept, dropped.count(Reason::NotDividing)), (vec![1, 2, 3, 4], 0));
     }
 }
