@@ -132,16 +132,17 @@ impl Outline {
 /// The feature bit of a term that carries the accumulators of a tile over blocks of a reduction.
 const BLOCKED: u16 = 512;
 
-/// Returns the `keep` best choices by outline. Half of them are tiles with accumulators if there are enough
-/// of those: their advantage is reuse, which the additive cost does not see.
-fn kept(all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
+/// Returns the `keep` best choices by outline. `share` of them are tiles with accumulators if there are enough
+/// of those; see [`crate::device::cost_model::Search::blocked_share`].
+fn kept(all: Vec<Rc<Choice>>, keep: usize, share: f64) -> Vec<Rc<Choice>> {
     let (tiled, plain): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|c| c.outline.features & BLOCKED != 0);
-    let half = keep / 2;
-    let (of_tiled, of_plain) = match (tiled.len() < half, plain.len() < half) {
+    let part = |share: f64| (keep as f64 * share) as usize;
+    let (for_tiled, for_plain) = (part(share), part(1.0 - share));
+    let (of_tiled, of_plain) = match (tiled.len() < for_tiled, plain.len() < for_plain) {
         (true, _) => (tiled.len(), keep - tiled.len()),
         (false, true) => (keep - plain.len(), plain.len()),
-        (false, false) => (keep - half, half),
+        (false, false) => (keep - for_plain, for_plain),
     };
     let mut out = diverse(tiled, of_tiled);
     out.extend(diverse(plain, of_plain));
@@ -408,7 +409,7 @@ impl Search<'_> {
         let past = if key == self.root { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
         dropped.add_all(past, all.len().saturating_sub(keep));
         self.dropped.insert(key, dropped);
-        Rc::new(kept(all, keep))
+        Rc::new(kept(all, keep, self.target.search.blocked_share))
     }
 
     /// Returns how many choices are kept for a class in a context.
@@ -433,9 +434,9 @@ impl Search<'_> {
             Data::Fn(t, _) => t.cod.clone(),
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
+        let policy = &self.target.search;
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
-            // Coalesced reads gain nothing on a device that relies on caches instead.
-            Op::Sliced | Op::ReduceLcl if !self.target.gpu => {
+            Op::Sliced | Op::ReduceLcl if !policy.slices => {
                 return found.dropped.add(Reason::NoGain);
             }
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(&op) {
@@ -466,21 +467,18 @@ impl Search<'_> {
                 }
             },
             Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at.settled()))).collect(),
-            // A copy to local memory pays only if the device has such a memory apart from its caches; a copy
-            // that reorders global memory pays only if the device relies on caches.
             Op::ToMem(Space::Local | Space::LocalAhead)
-                if !self.target.gpu && self.views.contains_key(&args[0]) =>
+                if !policy.stages && self.views.contains_key(&args[0]) =>
             {
                 return found.dropped.add(Reason::NoGain);
             }
-            Op::ToMem(Space::Global) if self.target.gpu => {
+            Op::ToMem(Space::Global) if !policy.packs => {
                 return found.dropped.add(Reason::NoGain);
             }
             // Rows and columns of a work-item's share are in registers one by one, so chunks of them make no
-            // new kernel. Neither do vectors on a device whose work-items are lanes. A group does not share
-            // vectors out.
+            // new kernel. A group does not share vectors out.
             Op::Chunked if at.tile => return found.dropped.add(Reason::NoGain),
-            Op::Packed if at.tile && (self.target.gpu || at.level == Level::Group) => {
+            Op::Packed if at.tile && (!policy.tile_vectors || at.level == Level::Group) => {
                 return found.dropped.add(Reason::NoGain);
             }
             op => {

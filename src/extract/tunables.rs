@@ -17,7 +17,7 @@ use super::{Dropped, Reason, cost};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
-use crate::device::cost_model::{CostModel, Locality};
+use crate::device::cost_model::{CostModel, Locality, Search, Warps};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::Limits;
 use indexmap::{IndexMap, IndexSet};
@@ -42,6 +42,11 @@ pub struct Target {
     pub(super) loop_ns: f64,
     /// Bandwidth of global memory, in bytes per nanosecond.
     pub(super) bytes_per_ns: f64,
+    /// Work-items of a warp.
+    pub(super) warp: u64,
+    pub(super) warps: Warps,
+    /// What is worth a try.
+    pub(super) search: Search,
     units: u64,
     local: f64,
     widths: Vec<u64>,
@@ -55,14 +60,14 @@ impl Target {
         let gpu = across || device.kind == DeviceKind::Gpu;
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let units_f = units as f64;
-        let lanes = if gpu { 256.0 } else { 1.0 };
+        let search = model.search();
         let useful = u64::from(model.compute.useful_vector_width.max(1));
         Target {
             gpu,
             max_group: device.max_work_group_size as u64,
-            items: if gpu { units_f * 1024.0 } else { units_f },
-            groups: if gpu { units_f * 4.0 } else { units_f },
-            lanes,
+            items: units_f * search.items_at_once as f64,
+            groups: units_f * search.groups_at_once as f64,
+            lanes: search.group_items_at_once as f64,
             simd: if gpu { 4.0 } else { f64::from(model.compute.simd_width.max(1)) },
             launch_ns: model.execution.launch_us * 1e3,
             group_ns: model.execution.work_group_overhead_ns,
@@ -70,6 +75,9 @@ impl Target {
             barrier_ns: model.execution.barrier_item_ns * if gpu { 1.0 } else { 64.0 },
             loop_ns: model.loop_ns(),
             bytes_per_ns: model.memory.copy_gb_per_s,
+            warp: u64::from(model.compute.simd_width.max(1)),
+            warps: model.warps(),
+            search,
             units,
             local: device.local_mem_bytes as f64,
             widths: [2, 4, 8, 16].into_iter().filter(|w| *w <= useful && (gpu || *w > 2)).collect(),
@@ -79,6 +87,24 @@ impl Target {
     /// Bytes of local memory that a group may have.
     pub(super) fn local_bytes(&self) -> f64 {
         self.local
+    }
+
+    /// Number of work-items of a warp.
+    pub(super) fn warp(&self) -> f64 {
+        self.warp as f64
+    }
+
+    /// Most accumulators of a work-item.
+    pub(super) fn accumulators(&self) -> f64 {
+        self.search.accumulators as f64
+    }
+
+    /// Bytes of registers: of a compute unit, of a work-item besides its accumulators, and of those the bytes for
+    /// addresses and what the compiler makes.
+    pub(super) fn register_bytes(&self) -> [f64; 3] {
+        let w = self.warps;
+        [w.register_file_bytes, w.spare_register_bytes, w.undeclared_register_bytes]
+            .map(|bytes| bytes as f64)
     }
 
     /// Number of compute units.
@@ -147,14 +173,24 @@ pub(super) fn nominal(
     tiles: IndexMap<Sym, f64>,
 ) -> impl Fn(&Size) -> f64 + use<> {
     let width = target.widths.last().copied().unwrap_or(1);
-    let n = Nominal { env: env.clone(), units: target.units, gpu: target.gpu, width, tiles };
+    let n = Nominal {
+        env: env.clone(),
+        chunks: target.units as f64 * target.search.chunks as f64,
+        gpu: target.gpu,
+        lanes: target.lanes,
+        width,
+        tiles,
+    };
     move |s: &Size| n.size(s)
 }
 
 struct Nominal {
     env: SizeEnv,
-    units: u64,
+    /// Number of chunks that keep the device busy.
+    chunks: f64,
     gpu: bool,
+    /// Work-items of a group.
+    lanes: f64,
     width: u64,
     /// Tiles of products of all pairs.
     tiles: IndexMap<Sym, f64>,
@@ -173,12 +209,11 @@ impl Nominal {
                 (_, Sym::Round(of)) => self.size(of),
                 (_, Sym::Tile(of)) => {
                     let n = self.size(of);
-                    let chunks = self.units as f64 * if self.gpu { 8.0 } else { 4.0 };
                     match of.level() {
                         // A chunk for each group if there is enough to share out, else one for the work-items
                         // of a group.
-                        0 => (n / chunks).max(if self.gpu { n.min(256.0) } else { 1.0 }),
-                        _ if self.gpu => n.clamp(1.0, 256.0),
+                        0 => (n / self.chunks).max(if self.gpu { n.min(self.lanes) } else { 1.0 }),
+                        _ if self.gpu => n.clamp(1.0, self.lanes),
                         _ => n.clamp(1.0, 4.0),
                     }
                 }
