@@ -55,8 +55,9 @@ fn stages(c: &mut Criterion) {
         let entry = lang::check_entry(&source, None).expect("well-typed");
         let program = elaborate(&entry, &sizes).expect("elaborates");
         let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
-        let found =
-            extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
+        let found = extract::candidates(&graph, &program.env, &info, &model, &limits)
+            .expect("terms")
+            .candidates;
         let options = Options::new(name, DeviceLimits::of(&info), &limits);
         let mut group = c.benchmark_group(name);
         group.sample_size(10);

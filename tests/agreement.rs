@@ -75,7 +75,8 @@ fn case(seed: u64, rules: &RuleSet, kind: DeviceKind) -> Option<Case> {
     };
     let device = made_up(kind);
     let model = CostModel::choose(&device).expect("a model").model;
-    let candidates = extract::candidates(&graph, &program.env, &device, &model, &limits).ok()?;
+    let drawn = extract::candidates(&graph, &program.env, &device, &model, &limits).ok()?;
+    let candidates = drawn.candidates;
     Some(Case { sample, program, candidates, inputs, expected, terms })
 }
 

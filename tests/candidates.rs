@@ -101,7 +101,8 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
             models.into_iter().find(|m| m.name == "generic-gpu").expect("a model of a GPU")
         }
     };
-    let mut found = extract::candidates(&graph, &term.env, &info, &model, &limits).expect("terms");
+    let mut found =
+        extract::candidates(&graph, &term.env, &info, &model, &limits).expect("terms").candidates;
     let step = match which {
         Which::Every(step) | Which::SmallGroups(step) => step,
         Which::Tiles(step) => {

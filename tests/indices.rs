@@ -77,7 +77,9 @@ fn drawn(
     let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
     let info = device(kind);
     let model = CostModel::choose(&info).expect("a model").model;
-    let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
+    let found = extract::candidates(&graph, &program.env, &info, &model, &limits)
+        .expect("terms")
+        .candidates;
     (found, Options::new(&entry.name, DeviceLimits::of(&info), &limits))
 }
 
@@ -205,7 +207,9 @@ fn blocks_are_loaded_ahead() {
     let limits = Limits { saturation_time: None, ..Limits::default() };
     let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
     let model = CostModel::choose(&info).expect("a model").model;
-    let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
+    let found = extract::candidates(&graph, &program.env, &info, &model, &limits)
+        .expect("terms")
+        .candidates;
     let tiles =
         ["n.t0=128", "m.t0=128", "k.t0=8", "n.t0.t1=8", "m.t0.t1=8", "n.t0.t1.v=4", "m.t0.t1.v=4"];
     let wanted = found.iter().find(|c| {

@@ -47,7 +47,9 @@ fn show(program: &str, sizes: &[(&str, u64)], kind: DeviceKind) -> String {
     assert_eq!(graph.report.stop_reason, saturate::StopReason::Saturated);
     let info = device(kind);
     let model = CostModel::choose(&info).expect("a model").model;
-    let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
+    let found = extract::candidates(&graph, &program.env, &info, &model, &limits)
+        .expect("terms")
+        .candidates;
     let mut out = format!("{}\n\n", program.term);
     let mut seen: Vec<&str> = vec![];
     for c in &found {

@@ -9,13 +9,13 @@ use super::report;
 use crate::calculus::size::SizeEnv;
 use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
-use crate::diag::{Code, Diagnostic};
-use crate::extract;
-use crate::saturate::Saturated;
+use crate::diag::{Code, Diagnostic, Limits};
+use crate::extract::{self, Told};
 use crate::saturate::export::{self, Focus, Shown};
+use crate::saturate::{Report, Saturated};
 use crate::session::files::Kind;
 use crate::session::generate::Generator;
-use crate::session::{Optimized, Program};
+use crate::session::{Graph, Optimized, Program};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ enum Emit {
     Egraph,
     /// The e-graph, for Graphviz.
     Dot,
-    /// Statistics of the saturation, by iteration and by rule, as JSON.
+    /// Statistics of the saturation, by iteration and by rule, and what extraction dropped and why, as JSON.
     Stats,
 }
 
@@ -84,7 +84,10 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                 let (device, choice) = session.target()?;
                 let target = (&device, &choice.model);
                 for what in &args.emit {
-                    let text = of_graph(*what, &graph.saturated, &graph.program.env, target)?;
+                    let text = match what {
+                        Emit::Stats => Some(stats_of_nothing(&graph, target, &session.limits)?),
+                        _ => of_graph(*what, &graph.saturated, &graph.program.env, target)?,
+                    };
                     emitted(*what, text, out)?;
                 }
             }
@@ -168,7 +171,10 @@ fn of_result(what: Emit, o: &Optimized) -> Result<Option<String>, Stop> {
             "options": plan.options, "buffers": plan.buffers, "scalars": plan.scalars,
             "launches": plan.launches,
         }))?,
-        Emit::Stats => pretty(&json!(o.report))?,
+        Emit::Stats => {
+            let c = &o.counts;
+            stats(&o.report, [c.terms, c.skeletons, c.generated], &c.dropped)?
+        }
         Emit::Egraph | Emit::Dot => return Ok(None),
     }))
 }
@@ -187,7 +193,30 @@ fn of_graph(
             pretty(&export::json(&shown, &costs))?
         }
         Emit::Dot => export::dot(&Shown::new(saturated, &Focus::default())),
-        Emit::Stats => pretty(&json!(saturated.report))?,
-        Emit::Term | Emit::Kernel | Emit::Host => return Ok(None),
+        Emit::Term | Emit::Kernel | Emit::Host | Emit::Stats => return Ok(None),
     }))
+}
+
+/// How saturation went, and what extraction made of the graph.
+fn stats(
+    report: &Report,
+    [terms, skeletons, candidates]: [usize; 3],
+    dropped: &Told,
+) -> Result<String, Stop> {
+    let mut all = json!(report);
+    all["extraction"] = json!({
+        "terms": terms, "skeletons": skeletons, "candidates": candidates, "dropped": dropped,
+    });
+    pretty(&all)
+}
+
+/// As [`stats`], when there is no result: terms are drawn once more, to see what became of them.
+fn stats_of_nothing(
+    graph: &Graph,
+    (device, model): (&DeviceInfo, &CostModel),
+    limits: &Limits,
+) -> Result<String, Stop> {
+    let drawn = extract::draw(&graph.saturated, &graph.program.env, device, model, limits)?;
+    let counts = [drawn.terms, drawn.skeletons(), drawn.candidates.len()];
+    stats(&graph.saturated.report, counts, &drawn.dropped.told())
 }

@@ -2,6 +2,7 @@
 
 use super::out::{Done, Out};
 use super::progress::{failures, micros};
+use crate::extract::Lost;
 use crate::opencl::plan::HostPlan;
 use crate::session::{Best, Optimized, Sizes};
 use crate::tune::variant::Variant;
@@ -177,6 +178,9 @@ fn candidates(o: &Optimized, out: &mut Out) -> Done {
         text.push_str(&format!(", {} from the tuning store", c.resumed));
     }
     out.line(&text)?;
+    for (reason, count) in c.dropped.get(Lost::Term.text()).into_iter().flatten() {
+        out.line(&format!("           {count} of {} terms dropped: {reason}", c.terms))?;
+    }
     if c.duplicates > 0 {
         out.line(&format!("           {} had the same kernels as another", c.duplicates))?;
     }

@@ -53,6 +53,12 @@ pub struct CostModel {
     pub compute: Compute,
     /// Work-items, work-groups and launches.
     pub execution: Execution,
+    /// How compute units run warps; see [`CostModel::warps`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warps: Option<Warps>,
+    /// What is worth a try; see [`CostModel::search`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
 }
 
 /// The devices that a model is for. Every given condition must hold.
@@ -152,6 +158,10 @@ fn no_banks() -> u32 {
     1
 }
 
+/// Ratio of the latencies of the second and the first level of cache, for devices on which neighbouring work-items
+/// run together and these were not measured.
+const SOONER: f64 = 7.0;
+
 /// Four cycles at 4 GHz.
 fn add_latency() -> f64 {
     1.0
@@ -226,6 +236,110 @@ pub struct Execution {
     pub groups_to_saturate: u64,
     /// Most work-items resident on a compute unit.
     pub items_per_compute_unit: u64,
+}
+
+/// How a compute unit runs warps, on devices where neighbouring work-items run together. The defaults are what the
+/// estimates were fitted with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Warps {
+    /// Number of warps that a compute unit executes at the same time: its schedulers.
+    pub at_once: u32,
+    /// Number of warps that keep a scheduler busy with arithmetic.
+    pub in_flight: f64,
+    /// Exponent of the loss with fewer warps: the throughput falls with `(warps / in_flight)^hiding`. In a
+    /// product with tiles of 128 by 128 on an H200, two warps reach five sixths of the throughput of four.
+    pub hiding: f64,
+    /// Most work-groups that a compute unit holds, however small they are.
+    pub groups_per_compute_unit: u32,
+    /// Smallest number of bytes that memory transfers at once.
+    pub sector_bytes: u64,
+    /// Bytes of the register file of a compute unit.
+    pub register_file_bytes: u64,
+    /// Bytes of registers that a work-item needs for addresses and compiler temporaries, in addition to the
+    /// declared ones.
+    pub undeclared_register_bytes: u64,
+    /// As `undeclared_register_bytes`, for a work-item with accumulators, which also has loads in flight.
+    pub spare_register_bytes: u64,
+}
+
+impl Default for Warps {
+    fn default() -> Warps {
+        Warps {
+            at_once: 4,
+            in_flight: 4.0,
+            hiding: 0.27,
+            groups_per_compute_unit: 32,
+            sector_bytes: 32,
+            register_file_bytes: 262_144,
+            undeclared_register_bytes: 160,
+            spare_register_bytes: 256,
+        }
+    }
+}
+
+/// What is worth a try on a device, before any kernel is generated. A file has all of it or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// Whether a copy to local memory pays. It does not where local memory is a part of the caches.
+    pub stages: bool,
+    /// Whether a copy that reorders global memory pays. It does where caches prefetch what lies in order.
+    pub packs: bool,
+    /// Whether it pays that the work-items of a group share a reduction, or slices of neighbouring ones. It does
+    /// where only simultaneous accesses of neighbours share a line.
+    pub slices: bool,
+    /// Whether a work-item's share of a tile may be in vectors. Nothing is gained where work-items are lanes.
+    pub tile_vectors: bool,
+    /// Work-items of a compute unit that run at once, for estimates of terms.
+    pub items_at_once: u64,
+    /// Work-groups of a compute unit that run at once, likewise.
+    pub groups_at_once: u64,
+    /// Work-items of a group that run at once, likewise.
+    pub group_items_at_once: u64,
+    /// Chunks for each compute unit into which a dimension is usually cut.
+    pub chunks: u64,
+    /// Share of the beam for tiles with accumulators, if there are enough: their advantage is reuse, which the
+    /// additive cost does not see.
+    pub blocked_share: f64,
+    /// Most accumulators of a work-item: scalars where work-items are lanes, else vectors.
+    pub accumulators: u64,
+    /// Fewest and most work-items that share a tile.
+    pub tile_items: [u64; 2],
+    /// Fewest and most work-items that share the slices of neighbouring reductions.
+    pub slice_items: [u64; 2],
+    /// Time of reading an operand from local memory or the nearest cache, in multiply-adds. With 8, a work-item
+    /// reads as fast as it computes if it has eight rows and eight columns.
+    pub near_read: f64,
+    /// Time of reading an operand from global memory, in multiply-adds.
+    pub far_read: f64,
+    /// Independent multiply-adds of one work-item that keep its compute unit busy.
+    pub chains: f64,
+}
+
+impl Search {
+    /// Returns what is usually worth a try, for the accesses that share a line on a device.
+    pub fn usual(locality: Locality) -> Search {
+        let across = locality == Locality::AcrossItems;
+        Search {
+            stages: across,
+            packs: !across,
+            slices: across,
+            tile_vectors: !across,
+            items_at_once: if across { 1024 } else { 1 },
+            groups_at_once: if across { 4 } else { 1 },
+            group_items_at_once: if across { 256 } else { 1 },
+            chunks: if across { 8 } else { 4 },
+            blocked_share: 0.5,
+            accumulators: if across { 160 } else { 28 },
+            tile_items: [32, 512],
+            slice_items: [128, 1024],
+            near_read: if across { 8.0 } else { 0.5 },
+            far_read: if across { 24.0 } else { 0.0 },
+            // Two multiply-adds a cycle, each of which takes five.
+            chains: if across { 1.0 } else { 10.0 },
+        }
+    }
 }
 
 /// A model, and the reason for its choice.
@@ -329,6 +443,25 @@ impl CostModel {
         self.compute.loop_overhead_ns / at_once
     }
 
+    /// Returns how compute units run warps: as the file says, else as usual.
+    pub fn warps(&self) -> Warps {
+        self.warps.unwrap_or_default()
+    }
+
+    /// Returns what is worth a try: as the file says, else as usual for its [`Locality`].
+    pub fn search(&self) -> Search {
+        self.search.unwrap_or_else(|| Search::usual(self.memory.locality))
+    }
+
+    /// Returns by what factor a load from the cache that all units share takes longer than one from a unit's own.
+    pub fn sooner(&self) -> f64 {
+        let latency = |level: usize| self.memory.cache.get(level).and_then(|c| c.latency_ns);
+        match (latency(0), latency(1)) {
+            (Some(near), Some(common)) => common / near,
+            _ => SOONER,
+        }
+    }
+
     /// Returns the shipped models, specific ones before generic ones.
     pub fn shipped() -> Result<Vec<CostModel>> {
         SHIPPED.iter().map(|(name, text)| CostModel::parse(&Source::new(*name, *text))).collect()
@@ -390,6 +523,30 @@ impl CostModel {
         }
         check("uncoalesced_penalty", !(1.0..=1e6).contains(&m.uncoalesced_penalty), "at least 1");
         check("scalar_efficiency", c.scalar_efficiency > 1.0, "a share is at most 1");
+        let (w, s) = (self.warps(), self.search());
+        let positive = [
+            ("at_once", f64::from(w.at_once)),
+            ("in_flight", w.in_flight),
+            ("groups_per_compute_unit", f64::from(w.groups_per_compute_unit)),
+            ("sector_bytes", w.sector_bytes as f64),
+            ("register_file_bytes", w.register_file_bytes as f64),
+            ("chains", s.chains),
+            ("items_at_once", s.items_at_once as f64),
+            ("groups_at_once", s.groups_at_once as f64),
+            ("group_items_at_once", s.group_items_at_once as f64),
+            ("chunks", s.chunks as f64),
+        ];
+        for (key, v) in positive {
+            check(key, bad(v, true), "this has to be positive");
+        }
+        for (key, v) in [("hiding", w.hiding), ("near_read", s.near_read), ("far_read", s.far_read)]
+        {
+            check(key, bad(v, false), "this cannot be negative");
+        }
+        check("blocked_share", !(0.0..=1.0).contains(&s.blocked_share), "a share is at most 1");
+        for (key, [least, most]) in [("tile_items", s.tile_items), ("slice_items", s.slice_items)] {
+            check(key, least > most, "the fewest stand first");
+        }
         let sound = |l: &Cache| {
             l.bytes > 0 && !bad(l.gb_per_s, true) && !bad(l.latency_ns.unwrap_or(1.0), true)
         };
@@ -520,6 +677,23 @@ mod tests {
         let model = CostModel::parse(&Source::new("old", text)).expect("a model");
         assert_eq!((model.memory.latency_ns, model.memory.load_ns), (300.0, 40.0));
         assert_eq!((model.local.banks, model.compute.add_latency_ns), (1, 1.0));
+    }
+
+    #[test]
+    fn tables_that_a_file_does_not_have_are_usual() {
+        for mut model in CostModel::shipped().expect("the shipped models") {
+            let across = model.memory.locality == Locality::AcrossItems;
+            assert_eq!((model.warps.is_some(), model.search.is_some()), (across, true));
+            let said = (model.warps(), model.search());
+            (model.warps, model.search) = (None, None);
+            let text = model.to_toml().expect("a model can be written");
+            let old =
+                CostModel::parse(&Source::new("old", text)).expect("what was written is read");
+            assert_eq!((old.warps(), old.search()), said, "{}", model.name);
+        }
+        let d = error(pocl().replace("blocked_share = 0.5", "blocked_share = 1.5"));
+        assert_eq!(pointed(&d), "blocked_share = 1.5");
+        error(pocl().replace("blocked_share = 0.5\n", ""));
     }
 
     #[test]

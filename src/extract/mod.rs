@@ -4,10 +4,11 @@
 //! of class and context (`search`, `context`). Within a class, terms are told apart by *skeleton*: how work
 //! is mapped, split and vectorised. Without skeletons, the cheapest terms by an additive cost (`cost`) would
 //! all be variants of one shallow kernel. The tunables of each skeleton then get values that meet the
-//! constraints on divisibility and resources (`tunables`).
+//! constraints on divisibility and resources (`tunables`). What is lost on the way is counted (`dropped`).
 
 mod context;
 mod cost;
+mod dropped;
 mod search;
 mod slices;
 mod stages;
@@ -15,6 +16,7 @@ mod tiles;
 mod tunables;
 
 pub use context::Level;
+pub use dropped::{Dropped, Lost, Reason, Told};
 pub use tunables::{Target, assigned, refitted};
 
 use crate::calculus::size::SizeEnv;
@@ -24,6 +26,8 @@ use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::saturate::{ClassId, Data, Node, Saturated};
+use indexmap::IndexSet;
+use search::Found;
 
 /// A low-level term with a value for every symbol in it.
 #[derive(Clone, Debug)]
@@ -41,7 +45,25 @@ pub struct Candidate {
     pub estimate_us: f64,
 }
 
-/// Returns the candidates for a device, sorted by additive estimate, lowest first.
+/// What extraction drew from a graph.
+#[derive(Clone, Debug, Default)]
+pub struct Drawn {
+    /// The candidates, sorted by additive estimate, lowest first.
+    pub candidates: Vec<Candidate>,
+    /// Number of terms that were drawn, with those dropped later. Each has a skeleton of its own.
+    pub terms: usize,
+    /// What was lost on the way.
+    pub dropped: Dropped,
+}
+
+impl Drawn {
+    /// Returns the number of different skeletons among the candidates.
+    pub fn skeletons(&self) -> usize {
+        self.candidates.iter().map(|c| c.skeleton.as_str()).collect::<IndexSet<_>>().len()
+    }
+}
+
+/// Returns the candidates for a device; at least one.
 ///
 /// `env` gives the values of the program's dimensions.
 ///
@@ -54,60 +76,114 @@ pub fn candidates(
     device: &DeviceInfo,
     model: &CostModel,
     limits: &Limits,
-) -> Result<Vec<Candidate>> {
+) -> Result<Drawn> {
+    let drawn = draw(saturated, env, device, model, limits)?;
+    if drawn.candidates.is_empty() { Err(none(saturated, &drawn).into()) } else { Ok(drawn) }
+}
+
+/// As [`candidates`], but finding none is no error: then the counts say why.
+///
+/// # Errors
+/// [`Code::Interrupted`] when an interrupt was requested.
+pub fn draw(
+    saturated: &Saturated,
+    env: &SizeEnv,
+    device: &DeviceInfo,
+    model: &CostModel,
+    limits: &Limits,
+) -> Result<Drawn> {
     let target = Target::new(device, model);
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
-    let mut out = vec![];
-    let all = |total| search::terms(saturated, &nominal, &target, limits, total);
+    let mut drawn = Drawn::default();
     for total in [false, true] {
-        let (idle, busy): (Vec<_>, Vec<_>) =
-            all(total)?.into_iter().partition(|t| idles(&t.term, false));
-        let terms = if busy.is_empty() && total { idle } else { busy };
-        for found in terms {
+        let found = search::terms(saturated, &nominal, &target, limits, total, &mut drawn)?;
+        for found in worthwhile(found, total, &mut drawn.dropped) {
             limits.interrupt.check("while drawing candidates")?;
-            let Some((term, assigned)) =
-                assigned_apart(&found.compact, env, &target, limits, total)
-            else {
-                continue;
-            };
-            // The additive estimate cannot tell tile sizes apart: tiled assignments are ordered by their
-            // score of reuse.
-            let least = assigned
-                .iter()
-                .map(|(env, _)| cost::of_term(&term, env, &target))
-                .fold(f64::INFINITY, f64::min);
-            for (env, times) in assigned {
-                let estimate_us =
-                    times.map_or_else(|| cost::of_term(&term, &env, &target), |t| t * least);
-                out.push(Candidate {
-                    term: term.clone(),
-                    compact: found.compact.clone(),
-                    env,
-                    skeleton: found.skeleton.clone(),
-                    estimate_us,
-                });
+            match of_term(&found, env, &target, limits, total, &mut drawn.dropped) {
+                Ok(candidates) => drawn.candidates.extend(candidates),
+                Err(reason) => drawn.dropped.add(reason),
             }
         }
         // Terms without values for their tunables are no candidates: retry with `total`.
-        if !out.is_empty() {
+        if !drawn.candidates.is_empty() {
             break;
         }
     }
-    if out.is_empty() {
-        return Err(Diagnostic::error(Code::NoTerm, "no legal low-level term was found")
-            .note(format!(
-                "the e-graph has {} nodes in {} classes; saturation stopped: {}",
-                saturated.report.nodes, saturated.report.classes, saturated.report.stop_reason
-            ))
-            .help("low-level patterns come from lowering rules: check that `--rules` includes the default set")
-            .help("`patsat eval` runs the program in the interpreter")
-            .into());
+    drawn.candidates.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
+    Ok(drawn)
+}
+
+/// Returns the terms whose work-items all work; others too if the last search has nothing else.
+fn worthwhile(found: Vec<Found>, total: bool, dropped: &mut Dropped) -> Vec<Found> {
+    let (idle, busy): (Vec<_>, Vec<_>) = found.into_iter().partition(|t| idles(&t.term, false));
+    if busy.is_empty() && total {
+        return idle;
     }
-    out.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
-    Ok(out)
+    dropped.add_all(Reason::Idles, idle.len());
+    busy
+}
+
+/// Returns the candidates of one term.
+fn of_term(
+    found: &Found,
+    env: &SizeEnv,
+    target: &Target,
+    limits: &Limits,
+    total: bool,
+    dropped: &mut Dropped,
+) -> std::result::Result<Vec<Candidate>, Reason> {
+    let (term, assigned) = assigned_apart(&found.compact, env, target, limits, total, dropped)?;
+    if assigned.is_empty() {
+        return Err(Reason::NoValues);
+    }
+    // The additive estimate cannot tell tile sizes apart: tiled assignments are ordered by their score of
+    // reuse.
+    let least = assigned
+        .iter()
+        .map(|(env, _)| cost::of_term(&term, env, target))
+        .fold(f64::INFINITY, f64::min);
+    let candidate = |(env, times): (SizeEnv, Option<f64>)| Candidate {
+        term: term.clone(),
+        compact: found.compact.clone(),
+        estimate_us: times.map_or_else(|| cost::of_term(&term, &env, target), |t| t * least),
+        env,
+        skeleton: found.skeleton.clone(),
+    };
+    Ok(assigned.into_iter().map(candidate).collect())
+}
+
+/// Most reasons of one kind that an error gives.
+const REASONS: usize = 5;
+
+/// That there are no candidates, and what became of those that might have been.
+fn none(saturated: &Saturated, drawn: &Drawn) -> Diagnostic {
+    let mut d = Diagnostic::error(Code::NoTerm, "no legal low-level term was found").note(format!(
+        "the e-graph has {} nodes in {} classes; saturation stopped: {}",
+        saturated.report.nodes, saturated.report.classes, saturated.report.stop_reason
+    ));
+    // Parts are lost in every search. Only where terms were drawn does it matter what else was lost.
+    if drawn.terms > 0 {
+        d = d.note(format!("{} terms were drawn", drawn.terms));
+        for lost in [Lost::Term, Lost::Values] {
+            let reasons = drawn.dropped.of(lost);
+            let all: usize = reasons.iter().map(|(_, count)| count).sum();
+            for (reason, count) in reasons.into_iter().take(REASONS) {
+                let (what, why) = (lost.text(), reason.text());
+                d = d.note(format!("{count} of {all} dropped {what}: {why}"));
+            }
+        }
+    }
+    d.help("low-level patterns come from lowering rules: check that `--rules` includes the default set")
+        .help("`patsat eval` runs the program in the interpreter")
 }
 
 type Assigned = Vec<(SizeEnv, Option<f64>)>;
+
+/// Returns a term with its operators of tiling written out.
+fn written_out(compact: &Term) -> std::result::Result<Term, Reason> {
+    // Errors cannot occur: every class has one type, so no combination is ill-typed.
+    compact.expand().and_then(|t| t.flat()).map_err(|_| Reason::IllTyped)
+}
 
 /// Returns the expanded term, whose stages share no symbol, with values for its symbols. The first assignment
 /// combines the best of each stage, the second one the second best of each stage, and so on.
@@ -117,23 +193,24 @@ fn assigned_apart(
     target: &Target,
     limits: &Limits,
     total: bool,
-) -> Option<(Term, Assigned)> {
-    // Errors cannot occur: every class has one type, so no combination is ill-typed.
-    let written_out = |t: &Term| t.expand().ok()?.flat().ok();
-    let staged = stages::apart(compact).ok()?;
+    dropped: &mut Dropped,
+) -> std::result::Result<(Term, Assigned), Reason> {
+    let staged = stages::apart(compact).map_err(|_| Reason::IllTyped)?;
     let dims = stages::with_aliases(&staged.compact, dims);
     let term = written_out(&staged.compact)?;
-    let of = |part: &Term| -> Option<Assigned> {
-        Some(tunables::assignments(&written_out(part)?, part, &dims, target, limits, total))
-    };
     // Tiles of a constant, such as `2`, cannot be renamed by stage: stages that share such a tile are solved
     // together.
     if staged.parts.len() < 2 || stages::share_symbols(&staged.parts) {
-        let assigned = tunables::assignments(&term, &staged.compact, &dims, target, limits, total);
-        return Some((term, assigned));
+        let assigned =
+            tunables::assignments(&term, &staged.compact, &dims, target, limits, total, dropped);
+        return Ok((term, assigned));
     }
-    let parts = staged.parts.iter().map(of).collect::<Option<Vec<_>>>()?;
+    let mut of = |part: &Term| -> std::result::Result<Assigned, Reason> {
+        Ok(tunables::assignments(&written_out(part)?, part, &dims, target, limits, total, dropped))
+    };
+    let parts = staged.parts.iter().map(&mut of).collect::<std::result::Result<Vec<_>, _>>()?;
     let most = parts.iter().map(Vec::len).max().unwrap_or(0);
+    // A stage without values leaves the term without any.
     let nth = |i: usize| {
         let mut env = dims.clone();
         let mut times: Option<f64> = None;
@@ -145,7 +222,7 @@ fn assigned_apart(
         Some((env, times))
     };
     let assigned = (0..most).map_while(nth).collect();
-    Some((term, assigned))
+    Ok((term, assigned))
 }
 
 /// Returns a function that gives the share of each node in the additive estimate, in nanoseconds: the
@@ -216,10 +293,11 @@ mod tests {
             let graph = saturate(&program(text, inputs), &rules, &limits).expect("sound rules");
             let env = SizeEnv::from_iter([(Sym::Dim("n".into()), 16_777_259)]);
             let start = std::time::Instant::now();
-            let found = candidates(&graph, &env, &device, &choice.model, &limits).expect("terms");
+            let drawn = candidates(&graph, &env, &device, &choice.model, &limits).expect("terms");
+            let found = &drawn.candidates;
             eprintln!("== {text} on {kind}: {} candidates in {:?}", found.len(), start.elapsed());
             let mut seen = indexmap::IndexSet::new();
-            for c in &found {
+            for c in found {
                 if seen.insert(c.skeleton.clone()) && seen.len() < 40 {
                     eprintln!("{:10.1} {}", c.estimate_us, c.skeleton);
                     if seen.len() < 6 {
@@ -233,5 +311,53 @@ mod tests {
             eprintln!("{} skeletons", seen.len());
             assert!(!seen.is_empty());
         }
+    }
+
+    /// Draws candidates of a sum of absolute values on a CPU.
+    fn drawn(change: impl Fn(&mut DeviceInfo, &mut Limits)) -> Drawn {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let mut limits = Limits { saturation_time: None, ..Limits::default() };
+        let mut device = crate::device::tests::device(0, "P", "D", DeviceKind::Cpu);
+        change(&mut device, &mut limits);
+        let model = CostModel::choose(&device).expect("a shipped model").model;
+        let text = "reduce (+) 0.0 . map abs . xs";
+        let graph = saturate(&program(text, &[("xs", "[n]f32")]), &rules, &limits);
+        let env = SizeEnv::from_iter([(Sym::Dim("n".into()), 1_000)]);
+        draw(&graph.expect("sound rules"), &env, &device, &model, &limits).expect("drawn")
+    }
+
+    #[test]
+    fn every_term_has_candidates_or_a_reason() {
+        let lost = |d: &Drawn| d.dropped.of(Lost::Term).iter().map(|(_, n)| n).sum::<usize>();
+        let terms = |d: &Drawn| {
+            d.candidates.iter().map(|c| c.compact.to_string()).collect::<IndexSet<_>>().len()
+        };
+        let all = drawn(|_, _| ());
+        assert!(all.terms > 5 && all.dropped.count(Reason::PartsPastBeam) > 0);
+        assert_eq!(terms(&all) + lost(&all), all.terms);
+        let few = drawn(|_, limits| limits.skeletons = 2);
+        assert_eq!(
+            (terms(&few) + lost(&few), few.dropped.count(Reason::TermsPastBeam) > 0),
+            (few.terms, true)
+        );
+        // A device whose groups have one work-item has no values for many.
+        let small = drawn(|device, _| device.max_work_group_size = 1);
+        assert!(small.dropped.count(Reason::NoValues) > all.dropped.count(Reason::NoValues));
+        assert_eq!(terms(&small) + lost(&small), small.terms);
+    }
+
+    #[test]
+    fn the_error_says_what_became_of_terms() {
+        let none_is_kept = drawn(|_, limits| limits.assignments = 0);
+        assert!(none_is_kept.candidates.is_empty() && none_is_kept.terms > 0);
+        let graph = saturate(
+            &program("map abs . xs", &[("xs", "[n]f32")]),
+            &RuleSet::shipped().expect("shipped rules"),
+            &Limits { saturation_time: None, iterations: 2, ..Limits::default() },
+        );
+        let d = none(&graph.expect("sound rules"), &none_is_kept);
+        let said = d.notes.join("\n");
+        assert!(d.code == Code::NoTerm && said.contains("terms were drawn"), "{said}");
+        assert!(said.contains("dropped terms: no values for its tile sizes"), "{said}");
     }
 }

@@ -4,8 +4,8 @@
 //! are cyclic, so the search computes choices top-down once and then repeats until none of them changes.
 
 use super::context::{Context, Level, Verdict};
-use super::cost;
 use super::tunables::Target;
+use super::{Drawn, Dropped, Reason, cost, written_out};
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::calculus::ty::Ty;
@@ -132,16 +132,17 @@ impl Outline {
 /// The feature bit of a term that carries the accumulators of a tile over blocks of a reduction.
 const BLOCKED: u16 = 512;
 
-/// Returns the `keep` best choices by outline. Half of them are tiles with accumulators if there are enough
-/// of those: their advantage is reuse, which the additive cost does not see.
-fn kept(all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
+/// Returns the `keep` best choices by outline. `share` of them are tiles with accumulators if there are enough
+/// of those; see [`crate::device::cost_model::Search::blocked_share`].
+fn kept(all: Vec<Rc<Choice>>, keep: usize, share: f64) -> Vec<Rc<Choice>> {
     let (tiled, plain): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|c| c.outline.features & BLOCKED != 0);
-    let half = keep / 2;
-    let (of_tiled, of_plain) = match (tiled.len() < half, plain.len() < half) {
+    let part = |share: f64| (keep as f64 * share) as usize;
+    let (for_tiled, for_plain) = (part(share), part(1.0 - share));
+    let (of_tiled, of_plain) = match (tiled.len() < for_tiled, plain.len() < for_plain) {
         (true, _) => (tiled.len(), keep - tiled.len()),
         (false, true) => (keep - plain.len(), plain.len()),
-        (false, false) => (keep - half, half),
+        (false, false) => (keep - for_plain, for_plain),
     };
     let mut out = diverse(tiled, of_tiled);
     out.extend(diverse(plain, of_plain));
@@ -199,10 +200,20 @@ struct Search<'a> {
     known: Map<Key, Known>,
     /// The key that is being computed.
     current: Option<Key>,
+    /// What was lost when a key was last computed.
+    dropped: Map<Key, Dropped>,
     interrupt: &'a Interrupt,
 }
 
-/// Returns the best terms of the program, at most [`Limits::skeletons`], each with a skeleton of its own.
+/// The choices found for a key, by skeleton, and what was lost among them.
+#[derive(Default)]
+struct Gathered {
+    best: Map<u64, Rc<Choice>>,
+    dropped: Dropped,
+}
+
+/// Returns the best terms of the program, at most [`Limits::skeletons`], each with a skeleton of its own. Adds
+/// their number and what was lost to `drawn`.
 ///
 /// # Errors
 /// [`crate::diag::Code::Interrupted`] when an interrupt was requested.
@@ -212,6 +223,7 @@ pub(super) fn terms(
     target: &Target,
     limits: &Limits,
     total: bool,
+    drawn: &mut Drawn,
 ) -> Result<Vec<Found>> {
     let egraph = &saturated.egraph;
     let program = Context::program(total);
@@ -225,6 +237,7 @@ pub(super) fn terms(
         root: (egraph.find(saturated.root), program),
         known: Map::default(),
         current: None,
+        dropped: Map::default(),
         interrupt: &limits.interrupt,
     };
     search.best(search.root);
@@ -232,17 +245,27 @@ pub(super) fn terms(
     let best = search.best(search.root);
     // An interrupted search has seen few of the choices: its terms are not returned.
     limits.interrupt.check("while drawing candidates")?;
-    let found = best
-        .iter()
-        .filter_map(|c| {
-            // Errors cannot occur: every class has one type, so no combination is ill-typed.
-            let compact = term_of(egraph, c)?;
-            let term = compact.expand().ok()?.flat().ok()?;
-            let skeleton = skeleton_text(&term);
-            Some(Found { term, compact, skeleton })
-        })
-        .collect();
+    let mut dropped = Dropped::default();
+    search.dropped.values().for_each(|lost| dropped.extend(lost));
+    drawn.terms += best.len() + dropped.count(Reason::TermsPastBeam);
+    drawn.dropped.extend(&dropped);
+    let mut found = vec![];
+    for choice in best.iter() {
+        match written(egraph, choice) {
+            Ok(term) => found.push(term),
+            Err(reason) => drawn.dropped.add(reason),
+        }
+    }
     Ok(found)
+}
+
+/// Returns the term of a choice for the whole program.
+fn written(egraph: &EGraph, choice: &Choice) -> std::result::Result<Found, Reason> {
+    // Errors cannot occur: every class has one type, so no combination is ill-typed.
+    let compact = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
+    let term = written_out(&compact)?;
+    let skeleton = skeleton_text(&term);
+    Ok(Found { term, compact, skeleton })
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.
@@ -375,35 +398,47 @@ impl Search<'_> {
         if let Some(view) = self.views.get(&class) {
             return Rc::new(vec![view.clone()]);
         }
-        let mut found: Map<u64, Rc<Choice>> = Map::default();
+        let mut found = Gathered::default();
         let egraph = self.egraph;
         for node in &egraph[class].nodes {
             self.choices(node, class, at, &mut found);
         }
+        let Gathered { best, mut dropped } = found;
+        let all: Vec<Rc<Choice>> = best.into_values().collect();
+        let keep = self.width(class, at);
+        let past = if key == self.root { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
+        dropped.add_all(past, all.len().saturating_sub(keep));
+        self.dropped.insert(key, dropped);
+        Rc::new(kept(all, keep, self.target.search.blocked_share))
+    }
+
+    /// Returns how many choices are kept for a class in a context.
+    fn width(&self, class: Id, at: Context) -> usize {
         // Keep more at host level: terms outside kernels decide most about the run time and are combined
         // least often afterwards. Keep more for a reduction in blocks too: there it is decided which operands
         // are staged and how the tile is shared out.
         let blocked = |n: &Node| matches!(n.function(), Some(Op::Blocked(_) | Op::BlockedRows));
-        let keep = if at.level == Level::Host {
+        if at.level == Level::Host {
             self.keep
-        } else if egraph[class].nodes.iter().any(blocked) {
+        } else if self.egraph[class].nodes.iter().any(blocked) {
             self.beam * 3
         } else {
             self.beam
-        };
-        Rc::new(kept(found.into_values().collect(), keep))
+        }
     }
 
-    fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Map<u64, Rc<Choice>>) {
+    fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Gathered) {
         let Some(op) = node.function().cloned() else { return };
         let args: Vec<Id> = node.args().iter().map(|a| self.egraph.find(*a)).collect();
         let result = match &self.egraph[class].data {
             Data::Fn(t, _) => t.cod.clone(),
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
+        let policy = &self.target.search;
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
-            // Coalesced reads gain nothing on a device that relies on caches instead.
-            Op::Sliced | Op::ReduceLcl if !self.target.gpu => return,
+            Op::Sliced | Op::ReduceLcl if !policy.slices => {
+                return found.dropped.add(Reason::NoGain);
+            }
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(&op) {
                 Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
                 None => return,
@@ -432,26 +467,29 @@ impl Search<'_> {
                 }
             },
             Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at.settled()))).collect(),
-            // A copy to local memory pays only if the device has such a memory apart from its caches; a copy
-            // that reorders global memory pays only if the device relies on caches.
             Op::ToMem(Space::Local | Space::LocalAhead)
-                if !self.target.gpu && self.views.contains_key(&args[0]) =>
+                if !policy.stages && self.views.contains_key(&args[0]) =>
             {
-                return;
+                return found.dropped.add(Reason::NoGain);
             }
-            Op::ToMem(Space::Global) if self.target.gpu => return,
+            Op::ToMem(Space::Global) if !policy.packs => {
+                return found.dropped.add(Reason::NoGain);
+            }
             // Rows and columns of a work-item's share are in registers one by one, so chunks of them make no
-            // new kernel. Neither do vectors on a device whose work-items are lanes. A group does not share
-            // vectors out.
-            Op::Chunked if at.tile => return,
-            Op::Packed if at.tile && (self.target.gpu || at.level == Level::Group) => return,
+            // new kernel. A group does not share vectors out.
+            Op::Chunked if at.tile => return found.dropped.add(Reason::NoGain),
+            Op::Packed if at.tile && (!policy.tile_vectors || at.level == Level::Group) => {
+                return found.dropped.add(Reason::NoGain);
+            }
             op => {
                 let sizes = sizes_of(self.egraph, node);
                 // One form of a short reduction is enough: reductions over lanes are unrolled, long ones are
                 // loops.
                 let lanes = matches!(sizes.first().and_then(Size::as_sym), Some(Sym::Width(_)));
                 match op {
-                    Op::Reduce(ReduceKind::Seq) if lanes => return,
+                    Op::Reduce(ReduceKind::Seq) if lanes => {
+                        return found.dropped.add(Reason::NoGain);
+                    }
                     Op::Reduce(ReduceKind::Unroll) if !sizes.first().is_some_and(can_unroll) => {
                         return;
                     }
@@ -491,7 +529,7 @@ impl Search<'_> {
             let inner_loops = chosen.iter().any(|c| c.loops);
             // Several copies of a loop make a longer program, not a faster one.
             if op == Op::Map(MapKind::Unroll) && inner_loops && !at.total {
-                return;
+                return found.dropped.add(Reason::LoopCopied);
             }
             let loops = inner_loops
                 || matches!(op, Op::Map(MapKind::Seq) | Op::Reduce(ReduceKind::Seq) | Op::Fold);
@@ -501,17 +539,19 @@ impl Search<'_> {
             let mut kept = staged && !reduces && at.keeps();
             let unfit = (staged && !kept && (!reduces || at.keeps())) || (in_registers && reduces);
             if !at.total && unfit {
-                return;
+                return found.dropped.add(Reason::NotFused);
             }
             match (&op, chosen.as_slice()) {
                 (Op::Compose, [outer, inner]) if outer.skeleton == 0 => kept = inner.kept,
                 (Op::Compose, [outer, inner]) => {
                     if inner.kept && outer.reads < 2 && !at.total {
-                        return;
+                        return found.dropped.add(Reason::NotFused);
                     }
                     kept = outer.kept;
                 }
-                (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => return,
+                (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => {
+                    return found.dropped.add(Reason::NotFused);
+                }
                 _ => {}
             }
             // A higher dimension needs a map of the next lower dimension inside; a single parallel map has
@@ -524,7 +564,7 @@ impl Search<'_> {
             }
             // The few results of a reduction are not worth storing past the caches.
             if op == Op::ToMem(Space::Stream) && reduces {
-                return;
+                return found.dropped.add(Reason::NoGain);
             }
             let mut cost = share.own + share.times * chosen.iter().map(|c| c.cost).sum::<f64>();
             if at.level == Level::Group {
@@ -555,7 +595,7 @@ impl Search<'_> {
             };
             let skeleton =
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
-            if found.get(&skeleton).is_none_or(|b| cost < b.cost) {
+            if found.best.get(&skeleton).is_none_or(|b| cost < b.cost) {
                 let outline = Outline::of(&op, at, &chosen);
                 let form = shared_form(&op, &sizes, &chosen);
                 let (node, args) = (node.clone(), chosen);
@@ -572,7 +612,7 @@ impl Search<'_> {
                     kept,
                     form,
                 };
-                found.insert(skeleton, Rc::new(choice));
+                found.best.insert(skeleton, Rc::new(choice));
             }
         };
         match lists.as_slice() {
@@ -581,11 +621,14 @@ impl Search<'_> {
             // At host level the two parts are kernels that do not affect each other: every choice of either
             // list is combined at least with the best choice of the other.
             [a, b] if op == Op::Compose && at.level == Level::Host => {
+                let mut tried = 0;
                 for (i, x) in a.iter().enumerate() {
                     for y in b.iter().take((PAIRS / 4 / (i + 1)).max(1)) {
                         combine(vec![x.clone(), y.clone()]);
+                        tried += 1;
                     }
                 }
+                found.dropped.add_all(Reason::PartsUntried, a.len() * b.len() - tried);
             }
             [a, b] => {
                 // Both lists are cut if they are long: few of their pairs could be kept.
@@ -595,6 +638,8 @@ impl Search<'_> {
                         combine(vec![x.clone(), y.clone()]);
                     }
                 }
+                let untried = a.len().saturating_sub(most) * b.len();
+                found.dropped.add_all(Reason::PartsUntried, untried);
             }
             // The arguments do not affect each other: combine the best of each list; at host level, where the
             // arguments are kernels, also the second best of each list, and so on.
@@ -608,19 +653,25 @@ impl Search<'_> {
             more => {
                 // All combinations in mixed radix (the first list varies fastest), up to `PAIRS` that fit.
                 let total: usize = more.iter().map(|l| l.len()).product();
-                let choices = (0..total).map(|i| {
-                    let mut rest = i;
+                let nth = |mut rest: usize| {
                     let pick = |l: &Rc<Vec<Rc<Choice>>>| {
                         let one = l[rest % l.len()].clone();
                         rest /= l.len();
                         one
                     };
                     more.iter().map(pick).collect::<Vec<_>>()
-                });
-                choices
-                    .filter(|chosen| ends_where_it_is(&op, chosen))
-                    .take(PAIRS)
-                    .for_each(combine);
+                };
+                let (mut looked, mut fitting) = (0, 0);
+                while looked < total && fitting < PAIRS {
+                    let chosen = nth(looked);
+                    looked += 1;
+                    if ends_where_it_is(&op, &chosen) {
+                        fitting += 1;
+                        combine(chosen);
+                    }
+                }
+                found.dropped.add_all(Reason::EndsElsewhere, looked - fitting);
+                found.dropped.add_all(Reason::PartsUntried, total - looked);
             }
         }
     }

@@ -16,9 +16,6 @@ pub(super) struct Slices {
     slice: Option<Sym>,
 }
 
-/// How many work-items a group may have.
-const ITEMS: std::ops::RangeInclusive<u64> = 128..=1024;
-
 impl Slices {
     /// Returns the slices of a term as it stands in the graph; `None` when it has none.
     pub(super) fn of(compact: &Term) -> Option<Slices> {
@@ -54,6 +51,7 @@ impl Slices {
     pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>, target: &Target) -> bool {
         let value = |s: &Sym| picked.get(s).map_or(1, |v| v & !COUNT);
         let items = self.elements.iter().chain(&self.slice).map(value).product::<u64>();
-        ITEMS.contains(&items) && items <= target.max_group
+        let [fewest, most] = target.search.slice_items;
+        (fewest..=most.min(target.max_group)).contains(&items)
     }
 }

@@ -1,9 +1,11 @@
 //! Values for the tiles of products of all pairs: the purpose of each tile, the values that a device can
 //! take, and a score for the reuse that they promise.
 
+use super::Reason;
 use super::tunables::Target;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Space, Term};
+use crate::device::cost_model::Search;
 use crate::saturate::EGraph;
 use indexmap::IndexMap;
 
@@ -58,22 +60,11 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
     out
 }
 
-/// Registers of a work-item that accumulators may take: counted in scalars on a GPU, in vectors on a CPU.
-const GPU_REGISTERS: f64 = 160.0;
-const CPU_REGISTERS: f64 = 28.0;
-
-/// Work-items of a warp, and warps that a compute unit issues at the same time.
-const WARP: u64 = 32;
-const SCHEDULERS: f64 = 4.0;
-
-/// Warps that keep a scheduler busy if each has one row at a time.
-const WARPS_IN_FLIGHT: f64 = 4.0;
-
 /// Approximate bytes of a staged partner.
 const PARTNER_BYTES: f64 = 16.0;
 
-/// Registers of 4 bytes that the work-items of a compute unit share.
-const REGISTER_FILE: f64 = 65_536.0;
+/// Bytes of a register. Elements count as 4 bytes; the verifier of the kernel knows their real size.
+const REGISTER: f64 = 4.0;
 
 impl Tiles {
     /// Returns the tiles of a term as it stands in the graph; `None` when nothing is tiled.
@@ -159,9 +150,11 @@ impl Tiles {
         })
     }
 
-    /// Returns the approximate relative time per multiply-add, for ordering; `None` if the tiles do not fit
-    /// the device.
-    pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Option<f64> {
+    /// Returns the approximate relative time per multiply-add, for ordering.
+    ///
+    /// # Errors
+    /// When the tiles do not fit the device.
+    pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Result<f64, Reason> {
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
         let tile = |k: usize| self.outer.get(k).map_or(1.0, |[_, t]| value(t));
         let (rows, columns) = (tile(0), tile(1));
@@ -181,7 +174,8 @@ impl Tiles {
             if self.grouped && self.is_rows() {
                 let local = halves * self.staged as f64 * depth * PARTNER_BYTES;
                 return (local <= target.local_bytes())
-                    .then(|| rows_score(groups, items, r, depth, target));
+                    .then(|| rows_score(groups, items, r, depth, target))
+                    .ok_or(Reason::LocalMemory);
             }
             // With loading ahead, the next block is in registers on its way to local memory, which holds two
             // blocks.
@@ -191,25 +185,27 @@ impl Tiles {
                 (true, _) => depth * (rows + columns) / items,
             };
             let registers = r * c + r + c + loaded;
-            // Addresses and loads in flight take about as many registers again as a small tile.
-            if (registers + 64.0) * items > REGISTER_FILE {
-                return None;
+            let [file, spare, undeclared] = target.register_bytes().map(|bytes| bytes / REGISTER);
+            if (registers + spare) * items > file || registers > target.accumulators() {
+                return Err(Reason::Registers);
             }
-            if registers > GPU_REGISTERS || (self.grouped && !(32.0..=512.0).contains(&items)) {
-                return None;
+            let [fewest, most] = target.search.tile_items;
+            if self.grouped && !(fewest as f64..=most as f64).contains(&items) {
+                return Err(Reason::GroupUnsuited);
             }
-            // Rows are padded. Elements count as 4 bytes; the verifier of the kernel knows their real size.
+            // Rows are padded.
             let local = self.staged as f64 * depth * (rows.max(columns) + 4.0) * 4.0;
             if self.grouped
                 && halves * local.min(depth * (rows + columns + 4.0) * 4.0) > target.local_bytes()
             {
-                return None;
+                return Err(Reason::LocalMemory);
             }
             // The number of resident groups is limited by registers; few resident warps hide little latency.
-            let resident = (REGISTER_FILE / (registers + 40.0) / items.max(64.0)).floor();
-            #[expect(clippy::cast_precision_loss, reason = "a small constant")]
-            let each = resident.max(1.0) * (items / WARP as f64).ceil() / SCHEDULERS;
-            let hidden = (each / WARPS_IN_FLIGHT).min(1.0).powf(0.27);
+            let resident = (file / (registers + undeclared) / items.max(64.0)).floor();
+            let warps = target.warps;
+            let each =
+                resident.max(1.0) * (items / target.warp()).ceil() / f64::from(warps.at_once);
+            let hidden = (each / warps.in_flight).min(1.0).powf(warps.hiding);
             let slots = target.units() * resident.max(1.0);
             let waves = (groups / slots).ceil().max(1.0);
             let full =
@@ -228,21 +224,21 @@ impl Tiles {
             // One barrier before a block is used; a second one after its use when local memory holds a single
             // block.
             let barriers = if self.ahead { 1.0 } else { 2.0 };
-            // A compute unit reads as fast as it computes when a work-item has eight rows and eight columns.
-            Some((1.0 + 8.0 * reads + 24.0 * global + barriers / depth) / full.min(1.0) / hidden)
+            let Search { near_read, far_read, .. } = target.search;
+            let time = 1.0 + near_read * reads + far_read * global + barriers / depth;
+            Ok(time / full.min(1.0) / hidden)
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
             let registers = r * (c / w).ceil();
-            if registers + (c / w).ceil() > CPU_REGISTERS {
-                return None;
+            if registers + (c / w).ceil() > target.accumulators() {
+                return Err(Reason::Registers);
             }
             let vectors = (c / w).ceil();
             let reads = (r + vectors) / (r * vectors);
             let full = groups / ((groups / target.units()).ceil() * target.units());
-            // Two multiply-adds a cycle need about ten independent chains.
-            let chains = (10.0 / registers).max(1.0);
+            let chains = (target.search.chains / registers).max(1.0);
             // All lanes of a vector take the time of one.
-            Some((1.0 + 0.5 * reads) * chains / full / w)
+            Ok((1.0 + target.search.near_read * reads) * chains / full / w)
         }
     }
 
@@ -251,33 +247,38 @@ impl Tiles {
         self.inner.as_ref()?.iter().map(|s| s.eval(env).ok()).collect()
     }
 
-    /// Whether runs divide the rows and columns of a work-item, these divide the tile, and a group has a
-    /// sensible number of work-items.
-    pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>, target: &Target) -> bool {
+    /// That runs divide the rows and columns of a work-item, these divide the tile, and a group has a sensible
+    /// number of work-items.
+    ///
+    /// # Errors
+    /// When this is not so.
+    pub(super) fn fits(&self, picked: &IndexMap<Sym, u64>, target: &Target) -> Result<(), Reason> {
         let value = |s: &Size| s.as_sym().and_then(|s| picked.get(s)).copied();
         let divides = |k: &Size, n: &Size| match (value(k), value(n)) {
             (Some(k), Some(n)) => n % k == 0,
             _ => true,
         };
+        let [fewest, most] = target.search.tile_items;
         let inner: Vec<&Size> = self.inner.iter().flatten().collect();
         if let ([t, u], [r, c], true) = (
             &self.outer.iter().filter_map(|[_, t]| value(t)).collect::<Vec<_>>()[..],
             &inner.iter().filter_map(|r| value(r)).collect::<Vec<_>>()[..],
             target.gpu,
-        ) && !(32..=512).contains(&(t / r * (u / c)))
+        ) && !(fewest..=most).contains(&(t / r * (u / c)))
         {
-            return false;
+            return Err(Reason::GroupUnsuited);
         }
         // All work-items must have equally many rows, and all warps equally many work-items.
         let grouped = self.is_rows() && self.grouped && target.gpu;
         if let ([[_, t]], [r, ..], true) = (&self.outer[..], &inner[..], grouped)
             && let (Some(t), Some(r)) = (value(t), value(r))
-            && !(t % r == 0 && (t / r).is_multiple_of(WARP) && t / r <= 512)
+            && !(t % r == 0 && (t / r).is_multiple_of(target.warp) && t / r <= most)
         {
-            return false;
+            return Err(Reason::GroupUnsuited);
         }
-        inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
-            && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r))
+        let even = inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
+            && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r));
+        if even { Ok(()) } else { Err(Reason::UnevenShares) }
     }
 }
 
@@ -294,11 +295,11 @@ fn is_whole(tiled: &Term) -> bool {
 /// partner that is read should serve several rows.
 fn rows_score(groups: f64, items: f64, rows: f64, depth: f64, target: &Target) -> f64 {
     let most = (groups / target.units()).ceil().max(1.0);
-    #[expect(clippy::cast_precision_loss, reason = "a small constant")]
-    let warps = most * (items / WARP as f64).ceil();
-    let each = (warps / SCHEDULERS).ceil();
-    let full = groups / (most * target.units()) * warps / (each * SCHEDULERS);
+    let warps = most * (items / target.warp()).ceil();
+    let schedulers = f64::from(target.warps.at_once);
+    let each = (warps / schedulers).ceil();
+    let full = groups / (most * target.units()) * warps / (each * schedulers);
     // Several rows in a work-item hide latency too, but less than as many warps would: they stall together.
-    let hidden = (each * rows.sqrt() / WARPS_IN_FLIGHT).min(1.0);
+    let hidden = (each * rows.sqrt() / target.warps.in_flight).min(1.0);
     (1.0 + 1.0 / rows + 2.0 / depth) / full / hidden
 }

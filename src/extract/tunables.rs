@@ -11,13 +11,13 @@ mod refit;
 
 pub use refit::{assigned, refitted};
 
-use super::cost;
 use super::slices::Slices;
 use super::tiles::Tiles;
+use super::{Dropped, Reason, cost};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
-use crate::device::cost_model::{CostModel, Locality};
+use crate::device::cost_model::{CostModel, Locality, Search, Warps};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::Limits;
 use indexmap::{IndexMap, IndexSet};
@@ -42,6 +42,11 @@ pub struct Target {
     pub(super) loop_ns: f64,
     /// Bandwidth of global memory, in bytes per nanosecond.
     pub(super) bytes_per_ns: f64,
+    /// Work-items of a warp.
+    pub(super) warp: u64,
+    pub(super) warps: Warps,
+    /// What is worth a try.
+    pub(super) search: Search,
     units: u64,
     local: f64,
     widths: Vec<u64>,
@@ -55,14 +60,14 @@ impl Target {
         let gpu = across || device.kind == DeviceKind::Gpu;
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let units_f = units as f64;
-        let lanes = if gpu { 256.0 } else { 1.0 };
+        let search = model.search();
         let useful = u64::from(model.compute.useful_vector_width.max(1));
         Target {
             gpu,
             max_group: device.max_work_group_size as u64,
-            items: if gpu { units_f * 1024.0 } else { units_f },
-            groups: if gpu { units_f * 4.0 } else { units_f },
-            lanes,
+            items: units_f * search.items_at_once as f64,
+            groups: units_f * search.groups_at_once as f64,
+            lanes: search.group_items_at_once as f64,
             simd: if gpu { 4.0 } else { f64::from(model.compute.simd_width.max(1)) },
             launch_ns: model.execution.launch_us * 1e3,
             group_ns: model.execution.work_group_overhead_ns,
@@ -70,6 +75,9 @@ impl Target {
             barrier_ns: model.execution.barrier_item_ns * if gpu { 1.0 } else { 64.0 },
             loop_ns: model.loop_ns(),
             bytes_per_ns: model.memory.copy_gb_per_s,
+            warp: u64::from(model.compute.simd_width.max(1)),
+            warps: model.warps(),
+            search,
             units,
             local: device.local_mem_bytes as f64,
             widths: [2, 4, 8, 16].into_iter().filter(|w| *w <= useful && (gpu || *w > 2)).collect(),
@@ -79,6 +87,24 @@ impl Target {
     /// Bytes of local memory that a group may have.
     pub(super) fn local_bytes(&self) -> f64 {
         self.local
+    }
+
+    /// Number of work-items of a warp.
+    pub(super) fn warp(&self) -> f64 {
+        self.warp as f64
+    }
+
+    /// Most accumulators of a work-item.
+    pub(super) fn accumulators(&self) -> f64 {
+        self.search.accumulators as f64
+    }
+
+    /// Bytes of registers: of a compute unit, of a work-item besides its accumulators, and of those the bytes for
+    /// addresses and what the compiler makes.
+    pub(super) fn register_bytes(&self) -> [f64; 3] {
+        let w = self.warps;
+        [w.register_file_bytes, w.spare_register_bytes, w.undeclared_register_bytes]
+            .map(|bytes| bytes as f64)
     }
 
     /// Number of compute units.
@@ -147,14 +173,24 @@ pub(super) fn nominal(
     tiles: IndexMap<Sym, f64>,
 ) -> impl Fn(&Size) -> f64 + use<> {
     let width = target.widths.last().copied().unwrap_or(1);
-    let n = Nominal { env: env.clone(), units: target.units, gpu: target.gpu, width, tiles };
+    let n = Nominal {
+        env: env.clone(),
+        chunks: target.units as f64 * target.search.chunks as f64,
+        gpu: target.gpu,
+        lanes: target.lanes,
+        width,
+        tiles,
+    };
     move |s: &Size| n.size(s)
 }
 
 struct Nominal {
     env: SizeEnv,
-    units: u64,
+    /// Number of chunks that keep the device busy.
+    chunks: f64,
     gpu: bool,
+    /// Work-items of a group.
+    lanes: f64,
     width: u64,
     /// Tiles of products of all pairs.
     tiles: IndexMap<Sym, f64>,
@@ -173,12 +209,11 @@ impl Nominal {
                 (_, Sym::Round(of)) => self.size(of),
                 (_, Sym::Tile(of)) => {
                     let n = self.size(of);
-                    let chunks = self.units as f64 * if self.gpu { 8.0 } else { 4.0 };
                     match of.level() {
                         // A chunk for each group if there is enough to share out, else one for the work-items
                         // of a group.
-                        0 => (n / chunks).max(if self.gpu { n.min(256.0) } else { 1.0 }),
-                        _ if self.gpu => n.clamp(1.0, 256.0),
+                        0 => (n / self.chunks).max(if self.gpu { n.min(self.lanes) } else { 1.0 }),
+                        _ if self.gpu => n.clamp(1.0, self.lanes),
                         _ => n.clamp(1.0, 4.0),
                     }
                 }
@@ -190,7 +225,7 @@ impl Nominal {
 
 /// Returns concrete environments for a term, at most [`Limits::assignments`]. Environments with a score come
 /// with the ratio of their expected cost to that of the best one. With `total`, accumulators need not fit into
-/// registers.
+/// registers. Counts the others in `dropped`.
 pub(super) fn assignments(
     term: &Term,
     compact: &Term,
@@ -198,31 +233,46 @@ pub(super) fn assignments(
     target: &Target,
     limits: &Limits,
     total: bool,
+    dropped: &mut Dropped,
 ) -> Vec<(SizeEnv, Option<f64>)> {
     let uses = Uses::of(term, compact, total);
-    let mut out: Vec<SizeEnv> = vec![];
     let choices: Vec<(Sym, Vec<u64>)> =
         uses.symbols.iter().map(|s| (s.clone(), uses.options(s, target))).collect();
-    let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     if let Some(tiles) = &uses.tiles {
-        return tiled(&uses, tiles, &choices, dims, target, limits);
+        return tiled(&uses, tiles, &choices, dims, target, limits, dropped);
     }
+    let all = untiled(&uses, &choices, dims, target, limits, dropped);
+    all.into_iter().map(|env| (env, None)).collect()
+}
+
+/// Returns the first assignments of a term without tiles.
+fn untiled(
+    uses: &Uses,
+    choices: &[(Sym, Vec<u64>)],
+    dims: &SizeEnv,
+    target: &Target,
+    limits: &Limits,
+    dropped: &mut Dropped,
+) -> Vec<SizeEnv> {
+    let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     let stride = coprime_stride(total);
-    for i in 0..total.min(limits.assignments * 16) {
-        let picked = pick(&choices, (i * stride) % total);
-        if uses.slices.as_ref().is_some_and(|s| !s.fits(&picked, target)) {
-            continue;
-        }
-        if let Some(env) = uses.solve(&picked, dims, target, limits)
-            && !out.contains(&env)
-        {
-            out.push(env);
-            if out.len() == limits.assignments {
-                break;
-            }
+    let mut out: Vec<SizeEnv> = vec![];
+    let mut tried = 0;
+    while tried < total.min(limits.assignments * 16) && out.len() < limits.assignments {
+        let picked = pick(choices, (tried * stride) % total);
+        tried += 1;
+        let solved = match &uses.slices {
+            Some(s) if !s.fits(&picked, target) => Err(Reason::GroupUnsuited),
+            _ => uses.solve(&picked, dims, target, limits),
+        };
+        match solved {
+            Ok(env) if out.contains(&env) => dropped.add(Reason::Same),
+            Ok(env) => out.push(env),
+            Err(reason) => dropped.add(reason),
         }
     }
-    out.into_iter().map(|env| (env, None)).collect()
+    dropped.add_all(Reason::ValuesUntried, total - tried);
+    out
 }
 
 /// Returns combination `number` of all choices: its digits in mixed radix are indices into the lists of
@@ -262,27 +312,33 @@ fn tiled(
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
+    dropped: &mut Dropped,
 ) -> Vec<(SizeEnv, Option<f64>)> {
     let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
     let stride = coprime_stride(total);
     let mut scored: Vec<(f64, SizeEnv)> = vec![];
-    let mut solved = 0;
-    for i in 0..total.min(COMBINATIONS) {
-        let picked = pick(choices, (i * stride) % total);
-        if !tiles.fits(&picked, target) {
+    let (mut tried, mut solved) = (0, 0);
+    while tried < total.min(COMBINATIONS) {
+        let picked = pick(choices, (tried * stride) % total);
+        if let Err(reason) = tiles.fits(&picked, target) {
+            tried += 1;
+            dropped.add(reason);
             continue;
         }
         solved += 1;
         if solved > SOLVED {
             break;
         }
-        if let Some(env) = uses.solve(&picked, dims, target, limits)
-            && let Some(score) = tiles.score(&env, target)
-            && !scored.iter().any(|(_, e)| *e == env)
-        {
-            scored.push((score, env));
+        tried += 1;
+        let score = |env: SizeEnv| Ok((tiles.score(&env, target)?, env));
+        match uses.solve(&picked, dims, target, limits).and_then(score) {
+            Ok((_, env)) if scored.iter().any(|(_, e)| *e == env) => dropped.add(Reason::Same),
+            Ok(found) => scored.push(found),
+            Err(reason) => dropped.add(reason),
         }
     }
+    dropped.add_all(Reason::ValuesUntried, total - tried);
+    let found = scored.len();
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut of_share: IndexMap<Vec<u64>, usize> = IndexMap::new();
     scored.retain(|(_, env)| {
@@ -292,6 +348,7 @@ fn tiled(
         *n <= KEPT_OF_SHARE
     });
     scored.truncate(KEPT.min(limits.assignments));
+    dropped.add_all(Reason::WorseScore, found - scored.len());
     let best = scored.first().map_or(1.0, |(s, _)| *s);
     scored.into_iter().map(|(s, env)| (env, Some(s / best))).collect()
 }
@@ -426,13 +483,14 @@ impl Uses {
         }
     }
 
+    /// Returns the value of every symbol, from what was picked for tiles and widths.
     fn solve(
         &self,
         picked: &IndexMap<Sym, u64>,
         dims: &SizeEnv,
         target: &Target,
         limits: &Limits,
-    ) -> Option<SizeEnv> {
+    ) -> Result<SizeEnv, Reason> {
         let mut env = dims.clone();
         // Widths first: the sizes around them are made multiples of them.
         for (s, v) in picked {
@@ -442,70 +500,91 @@ impl Uses {
         }
         for s in &self.symbols {
             let Sym::Tile(of) = s else { continue };
-            self.round(of, &mut env, picked)?;
-            let pick = *picked.get(s)?;
-            let inside = self.inside(s, picked);
-            let n = of.eval(&env).ok()?;
-            let fixed = |t: &Tiles| t.options(s, target).is_some();
-            let value = if self.tiles.as_ref().is_some_and(fixed) {
-                pick
-            } else if pick & COUNT == 0 {
-                // A number of work-items or unrolled steps must be a multiple of `inside`; other values count
-                // in units of it.
-                if matches!(self.roles.get(s), Some(Role::Lanes | Role::Unroll)) {
-                    (pick % inside == 0).then_some(pick)?
-                } else {
-                    pick.checked_mul(inside)?
-                }
-            } else {
-                let count = pick & !COUNT;
-                if is_free(of) {
-                    n.div_ceil(count).max(1).next_multiple_of(inside)
-                } else {
-                    (n % count == 0 && n > 0).then_some(n / count)?
-                }
-            };
-            if is_free(of) {
-                // A tile much longer than its dimension wastes the device on padding.
-                let waste = value > 2 * n.max(1).next_multiple_of(inside);
-                if waste && !self.together.contains(&Size::sym(s.clone())) {
-                    return None;
-                }
-            } else if value == 0 || n % value != 0 {
-                return None;
-            }
+            self.round(of, &mut env).ok_or(Reason::NoSize)?;
+            let value = self.tile(s, of, &env, picked, target)?;
             env.insert(s.clone(), value);
         }
         // The remaining rounded sizes: those that only vectors divide, or nothing divides.
-        let rounds: Vec<Size> = self.rounded();
-        for of in rounds {
-            self.round_final(&of, &mut env)?;
+        for of in self.rounded() {
+            self.round_final(&of, &mut env).ok_or(Reason::NoSize)?;
         }
-        let fits = |s: &Size| s.eval(&env).ok();
         for s in &self.sizes {
-            fits(s)?;
+            s.eval(&env)?;
         }
+        self.fits(&env, dims, target, limits)?;
+        Ok(env)
+    }
+
+    /// Returns the value of tile `s` of a size, from what was picked for it.
+    fn tile(
+        &self,
+        s: &Sym,
+        of: &Size,
+        env: &SizeEnv,
+        picked: &IndexMap<Sym, u64>,
+        target: &Target,
+    ) -> Result<u64, Reason> {
+        let pick = *picked.get(s).ok_or(Reason::NoOptions)?;
+        let inside = self.inside(s, picked);
+        let n = of.eval(env)?;
+        let fixed = |t: &Tiles| t.options(s, target).is_some();
+        let value = if self.tiles.as_ref().is_some_and(fixed) {
+            pick
+        } else if pick & COUNT == 0 {
+            // A number of work-items or unrolled steps must be a multiple of `inside`; other values count
+            // in units of it.
+            if matches!(self.roles.get(s), Some(Role::Lanes | Role::Unroll)) {
+                (pick % inside == 0).then_some(pick).ok_or(Reason::NotDividing)?
+            } else {
+                pick.checked_mul(inside).ok_or(Reason::NoSize)?
+            }
+        } else {
+            let count = pick & !COUNT;
+            if is_free(of) {
+                n.div_ceil(count).max(1).next_multiple_of(inside)
+            } else {
+                (n % count == 0 && n > 0).then_some(n / count).ok_or(Reason::NotDividing)?
+            }
+        };
+        if is_free(of) {
+            // A tile much longer than its dimension wastes the device on padding.
+            let waste = value > 2 * n.max(1).next_multiple_of(inside);
+            if waste && !self.together.contains(&Size::sym(s.clone())) {
+                return Err(Reason::Padding);
+            }
+        } else if value == 0 || n % value != 0 {
+            return Err(Reason::NotDividing);
+        }
+        Ok(value)
+    }
+
+    /// Whether groups are small enough for the device, and loops short enough to be unrolled.
+    fn fits(
+        &self,
+        env: &SizeEnv,
+        dims: &SizeEnv,
+        target: &Target,
+        limits: &Limits,
+    ) -> Result<(), Reason> {
         // If no choice makes a number of work-items small enough, each work-item takes several elements.
         let too_many = |s: &Size| {
             let fit = |n: u64| n <= target.max_group;
-            fits(s).is_none_or(|n| !fit(n) && target.least(s, dims) <= target.max_group as f64)
+            s.eval(env).is_ok_and(|n| !fit(n) && target.least(s, dims) <= target.max_group as f64)
         };
         if self.lanes.iter().any(too_many) {
-            return None;
+            return Err(Reason::GroupTooLarge);
         }
         for s in &self.unrolled {
-            let n = fits(s)?;
-            if n > limits.unroll as u64 {
-                return None;
+            if s.eval(env)? > limits.unroll as u64 {
+                return Err(Reason::UnrolledTooLong);
             }
         }
-        let length = |s: &Size| s.eval(&env).map_or(1.0, |n| n as f64);
-        if !self.unrolled.is_empty()
-            && cost::straight_line(&self.term, &length) > limits.unrolled_operations as f64
-        {
-            return None;
+        let length = |s: &Size| s.eval(env).map_or(1.0, |n| n as f64);
+        let operations = || cost::straight_line(&self.term, &length);
+        if !self.unrolled.is_empty() && operations() > limits.unrolled_operations as f64 {
+            return Err(Reason::UnrolledTooLarge);
         }
-        Some(env)
+        Ok(())
     }
 
     /// Returns the sizes that the term rounds up, sorted so that a size comes after those that it depends on.
@@ -524,7 +603,7 @@ impl Uses {
     }
 
     /// Fixes the rounded sizes that `s` mentions; all their tiles have values by now.
-    fn round(&self, s: &Size, env: &mut SizeEnv, _picked: &IndexMap<Sym, u64>) -> Option<()> {
+    fn round(&self, s: &Size, env: &mut SizeEnv) -> Option<()> {
         let mut needed = vec![];
         s.visit(&mut |sym| {
             if let Sym::Round(of) = sym {
@@ -614,5 +693,46 @@ fn arrays(t: &Ty, out: &mut IndexSet<Size>) {
             out.insert(n.clone());
             arrays(t, out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::text::{Context, read_term};
+    use crate::device::tests::device;
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType;
+
+    /// Returns the values of `n.t0` in a term over an array of length `n`, and what was dropped.
+    fn tiles(text: &str, n: u64) -> (Vec<u64>, Dropped) {
+        let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
+        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
+        let term = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
+        let mut cpu = device(0, "P", "D", DeviceKind::Cpu);
+        cpu.compute_units = 2;
+        let model = CostModel::choose(&cpu).expect("a shipped model").model;
+        let dims = SizeEnv::from_iter([(Sym::Dim("n".into()), n)]);
+        let (target, mut dropped) = (Target::new(&cpu, &model), Dropped::default());
+        let all =
+            assignments(&term, &term, &dims, &target, &Limits::default(), false, &mut dropped);
+        let tile = Sym::Tile(Size::dim("n"));
+        (all.into_iter().map(|(env, _)| env[&tile]).collect(), dropped)
+    }
+
+    #[test]
+    fn lost_values_are_counted() {
+        // Six numbers of chunks and four runs are tried. Five of the tiles are 1.
+        let text = "join . mapGlb 0 (mapSeq abs) . split n.t0 . xs";
+        let (mut kept, dropped) = tiles(text, 6);
+        kept.sort_unstable();
+        assert_eq!(kept, [1, 2, 3]);
+        let counts = [Reason::Same, Reason::Padding, Reason::NotDividing].map(|r| dropped.count(r));
+        assert_eq!(counts, [4, 2, 1]);
+        // The same tile divides a length that is rounded up.
+        let text = "mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . padLast n^ . xs";
+        let (mut kept, dropped) = tiles(text, 6);
+        kept.sort_unstable();
+        assert_eq!((kept, dropped.count(Reason::NotDividing)), (vec![1, 2, 3, 4], 0));
     }
 }

@@ -125,7 +125,7 @@ pub(super) struct Rewritten {
     pub model: Choice,
     pub program: elaborate::Program,
     pub saturated: Saturated,
-    pub candidates: Vec<extract::Candidate>,
+    pub drawn: extract::Drawn,
     pub timings: Timings,
     pub warnings: Vec<Diagnostic>,
 }
@@ -204,7 +204,7 @@ impl Session {
         }
         observer.event(&Event::Phase(Phase::Extract));
         let begun = Instant::now();
-        let candidates =
+        let drawn =
             extract::candidates(&saturated, &elaborated.env, &device, &model.model, &self.limits)
                 .map_err(|Failure(ds)| {
                 Failure(ds.into_iter().map(|d| program.at_entry(d)).collect())
@@ -214,15 +214,7 @@ impl Session {
             extract_ms: ms(begun),
             ..Timings::default()
         };
-        Ok(Rewritten {
-            device,
-            model,
-            program: elaborated,
-            saturated,
-            candidates,
-            timings,
-            warnings,
-        })
+        Ok(Rewritten { device, model, program: elaborated, saturated, drawn, timings, warnings })
     }
 
     /// Returns a note that says whether the measurements of an interrupted search are kept.
@@ -283,9 +275,8 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Optimized> {
         let options = self.options(&program.entry.name, &rewritten.device);
-        let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
-        let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
-        counts.skeletons = skeletons(&rewritten.candidates);
+        let mut pool = Pool::new(&rewritten.drawn.candidates, &options, &rewritten.model.model);
+        let mut counts = drawn_counts(&rewritten.drawn);
         observer.event(&Event::Phase(Phase::Generate));
         let mut drawn: Vec<Variant> = vec![];
         loop {
@@ -341,9 +332,8 @@ impl Session {
             false => 0,
         };
         let options = self.options(&program.entry.name, &device);
-        let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
-        let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
-        counts.skeletons = skeletons(&rewritten.candidates);
+        let mut pool = Pool::new(&rewritten.drawn.candidates, &options, &rewritten.model.model);
+        let mut counts = drawn_counts(&rewritten.drawn);
         let given = Arc::new(inputs);
         let mut staff = self.start_staff(&device, given.clone())?;
         let worker = &mut staff.worker;
@@ -547,11 +537,15 @@ fn shares(
     }))
 }
 
-pub(super) fn skeletons(candidates: &[extract::Candidate]) -> usize {
-    let mut names: Vec<&str> = candidates.iter().map(|c| c.skeleton.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.len()
+/// The counts before any kernel is generated.
+pub(super) fn drawn_counts(drawn: &extract::Drawn) -> Counts {
+    Counts {
+        terms: drawn.terms,
+        generated: drawn.candidates.len(),
+        skeletons: drawn.skeletons(),
+        dropped: drawn.dropped.told(),
+        ..Counts::default()
+    }
 }
 
 pub(super) fn not_saturated(report: &Report, limits: &Limits) -> Diagnostic {

@@ -1,14 +1,14 @@
 //! Compares search strategies: how good a kernel each finds, and after how many measurements.
 
 use super::inputs::{Bound, Request, bind};
-use super::optimize::{nothing, skeletons};
+use super::optimize::{drawn_counts, nothing};
 use super::{Device, Observer, Phase, Program, Session, Sizes, Strategy, memory};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::tune::event::Event;
 use crate::tune::measure::{Outcome, Schedule, measure};
 use crate::tune::reference::Reference;
-use crate::tune::search::{Counts, Search, search};
+use crate::tune::search::{Search, search};
 use crate::tune::statistics::spearman;
 use crate::tune::store::{Fate, Store};
 use crate::tune::variant::{Pool, Variant};
@@ -117,9 +117,8 @@ impl Session {
         let mut runs = vec![];
         let mut interrupted = false;
         for trial in trials {
-            let mut pool = Pool::new(&rewritten.candidates, &options, &rewritten.model.model);
-            let mut counts = Counts { generated: rewritten.candidates.len(), ..Counts::default() };
-            counts.skeletons = skeletons(&rewritten.candidates);
+            let mut pool = Pool::new(&rewritten.drawn.candidates, &options, &rewritten.model.model);
+            let mut counts = drawn_counts(&rewritten.drawn);
             let mut recorder = Recorder { inner: observer, seen: vec![] };
             let found = program.placed(search(
                 Search {
@@ -217,7 +216,7 @@ impl Session {
             entry: program.entry.name.clone(),
             sizes,
             device,
-            candidates: rewritten.candidates.len(),
+            candidates: rewritten.drawn.candidates.len(),
             measured: records.len(),
             best_us: summaries.values().map(|s| s.median_us).fold(f64::INFINITY, f64::min),
             tried,

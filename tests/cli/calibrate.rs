@@ -34,6 +34,10 @@ fn a_device_is_measured_and_its_model_used() {
     for unit in ["# GB/s: ", "# ns: ", "# us: ", "# 10^9 operations/s: ", "# lanes: "] {
         assert!(text.contains(unit), "no {unit}");
     }
+    // What cannot be measured is kept.
+    let shipped = CostModel::shipped().expect("the shipped models");
+    let base = shipped.into_iter().find(|m| m.name == "pocl").expect("the model");
+    assert!(model.search.is_some() && model.search == base.search && model.warps == base.warps);
     // The same as JSON lines.
     let result = ran.last("result");
     assert_eq!(result["model"]["memory"]["read_gb_per_s"].as_f64(), Some(m.read_gb_per_s));

@@ -1,6 +1,6 @@
 //! Options and arguments that would have no effect, or whose effect differs from what the user expects.
 
-use super::Place;
+use super::{Place, Ran};
 
 #[test]
 fn options_without_effect_are_refused() {
@@ -120,9 +120,52 @@ fn what_comes_before_extraction_is_printed_when_it_fails() {
     };
     let ran = p.run(&format!("{args} --emit stats,kernel,dot")).fails("E0702", 7);
     assert!(ran.stdout().contains("\"stop_reason\"") && ran.stdout().contains("digraph"));
+    assert!(ran.stdout().contains("\"terms\": 0") && ran.stdout().contains("\"dropped\""));
     // The error has a place and advice.
     let said = ran.stderr();
     assert!(said.contains("programs/asum.pat:2:7") && said.contains("= help:"), "{said}");
+}
+
+/// A rule for vectors alone, which 7 elements do not fill.
+const VECTORS: &str = "rule planted
+  law exact
+  says \"Vectors alone.\"
+  from \"nowhere\"
+  on [n]a
+  let w = width n
+  when scalar a, vectorisable f, tileable n 3
+  rewrite map f => asScalar . mapGlb 0 (vectorize w f) . asVector w
+  example map abs : [12]f32
+";
+
+#[test]
+fn what_extraction_dropped_is_shown_with_reasons() {
+    let p = Place::new();
+    let stats = |ran: &Ran| -> serde_json::Value {
+        serde_json::from_str(&ran.stdout()).expect("the statistics are JSON")
+    };
+    let args = "optimize programs/asum.pat --device none --size n=64";
+    let all = stats(&p.run(&format!("{args} --emit stats")).ok())["extraction"].clone();
+    let count = |v: &serde_json::Value| v.as_u64().expect("a count");
+    let dropped = all["dropped"]["terms"].as_object().expect("reasons").values().map(count);
+    assert!(
+        count(&all["candidates"]) > 20
+            && count(&all["dropped"]["values"]["a tile does not divide"]) > 0
+    );
+    assert!(dropped.sum::<u64>() + count(&all["skeletons"]) <= count(&all["terms"]), "{all}");
+    let result = p.run(&format!("--json {args}")).ok().last("result");
+    assert_eq!(result["candidates"]["dropped"], all["dropped"]);
+    assert!(p.run(args).ok().stdout().contains("terms dropped: past the beam"));
+    // Both searches, without and with defaults for every operator, find one term. None of three widths divides.
+    let f = p.file("own.rules", VECTORS);
+    let args = format!("optimize programs/scal.pat --device none --size n=7 --rules {f},-default");
+    let ran = p.run(&format!("{args} --emit stats")).fails("E0702", 7);
+    let none = stats(&ran)["extraction"].clone();
+    assert_eq!((count(&none["terms"]), count(&none["candidates"])), (2, 0));
+    assert_eq!(none["dropped"]["terms"]["no values for its tile sizes"], 2);
+    assert_eq!(none["dropped"]["values"]["a tile does not divide"], 6);
+    let said = ran.stderr();
+    assert!(said.contains("6 of 6 dropped values: a tile does not divide"), "{said}");
 }
 
 #[test]

@@ -40,7 +40,9 @@ fn warps_are_extracted_where_they_may_stand() {
     assert_eq!(graph.report.stop_reason, saturate::StopReason::Saturated);
     let info = cpu().info().clone();
     let model = CostModel::choose(&info).expect("a model").model;
-    let found = extract::candidates(&graph, &program.env, &info, &model, &limits).expect("terms");
+    let found = extract::candidates(&graph, &program.env, &info, &model, &limits)
+        .expect("terms")
+        .candidates;
     assert!(found.iter().all(|c| check_nesting(&c.term).is_ok()));
     let warps = found.iter().find(|c| c.term.to_string().contains("mapWrg 0 (mapWarp (mapLane"));
     let skeletons: Vec<&str> = found.iter().map(|c| c.skeleton.as_str()).collect();

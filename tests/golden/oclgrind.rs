@@ -111,7 +111,7 @@ fn oclgrind_finds_nothing_in_shared_rows() {
         let model = CostModel::choose(&gpu).expect("a model").model;
         let found = extract::candidates(&graph, &elaborated.env, &gpu, &model, &limits);
         let mut plans: Vec<Arc<HostPlan>> = vec![];
-        for c in found.expect("terms") {
+        for c in found.expect("terms").candidates {
             if c.compact.to_string().contains("spreadRows") && plans.len() < BEST {
                 let options = Options::new(name, DeviceLimits::of(&gpu), &limits);
                 let kernels = lower(&c.term, &c.env, &options);

@@ -39,7 +39,7 @@ pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> 
     }
     for s in &uses.symbols {
         let Sym::Tile(of) = s else { continue };
-        uses.round(of, &mut env, &picked)?;
+        uses.round(of, &mut env)?;
         let (before, now, value) = (of.eval(from).ok()?, of.eval(&env).ok()?, picked[s]);
         let inside = uses.inside(s, &picked);
         let shared = matches!(uses.roles.get(s), Some(Role::Chunk(_)) | None)

@@ -6,33 +6,6 @@ use super::profile::{Access, KernelProfile};
 use crate::device::cost_model::{CostModel, LOOP_ITEMS};
 use crate::kernel::ir::Mem;
 
-/// Warps that a compute unit executes at the same time.
-const SCHEDULERS: f64 = 4.0;
-
-/// Maximum number of work-groups that a compute unit holds, however small they are.
-const GROUPS: f64 = 32.0;
-
-/// Smallest number of bytes that memory transfers at once.
-const SECTOR: f64 = 32.0;
-
-/// Warps that keep a scheduler busy with arithmetic.
-const WARPS_IN_FLIGHT: f64 = 4.0;
-/// Exponent of the loss with fewer warps: the throughput falls with
-/// `(warps / WARPS_IN_FLIGHT)^HIDING`. In a product with tiles of 128 by 128 on an H200, two warps
-/// reach five sixths of the throughput of four.
-const HIDING: f64 = 0.27;
-
-/// Bytes of registers for addresses and compiler temporaries, in addition to the declared
-/// registers.
-const UNDECLARED: f64 = 160.0;
-
-/// Bytes of the register file of a compute unit.
-const REGISTER_FILE: f64 = 262_144.0;
-
-/// Ratio of the latency of the cache that all units share to that of a unit's own cache, for
-/// devices on which it was not measured.
-const SOONER: f64 = 7.0;
-
 /// How the work-items of a kernel are distributed over the device.
 struct Spread {
     /// Number of work-items.
@@ -74,8 +47,9 @@ impl Spread {
         };
         // Arithmetic ends with the scheduler that has the most warps. If the group size is not a
         // multiple of the warp size, the remaining lanes are idle.
-        let warps = here * (group / warp).ceil() / SCHEDULERS;
-        let even = warps / warps.ceil() * (warps / WARPS_IN_FLIGHT).min(1.0).powf(HIDING);
+        let w = m.warps();
+        let warps = here * (group / warp).ceil() / f64::from(w.at_once);
+        let even = warps / warps.ceil() * (warps / w.in_flight).min(1.0).powf(w.hiding);
         let lanes_used = group / ((group / warp).ceil() * warp);
         Spread {
             items: k.groups * group,
@@ -104,8 +78,11 @@ fn resident(k: &KernelProfile, m: &CostModel) -> f64 {
     }
     // Besides the declared registers, some are needed for addresses.
     let most = whole(m.compute.register_bytes_per_item);
-    let registers = (real(k.register_bytes) + UNDECLARED).min(most.max(UNDECLARED));
-    n.min((REGISTER_FILE / registers / group).floor().max(1.0)).min(GROUPS)
+    let w = m.warps();
+    let undeclared = whole(w.undeclared_register_bytes);
+    let registers = (real(k.register_bytes) + undeclared).min(most.max(undeclared));
+    let fit = (whole(w.register_file_bytes) / registers / group).floor().max(1.0);
+    n.min(fit).min(f64::from(w.groups_per_compute_unit))
 }
 
 /// The memory levels that serve loads.
@@ -128,11 +105,6 @@ impl Levels {
     fn of(k: &KernelProfile, m: &CostModel, units: f64) -> Levels {
         let read = m.memory.read_gb_per_s;
         let (near, common) = (m.memory.cache.first(), m.memory.cache.get(1));
-        let latency = |c: Option<&crate::device::cost_model::Cache>| c.and_then(|c| c.latency_ns);
-        let sooner = match (latency(near), latency(common)) {
-            (Some(near), Some(common)) => common / near,
-            _ => SOONER,
-        };
         // Little's law: the bytes in flight that saturate memory, one 4-byte load from each of
         // `items_to_saturate` work-items, divided by the bandwidth.
         let far = whole(m.execution.items_to_saturate) * 4.0 / read;
@@ -142,7 +114,7 @@ impl Levels {
             near: near.map_or(read, |c| c.gb_per_s),
             common: common.map_or(read, |c| c.gb_per_s).max(read),
             fits: m.memory.cache.last().is_some_and(|c| traffic(k) <= whole(c.bytes)),
-            waits: [shared / sooner, shared, far.max(shared)],
+            waits: [shared / m.sooner(), shared, far.max(shared)],
         }
     }
 }
@@ -164,6 +136,8 @@ struct Pattern {
     /// Sectors and lines that a warp touches at once.
     sectors: f64,
     lines: f64,
+    /// Bytes of a sector.
+    sector: f64,
     /// Whether the rest of a sector is used by neighbouring work-items (`beside`), or by the same
     /// work-item in its next iterations (`next`).
     beside: bool,
@@ -177,6 +151,7 @@ struct Pattern {
 impl Pattern {
     fn of(a: &Access, k: &KernelProfile, s: &Spread, m: &CostModel) -> Pattern {
         let wanted = bytes(a);
+        let sector = whole(m.warps().sector_bytes);
         let apart = |stride: Option<i64>| {
             #[expect(clippy::cast_precision_loss, reason = "an estimate")]
             stride.map(|s| s.unsigned_abs() as f64 * real(a.elem_bytes))
@@ -187,22 +162,23 @@ impl Pattern {
             Some(d) if d <= unit => (s.lanes * d.max(wanted) / unit).ceil(),
             _ => s.lanes * (wanted / unit).ceil(),
         };
-        let beside = item.is_some_and(|d| d <= SECTOR);
-        let next = step.is_some_and(|d| d != 0.0 && d <= SECTOR.max(wanted));
+        let beside = item.is_some_and(|d| d <= sector);
+        let next = step.is_some_and(|d| d != 0.0 && d <= sector.max(wanted));
         // If the access belongs to an unrolled loop, the average number of its accesses that share
         // a sector.
         let streak = k.streaks.get(a.streak);
-        let sector = (SECTOR as usize / a.elem_bytes.max(1)).max(1);
+        let elements = (m.warps().sector_bytes as usize / a.elem_bytes.max(1)).max(1);
         let company = streak.map_or(1.0, |streak| {
-            real(streak.places.len()) / real(streak.blocks(sector as i64).max(1))
+            real(streak.places.len()) / real(streak.blocks(elements as i64).max(1))
         });
-        let alone = (SECTOR / wanted / company).max(1.0);
+        let alone = (sector / wanted / company).max(1.0);
         let waste = if beside || next { 1.0 } else { alone.min(m.memory.uncoalesced_penalty) };
         let within = next && (!beside || item == Some(0.0));
-        let new = if within { (wanted / SECTOR).min(1.0) } else { 1.0 };
+        let new = if within { (wanted / sector).min(1.0) } else { 1.0 };
         Pattern {
-            sectors: blocks(SECTOR),
+            sectors: blocks(sector),
             lines: blocks(whole(m.memory.line_bytes)),
+            sector,
             beside,
             next,
             waste,
@@ -229,7 +205,7 @@ fn moved(
     let anew = (k.groups * a.group_footprint).max(a.footprint).min(wanted);
     let same = a.group_footprint >= 0.99 * a.footprint;
     let kept = same && a.footprint * p.waste <= l.near_bytes;
-    let all = requests * p.sectors * SECTOR;
+    let all = requests * p.sectors * p.sector;
     let common = if a.store {
         all
     } else if kept {
@@ -286,7 +262,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         if o.integer { &mut integers } else { &mut floats }.add(o.work, o.work / o.rate);
     }
     // With few warps, arithmetic is not hidden behind the waits of other warps.
-    let exposed = waiting * (1.0 - (s.warps / WARPS_IN_FLIGHT).min(1.0));
+    let exposed = waiting * (1.0 - (s.warps / m.warps().in_flight).min(1.0));
     let looping = s.items.min(s.units * s.per_unit * s.group).min(s.units * real(LOOP_ITEMS));
     let loops = k.iterations * m.loop_ns() / looping.max(1.0);
     let arithmetic = (floats.ns + integers.ns) / s.used + loops + exposed;

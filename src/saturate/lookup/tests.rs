@@ -238,7 +238,7 @@ fn every_candidate_is_in_the_graph() {
                 &model,
                 &Limits::default(),
             );
-            let found = found.expect("candidates");
+            let found = found.expect("candidates").candidates;
             assert!(found.len() > 20);
             for c in found.iter().step_by(7) {
                 // The graph holds loops over vectors as the vectorised loop that they expand to.

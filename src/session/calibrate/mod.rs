@@ -193,7 +193,13 @@ fn finish(bench: Bench, fallback: bool) -> Result<Calibration> {
         header.extend(observed.into_iter().map(|l| format!("  {l}")));
     }
     header.push(String::new());
-    let text = model.to_annotated_toml(&header, &|key| record.comment(key))?;
+    let note = |key: &str| match key.split_once('.') {
+        Some(("warps" | "search", _)) => {
+            wrapped(&format!("not measured (OpenCL does not say): as in `{}`", record.base))
+        }
+        _ => record.comment(key),
+    };
+    let text = model.to_annotated_toml(&header, &note)?;
     Ok(Calibration { device: info, model, quantities: record.quantities, text, seconds })
 }
 

@@ -218,7 +218,7 @@ impl Trial<'_> {
             extract::candidates(&graph, &term.env, &shared.device, &shared.model, limits)
         });
         let mut found = match found {
-            Ok(found) => found,
+            Ok(drawn) => drawn.candidates,
             Err(failure) => return Ok(Err(Box::new(serious(failure)?))),
         };
         found.shuffle(rng);

@@ -10,6 +10,7 @@ mod stored;
 
 use crate::calculus::value::Comparison;
 use crate::diag::{Code, Diagnostic, Result};
+use crate::extract::Told;
 use crate::opencl::host::HostArray;
 use crate::tune::crew::Crew;
 use crate::tune::event::{Event, Observer, Phase};
@@ -37,7 +38,13 @@ const AHEAD: usize = 3 * BATCH;
 /// Counts of candidates by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Candidates drawn from the e-graph.
+    /// Terms drawn from the e-graph, with those that extraction dropped.
+    #[serde(default)]
+    pub terms: usize,
+    /// What extraction lost on the way to the candidates: first what, then why.
+    #[serde(default)]
+    pub dropped: Told,
+    /// Candidates drawn from the e-graph: terms with values.
     pub generated: usize,
     /// Different skeletons among these.
     pub skeletons: usize,
