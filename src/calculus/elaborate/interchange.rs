@@ -91,7 +91,7 @@ fn of_loop(
     }
     let f = Lambda { params, body: Box::new(one) };
     let map = Ex::new(Kind::Map(Prim::Map, f, arrays), Ty::array(&n, &ty), span);
-    let out = unzipped(map, &n, fresh)?;
+    let out = unzipped(map, &init.ty, fresh)?;
     Some(match names {
         None => out,
         Some((layout, value)) => {
@@ -147,15 +147,15 @@ fn components(e: &Ex, out: &mut Vec<Ex>, fresh: &mut dyn FnMut() -> Var) -> Opti
     Some((names, e.clone()))
 }
 
-/// Returns the tuple of arrays that an array of tuples is made of.
-fn unzipped(e: Ex, n: &Size, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
-    let Ty::Array(_, t) = &e.ty else { return None };
-    let Ty::Pair(a, b) = &**t else { return Some(e) };
-    let (a, b, span) = (Ty::array(n, a), Ty::array(n, b), e.span);
-    let ty = Ty::pair(&a, &b);
-    let unzip = Ex::new(Kind::Prim(Prim::Unzip, vec![], vec![], vec![e]), ty, span);
-    let (p, q) = (Layout::Var(fresh(), a), Layout::Var(fresh(), b));
-    let out = Ex::pair(unzipped(p.value(span), n, fresh)?, unzipped(q.value(span), n, fresh)?);
+/// Returns an array of tuples as the tuple of arrays that has type `ty`.
+fn unzipped(e: Ex, ty: &Ty, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let Ty::Pair(a, b) = ty else { return Some(e) };
+    let (Ty::Array(n, t), span) = (&e.ty, e.span) else { return None };
+    let Ty::Pair(x, y) = &**t else { return None };
+    let (p, q) = (Layout::Var(fresh(), Ty::array(n, x)), Layout::Var(fresh(), Ty::array(n, y)));
+    let both = Ty::pair(&p.ty(), &q.ty());
+    let unzip = Ex::new(Kind::Prim(Prim::Unzip, vec![], vec![], vec![e]), both, span);
+    let out = Ex::pair(unzipped(p.value(span), a, fresh)?, unzipped(q.value(span), b, fresh)?);
     let (ty, both) = (out.ty.clone(), Layout::Pair(Box::new(p), Box::new(q)));
     Some(Ex::new(Kind::Let(both, Box::new(unzip), Box::new(out)), ty, span))
 }

@@ -116,6 +116,9 @@ fn loops_over_elements_are_maps_of_loops() {
     assert_eq!(of("f32", "map2 (*) x c"), pairs);
     let named = of("f32", "let y = map2 (*) x c in map2 (+) y y");
     assert!(named.starts_with("map {for _1 m let Mul(v1, _2) in "), "{named}");
+    // An array of pairs stays one, and a pair of arrays too.
+    let pairs = of("(f32, f32)", "map (\\(u, v) -> (v, u)) x");
+    assert!(pairs.starts_with("map {for "), "{pairs}");
     // The elements are rows themselves.
     let rows = of("[3]f32", "map (map (* 2)) x");
     assert_eq!(rows, "map (map {for _ m Mul(v1, 2)}) . xs");
