@@ -227,6 +227,7 @@ impl Each<'_> {
                 let ty = a.ty.clone();
                 Some(Ex::new(Kind::If(c.clone(), Box::new(a), Box::new(b)), ty, e.span))
             }
+            (Kind::If(..), _) => None,
             (Kind::Pair(a, b), _) => Some(Ex::pair(self.components(a)?, self.components(b)?)),
             (Kind::Prim(Prim::Unzip, _, _, args), _) => self.element(args.first()?),
             (_, ty) if self.is_array(ty) => self.element(e),

@@ -130,6 +130,7 @@ fn loops_over_elements_are_maps_of_loops() {
         ("f32", "map (\\v -> reduce (+) v c) x"),
         ("f32", "let k = reduce (+) 0 x in map (\\v -> v + k) x"),
         ("f32", "map2 (+) x (scan (+) 0 c)"),
+        ("f32", "if reduce (+) 0 c < 1 then map (* 2) x else x"),
         ("[3]f32", "map (scan (+) 0) x"),
     ] {
         let kept = of(apart.0, apart.1);
