@@ -137,6 +137,7 @@ fn a_derivation_of_nothing_is_empty() {
 /// of a loop and a map, and mappings to the hardware.
 const PRIMITIVE: [&str; 7] = [
     "reduce-interleave",
+    "reduce-columns",
     "fold-interleave",
     "to-private",
     "lower-maps-global",
