@@ -109,9 +109,9 @@ fn named(ty: &Ty, fresh: &mut dyn FnMut() -> Var) -> Layout {
     }
 }
 
-/// The type of places in arrays.
+/// The type of places in arrays, of any length.
 fn position() -> Ty {
-    Ty::Scalar(ScalarType::I32)
+    Ty::Scalar(ScalarType::I64)
 }
 
 /// Returns the layout with other variables in the same arrangement.

@@ -63,9 +63,10 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
             if *inner.op() != Op::Map(MapKind::Plain) {
                 return Ok(None);
             }
-            let rest = Term::on(Op::Map(MapKind::Plain), &[], &before.ty().dom, vec![rest])?;
-            let rest =
-                if *rest.args()[0].op() == Op::Id { Term::id(&before.ty().dom) } else { rest };
+            let rest = match rest.op() {
+                Op::Id => Term::id(&before.ty().dom),
+                _ => Term::on(Op::Map(MapKind::Plain), &[], &before.ty().dom, vec![rest])?,
+            };
             let view = again(&rest, &[])?;
             let map = mapped(&inner.args()[0], &view)?;
             Ok(Some(vec![rest, view, map]))

@@ -148,6 +148,9 @@ impl Lowerer {
 
     /// Runs the body if a computed place is in `0..n`.
     fn at_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
+        if n == 0 {
+            return Ok(());
+        }
         let at = leaf::bind(place, self)?.expr()?;
         let t = at.ty();
         let test = |op, bound: i64| {

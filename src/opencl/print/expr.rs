@@ -2,6 +2,7 @@
 
 use super::Printer;
 use super::types::{c_type, literal, vector_suffix};
+use crate::calculus::scalar::Lit;
 use crate::kernel::index::{Atom, Guard, Index};
 use crate::kernel::ir::{Check, ElemTy, Expr, Mem};
 use crate::lang::typed::ScalarOp;
@@ -265,18 +266,12 @@ impl Printer<'_> {
             self.expr(a).at(Prec::Or),
             self.expr(b).at(Prec::Or)
         );
-        Text(s, Prec::Ternary)
+        // In C, a choice between narrow integers has type `int`, which makes calls with it ambiguous to some compilers.
+        narrowed(a.ty(), Text(s, Prec::Ternary))
     }
 
     fn call(&self, name: &str, es: &[Expr]) -> Text {
-        // In C, a choice between narrow integers has type `int`, which makes the call ambiguous to some compilers.
-        let argument = |e: &Expr| match e {
-            Expr::If(..) | Expr::Guarded(..) | Expr::Op(ScalarOp::Select, ..) => {
-                narrowed(e.ty(), self.expr(e))
-            }
-            e => self.expr(e),
-        };
-        let args: Vec<String> = es.iter().map(|e| argument(e).0).collect();
+        let args: Vec<String> = es.iter().map(|e| self.expr(e).0).collect();
         primary(format!("{name}({})", args.join(", ")))
     }
 
@@ -337,16 +332,20 @@ impl Printer<'_> {
             ScalarOp::Not => Text(format!("~{}", x(0).at(Prec::Unary)), Prec::Unary),
             ScalarOp::Neg if float => Text(format!("-{}", x(0).at(Prec::Primary)), Prec::Unary),
             ScalarOp::Neg => {
-                let zero = Expr::Lit(crate::calculus::scalar::Lit::int(t.scalar, 0));
+                let zero = Expr::Lit(Lit::int(t.scalar, 0));
                 let zero = self.expr(&zero.widen(t.width));
                 self.arithmetic("-", Prec::Add, t, zero, x(0))
             }
             ScalarOp::Abs if float => self.call("fabs", es),
             ScalarOp::Abs if t.scalar.is_signed() => {
-                // PoCL's `abs` gives an arbitrary result for the least number if that is a constant.
-                let negative = es.iter().map(|e| Expr::Op(ScalarOp::Neg, t, vec![e.clone()]));
-                let both: Vec<Expr> = es.iter().cloned().chain(negative).collect();
-                self.call("max", &both)
+                // PoCL's `abs` gives an arbitrary result for the least number if that is a constant. NVIDIA's compiler makes
+                // one instruction of `max(y, max(x, -x))`, and that gives a wrong result.
+                let [x] = es else { return primary(String::new()) };
+                let zero = Expr::Lit(Lit::int(t.scalar, 0)).widen(t.width);
+                let truth = ElemTy { scalar: ScalarType::Bool, ..t };
+                let below = Expr::Op(ScalarOp::Lt, truth, vec![x.clone(), zero]);
+                let negative = Expr::Op(ScalarOp::Neg, t, vec![x.clone()]);
+                self.operation(ScalarOp::Select, t, &[below, negative, x.clone()])
             }
             ScalarOp::Abs => x(0),
             ScalarOp::Min if float => self.call("fmin", es),
@@ -375,7 +374,7 @@ impl Printer<'_> {
             }
             ScalarOp::Sign if float => self.call("sign", es),
             ScalarOp::Sign => {
-                let zero = literal(crate::calculus::scalar::Lit::int(from.scalar, 0));
+                let zero = literal(Lit::int(from.scalar, 0));
                 let (below, above) = (
                     infix("<", Prec::Compare, x(0), primary(zero.clone())),
                     infix(">", Prec::Compare, x(0), primary(zero.clone())),
