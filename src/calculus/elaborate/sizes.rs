@@ -79,7 +79,7 @@ impl<'a> Sizes<'a> {
             return Ok(s.clone());
         }
         self.value(&closed, span)?;
-        let (over, under) = ratio(&closed);
+        let (over, under) = closed.ratio();
         let over = self.monomial(&over, span)?;
         let under = self.monomial(&under, span)?;
         let out = over.div(&under);
@@ -197,19 +197,6 @@ fn factored(poly: &Poly) -> Option<(Poly, Poly)> {
         let c = (1..=MOST_APART).flat_map(|c| [c, -c]).find(|c| a.mul(&Poly::constant(*c)) == b)?;
         Some((variable.add(&Poly::constant(c)), a))
     })
-}
-
-/// Returns numerator and denominator, both without quotients.
-fn ratio(poly: &Poly) -> (Poly, Poly) {
-    let (mut over, mut under) = (poly.clone(), Poly::constant(1));
-    while let Some(q) = over.0.keys().flat_map(|m| m.keys()).find_map(|a| match a {
-        Atom::Quot(_, q) => Some((**q).clone()),
-        Atom::Var(_) => None,
-    }) {
-        over = over.mul(&q);
-        under = under.mul(&q);
-    }
-    (over, under)
 }
 
 /// Returns the common factor of all terms of a polynomial; `None` for the polynomial 0.

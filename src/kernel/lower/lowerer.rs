@@ -186,16 +186,10 @@ fn spreads(t: &Term, kind: fn(&MapKind) -> bool) -> bool {
 /// Returns the error for a pattern for which no kernel can be generated.
 pub fn unlowered<T>(t: &Term) -> Step<T> {
     let what = match t.op() {
-        Op::Map(MapKind::Plain) => "map",
-        Op::Map(MapKind::Warp) => "mapWarp",
-        Op::Map(MapKind::Lane) => "mapLane",
-        Op::Map(_) => "this nest of parallel maps",
-        Op::Reduce(_) => "reduce",
-        Op::ReducePart => "reducePart",
-        Op::Scan(_) => "scan",
-        Op::Scatter => "scatter",
-        Op::Histogram => "histogram",
-        _ => "this pattern",
+        Op::Map(MapKind::Glb(_) | MapKind::Wrg(_) | MapKind::Lcl(_)) => {
+            "this nest of parallel maps"
+        }
+        op => op.name().unwrap_or("this pattern"),
     };
     let undecided = matches!(t.op(), Op::Map(MapKind::Plain) | Op::Reduce(_) | Op::ReducePart);
     let code = if undecided { Code::BadTerm } else { Code::NotYetCompiled };

@@ -146,7 +146,7 @@ impl Lowerer {
                 self.declare_all(a, regs)?;
                 self.declare_all(b, regs)
             }
-            Shape::Array(n, t) => (0..*n.max(&1)).try_for_each(|_| self.declare_all(t, regs)),
+            Shape::Array(n, t) => (0..t.room(*n)).try_for_each(|_| self.declare_all(t, regs)),
         }
     }
 

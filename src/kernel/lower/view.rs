@@ -54,15 +54,20 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Number of scalars and vectors. An array of length 0 has room for one element: code that reads one is
-    /// generated, although it never runs.
+    /// Number of scalars and vectors, each array with the [room](Shape::room) it has in registers.
     pub fn elems(&self) -> i64 {
         match self {
             Shape::Unit => 0,
             Shape::Elem(_) => 1,
             Shape::Pair(a, b) => a.elems().saturating_add(b.elems()),
-            Shape::Array(n, t) => n.max(&1).saturating_mul(t.elems()),
+            Shape::Array(n, t) => t.room(*n).saturating_mul(t.elems()),
         }
+    }
+
+    /// Number of elements of this shape that registers for an array of `n` hold. An array without scalars has room
+    /// for one element: code that reads one is generated, although it never runs.
+    pub fn room(&self, n: i64) -> i64 {
+        if n == 0 || self.scalars() == 0 { 1 } else { n }
     }
 
     /// Number of scalars, including those in vectors.
@@ -240,8 +245,11 @@ fn elem_count(s: &Shape) -> usize {
     usize::try_from(s.elems()).unwrap_or(usize::MAX)
 }
 
-/// Returns the `i`-th chunk of registers; `i` must be a constant.
+/// Returns the `i`-th chunk of registers. If there are several, `i` must be a constant.
 pub fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
+    if regs.len() == each {
+        return Ok(regs);
+    }
     let Some(k) = i.as_constant() else {
         return Err(Stop::Dynamic(i.clone()));
     };

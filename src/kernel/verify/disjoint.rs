@@ -12,15 +12,45 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Whether workers that differ in at least one of `vars` never store to the same scalar through
 /// this index. Each worker stores only where `facts` hold.
 pub fn stores_apart(index: &Index, width: usize, vars: &[Var], facts: &Facts) -> bool {
+    let (index, vars) = &without_rotations(index, vars);
     let mut all: Vec<Index> = facts.iter().cloned().collect();
     if apart_within(index, width, vars, &all, NESTED) || tried(index, width, vars, facts) {
         return true;
     }
     all.push(index.clone());
-    let (mut all, vars) = in_digits(all, vars.to_vec());
+    let (mut all, vars) = in_digits(all, vars.clone());
     let index = all.pop().unwrap_or_default();
     apart_within(&index, width, &vars, &all, NESTED)
 }
+
+/// Replaces each remainder `(v + c) % k` by a worker's variable of its own if `v` has at most `k` values and occurs
+/// nowhere else in the index. Workers that differ in `v` then differ in the remainder.
+fn without_rotations(index: &Index, vars: &[Var]) -> (Index, Vec<Var>) {
+    let mut index = index.clone();
+    let mut number = ROTATED;
+    let replaced = vars.iter().map(|v| {
+        let rotated = |(a, _): &(&Atom, i64)| match a {
+            Atom::Mod(x, k) => v.hi - v.lo < *k && **x == Index::from(v.clone()).plus(x.constant()),
+            _ => false,
+        };
+        let Some((a, c)) = index.terms().find(rotated).map(|(a, c)| (a.clone(), c)) else {
+            return v.clone();
+        };
+        let rest = index.sub(&index.part(&a));
+        if rest.mentions(v.id) {
+            return v.clone();
+        }
+        let place = fresh(number, &v.name, 0, a.range().1);
+        number += 1;
+        index = rest.add(&Index::from(place.clone()).times(c));
+        place
+    });
+    let vars = replaced.collect();
+    (index, vars)
+}
+
+/// Number of the first variable that stands for a remainder.
+const ROTATED: u32 = 2 * MOST;
 
 /// Maximum number of conditions that a proof may use: one for each dimension of a batch of
 /// matrices.
@@ -234,6 +264,21 @@ mod tests {
         let (q, r) = Index::from(g.clone()).plus(3).div_mod(7);
         assert!(alone(&q.add(&r.times(30_001)), 1, &[&g]));
         assert!(!alone(&q.add(&r.times(29_999)), 1, &[&g]));
+    }
+
+    #[test]
+    fn rotations_are_permutations() {
+        let (row, column) = (var(0, 30_011), var(1, 5));
+        let rotated = Index::from(row.clone()).plus(7).rem(30_011);
+        let at = rotated.times(5).add(&Index::from(column.clone()));
+        let workers = [&row, &column];
+        assert!(alone(&at, 1, &workers));
+        assert!(!alone(&at, 2, &workers));
+        assert!(!alone(&rotated.times(4).add(&Index::from(column)), 1, &workers));
+        // Fewer places than rows, and a row that occurs twice.
+        let fewer = Index::from(row.clone()).plus(7).rem(30_010);
+        assert!(!alone(&fewer, 1, &[&row]));
+        assert!(!alone(&rotated.add(&Index::from(row.clone())), 1, &[&row]));
     }
 
     #[test]
