@@ -274,7 +274,7 @@ mod tests {
         let workers = [&row, &column];
         assert!(alone(&at, 1, &workers));
         assert!(!alone(&at, 2, &workers));
-        assert!(!alone(&rotated.times(4).add(&Index::from(column)), 1, &workers));
+        assert!(!alone(&rotated.times(4).add(&Index::from(column.clone())), 1, &workers));
         // Fewer places than rows, and a row that occurs twice.
         let fewer = Index::from(row.clone()).plus(7).rem(30_010);
         assert!(!alone(&fewer, 1, &[&row]));
