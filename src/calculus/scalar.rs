@@ -134,6 +134,75 @@ impl SExpr {
         SExpr::Pair(Arc::new(a), Arc::new(b))
     }
 
+    /// A pair, simplified: both components of one pair are that pair.
+    pub fn joined(a: SExpr, b: SExpr) -> SExpr {
+        match (&a, &b) {
+            (SExpr::Proj(x, false), SExpr::Proj(y, true)) if x == y => (**x).clone(),
+            _ => SExpr::pair(a, b),
+        }
+    }
+
+    /// A conditional, simplified if its condition is constant.
+    pub fn chosen(c: SExpr, a: SExpr, b: SExpr) -> SExpr {
+        match c {
+            SExpr::Lit(l) => {
+                if l.bits != 0 {
+                    a
+                } else {
+                    b
+                }
+            }
+            c => SExpr::If(Arc::new(c), Arc::new(a), Arc::new(b)),
+        }
+    }
+
+    /// Returns the expression with the function's argument replaced by `arg`, simplified.
+    #[must_use]
+    pub fn at(&self, arg: &SExpr) -> SExpr {
+        self.replaced(arg, 0)
+    }
+
+    /// As [`SExpr::at`]; `depth` counts the binders around the expression.
+    fn replaced(&self, arg: &SExpr, depth: u32) -> SExpr {
+        let go = |e: &SExpr| e.replaced(arg, depth);
+        let under = |e: &SExpr, more: u32| Arc::new(e.replaced(arg, depth + more));
+        match self {
+            SExpr::Arg => arg.shifted(depth),
+            SExpr::Proj(e, second) => go(e).proj(*second),
+            SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => self.clone(),
+            SExpr::Op(op, t, es) => SExpr::Op(*op, *t, es.iter().map(go).collect()),
+            SExpr::If(c, a, b) => SExpr::chosen(go(c), go(a), go(b)),
+            SExpr::Pair(a, b) => SExpr::joined(go(a), go(b)),
+            SExpr::Let(a, b) => SExpr::Let(under(a, 0), under(b, 1)),
+            SExpr::For(init, bound, body) => {
+                SExpr::For(under(init, 0), under(bound, 0), under(body, 2))
+            }
+            SExpr::While(init, cond, body) => {
+                SExpr::While(under(init, 0), under(cond, 1), under(body, 1))
+            }
+        }
+    }
+
+    /// Returns a closed expression, moved under `by` binders.
+    fn shifted(&self, by: u32) -> SExpr {
+        if by == 0 {
+            return self.clone();
+        }
+        let go = |e: &SExpr| e.shifted(by);
+        let arc = |e: &Arc<SExpr>| Arc::new(e.shifted(by));
+        match self {
+            SExpr::Var(i, t) => SExpr::Var(i + by, t.clone()),
+            SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) => self.clone(),
+            SExpr::Proj(e, second) => SExpr::Proj(arc(e), *second),
+            SExpr::Op(op, t, es) => SExpr::Op(*op, *t, es.iter().map(go).collect()),
+            SExpr::If(a, b, c) => SExpr::If(arc(a), arc(b), arc(c)),
+            SExpr::Pair(a, b) => SExpr::Pair(arc(a), arc(b)),
+            SExpr::Let(a, b) => SExpr::Let(arc(a), arc(b)),
+            SExpr::For(a, b, c) => SExpr::For(arc(a), arc(b), arc(c)),
+            SExpr::While(a, b, c) => SExpr::While(arc(a), arc(b), arc(c)),
+        }
+    }
+
     /// Whether a loop occurs in the expression; a function with one has no vector form.
     pub fn has_loop(&self) -> bool {
         match self {
@@ -174,18 +243,45 @@ impl ScalarFn {
         }
     }
 
-    /// Whether this is a binary operation that is known to be commutative on all values.
+    /// Whether this is an operator `(t, t) -> t` that is known to be commutative on all values: exchanging its
+    /// arguments gives the same expression, up to the order of operands of commutative operations.
     pub fn is_commutative(&self) -> bool {
-        matches!(
-            self.as_binary(),
-            Some(
+        let Ty::Pair(a, b) = &self.dom else { return false };
+        let exchanged = SExpr::pair(SExpr::Arg.proj(true), SExpr::Arg.proj(false));
+        a == b
+            && !self.body.has_loop()
+            && sorted(&self.body.at(&SExpr::Arg)) == sorted(&self.body.at(&exchanged))
+    }
+}
+
+/// Returns the expression with the operands of commutative operations in a fixed order.
+fn sorted(e: &SExpr) -> SExpr {
+    let arc = |e: &Arc<SExpr>| Arc::new(sorted(e));
+    match e {
+        SExpr::Op(op, t, es) => {
+            let mut es: Vec<SExpr> = es.iter().map(sorted).collect();
+            let commutes = matches!(
+                op,
                 ScalarOp::Add
                     | ScalarOp::Mul
                     | ScalarOp::Min
                     | ScalarOp::Max
                     | ScalarOp::And
                     | ScalarOp::Or
-            )
-        )
+            );
+            if commutes {
+                es.sort();
+            }
+            SExpr::Op(*op, *t, es)
+        }
+        SExpr::Proj(e, second) => SExpr::Proj(arc(e), *second),
+        SExpr::Pair(a, b) => SExpr::Pair(arc(a), arc(b)),
+        SExpr::Let(a, b) => SExpr::Let(arc(a), arc(b)),
+        SExpr::If(a, b, c) => SExpr::If(arc(a), arc(b), arc(c)),
+        SExpr::For(a, b, c) => SExpr::For(arc(a), arc(b), arc(c)),
+        SExpr::While(a, b, c) => SExpr::While(arc(a), arc(b), arc(c)),
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => {
+            e.clone()
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
 //! smaller core ([`enter`], [`hoist`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
-//! [`patterns`], [`leaf`], [`build`], [`lift`]), and maps move behind views ([`natural`]). The result is in a normal form for which the rewrite rules
+//! [`patterns`], [`leaf`], [`build`], [`lift`]), maps move behind views ([`natural`]), and reductions of the
+//! same elements become one ([`together`]). The result is in a normal form for which the rewrite rules
 //! are written. Elaboration never evaluates a program, never chooses how it runs, and knows nothing of
 //! rewriting.
 
@@ -24,6 +25,7 @@ mod sizes;
 mod tests;
 #[cfg(test)]
 mod texts;
+mod together;
 
 use super::size::SizeEnv;
 use super::term::Term;
@@ -89,7 +91,9 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let body = interchange::interchange(hoist::hoist(body, &mut fresh), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let term = bracket::Bracket { next }.term(&body, &core::Layout::Unit)?;
-    let term = natural::views_first(&term).map_err(|e| inner_problem(&e.0, entry.body.span))?;
+    let term = natural::views_first(&term)
+        .and_then(|t| together::reductions_together(&t))
+        .map_err(|e| inner_problem(&e.0, entry.body.span))?;
     if term.ty().cod != result_ty {
         let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
         return Err(inner_problem(&text, entry.body.span));

@@ -162,3 +162,20 @@ fn maps_come_after_views() {
     let rows = of("[n]f32", "reverse (map (reduce (+) 0) a)");
     assert_eq!(rows, "map (reduce {Add(_1, _2)} {0}) . reverse . a");
 }
+
+#[test]
+fn reductions_of_the_same_elements_are_one() {
+    let both = "reduceComm {(Add(_1.1, _2.1), Max(_1.2, _2.2))}";
+    let text = "entry f [n] (xs: [n]f32) : f32 =
+        let m = reduce max f32.lowest (map abs xs) in
+        let s = reduce (+) 0 xs in
+        s / m";
+    println!("{}", term(text));
+    let text = "entry f [m][n] (xss: [m][n]f32) (y: [n]f32) : [m]f32 =
+        map (\\xs -> reduce (+) 0 (map2 (*) xs y) / reduce (+) 0 (map2 (*) xs xs)) xss";
+    println!("{}", term(text));
+    let text = "entry f [n] (xs: [n]f32) (ys: [n]f32) : (f32, f32) =
+        (reduce (+) 0 xs, reduce (+) 0 ys)";
+    println!("{}", term(text));
+    let _ = both;
+}

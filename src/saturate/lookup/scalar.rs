@@ -5,7 +5,6 @@ use crate::calculus::scalar::{Lit, SExpr};
 use crate::calculus::term::{Op, Term};
 use crate::calculus::ty::Ty;
 use crate::lang::types::ScalarType;
-use std::sync::Arc;
 
 /// Longest expression that is built, in nodes.
 const LONGEST: usize = 1024;
@@ -29,15 +28,15 @@ pub(super) fn apply(op: &Op, tys: &[Ty], args: &[SExpr]) -> Option<SExpr> {
             Ty::Scalar(t) => SExpr::Input(name.clone(), 0, *t),
             _ => return None,
         },
-        (Op::Scalar(f), _) => replace(&f.body, &SExpr::Arg, 0),
+        (Op::Scalar(f), _) => f.body.at(&SExpr::Arg),
         (Op::Splat, _) => SExpr::Arg,
         (Op::Vectorize, [f]) => f.clone(),
-        (Op::Fork, [f, g]) => pair(f.clone(), g.clone()),
+        (Op::Fork, [f, g]) => SExpr::joined(f.clone(), g.clone()),
         (Op::Bimap, [f, g]) => {
-            pair(replace(f, &SExpr::Arg.proj(false), 0), replace(g, &SExpr::Arg.proj(true), 0))
+            SExpr::joined(f.at(&SExpr::Arg.proj(false)), g.at(&SExpr::Arg.proj(true)))
         }
-        (Op::Cond, [p, f, g]) => choose(p.clone(), f.clone(), g.clone()),
-        (Op::Compose, [f, g]) => replace(f, g, 0),
+        (Op::Cond, [p, f, g]) => SExpr::chosen(p.clone(), f.clone(), g.clone()),
+        (Op::Compose, [f, g]) => f.at(g),
         _ => return None,
     };
     (nodes(&out) <= LONGEST).then_some(out)
@@ -62,12 +61,12 @@ pub(super) fn unmasked(e: &SExpr, with: &Ty, without: &Ty) -> SExpr {
             }
             (Ty::Pair(a, b), Ty::Pair(c, d)) => {
                 let (first, second) = (arg.clone().proj(false), arg.proj(true));
-                pair(lift(a, c, first), lift(b, d, second))
+                SExpr::joined(lift(a, c, first), lift(b, d, second))
             }
             _ => arg,
         }
     }
-    replace(e, &lift(with, without, SExpr::Arg), 0)
+    e.at(&lift(with, without, SExpr::Arg))
 }
 
 /// Whether a pair of `mask` and an element type is a masked `other`.
@@ -81,67 +80,6 @@ pub(super) fn is_truth(t: &Ty) -> bool {
         Ty::Scalar(t) => *t == ScalarType::Bool,
         Ty::Vector(_, t) => is_truth(t),
         _ => false,
-    }
-}
-
-fn pair(a: SExpr, b: SExpr) -> SExpr {
-    match (&a, &b) {
-        (SExpr::Proj(x, false), SExpr::Proj(y, true)) if x == y => (**x).clone(),
-        _ => SExpr::pair(a, b),
-    }
-}
-
-fn choose(c: SExpr, a: SExpr, b: SExpr) -> SExpr {
-    match c {
-        SExpr::Lit(l) => {
-            if l.bits != 0 {
-                a
-            } else {
-                b
-            }
-        }
-        c => SExpr::If(Arc::new(c), Arc::new(a), Arc::new(b)),
-    }
-}
-
-/// Returns `e` with its argument replaced by `arg`, simplified; `depth` counts the binders around `e`.
-fn replace(e: &SExpr, arg: &SExpr, depth: u32) -> SExpr {
-    let go = |e: &SExpr| replace(e, arg, depth);
-    let under = |e: &SExpr, more: u32| Arc::new(replace(e, arg, depth + more));
-    match e {
-        SExpr::Arg => shift(arg, depth),
-        SExpr::Proj(e, second) => go(e).proj(*second),
-        SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => e.clone(),
-        SExpr::Op(op, t, es) => SExpr::Op(*op, *t, es.iter().map(go).collect()),
-        SExpr::If(c, a, b) => choose(go(c), go(a), go(b)),
-        SExpr::Pair(a, b) => pair(go(a), go(b)),
-        SExpr::Let(a, b) => SExpr::Let(under(a, 0), under(b, 1)),
-        SExpr::For(init, bound, body) => {
-            SExpr::For(under(init, 0), under(bound, 0), under(body, 2))
-        }
-        SExpr::While(init, cond, body) => {
-            SExpr::While(under(init, 0), under(cond, 1), under(body, 1))
-        }
-    }
-}
-
-/// Returns a closed expression, moved under `by` binders.
-fn shift(e: &SExpr, by: u32) -> SExpr {
-    if by == 0 {
-        return e.clone();
-    }
-    let go = |e: &SExpr| shift(e, by);
-    let arc = |e: &Arc<SExpr>| Arc::new(shift(e, by));
-    match e {
-        SExpr::Var(i, t) => SExpr::Var(i + by, t.clone()),
-        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) => e.clone(),
-        SExpr::Proj(e, second) => SExpr::Proj(arc(e), *second),
-        SExpr::Op(op, t, es) => SExpr::Op(*op, *t, es.iter().map(go).collect()),
-        SExpr::If(a, b, c) => SExpr::If(arc(a), arc(b), arc(c)),
-        SExpr::Pair(a, b) => SExpr::Pair(arc(a), arc(b)),
-        SExpr::Let(a, b) => SExpr::Let(arc(a), arc(b)),
-        SExpr::For(a, b, c) => SExpr::For(arc(a), arc(b), arc(c)),
-        SExpr::While(a, b, c) => SExpr::While(arc(a), arc(b), arc(c)),
     }
 }
 
