@@ -2,13 +2,14 @@
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
 //! smaller core ([`enter`], [`hoist`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
-//! [`patterns`], [`leaf`], [`build`], [`lift`]), maps move behind views ([`natural`]), and reductions of the
-//! same elements become one ([`together`]). The result is in a normal form for which the rewrite rules
-//! are written. Elaboration never evaluates a program, never chooses how it runs, and knows nothing of
-//! rewriting.
+//! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
+//! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), and batches
+//! of composed products are cut ([`batches`]). Elaboration never evaluates a program, never chooses how it runs, and knows
+//! nothing of rewriting.
 
 #[cfg(test)]
 mod agreement;
+mod batches;
 mod bracket;
 mod build;
 mod capture;
@@ -91,8 +92,10 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let body = interchange::interchange(hoist::hoist(body, &mut fresh), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let term = bracket::Bracket { next }.term(&body, &core::Layout::Unit)?;
+    let env = sizes.into_env();
     let term = natural::views_first(&term)
         .and_then(|t| together::reductions_together(&t))
+        .and_then(|t| batches::cut(&t, &env))
         .map_err(|e| inner_problem(&e.0, entry.body.span))?;
     if term.ty().cod != result_ty {
         let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
@@ -101,7 +104,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     Ok(Program {
         name: entry.name.clone(),
         term,
-        env: sizes.into_env(),
+        env,
         inputs,
         result: entry.body.ty.clone(),
         result_ty,

@@ -1,11 +1,21 @@
 //! Moves maps behind the views that follow them: `reverse . map f` becomes `map f . reverse` (naturality).
 //!
 //! Then the map meets the next map, and the two become one kernel without an array between them; and only the elements that
-//! a view keeps are computed. Each step is right in one direction, so this is done once, before rewriting: as rules, both
-//! forms of a reduction's argument would be rewritten in the e-graph.
+//! a view keeps are computed. Likewise,
+//!
+//! - what is computed of each row moves behind `cross`, if it is cheap: a loop over the row's partners computes it once;
+//! - the sides of a zip come in the order of the pair that they are taken from, which is how the rules for products are
+//!   written;
+//! - a sequential reduction or scan of rows, element by element, becomes one of each column.
+//!
+//! Each step is right in one direction, so this is done once, before rewriting: as rules, both forms of a reduction's
+//! argument would be rewritten in the e-graph.
 
+use super::build;
+use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::size::Size;
-use crate::calculus::term::{MapKind, Op, Term, TypeError};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Term, TypeError};
+use crate::calculus::ty::Ty;
 
 /// Returns the term with its maps behind views.
 ///
@@ -23,6 +33,22 @@ pub(super) fn views_first(t: &Term) -> Result<Term, TypeError> {
 
 /// Adds a factor to a chain, given innermost first.
 fn push(f: Term, chain: &mut Vec<Term>) -> Result<(), TypeError> {
+    if let Some(factors) = columns(&f)? {
+        return factors.into_iter().try_for_each(|t| push(t, chain));
+    }
+    if let Some((map, fork)) = in_order(&f, chain)? {
+        let zip = chain.pop();
+        chain.pop();
+        chain.push(fork);
+        chain.extend(zip);
+        chain.push(map);
+        return Ok(());
+    }
+    if let Some(map) = of_rows(&f, chain)? {
+        chain.pop();
+        chain.push(map);
+        return Ok(());
+    }
     let swapped = match chain.last() {
         Some(last) => swapped(&f, last)?,
         None => None,
@@ -89,6 +115,122 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
             };
             Ok(Some(vec![before, view, f]))
         }
+        (Op::Cross, Op::Fork) => {
+            let (map, rows) = first(&before.args()[0])?;
+            if *map.op() != Op::Map(MapKind::Plain) || !is_cheap(&map.args()[0]) {
+                return Ok(None);
+            }
+            let f = &map.args()[0];
+            let partners = &before.args()[1];
+            let fork = Term::new(Op::Fork, vec![], vec![], vec![rows, partners.clone()])?;
+            let cross = again(&fork, &[])?;
+            let (_, partner) = build::elements(&partners.ty().cod)?;
+            let both = build::bimap(f, &Term::id(&partner))?;
+            let (_, row) = build::elements(&cross.ty().cod)?;
+            let inner = Term::on(Op::Map(MapKind::Plain), &[], &row, vec![both])?;
+            let map = mapped(&inner, &cross)?;
+            Ok(Some(vec![fork, cross, map]))
+        }
         _ => Ok(None),
     }
+}
+
+/// Fuses a map with `map (map (bimap g id)) . cross`, which stands for what is computed of each row: `g` becomes a part of
+/// the function that is mapped over the row's partners.
+fn of_rows(f: &Term, chain: &[Term]) -> Result<Option<Term>, TypeError> {
+    let [.., cross, rows] = chain else { return Ok(None) };
+    let plain = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
+    if *cross.op() != Op::Cross || !plain(rows) || !plain(f) {
+        return Ok(None);
+    }
+    let (inner, users) = (&rows.args()[0], f.args()[0].chain());
+    let Some((user, users)) = users.split_last() else { return Ok(None) };
+    if !plain(inner) || !plain(user) {
+        return Ok(None);
+    }
+    let one = build::compose(&user.args()[0], &inner.args()[0])?;
+    let one = build::map(MapKind::Plain, &user.sizes()[0], &one)?;
+    let each = Term::of_chain(&[users, &[one]].concat())?;
+    build::map(MapKind::Plain, &f.sizes()[0], &each).map(Some)
+}
+
+/// Whether a function only arranges and computes scalars without loops, and computes at least one.
+fn is_cheap(f: &Term) -> bool {
+    fn cost(f: &Term) -> Option<usize> {
+        f.chain().iter().try_fold(0, |sum, f| {
+            Some(
+                sum + match f.op() {
+                    Op::Scalar(f) if !f.body.has_loop() => 1,
+                    Op::Fork | Op::Bimap => cost(&f.args()[0])? + cost(&f.args()[1])?,
+                    Op::Id | Op::Fst | Op::Snd | Op::Lit(_) | Op::SizeValue(_) | Op::Input(_) => 0,
+                    _ => return None,
+                },
+            )
+        })
+    }
+    cost(f).is_some_and(|n| n > 0)
+}
+
+/// Returns `map f . zip . fork b a` as its map and its fork in the order of the pair, `map g . zip . fork a b`, if `a` is
+/// taken from the first and `b` from the second component of a pair. `map` follows the chain, whose last factors are
+/// `fork b a` and `zip`.
+fn in_order(map: &Term, chain: &[Term]) -> Result<Option<(Term, Term)>, TypeError> {
+    let [.., fork, zip] = chain else { return Ok(None) };
+    if *map.op() != Op::Map(MapKind::Plain) || *zip.op() != Op::Zip || *fork.op() != Op::Fork {
+        return Ok(None);
+    }
+    let factors = map.args()[0].chain();
+    let Some((Op::Scalar(f), users)) = factors.split_last().map(|(f, users)| (f.op(), users))
+    else {
+        return Ok(None);
+    };
+    let (b, a) = (&fork.args()[0], &fork.args()[1]);
+    if build::is_const(a) || build::is_const(b) {
+        return Ok(None);
+    }
+    if build::factor(b, true)?.is_none() || build::factor(a, false)?.is_none() {
+        return Ok(None);
+    }
+    let f = if f.is_commutative() {
+        (**f).clone()
+    } else {
+        let Ty::Pair(x, y) = &f.dom else { return Ok(None) };
+        let exchanged = SExpr::pair(SExpr::Arg.proj(true), SExpr::Arg.proj(false));
+        ScalarFn { dom: Ty::pair(y, x), cod: f.cod.clone(), body: f.body.at(&exchanged) }
+    };
+    let f = Term::of_chain(&[users, &[Term::scalar(f)]].concat())?;
+    let map = build::map(MapKind::Plain, &map.sizes()[0], &f)?;
+    Ok(Some((map, build::fork(a, b)?)))
+}
+
+/// Returns a sequential reduction or a scan of rows by `map op . zip` as one of each column, innermost first.
+/// (For reductions whose order is free, this is a rule: `reduce-columns`.)
+fn columns(f: &Term) -> Result<Option<Vec<Term>>, TypeError> {
+    if !matches!(f.op(), Op::Scan(_) | Op::Reduce(ReduceKind::Seq)) {
+        return Ok(None);
+    }
+    let (op, start) = (f.args()[0].chain(), f.args()[1].chain());
+    let ([map, zip], [replicate, z @ ..]) = (op.as_slice(), start.as_slice()) else {
+        return Ok(None);
+    };
+    let by_element = *map.op() == Op::Map(MapKind::Plain)
+        && *zip.op() == Op::Zip
+        && *replicate.op() == Op::Replicate
+        && !z.is_empty();
+    if !by_element {
+        return Ok(None);
+    }
+    let transpose = Term::on(Op::Transpose, &[], &f.ty().dom, vec![])?;
+    let (_, column) = build::elements(&transpose.ty().cod)?;
+    let args = vec![map.args()[0].clone(), Term::of_chain(z)?];
+    let one = Term::on(f.op().clone(), &[], &column, args)?;
+    let each = Term::on(Op::Map(MapKind::Plain), &[], &transpose.ty().cod, vec![one])?;
+    let mut out = vec![transpose];
+    if let Op::Scan(_) = f.op() {
+        let back = Term::on(Op::Transpose, &[], &each.ty().cod, vec![])?;
+        out.extend([each, back]);
+    } else {
+        out.push(each);
+    }
+    Ok(Some(out))
 }

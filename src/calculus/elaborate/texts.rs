@@ -165,17 +165,36 @@ fn maps_come_after_views() {
 
 #[test]
 fn reductions_of_the_same_elements_are_one() {
-    let both = "reduceComm {(Add(_1.1, _2.1), Max(_1.2, _2.2))}";
-    let text = "entry f [n] (xs: [n]f32) : f32 =
-        let m = reduce max f32.lowest (map abs xs) in
-        let s = reduce (+) 0 xs in
-        s / m";
-    println!("{}", term(text));
-    let text = "entry f [m][n] (xss: [m][n]f32) (y: [n]f32) : [m]f32 =
-        map (\\xs -> reduce (+) 0 (map2 (*) xs y) / reduce (+) 0 (map2 (*) xs xs)) xss";
-    println!("{}", term(text));
-    let text = "entry f [n] (xs: [n]f32) (ys: [n]f32) : (f32, f32) =
-        (reduce (+) 0 xs, reduce (+) 0 ys)";
-    println!("{}", term(text));
-    let _ = both;
+    let cases = [
+        (
+            "entry f [n] (xs: [n]f32) : f32 =
+               let m = reduce max f32.lowest (map abs xs) in
+               let s = reduce (+) 0 xs in
+               s / m",
+            "{Div(_1, _2)} . reduce(comm) {(Add(_11, _21), Max(_12, _22))} {(0, -inf)} . \
+             map {(_, Abs(_))} . xs",
+        ),
+        (
+            "entry f [m][n] (xss: [m][n]f32) (y: [n]f32) : [m]f32 =
+               map (\\xs -> reduce (+) 0 (map2 (*) xs y) / reduce (+) 0 (map2 (*) xs xs)) xss",
+            "map ({Div(_1, _2)} . reduce(comm) {(Add(_11, _21), Add(_12, _22))} {(0, 0)} . \
+             map {(Mul(_1, _2), Mul(_1, _1))} . zip . fork id y) . xss",
+        ),
+        // Only reductions that read a common array become one, whatever stands between them.
+        (
+            "entry f [n] (xs: [n]f32) (ys: [n]f32) : (f32, (f32, f32)) =
+               (reduce (+) 0 xs, (reduce (+) 0 ys, sqrt (reduce min f32.highest xs)))",
+            "{(_11, (_2, Sqrt(_12)))} . \
+             fork (reduce(comm) {(Add(_11, _21), Min(_12, _22))} {(0, inf)} . map {(_, _)} . xs) \
+             (reduce {Add(_1, _2)} {0} . ys)",
+        ),
+        (
+            "entry f [n] (xs: [n]f32) (ys: [n]f32) : (f32, f32) =
+               (reduce (+) 0 xs, reduce (+) 0 ys)",
+            "fork (reduce {Add(_1, _2)} {0} . xs) (reduce {Add(_1, _2)} {0} . ys)",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(term(text), expected);
+    }
 }

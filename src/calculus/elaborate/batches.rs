@@ -1,0 +1,83 @@
+//! Batches of composed products: where a map computes a matrix from all pairs of rows and columns, and then meets its rows
+//! with others, the map is cut in two (fission): `map (f . cross . fork p q)` becomes
+//! `map (f . cross) . zip . fork (map p) (map q)`, if `p` computes such a matrix.
+//!
+//! Each part is then a batch of products, with tiles of its own. Within one map, the first matrix would have to fit into the
+//! memory of a work-group, or each of its elements would be computed again for every partner that it meets.
+
+use super::build;
+use crate::calculus::size::SizeEnv;
+use crate::calculus::term::{MapKind, Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+
+/// Elements of a matrix that is so small that a work-item or a group may hold it.
+const HELD: u64 = 1024;
+
+/// Returns the term with its batches of composed products cut, where the matrix between the products is large.
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn cut(t: &Term, env: &SizeEnv) -> Result<Term, TypeError> {
+    let mut done: Option<Term> = None;
+    for f in t.chain().into_iter().rev() {
+        let args = f.args().iter().map(|a| cut(a, env)).collect::<Result<Vec<_>, _>>()?;
+        let f = Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?;
+        done = Some(match (done, stages(&f, env)) {
+            (None, None) => f,
+            (Some(before), None) => f.after(&before)?,
+            (before, Some((user, fork))) => {
+                let before = before.unwrap_or_else(|| Term::id(&f.ty().dom));
+                after(&f, &user, &fork, &before, env)?
+            }
+        });
+    }
+    Ok(done.unwrap_or_else(|| Term::id(&t.ty().dom)))
+}
+
+/// Returns `user` and `fork p q` of `map (user . fork p q)`, if the map is to be cut there.
+fn stages(f: &Term, env: &SizeEnv) -> Option<(Vec<Term>, Term)> {
+    if *f.op() != Op::Map(MapKind::Plain) {
+        return None;
+    }
+    let chain = f.args()[0].chain();
+    let (fork, user) = chain.split_last()?;
+    let meets = user.last().is_some_and(|f| *f.op() == Op::Cross);
+    let heavy = *fork.op() == Op::Fork && fork.args().iter().any(|p| is_product(p, env));
+    (meets && heavy).then(|| (user.to_vec(), fork.clone()))
+}
+
+/// Whether a term computes a large matrix by reductions over all pairs of rows and columns.
+fn is_product(t: &Term, env: &SizeEnv) -> bool {
+    let is_matrix = match &t.ty().cod {
+        Ty::Array(n, row) => match &**row {
+            Ty::Array(m, _) => n.mul(m).eval(env).is_ok_and(|n| n > HELD),
+            _ => false,
+        },
+        _ => false,
+    };
+    let (mut pairs, mut reduces) = (false, false);
+    t.visit(&mut |t| {
+        pairs |= *t.op() == Op::Cross;
+        reduces |= matches!(t.op(), Op::Reduce(_));
+    });
+    is_matrix && pairs && reduces
+}
+
+/// `map user . zip . fork (map p) (map q) . before`, for `fork p q`.
+fn after(
+    map: &Term,
+    user: &[Term],
+    fork: &Term,
+    before: &Term,
+    env: &SizeEnv,
+) -> Result<Term, TypeError> {
+    let n = &map.sizes()[0];
+    let side = |k: usize| {
+        let each = cut(&build::map(MapKind::Plain, n, &fork.args()[k])?, env)?;
+        build::compose(&each, before)
+    };
+    let both = Term::new(Op::Fork, vec![], vec![], vec![side(0)?, side(1)?])?;
+    let zipped = build::view(Op::Zip, &both)?;
+    let user = build::map(MapKind::Plain, n, &Term::of_chain(user)?)?;
+    build::compose(&user, &zipped)
+}
