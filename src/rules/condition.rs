@@ -13,7 +13,7 @@ pub enum Condition {
     Tileable(Size, usize),
     /// `whole n`: `n` measures the data, not a number of partial results: it contains no rounded size.
     Whole(Size),
-    /// `dimension n`: `n` is a dimension of the program or a tile of one.
+    /// `dimension n`: `n` is a dimension of the program, a product of dimensions, or a tile.
     Dimension(Size),
     /// `tile n`: `n` is a tile.
     Tile(Size),
@@ -98,7 +98,10 @@ impl Condition {
             Condition::Tileable(n, k) => can_tile(&b.size(n), *k),
             Condition::Whole(n) => !is_rounded(&b.size(n)),
             Condition::Dimension(n) => {
-                matches!(b.size(n).as_sym(), Some(Sym::Dim(_) | Sym::Tile(_)))
+                let n = b.size(n);
+                let of_dimensions = |(s, e): (&Sym, i32)| matches!(s, Sym::Dim(_)) && e > 0;
+                matches!(n.as_sym(), Some(Sym::Tile(_)))
+                    || n.as_constant().is_none() && n.factors().all(of_dimensions)
             }
             Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
             Condition::Differ(n, m) => b.size(n) != b.size(m),

@@ -179,6 +179,15 @@ pub fn is_parallel(t: &Term) -> bool {
     here || t.args().iter().any(is_parallel)
 }
 
+/// Whether the operator, outside kernels, becomes kernels of its own or steps of the host.
+fn runs_by_host(f: &Term) -> bool {
+    match f.op() {
+        Op::Scatter | Op::Histogram | Op::Scan(false) => true,
+        Op::Fold | Op::While | Op::Cond => is_parallel(f),
+        _ => false,
+    }
+}
+
 fn spreads(t: &Term, kind: fn(&MapKind) -> bool) -> bool {
     matches!(t.op(), Op::Map(k) if kind(k)) || t.args().iter().any(|a| spreads(a, kind))
 }
@@ -257,17 +266,13 @@ impl Lowerer {
             let v = self.apply(&f.args()[0].chain(), &v)?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
-        let by_host = match f.op() {
-            Op::Scatter | Op::Histogram | Op::Scan(false) => true,
-            Op::Fold | Op::While | Op::Cond => is_parallel(f),
-            _ => false,
-        };
-        if self.context == Context::Host && by_host {
+        if self.context == Context::Host && runs_by_host(f) {
             let mid = self.read_or(rest, x)?;
             return self.write_node(f, &mid, dest);
         }
         if self.context == Context::Host && !is_parallel(f) {
-            let k = factors.iter().position(is_parallel).unwrap_or(factors.len());
+            let elsewhere = |f: &Term| is_parallel(f) || runs_by_host(f);
+            let k = factors.iter().position(elsewhere).unwrap_or(factors.len());
             let (ours, before) = factors.split_at(k);
             let mid = self.read_or(before, x)?;
             if ours.iter().all(is_pure) {

@@ -37,6 +37,8 @@ impl Lowerer {
             // The other lanes of a warp must see the result that one lane computes.
             Context::Warp => Space::Local,
             _ if shape.is_element() => Space::Private,
+            // Each group has a part of a buffer for what is longer than its memory.
+            Context::Group if !self.fits_locally(shape) => Space::Global,
             Context::Group => Space::Local,
             Context::Item | Context::Nest => Space::Private,
         };
@@ -92,6 +94,15 @@ impl Lowerer {
                 })
             }
         }
+    }
+
+    /// Whether local memory, empty, has room for a value of this shape.
+    fn fits_locally(&self, shape: &Shape) -> bool {
+        let bytes = shape.components().iter().fold(0i64, |sum, (t, n)| {
+            let each = i64::try_from(t.bytes()).unwrap_or(i64::MAX);
+            sum.saturating_add(each.saturating_mul(*n))
+        });
+        usize::try_from(bytes).is_ok_and(|b| b <= self.options.device.local_mem_bytes)
     }
 
     /// Returns the index of the current owner's slice, and the number of slices. Global memory has
