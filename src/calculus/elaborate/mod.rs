@@ -3,8 +3,8 @@
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
 //! smaller core ([`enter`], [`hoist`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
-//! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), and batches
-//! of composed products are cut ([`batches`]). Elaboration never evaluates a program, never chooses how it runs, and knows
+//! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
+//! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Elaboration never evaluates a program, never chooses how it runs, and knows
 //! nothing of rewriting.
 
 #[cfg(test)]
@@ -20,6 +20,7 @@ mod interchange;
 mod leaf;
 mod lift;
 mod natural;
+mod nests;
 mod patterns;
 mod sizes;
 #[cfg(test)]
@@ -96,6 +97,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let term = natural::views_first(&term)
         .and_then(|t| together::reductions_together(&t))
         .and_then(|t| batches::cut(&t, &env))
+        .and_then(|t| nests::perfect(&t))
         .map_err(|e| inner_problem(&e.0, entry.body.span))?;
     if term.ty().cod != result_ty {
         let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);

@@ -37,11 +37,9 @@ fn push(f: Term, chain: &mut Vec<Term>) -> Result<(), TypeError> {
         return factors.into_iter().try_for_each(|t| push(t, chain));
     }
     if let Some((map, fork)) = in_order(&f, chain)? {
-        let zip = chain.pop();
-        chain.pop();
-        chain.push(fork);
-        chain.extend(zip);
-        chain.push(map);
+        let zip = Term::on(Op::Zip, &[], &fork.ty().cod, vec![])?;
+        chain.truncate(chain.len() - 2);
+        chain.extend([fork, zip, map]);
         return Ok(());
     }
     if let Some(map) = of_rows(&f, chain)? {
