@@ -4,11 +4,13 @@
 //! of class and context (`search`, `context`). Within a class, terms are told apart by *skeleton*: how work
 //! is mapped, split and vectorised. Without skeletons, the cheapest terms by an additive cost (`cost`) would
 //! all be variants of one shallow kernel. The tunables of each skeleton then get values that meet the
-//! constraints on divisibility and resources (`tunables`). What is lost on the way is counted (`dropped`).
+//! constraints on divisibility and resources (`tunables`). What is lost on the way is counted (`dropped`). Once kernels
+//! are generated and their times predicted, the best stages of different candidates are joined (`joined`).
 
 mod context;
 mod cost;
 mod dropped;
+mod joined;
 mod search;
 mod slices;
 mod stages;
@@ -17,6 +19,7 @@ mod tunables;
 
 pub use context::Level;
 pub use dropped::{Dropped, Lost, Reason, Told};
+pub use joined::joined;
 pub use tunables::{Target, assigned, refitted};
 
 use crate::calculus::size::SizeEnv;

@@ -755,7 +755,7 @@ fn term_of(egraph: &EGraph, c: &Choice) -> Option<Term> {
 }
 
 /// Returns the skeleton as text for people: the compute operators from the outside in.
-fn skeleton_text(t: &Term) -> String {
+pub(super) fn skeleton_text(t: &Term) -> String {
     fn walk(t: &Term, out: &mut String) {
         let named = match t.op() {
             Op::Map(MapKind::Plain) => None,

@@ -18,13 +18,66 @@ pub(super) struct Staged {
     pub parts: Vec<Term>,
 }
 
+/// Returns a term with its stages taken out, and the stages as they stand in it, in the order of [`Staged::parts`].
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn frame(compact: &Term) -> Result<(Term, Vec<Term>), TypeError> {
+    let mut parts: Vec<Term> = vec![];
+    let frame = walk(compact, &mut |factors| {
+        let part = Term::of_chain(factors)?;
+        let hole = format!("{HOLE}{}", parts.len());
+        let tys = vec![part.ty().dom.clone(), part.ty().cod.clone()];
+        parts.push(part);
+        Ok(vec![Term::new(Op::Input(hole.into()), vec![], tys, vec![])?])
+    })?;
+    Ok((frame, parts))
+}
+
+/// Returns the term of a [`frame`] with these stages.
+///
+/// # Errors
+/// When a stage has another type than the one that was taken out.
+pub(super) fn framed(frame: &Term, parts: &[&Term]) -> Result<Term, TypeError> {
+    let mut factors = vec![];
+    for f in frame.chain() {
+        let part = match f.op() {
+            Op::Input(name) => {
+                name.strip_prefix(HOLE).and_then(|k| parts.get(k.parse::<usize>().ok()?))
+            }
+            _ => None,
+        };
+        if let Some(part) = part {
+            factors.extend(part.chain());
+            continue;
+        }
+        let args = f.args().iter().map(|a| framed(a, parts)).collect::<Result<Vec<_>, _>>()?;
+        factors.push(Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?);
+    }
+    Term::of_chain(&factors)
+}
+
+/// What the names of stages that were taken out begin with. No input of a program has such a name.
+const HOLE: &str = "%stage";
+
 /// Renames the symbols of all stages but one, so that no two stages share a symbol.
 ///
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
-    let mut parts = vec![];
-    let compact = walk(compact, &mut parts)?;
+    let mut parts: Vec<Term> = vec![];
+    let compact = walk(compact, &mut |factors| {
+        let number = parts.len();
+        let own = match number {
+            0 => factors.to_vec(),
+            _ => factors
+                .iter()
+                .map(|f| f.with_sizes(&|s| s.is_chosen().then(|| Size::sym(renamed(s, number)))))
+                .collect::<Result<Vec<_>, _>>()?,
+        };
+        parts.push(Term::of_chain(&own)?);
+        Ok(own)
+    })?;
     Ok(Staged { compact, parts })
 }
 
@@ -68,7 +121,11 @@ pub(super) fn share_symbols(parts: &[Term]) -> bool {
     })
 }
 
-fn walk(t: &Term, parts: &mut Vec<Term>) -> Result<Term, TypeError> {
+/// Gives the factors that take the place of those of a stage.
+type Replace<'a> = &'a mut dyn FnMut(&[Term]) -> Result<Vec<Term>, TypeError>;
+
+/// Replaces the stages that have symbols.
+fn walk(t: &Term, replace: Replace<'_>) -> Result<Term, TypeError> {
     let mut stages: Vec<Vec<Term>> = vec![];
     for f in t.chain() {
         match stages.last_mut() {
@@ -76,8 +133,11 @@ fn walk(t: &Term, parts: &mut Vec<Term>) -> Result<Term, TypeError> {
             _ => stages.push(vec![f]),
         }
     }
-    let stages = stages.iter().map(|s| stage(s, parts)).collect::<Result<Vec<_>, _>>()?;
-    Term::of_chain(&stages.concat())
+    let mut factors = vec![];
+    for s in &stages {
+        factors.extend(stage(s, replace)?);
+    }
+    Term::of_chain(&factors)
 }
 
 /// Whether factor `f` begins a new stage, given the factors of the stage before it, outermost first.
@@ -87,27 +147,18 @@ fn ends_before(stage: &[Term], f: &Term) -> bool {
     is_free(&f.ty().cod) && (alone || (stage.iter().any(has_symbols) && has_symbols(f)))
 }
 
-fn stage(factors: &[Term], parts: &mut Vec<Term>) -> Result<Vec<Term>, TypeError> {
+fn stage(factors: &[Term], replace: Replace<'_>) -> Result<Vec<Term>, TypeError> {
     if let [t] = factors
         && matches!(t.op(), Op::Fork | Op::Bimap)
         && t.args().iter().all(|a| is_free(&a.ty().dom) && is_free(&a.ty().cod))
     {
-        let args = t.args().iter().map(|a| walk(a, parts)).collect::<Result<Vec<_>, _>>()?;
+        let mut args = vec![];
+        for a in t.args() {
+            args.push(walk(a, replace)?);
+        }
         return Ok(vec![Term::new(t.op().clone(), vec![], vec![], args)?]);
     }
-    if !factors.iter().any(has_symbols) {
-        return Ok(factors.to_vec());
-    }
-    let number = parts.len();
-    let renamed = match number {
-        0 => factors.to_vec(),
-        _ => factors
-            .iter()
-            .map(|f| f.with_sizes(&|s| s.is_chosen().then(|| Size::sym(renamed(s, number)))))
-            .collect::<Result<Vec<_>, _>>()?,
-    };
-    parts.push(Term::of_chain(&renamed)?);
-    Ok(renamed)
+    if factors.iter().any(has_symbols) { replace(factors) } else { Ok(factors.to_vec()) }
 }
 
 fn renamed(s: &Sym, number: usize) -> Sym {

@@ -16,6 +16,7 @@ use crate::device::DeviceInfo;
 use crate::device::cost_model::Choice;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
 use crate::extract;
+use crate::kernel::Options;
 use crate::opencl::yardstick::Traffic;
 use crate::saturate::{Report, Saturated};
 use crate::tune::event::{Event, Observer, Phase};
@@ -128,6 +129,13 @@ pub(super) struct Rewritten {
     pub drawn: extract::Drawn,
     pub timings: Timings,
     pub warnings: Vec<Diagnostic>,
+}
+
+impl Rewritten {
+    /// Returns the pool of the candidates.
+    pub(super) fn pool<'a>(&'a self, options: &'a Options) -> Pool<'a> {
+        Pool::new(&self.drawn.candidates, &self.program.env, options, &self.model.model)
+    }
 }
 
 impl Session {
@@ -275,7 +283,7 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Optimized> {
         let options = self.options(&program.entry.name, &rewritten.device);
-        let mut pool = Pool::new(&rewritten.drawn.candidates, &options, &rewritten.model.model);
+        let mut pool = rewritten.pool(&options);
         let mut counts = drawn_counts(&rewritten.drawn);
         observer.event(&Event::Phase(Phase::Generate));
         let mut drawn: Vec<Variant> = vec![];
@@ -332,7 +340,7 @@ impl Session {
             false => 0,
         };
         let options = self.options(&program.entry.name, &device);
-        let mut pool = Pool::new(&rewritten.drawn.candidates, &options, &rewritten.model.model);
+        let mut pool = rewritten.pool(&options);
         let mut counts = drawn_counts(&rewritten.drawn);
         let given = Arc::new(inputs);
         let mut staff = self.start_staff(&device, given.clone())?;

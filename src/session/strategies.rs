@@ -11,7 +11,7 @@ use crate::tune::reference::Reference;
 use crate::tune::search::{Search, search};
 use crate::tune::statistics::spearman;
 use crate::tune::store::{Fate, Store};
-use crate::tune::variant::{Pool, Variant};
+use crate::tune::variant::Variant;
 use crate::tune::worker::WorkerError;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Session {
         let mut runs = vec![];
         let mut interrupted = false;
         for trial in trials {
-            let mut pool = Pool::new(&rewritten.drawn.candidates, &options, &rewritten.model.model);
+            let mut pool = rewritten.pool(&options);
             let mut counts = drawn_counts(&rewritten.drawn);
             let mut recorder = Recorder { inner: observer, seen: vec![] };
             let found = program.placed(search(

@@ -8,7 +8,7 @@ use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic};
-use crate::extract::Candidate;
+use crate::extract::{Candidate, joined};
 use crate::kernel::{self, Options};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
@@ -104,7 +104,11 @@ pub fn tunables(env: &SizeEnv) -> BTreeMap<String, u64> {
 
 /// Candidates, each of which is turned into a variant on demand.
 pub struct Pool<'a> {
-    candidates: &'a [Candidate],
+    candidates: Vec<Candidate>,
+    /// The values of the program's dimensions.
+    dims: &'a SizeEnv,
+    /// The predicted time of each candidate that has kernels, in microseconds.
+    predicted: Vec<(usize, f64)>,
     options: &'a Options,
     model: &'a CostModel,
     /// Indices of the candidates that have been looked at.
@@ -119,14 +123,17 @@ pub struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// Returns a pool of candidates, which must be ordered best first.
+    /// Returns a pool of candidates, which must be ordered best first. `dims` gives the values of the program's dimensions.
     pub fn new(
-        candidates: &'a [Candidate],
+        candidates: &[Candidate],
+        dims: &'a SizeEnv,
         options: &'a Options,
         model: &'a CostModel,
     ) -> Pool<'a> {
         Pool {
-            candidates,
+            candidates: candidates.to_vec(),
+            dims,
+            predicted: vec![],
             options,
             model,
             seen: HashSet::new(),
@@ -158,12 +165,13 @@ impl<'a> Pool<'a> {
     }
 
     /// Returns all candidates, best first.
-    pub fn candidates(&self) -> &'a [Candidate] {
-        self.candidates
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
     }
 
     /// Takes at most `most` candidates that `wanted` accepts and that no earlier call has looked at: the best
-    /// `each` of every skeleton first, then the others. Returns their variants, best prediction first.
+    /// `each` of every skeleton first, then the others. Adds candidates that join the best stages of all so far. Returns
+    /// the variants, best prediction first.
     pub fn draw(
         &mut self,
         most: usize,
@@ -182,8 +190,17 @@ impl<'a> Pool<'a> {
             if *count <= each { first.push(i) } else { rest.push(i) }
         }
         let chosen: Vec<usize> = first.into_iter().chain(rest).take(most).collect();
-        let mut drawn: Vec<Variant> =
-            self.take(&chosen, &go_on).into_iter().map(|(_, v)| v).collect();
+        let mut drawn = self.take(&chosen, &go_on);
+        if !drawn.is_empty() {
+            let known: Vec<(&Candidate, f64)> =
+                self.predicted.iter().map(|(i, us)| (&self.candidates[*i], *us)).collect();
+            let more = joined(&known, self.dims);
+            let from = self.candidates.len();
+            self.candidates.extend(more);
+            let numbers: Vec<usize> = (from..self.candidates.len()).collect();
+            drawn.extend(self.take(&numbers, &go_on));
+        }
+        let mut drawn: Vec<Variant> = drawn.into_iter().map(|(_, v)| v).collect();
         // The sort is stable: candidates with equal predictions stay in the order of the additive estimate.
         drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
         drawn
@@ -195,7 +212,7 @@ impl<'a> Pool<'a> {
     pub fn take(&mut self, numbers: &[usize], go_on: &dyn Fn() -> bool) -> Vec<(usize, Variant)> {
         let begun = Instant::now();
         let fresh: Vec<usize> = numbers.iter().copied().filter(|i| self.seen.insert(*i)).collect();
-        let (candidates, options, model) = (self.candidates, self.options, self.model);
+        let (candidates, options, model) = (&self.candidates, self.options, self.model);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut out = vec![];
         for share in fresh.chunks(CHUNK * cores) {
@@ -213,6 +230,7 @@ impl<'a> Pool<'a> {
             for (i, made) in share.iter().zip(made) {
                 match made {
                     Ok(v) if self.plans.insert(v.hash.clone()) => {
+                        self.predicted.push((*i, v.predicted_us));
                         let compact = Some(candidates[*i].compact.clone());
                         out.push((*i, Variant { compact, ..v }));
                     }

@@ -1,0 +1,162 @@
+//! Joins the best stages of different candidates.
+//!
+//! Extraction keeps a few dozen terms of a program, and each term has a few hundred values for its tiles. Where a program has
+//! several stages, these are combinations of stages and values, and the best of each stage may meet only in one that was not
+//! kept. The times of stages add up. So the share of each stage follows from the predicted times of the combinations that
+//! are known, and new candidates join the stages with the least shares.
+
+use super::{Candidate, search, stages, written_out};
+use crate::calculus::size::{SizeEnv, Sym};
+use crate::calculus::term::Term;
+use indexmap::{IndexMap, IndexSet};
+
+/// Stages of one place that are joined with those of other places.
+const BEST: usize = 6;
+/// Most candidates that are joined.
+const JOINED: usize = 24;
+/// Steps in which the shares of stages are found.
+const STEPS: usize = 40;
+
+/// A stage of a candidate with the values of its tiles.
+struct Stage {
+    /// The stage as it stands in the candidate's compact term.
+    part: Term,
+    /// The values of the symbols of the stage.
+    own: SizeEnv,
+}
+
+/// Candidates whose stages can take each other's places.
+struct Family {
+    frame: Term,
+    /// The different stages of each place, by text and values.
+    stages: Vec<IndexMap<String, Stage>>,
+    /// The stages of each candidate as indices into `stages`, with its time in microseconds.
+    known: Vec<(Vec<usize>, f64)>,
+}
+
+/// Returns candidates that join stages of those given, which come with their predicted times in microseconds. `dims` gives
+/// the values of the program's dimensions.
+pub fn joined(of: &[(&Candidate, f64)], dims: &SizeEnv) -> Vec<Candidate> {
+    let mut families: IndexMap<String, Family> = IndexMap::new();
+    for (c, us) in of {
+        add(c, *us, &mut families);
+    }
+    let mut out: Vec<(f64, Candidate)> = vec![];
+    for family in families.values() {
+        let shares = family.shares();
+        for (us, choice) in family.best(&shares) {
+            out.extend(family.candidate(&choice, us, dims).map(|c| (us, c)));
+        }
+    }
+    out.sort_by(|a, b| a.0.total_cmp(&b.0));
+    out.truncate(JOINED);
+    out.into_iter().map(|(_, c)| c).collect()
+}
+
+/// Adds a candidate to its family, if it has several stages with symbols of their own.
+fn add(c: &Candidate, us: f64, families: &mut IndexMap<String, Family>) {
+    let (Ok((frame, parts)), Ok(apart)) = (stages::frame(&c.compact), stages::apart(&c.compact))
+    else {
+        return;
+    };
+    if parts.len() < 2 || parts.len() != apart.parts.len() || stages::share_symbols(&apart.parts) {
+        return;
+    }
+    let types: Vec<String> = parts.iter().map(|p| p.ty().to_string()).collect();
+    let family = families.entry(format!("{frame} {}", types.join(" "))).or_insert_with(|| Family {
+        frame,
+        stages: parts.iter().map(|_| IndexMap::new()).collect(),
+        known: vec![],
+    });
+    let mut choice = vec![];
+    for ((place, part), renamed) in family.stages.iter_mut().zip(parts).zip(&apart.parts) {
+        let mut own: Vec<(Sym, u64)> = vec![];
+        renamed.visit(&mut |t| {
+            for s in t.sizes() {
+                s.visit(&mut |sym| {
+                    if let (true, Some(value)) = (sym.is_chosen(), c.env.get(sym)) {
+                        own.push((sym.clone(), *value));
+                    }
+                });
+            }
+        });
+        own.sort();
+        own.dedup();
+        let values: Vec<String> = own.iter().map(|(s, v)| format!("{s}={v}")).collect();
+        let entry = place.entry(format!("{renamed} {}", values.join(" ")));
+        choice.push(entry.index());
+        entry.or_insert_with(|| Stage { part, own: own.into_iter().collect() });
+    }
+    family.known.push((choice, us));
+}
+
+impl Family {
+    /// Returns the share of each stage in the times: those with which the sums come closest to the known times, found place
+    /// by place.
+    fn shares(&self) -> Vec<Vec<f64>> {
+        let places = self.stages.len() as f64;
+        let all = self.known.iter().map(|(_, us)| us).sum::<f64>() / self.known.len() as f64;
+        let mut shares: Vec<Vec<f64>> =
+            self.stages.iter().map(|s| vec![all / places; s.len()]).collect();
+        for _ in 0..STEPS {
+            for place in 0..self.stages.len() {
+                let mut sums = vec![(0.0, 0.0); self.stages[place].len()];
+                for (choice, us) in &self.known {
+                    let others = choice.iter().enumerate().filter(|(k, _)| *k != place);
+                    let rest: f64 = others.map(|(k, i)| shares[k][*i]).sum();
+                    // What is slow says little about what is fast.
+                    let weight = 1.0 / (us * us).max(f64::MIN_POSITIVE);
+                    let (sum, count) = &mut sums[choice[place]];
+                    *sum += weight * (us - rest).max(0.0);
+                    *count += weight;
+                }
+                for (share, (sum, count)) in shares[place].iter_mut().zip(sums) {
+                    if count > 0.0 {
+                        *share = sum / count;
+                    }
+                }
+            }
+        }
+        shares
+    }
+
+    /// Returns the combinations with the least sums that are not known, best first, with their sums.
+    fn best(&self, shares: &[Vec<f64>]) -> Vec<(f64, Vec<usize>)> {
+        let mut found: Vec<(f64, Vec<usize>)> = vec![(0.0, vec![])];
+        for place in shares {
+            let mut order: Vec<usize> = (0..place.len()).collect();
+            order.sort_by(|a, b| place[*a].total_cmp(&place[*b]));
+            order.truncate(BEST);
+            found = found
+                .iter()
+                .flat_map(|(us, before)| {
+                    order.iter().map(move |i| {
+                        (us + place[*i], before.iter().copied().chain([*i]).collect())
+                    })
+                })
+                .collect();
+            found.sort_by(|a, b| a.0.total_cmp(&b.0));
+            found.truncate(JOINED * BEST);
+        }
+        let known: IndexSet<&Vec<usize>> = self.known.iter().map(|(choice, _)| choice).collect();
+        found.retain(|(_, choice)| !known.contains(choice));
+        found.truncate(JOINED);
+        found
+    }
+
+    /// Returns the candidate with these stages.
+    fn candidate(&self, choice: &[usize], us: f64, dims: &SizeEnv) -> Option<Candidate> {
+        let chosen: Vec<&Stage> =
+            self.stages.iter().zip(choice).filter_map(|(s, i)| Some(s.get_index(*i)?.1)).collect();
+        let parts: Vec<&Term> = chosen.iter().map(|s| &s.part).collect();
+        let compact = stages::framed(&self.frame, &parts).ok()?;
+        let apart = stages::apart(&compact).ok()?;
+        let term = written_out(&apart.compact).ok()?;
+        let mut env = stages::with_aliases(&apart.compact, dims);
+        for stage in &chosen {
+            env.extend(stage.own.iter().map(|(s, v)| (s.clone(), *v)));
+        }
+        let skeleton = search::skeleton_text(&term);
+        Some(Candidate { term, compact, env, skeleton, estimate_us: us })
+    }
+}
