@@ -204,7 +204,7 @@ fn captures() {
     });
     assert_eq!(
         shown(b, body),
-        "map (map (map {Add(Mul(_11, _12), _2)}) . cross . fork id C) . cross . fork A B"
+        "map (map (map {Add(Mul(_11, _12), _2)})) . map (cross . fork id C) . cross . fork A B"
     );
 
     // The row is traversed, and the scalar beside it is captured.
