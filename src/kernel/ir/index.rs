@@ -457,7 +457,7 @@ impl Guard {
     pub fn and(&self, other: &Guard) -> Guard {
         let mut out: Vec<Index> = vec![];
         for c in self.0.iter().chain(&other.0) {
-            let implied = |by: &Index, x: &Index| x.sub(by).as_constant().is_some_and(|d| d >= 0);
+            let implied = |by: &Index, x: &Index| x.terms == by.terms && x.constant >= by.constant;
             if out.iter().any(|o| implied(o, c)) {
                 continue;
             }
