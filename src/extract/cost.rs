@@ -174,16 +174,23 @@ fn walk(t: &Term, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) ->
 }
 
 /// Returns the number of scalar operations in the code of a term; a loop that is unrolled counts once for
-/// each copy.
+/// each copy. A vector whose lanes are read at computed places counts once for each lane and each place, and
+/// padding on the way for a place.
 pub(super) fn straight_line(t: &Term, value: &dyn Fn(&Size) -> f64) -> f64 {
     let inner: f64 = t.args().iter().map(|a| straight_line(a, value)).sum();
+    let n = || t.sizes().first().map_or(1.0, value);
     match t.op() {
-        Op::Map(MapKind::Unroll) | Op::Reduce(ReduceKind::Unroll) => {
-            t.sizes().first().map_or(1.0, value) * inner
-        }
+        Op::Map(MapKind::Unroll) | Op::Reduce(ReduceKind::Unroll) => n() * inner,
+        Op::Vectorize if !computes(&t.args()[0]) => n() * places(t),
         Op::Scalar(f) => scalar_size(&f.body),
         _ => inner,
     }
+}
+
+/// Returns how often a view reads at a computed place, or near an edge that is padded.
+fn places(t: &Term) -> f64 {
+    let here = f64::from(u8::from(matches!(t.op(), Op::Index | Op::Gather | Op::Pad(_))));
+    here + t.args().iter().map(places).sum::<f64>()
 }
 
 /// Whether a term does more than rearrange elements.

@@ -735,4 +735,16 @@ mod tests {
         kept.sort_unstable();
         assert_eq!((kept, dropped.count(Reason::NotDividing)), (vec![1, 2, 3, 4], 0));
     }
+
+    #[test]
+    fn lanes_at_computed_places_count_as_operations() {
+        let most = |f: &str| {
+            let chunk = format!("mapUnroll (mapUnroll ({f}) . replicate 8)");
+            tiles(&format!("join . mapGlb 0 ({chunk}) . split n.t0 . xs"), 4096).0.into_iter().max()
+        };
+        // 8 * 8 operations, and 16 times as many loads.
+        assert_eq!(most("abs"), Some(8));
+        let gather = "vectorize 16 index . fork (asVector 16 . replicate 16) (splat 16 . 0 . bang)";
+        assert_eq!(most(gather), Some(4));
+    }
 }

@@ -197,6 +197,19 @@ fn legal_programs_run() {
     }
 }
 
+/// A nest of loops that all index an array keeps the array in memory if unrolling would make many copies of the
+/// body, although each loop alone is short.
+#[test]
+fn long_nests_are_loops() {
+    let text = "entry f (a: [2][16][16]f32) : [2][16][16][16][16]f32 =
+        mapGlb 0 (toPrivate (mapSeq (mapSeq (+ 1)))
+          >-> (\\c -> mapSeq (mapSeq (\\x -> mapSeq (mapSeq (\\y -> x * y)) c)) c)) a";
+    let program = Program::check(&Source::new("nest.pat", text), None).expect("well-typed");
+    let kernels = compile(&program, &[], &device()).expect("kernels");
+    kernels.run(&cpu());
+    assert!(kernels.plan.source.lines().count() < 100, "{}", kernels.plan.source);
+}
+
 /// Programs that are refused, with the reason.
 const ILLEGAL: &[(&str, Code, &str)] = &[
     (

@@ -457,7 +457,7 @@ impl Guard {
     pub fn and(&self, other: &Guard) -> Guard {
         let mut out: Vec<Index> = vec![];
         for c in self.0.iter().chain(&other.0) {
-            let implied = |by: &Index, x: &Index| x.sub(by).as_constant().is_some_and(|d| d >= 0);
+            let implied = |by: &Index, x: &Index| x.terms == by.terms && x.constant >= by.constant;
             if out.iter().any(|o| implied(o, c)) {
                 continue;
             }
@@ -535,8 +535,11 @@ impl Facts {
                     Atom::Max(x, y) if c < 0 => {
                         open.extend([rest.add(&x.times(c)), rest.add(&y.times(c))]);
                     }
-                    // `d * (x / d) <= x`; the bounds of split loops have this form.
-                    Atom::Div(x, d) if c > 0 => open.push(rest.times(*d).add(&x.times(c))),
+                    // `x - (d - 1) <= d * (x / d) <= x`; the bounds of split loops have this form.
+                    Atom::Div(x, d) => {
+                        let most = if c > 0 { (**x).clone() } else { x.plus(1 - d) };
+                        open.push(rest.times(*d).add(&most.times(c)));
+                    }
                     _ => {}
                 }
             }
@@ -574,18 +577,20 @@ impl Facts {
         clip(terms.fold(i128::from(x.constant), |sum, t| sum + t.clamp(-UNBOUNDED, UNBOUNDED)))
     }
 
-    /// Inclusive bounds of an index, narrowed by each fact that is a multiple of it plus a rest.
+    /// Inclusive bounds of an index, narrowed by each fact of which a multiple is a multiple of the
+    /// index plus a rest.
     fn bounds(&self, x: &Index) -> (i64, i64) {
         let (mut lo, mut hi) = x.range();
         let Some((first, c)) = x.terms().next() else { return (lo, hi) };
         for f in &self.0 {
             let k = f.terms.get(first).map_or(0, |k| *k);
-            if k == 0 || k % c != 0 {
+            if k == 0 {
                 continue;
             }
             // `m * x + rest >= 0`
-            let m = k / c;
-            let rest = f.sub(&x.times(m)).range().1;
+            let g = gcd(k, c);
+            let m = k / g * c.signum();
+            let rest = f.times(c.abs() / g).sub(&x.times(m)).range().1;
             if m > 0 {
                 lo = lo.max(-rest.div_euclid(m));
             } else {
@@ -792,8 +797,26 @@ mod tests {
         // A loop that starts at a maximum starts at or after both operands.
         let past = end.greater(&Index::from(2));
         let facts = Facts::default().with_loop(&v1, &past, &Index::from(6));
-        assert!(facts.prove(&Index::from(v1).plus(-2)));
+        assert!(facts.prove(&Index::from(v1.clone()).plus(-2)));
         assert!(!facts.prove(&inside));
+        // A loop that starts at (8 - i0) / 8 starts where 8 * v1 + i0 reaches 1.
+        let start = Index::from(8).sub(&i0).div(8);
+        let facts = Facts::default().with_loop(&v1, &start, &Index::from(6));
+        let place = Index::from(v1).times(8).add(&i0);
+        assert!(facts.prove(&place.plus(-1)));
+        assert!(!facts.prove(&place.plus(-2)));
+    }
+
+    #[test]
+    fn a_fact_about_a_variable_bounds_quotients_of_its_multiples() {
+        // With i below 5, (2 * i) / 5 is at most 1, and (2 * i) % 5 at most 4.
+        let i = var(0, 64);
+        let (q, r) = i.times(2).div_mod(5);
+        let inside = Index::from(58).sub(&q.times(30)).sub(&r.times(2));
+        let facts = Facts::default().with(&Guard::less(&i, &Index::from(5)));
+        assert!(facts.prove_hard(&inside.plus(-20)));
+        assert!(!facts.prove_hard(&inside.plus(-21)));
+        assert!(!Facts::default().prove_hard(&inside));
     }
 
     fn form() -> impl Strategy<Value = Index> {

@@ -582,7 +582,10 @@ impl Lowerer {
                 // Registers were indexed by the variable of this loop: discard the generated code
                 // and unroll the loop.
                 self.back_to(mark);
-                if n > most {
+                // Nested loops may make a copy for each register. Code with more copies is long:
+                // it is better off with arrays in memory.
+                let registers = i64::try_from(self.options.private_elements).unwrap_or(i64::MAX);
+                if n > most || n.saturating_mul(self.copies) > most.max(registers) {
                     return Err(Stop::Dynamic(i));
                 }
                 self.unrolled(n, body)
