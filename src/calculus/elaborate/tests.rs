@@ -214,7 +214,10 @@ fn captures() {
     let w = b.input("w", array(&n, &f32()));
     let body =
         b.map(vec![a, w], |b, p| b.map(vec![p[0].clone()], |_, x| mul(p[1].clone(), x[0].clone())));
-    assert_eq!(shown(b, body), "map (map {Mul(_1, _2)} . distl . fork snd fst) . zip . fork A w");
+    assert_eq!(
+        shown(b, body),
+        "map (map {Mul(_1, _2)}) . map (distl . fork snd fst) . zip . fork A w"
+    );
 }
 
 #[test]
