@@ -123,7 +123,7 @@ fn replace(
             let mut args = f.args().to_vec();
             let inner = args.get_mut(*arg).ok_or_else(nowhere)?;
             *inner = replace(inner, rest, at, with)?;
-            chain[*factor] = Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?;
+            chain[*factor] = f.with_args(args)?;
         }
     }
     let with_flat_chains = chain.iter().flat_map(Term::chain).collect::<Vec<_>>();

@@ -48,6 +48,14 @@ impl Term {
         Term::new(op, sizes, tys, args)
     }
 
+    /// Returns the term with other function arguments.
+    ///
+    /// # Errors
+    /// When the arguments do not fit.
+    pub fn with_args(&self, args: Vec<Term>) -> Result<Term, TypeError> {
+        Term::new(self.op().clone(), self.sizes().to_vec(), self.tys().to_vec(), args)
+    }
+
     /// Returns the operator.
     pub fn op(&self) -> &Op {
         &self.0.op
@@ -135,7 +143,7 @@ impl Term {
     pub fn flat(&self) -> Result<Term, TypeError> {
         let factor = |t: &Term| {
             let args = t.args().iter().map(Term::flat).collect::<Result<Vec<_>, _>>()?;
-            Term::new(t.op().clone(), t.sizes().to_vec(), t.tys().to_vec(), args)
+            t.with_args(args)
         };
         let factors = self.chain().iter().map(factor).collect::<Result<Vec<_>, _>>()?;
         Term::of_chain(&factors)
@@ -164,7 +172,7 @@ impl Term {
         if *self.op() == Op::Compose {
             return args[0].after(&args[1]);
         }
-        let out = Term::new(self.op().clone(), self.sizes().to_vec(), self.tys().to_vec(), args)?;
+        let out = self.with_args(args)?;
         if which(out.op()) { Ok(out.definition()?.unwrap_or(out)) } else { Ok(out) }
     }
 
@@ -180,6 +188,12 @@ impl Term {
             return Ok((long != *self).then_some(long));
         }
         super::tiling::definition(self)
+    }
+
+    /// Whether the term is made of operators that only rearrange: see [`Op::is_view`].
+    pub fn is_view(&self) -> bool {
+        let op = self.op();
+        (op.is_view() || op.is_frame()) && self.args().iter().all(Term::is_view)
     }
 
     /// Whether the term is a view that can be stored through: see [`Op::is_invertible`].

@@ -37,6 +37,8 @@ pub enum Reason {
     LoopCopied,
     /// A stage that only maps would be stored although its reader could compute it.
     NotFused,
+    /// The result of a stage does not fit in local memory, whatever its tiles are.
+    StageTooLarge,
     /// A reduction in blocks ends in other work-items than those that have its accumulators.
     EndsElsewhere,
     /// There are more combinations of arguments than are tried.
@@ -88,6 +90,7 @@ impl Reason {
             Reason::NoGain
             | Reason::LoopCopied
             | Reason::NotFused
+            | Reason::StageTooLarge
             | Reason::EndsElsewhere
             | Reason::PartsUntried
             | Reason::PartsPastBeam => Lost::Part,
@@ -117,6 +120,7 @@ impl Reason {
             Reason::NoGain => "nothing is gained by the pattern",
             Reason::LoopCopied => "a loop would be copied",
             Reason::NotFused => "a stage that only maps would be stored",
+            Reason::StageTooLarge => "a stage does not fit in local memory",
             Reason::EndsElsewhere => "a reduction would end in other work-items",
             Reason::PartsUntried | Reason::ValuesUntried => "not tried: too many combinations",
             Reason::PartsPastBeam | Reason::TermsPastBeam => "past the beam",

@@ -30,13 +30,13 @@ struct Family {
     frame: Term,
     /// The different stages of each place, by text and values.
     stages: Vec<IndexMap<String, Stage>>,
-    /// The stages of each candidate as indices into `stages`, with its time in microseconds.
-    known: Vec<(Vec<usize>, f64)>,
+    /// The stages of each candidate as indices into `stages`, with its time in microseconds if it has one.
+    known: Vec<(Vec<usize>, Option<f64>)>,
 }
 
-/// Returns candidates that join stages of those given, which come with their predicted times in microseconds. `dims` gives
-/// the values of the program's dimensions.
-pub fn joined(of: &[(&Candidate, f64)], dims: &SizeEnv) -> Vec<Candidate> {
+/// Returns candidates that join stages of those given, which come with their predicted times in microseconds, if they have
+/// kernels. `dims` gives the values of the program's dimensions.
+pub fn joined(of: &[(&Candidate, Option<f64>)], dims: &SizeEnv) -> Vec<Candidate> {
     let mut families: IndexMap<String, Family> = IndexMap::new();
     for (c, us) in of {
         add(c, *us, &mut families);
@@ -54,12 +54,13 @@ pub fn joined(of: &[(&Candidate, f64)], dims: &SizeEnv) -> Vec<Candidate> {
 }
 
 /// Adds a candidate to its family, if it has several stages with symbols of their own.
-fn add(c: &Candidate, us: f64, families: &mut IndexMap<String, Family>) {
-    let (Ok((frame, parts)), Ok(apart)) = (stages::frame(&c.compact), stages::apart(&c.compact))
-    else {
+fn add(c: &Candidate, us: Option<f64>, families: &mut IndexMap<String, Family>) {
+    let Ok((frame, parts)) = stages::frame(&c.compact) else { return };
+    if parts.len() < 2 {
         return;
-    };
-    if parts.len() < 2 || parts.len() != apart.parts.len() || stages::share_symbols(&apart.parts) {
+    }
+    let Ok(apart) = stages::apart(&c.compact) else { return };
+    if stages::share_symbols(&apart.parts) {
         return;
     }
     let types: Vec<String> = parts.iter().map(|p| p.ty().to_string()).collect();
@@ -92,16 +93,17 @@ fn add(c: &Candidate, us: f64, families: &mut IndexMap<String, Family>) {
 
 impl Family {
     /// Returns the share of each stage in the times: those with which the sums come closest to the known times, found place
-    /// by place.
+    /// by place. A stage without a known time has an infinite share.
     fn shares(&self) -> Vec<Vec<f64>> {
-        let places = self.stages.len() as f64;
-        let all = self.known.iter().map(|(_, us)| us).sum::<f64>() / self.known.len() as f64;
-        let mut shares: Vec<Vec<f64>> =
-            self.stages.iter().map(|s| vec![all / places; s.len()]).collect();
+        let timed: Vec<(&Vec<usize>, f64)> =
+            self.known.iter().filter_map(|(choice, us)| Some((choice, (*us)?))).collect();
+        let least = timed.iter().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
+        let each = least / self.stages.len() as f64;
+        let mut shares: Vec<Vec<f64>> = self.stages.iter().map(|s| vec![each; s.len()]).collect();
         for _ in 0..STEPS {
             for place in 0..self.stages.len() {
                 let mut sums = vec![(0.0, 0.0); self.stages[place].len()];
-                for (choice, us) in &self.known {
+                for (choice, us) in &timed {
                     let others = choice.iter().enumerate().filter(|(k, _)| *k != place);
                     let rest: f64 = others.map(|(k, i)| shares[k][*i]).sum();
                     // What is slow says little about what is fast.
@@ -111,9 +113,7 @@ impl Family {
                     *count += weight;
                 }
                 for (share, (sum, count)) in shares[place].iter_mut().zip(sums) {
-                    if count > 0.0 {
-                        *share = sum / count;
-                    }
+                    *share = if count > 0.0 { sum / count } else { f64::INFINITY };
                 }
             }
         }
@@ -139,7 +139,7 @@ impl Family {
             found.truncate(JOINED * BEST);
         }
         let known: IndexSet<&Vec<usize>> = self.known.iter().map(|(choice, _)| choice).collect();
-        found.retain(|(_, choice)| !known.contains(choice));
+        found.retain(|(us, choice)| us.is_finite() && !known.contains(choice));
         found.truncate(JOINED);
         found
     }
@@ -158,5 +158,37 @@ impl Family {
         }
         let skeleton = search::skeleton_text(&term);
         Some(Candidate { term, compact, env, skeleton, estimate_us: us })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::ty::Ty;
+
+    /// A family of two places with these shares, of which only some combinations are known.
+    fn family(shares: [&[f64]; 2], known: &[[usize; 2]]) -> Family {
+        let stage = |k: usize| {
+            (k.to_string(), Stage { part: Term::id(&Ty::Unit), own: SizeEnv::default() })
+        };
+        let time = |c: &[usize; 2]| (c.to_vec(), Some(shares[0][c[0]] + shares[1][c[1]]));
+        Family {
+            frame: Term::id(&Ty::Unit),
+            stages: shares.iter().map(|s| (0..s.len()).map(stage).collect()).collect(),
+            known: known.iter().map(time).collect(),
+        }
+    }
+
+    #[test]
+    fn the_best_stages_meet() {
+        // The best of each place, 1 and 2, are known only beside slow ones.
+        let shares = [&[900.0, 10.0, 300.0][..], &[500.0, 700.0, 20.0][..]];
+        let mut family = family(shares, &[[0, 0], [0, 2], [1, 0], [2, 1], [2, 2]]);
+        let best = family.best(&family.shares());
+        assert_eq!(best[0].1, [1, 2]);
+        assert!((best[0].0 - 30.0).abs() < 5.0, "{}", best[0].0);
+        // A combination without kernels is not proposed again.
+        family.known.push((vec![1, 2], None));
+        assert!(family.best(&family.shares()).iter().all(|(_, c)| c != &[1, 2]));
     }
 }

@@ -95,25 +95,57 @@ pub fn draw(
     model: &CostModel,
     limits: &Limits,
 ) -> Result<Drawn> {
-    let target = Target::new(device, model);
-    let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let mut drawn = Drawn::default();
     for total in [false, true] {
-        let found = search::terms(saturated, &nominal, &target, limits, total, &mut drawn)?;
-        for found in worthwhile(found, total, &mut drawn.dropped) {
-            limits.interrupt.check("while drawing candidates")?;
-            match of_term(&found, env, &target, limits, total, &mut drawn.dropped) {
-                Ok(candidates) => drawn.candidates.extend(candidates),
-                Err(reason) => drawn.dropped.add(reason),
-            }
-        }
+        draw_terms(saturated, env, device, model, limits, total, &mut drawn)?;
         // Terms without values for their tunables are no candidates: retry with `total`.
         if !drawn.candidates.is_empty() {
             break;
         }
     }
-    drawn.candidates.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
     Ok(drawn)
+}
+
+/// Returns the candidates in which every operator has its default where nothing better is legal, best first: those of last
+/// resort, for a program whose other candidates have no kernels.
+///
+/// # Errors
+/// [`Code::Interrupted`] when an interrupt was requested.
+pub fn defaults(
+    saturated: &Saturated,
+    env: &SizeEnv,
+    device: &DeviceInfo,
+    model: &CostModel,
+    limits: &Limits,
+) -> Result<Vec<Candidate>> {
+    let mut drawn = Drawn::default();
+    draw_terms(saturated, env, device, model, limits, true, &mut drawn)?;
+    Ok(drawn.candidates)
+}
+
+/// Adds the candidates of one search for terms; `total` as in [`context::Context`].
+fn draw_terms(
+    saturated: &Saturated,
+    env: &SizeEnv,
+    device: &DeviceInfo,
+    model: &CostModel,
+    limits: &Limits,
+    total: bool,
+    drawn: &mut Drawn,
+) -> Result<()> {
+    let target = Target::new(device, model);
+    let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
+    let sizes = search::Sizes { dims: env, nominal: &nominal };
+    let found = search::terms(saturated, &sizes, &target, limits, total, drawn)?;
+    for found in worthwhile(found, total, &mut drawn.dropped) {
+        limits.interrupt.check("while drawing candidates")?;
+        match of_term(&found, env, &target, limits, total, &mut drawn.dropped) {
+            Ok(candidates) => drawn.candidates.extend(candidates),
+            Err(reason) => drawn.dropped.add(reason),
+        }
+    }
+    drawn.candidates.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
+    Ok(())
 }
 
 /// Returns the terms whose work-items all work; others too if the last search has nothing else.

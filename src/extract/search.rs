@@ -6,7 +6,7 @@
 use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
 use super::{Drawn, Dropped, Reason, cost, written_out};
-use crate::calculus::size::{Size, Sym};
+use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::{Interrupt, Limits, Result};
@@ -187,10 +187,18 @@ struct Known {
     users: Set<Key>,
 }
 
+/// The values of sizes during the search.
+pub(super) struct Sizes<'a> {
+    /// The values of the program's dimensions.
+    pub dims: &'a SizeEnv,
+    /// Usual values of all sizes, also of those with tiles, which are chosen later.
+    pub nominal: &'a dyn Fn(&Size) -> f64,
+}
+
 struct Search<'a> {
     egraph: &'a EGraph,
     target: &'a Target,
-    value: &'a dyn Fn(&Size) -> f64,
+    sizes: &'a Sizes<'a>,
     /// Number of choices kept for each key.
     beam: usize,
     views: Map<Id, Rc<Choice>>,
@@ -219,7 +227,7 @@ struct Gathered {
 /// [`crate::diag::Code::Interrupted`] when an interrupt was requested.
 pub(super) fn terms(
     saturated: &Saturated,
-    value: &dyn Fn(&Size) -> f64,
+    sizes: &Sizes,
     target: &Target,
     limits: &Limits,
     total: bool,
@@ -230,7 +238,7 @@ pub(super) fn terms(
     let mut search = Search {
         egraph,
         target,
-        value,
+        sizes,
         beam: limits.skeletons_per_class,
         views: cheapest_views(egraph),
         keep: limits.skeletons,
@@ -472,6 +480,12 @@ impl Search<'_> {
             {
                 return found.dropped.add(Reason::NoGain);
             }
+            Op::ToMem(Space::Local | Space::LocalAhead)
+                if self.target.least_bytes(&result, self.sizes.dims)
+                    > self.target.local_bytes() =>
+            {
+                return found.dropped.add(Reason::StageTooLarge);
+            }
             Op::ToMem(Space::Global) if !policy.packs => {
                 return found.dropped.add(Reason::NoGain);
             }
@@ -507,7 +521,7 @@ impl Search<'_> {
             return;
         }
         let sizes = sizes_of(self.egraph, node);
-        let mut share = cost::share(&op, &sizes, at, self.target, self.value, &result);
+        let mut share = cost::share(&op, &sizes, at, self.target, self.sizes.nominal, &result);
         if op == Op::Map(MapKind::Unroll) {
             // The length of an unrolled map will be chosen small.
             share.times = share.times.min(8.0);
@@ -515,7 +529,7 @@ impl Search<'_> {
         let tag = skeleton_tag(&op, at, &sizes);
         let passed = match (&op, args.get(1)) {
             (Op::Compose, Some(inner)) => match &self.egraph[*inner].data {
-                Data::Fn(t, _) => cost::passing(&t.cod, at, self.target, self.value),
+                Data::Fn(t, _) => cost::passing(&t.cod, at, self.target, self.sizes.nominal),
                 Data::Size(_) | Data::Ty(_) | Data::Broken => 0.0,
             },
             _ => 0.0,

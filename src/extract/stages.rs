@@ -52,7 +52,7 @@ pub(super) fn framed(frame: &Term, parts: &[&Term]) -> Result<Term, TypeError> {
             continue;
         }
         let args = f.args().iter().map(|a| framed(a, parts)).collect::<Result<Vec<_>, _>>()?;
-        factors.push(Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?);
+        factors.push(f.with_args(args)?);
     }
     Term::of_chain(&factors)
 }

@@ -129,6 +129,23 @@ impl Target {
         })
     }
 
+    /// Returns a lower bound on the bytes of a value over all choices of the tunables.
+    pub(super) fn least_bytes(&self, t: &Ty, dims: &SizeEnv) -> f64 {
+        let parts = t.components();
+        let bytes = parts.iter().map(|(lengths, element)| {
+            let scalar = match element {
+                Ty::Vector(_, t) => t,
+                t => t,
+            };
+            let Ty::Scalar(scalar) = scalar else { return 0.0 };
+            // Tiles cancel in the product of the lengths.
+            let all =
+                lengths.iter().chain(element.width()).fold(Size::constant(1), |a, n| a.mul(n));
+            scalar.bytes() as f64 * self.least(&all, dims)
+        });
+        bytes.sum()
+    }
+
     /// Returns the numbers of work-items of a group to try.
     fn local_sizes(&self) -> Vec<u64> {
         let all: &[u64] = if self.gpu { &[64, 128, 256, 512, 1024] } else { &[4, 16, 64] };

@@ -175,7 +175,7 @@ fn plain_chain(factors: &[Term]) -> Option<Vec<Term>> {
             some => Term::of_chain(some).ok(),
         };
         let args = t.args().iter().map(arg).collect::<Option<Vec<_>>>()?;
-        Term::new(t.op().clone(), t.sizes().to_vec(), t.tys().to_vec(), args).ok()
+        t.with_args(args).ok()
     };
     without_identities(factors).iter().map(factor).collect()
 }

@@ -132,9 +132,11 @@ pub(super) struct Rewritten {
 }
 
 impl Rewritten {
-    /// Returns the pool of the candidates.
-    pub(super) fn pool<'a>(&'a self, options: &'a Options) -> Pool<'a> {
-        Pool::new(&self.drawn.candidates, &self.program.env, options, &self.model.model)
+    /// Returns the pool of the candidates. `limits` are those of extraction.
+    pub(super) fn pool<'a>(&'a self, options: &'a Options, limits: &'a Limits) -> Pool<'a> {
+        let (env, model) = (&self.program.env, &self.model.model);
+        let defaults = move || extract::defaults(&self.saturated, env, &self.device, model, limits);
+        Pool::new(&self.drawn.candidates, env, options, model).with_defaults(defaults)
     }
 }
 
@@ -283,7 +285,7 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Optimized> {
         let options = self.options(&program.entry.name, &rewritten.device);
-        let mut pool = rewritten.pool(&options);
+        let mut pool = rewritten.pool(&options, &self.limits);
         let mut counts = drawn_counts(&rewritten.drawn);
         observer.event(&Event::Phase(Phase::Generate));
         let mut drawn: Vec<Variant> = vec![];
@@ -293,13 +295,15 @@ impl Session {
             let better = best(&more) < best(&drawn);
             drawn.extend(more);
             drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
-            if !better || observer.stop() {
+            let again = better || drawn.is_empty() && pool.fall_back()?;
+            if !again || observer.stop() {
                 break;
             }
         }
         counts.lowered = drawn.len();
         counts_of(&pool, &mut counts);
         let generate_ms = pool.spent_ms();
+        drop(pool);
         let ranking: Vec<Best> = drawn
             .into_iter()
             .map(|v| Best { variant: Arc::new(v), summary: None, max_rel_err: None })
@@ -340,7 +344,7 @@ impl Session {
             false => 0,
         };
         let options = self.options(&program.entry.name, &device);
-        let mut pool = rewritten.pool(&options);
+        let mut pool = rewritten.pool(&options, &self.limits);
         let mut counts = drawn_counts(&rewritten.drawn);
         let given = Arc::new(inputs);
         let mut staff = self.start_staff(&device, given.clone())?;
@@ -400,6 +404,7 @@ impl Session {
             None
         };
         let generate_ms = pool.spent_ms();
+        drop(pool);
         let optimized = self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
             o.timings.generate_ms = generate_ms;
             o.device = device;

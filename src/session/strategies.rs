@@ -117,7 +117,7 @@ impl Session {
         let mut runs = vec![];
         let mut interrupted = false;
         for trial in trials {
-            let mut pool = rewritten.pool(&options);
+            let mut pool = rewritten.pool(&options, &self.limits);
             let mut counts = drawn_counts(&rewritten.drawn);
             let mut recorder = Recorder { inner: observer, seen: vec![] };
             let found = program.placed(search(

@@ -7,7 +7,7 @@ use super::cores::on_all_cores;
 use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::extract::{Candidate, joined};
 use crate::kernel::{self, Options};
 use crate::opencl;
@@ -105,10 +105,12 @@ pub fn tunables(env: &SizeEnv) -> BTreeMap<String, u64> {
 /// Candidates, each of which is turned into a variant on demand.
 pub struct Pool<'a> {
     candidates: Vec<Candidate>,
+    /// Gives the candidates of last resort.
+    defaults: Option<Box<dyn FnOnce() -> diag::Result<Vec<Candidate>> + 'a>>,
     /// The values of the program's dimensions.
     dims: &'a SizeEnv,
-    /// The predicted time of each candidate that has kernels, in microseconds.
-    predicted: Vec<(usize, f64)>,
+    /// The candidates that were looked at, each with its predicted time in microseconds if it has kernels.
+    tried: Vec<(usize, Option<f64>)>,
     options: &'a Options,
     model: &'a CostModel,
     /// Indices of the candidates that have been looked at.
@@ -132,8 +134,9 @@ impl<'a> Pool<'a> {
     ) -> Pool<'a> {
         Pool {
             candidates: candidates.to_vec(),
+            defaults: None,
             dims,
-            predicted: vec![],
+            tried: vec![],
             options,
             model,
             seen: HashSet::new(),
@@ -169,9 +172,32 @@ impl<'a> Pool<'a> {
         &self.candidates
     }
 
-    /// Takes at most `most` candidates that `wanted` accepts and that no earlier call has looked at: the best
-    /// `each` of every skeleton first, then the others. Adds candidates that join the best stages of all so far. Returns
-    /// the variants, best prediction first.
+    /// Gives the pool the candidates of last resort, which [`Pool::fall_back`] asks for.
+    #[must_use]
+    pub fn with_defaults(
+        self,
+        defaults: impl FnOnce() -> diag::Result<Vec<Candidate>> + 'a,
+    ) -> Pool<'a> {
+        Pool { defaults: Some(Box::new(defaults)), ..self }
+    }
+
+    /// Replaces the candidates by those of last resort, if none has kernels. Returns whether it did.
+    ///
+    /// # Errors
+    /// [`diag::Code::Interrupted`] when an interrupt was requested.
+    pub fn fall_back(&mut self) -> diag::Result<bool> {
+        let Some(defaults) = self.defaults.take_if(|_| self.plans.is_empty()) else {
+            return Ok(false);
+        };
+        self.candidates = defaults()?;
+        self.seen.clear();
+        self.tried.clear();
+        Ok(true)
+    }
+
+    /// Takes `most` candidates that `wanted` accepts and that no earlier call has looked at: the best `each` of every
+    /// skeleton first, then the others. If none of them has kernels, takes as many again. Adds candidates that join the best
+    /// stages of all so far. Returns the variants, best prediction first.
     pub fn draw(
         &mut self,
         most: usize,
@@ -189,11 +215,18 @@ impl<'a> Pool<'a> {
             *count += 1;
             if *count <= each { first.push(i) } else { rest.push(i) }
         }
-        let chosen: Vec<usize> = first.into_iter().chain(rest).take(most).collect();
-        let mut drawn = self.take(&chosen, &go_on);
+        let order: Vec<usize> = first.into_iter().chain(rest).collect();
+        // If none of the first has kernels, others may.
+        let mut drawn = vec![];
+        for share in order.chunks(most.max(1)) {
+            drawn = self.take(share, &go_on);
+            if !drawn.is_empty() {
+                break;
+            }
+        }
         if !drawn.is_empty() {
-            let known: Vec<(&Candidate, f64)> =
-                self.predicted.iter().map(|(i, us)| (&self.candidates[*i], *us)).collect();
+            let known: Vec<(&Candidate, Option<f64>)> =
+                self.tried.iter().map(|(i, us)| (&self.candidates[*i], *us)).collect();
             let more = joined(&known, self.dims);
             let from = self.candidates.len();
             self.candidates.extend(more);
@@ -228,9 +261,9 @@ impl<'a> Pool<'a> {
             };
             let made = on_all_cores(share, lower);
             for (i, made) in share.iter().zip(made) {
+                self.tried.push((*i, made.as_ref().ok().map(|v| v.predicted_us)));
                 match made {
                     Ok(v) if self.plans.insert(v.hash.clone()) => {
-                        self.predicted.push((*i, v.predicted_us));
                         let compact = Some(candidates[*i].compact.clone());
                         out.push((*i, Variant { compact, ..v }));
                     }

@@ -18,20 +18,17 @@ const HELD: u64 = 1024;
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn cut(t: &Term, env: &SizeEnv) -> Result<Term, TypeError> {
-    let mut done: Option<Term> = None;
+    let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
         let args = f.args().iter().map(|a| cut(a, env)).collect::<Result<Vec<_>, _>>()?;
-        let f = Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?;
-        done = Some(match (done, stages(&f, env)) {
-            (None, None) => f,
-            (Some(before), None) => f.after(&before)?,
-            (before, Some((user, fork))) => {
-                let before = before.unwrap_or_else(|| Term::id(&f.ty().dom));
-                after(&f, &user, &fork, &before, env)?
-            }
-        });
+        let f = f.with_args(args)?;
+        done = match stages(&f, env) {
+            Some((user, fork)) => after(&f, &user, &fork, &done, env)?,
+            None if *done.op() == Op::Id => f,
+            None => f.after(&done)?,
+        };
     }
-    Ok(done.unwrap_or_else(|| Term::id(&t.ty().dom)))
+    Ok(done)
 }
 
 /// Returns `user` and `fork p q` of `map (user . fork p q)`, if the map is to be cut there.

@@ -290,3 +290,15 @@ fn is_cheap(t: &Term) -> bool {
         op => op.is_view(),
     }
 }
+
+/// Whether a term contains a reduction, a scan, or what else goes through an array.
+pub(super) fn reduces(t: &Term) -> bool {
+    let mut found = false;
+    t.visit(&mut |t| {
+        found |= matches!(
+            t.op(),
+            Op::Reduce(_) | Op::ReducePart | Op::Scan(_) | Op::Histogram | Op::Fold | Op::While
+        );
+    });
+    found
+}

@@ -25,7 +25,7 @@ pub(super) fn views_first(t: &Term) -> Result<Term, TypeError> {
     let mut done = vec![];
     for f in t.chain().into_iter().rev() {
         let args = f.args().iter().map(views_first).collect::<Result<Vec<_>, _>>()?;
-        push(Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?, &mut done)?;
+        push(f.with_args(args)?, &mut done)?;
     }
     done.reverse();
     Term::of_chain(&done)
@@ -84,7 +84,8 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
         }
         (Op::Join, Op::Map(MapKind::Plain)) => {
             let (inner, rest) = first(&before.args()[0])?;
-            if *inner.op() != Op::Map(MapKind::Plain) {
+            // The map of the results of a row's reduction stays with the row.
+            if *inner.op() != Op::Map(MapKind::Plain) || build::reduces(&rest) {
                 return Ok(None);
             }
             let rest = match rest.op() {

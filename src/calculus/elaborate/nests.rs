@@ -1,11 +1,11 @@
-//! Nests of maps over scalars: views between the maps move out of the nest, `map (map f . distl) . v` becomes
-//! `map (map f) . map distl . v`.
+//! Nests of maps: views move out of them. Between maps over scalars, `map (map f . distl) . v` becomes
+//! `map (map f) . map distl . v`; and `map (join . map f)`, for any `f`, becomes `map join . map (map f)`.
 //!
 //! A view of every row is a view of the matrix, so this costs nothing, and the rules that share out a nest to work-items in
 //! two or three dimensions see its maps one inside the other. Nests that read what a reduction computes stay as they are: the
 //! rules that give a product what is done with its results want the views where they are.
 
-use super::build;
+use super::build::{self, reduces};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 
 /// Returns the term with the views in its nests of maps moved out.
@@ -13,20 +13,31 @@ use crate::calculus::term::{MapKind, Op, Term, TypeError};
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn perfect(t: &Term) -> Result<Term, TypeError> {
-    let mut done: Option<Term> = None;
+    let mut done: Vec<Term> = vec![];
     for f in t.chain().into_iter().rev() {
         let args = f.args().iter().map(perfect).collect::<Result<Vec<_>, _>>()?;
-        let f = Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?;
-        let reduced = done.as_ref().is_some_and(reduces);
-        let (f, views) = if reduced { (f, None) } else { split(&f)? };
-        for part in views.into_iter().chain([f]) {
-            done = Some(match done {
-                None => part,
-                Some(before) => part.after(&before)?,
-            });
-        }
+        let (f, after) = rest(f.with_args(args)?)?;
+        let (nest, views) = if done.iter().any(reduces) { (f, None) } else { split(&f)? };
+        done.extend(views);
+        done.push(nest);
+        done.extend(after);
     }
-    Ok(done.unwrap_or_else(|| Term::id(&t.ty().dom)))
+    done.reverse();
+    Term::of_chain(&done)
+}
+
+/// Splits a nest of maps into the nest without the views that follow its inner map, and these views.
+fn rest(f: Term) -> Result<(Term, Option<Term>), TypeError> {
+    if *f.op() != Op::Map(MapKind::Plain) {
+        return Ok((f, None));
+    }
+    let chain = f.args()[0].chain();
+    let views = chain.iter().take_while(|f| f.is_view()).count();
+    if views == 0 || chain.get(views).is_none_or(|f| *f.op() != Op::Map(MapKind::Plain)) {
+        return Ok((f, None));
+    }
+    let part = |of: &[Term]| build::map(MapKind::Plain, &f.sizes()[0], &Term::of_chain(of)?);
+    Ok((part(&chain[views..])?, Some(part(&chain[..views])?)))
 }
 
 /// Splits a nest of maps over scalars into the nest without views, and what the views come to, if it has any.
@@ -38,7 +49,7 @@ fn split(f: &Term) -> Result<(Term, Option<Term>), TypeError> {
     let chain = f.args()[0].chain();
     let [inner, before @ ..] = chain.as_slice() else { return whole() };
     let is_nest = *inner.op() == Op::Map(MapKind::Plain) && computes_scalars(inner);
-    if !is_nest || !before.iter().all(is_view) {
+    if !is_nest || !before.iter().all(Term::is_view) {
         return whole();
     }
     let (nest, views) = split(inner)?;
@@ -57,29 +68,8 @@ fn computes_scalars(map: &Term) -> bool {
     let chain = map.args()[0].chain();
     match chain.as_slice() {
         [inner, before @ ..] if *inner.op() == Op::Map(MapKind::Plain) => {
-            computes_scalars(inner) && before.iter().all(is_view)
+            computes_scalars(inner) && before.iter().all(Term::is_view)
         }
         chain => map.args()[0].ty().dom.is_scalar() && chain.iter().all(|f| !reduces(f)),
     }
-}
-
-fn is_view(f: &Term) -> bool {
-    match f.op() {
-        Op::Fork | Op::Bimap | Op::Map(MapKind::Plain) => {
-            f.args().iter().all(|a| a.chain().iter().all(is_view))
-        }
-        op => op.is_view() || matches!(op, Op::Id | Op::Fst | Op::Snd),
-    }
-}
-
-/// Whether a term contains a reduction, a scan, or what else goes through an array.
-fn reduces(t: &Term) -> bool {
-    let mut found = false;
-    t.visit(&mut |t| {
-        found |= matches!(
-            t.op(),
-            Op::Reduce(_) | Op::ReducePart | Op::Scan(_) | Op::Histogram | Op::Fold | Op::While
-        );
-    });
-    found
 }

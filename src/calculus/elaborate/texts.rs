@@ -5,9 +5,15 @@ use super::tests::show;
 use crate::diag::Source;
 use crate::lang::check_entry;
 
+/// Returns the term of a program, all of whose size parameters are 12.
 fn term(text: &str) -> String {
+    term_at(12, text)
+}
+
+/// Returns the term of a program, all of whose size parameters are `n`.
+fn term_at(n: u64, text: &str) -> String {
     let entry = check_entry(&Source::new("test.pat", text), None).unwrap_or_else(|e| panic!("{e}"));
-    let sizes = entry.sizes.iter().map(|s| (s.clone(), 12)).collect();
+    let sizes = entry.sizes.iter().map(|s| (s.clone(), n)).collect();
     show(&elaborate(&entry, &sizes).unwrap_or_else(|e| panic!("{e}")).term)
 }
 
@@ -197,4 +203,77 @@ fn reductions_of_the_same_elements_are_one() {
     for (text, expected) in cases {
         assert_eq!(term(text), expected);
     }
+}
+
+#[test]
+fn pairs_are_in_the_order_of_products() {
+    let of = |body: &str| {
+        term(&format!(
+            "entry f [n][m][k] (a: [n][k]f32) (b: [m][k]f32) (c: [m]f32) : [n][m]f32 = {body}"
+        ))
+    };
+    let sum = "reduce {Add(_1, _2)} {0}";
+    // The sides of a zip are exchanged, and so are the arguments of its function.
+    assert_eq!(
+        of("map (\\r -> map (\\s -> reduce (+) 0 (map2 (\\u v -> u - v) s r)) b) a"),
+        format!("map (map ({sum} . map {{Sub(_2, _1)}} . zip)) . cross . fork a b")
+    );
+    // What is cheap and computed of each row is computed for each pair; a sum is not.
+    assert_eq!(
+        of("map (\\x -> map (\\y -> x * y) c) (map (\\r -> r[0] + 1) a)").matches("cross").count(),
+        1
+    );
+    assert_eq!(
+        of("map (\\x -> map (\\y -> x * y) c) (map (\\v -> v + 1) (take n (join a)))"),
+        "map (map ({Mul(_1, _2)} . bimap {Add(_, 1)} id)) . cross . fork (take . join . a) c"
+    );
+    let dear = of("map (\\x -> map (\\y -> x * y) c) (map (reduce (+) 0) a)");
+    assert_eq!(dear, format!("map (map {{Mul(_1, _2)}}) . cross . fork (map ({sum}) . a) c"));
+}
+
+#[test]
+fn rows_by_element_are_columns() {
+    let of = |ty: &str, body: &str| term(&format!("entry f [n][m] (a: [n][m]f32) : {ty} = {body}"));
+    assert_eq!(
+        of("[m]f32", "reduceSeq (map2 (+)) (replicate m 0) a"),
+        "map (reduce(seq) {Add(_1, _2)} {0}) . transpose . a"
+    );
+    assert_eq!(
+        of("[n][m]f32", "scan (map2 (+)) (replicate m 0) a"),
+        "transpose . map (scan {Add(_1, _2)} {0}) . transpose . a"
+    );
+    // The elements of a row meet: it stays a row.
+    let met = of("[m]f32", "reduceSeq (\\x y -> map2 (+) x (reverse y)) (replicate m 0) a");
+    assert!(met.starts_with("reduce(seq)"), "{met}");
+}
+
+#[test]
+fn views_move_out_of_nests() {
+    let of = |ty: &str, body: &str| {
+        term(&format!("entry f [c][h][w] (a: [c][h][w]f32) (b: [c]f32) : {ty} = {body}"))
+    };
+    assert_eq!(
+        of("[c][h][w]f32", "map2 (\\m v -> map (map (+ v)) m) a b"),
+        "map (map (map {Add(_2, _1)})) . map (map distl . distl . fork snd fst) . zip . fork a b"
+    );
+    assert_eq!(
+        of(
+            "[c][h*w]f32",
+            "map (\\m -> join (map (\\r -> let s = reduce (+) 0 r in map (/ s) r) m)) a"
+        ),
+        "map join . map (map (map {Div(_2, _1)} . distl . fork (reduce {Add(_1, _2)} {0}) id)) . a"
+    );
+}
+
+#[test]
+fn batches_of_products_are_cut() {
+    let text = "entry f [b][n] (x: [b][n][n]f32) (y: [b][n][n]f32) (z: [n][n]f32) : [b][n][n]f32 =
+        let product = \\(p: [n][n]f32) (q: [n][n]f32) ->
+            map (\\r -> map (\\s -> reduce (+) 0 (map2 (*) r s)) (transpose q)) p
+        in map2 (\\p q -> product (product p q) z) x y";
+    // The matrix between the products is large: each product has a batch of its own.
+    let (small, large) = (term_at(12, text), term_at(64, text));
+    assert!(small.matches("cross").count() == 2 && large.matches("cross").count() == 2);
+    assert!(small.matches("map (map (map ").count() == 1, "{small}");
+    assert!(large.matches("map (map (map ").count() == 2, "{large}");
 }

@@ -31,7 +31,7 @@ pub(super) fn reductions_together(t: &Term) -> Result<Term, TypeError> {
             continue;
         }
         let args = f.args().iter().map(reductions_together).collect::<Result<Vec<_>, _>>()?;
-        done.push(Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)?);
+        done.push(f.with_args(args)?);
     }
     Term::of_chain(&done)
 }

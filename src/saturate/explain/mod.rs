@@ -143,7 +143,7 @@ impl Explainer {
     fn compact(&self, t: &Term) -> Typed<Term> {
         let inside = |f: &Term| {
             let args = f.args().iter().map(|a| self.compact(a)).collect::<Typed<Vec<_>>>()?;
-            Term::new(f.op().clone(), f.sizes().to_vec(), f.tys().to_vec(), args)
+            f.with_args(args)
         };
         let mut chain = t.chain().iter().map(inside).collect::<Typed<Vec<_>>>()?;
         // From the right, so that inner pairs of `split` and `join` are replaced first.

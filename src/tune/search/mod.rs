@@ -24,7 +24,7 @@ use crate::tune::worker::{
     Build, CandidateFailure, CandidateId, FailureClass, Worker, WorkerError,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -189,7 +189,11 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
         let next = proposer.propose(pool, &state.tried, left, &|| !observer.stop());
         state.counts.lowered = pool.lowered();
         if next.is_empty() {
-            break;
+            if state.stopped() || !pool.fall_back()? {
+                break;
+            }
+            proposer = state.search.strategy.proposer(budget, state.search.seed, HashSet::new());
+            continue;
         }
         if state.tried.is_empty() {
             state.search.observer.event(&Event::Phase(Phase::Measure));
@@ -205,6 +209,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
 
 /// Copies the pool's statistics into the counts.
 pub fn counts_of(pool: &Pool, counts: &mut Counts) {
+    counts.generated = pool.candidates().len();
     counts.duplicates = pool.duplicates();
     counts.rejected = pool.rejected().clone();
 }
