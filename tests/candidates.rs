@@ -2,11 +2,12 @@
 //! do not divide.
 
 use indexmap::IndexMap;
+use patsat::calculus::size::SizeEnv;
 use patsat::calculus::term::{MapKind, Op, Term};
 use patsat::calculus::value::{self, Value};
 use patsat::calculus::{elaborate, interp};
-use patsat::device::DeviceKind;
 use patsat::device::cost_model::CostModel;
+use patsat::device::{DeviceInfo, DeviceKind};
 use patsat::diag::{Limits, Source};
 use patsat::kernel::{self, DeviceLimits, Options};
 use patsat::lang::{self, typed::Entry};
@@ -15,6 +16,7 @@ use patsat::opencl::runtime::Runtime;
 use patsat::rules::RuleSet;
 use patsat::session::generate::{Generator, generate};
 use patsat::session::{self, Request};
+use patsat::tune::variant::Pool;
 use patsat::{extract, opencl, saturate};
 use std::sync::Arc;
 
@@ -29,6 +31,8 @@ enum Which {
     Slices(usize),
     /// Every n-th candidate for a GPU with work-groups of at most 64 work-items.
     SmallGroups(usize),
+    /// Every n-th candidate of last resort for this CPU, taken from a pool whose other candidates have no kernels.
+    Defaults(usize),
 }
 
 /// The inputs of the programs.
@@ -88,7 +92,7 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
 
     let rt = Runtime::open(Some("Portable")).expect("PoCL");
     let mut info = rt.info().clone();
-    if !matches!(which, Which::Every(_)) {
+    if !matches!(which, Which::Every(_) | Which::Defaults(_)) {
         info.kind = DeviceKind::Gpu;
     }
     if let Which::SmallGroups(_) = which {
@@ -96,15 +100,21 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
     }
     let models = CostModel::shipped().expect("shipped models");
     let model = match which {
-        Which::Every(_) => CostModel::choose(&info).expect("a model").model,
+        Which::Every(_) | Which::Defaults(_) => CostModel::choose(&info).expect("a model").model,
         Which::Tiles(_) | Which::Slices(_) | Which::SmallGroups(_) => {
             models.into_iter().find(|m| m.name == "generic-gpu").expect("a model of a GPU")
         }
     };
-    let mut found =
-        extract::candidates(&graph, &term.env, &info, &model, &limits).expect("terms").candidates;
+    let mut found = match which {
+        Which::Defaults(_) => last_resort(program, &graph, &term.env, &info, &model, &limits),
+        _ => {
+            extract::candidates(&graph, &term.env, &info, &model, &limits)
+                .expect("terms")
+                .candidates
+        }
+    };
     let step = match which {
-        Which::Every(step) | Which::SmallGroups(step) => step,
+        Which::Every(step) | Which::SmallGroups(step) | Which::Defaults(step) => step,
         Which::Tiles(step) => {
             found.retain(|c| in_group_tiles(&c.compact));
             assert!(!found.is_empty(), "{program} {sizes:?}: no tiles of groups");
@@ -177,6 +187,26 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
     (found.len(), run)
 }
 
+/// Returns the candidates of a pool that has none but those of last resort.
+fn last_resort(
+    name: &str,
+    graph: &saturate::Saturated,
+    dims: &SizeEnv,
+    info: &DeviceInfo,
+    model: &CostModel,
+    limits: &Limits,
+) -> Vec<extract::Candidate> {
+    let options = Options::new(name, DeviceLimits::of(info), limits);
+    let defaults = || extract::defaults(graph, dims, info, model, limits);
+    let mut pool = Pool::new(&[], dims, &options, model).with_defaults(defaults);
+    let draw = |pool: &mut Pool| pool.draw(1, 1, |_| true, || true).len();
+    assert_eq!(draw(&mut pool), 0);
+    assert!(pool.fall_back().expect("not interrupted"));
+    assert!(draw(&mut pool) > 0 && pool.lowered() > 0, "{name}");
+    assert!(!pool.fall_back().expect("not interrupted"), "{name} has kernels");
+    pool.candidates().to_vec()
+}
+
 fn all(program: &str, sizes: &[&[(&str, u64)]], data: Data, step: usize) {
     for s in sizes {
         let start = std::time::Instant::now();
@@ -196,6 +226,21 @@ fn asum() {
         Data::Whole,
         37,
     );
+}
+
+/// Every operator has its default.
+#[test]
+fn last_resorts() {
+    for (program, sizes) in [
+        ("asum", &[("n", 127)][..]),
+        ("matmul", &[("n", 17), ("m", 33), ("k", 9)]),
+        ("kmeans", &[("n", 17), ("k", 5), ("d", 3)]),
+        ("attention", &[("n", 17), ("m", 33), ("d", 9)]),
+    ] {
+        let (found, run) = check(program, sizes, Data::Stated, Which::Defaults(31));
+        assert!(run > 0, "{program}: none of {found} run");
+        eprintln!("{program} {sizes:?}: {run} of {found} run");
+    }
 }
 
 #[test]

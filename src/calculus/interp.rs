@@ -10,6 +10,7 @@
 pub(super) mod build;
 pub(super) mod code;
 mod cost;
+mod demand;
 mod doubt;
 mod iterate;
 mod lower;

@@ -141,8 +141,10 @@ impl Context {
         use Verdict::{Inside, No};
         let inside =
             |level, used| Inside(Context { level, used, placed: false, nest: false, ..self });
+        // A kernel has memory for its result, also if another kernel reads it.
+        let sink = self.sink || self.level == Level::Host;
         let dimension =
-            |level, used| Inside(Context { level, used, placed: false, nest: true, ..self });
+            |level, used| Inside(Context { level, used, sink, placed: false, nest: true, ..self });
         match op {
             Op::Map(kind) => match (kind, self.level) {
                 (MapKind::Plain, _) => No,

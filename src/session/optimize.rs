@@ -32,7 +32,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Kernels that are generated at a time when nothing is measured. More follow as long as they bring a better one.
-const UNMEASURED: usize = 64;
+const UNMEASURED: usize = 128;
+
+/// Part of the best predicted time below which a round of candidates must come for another round to follow.
+const WORTH_ANOTHER: f64 = 0.95;
 
 /// Time spent in each phase, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -292,7 +295,7 @@ impl Session {
         loop {
             let more = pool.draw(UNMEASURED, 1, |_| true, || !observer.stop());
             let best = |of: &[Variant]| of.first().map_or(f64::INFINITY, |v| v.predicted_us);
-            let better = best(&more) < best(&drawn);
+            let better = best(&more) < WORTH_ANOTHER * best(&drawn);
             drawn.extend(more);
             drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
             let again = better || drawn.is_empty() && pool.fall_back()?;

@@ -240,7 +240,7 @@ fn rows_by_element_are_columns() {
     );
     assert_eq!(
         of("[n][m]f32", "scan (map2 (+)) (replicate m 0) a"),
-        "transpose . map (scan {Add(_1, _2)} {0}) . transpose . a"
+        "transpose . map (scan(false) {Add(_1, _2)} {0}) . transpose . a"
     );
     // The elements of a row meet: it stays a row.
     let met = of("[m]f32", "reduceSeq (\\x y -> map2 (+) x (reverse y)) (replicate m 0) a");

@@ -5,6 +5,7 @@
 //! are selected from it. Every chosen element is computed by the same operations in the same order.
 
 use super::code::{Axis, Code, Map, Site, Values, View};
+use super::demand::narrowed;
 use crate::calculus::value::{Shape, padded};
 use std::ops::Range;
 
@@ -78,7 +79,7 @@ fn choose_each(v: Values, shape: &Shape, axes: &mut dyn Iterator<Item = &Vec<Axi
     match v {
         Values::Let(b) => {
             let (place, code, v) = *b;
-            Values::Let(Box::new((place, code, choose_each(v, shape, axes))))
+            Values::Let(Box::new(narrowed(place, code, choose_each(v, shape, axes))))
         }
         Values::Tuple(vs) if vs.len() == ts.len() => {
             Values::Tuple(vs.into_iter().zip(ts).map(|(v, t)| choose_each(v, t, axes)).collect())
@@ -245,7 +246,7 @@ pub fn pick(v: Values, axes: &[Axis]) -> Values {
         }
         Values::Let(b) => {
             let (place, code, v) = *b;
-            Values::Let(Box::new((place, code, pick(v, axes))))
+            Values::Let(Box::new(narrowed(place, code, pick(v, axes))))
         }
         Values::Map(m) => map(*m, first, rest),
         Values::Part(v, range) => match part(*v, range) {
@@ -293,7 +294,7 @@ fn arranged(v: Values, sorted: &[usize], at: &[usize]) -> Values {
 }
 
 /// Returns the indices in ascending order, without repetitions.
-fn sorted(at: impl IntoIterator<Item = usize>) -> Vec<usize> {
+pub(super) fn sorted(at: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut out: Vec<usize> = at.into_iter().collect();
     out.sort_unstable();
     out.dedup();

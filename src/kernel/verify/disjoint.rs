@@ -7,20 +7,20 @@
 
 use crate::kernel::analysis::race::apart;
 use crate::kernel::ir::index::{Atom, Facts, Index, Var};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Whether workers that differ in at least one of `vars` never store to the same scalar through
 /// this index. Each worker stores only where `facts` hold.
 pub fn stores_apart(index: &Index, width: usize, vars: &[Var], facts: &Facts) -> bool {
     let (index, vars) = &without_rotations(index, vars);
     let mut all: Vec<Index> = facts.iter().cloned().collect();
-    if apart_within(index, width, vars, &all, NESTED) || tried(index, width, vars, facts) {
+    if apart_within(index, width, vars, &all, NESTED) {
         return true;
     }
     all.push(index.clone());
-    let (mut all, vars) = in_digits(all, vars.clone());
-    let index = all.pop().unwrap_or_default();
-    apart_within(&index, width, &vars, &all, NESTED)
+    let (mut all, digits) = in_digits(all, vars.clone());
+    let in_digits = all.pop().unwrap_or_default();
+    apart_within(&in_digits, width, &digits, &all, NESTED) || tried(index, width, vars, facts)
 }
 
 /// Replaces each remainder `(v + c) % k` by a worker's variable of its own if `v` has at most `k` values and occurs
@@ -145,18 +145,16 @@ fn tried(index: &Index, width: usize, vars: &[Var], facts: &Facts) -> bool {
     }
     let width = i64::try_from(width).unwrap_or(i64::MAX);
     let mut starts: Vec<i64> = vec![];
+    let mut values = vec![0; vars.len()];
     for k in 0..count {
         let mut rest = k;
-        let values: BTreeMap<u32, i64> = vars
-            .iter()
-            .map(|v| {
-                let n = v.hi - v.lo + 1;
-                let digit = v.lo + rest % n;
-                rest /= n;
-                (v.id, digit)
-            })
-            .collect();
-        let value = |v: &Var| values.get(&v.id).copied();
+        for (v, value) in vars.iter().zip(&mut values) {
+            let n = v.hi - v.lo + 1;
+            *value = v.lo + rest % n;
+            rest /= n;
+        }
+        let place = |v: &Var| vars.iter().position(|w| w.id == v.id);
+        let value = |v: &Var| place(v).map(|i| values[i]);
         if !facts.admit(&value) {
             continue;
         }

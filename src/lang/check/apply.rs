@@ -159,7 +159,7 @@ impl<'a> Checker<'a> {
                 }
                 let mut value = self.elab(body, &inner)?;
                 if let Some(ty) = result {
-                    let ty = self.ty(ty, env)?;
+                    let ty = self.annotation(ty, env)?;
                     let node = self.as_value(value)?;
                     value = Elab::Value(self.coerce(node, &ty, "the result")?);
                 }
@@ -250,7 +250,7 @@ impl<'a> Checker<'a> {
         let result = self.elab(&decl.body, &inner).and_then(|value| match &decl.result {
             None => Ok(value),
             Some(ty) => {
-                let ty = self.ty(ty, &sizes)?;
+                let ty = self.annotation(ty, &sizes)?;
                 let node = self.as_value(value)?;
                 let what = format!("the result of `{}`", decl.name.text);
                 Ok(Elab::Value(self.coerce(node, &ty, &what)?))
@@ -290,6 +290,7 @@ impl<'a> Checker<'a> {
                 self.bind(inner, Arg { elab, span: arg.span }, env, sizes, lets, what)
             }
             (PatKind::Name(name), Elab::Value(node)) => {
+                self.named(&node);
                 let node = self.shared(node, name, lets);
                 Ok(env.with(name, Bind::Value(node)))
             }
@@ -299,7 +300,7 @@ impl<'a> Checker<'a> {
             }
             (PatKind::Wild, _) => Ok(env.clone()),
             (PatKind::Typed(inner, ty), elab) => {
-                let ty = self.ty(ty, sizes)?;
+                let ty = self.annotation(ty, sizes)?;
                 let node = self.as_value(elab)?;
                 let node = Node {
                     span: arg.span,

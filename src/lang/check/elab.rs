@@ -407,7 +407,7 @@ impl<'a> Checker<'a> {
             }
             ExprKind::Ascribe(x, ty) => {
                 let x = self.value(x, env);
-                let ty = self.ty(ty, env)?;
+                let ty = self.annotation(ty, env)?;
                 self.coerce(x, &ty, "the expression")?
             }
         };
@@ -514,7 +514,7 @@ impl<'a> Checker<'a> {
         let inner = if params.is_empty() {
             let mut arg = self.arg(value, env);
             if let Some(ty) = ty {
-                let ty = self.ty(ty, env)?;
+                let ty = self.annotation(ty, env)?;
                 let node = self.as_value(arg.elab)?;
                 arg.elab = Elab::Value(self.coerce(node, &ty, "the value")?);
             }

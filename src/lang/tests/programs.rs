@@ -165,6 +165,33 @@ fn uses_in_different_loops_have_axes_of_their_own() {
 }
 
 #[test]
+fn annotations_do_not_tie_axes_together() {
+    for product in [
+        "let mm = \\(x: [n][n]f32) (y: [n][n]f32) -> map (\\r -> map (dot r) (transpose y)) x in mm (mm a b) c",
+        "mm (mm a b) c",
+        "let ab: [n][n]f32 = mm a b in mm ab c",
+        "mm (mm a b : [n][n]f32) c",
+    ] {
+        let text = format!(
+            "def dot [k] (u: [k]f32) (v: [k]f32) : f32 = reduce (+) 0 (map2 (*) u v)
+             def mm [k] (x: [k][k]f32) (y: [k][k]f32) : [k][k]f32 =
+                 map (\\r -> map (dot r) (transpose y)) x
+             entry chain [n] (a: [n][n]f32) (b: [n][n]f32) (c: [n][n]f32) : [n][n]f32 = {product}"
+        );
+        let (entry, sizes) =
+            check_entry_general(&Source::new("p.pat", &text), None).expect("a program");
+        let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
+        assert_eq!(types, ["[n][n_1]f32", "[n_1][n_2]f32", "[n_2][n_3]f32"], "{product}");
+        assert!(sizes.iter().all(|(_, s)| s.to_string() == "n"));
+    }
+    // Lengths that are computed from a name still are.
+    let text = "entry f [n] (x: [n]f32) (y: [n]f32) : [n]f32 =
+        let z: [n + n]f32 = concat x y in map2 (+) (take n z) y";
+    let (entry, _) = check_entry_general(&Source::new("p.pat", text), None).expect("a program");
+    assert_eq!(entry.body.ty.to_string(), "[n]f32");
+}
+
+#[test]
 fn every_program_has_a_general_form() {
     for program in PROGRAMS {
         let source = Source::new("p.pat", *program);

@@ -214,13 +214,35 @@ impl Trial<'_> {
         rng: &mut ChaCha8Rng,
     ) -> Result<std::result::Result<Compiled, Refusal>> {
         let shared = self.shared;
-        let found = saturate(&term.term, rules, limits).and_then(|graph| {
-            extract::candidates(&graph, &term.env, &shared.device, &shared.model, limits)
+        let (device, model) = (&shared.device, &shared.model);
+        let drawn = saturate(&term.term, rules, limits).and_then(|graph| {
+            let drawn = extract::candidates(&graph, &term.env, device, model, limits)?;
+            Ok((graph, drawn.candidates))
         });
-        let mut found = match found {
-            Ok(drawn) => drawn.candidates,
+        let (graph, found) = match drawn {
+            Ok(drawn) => drawn,
             Err(failure) => return Ok(Err(Box::new(serious(failure)?))),
         };
+        let refusal = match self.kernels(program, found, most, rng) {
+            Ok(compiled) => return Ok(Ok(compiled)),
+            Err(refusal) => refusal,
+        };
+        // As in a search, the candidates of last resort.
+        let found = extract::defaults(&graph, &term.env, device, model, limits)?;
+        let none = || Box::new(Diagnostic::error(Code::NoTerm, "no candidates were drawn"));
+        let compiled = self.kernels(program, found, most, rng);
+        Ok(compiled.map_err(|last| last.or(refusal).unwrap_or_else(none)))
+    }
+
+    /// Generates the kernels of some candidates; the error is that of the last candidate, if there is one.
+    fn kernels(
+        &self,
+        program: &Program,
+        mut found: Vec<extract::Candidate>,
+        most: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> std::result::Result<Compiled, Option<Refusal>> {
+        let shared = self.shared;
         found.shuffle(rng);
         let options: Options = shared.session.options(&program.entry.name, &shared.device);
         let mut out = Compiled { variants: vec![], without: BTreeMap::new() };
@@ -238,13 +260,7 @@ impl Trial<'_> {
                 }
             }
         }
-        match (out.variants.is_empty(), refusal) {
-            (false, _) => Ok(Ok(out)),
-            (true, Some(d)) => Ok(Err(d)),
-            (true, None) => {
-                Ok(Err(Box::new(Diagnostic::error(Code::NoTerm, "no candidates were drawn"))))
-            }
-        }
+        if out.variants.is_empty() { Err(refusal) } else { Ok(out) }
     }
 
     /// Runs the candidates, or evaluates their terms if there is no device, and compares their results.

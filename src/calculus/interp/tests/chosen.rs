@@ -104,6 +104,11 @@ fn of_every_shape_only_what_is_needed_is_computed() {
         (format!("map (map {sum}) (transpose (map (map {sum}) A))"), vec![at(&[4]), at(&[0])]),
         (format!("unzip (map (\\x -> ({costly} x, {sum} x)) xs)"), vec![at(&[4])]),
         (format!("let s = xs[0] in map (\\x -> {sum} (x * s)) xs"), vec![at(&[4])]),
+        // Of named values, what is read.
+        (format!("let h = map {sum} xs in map {costly} h"), vec![at(&[4])]),
+        (format!("let h = map {sum} xs in let g = map {costly} h in zip h g"), vec![at(&[4])]),
+        (format!("let h = map {sum} xs in map2 (+) h (map (* 2) h)"), vec![at(&[4])]),
+        (format!("let h = map (map {sum}) A in transpose h"), vec![at(&[1]), at(&[2])]),
         (format!("map {sum} (gather xs (map (\\i -> 11 - i) (iota 12)))"), vec![at(&[4])]),
     ] {
         let compiled = of(&body);
