@@ -717,3 +717,33 @@ fn temporaries_are_reused() {
     let p = check(&f, &[("x", floats(&[n]))]);
     assert_eq!((p.launches.len(), p.buffers.len()), (4, 4));
 }
+
+/// A kernel that reads what it stores has no `restrict`: NVIDIA's compiler would read through a cache that misses the store.
+#[test]
+fn kernels_that_read_what_they_store_have_no_restrict() {
+    let sums = |name: &str| {
+        seq(&[reduce_seq(8, &op2(ScalarOp::Add), &lit(0.0)), input(name, &arr(8, &f32s()))])
+    };
+    let pair = Ty::pair(&f32s(), &f32s());
+    let zero = SExpr::Lit(Lit::float(F32, 0.0));
+    let less = SExpr::Op(ScalarOp::Lt, F32, vec![SExpr::Arg.proj(false), zero]);
+    let chosen = SExpr::If(
+        Arc::new(less),
+        Arc::new(SExpr::Arg.proj(false)),
+        Arc::new(SExpr::Arg.proj(true)),
+    );
+    let row = arr(8, &f32s());
+    let apart = seq(&[
+        term(Op::The, &[], &[f32s()], &[]),
+        map(MapKind::Wrg(0), 1, &reduce_seq(8, &op2(ScalarOp::Add), &lit(0.0))),
+        term(Op::Wrap, &[], &[row], &[]),
+        input("x", &arr(8, &f32s())),
+    ]);
+    let fork = term(Op::Fork, &[], &[], &[apart, sums("y")]);
+    let t = seq(&[leaf(&pair, &f32s(), chosen), fork]);
+    let plan = check(&t, &[("x", floats(&[8])), ("y", floats(&[8]))]);
+    let kernels: Vec<&str> = plan.source.split("kernel __attribute__").skip(1).collect();
+    let last = kernels.last().expect("a kernel");
+    assert!(last.contains("    temp") && last.contains(" : temp"), "{last}");
+    assert!(!last.contains("restrict") && kernels[0].contains("* restrict "), "{}", plan.source);
+}
