@@ -4,7 +4,8 @@
 //! In an all-pairs program, for instance, one loop runs over the bodies that are attracted, the other over those
 //! that attract. The loops are different dimensions, though equally long, and must be tiled independently.
 //! Therefore, a use in another function gets an outermost axis of its own. Uses in the same function share theirs,
-//! so that one pass can serve all of them.
+//! so that one pass can serve all of them. A use that only gives the parameter another name does not count, and types that
+//! the body is annotated with do not tie axes together.
 
 use super::elab::{Checker, Res};
 use super::env::Env;
@@ -88,6 +89,7 @@ impl<'a> Checker<'a> {
         known.insert(self.function, (axis.clone(), 1));
         Node { ty: Ty::Array(axis, element.clone()), ..node }
     }
+
     /// Takes back the use of a value that only gets another name: the uses of that name count.
     pub fn named(&mut self, node: &Node) {
         let (NodeKind::Var(v), Some(uses)) = (&node.kind, &mut self.uses) else { return };
