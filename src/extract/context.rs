@@ -288,6 +288,28 @@ mod tests {
     }
 
     #[test]
+    fn kernels_before_others_store_their_results() {
+        let map = |k| Op::Map(k);
+        let first = |ops: &[Op]| {
+            let before = Context::PROGRAM.intermediate();
+            ops.iter().try_fold(before, |at, op| match at.enter(op, true, true) {
+                Verdict::Inside(c) => Some(c),
+                Verdict::No => None,
+            })
+        };
+        for path in [
+            &[map(MapKind::Glb(0)), map(MapKind::Seq)][..],
+            &[map(MapKind::Wrg(1)), map(MapKind::Wrg(0)), map(MapKind::Lcl(0))],
+        ] {
+            let at = first(path).expect("the nesting is legal");
+            assert!(at.sink, "{path:?}");
+        }
+        // Inside a kernel, an intermediate value has no memory of its own.
+        let group = first(&[map(MapKind::Wrg(0))]).expect("the nesting is legal").intermediate();
+        assert!(!group.sink && group.keeps());
+    }
+
+    #[test]
     fn warps_hold_lanes_and_groups_hold_warps() {
         let map = |k| Op::Map(k);
         let (wrg, lcl, glb) = (map(MapKind::Wrg(0)), map(MapKind::Lcl(0)), map(MapKind::Glb(0)));

@@ -192,26 +192,26 @@ fn kernel(
                     }
                 });
             });
-        });
-        s.visit(&mut |s| match s {
-            Stmt::Set(r, _) => {
-                changed.insert(r.id);
+            match s {
+                Stmt::Set(r, _) => {
+                    changed.insert(r.id);
+                }
+                Stmt::Store(Mem::Global(b), ..) => {
+                    written.insert(*b);
+                }
+                Stmt::Loop { kind, var, .. } => {
+                    let key = match kind {
+                        LoopKind::Seq => return,
+                        LoopKind::Wrg(d) => (0, *d),
+                        LoopKind::Lcl(d) => (1, *d),
+                        LoopKind::Glb(d) => (2, *d),
+                        LoopKind::Warp => (3, 0),
+                        LoopKind::Lane => (4, 0),
+                    };
+                    ids.insert(key, var.clone());
+                }
+                _ => {}
             }
-            Stmt::Store(Mem::Global(b), ..) => {
-                written.insert(*b);
-            }
-            Stmt::Loop { kind, var, .. } => {
-                let key = match kind {
-                    LoopKind::Seq => return,
-                    LoopKind::Wrg(d) => (0, *d),
-                    LoopKind::Lcl(d) => (1, *d),
-                    LoopKind::Glb(d) => (2, *d),
-                    LoopKind::Warp => (3, 0),
-                    LoopKind::Lane => (4, 0),
-                };
-                ids.insert(key, var.clone());
-            }
-            _ => {}
         });
     }
     let p = Printer {

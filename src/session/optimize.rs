@@ -31,10 +31,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Kernels that are generated at a time when nothing is measured. More follow as long as they bring a better one.
+/// Kernels that are generated in a round when nothing is measured.
 const UNMEASURED: usize = 128;
 
-/// Part of the best predicted time below which a round of candidates must come for another round to follow.
+/// Another round follows if the best prediction of a round is less than this part of the best before.
 const WORTH_ANOTHER: f64 = 0.95;
 
 /// Time spent in each phase, in milliseconds.

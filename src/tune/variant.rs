@@ -181,7 +181,7 @@ impl<'a> Pool<'a> {
         Pool { defaults: Some(Box::new(defaults)), ..self }
     }
 
-    /// Replaces the candidates by those of last resort, if none has kernels. Returns whether it did.
+    /// Adds the candidates of last resort, if none so far has kernels. Returns whether any were added.
     ///
     /// # Errors
     /// [`diag::Code::Interrupted`] when an interrupt was requested.
@@ -189,14 +189,15 @@ impl<'a> Pool<'a> {
         let Some(defaults) = self.defaults.take_if(|_| self.plans.is_empty()) else {
             return Ok(false);
         };
-        self.candidates = defaults()?;
-        self.seen.clear();
-        self.tried.clear();
-        Ok(true)
+        let values = |c: &Candidate| format!("{} {:?}", c.term, c.env);
+        let known: HashSet<String> = self.candidates.iter().map(values).collect();
+        let before = self.candidates.len();
+        self.candidates.extend(defaults()?.into_iter().filter(|c| !known.contains(&values(c))));
+        Ok(self.candidates.len() > before)
     }
 
     /// Takes `most` candidates that `wanted` accepts and that no earlier call has looked at: the best `each` of every
-    /// skeleton first, then the others. If none of them has kernels, takes as many again. Adds candidates that join the best
+    /// skeleton first, then the others. If none of them has new kernels, takes as many again. Adds candidates that join the best
     /// stages of all so far. Returns the variants, best prediction first.
     pub fn draw(
         &mut self,
@@ -216,7 +217,7 @@ impl<'a> Pool<'a> {
             if *count <= each { first.push(i) } else { rest.push(i) }
         }
         let order: Vec<usize> = first.into_iter().chain(rest).collect();
-        // If none of the first has kernels, others may.
+        // If none of the first has new kernels, others may.
         let mut drawn = vec![];
         for share in order.chunks(most.max(1)) {
             drawn = self.take(share, &go_on);

@@ -65,13 +65,9 @@ fn wanted(slot: usize, user: &mut Values) -> Option<Vec<Option<Vec<usize>>>> {
     all.filter(|axes| !whole && axes.iter().any(Option::is_some))
 }
 
-/// Whether the value is the slot, or some components of it.
+/// Whether the value is the slot. Some components of it are not: they may have dimensions that the others lack.
 fn is_slot(v: &Values, slot: usize) -> bool {
-    match v {
-        Values::Slot(s) => *s == slot,
-        Values::Part(v, _) => is_slot(v, slot),
-        _ => false,
-    }
+    matches!(v, Values::Slot(s) if *s == slot)
 }
 
 type Visit<'a> = &'a mut dyn FnMut(&mut Values) -> ControlFlow<()>;

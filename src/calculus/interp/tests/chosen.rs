@@ -119,6 +119,19 @@ fn of_every_shape_only_what_is_needed_is_computed() {
 }
 
 #[test]
+fn of_named_tuples_each_component_has_its_own_lengths() {
+    // `of` compares with the whole result.
+    for body in [
+        "let t = if xs[0] < 0 then (map (+ 1) xs, map (map (* 2)) A) else (xs, A) in map (+ 1) t.0",
+        "let t = if xs[0] < 0 then (map (+ 1) xs, map (map (* 2)) A) else (xs, A) in \
+         (reverse t.0, transpose t.1)",
+        "let t = loop (x, y) = (xs, A) for i < 3 do (map (+ 1) x, map (map (* 2)) y) in map (+ 1) t.0",
+    ] {
+        of(body);
+    }
+}
+
+#[test]
 fn of_tuples_each_component_by_itself() {
     let compiled = of("(map (+ 1) xs, map (\\row -> (reduce (+) 0 row, row)) A, reduce (+) 0 xs)");
     let parts: Vec<_> = compiled.parts().into_iter().map(|p| (p.components, p.lengths)).collect();
