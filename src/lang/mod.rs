@@ -5,6 +5,7 @@ pub mod ast;
 mod check;
 pub mod fmt;
 pub mod lexer;
+mod linear;
 pub mod parser;
 pub mod size;
 pub mod smaller;

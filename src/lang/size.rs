@@ -5,6 +5,7 @@
 //! and is the only atom of its monomial, and no two quotients have the same denominator. The caller must ensure
 //! that divisions are exact; [`Size::eval`] checks it.
 
+use super::linear::exact_quotient;
 use crate::diag::Limits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -427,7 +428,7 @@ fn reduced(numerator: &Size, denominator: &Size) -> Size {
     if bottom.as_constant() == Some(1) {
         return top;
     }
-    if let Some(whole) = term_multiple(&top, &bottom) {
+    if let Some(whole) = term_multiple(&top, &bottom).or_else(|| exact_quotient(&top, &bottom)) {
         return whole;
     }
     // Take terms that a denominator of one term divides out of the quotient: (n + s)/s = n/s + 1.
@@ -450,8 +451,9 @@ fn reduced(numerator: &Size, denominator: &Size) -> Size {
     Size::term(Monomial::from([(atom, 1)]), 1)
 }
 
-/// Returns `q` with `top = q * bottom`, if `q` is a single term and `bottom` has several. (In the calculus, a sum is one
-/// symbol. More quotients must not be found here than follow from products of such symbols there.)
+/// Returns `q` with `top = q * bottom`, if `q` is a single term and `bottom` has several. (In the calculus, a sum
+/// without linear factors is one symbol. More quotients must not be found here than follow from products of such
+/// symbols there.)
 fn term_multiple(top: &Size, bottom: &Size) -> Option<Size> {
     if bottom.0.len() < 2 {
         return None;
@@ -557,6 +559,10 @@ mod tests {
         assert_eq!(n().add(&m()).div(&m()), n().div(&m()).add(&c(1)));
         let k = n().add(&m());
         assert_eq!(k.mul(&c(3)).div(&k), c(3));
+        assert_eq!(k.mul(&k).mul(&m()).div(&k), k.mul(&m()));
+        let q = n().add(&c(9)).div(&n().add(&c(3)));
+        assert!(q.has_quotient());
+        assert_eq!(q.mul(&n().add(&c(3))), n().add(&c(9)));
         assert_eq!(n().div(&c(4)).sub(&n().div(&c(4))), c(0));
     }
 

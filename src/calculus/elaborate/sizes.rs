@@ -1,9 +1,9 @@
 //! Translates sizes and types of the surface language into those of the calculus.
 //!
 //! A surface size is a polynomial, a size of a term a monomial. The common factor of all terms of a
-//! polynomial becomes factors; if a sum is left, it becomes a dimension of its own, named by its printed
-//! form. So `2*n + 4` is `2 * "n + 2"`, and equal polynomials become equal monomials. Two different
-//! polynomials never get one symbol, whatever their values.
+//! polynomial and its linear factors become factors; if a sum is left, it becomes a dimension of its own,
+//! named by its printed form. So `2*n + 4` is `2 * "n + 2"`, and equal polynomials become equal monomials.
+//! Two different polynomials never get one symbol, whatever their values.
 
 use super::problem;
 use crate::calculus::size::{Size, SizeEnv, Sym};
@@ -102,7 +102,10 @@ impl<'a> Sizes<'a> {
             }
         }
         let rest = divided(poly, &common, content);
-        if let Some((factor, other)) = factored(&rest) {
+        // A symbol stands for a natural number: factors that are negative stay together.
+        let exists = |part: &Poly| self.value(part, span).is_ok();
+        let factors = rest.linear_factor().filter(|(v, rest)| exists(v) && exists(rest));
+        if let Some((factor, other)) = factors {
             return Ok(out.mul(&self.size(&factor, span)?).mul(&self.size(&other, span)?));
         }
         if rest.as_constant() != Some(1) {
@@ -174,29 +177,6 @@ impl<'a> Sizes<'a> {
 /// Nests `[a, b, c]` as `pair(a, pair(b, c))`; `None` for an empty list.
 pub(super) fn nest<T>(items: Vec<T>, pair: impl Fn(T, T) -> T) -> Option<T> {
     items.into_iter().rev().reduce(|tail, head| pair(head, tail))
-}
-
-/// Largest constant `c` that a factor `v + c` may have.
-const MOST_APART: i64 = 64;
-
-/// Returns a sum as a product `(v + c) * rest`, so that such products are equal however they are written.
-fn factored(poly: &Poly) -> Option<(Poly, Poly)> {
-    let variables = poly.variables();
-    if variables.len() < 2 || poly.has_quotient() {
-        return None;
-    }
-    variables.iter().find_map(|v| {
-        let at = |n: i64| poly.substitute(&|name| (name == v).then(|| Poly::constant(n)));
-        // The polynomial must have the first degree in `v`: `a * v + b`, where `b` is `a * c`.
-        let b = at(0);
-        let a = at(1).sub(&b);
-        let variable = Poly::var(v);
-        if a.is_zero() || a.as_constant().is_some() || a.mul(&variable).add(&b) != *poly {
-            return None;
-        }
-        let c = (1..=MOST_APART).flat_map(|c| [c, -c]).find(|c| a.mul(&Poly::constant(*c)) == b)?;
-        Some((variable.add(&Poly::constant(c)), a))
-    })
 }
 
 /// Returns the common factor of all terms of a polynomial; `None` for the polynomial 0.
