@@ -32,7 +32,7 @@ pub(super) struct Context {
     /// Inside the operator of a reduction into an array of registers.
     pub registers: bool,
     /// Inside a vectorised function, where every lane does the same.
-    vector: bool,
+    pub vector: bool,
     /// Inside a step that updates the accumulators of a tile.
     pub tile: bool,
     /// Directly inside a parallel map, so that a parallel map of another dimension may follow.
@@ -200,10 +200,13 @@ impl Context {
             {
                 Inside(Context { placed: true, ..self })
             }
+            // A loop over arrays has no vector form (`calculus::lanes`).
+            Op::Fold | Op::While | Op::Histogram | Op::Scatter if self.vector => No,
             Op::Fold if self.level == Level::Item => {
                 Inside(Context { registers: array, ..self.intermediate() })
             }
-            Op::Fold if self.level == Level::Host && self.total => Inside(self.settled()),
+            // The host runs the loop, whose steps are kernels.
+            Op::Fold if self.level == Level::Host => Inside(self.settled()),
             Op::While if self.total && matches!(self.level, Level::Host | Level::Item) => {
                 Inside(Context { registers: array, ..self.settled() })
             }

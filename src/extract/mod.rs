@@ -30,7 +30,8 @@ use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::saturate::{ClassId, Data, Node, Saturated};
 use indexmap::IndexSet;
-use search::Found;
+use search::{Found, Scope};
+use std::collections::HashMap;
 
 /// A low-level term with a value for every symbol in it.
 #[derive(Clone, Debug)]
@@ -96,9 +97,9 @@ pub fn draw(
     limits: &Limits,
 ) -> Result<Drawn> {
     let mut drawn = Drawn::default();
-    for total in [false, true] {
-        draw_terms(saturated, env, device, model, limits, total, &mut drawn)?;
-        // Terms without values for their tunables are no candidates: retry with `total`.
+    for scope in Scope::ALL {
+        draw_terms(saturated, env, device, model, limits, scope, &mut drawn)?;
+        // Terms without values for their tunables are no candidates.
         if !drawn.candidates.is_empty() {
             break;
         }
@@ -119,27 +120,31 @@ pub fn defaults(
     limits: &Limits,
 ) -> Result<Vec<Candidate>> {
     let mut drawn = Drawn::default();
-    draw_terms(saturated, env, device, model, limits, true, &mut drawn)?;
+    for scope in Scope::ALL.into_iter().filter(|s| s.has_defaults()) {
+        draw_terms(saturated, env, device, model, limits, scope, &mut drawn)?;
+    }
     Ok(drawn.candidates)
 }
 
-/// Adds the candidates of one search for terms; `total` as in [`context::Context`].
+/// Adds the candidates of one search for terms.
 fn draw_terms(
     saturated: &Saturated,
     env: &SizeEnv,
     device: &DeviceInfo,
     model: &CostModel,
     limits: &Limits,
-    total: bool,
+    scope: Scope,
     drawn: &mut Drawn,
 ) -> Result<()> {
+    let total = scope.has_defaults();
     let target = Target::new(device, model);
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let sizes = search::Sizes { dims: env, nominal: &nominal };
-    let found = search::terms(saturated, &sizes, &target, limits, total, drawn)?;
+    let found = search::terms(saturated, &sizes, &target, limits, scope, drawn)?;
+    let mut known = HashMap::new();
     for found in worthwhile(found, total, &mut drawn.dropped) {
         limits.interrupt.check("while drawing candidates")?;
-        match of_term(&found, env, &target, limits, total, &mut drawn.dropped) {
+        match of_term(&found, env, &target, limits, total, &mut known, &mut drawn.dropped) {
             Ok(candidates) => drawn.candidates.extend(candidates),
             Err(reason) => drawn.dropped.add(reason),
         }
@@ -165,9 +170,11 @@ fn of_term(
     target: &Target,
     limits: &Limits,
     total: bool,
+    known: &mut HashMap<Term, Assigned>,
     dropped: &mut Dropped,
 ) -> std::result::Result<Vec<Candidate>, Reason> {
-    let (term, assigned) = assigned_apart(&found.compact, env, target, limits, total, dropped)?;
+    let (term, assigned) =
+        assigned_apart(&found.compact, env, target, limits, total, known, dropped)?;
     if assigned.is_empty() {
         return Err(Reason::NoValues);
     }
@@ -221,13 +228,15 @@ fn written_out(compact: &Term) -> std::result::Result<Term, Reason> {
 }
 
 /// Returns the expanded term, whose stages share no symbol, with values for its symbols. The first assignment
-/// combines the best of each stage, the second one the second best of each stage, and so on.
+/// combines the best of each stage, the second one the second best of each stage, and so on. `known` has the values of
+/// stages that other terms have too.
 fn assigned_apart(
     compact: &Term,
     dims: &SizeEnv,
     target: &Target,
     limits: &Limits,
     total: bool,
+    known: &mut HashMap<Term, Assigned>,
     dropped: &mut Dropped,
 ) -> std::result::Result<(Term, Assigned), Reason> {
     let staged = stages::apart(compact).map_err(|_| Reason::IllTyped)?;
@@ -241,7 +250,13 @@ fn assigned_apart(
         return Ok((term, assigned));
     }
     let mut of = |part: &Term| -> std::result::Result<Assigned, Reason> {
-        Ok(tunables::assignments(&written_out(part)?, part, &dims, target, limits, total, dropped))
+        if let Some(assigned) = known.get(part) {
+            return Ok(assigned.clone());
+        }
+        let term = written_out(part)?;
+        let own = tunables::assignments(&term, part, &dims, target, limits, total, dropped);
+        known.insert(part.clone(), own.clone());
+        Ok(own)
     };
     let parts = staged.parts.iter().map(&mut of).collect::<std::result::Result<Vec<_>, _>>()?;
     let most = parts.iter().map(Vec::len).max().unwrap_or(0);

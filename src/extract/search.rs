@@ -172,6 +172,8 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
     out
 }
 
+/// Most choices that are kept besides the best, so that every choice of the parts occurs in one.
+const COVER: usize = 128;
 /// Most combinations of arguments that are tried for one e-node with several arguments.
 const PAIRS: usize = 256;
 
@@ -185,6 +187,38 @@ struct Known {
     choices: Rc<Vec<Rc<Choice>>>,
     /// Keys whose choices were computed from these.
     users: Set<Key>,
+}
+
+/// The terms that a search looks for. Each scope finds terms for some program that the one before it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Terms whose maps are fused, and that store no intermediate array without need.
+    Fused,
+    /// Also terms with a default for every operator: see [`Context::total`].
+    Defaults,
+    /// Those of them that have no tiles. They have values for all sizes, and every program has such a term: each
+    /// operator of the program itself has a default.
+    Untiled,
+}
+
+impl Scope {
+    /// Every scope, in the order in which they are tried.
+    pub const ALL: [Scope; 3] = [Scope::Fused, Scope::Defaults, Scope::Untiled];
+
+    /// Whether every operator has a default.
+    pub fn has_defaults(self) -> bool {
+        self != Scope::Fused
+    }
+
+    fn has(self, egraph: &EGraph, node: &Node) -> bool {
+        let mut chosen = false;
+        if self == Scope::Untiled {
+            for size in sizes_of(egraph, node) {
+                size.visit(&mut |sym| chosen |= sym.is_chosen());
+            }
+        }
+        !chosen
+    }
 }
 
 /// The values of sizes during the search.
@@ -201,6 +235,7 @@ struct Search<'a> {
     sizes: &'a Sizes<'a>,
     /// Number of choices kept for each key.
     beam: usize,
+    scope: Scope,
     views: Map<Id, Rc<Choice>>,
     /// Number of choices kept for each key at host level.
     keep: usize,
@@ -217,6 +252,9 @@ struct Search<'a> {
 #[derive(Default)]
 struct Gathered {
     best: Map<u64, Rc<Choice>>,
+    /// Of the cheapest way to cut into two parts at host level: the skeletons of choices in which every choice of either
+    /// part occurs, and the cost of the cheapest of them.
+    cover: Option<(f64, Vec<u64>)>,
     dropped: Dropped,
 }
 
@@ -230,17 +268,18 @@ pub(super) fn terms(
     sizes: &Sizes,
     target: &Target,
     limits: &Limits,
-    total: bool,
+    scope: Scope,
     drawn: &mut Drawn,
 ) -> Result<Vec<Found>> {
     let egraph = &saturated.egraph;
-    let program = Context::program(total);
+    let program = Context::program(scope.has_defaults());
     let mut search = Search {
         egraph,
         target,
         sizes,
         beam: limits.skeletons_per_class,
-        views: cheapest_views(egraph),
+        scope,
+        views: cheapest_views(egraph, scope),
         keep: limits.skeletons,
         root: (egraph.find(saturated.root), program),
         known: Map::default(),
@@ -277,7 +316,7 @@ fn written(egraph: &EGraph, choice: &Choice) -> std::result::Result<Found, Reaso
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.
-fn cheapest_views(egraph: &EGraph) -> Map<Id, Rc<Choice>> {
+fn cheapest_views(egraph: &EGraph, scope: Scope) -> Map<Id, Rc<Choice>> {
     let mut best: Map<Id, Rc<Choice>> = Map::default();
     loop {
         let mut changed = false;
@@ -287,7 +326,7 @@ fn cheapest_views(egraph: &EGraph) -> Map<Id, Rc<Choice>> {
                 let structural =
                     matches!(op, Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain));
                 // A padding value is a scalar function, not a view: `constant` chooses it.
-                if !(structural || op.is_view()) {
+                if !(structural || op.is_view()) || !scope.has(egraph, node) {
                     continue;
                 }
                 let args: Option<Vec<Rc<Choice>>> = node
@@ -411,13 +450,21 @@ impl Search<'_> {
         for node in &egraph[class].nodes {
             self.choices(node, class, at, &mut found);
         }
-        let Gathered { best, mut dropped } = found;
-        let all: Vec<Rc<Choice>> = best.into_values().collect();
-        let keep = self.width(class, at);
+        let Gathered { best, cover, mut dropped } = found;
+        let all: Vec<Rc<Choice>> = best.values().cloned().collect();
+        let (count, keep) = (all.len(), self.width(class, at));
+        let mut out = kept(all, keep, self.target.search.blocked_share);
+        // The best of a part may only occur beside expensive choices of the others. From one occurrence, `joined` learns its
+        // share of the time.
+        let known: Set<u64> = out.iter().map(|c| c.skeleton).collect();
+        let cover = cover.into_iter().flat_map(|(_, skeletons)| skeletons);
+        let more = cover.filter(|s| !known.contains(s)).take(COVER).filter_map(|s| best.get(&s));
+        out.extend(more.cloned());
         let past = if key == self.root { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
-        dropped.add_all(past, all.len().saturating_sub(keep));
+        dropped.add_all(past, count - out.len());
         self.dropped.insert(key, dropped);
-        Rc::new(kept(all, keep, self.target.search.blocked_share))
+        out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        Rc::new(out)
     }
 
     /// Returns how many choices are kept for a class in a context.
@@ -437,8 +484,13 @@ impl Search<'_> {
 
     fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Gathered) {
         let Some(op) = node.function().cloned() else { return };
+        if !self.scope.has(self.egraph, node) {
+            return;
+        }
         let args: Vec<Id> = node.args().iter().map(|a| self.egraph.find(*a)).collect();
         let result = match &self.egraph[class].data {
+            // A choice that reads arrays has no vector form (`calculus::lanes`): each lane would run both sides.
+            Data::Fn(t, _) if op == Op::Cond && at.vector && t.dom.has_array() => return,
             Data::Fn(t, _) => t.cod.clone(),
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
@@ -463,7 +515,7 @@ impl Search<'_> {
                 let inner = self.best((args[1], inner));
                 vec![outer, inner]
             }
-            Op::Cond if at.total => match at.enter(&op, true, true) {
+            Op::Cond if at.total => match at.enter(&op, true, matches!(result, Ty::Array(..))) {
                 Verdict::No => return,
                 Verdict::Inside(at) => {
                     let branch = at.settled();
@@ -537,13 +589,14 @@ impl Search<'_> {
         let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
-        let mut combine = |chosen: Vec<Rc<Choice>>| {
+        let mut combine = |chosen: Vec<Rc<Choice>>| -> Option<(u64, f64)> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
                 || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
             // Several copies of a loop make a longer program, not a faster one.
             if op == Op::Map(MapKind::Unroll) && inner_loops && !at.total {
-                return found.dropped.add(Reason::LoopCopied);
+                found.dropped.add(Reason::LoopCopied);
+                return None;
             }
             let loops = inner_loops
                 || matches!(op, Op::Map(MapKind::Seq) | Op::Reduce(ReduceKind::Seq) | Op::Fold);
@@ -553,18 +606,21 @@ impl Search<'_> {
             let mut kept = staged && !reduces && at.keeps();
             let unfit = (staged && !kept && (!reduces || at.keeps())) || (in_registers && reduces);
             if !at.total && unfit {
-                return found.dropped.add(Reason::NotFused);
+                found.dropped.add(Reason::NotFused);
+                return None;
             }
             match (&op, chosen.as_slice()) {
                 (Op::Compose, [outer, inner]) if outer.skeleton == 0 => kept = inner.kept,
                 (Op::Compose, [outer, inner]) => {
                     if inner.kept && outer.reads < 2 && !at.total {
-                        return found.dropped.add(Reason::NotFused);
+                        found.dropped.add(Reason::NotFused);
+                return None;
                     }
                     kept = outer.kept;
                 }
                 (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => {
-                    return found.dropped.add(Reason::NotFused);
+                    found.dropped.add(Reason::NotFused);
+                return None;
                 }
                 _ => {}
             }
@@ -574,11 +630,12 @@ impl Search<'_> {
                 && d > 0
                 && !chosen[0].spreads(d - 1)
             {
-                return;
+                return None;
             }
             // The few results of a reduction are not worth storing past the caches.
             if op == Op::ToMem(Space::Stream) && reduces {
-                return found.dropped.add(Reason::NoGain);
+                found.dropped.add(Reason::NoGain);
+                return None;
             }
             let mut cost = share.own + share.times * chosen.iter().map(|c| c.cost).sum::<f64>();
             if at.level == Level::Group {
@@ -628,18 +685,32 @@ impl Search<'_> {
                 };
                 found.best.insert(skeleton, Rc::new(choice));
             }
+            Some((skeleton, cost))
         };
         match lists.as_slice() {
-            [] => combine(vec![]),
-            [a] => a.iter().for_each(|x| combine(vec![x.clone()])),
+            [] => {
+                combine(vec![]);
+            }
+            [a] => a.iter().for_each(|x| {
+                combine(vec![x.clone()]);
+            }),
             // At host level the two parts are kernels that do not affect each other: every choice of either
             // list is combined at least with the best choice of the other.
-            [a, b] if op == Op::Compose && at.level == Level::Host => {
+            [a, b] if at.level == Level::Host => {
                 let mut tried = 0;
                 for (i, x) in a.iter().enumerate() {
                     for y in b.iter().take((PAIRS / 4 / (i + 1)).max(1)) {
                         combine(vec![x.clone(), y.clone()]);
                         tried += 1;
+                    }
+                }
+                if a.iter().chain(b.iter()).all(|c| c.skeleton != 0) {
+                    let most = a.len().max(b.len());
+                    let nth = |i: usize| vec![a[i % a.len()].clone(), b[i % b.len()].clone()];
+                    let all: Vec<(u64, f64)> = (0..most).filter_map(|i| combine(nth(i))).collect();
+                    let least = all.iter().map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
+                    if found.cover.as_ref().is_none_or(|(cost, _)| least < *cost) {
+                        found.cover = Some((least, all.into_iter().map(|(s, _)| s).collect()));
                     }
                 }
                 found.dropped.add_all(Reason::PartsUntried, a.len() * b.len() - tried);

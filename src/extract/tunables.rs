@@ -383,7 +383,7 @@ fn gcd(a: usize, b: usize) -> usize {
 /// How a term uses its symbols.
 struct Uses {
     term: Term,
-    /// Tiles and widths, sorted so that a symbol comes after those that its size mentions.
+    /// Tiles and widths, in the order of [`in_order`].
     symbols: Vec<Sym>,
     roles: IndexMap<Sym, Role>,
     /// Every size in the term.
@@ -447,6 +447,7 @@ impl Uses {
         }
         let mut symbols: Vec<Sym> = symbols.into_iter().collect();
         symbols.sort_by_key(|s| (s.level(), s.to_string()));
+        let symbols = in_order(symbols, &sizes);
         let mut roles = IndexMap::new();
         for s in &symbols {
             let Sym::Tile(of) = s else { continue };
@@ -683,6 +684,32 @@ impl Uses {
             .product::<u64>()
             .max(1)
     }
+}
+
+/// Sorts symbols so that each comes after those that the value of its size depends on: those that the size mentions,
+/// and if it mentions a rounded size, those that must divide that.
+fn in_order(mut symbols: Vec<Sym>, sizes: &IndexSet<Size>) -> Vec<Sym> {
+    let divisors = |rounded: &Sym| -> Vec<Sym> {
+        let of = sizes.iter().filter(|s| s.factors().any(|(sym, e)| sym == rounded && e > 0));
+        of.flat_map(|s| s.factors().filter(|(_, e)| *e < 0).map(|(sym, _)| sym.clone())).collect()
+    };
+    let needs = |s: &Sym| -> Vec<Sym> {
+        let mut out = vec![];
+        if let Sym::Tile(of) | Sym::Width(of) = s {
+            of.visit(&mut |sym| match sym {
+                Sym::Round(_) => out.extend(divisors(sym)),
+                _ => out.push(sym.clone()),
+            });
+        }
+        out
+    };
+    let mut ordered = vec![];
+    while !symbols.is_empty() {
+        let waits = |s: &Sym| needs(s).iter().any(|n| n != s && symbols.contains(n));
+        let next = symbols.iter().position(|s| !waits(s)).unwrap_or(0);
+        ordered.push(symbols.remove(next));
+    }
+    ordered
 }
 
 /// Marks an option that is a number of chunks rather than a length.
