@@ -244,7 +244,8 @@ impl Bracket {
         };
         let ty = Ty::array(&count, &bound.ty);
         let counter = Ex::new(Kind::Prim(Prim::Iota, vec![], vec![count], vec![]), ty, span);
-        if !(init.ty.is_scalar() && init.free().is_empty()) {
+        // The host runs a fold whose steps are kernels, but a reduction runs in one work-item.
+        if !(init.ty.is_scalar() && init.free().is_empty()) || has_loops(&step.body) {
             return self.fold(step, init, &counter, env, span);
         }
         let args = vec![init.clone(), counter];
@@ -480,4 +481,14 @@ pub(super) fn splat(scalar: &Term, vector: &Ty) -> Built {
         return Err(TypeError(format!("`{vector}` is not a vector")));
     };
     apply(Op::Splat, std::slice::from_ref(w), vec![], scalar)
+}
+
+/// Whether an expression loops over arrays.
+fn has_loops(e: &Ex) -> bool {
+    let own = match &e.kind {
+        Kind::Map(..) => true,
+        Kind::Prim(..) => e.ty.is_scalar(),
+        _ => false,
+    };
+    own || e.parts().iter().any(|(_, part)| has_loops(part))
 }
