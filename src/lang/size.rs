@@ -113,6 +113,11 @@ impl Size {
         self.0.is_empty()
     }
 
+    /// Returns whether every term has a negative coefficient, so that no value is positive.
+    pub fn is_below_zero(&self) -> bool {
+        !self.is_zero() && self.0.values().all(|c| *c < 0)
+    }
+
     /// Returns whether the arithmetic exceeded 64 bits. Such a size has no value.
     pub fn overflowed(&self) -> bool {
         self.mentions(OVERFLOW)

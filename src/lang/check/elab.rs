@@ -666,6 +666,15 @@ impl<'a> Checker<'a> {
 
     /// Returns the size that a value stands for.
     pub fn as_size(&mut self, node: &Node) -> Res<Size> {
+        let size = self.as_integer(node)?;
+        if size.as_constant().is_some_and(|c| c < 0) {
+            return Err(self.error(Code::SizeRange, "the size is negative", node.span).into());
+        }
+        Ok(size)
+    }
+
+    /// Returns the size that a value stands for; it may be negative.
+    pub fn as_integer(&mut self, node: &Node) -> Res<Size> {
         self.restrict(node, Class::Integer, "a size")?;
         let size = self.size_of(node)?;
         let size = self.infer.sizes.resolve(&size);
@@ -673,9 +682,8 @@ impl<'a> Checker<'a> {
             let d = self.error(Code::NotDivisible, "a size is divided by zero", node.span);
             return Err(d.into());
         }
-        if size.overflowed() || size.as_constant().is_some_and(|c| c < 0) {
-            let what = if size.overflowed() { "exceeds 64 bits" } else { "is negative" };
-            return Err(self.error(Code::SizeRange, format!("the size {what}"), node.span).into());
+        if size.overflowed() {
+            return Err(self.error(Code::SizeRange, "the size exceeds 64 bits", node.span).into());
         }
         Ok(size)
     }

@@ -72,8 +72,12 @@ impl<'a> Checker<'a> {
                 }
                 Slot::Size => {
                     let node = self.as_value(arg.elab)?;
-                    let size = self.as_size(&Node { span: arg.span, ..node })?;
-                    taken.sizes.push(size);
+                    let node = Node { span: arg.span, ..node };
+                    taken.sizes.push(match prim {
+                        // The only size that may be negative: a rotation the other way.
+                        Prim::Rotate => self.as_integer(&node)?,
+                        _ => self.as_size(&node)?,
+                    });
                     taken.size_spans.push(arg.span);
                 }
                 Slot::Dim => {
@@ -511,8 +515,19 @@ impl<'a> Checker<'a> {
                 self.vectors(&w, &result, span)?
             }
         };
-        let kind = NodeKind::Prim { prim, funs, sizes: t.sizes, args: t.values };
-        self.defining(Node::new(kind, ty, span), t.lets)
+        let node = |prim, funs, sizes, args| {
+            Node::new(NodeKind::Prim { prim, funs, sizes, args }, ty.clone(), span)
+        };
+        let whole = match (prim, t.sizes.as_slice()) {
+            // In the reversed array, a rotation goes the other way.
+            (Prim::Rotate, [k]) if k.is_below_zero() => {
+                let reversed = node(Prim::Reverse, vec![], vec![], t.values);
+                let rotated = node(Prim::Rotate, vec![], vec![k.neg()], vec![reversed]);
+                node(Prim::Reverse, vec![], vec![], vec![rotated])
+            }
+            _ => node(prim, funs, t.sizes, t.values),
+        };
+        self.defining(whole, t.lets)
     }
 
     fn rows(&mut self, row: Ty, t: &Taken<'a>) -> Res<(Size, Ty)> {
