@@ -36,7 +36,6 @@ impl Lit {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
             reason = "wrapping to the type is what is asked for"
         )]
         let bits = match ty {

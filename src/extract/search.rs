@@ -589,7 +589,6 @@ impl Search<'_> {
                     _ => 0,
                 };
                 let plain = chosen.iter().take(sources).filter(|c| c.skeleton == 0).count();
-                #[expect(clippy::cast_precision_loss, reason = "two at most")]
                 let again = 1.0 + 0.5 * plain as f64;
                 cost *= again;
             }

@@ -58,7 +58,6 @@ impl Target {
         let units = u64::from(device.compute_units.max(1));
         let across = model.memory.locality == Locality::AcrossItems;
         let gpu = across || device.kind == DeviceKind::Gpu;
-        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let units_f = units as f64;
         let search = model.search();
         let useful = u64::from(model.compute.useful_vector_width.max(1));
@@ -114,7 +113,6 @@ impl Target {
 
     /// Returns a lower bound on `size` over all choices of the tunables: a tile may be 1, or all of the size
     /// that it divides.
-    #[expect(clippy::cast_precision_loss, reason = "a bound")]
     fn least(&self, size: &Size, dims: &SizeEnv) -> f64 {
         let (num, den) = size.coefficient();
         size.factors().fold(num as f64 / den as f64, |out, (sym, e)| {
@@ -214,7 +212,6 @@ struct Nominal {
 }
 
 impl Nominal {
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn size(&self, s: &Size) -> f64 {
         let (num, den) = s.coefficient();
         s.factors().fold(num as f64 / den as f64, |out, (sym, e)| {

@@ -545,7 +545,7 @@ fn shares(
     let finishes = race(worker, &racers, &mut [], 9, observer)?;
     let own = finishes.iter().find(|f| f.traffic.is_none());
     let Some(Ok(summary)) = own.map(|f| &f.outcome) else { return Ok(None) };
-    let of = |traffic: &[Traffic]| best(&finishes, traffic).and_then(|f| f.gb_per_s());
+    let of = |traffic: &[Traffic]| best(&finishes, traffic).and_then(super::race::Finish::gb_per_s);
     Ok(Some(Shares {
         median_us: summary.median_us,
         copy_gb_per_s: of(&[Traffic::Copy, Traffic::CopyNontemporal]),

@@ -168,7 +168,7 @@ fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<String, Gener
 }
 
 /// Returns the element type and the dimensions of each component of a type, with tuples flattened from left to right.
-pub(super) fn components(ty: &Type) -> Vec<(crate::lang::types::ScalarType, Vec<Size>)> {
+pub(super) fn components(ty: &Type) -> Vec<(lang::types::ScalarType, Vec<Size>)> {
     match ty {
         Type::Scalar(s) => vec![(*s, vec![])],
         Type::Vector(w, s) => vec![(*s, vec![w.clone()])],

@@ -103,13 +103,13 @@ fn lying_worker() {
                 // Lie during a run, not during compilation.
                 let begun = json!([number, "begun"]).to_string();
                 write(&mut to, begun.as_bytes(), &[]).expect("written");
-                thread::sleep(Duration::from_secs(3600));
+                thread::sleep(Duration::from_hours(1));
             }
             "ends" if about_times => std::process::exit(3),
             "says no more" if about_times => {
                 // Write something that is not a frame, then nothing, and keep running.
                 write(&mut to, b"]", &[]).expect("written");
-                thread::sleep(Duration::from_secs(3600));
+                thread::sleep(Duration::from_hours(1));
             }
             "wrong bytes" if about_outputs => frame.bulk.iter_mut().for_each(|b| *b ^= 0x55),
             "too few bytes" if about_outputs => frame.bulk.truncate(frame.bulk.len() / 2),

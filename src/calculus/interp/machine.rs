@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::thread;
 
 /// The error is boxed to keep the results of scalar operations small.
-pub type Run<T> = std::result::Result<T, Box<Diagnostic>>;
+pub type Run<T> = Result<T, Box<Diagnostic>>;
 
 /// Returns the error that the program has no value, as a diagnostic at `site`. The caller fills in the
 /// source.

@@ -169,7 +169,9 @@ pub fn lengths(v: &Values) -> Vec<usize> {
     };
     let component = |ty: &[(_, Vec<usize>)]| ty.first().map_or_else(Vec::new, |r| r.1.clone());
     match v {
-        Values::Given(v) => v.leaves().first().map_or_else(Vec::new, |leaf| leaf.shape()),
+        Values::Given(v) => {
+            v.leaves().first().map_or_else(Vec::new, super::super::value::Leaf::shape)
+        }
         // Components may differ in lengths that they do not share.
         Values::Part(..) | Values::Slot(_) | Values::Loop(_) | Values::Fold(_) => vec![],
         Values::Pack(..) => vec![],

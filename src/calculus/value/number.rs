@@ -53,7 +53,6 @@ fn wrap(ty: ScalarType, x: i64) -> Cell {
 }
 
 /// Converts an integer, given as its value and as its low 64 bits.
-#[expect(clippy::cast_precision_loss, reason = "rounding to the float type is what is asked for")]
 pub(super) fn int_to(ty: ScalarType, wide: i128, low: i64) -> Cell {
     let x = match ty {
         ScalarType::F16 => round(ty, wide as f64),

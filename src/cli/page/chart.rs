@@ -161,10 +161,10 @@ impl Chart {
             "<path class=\"axis\" d=\"M{LEFT} {TOP}V{floor}H{right}\"/>\n\
              <text class=\"label\" x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n\
              <text class=\"label\" transform=\"translate(13 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            (LEFT + right) / 2.0,
+            f64::midpoint(LEFT, right),
             HEIGHT - 8.0,
             escaped(&self.x.label),
-            (TOP + floor) / 2.0,
+            f64::midpoint(TOP, floor),
             escaped(&self.y.label),
         );
         out.push_str(&self.marks);

@@ -152,10 +152,8 @@ impl Pattern {
     fn of(a: &Access, k: &KernelProfile, s: &Spread, m: &CostModel) -> Pattern {
         let wanted = bytes(a);
         let sector = whole(m.warps().sector_bytes);
-        let apart = |stride: Option<i64>| {
-            #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-            stride.map(|s| s.unsigned_abs() as f64 * real(a.elem_bytes))
-        };
+        let apart =
+            |stride: Option<i64>| stride.map(|s| s.unsigned_abs() as f64 * real(a.elem_bytes));
         let (item, step) = (apart(a.item_stride), apart(a.loop_stride));
         let blocks = |unit: f64| match item {
             Some(0.0) => (wanted / unit).ceil(),

@@ -424,7 +424,7 @@ impl Maker {
                     let (m, i) = (r.pick(&[OUT, TILE]), me.index(r));
                     let from = me.index(r);
                     let mut ks: Vec<i64> =
-                        (0..1 + i64::try_from(r.below(4)).expect("small")).collect();
+                        (0..=i64::try_from(r.below(4)).expect("small")).collect();
                     if r.below(2) > 0 {
                         ks.rotate_left(1);
                     }

@@ -5,6 +5,12 @@
 //! [`numbers`] is emitted unchanged, so that patsat and the emitted programs generate inputs with the same code.
 
 mod c;
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "bits are cut and read as other types on purpose"
+)]
 pub mod numbers;
 mod readme;
 mod rust;

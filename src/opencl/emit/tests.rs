@@ -21,7 +21,7 @@ fn halves_are_rounded_as_the_library_does() {
         let x = f64::from(f32::from_bits((bits >> 32) as u32 & 0xffff_e000));
         let near = f64::from(bits as i16) / 8.0;
         let tie = f16::from_bits(bits as u16 & 0x7bfe).to_f64();
-        let tie = (tie + f16::from_bits((bits as u16 & 0x7bfe) + 1).to_f64()) / 2.0;
+        let tie = f64::midpoint(tie, f16::from_bits((bits as u16 & 0x7bfe) + 1).to_f64());
         for x in [x, near, near / 1e6, tie, -tie, 65520.0, 65519.0] {
             let made = fill(Recipe::Float(x), Type::F16, 1, 0);
             let made = f16::from_bits(u16::from_le_bytes([made[0], made[1]]));

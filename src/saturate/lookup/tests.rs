@@ -6,7 +6,7 @@ use crate::saturate::saturate;
 use crate::session::Program as File;
 
 struct Place {
-    program: elaborate::Program,
+    program: Program,
     graph: Saturated,
 }
 

@@ -130,7 +130,7 @@ fn others(b: &mut Bench, fleet: Fleet) -> Result<()> {
         };
         let rates = if there { rates(b, step, ty, &[1, 2, 4, 8, 16], fleet)? } else { vec![] };
         let best = fastest(&rates);
-        let what = if ty != ScalarType::I32 { "as f32_gflops" } else { "sums and exclusive ors" };
+        let what = if ty == ScalarType::I32 { "sums and exclusive ors" } else { "as f32_gflops" };
         let how = format!("{what}, of {ty}; operations/s by width: {}", listed(&rates));
         let c = &mut b.model.compute;
         let old = match ty {

@@ -72,7 +72,7 @@ impl Default for Fuzz {
             lengths: vec![],
             jobs: 1,
             output: None,
-            shrink: Duration::from_secs(120),
+            shrink: Duration::from_mins(2),
         }
     }
 }

@@ -441,7 +441,7 @@ impl State<'_, '_> {
                 match self.still_right(&ready.variant, Some(ready.id))? {
                     None => batch.push(ready),
                     Some(failure) => {
-                        self.failed(&ready.variant, failure, Some(ready.build_ms), None)
+                        self.failed(&ready.variant, failure, Some(ready.build_ms), None);
                     }
                 }
             }
@@ -548,9 +548,9 @@ impl State<'_, '_> {
             self.fresh += 1;
             let fate = if finished { Fate::Timed } else { Fate::Slow };
             if finished {
-                self.counts.timed += 1
+                self.counts.timed += 1;
             } else {
-                self.counts.slow += 1
+                self.counts.slow += 1;
             }
             self.record(&variant, fate, None, Some(build_ms), Some(summary), Some(max_rel_err));
             self.keep(&variant, summary, finished, max_rel_err, build_ms);

@@ -42,9 +42,9 @@ impl State<'_, '_> {
                     resumed: true,
                 });
                 if finished {
-                    self.counts.timed += 1
+                    self.counts.timed += 1;
                 } else {
-                    self.counts.slow += 1
+                    self.counts.slow += 1;
                 }
                 self.counts.built += 1;
             }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time that opening a device and uploading inputs may take.
-const INIT_TIME: Duration = Duration::from_secs(120);
+const INIT_TIME: Duration = Duration::from_mins(2);
 
 /// Identifies a candidate of one [`Worker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
