@@ -121,6 +121,7 @@ pub enum SExpr {
 
 impl SExpr {
     /// Returns a component; of a pair expression, the component itself.
+    #[must_use]
     pub fn proj(self, second: bool) -> SExpr {
         match self {
             SExpr::Pair(a, b) => (*if second { b } else { a }).clone(),

@@ -150,10 +150,8 @@ impl Target {
         all.iter().copied().filter(|n| *n <= self.max_group).collect()
     }
 
-    /// Returns the lengths of unrolled loops and register arrays to try.
-    fn unrolls(&self) -> &'static [u64] {
-        &[2, 4, 8]
-    }
+    /// The lengths of unrolled loops and register arrays to try.
+    const UNROLLS: &[u64] = &[2, 4, 8];
 
     /// Returns the numbers of chunks to try for a dimension, for chunks of work-items or of groups.
     fn counts(&self, items: bool) -> Vec<u64> {
@@ -305,6 +303,11 @@ fn pick(choices: &[(Sym, Vec<u64>)], mut number: usize) -> IndexMap<Sym, u64> {
 /// Returns a stride that is coprime to `total`, so that a truncated walk over all combinations still varies
 /// every choice.
 fn coprime_stride(total: usize) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a part of a count"
+    )]
     let golden = (total as f64 * 0.618_033_988_7) as usize;
     (golden..golden + total).find(|s| gcd(*s, total) == 1).unwrap_or(1)
 }
@@ -478,18 +481,18 @@ impl Uses {
             Sym::Width(_) => target.widths.clone(),
             Sym::Tile(of) => match self.roles.get(s) {
                 Some(Role::Lanes) => target.local_sizes(),
-                Some(Role::Unroll) => target.unrolls().to_vec(),
+                Some(Role::Unroll) => Target::UNROLLS.to_vec(),
                 Some(Role::CountLanes) => {
                     target.local_sizes().into_iter().map(|n| n | COUNT).collect()
                 }
-                Some(Role::CountUnroll) => target.unrolls().iter().map(|n| n | COUNT).collect(),
+                Some(Role::CountUnroll) => Target::UNROLLS.iter().map(|n| n | COUNT).collect(),
                 Some(Role::Chunk(items)) if is_free(of) => {
                     let counts = target.counts(*items).into_iter().map(|n| n | COUNT);
                     counts.chain(target.runs().iter().copied()).collect()
                 }
                 // A small number of vectors, unrolled.
                 Some(Role::Chunk(_)) if self.unrolled.contains(&vectors(s)) => {
-                    target.unrolls().to_vec()
+                    Target::UNROLLS.to_vec()
                 }
                 Some(Role::Chunk(_)) | None => target.runs().to_vec(),
             },

@@ -51,7 +51,7 @@ impl Crew {
                     }
                     let outcome = match in_the_way {
                         true => member.try_out(plan),
-                        false => member.compile(plan),
+                        false => member.compile(&plan),
                     };
                     let broken =
                         matches!(outcome, Err(WorkerError::Worker(_) | WorkerError::Interrupted));

@@ -82,6 +82,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 /// Returns the quantile `q` of a sorted list, interpolated between neighbours.
 fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let at = q * sorted.len().checked_sub(1)? as f64;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
     let (low, part) = (at.floor() as usize, at.fract());
     let a = *sorted.get(low)?;
     let b = sorted.get(low + 1).copied().unwrap_or(a);

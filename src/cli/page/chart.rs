@@ -65,6 +65,7 @@ impl Axis {
             let step = step.into_iter().find(|s| self.high / s <= 8.0).unwrap_or(1e6);
             return (0..=8).map(|i| f64::from(i) * step).filter(inside).collect();
         }
+        #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
         let (from, to) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
         let of = |marks: &[f64], every: usize| -> Vec<f64> {
             let decades = (from..=to).step_by(every);

@@ -488,7 +488,7 @@ impl Walk<'_> {
             }
             let places = self.out.streaks.get(a.streak).map_or(1, Streak::run);
             match a.home_stride {
-                Some(s) if s.unsigned_abs() as usize > places => {
+                Some(s) if s.unsigned_abs() > places as u64 => {
                     serial.insert(*home);
                 }
                 _ => {

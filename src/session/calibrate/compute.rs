@@ -102,7 +102,7 @@ fn floats(
     } else {
         let how = "the narrowest vector of floats that is about as fast as the fastest";
         r.measured("compute.simd_width", "lanes", width as f64, fma.spread, how);
-        c.simd_width = width as u32;
+        c.simd_width = u32::try_from(width).unwrap_or(u32::MAX);
     }
     let scalar = single.iter().find(|(w, _)| *w == 1).and_then(|(_, a)| a.as_ref().ok());
     if let Some(s) = scalar {

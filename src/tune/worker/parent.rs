@@ -186,10 +186,10 @@ impl Worker {
     }
 
     /// Builds a program into the cache of built programs, and keeps nothing else of it.
-    pub fn compile(&mut self, plan: Arc<HostPlan>) -> Answer<Build> {
+    pub fn compile(&mut self, plan: &HostPlan) -> Answer<Build> {
         let id = self.next;
         self.next += 1;
-        let request = Request::Compile { plan: Box::new(HostPlan::clone(&plan)) };
+        let request = Request::Compile { plan: Box::new(plan.clone()) };
         let allowed = Allowance::new(self.limits.build_time, Duration::ZERO);
         match self.ask(id, request, 0, allowed)? {
             (Reply::Built(build), _) => Ok(build),

@@ -16,7 +16,9 @@ fn list(ty: ScalarType, xs: &[f64]) -> Value {
     if ty.is_float() {
         Value::floats(ty, &[xs.len()], xs)
     } else {
-        Value::ints(ty, &[xs.len()], &xs.iter().map(|x| *x as i64).collect::<Vec<_>>())
+        #[expect(clippy::cast_possible_truncation, reason = "they are whole")]
+        let xs: Vec<i64> = xs.iter().map(|x| *x as i64).collect();
+        Value::ints(ty, &[xs.len()], &xs)
     }
 }
 
@@ -90,7 +92,7 @@ fn patterns() {
 #[test]
 fn long_maps_are_shared_out() {
     let n = 70_001;
-    let x = Value::ints(I32, &[n], &(0..n as i64).collect::<Vec<_>>());
+    let x = Value::ints(I32, &[n], &(0i64..).take(n).collect::<Vec<_>>());
     let run = |body: &str| {
         eval(
             &format!("entry f [n] (xs: [n]i32) = {body}"),
