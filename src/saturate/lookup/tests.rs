@@ -1,5 +1,4 @@
 use super::*;
-use crate::calculus::elaborate;
 use crate::diag::Limits;
 use crate::rules::RuleSet;
 use crate::saturate::saturate;
