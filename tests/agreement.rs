@@ -113,7 +113,11 @@ fn kernels_of_random_programs_agree_with_the_interpreter() {
     let (mut run, mut refused) = (0, vec![]);
     for seed in 1000..1080 {
         let Some(case) = case(seed, &rules, DeviceKind::Cpu) else { continue };
-        let Some(c) = case.candidates.get(seed as usize % case.candidates.len()) else { continue };
+        let Some(c) =
+            case.candidates.get(usize::try_from(seed).expect("small") % case.candidates.len())
+        else {
+            continue;
+        };
         let options =
             Options::new(&case.sample.entry.name, DeviceLimits::of(rt.info()), &Limits::default());
         let program = match kernel::lower(&c.term, &c.env, &options) {

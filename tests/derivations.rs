@@ -126,7 +126,7 @@ fn a_derivation_of_nothing_is_empty() {
     let request = request(&program, 64);
     let term = program.elaborate(&request.sizes).expect("a term").term;
     let rules = RuleSet::shipped().expect("the shipped rules");
-    let limits = patsat::diag::Limits::default();
+    let limits = Limits::default();
     let d = patsat::saturate::explain::explain(&term, &term, &rules, &limits).expect("equal");
     assert!(d.steps.is_empty() && d.goal() == &d.start);
     let replayed = replay(&program, &request, &d).expect("small sizes");
@@ -226,7 +226,7 @@ fn product_is_derived(staging: &str, by: &[&str]) {
     let sought = sought.replace("STAGING", staging);
     let source = patsat::diag::Source::new("term", sought);
     let sought = lookup::read(&source, &elaborated).expect("a term");
-    let found = lookup::lookup(&graph, &sought, &elaborated.env).expect("there").term;
+    let found = lookup(&graph, &sought, &elaborated.env).expect("there").term;
     let mut explainer = Explainer::new(&elaborated.term, &rules, &limits).expect("sound rules");
     let short = explainer.derive_written(&found).expect("a derivation");
     holds(&short, "tiled");

@@ -85,9 +85,11 @@ fn mutate(data: &mut Vec<u8>, seeds: &[Vec<u8>], rng: &mut ChaCha8Rng) {
 /// Runs a target and returns the time it took. Shows the input if the target panics.
 fn drive(name: &str, target: fn(&[u8]), data: &[u8]) -> Duration {
     let start = Instant::now();
-    if catch_unwind(AssertUnwindSafe(|| target(data))).is_err() {
-        panic!("`{name}` panics on {:?}", String::from_utf8_lossy(data));
-    }
+    assert!(
+        catch_unwind(AssertUnwindSafe(|| target(data))).is_ok(),
+        "`{name}` panics on {:?}",
+        String::from_utf8_lossy(data)
+    );
     start.elapsed()
 }
 

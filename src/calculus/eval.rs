@@ -160,7 +160,7 @@ impl Compiler<'_> {
             }
             Op::Lit(l) => Ok(Typed::constant(l.ty, Cell::lit(*l))),
             Op::SizeValue(ty) => Ok(size_value(size(0), *ty)),
-            Op::Scalar(f) => b.bind(arg, |b, x| self.leaf(b, f, x, exact)),
+            Op::Scalar(f) => b.bind(arg, |b, x| self.leaf(b, f, &x, exact)),
             Op::Cond => {
                 let (p, f, g) = (f(0)?, f(1)?, f(2)?);
                 b.bind(arg, |b, x| {
@@ -258,10 +258,10 @@ impl Compiler<'_> {
             Op::Transpose => view(b, View::Transpose, arg),
             Op::Cross => {
                 let (n, m) = (size(0), size(1));
-                self.spread(b, arg, &cod()?, (View::ReplicateRows(m), View::Replicate(n)), site)
+                Self::spread(b, arg, &cod()?, (View::ReplicateRows(m), View::Replicate(n)), site)
             }
-            Op::Distl => self.spread_one(b, arg, 0, size(0), &cod()?, site),
-            Op::Distr => self.spread_one(b, arg, 1, size(0), &cod()?, site),
+            Op::Distl => Self::spread_one(b, arg, 0, size(0), &cod()?, site),
+            Op::Distr => Self::spread_one(b, arg, 1, size(0), &cod()?, site),
             Op::Splat | Op::Replicate => view(b, View::Replicate(size(0)), arg),
             Op::Wrap => view(b, View::Replicate(1), arg),
             Op::The => view(b, View::Only, arg),
@@ -335,7 +335,7 @@ impl Compiler<'_> {
                 Ok(Typed::value(Values::Scatter(Box::new(all), site), cod()?))
             }),
             Op::Iota => match term.tys().get(1) {
-                Some(Ty::Scalar(ty)) => Ok(b.iota(size(0), *ty)),
+                Some(Ty::Scalar(ty)) => Ok(Builder::iota(size(0), *ty)),
                 _ => Err(fault(site, Error::BadTerm, "numbers that are not scalars")),
             },
             Op::Concat => b.bind(arg, |b, arg| {
@@ -364,7 +364,6 @@ impl Compiler<'_> {
 
     /// Views a pair of arrays as an array of pairs, with a view for each side.
     fn spread(
-        &self,
         b: &mut Builder,
         arg: Typed,
         cod: &Shape,
@@ -384,7 +383,6 @@ impl Compiler<'_> {
 
     /// Pairs one side with each of the `n` elements of the other side.
     fn spread_one(
-        &self,
         b: &mut Builder,
         arg: Typed,
         side: usize,
@@ -407,8 +405,8 @@ impl Compiler<'_> {
         })
     }
 
-    fn leaf(&self, b: &mut Builder, f: &ScalarFn, arg: Typed, exact: bool) -> Run<Typed> {
-        self.scalar(b, &f.body, &arg, &mut vec![], exact)
+    fn leaf(&self, b: &mut Builder, f: &ScalarFn, arg: &Typed, exact: bool) -> Run<Typed> {
+        self.scalar(b, &f.body, arg, &mut vec![], exact)
     }
 
     fn scalar(
@@ -440,7 +438,7 @@ impl Compiler<'_> {
                 for e in es {
                     args.push(self.scalar(b, e, arg, levels, exact)?);
                 }
-                Ok(b.op(*op, *ty, exact, args, plain(operator_name(*op))))
+                Ok(Builder::op(*op, *ty, exact, args, plain(operator_name(*op))))
             }
             SExpr::If(c, x, y) => {
                 let c = self.scalar(b, c, arg, levels, exact)?;

@@ -233,10 +233,10 @@ fn visit(e: &Expr, f: &mut dyn FnMut(&Expr)) {
         ExprKind::Tuple(es) | ExprKind::Scalar(_, es) => es.iter().for_each(|e| visit(e, f)),
         ExprKind::If(a, b, c) => [a, b, c].into_iter().for_each(|e| visit(e, f)),
         ExprKind::LoopFor { init, bound, body, .. } => {
-            [init, bound, body].into_iter().for_each(|e| visit(e, f))
+            [init, bound, body].into_iter().for_each(|e| visit(e, f));
         }
         ExprKind::LoopWhile { init, cond, body, .. } => {
-            [init, cond, body].into_iter().for_each(|e| visit(e, f))
+            [init, cond, body].into_iter().for_each(|e| visit(e, f));
         }
         ExprKind::Prim { funs, args, .. } => {
             funs.iter().for_each(|g| visit(&g.body, f));

@@ -118,7 +118,7 @@ mod tests {
     fn value(t: &Term) -> Vec<i128> {
         let numbers = |dims: &[usize]| {
             let n: usize = dims.iter().product();
-            Value::ints(I32, dims, &(0..n as i64).map(|i| i * i % 5).collect::<Vec<_>>())
+            Value::ints(I32, dims, &(0i64..).take(n).map(|i| i * i % 5).collect::<Vec<_>>())
         };
         let inputs = [("xs", &[7, 4][..]), ("ps", &[7]), ("table", &[5])];
         let inputs = inputs.map(|(name, dims)| (name.into(), numbers(dims))).into_iter().collect();

@@ -36,7 +36,6 @@ impl Lit {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
             reason = "wrapping to the type is what is asked for"
         )]
         let bits = match ty {
@@ -122,6 +121,7 @@ pub enum SExpr {
 
 impl SExpr {
     /// Returns a component; of a pair expression, the component itself.
+    #[must_use]
     pub fn proj(self, second: bool) -> SExpr {
         match self {
             SExpr::Pair(a, b) => (*if second { b } else { a }).clone(),

@@ -341,7 +341,6 @@ impl Value {
     }
 
     /// Returns every element as `f64` in row-major order, components one after another.
-    #[expect(clippy::cast_precision_loss, reason = "for looking at, not for computing")]
     pub fn to_floats(&self) -> Vec<f64> {
         let mut out = vec![];
         for leaf in &self.leaves {

@@ -136,7 +136,7 @@ impl Out {
     }
 
     /// Asks a yes-or-no question on the terminal; returns `None` if there is no terminal.
-    pub fn confirm(&mut self, question: &str) -> std::result::Result<Option<bool>, Stop> {
+    pub fn confirm(&mut self, question: &str) -> Result<Option<bool>, Stop> {
         if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Ok(None);
         }

@@ -38,7 +38,7 @@ pub fn text(d: &Diagnostic, styled: bool) -> String {
         group = group.element(Level::HELP.message(&**help));
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
-    renderer.render(&[group]).to_string()
+    renderer.render(&[group])
 }
 
 /// Clips a range to a text and extends it to the boundaries of characters.

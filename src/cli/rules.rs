@@ -7,7 +7,7 @@ mod lint;
 
 use super::out::{Done, Out};
 use super::stats;
-use crate::rules::{Library, Rule};
+use crate::rules::{Condition, Library, Rule};
 use crate::session::{Float, find_rule, rule_set};
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
@@ -97,6 +97,6 @@ fn json(r: &Rule) -> Value {
     json!({
         "name": r.name, "theme": r.theme, "set": r.set, "law": r.law.to_string(), "says": r.says, "from": r.from,
         "statement": r.statement, "lhs": r.lhs.to_string(), "rhs": r.rhs.to_string(),
-        "when": r.when.iter().map(|c| c.name()).collect::<Vec<_>>(), "example": r.example,
+        "when": r.when.iter().map(Condition::name).collect::<Vec<_>>(), "example": r.example,
     })
 }

@@ -75,7 +75,7 @@ impl Limits {
     pub const DEFAULT: &'static Limits = &Limits {
         iterations: 60,
         nodes: 200_000,
-        saturation_time: Some(Duration::from_secs(60)),
+        saturation_time: Some(Duration::from_mins(1)),
         diagnostics: 50,
         program_bytes: 1 << 20,
         nesting: 200,

@@ -33,6 +33,7 @@ impl Span {
     }
 
     /// Returns the smallest span that covers both.
+    #[must_use]
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }

@@ -148,7 +148,6 @@ fn scalar_size(e: &crate::calculus::scalar::SExpr) -> f64 {
 
 /// Returns the estimate of a whole program, in microseconds.
 pub(super) fn of_term(term: &Term, env: &SizeEnv, target: &Target) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
     walk(term, Context::PROGRAM, target, &value) / 1e3
 }

@@ -315,7 +315,7 @@ fn idles(t: &Term, in_group: bool) -> bool {
 fn shares(t: &Term) -> bool {
     let mut found = false;
     t.visit(&mut |t| {
-        found |= matches!(t.op(), Op::Map(MapKind::Lcl(_) | MapKind::Warp) | Op::ReduceLcl)
+        found |= matches!(t.op(), Op::Map(MapKind::Lcl(_) | MapKind::Warp) | Op::ReduceLcl);
     });
     found
 }
@@ -346,7 +346,7 @@ mod tests {
             let drawn = candidates(&graph, &env, &device, &choice.model, &limits).expect("terms");
             let found = &drawn.candidates;
             eprintln!("== {text} on {kind}: {} candidates in {:?}", found.len(), start.elapsed());
-            let mut seen = indexmap::IndexSet::new();
+            let mut seen = IndexSet::new();
             for c in found {
                 if seen.insert(c.skeleton.clone()) && seen.len() < 40 {
                     eprintln!("{:10.1} {}", c.estimate_us, c.skeleton);

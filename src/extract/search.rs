@@ -137,6 +137,11 @@ const BLOCKED: u16 = 512;
 fn kept(all: Vec<Rc<Choice>>, keep: usize, share: f64) -> Vec<Rc<Choice>> {
     let (tiled, plain): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|c| c.outline.features & BLOCKED != 0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count"
+    )]
     let part = |share: f64| (keep as f64 * share) as usize;
     let (for_tiled, for_plain) = (part(share), part(1.0 - share));
     let (of_tiled, of_plain) = match (tiled.len() < for_tiled, plain.len() < for_plain) {
@@ -646,7 +651,6 @@ impl Search<'_> {
                     _ => 0,
                 };
                 let plain = chosen.iter().take(sources).filter(|c| c.skeleton == 0).count();
-                #[expect(clippy::cast_precision_loss, reason = "two at most")]
                 let again = 1.0 + 0.5 * plain as f64;
                 cost *= again;
             }

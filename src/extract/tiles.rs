@@ -219,7 +219,6 @@ impl Tiles {
             };
             // Longer runs are read as vectors.
             let narrow = self.runs.iter().filter(|v| value(v) < 2.0).count();
-            #[expect(clippy::cast_precision_loss, reason = "two at most")]
             let reads = reads * (1.0 + 0.25 * narrow as f64);
             // One barrier before a block is used; a second one after its use when local memory holds a single
             // block.

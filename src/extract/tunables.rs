@@ -58,7 +58,6 @@ impl Target {
         let units = u64::from(device.compute_units.max(1));
         let across = model.memory.locality == Locality::AcrossItems;
         let gpu = across || device.kind == DeviceKind::Gpu;
-        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let units_f = units as f64;
         let search = model.search();
         let useful = u64::from(model.compute.useful_vector_width.max(1));
@@ -114,7 +113,6 @@ impl Target {
 
     /// Returns a lower bound on `size` over all choices of the tunables: a tile may be 1, or all of the size
     /// that it divides.
-    #[expect(clippy::cast_precision_loss, reason = "a bound")]
     fn least(&self, size: &Size, dims: &SizeEnv) -> f64 {
         let (num, den) = size.coefficient();
         size.factors().fold(num as f64 / den as f64, |out, (sym, e)| {
@@ -152,10 +150,8 @@ impl Target {
         all.iter().copied().filter(|n| *n <= self.max_group).collect()
     }
 
-    /// Returns the lengths of unrolled loops and register arrays to try.
-    fn unrolls(&self) -> &'static [u64] {
-        &[2, 4, 8]
-    }
+    /// The lengths of unrolled loops and register arrays to try.
+    const UNROLLS: &[u64] = &[2, 4, 8];
 
     /// Returns the numbers of chunks to try for a dimension, for chunks of work-items or of groups.
     fn counts(&self, items: bool) -> Vec<u64> {
@@ -214,7 +210,6 @@ struct Nominal {
 }
 
 impl Nominal {
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn size(&self, s: &Size) -> f64 {
         let (num, den) = s.coefficient();
         s.factors().fold(num as f64 / den as f64, |out, (sym, e)| {
@@ -308,6 +303,11 @@ fn pick(choices: &[(Sym, Vec<u64>)], mut number: usize) -> IndexMap<Sym, u64> {
 /// Returns a stride that is coprime to `total`, so that a truncated walk over all combinations still varies
 /// every choice.
 fn coprime_stride(total: usize) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a part of a count"
+    )]
     let golden = (total as f64 * 0.618_033_988_7) as usize;
     (golden..golden + total).find(|s| gcd(*s, total) == 1).unwrap_or(1)
 }
@@ -482,18 +482,18 @@ impl Uses {
             Sym::Width(_) => target.widths.clone(),
             Sym::Tile(of) => match self.roles.get(s) {
                 Some(Role::Lanes) => target.local_sizes(),
-                Some(Role::Unroll) => target.unrolls().to_vec(),
+                Some(Role::Unroll) => Target::UNROLLS.to_vec(),
                 Some(Role::CountLanes) => {
                     target.local_sizes().into_iter().map(|n| n | COUNT).collect()
                 }
-                Some(Role::CountUnroll) => target.unrolls().iter().map(|n| n | COUNT).collect(),
+                Some(Role::CountUnroll) => Target::UNROLLS.iter().map(|n| n | COUNT).collect(),
                 Some(Role::Chunk(items)) if is_free(of) => {
                     let counts = target.counts(*items).into_iter().map(|n| n | COUNT);
                     counts.chain(target.runs().iter().copied()).collect()
                 }
                 // A small number of vectors, unrolled.
                 Some(Role::Chunk(_)) if self.unrolled.contains(&vectors(s)) => {
-                    target.unrolls().to_vec()
+                    Target::UNROLLS.to_vec()
                 }
                 Some(Role::Chunk(_)) | None => target.runs().to_vec(),
             },

@@ -161,10 +161,7 @@ impl Parser<'_> {
             if self.is("entry") || self.is("def") {
                 self.nesting = 0;
                 match self.decl() {
-                    Ok(decl) => {
-                        file.decls.push(decl);
-                        continue;
-                    }
+                    Ok(decl) => file.decls.push(decl),
                     Err(Reported) => self.skip_to_decl(),
                 }
             } else {

@@ -201,7 +201,6 @@ impl Session {
 
     /// Returns the description of a program that the store keeps besides its measurements.
     pub(super) fn about(
-        &self,
         program: &Program,
         work: Work,
         device: &DeviceInfo,

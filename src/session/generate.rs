@@ -201,6 +201,11 @@ pub fn generate(
 ///
 /// # Errors
 /// When the generator has no value of that type or shape, or mentions a size that is not known.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "numbers wrap and are rounded to their type"
+)]
 pub fn generate_shaped(
     generator: &Generator,
     ty: ScalarType,
@@ -312,6 +317,7 @@ pub(super) fn both_truths(low: Constant, high: Constant) -> Option<()> {
 }
 
 /// Checks that the range contains an integer, unless `len` is 0.
+#[expect(clippy::needless_pass_by_value, reason = "the bounds are numbers")]
 fn some_integer<T: PartialOrd + fmt::Display>(low: T, high: T, len: usize) -> Result<()> {
     if low >= high && len > 0 {
         let text = format!("there is no integer in `{low}..{high}`");

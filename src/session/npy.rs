@@ -221,7 +221,7 @@ mod tests {
         }
         text.push('\n');
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((text.len() as u16).to_le_bytes());
+        bytes.extend(u16::try_from(text.len()).expect("a short header").to_le_bytes());
         bytes.extend(text.bytes());
         bytes.extend(data);
         bytes
@@ -308,7 +308,7 @@ mod tests {
         let quoted = file("'<f4'", false, "(4611686018427387904, 4)", &[]);
         let quoted = String::from_utf8_lossy(&quoted[10..]).replace("'shape'", "\"shape\"");
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((quoted.len() as u16).to_le_bytes());
+        bytes.extend(u16::try_from(quoted.len()).expect("a short header").to_le_bytes());
         bytes.extend(quoted.bytes());
         format_error(parse(&bytes));
         let whole = file("'<f4'", false, "(2, 3)", &[7; 24]);
@@ -324,7 +324,7 @@ mod tests {
             for _ in 0..=random(3) {
                 let (at, pick) = (random(bytes.len()), random(4));
                 match pick {
-                    0 => bytes[at] = random(256) as u8,
+                    0 => bytes[at] = u8::try_from(random(256)).expect("a byte"),
                     1 => bytes[at] = b"0123456789(),:{}'\"-<>|fiub"[random(26)],
                     2 => bytes.truncate(at + 1),
                     _ => bytes.insert(at, b"0123456789(),:{}'\"-<>|fiub"[random(26)]),

@@ -5,7 +5,7 @@ use super::answer::Stored;
 use super::graph::Graph;
 use super::inputs::{Bound, Request, bind, sizes};
 use super::program::{Program, Sizes};
-use super::race::{Racer, add_yardstick, best, field, race};
+use super::race::{Finish, Racer, add_yardstick, best, field, race};
 use super::rules::own_rules;
 use super::whole::Whole;
 use super::work::{Work, work};
@@ -356,7 +356,7 @@ impl Session {
         let device = worker.device()?;
         let key = self.key(program, &sizes, &device);
         if let Some(open) = &mut store {
-            let about = self.about(program, work, &device, &rewritten.model.model);
+            let about = Self::about(program, work, &device, &rewritten.model.model);
             if let Err(failure) = open.describe(&key, &about) {
                 observer.event(&Event::Warning(&not_kept(failure)));
                 store = None;
@@ -545,7 +545,7 @@ fn shares(
     let finishes = race(worker, &racers, &mut [], 9, observer)?;
     let own = finishes.iter().find(|f| f.traffic.is_none());
     let Some(Ok(summary)) = own.map(|f| &f.outcome) else { return Ok(None) };
-    let of = |traffic: &[Traffic]| best(&finishes, traffic).and_then(|f| f.gb_per_s());
+    let of = |traffic: &[Traffic]| best(&finishes, traffic).and_then(Finish::gb_per_s);
     Ok(Some(Shares {
         median_us: summary.median_us,
         copy_gb_per_s: of(&[Traffic::Copy, Traffic::CopyNontemporal]),

@@ -5,9 +5,10 @@ use super::rules::read;
 use crate::calculus::elaborate::{self, elaborate};
 use crate::calculus::laws;
 use crate::diag::{Code, Diagnostic, Failure, Result, Severity, Source};
+use crate::lang;
 use crate::lang::size::Size;
 use crate::lang::typed::Entry;
-use crate::lang::{self, types::Type};
+use crate::lang::types::{ScalarType, Type};
 use indexmap::IndexMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -168,7 +169,7 @@ fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<String, Gener
 }
 
 /// Returns the element type and the dimensions of each component of a type, with tuples flattened from left to right.
-pub(super) fn components(ty: &Type) -> Vec<(crate::lang::types::ScalarType, Vec<Size>)> {
+pub(super) fn components(ty: &Type) -> Vec<(ScalarType, Vec<Size>)> {
     match ty {
         Type::Scalar(s) => vec![(*s, vec![])],
         Type::Vector(w, s) => vec![(*s, vec![w.clone()])],

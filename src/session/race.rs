@@ -32,6 +32,10 @@ pub(super) fn add_yardstick(inputs: &mut Inputs, bytes: u64, device: &DeviceInfo
     }
     let len = usize::try_from(bytes / 4).unwrap_or(0);
     // All elements differ, since pages of equal contents may be shared or compressed.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the low bits differ from page to page, too"
+    )]
     let xs: Vec<f32> = (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761) as f32).collect();
     inputs.insert(SLOT, 0, HostArray::from_slice(&xs));
     len
@@ -73,7 +77,7 @@ pub(super) fn field(
     len: usize,
     observer: &dyn Observer,
 ) -> Result<Vec<Racer>> {
-    let all: Vec<Racer> = yardsticks(device, len).into_iter().map(racer).collect();
+    let all: Vec<Racer> = yardsticks(device, len).into_iter().map(|y| racer(&y)).collect();
     let schedule = Schedule { rounds: 3, ..Schedule::default() };
     let mut ranked = vec![];
     for traffic in [Traffic::Copy, Traffic::CopyNontemporal, Traffic::Read] {
@@ -90,7 +94,7 @@ pub(super) fn field(
 }
 
 /// Makes a racer of a yardstick, which reads the array [`SLOT`].
-fn racer(y: crate::opencl::yardstick::Yardstick) -> Racer {
+fn racer(y: &crate::opencl::yardstick::Yardstick) -> Racer {
     let mut plan = HostPlan::clone(&y.plan);
     for buffer in &mut plan.buffers {
         debug_assert_eq!(buffer.elem, ScalarType::F32, "yardsticks move floats");

@@ -260,12 +260,12 @@ fn solve(needed: &IndexSet<Size>, dims: &SizeEnv, rng: &mut ChaCha8Rng) -> Optio
         let mut env = dims.clone();
         for sym in &symbols {
             let (Sym::Tile(of) | Sym::Width(of)) = sym else { continue };
-            let value = if crate::rules::round_up(of) != *of {
-                FREE[rng.random_range(0..FREE.len())]
-            } else {
+            let value = if crate::rules::round_up(of) == *of {
                 let n = of.eval(&env).ok().filter(|n| *n > 0)?;
                 let divisors: Vec<u64> = (1..=n).filter(|d| n % d == 0).collect();
                 divisors[rng.random_range(0..divisors.len())]
+            } else {
+                FREE[rng.random_range(0..FREE.len())]
             };
             env.insert(sym.clone(), value);
         }

@@ -117,6 +117,7 @@ fn whole(inputs: &Inputs, terms: u64, own: impl Fn(&Slot) -> bool) -> Inputs {
             }
             ScalarType::F32 => {
                 let xs = array.to_vec::<f32>().unwrap_or_default();
+                #[expect(clippy::cast_possible_truncation, reason = "rounded to the type")]
                 let new = |x: f32| number(f64::from(x)) as f32;
                 HostArray::from_slice(&xs.into_iter().map(new).collect::<Vec<_>>())
             }
@@ -167,6 +168,7 @@ mod tests {
         let sizes = Sizes::from([("n".to_owned(), n as u64)]);
         let judged = |inputs: &Inputs, off: f32| {
             let xs = inputs.get("xs", 0).and_then(HostArray::to_vec::<f32>).expect("floats");
+            #[expect(clippy::cast_possible_truncation, reason = "rounded to the type")]
             let sum = xs.iter().map(|x| f64::from(*x)).sum::<f64>() as f32;
             let value = Value::floats(
                 ScalarType::F32,

@@ -33,7 +33,13 @@ fn choose(ranked: &[(&str, f64, String)], count: usize, each: usize) -> HashSet<
     let mut chosen = HashSet::new();
     let mut of_skeleton: HashMap<&str, usize> = HashMap::new();
     let best = ranked.iter().map(|(_, us, _)| *us).fold(f64::INFINITY, f64::min);
-    let (mut keys, most) = (HashSet::new(), (count as f64 * OF_ALIKE).ceil() as usize);
+    let mut keys = HashSet::new();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count"
+    )]
+    let most = (count as f64 * OF_ALIKE).ceil() as usize;
     for (i, (skeleton, us, key)) in ranked.iter().enumerate() {
         if chosen.len() < most && *us <= FAR * best && keys.insert(key) {
             chosen.insert(i);

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Interval at which a wait polls whether to go on.
 const POLL: Duration = Duration::from_millis(20);
 
-type Outcome = std::result::Result<Build, WorkerError>;
+type Outcome = Result<Build, WorkerError>;
 
 /// A plan with its hash, to be built.
 type Job = (String, Arc<HostPlan>);
@@ -51,7 +51,7 @@ impl Crew {
                     }
                     let outcome = match in_the_way {
                         true => member.try_out(plan),
-                        false => member.compile(plan),
+                        false => member.compile(&plan),
                     };
                     let broken =
                         matches!(outcome, Err(WorkerError::Worker(_) | WorkerError::Interrupted));
@@ -89,7 +89,7 @@ impl Crew {
         &mut self,
         hash: &str,
         go_on: impl Fn() -> bool,
-    ) -> Option<std::result::Result<Build, CandidateFailure>> {
+    ) -> Option<Result<Build, CandidateFailure>> {
         while self.pending.contains(hash) {
             match self.done.recv_timeout(POLL) {
                 Ok((done, outcome)) => {

@@ -192,8 +192,13 @@ fn warm_up(
         }
         if let Some(time) = racer.times.pop() {
             racer.times = vec![time];
-            let fit = (schedule.round_us / time.max(0.1)).ceil();
-            racer.repetitions = (fit as usize).clamp(1, schedule.max_repetitions.max(1));
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "what does not fit is cut"
+            )]
+            let fit = (schedule.round_us / time.max(0.1)).ceil() as usize;
+            racer.repetitions = fit.clamp(1, schedule.max_repetitions.max(1));
         }
     }
     if let Some(best) = best(racers) {
@@ -248,7 +253,7 @@ mod tests {
             repetitions: usize,
             _: Duration,
         ) -> std::result::Result<Vec<f64>, WorkerError> {
-            let time = self.times[id.0 as usize];
+            let time = self.times[usize::try_from(id.0).expect("small")];
             let asked = self.asked.entry(id).or_default();
             *asked += 1;
             if time < 0.0 && *asked == 3 {

@@ -447,7 +447,9 @@ mod tests {
         let limits = Limits { reference_operations: operations, ..Limits::default() };
         let mut reference = Reference::start(&entry, &sizes, &inputs, &limits);
         assert!(reference.wait(|| true).expect("a reference"));
-        (reference, right.into_iter().map(|x| x as f32).collect())
+        #[expect(clippy::cast_possible_truncation, reason = "they are of this type")]
+        let right = right.into_iter().map(|x| x as f32).collect();
+        (reference, right)
     }
 
     fn judged(reference: &mut Reference, xs: &[f32]) -> Verdict {

@@ -137,6 +137,7 @@ pub fn only(compiled: &Compiled, component: usize, index: usize) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calculus::interp::Sizes;
     use crate::calculus::value::Value;
     use crate::diag::Source;
     use crate::lang::check_entry;
@@ -151,7 +152,7 @@ mod tests {
             Value::floats(F32, &[40, 30], &ramp(1200)),
             Value::floats(F32, &[30, 50], &ramp(1500)),
         ];
-        Compiled::new(&entry, &Default::default(), &inputs).expect("it has a value on its inputs")
+        Compiled::new(&entry, &Sizes::default(), &inputs).expect("it has a value on its inputs")
     }
 
     const PRODUCT: &str =

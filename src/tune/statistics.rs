@@ -57,7 +57,7 @@ pub fn spearman(xs: &[f64], ys: &[f64]) -> Option<f64> {
     }
     let (a, b) = (ranks(xs), ranks(ys));
     // Both lists of ranks have this mean, even with ties.
-    let mean = (xs.len() as f64 + 1.0) / 2.0;
+    let mean = f64::midpoint(1.0, xs.len() as f64);
     let product = |u: &[f64], v: &[f64]| -> f64 {
         u.iter().zip(v).map(|(u, v)| (u - mean) * (v - mean)).sum()
     };
@@ -72,7 +72,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     let mut ranks = vec![0.0; values.len()];
     let mut first = 0;
     for tied in order.chunk_by(|&i, &j| values[i] == values[j]) {
-        let rank = first as f64 + (tied.len() as f64 + 1.0) / 2.0;
+        let rank = first as f64 + f64::midpoint(1.0, tied.len() as f64);
         tied.iter().for_each(|&i| ranks[i] = rank);
         first += tied.len();
     }
@@ -82,6 +82,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 /// Returns the quantile `q` of a sorted list, interpolated between neighbours.
 fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let at = q * sorted.len().checked_sub(1)? as f64;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
     let (low, part) = (at.floor() as usize, at.fract());
     let a = *sorted.get(low)?;
     let b = sorted.get(low + 1).copied().unwrap_or(a);

@@ -38,7 +38,6 @@ pub struct Features {
 impl Features {
     /// Returns the features of a candidate.
     pub fn of(v: &Variant) -> Features {
-        #[expect(clippy::cast_precision_loss, reason = "tile sizes")]
         let octave = |n: u64| (n.max(1) as f64).log2();
         let words = shape(&v.skeleton).into_iter().map(str::to_owned);
         Features {
@@ -51,7 +50,6 @@ impl Features {
     /// tunables that only one has.
     fn apart(&self, other: &Features) -> (f64, f64) {
         let mut octaves = 0.0;
-        #[expect(clippy::cast_precision_loss, reason = "a few words")]
         let mut alien = self.words.symmetric_difference(&other.words).count() as f64;
         for (s, x) in &self.octaves {
             match other.octaves.get(s) {
@@ -59,7 +57,6 @@ impl Features {
                 None => alien += 1.0,
             }
         }
-        #[expect(clippy::cast_precision_loss, reason = "a few tunables")]
         let missing =
             other.octaves.keys().filter(|s| !self.octaves.contains_key(*s)).count() as f64;
         (octaves, alien + missing)
@@ -117,7 +114,6 @@ impl Surrogate {
         if seen.is_empty() {
             return None;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
         let n = seen.len() as f64;
         let mean = seen.iter().map(|o| o.error).sum::<f64>() / n;
         let rows: Vec<Vec<f64>> = (0..seen.len())

@@ -61,7 +61,7 @@ impl Variant {
             hash: hash(&plan)?,
             plan: Arc::new(plan),
             predicted_us: prediction.us,
-            bound: prediction.bound.to_string(),
+            bound: prediction.bound.clone(),
         })
     }
 

@@ -46,7 +46,8 @@ fn derivations_as_json() {
         assert_eq!(s["before"]["term"], at);
         for side in ["before", "after"] {
             let part = &s[side];
-            let place = |end: &str| part[end].as_u64().expect("a place") as usize;
+            let place =
+                |end: &str| usize::try_from(part[end].as_u64().expect("a place")).expect("small");
             let text = part["term"].as_str().expect("a term");
             assert_eq!(part["part"], text[place("start")..place("end")]);
         }

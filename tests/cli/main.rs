@@ -1,5 +1,7 @@
 //! The command line as the user sees it: every verb, and everything that can go wrong.
 
+#![expect(clippy::missing_panics_doc, reason = "tests panic when they fail")]
+
 mod bad_data;
 mod bad_device;
 mod bad_program;
@@ -78,6 +80,7 @@ impl Ran {
 
     /// Requires that the command succeeded.
     #[track_caller]
+    #[expect(clippy::return_self_not_must_use, reason = "the check itself may be all")]
     pub fn ok(self) -> Ran {
         assert_eq!(self.0.status.code(), Some(0), "{}\n{}", self.stdout(), self.stderr());
         self
@@ -85,6 +88,7 @@ impl Ran {
 
     /// Requires that the command failed with this code and status, with a message and without a panic.
     #[track_caller]
+    #[expect(clippy::return_self_not_must_use, reason = "the check itself may be all")]
     pub fn fails(self, code: &str, status: i32) -> Ran {
         let said = self.stderr();
         assert_eq!(self.0.status.code(), Some(status), "{}\n{said}", self.stdout());
@@ -120,7 +124,7 @@ pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     }
     text.push('\n');
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((text.len() as u16).to_le_bytes());
+    bytes.extend(u16::try_from(text.len()).expect("a short header").to_le_bytes());
     bytes.extend(text.bytes());
     bytes.extend(data);
     bytes

@@ -61,7 +61,7 @@ fn read(from: &mut impl Read) -> io::Result<Frame> {
     from.read_exact(&mut short)?;
     from.read_exact(&mut long)?;
     let mut header = vec![0; u32::from_le_bytes(short) as usize];
-    let mut bulk = vec![0; u64::from_le_bytes(long) as usize];
+    let mut bulk = vec![0; usize::try_from(u64::from_le_bytes(long)).expect("fits")];
     from.read_exact(&mut header)?;
     from.read_exact(&mut bulk)?;
     Ok(Frame { header: serde_json::from_slice(&header)?, bulk })
@@ -69,7 +69,7 @@ fn read(from: &mut impl Read) -> io::Result<Frame> {
 
 fn write(to: &mut impl Write, header: &[u8], bulk: &[u8]) -> io::Result<()> {
     to.write_all(MARK)?;
-    to.write_all(&(header.len() as u32).to_le_bytes())?;
+    to.write_all(&u32::try_from(header.len()).expect("fits").to_le_bytes())?;
     to.write_all(&(bulk.len() as u64).to_le_bytes())?;
     to.write_all(header)?;
     to.write_all(bulk)?;
@@ -103,13 +103,13 @@ fn lying_worker() {
                 // Lie during a run, not during compilation.
                 let begun = json!([number, "begun"]).to_string();
                 write(&mut to, begun.as_bytes(), &[]).expect("written");
-                thread::sleep(Duration::from_secs(3600));
+                thread::sleep(Duration::from_hours(1));
             }
             "ends" if about_times => std::process::exit(3),
             "says no more" if about_times => {
                 // Write something that is not a frame, then nothing, and keep running.
                 write(&mut to, b"]", &[]).expect("written");
-                thread::sleep(Duration::from_secs(3600));
+                thread::sleep(Duration::from_hours(1));
             }
             "wrong bytes" if about_outputs => frame.bulk.iter_mut().for_each(|b| *b ^= 0x55),
             "too few bytes" if about_outputs => frame.bulk.truncate(frame.bulk.len() / 2),
@@ -125,7 +125,8 @@ fn lying_worker() {
                 to.write_all(MARK).expect("written");
                 to.write_all(&[2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]).expect("written");
                 // Write until nobody reads.
-                while to.write_all(&[b' '; 1 << 16]).is_ok() {}
+                let spaces = vec![b' '; 1 << 16];
+                while to.write_all(&spaces).is_ok() {}
             }
             "answers to come" if about_times => frame.header[0] = json!(number + 1),
             "late answers" => {

@@ -184,7 +184,7 @@ pub fn grind(plans: &[Arc<HostPlan>], inputs: &Inputs) -> (Vec<Option<Vec<HostAr
             .env("OCLGRIND_UNIFORM_WRITES", "1");
         command
     };
-    let slow = Duration::from_secs(300);
+    let slow = Duration::from_mins(5);
     let limits = Limits { run_time: slow, build_time: slow, ..Limits::default() };
     let mut worker = Worker::new(command, None, Arc::new(inputs.clone()), &limits);
     assert!(worker.device().expect("a device").name.contains("Oclgrind"));

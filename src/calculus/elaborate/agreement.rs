@@ -3,6 +3,8 @@
 //! The meaning before is defined here once more, as plainly as possible and only for the constructs of the
 //! generator, so that neither the interpreter nor the evaluator is its own judge.
 
+#![expect(clippy::cast_possible_truncation, reason = "the conversions of the language")]
+
 use super::{Program, elaborate};
 use crate::calculus::arbitrary::{Sample, inputs, random};
 use crate::calculus::eval;

@@ -187,7 +187,7 @@ impl<'s, 'a> Enter<'s, 'a> {
                 let funs = funs.iter().map(|f| self.lambda(f, span)).collect::<Result<Vec<_>>>()?;
                 let sizes =
                     sizes.iter().map(|s| self.sizes.size(s, span)).collect::<Result<Vec<_>>>()?;
-                self.prim(*prim, funs, sizes, args, ty, span)
+                Self::prim(*prim, funs, sizes, args, ty, span)
             }
         }
     }
@@ -211,7 +211,6 @@ impl<'s, 'a> Enter<'s, 'a> {
     }
 
     fn prim(
-        &mut self,
         prim: Prim,
         mut funs: Vec<Lambda>,
         sizes: Vec<crate::calculus::size::Size>,

@@ -163,7 +163,7 @@ fn all_pairs() {
     // The result is combined with the particle itself, of which only one component is captured.
     let mut b = Build::new();
     let (n, m) = (b.size("n"), b.size("m"));
-    let pair = crate::lang::types::Type::Tuple(vec![f32(), f32()]);
+    let pair = Type::Tuple(vec![f32(), f32()]);
     let ps = b.input("ps", array(&n, &pair));
     let qs = b.input("qs", array(&m, &f32()));
     let body = b.map(vec![ps], |b, p| {
@@ -239,7 +239,7 @@ fn invariant_reductions_move_out() {
 fn wide_tuples_are_fast() {
     let mut b = Build::new();
     let (n, m) = (b.size("n"), b.size("m"));
-    let wide = crate::lang::types::Type::Tuple(vec![f32(); 24]);
+    let wide = Type::Tuple(vec![f32(); 24]);
     let ps = b.input("ps", array(&n, &wide));
     let qs = b.input("qs", array(&m, &wide));
     let body = b.map(vec![ps], |b, p| {

@@ -262,14 +262,7 @@ impl Builder {
     }
 
     /// Builds a scalar operation; `exact` keeps floats unrounded.
-    pub fn op(
-        &mut self,
-        op: ScalarOp,
-        to: ScalarType,
-        exact: bool,
-        args: Vec<Typed>,
-        site: Site,
-    ) -> Typed {
+    pub fn op(op: ScalarOp, to: ScalarType, exact: bool, args: Vec<Typed>, site: Site) -> Typed {
         let of = if op == ScalarOp::Select { args.get(1) } else { args.first() };
         let from = match of.map(|a| &a.shape) {
             Some(Shape::Scalar(s)) => *s,
@@ -464,7 +457,7 @@ impl Builder {
     }
 
     /// Builds the array `0, 1, ...` of `n` numbers.
-    pub fn iota(&mut self, n: usize, ty: ScalarType) -> Typed {
+    pub fn iota(n: usize, ty: ScalarType) -> Typed {
         Typed::value(Values::Iota(n, ty), Shape::array(n, Shape::Scalar(ty)))
     }
 

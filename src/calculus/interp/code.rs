@@ -75,6 +75,7 @@ pub enum Cells {
 
 /// A scalar operation.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_field_names, reason = "`op` is the name of the operation everywhere")]
 pub struct Op {
     /// The operation.
     pub op: ScalarOp,

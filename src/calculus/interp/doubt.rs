@@ -282,16 +282,10 @@ impl Machine {
 
     /// After a fold in exact arithmetic, adds the result of the same fold with every operation rounded, if it
     /// differs.
-    pub(super) fn fold_drift(
-        &mut self,
-        op: &Operator,
-        drift: &Operator,
-        xs: &Value,
-        n: usize,
-    ) -> Run<()> {
+    pub(super) fn fold_drift(&mut self, op: &Operator, drift: &Operator, xs: &Value, n: usize) {
         let state = self.state(op.acc);
         if state.is_certain(&op.types) {
-            return Ok(());
+            return;
         }
         let drifted = self.perhaps(|m| {
             m.fold_with(drift, xs, n, &mut |_| Ok(()))?;
@@ -302,7 +296,6 @@ impl Machine {
             None => state,
         };
         self.restore(op.acc, state);
-        Ok(())
     }
 
     /// Computes a histogram when some of the indices are in doubt.

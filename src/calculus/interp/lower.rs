@@ -124,7 +124,7 @@ impl Lower {
                 let site = site(operator_name(*op));
                 let exact = self.exact;
                 match self.shape(&e.ty, site)? {
-                    Shape::Scalar(to) => Ok(b.op(*op, to, exact, args, site)),
+                    Shape::Scalar(to) => Ok(Builder::op(*op, to, exact, args, site)),
                     lanes => vector_op(b, *op, args, &lanes, exact, site),
                 }
             }
@@ -175,6 +175,7 @@ impl<'a> Call<'a> {
         Site { name: name(self.prim), span: Some(self.e.span) }
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "the error of `Run`")]
     pub(super) fn missing(&self) -> Box<crate::diag::Diagnostic> {
         fault(self.site(), Error::Internal, "too few arguments")
     }
@@ -268,15 +269,15 @@ impl Lower {
             Prim::Generate => {
                 let f = c.fun()?;
                 let ty = f.params.first().map_or(ScalarType::I32, |p| scalar_type(&p.1));
-                let numbers = b.iota(self.size(c, 0)?, ty);
+                let numbers = Builder::iota(self.size(c, 0)?, ty);
                 self.map(b, c, vec![numbers])
             }
             Prim::Zip => {
                 let parts = self.exprs(b, c.args)?;
                 let lengths: Vec<usize> =
                     parts.iter().filter_map(|p| Some(element(&p.shape)?.0)).collect();
-                if let Some(pair) = lengths.windows(2).find(|p| p[0] != p[1]) {
-                    let text = format!("arrays of {} and {} elements", pair[0], pair[1]);
+                if let Some([n, m]) = lengths.array_windows().find(|[n, m]| n != m) {
+                    let text = format!("arrays of {n} and {m} elements");
                     return Err(fault(site, Error::SizeMismatch, &text));
                 }
                 let all = b.tuple(parts);
@@ -380,7 +381,7 @@ impl Lower {
                     Type::Array(_, t) => scalar_type(t),
                     other => scalar_type(other),
                 };
-                Ok(b.iota(self.size(c, 0)?, ty))
+                Ok(Builder::iota(self.size(c, 0)?, ty))
             }
             Prim::Replicate => {
                 let view = View::Replicate(self.size(c, 0)?);
@@ -469,7 +470,8 @@ fn vector_op(
             arg
         });
     }
-    let out = b.map(w, rows, &params, &mut |b, xs| Ok(b.op(op, to, exact, xs, site)), site)?;
+    let out =
+        b.map(w, rows, &params, &mut |_, xs| Ok(Builder::op(op, to, exact, xs, site)), site)?;
     Ok(Typed::value(b.values(out), lanes.clone()))
 }
 

@@ -17,16 +17,18 @@ use std::ops::Range;
 use std::thread;
 
 /// The error is boxed to keep the results of scalar operations small.
-pub type Run<T> = std::result::Result<T, Box<Diagnostic>>;
+pub type Run<T> = Result<T, Box<Diagnostic>>;
 
 /// Returns the error that the program has no value, as a diagnostic at `site`. The caller fills in the
 /// source.
+#[expect(clippy::unnecessary_box_returns, reason = "the error of `Run`")]
 pub fn fault(site: Site, code: Error, text: &str) -> Box<Diagnostic> {
     let mut d = Diagnostic::error(code, format!("`{}`: {text}", site.name));
     d.labels.extend(site.span.map(|span| Label { span, text: text.to_owned(), primary: true }));
     Box::new(d)
 }
 
+#[expect(clippy::unnecessary_box_returns, reason = "the error of `Run`")]
 fn broken(site: Site, text: &str) -> Box<Diagnostic> {
     fault(site, Error::Internal, text)
 }
@@ -380,10 +382,10 @@ impl Machine {
     fn fold(&mut self, f: &Fold) -> Run<()> {
         let xs = self.rows(&f.xs, f.n, f.site)?;
         self.fold_with(&f.op, &xs, f.n, &mut |_| Ok(()))?;
-        match &f.drift {
-            Some(drift) => self.fold_drift(&f.op, drift, &xs, f.n),
-            None => Ok(()),
+        if let Some(drift) = &f.drift {
+            self.fold_drift(&f.op, drift, &xs, f.n);
         }
+        Ok(())
     }
 
     pub(super) fn fold_with(
@@ -600,7 +602,7 @@ impl Machine {
         Ok(rows.finish())
     }
 
-    fn view(&mut self, view: View, v: &Value) -> Result<Value, String> {
+    fn view(view: View, v: &Value) -> Result<Value, String> {
         match view {
             View::Split(k, m) => v.split(k, m),
             View::Join => v.join(),
@@ -663,7 +665,7 @@ impl Machine {
             }
             Values::View(view, v, site) => {
                 let v = self.value(v)?;
-                self.view(*view, &v).map_err(|e| fault(*site, Error::Eval, &e))?
+                Self::view(*view, &v).map_err(|e| fault(*site, Error::Eval, &e))?
             }
             Values::Pick(v, axes) => {
                 let site = Site { name: "result", span: None };

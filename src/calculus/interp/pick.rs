@@ -6,7 +6,7 @@
 
 use super::code::{Axis, Code, Map, Site, Values, View};
 use super::demand::narrowed;
-use crate::calculus::value::{Shape, padded};
+use crate::calculus::value::{Leaf, Shape, padded};
 use std::ops::Range;
 
 /// A part of a result whose arrays share their leading dimensions. Results other than tuples are a single
@@ -169,7 +169,7 @@ pub fn lengths(v: &Values) -> Vec<usize> {
     };
     let component = |ty: &[(_, Vec<usize>)]| ty.first().map_or_else(Vec::new, |r| r.1.clone());
     match v {
-        Values::Given(v) => v.leaves().first().map_or_else(Vec::new, |leaf| leaf.shape()),
+        Values::Given(v) => v.leaves().first().map_or_else(Vec::new, Leaf::shape),
         // Components may differ in lengths that they do not share.
         Values::Part(..) | Values::Slot(_) | Values::Loop(_) | Values::Fold(_) => vec![],
         Values::Pack(..) => vec![],

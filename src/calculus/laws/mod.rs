@@ -21,7 +21,7 @@ mod slice;
 
 use crate::calculus::interp::{self, Sizes};
 use crate::calculus::sample::{self, Style};
-use crate::calculus::value::{Shape, Tolerance, Value, compare_values};
+use crate::calculus::value::{Tolerance, Value, compare_values};
 use crate::diag::{Code, Diagnostic, Label, Span};
 use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Param, VarId};
 use crate::lang::types::Type;
@@ -180,16 +180,12 @@ impl<'a> Trial<'a> {
         Trial { entry, source, site, captured: &slice.captured, element }
     }
 
-    fn shape(&self, ty: &Type, case: &Case) -> Option<Shape> {
-        interp::shape(ty, &case.sizes).ok()
-    }
-
     /// Returns the results; `None` if the operator has no value.
     fn results(&self, case: &Case) -> Option<Results> {
         let mut inputs = case.captured.clone();
         inputs.extend([&case.z, &case.a, &case.b, &case.c].map(Value::clone));
         let out = interp::run(&self.entry, &case.sizes, &inputs).ok()?;
-        let width = self.shape(self.element, case)?.width();
+        let width = interp::shape(self.element, &case.sizes).ok()?.width();
         let part = |i: usize| out.part(i * width..(i + 1) * width);
         let [ab_c, a_bc, za, az, ab, bc, ba] = std::array::from_fn(part);
         Some(Results { ab_c, a_bc, za, az, ab, bc, ba })
@@ -252,7 +248,7 @@ impl<'a> Trial<'a> {
     fn diagnostic(&self, case: &Case, law: Law) -> Diagnostic {
         let name = self.site.name();
         let show = |ty: &Type, v: &Value| -> String {
-            self.shape(ty, case).map_or_else(|| v.to_string(), |s| s.show(v))
+            interp::shape(ty, &case.sizes).map_or_else(|_| v.to_string(), |s| s.show(v))
         };
         let value = |v: &Value| show(self.element, v);
         let (operator, unit) = (self.site.op.body.span, self.site.z.span);

@@ -44,6 +44,7 @@ struct Letters {
 impl Letters {
     const NONE: Letters = Letters { names: [0; VARIABLES], count: 0 };
 
+    #[expect(clippy::cast_possible_truncation, reason = "schemes are short")]
     const fn find(&self, name: u8) -> Option<u8> {
         let mut i = 0;
         while i < self.count {
@@ -55,6 +56,7 @@ impl Letters {
         None
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "schemes are short")]
     const fn add(&mut self, name: u8) -> u8 {
         self.names[self.count] = name;
         self.count += 1;
@@ -257,6 +259,7 @@ impl Reader {
         (dom, self.ty())
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "schemes are short")]
     const fn ty(&mut self) -> u8 {
         self.spaces();
         let node = match self.next() {
@@ -322,6 +325,7 @@ impl Reader {
         self.size_node(node)
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "schemes are short")]
     const fn size_node(&mut self, node: SizeNode) -> u8 {
         self.scheme.size_nodes[self.size_count] = node;
         self.size_count += 1;

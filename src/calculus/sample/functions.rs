@@ -112,10 +112,10 @@ impl Maker<'_> {
     }
 
     /// Makes a random leaf and applies it after a term that gives scalars.
-    fn leaf(&mut self, from: Term, cod: &Ty, fuel: usize) -> Made {
+    fn leaf(&mut self, from: &Term, cod: &Ty, fuel: usize) -> Made {
         let dom = from.ty().cod.clone();
         let body = self.expr_of(&dom, cod, fuel);
-        Term::scalar(ScalarFn { dom, cod: cod.clone(), body }).after(&from)
+        Term::scalar(ScalarFn { dom, cod: cod.clone(), body }).after(from)
     }
 
     fn constant(&mut self, dom: &Ty, s: ScalarType) -> Made {
@@ -139,10 +139,10 @@ impl Maker<'_> {
             if fuel > 0 && self.one_in(4) {
                 // Two leaves, one applied after the other.
                 let between = Ty::Scalar(self.scalar_type());
-                let first = self.leaf(whole, &between, fuel - 1)?;
-                return self.leaf(first, &cod, fuel - 1);
+                let first = self.leaf(&whole, &between, fuel - 1)?;
+                return self.leaf(&first, &cod, fuel - 1);
             }
-            return self.leaf(whole, &cod, fuel);
+            return self.leaf(&whole, &cod, fuel);
         }
         // One or two scalars from the argument.
         let mut sources = vec![];
@@ -168,12 +168,12 @@ impl Maker<'_> {
             && let Some(second) = self.pick(sources)
         {
             let both = node(Op::Fork, vec![], vec![], vec![first, second])?;
-            return self.leaf(both, &cod, fuel);
+            return self.leaf(&both, &cod, fuel);
         }
         if first.ty().cod == cod && self.one_in(2) {
             return Ok(first);
         }
-        self.leaf(first, &cod, fuel)
+        self.leaf(&first, &cod, fuel)
     }
 
     /// Returns a function `[n]x -> s`: a fold from the left, or an element.
@@ -329,7 +329,7 @@ impl Maker<'_> {
         }
         let mut out: Option<SExpr> = None;
         for (e, t) in args {
-            let e = self.cast(e.clone(), *t, s);
+            let e = Self::cast(e.clone(), *t, s);
             let e = if self.one_in(2) && s.is_integer() {
                 let factor = SExpr::Lit(self.literal(s));
                 SExpr::Op(ScalarOp::Mul, s, vec![e, factor])
@@ -360,7 +360,7 @@ impl Maker<'_> {
         SExpr::Op(ops[self.below(ops.len())], s, vec![a, b])
     }
 
-    fn cast(&mut self, e: SExpr, from: ScalarType, to: ScalarType) -> SExpr {
+    fn cast(e: SExpr, from: ScalarType, to: ScalarType) -> SExpr {
         let zero = |s| SExpr::Lit(Lit::int(s, 0));
         match (from, to) {
             _ if from == to => e,
@@ -383,7 +383,7 @@ impl Maker<'_> {
             let other: Vec<(SExpr, ScalarType)> = args.to_vec();
             return match (self.pick(own), self.pick(other)) {
                 (Some(e), _) if !self.one_in(6) => e,
-                (_, Some((e, t))) if !self.one_in(3) => self.cast(e, t, s),
+                (_, Some((e, t))) if !self.one_in(3) => Self::cast(e, t, s),
                 _ => SExpr::Lit(self.literal(s)),
             };
         }

@@ -60,7 +60,7 @@ pub fn unital(rng: &mut Rng, ty: &Ty, commutative: bool) -> Option<Operator> {
                 // The usual operators of programs: sums and products. 0.0 is not neutral for -0.0.
                 let sum = rng.random();
                 let (o, unit) = if sum { (ScalarOp::Add, -0.0) } else { (ScalarOp::Mul, 1.0) };
-                return leaf(t, op(o, *s, a, b), SExpr::Lit(Lit::float(*s, unit)));
+                return Some(leaf(t, op(o, *s, a, b), SExpr::Lit(Lit::float(*s, unit))));
             }
             // Not 0: two floats are equal to it.
             let unit = rng.random_range(1..4);
@@ -75,7 +75,7 @@ pub fn unital(rng: &mut Rng, ty: &Ty, commutative: bool) -> Option<Operator> {
             let mix = op(ScalarOp::Add, *s, mix, lit(*s, 3));
             let is = |e: &SExpr| op(ScalarOp::Eq, ScalarType::Bool, e.clone(), neutral());
             let body = choose(is(&a), b.clone(), choose(is(&b), a.clone(), mix));
-            leaf(t, body, neutral())
+            Some(leaf(t, body, neutral()))
         }
         Ty::Scalar(_) => {
             numbers = false;
@@ -106,11 +106,11 @@ fn second() -> SExpr {
     SExpr::Arg.proj(true)
 }
 
-fn leaf(ty: &Ty, body: SExpr, unit: SExpr) -> Option<Operator> {
-    Some(Operator {
+fn leaf(ty: &Ty, body: SExpr, unit: SExpr) -> Operator {
+    Operator {
         op: Term::scalar(ScalarFn { dom: Ty::pair(ty, ty), cod: ty.clone(), body }),
         unit: Term::scalar(ScalarFn { dom: Ty::Unit, cod: ty.clone(), body: unit }),
-    })
+    }
 }
 
 /// Returns the largest value of a type, or infinity.
@@ -145,12 +145,12 @@ fn associative(ty: &Ty, ordered: bool) -> Vec<Operator> {
                 let even = op(ScalarOp::Eq, ScalarType::Bool, even, lit(*s, 0));
                 let (sum, difference) =
                     (op(ScalarOp::Add, *s, a.clone(), b.clone()), op(ScalarOp::Sub, *s, a, b));
-                out.extend(leaf(ty, choose(even, sum, difference), lit(*s, 0)));
+                out.push(leaf(ty, choose(even, sum, difference), lit(*s, 0)));
             }
             // The first (or last) element that is not 0.
             for (x, y) in [(first(), second()), (second(), first())] {
                 let zero = op(ScalarOp::Eq, ScalarType::Bool, x.clone(), lit(*s, 0));
-                out.extend(leaf(ty, choose(zero, y, x), lit(*s, 0)));
+                out.push(leaf(ty, choose(zero, y, x), lit(*s, 0)));
             }
         }
         Ty::Scalar(s) => {
@@ -170,20 +170,20 @@ fn associative(ty: &Ty, ordered: bool) -> Vec<Operator> {
                 ],
             };
             for (o, unit) in known {
-                out.extend(leaf(ty, op(o, *s, first(), second()), SExpr::Lit(unit)));
+                out.push(leaf(ty, op(o, *s, first(), second()), SExpr::Lit(unit)));
             }
         }
         Ty::Pair(a, b) => match (&**a, &**b) {
             (Ty::Scalar(s), Ty::Scalar(t)) if ordered => {
                 if s == t && s.is_integer() {
-                    out.extend(affine(ty, *s));
+                    out.push(affine(ty, *s));
                 }
                 if *s == ScalarType::Bool && t.is_integer() {
-                    out.extend(leftmost(ty, *t));
+                    out.push(leftmost(ty, *t));
                 }
             }
             (Ty::Scalar(s), Ty::Scalar(t)) if *s != ScalarType::Bool && *t != ScalarType::Bool => {
-                out.extend(least(ty, *s, *t));
+                out.push(least(ty, *s, *t));
             }
             _ => {}
         },
@@ -193,7 +193,7 @@ fn associative(ty: &Ty, ordered: bool) -> Vec<Operator> {
 }
 
 /// `x -> a * x + b` as a pair: `(a, b)` after `(c, d)`.
-fn affine(ty: &Ty, s: ScalarType) -> Option<Operator> {
+fn affine(ty: &Ty, s: ScalarType) -> Operator {
     let (a, b) = (first().proj(false), first().proj(true));
     let (c, d) = (second().proj(false), second().proj(true));
     let slope = op(ScalarOp::Mul, s, a.clone(), c);
@@ -202,7 +202,7 @@ fn affine(ty: &Ty, s: ScalarType) -> Option<Operator> {
 }
 
 /// The leftmost value that is present; absent values are added up.
-fn leftmost(ty: &Ty, s: ScalarType) -> Option<Operator> {
+fn leftmost(ty: &Ty, s: ScalarType) -> Operator {
     let (p, x) = (first().proj(false), first().proj(true));
     let (q, y) = (second().proj(false), second().proj(true));
     let neither = SExpr::pair(p.clone(), op(ScalarOp::Add, s, x, y));
@@ -211,7 +211,7 @@ fn leftmost(ty: &Ty, s: ScalarType) -> Option<Operator> {
 }
 
 /// The lesser of two pairs by the first component, then by the second.
-fn least(ty: &Ty, s: ScalarType, t: ScalarType) -> Option<Operator> {
+fn least(ty: &Ty, s: ScalarType, t: ScalarType) -> Operator {
     let (x, i) = (first().proj(false), first().proj(true));
     let (y, j) = (second().proj(false), second().proj(true));
     let test = |o, a: &SExpr, b: &SExpr| op(o, ScalarType::Bool, a.clone(), b.clone());

@@ -56,11 +56,7 @@ pub struct Constant {
 
 impl Constant {
     /// Returns an element as a constant.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "near is what is wanted"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "near is what is wanted")]
     pub fn of(ty: ScalarType, c: Cell) -> Constant {
         match ty.is_float() {
             true => Constant { int: c.as_float() as i128, float: c.as_float() },

@@ -36,7 +36,6 @@ impl Tolerance {
     }
 
     /// Returns the relative error allowed to a float type.
-    #[expect(clippy::cast_precision_loss, reason = "a root needs no exact argument")]
     pub fn relative(&self, ty: ScalarType) -> f64 {
         epsilon(ty) * (self.ulps + self.per_root * (self.terms as f64).sqrt())
     }
@@ -208,11 +207,7 @@ fn component(
     let (rtol, eps, (most, tiny)) = (tolerance.relative(ty), epsilon(ty), range(ty));
     expected.for_each(&mut |want| {
         let (index, have) = got.next().unwrap_or_default();
-        let (ok, error) = if !ty.is_float() {
-            let (w, h) = (want.as_wide(ty), have.as_wide(ty));
-            let legal = w == h || tolerance.ulps > 0.0 && want.spread().contains(w, h);
-            (legal, f64::from(u8::from(!legal)))
-        } else {
+        let (ok, error) = if ty.is_float() {
             let (w, h) = (want.as_float(), have.as_float());
             // Rounding may give anything here, so the error says nothing.
             let any = want.mag() == ANYTHING && tolerance.ulps > 0.0;
@@ -227,6 +222,10 @@ fn component(
             } else {
                 (false, f64::INFINITY)
             }
+        } else {
+            let (w, h) = (want.as_wide(ty), have.as_wide(ty));
+            let legal = w == h || tolerance.ulps > 0.0 && want.spread().contains(w, h);
+            (legal, f64::from(u8::from(!legal)))
         };
         if error > out.max_rel_err {
             out.max_rel_err = error;

@@ -17,7 +17,7 @@
 
 use super::cell::{ANYTHING, Cell, Format, Grain, INEXACT, ZERO, product, quotient};
 use super::compare::Slack;
-use super::number::{Fault, int_to, round};
+use super::number::{int_to, round};
 use super::spread::Spread;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -480,21 +480,16 @@ pub(super) fn float_to(from: ScalarType, to: ScalarType, slack: &Slack, a: Cell)
 }
 
 /// Converts an integer or truth value of type `from`, perhaps one of several, to a float.
-pub(super) fn float_of(
-    from: ScalarType,
-    to: ScalarType,
-    slack: &Slack,
-    a: Cell,
-) -> Result<Cell, Fault> {
+pub(super) fn float_of(from: ScalarType, to: ScalarType, slack: &Slack, a: Cell) -> Cell {
     let nominal = int_to(to, a.as_wide(from), a.as_int());
     if a.spread().is_none() {
-        return Ok(nominal);
+        return nominal;
     }
     let Some((low, high)) = a.spread().ends(a.as_wide(from)) else {
-        return Ok(Cell::inexact(nominal.as_float(), ANYTHING));
+        return Cell::inexact(nominal.as_float(), ANYTHING);
     };
     let end = |x: i128| Cell::from_int(to, x);
-    Ok(join(to, slack, join(to, slack, nominal, end(low)), end(high)))
+    join(to, slack, join(to, slack, nominal, end(low)), end(high))
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ fn wrap(ty: ScalarType, x: i64) -> Cell {
 }
 
 /// Converts an integer, given as its value and as its low 64 bits.
-#[expect(clippy::cast_precision_loss, reason = "rounding to the float type is what is asked for")]
 pub(super) fn int_to(ty: ScalarType, wide: i128, low: i64) -> Cell {
     let x = match ty {
         ScalarType::F16 => round(ty, wide as f64),
@@ -64,8 +63,13 @@ pub(super) fn int_to(ty: ScalarType, wide: i128, low: i64) -> Cell {
         _ => return wrap(ty, low),
     };
     let cell = Cell::float(ty, x);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a float that is too large differs from the integer, too"
+    )]
+    let back = x as i128;
     // Devices may round this conversion in another way.
-    if x as i128 == wide { cell } else { Cell::inexact(x, cell.mag()) }
+    if back == wide { cell } else { Cell::inexact(x, cell.mag()) }
 }
 
 /// Returns the number of operands of an operation.
@@ -104,7 +108,7 @@ pub fn apply(
             Ok(if a.is_doubtful() { either(to, slack, chosen, other) } else { chosen })
         }
         ScalarOp::Cast(_) if from.is_float() => Ok(float_to(from, to, slack, a)),
-        ScalarOp::Cast(_) if to.is_float() => float_of(from, to, slack, a),
+        ScalarOp::Cast(_) if to.is_float() => Ok(float_of(from, to, slack, a)),
         _ if from.is_float() => Ok(float(op, from, exact, slack, args)),
         _ if a.is_doubtful() || b.is_doubtful() || c.is_doubtful() => doubtful(op, from, to, args),
         ScalarOp::Cast(_) => Ok(int_to(to, a.as_wide(from), a.as_int())),

@@ -123,6 +123,7 @@ impl Spread {
     }
 
     /// Joins the possible values of two numbers, as distances from the first.
+    #[must_use]
     pub fn join(self, value: i128, other: i128, spread: Spread) -> Spread {
         if self.is_none() && spread.is_none() && value == other {
             return Spread::NONE;

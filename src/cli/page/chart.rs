@@ -65,6 +65,7 @@ impl Axis {
             let step = step.into_iter().find(|s| self.high / s <= 8.0).unwrap_or(1e6);
             return (0..=8).map(|i| f64::from(i) * step).filter(inside).collect();
         }
+        #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
         let (from, to) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
         let of = |marks: &[f64], every: usize| -> Vec<f64> {
             let decades = (from..=to).step_by(every);
@@ -161,10 +162,10 @@ impl Chart {
             "<path class=\"axis\" d=\"M{LEFT} {TOP}V{floor}H{right}\"/>\n\
              <text class=\"label\" x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n\
              <text class=\"label\" transform=\"translate(13 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            (LEFT + right) / 2.0,
+            f64::midpoint(LEFT, right),
             HEIGHT - 8.0,
             escaped(&self.x.label),
-            (TOP + floor) / 2.0,
+            f64::midpoint(TOP, floor),
             escaped(&self.y.label),
         );
         out.push_str(&self.marks);

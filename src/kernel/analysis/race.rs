@@ -662,6 +662,7 @@ mod tests {
             if !apart([(&x, a.4), (&y, b.4)], &mut workers.iter(), &BTreeSet::new()) {
                 return Ok(());
             }
+            let [m, n] = [a.4, b.4].map(|len| i64::try_from(len).expect("small"));
             for k in 0..(4 * 3 * 4) * (4 * 3 * 4) {
                 let at = |k: i64| [k % 4, k / 4 % 3, k / 12];
                 let (p, q) = (at(k % 48), at(k / 48));
@@ -670,7 +671,7 @@ mod tests {
                 }
                 let i = x.eval(&|v| Some(p[v.id as usize])).expect("every variable has a value");
                 let j = y.eval(&|v| Some(q[v.id as usize])).expect("every variable has a value");
-                prop_assert!(i + a.4 as i64 <= j || j + b.4 as i64 <= i, "{} {} {:?} {:?}", x, y, p, q);
+                prop_assert!(i + m <= j || j + n <= i, "{} {} {:?} {:?}", x, y, p, q);
             }
         }
     }

@@ -152,10 +152,8 @@ impl Pattern {
     fn of(a: &Access, k: &KernelProfile, s: &Spread, m: &CostModel) -> Pattern {
         let wanted = bytes(a);
         let sector = whole(m.warps().sector_bytes);
-        let apart = |stride: Option<i64>| {
-            #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-            stride.map(|s| s.unsigned_abs() as f64 * real(a.elem_bytes))
-        };
+        let apart =
+            |stride: Option<i64>| stride.map(|s| s.unsigned_abs() as f64 * real(a.elem_bytes));
         let (item, step) = (apart(a.item_stride), apart(a.loop_stride));
         let blocks = |unit: f64| match item {
             Some(0.0) => (wanted / unit).ceil(),
@@ -167,9 +165,9 @@ impl Pattern {
         // If the access belongs to an unrolled loop, the average number of its accesses that share
         // a sector.
         let streak = k.streaks.get(a.streak);
-        let elements = (m.warps().sector_bytes as usize / a.elem_bytes.max(1)).max(1);
+        let elements = (m.warps().sector_bytes / a.elem_bytes.max(1) as u64).max(1);
         let company = streak.map_or(1.0, |streak| {
-            real(streak.places.len()) / real(streak.blocks(elements as i64).max(1))
+            real(streak.places.len()) / real(streak.blocks(elements.cast_signed()).max(1))
         });
         let alone = (sector / wanted / company).max(1.0);
         let waste = if beside || next { 1.0 } else { alone.min(m.memory.uncoalesced_penalty) };

@@ -165,12 +165,10 @@ pub(super) fn is_global(a: &Access) -> bool {
     matches!(a.mem, Mem::Global(_))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "an estimate")]
 pub(super) fn real(n: usize) -> f64 {
     n as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "an estimate")]
 pub(super) fn whole(n: u64) -> f64 {
     n as f64
 }

@@ -127,12 +127,10 @@ pub struct Profile {
     pub bytes: f64,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "estimates need no last digits")]
 fn real(n: usize) -> f64 {
     n as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "estimates need no last digits")]
 fn signed(n: i64) -> f64 {
     n as f64
 }
@@ -488,9 +486,9 @@ impl Walk<'_> {
             if a.width > 1 || a.home_stride == Some(0) {
                 continue;
             }
-            let places = self.out.streaks.get(a.streak).map_or(1, |s| s.run());
+            let places = self.out.streaks.get(a.streak).map_or(1, Streak::run);
             match a.home_stride {
-                Some(s) if s.unsigned_abs() as usize > places => {
+                Some(s) if s.unsigned_abs() > places as u64 => {
                     serial.insert(*home);
                 }
                 _ => {
@@ -534,7 +532,7 @@ fn trips(length: &Index) -> f64 {
         Some(n) => signed(n.max(0)),
         None => {
             let (a, b) = length.range();
-            (signed(a.max(0)) + signed(b.max(0))) / 2.0
+            f64::midpoint(signed(a.max(0)), signed(b.max(0)))
         }
     }
 }

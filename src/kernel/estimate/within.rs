@@ -52,7 +52,6 @@ fn misses(a: &Access, streak: &Streak, line: f64, cache: f64) -> Misses {
         let n = (bytes as u64).max(1);
         whole(1 << n.trailing_zeros()).max(line)
     };
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let mut apart = blocks
         .windows(2)
         .filter(|w| w[1] > w[0] + 1)
@@ -86,7 +85,6 @@ fn misses(a: &Access, streak: &Streak, line: f64, cache: f64) -> Misses {
             foreseen = false;
             continue;
         };
-        #[expect(clippy::cast_precision_loss, reason = "a distance")]
         let step = stride.unsigned_abs() as f64 * scalar;
         let new = if step / line >= long { 1.0 } else { step / line / long };
         missed *= 1.0 + (trips - 1.0) * if fits { new } else { 1.0 };

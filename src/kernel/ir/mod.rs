@@ -294,7 +294,6 @@ impl Program {
             let now = times.last().copied().unwrap_or(1.0);
             match c {
                 Control::Launch(k) => out[*k] += now,
-                #[expect(clippy::cast_precision_loss, reason = "an estimate")]
                 Control::Repeat(n, _) => times.push(now * *n as f64),
                 Control::While => times.push(now * unknown),
                 Control::Check(_) | Control::Swap(..) => {}

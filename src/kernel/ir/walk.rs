@@ -96,7 +96,7 @@ pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
     match s {
         Stmt::Decl(_, None) | Stmt::Once(_) | Stmt::Barrier { .. } => {}
         Stmt::Decl(_, Some(e)) | Stmt::Set(_, e) | Stmt::Branch(e, ..) | Stmt::While(_, e, _) => {
-            *e = f(e)
+            *e = f(e);
         }
         Stmt::Store(_, i, e) => {
             *i = rebuilt_index(i, f);

@@ -230,25 +230,27 @@ impl Lowerer {
                 ),
             }
         }
-        fn view(v: View, n: &Shape, levels: Vec<(u32, i64)>, of: Option<Term>) -> View {
+        fn view(v: View, n: &Shape, levels: &[(u32, i64)], of: Option<&Term>) -> View {
             match (n, levels.split_first()) {
                 (Shape::Array(n, t), Some((level, rest))) => {
                     let (level, rest, t) = (*level, rest.to_vec(), t.clone());
+                    let of = of.cloned();
                     View::array(*n, move |i| {
                         let own = v.at(&round(i, level, of.as_ref())?)?;
-                        Ok(view(own, &t, rest.clone(), of.clone()))
+                        Ok(view(own, &t, &rest, of.as_ref()))
                     })
                 }
                 _ => v,
             }
         }
-        fn dest(d: Dest, n: &Shape, levels: Vec<(u32, i64)>, of: Option<Term>) -> Dest {
+        fn dest(d: Dest, n: &Shape, levels: &[(u32, i64)], of: Option<&Term>) -> Dest {
             match (n, levels.split_first()) {
                 (Shape::Array(_, t), Some((level, rest))) => {
                     let (level, rest, t) = (*level, rest.to_vec(), t.clone());
+                    let of = of.cloned();
                     Dest::array(move |i| {
                         let own = d.at(&round(i, level, of.as_ref())?)?;
-                        Ok(dest(own, &t, rest.clone(), of.clone()))
+                        Ok(dest(own, &t, &rest, of.as_ref()))
                     })
                 }
                 _ => d,
@@ -285,8 +287,8 @@ impl Lowerer {
         self.declare_all(&mine, &mut regs)?;
         let (v, d) = (View::of_regs(&mine, &regs)?, Dest::of_regs(&mine, &regs)?);
         Ok(Storage {
-            view: view(v, shape, levels.clone(), of.cloned()),
-            dest: dest(d, shape, levels, of.cloned()),
+            view: view(v, shape, &levels, of),
+            dest: dest(d, shape, &levels, of),
             owned: Owned::regs(&regs),
         })
     }

@@ -11,6 +11,12 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Returns the value of a number of type `i32`.
+#[expect(clippy::cast_possible_truncation, reason = "the low bits are the number")]
+fn number(l: &Lit) -> i32 {
+    (l.bits as u32).cast_signed()
+}
+
 const INT: ElemTy = ElemTy { scalar: I32, width: 1 };
 
 /// An input whose elements are valid indices of the arrays.
@@ -304,7 +310,7 @@ fn neighbours_are_loaded_together() {
 #[test]
 fn neighbours_are_stored_together() {
     let four = |between: Option<Stmt>| {
-        let mut b: Block = (0..4).map(|k| store(4 + k, Expr::Reg(reg(1 + k as u32)))).collect();
+        let mut b: Block = (0..4).map(|k| store(4 + i64::from(k), Expr::Reg(reg(1 + k)))).collect();
         b.splice(2..2, between);
         accesses(&improved(b), OUT).1
     };
@@ -424,7 +430,7 @@ impl Maker {
                     let (m, i) = (r.pick(&[OUT, TILE]), me.index(r));
                     let from = me.index(r);
                     let mut ks: Vec<i64> =
-                        (0..1 + i64::try_from(r.below(4)).expect("small")).collect();
+                        (0..=i64::try_from(r.below(4)).expect("small")).collect();
                     if r.below(2) > 0 {
                         ks.rotate_left(1);
                     }
@@ -502,7 +508,7 @@ impl Machine {
         for (a, c) in known.terms() {
             if let Atom::Data(e) = a {
                 let Expr::Lit(l) = &**e else { panic!("a number") };
-                sum += c * i64::from(l.bits as u32 as i32);
+                sum += c * i64::from(number(l));
                 rest = rest.sub(&known.part(a));
             }
         }
@@ -519,7 +525,7 @@ impl Machine {
 
     fn expr(&self, e: &Expr) -> Vec<i32> {
         match e {
-            Expr::Lit(l) => vec![l.bits as u32 as i32],
+            Expr::Lit(l) => vec![number(l)],
             Expr::Reg(r) => self.regs[&r.id].clone(),
             Expr::Load(m, t, i) => {
                 let at = self.place(i);

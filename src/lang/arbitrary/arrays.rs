@@ -13,7 +13,7 @@ impl Generator {
             let made = match choice {
                 0..5 => None,
                 5 | 6 => self.zipped(n, t, depth),
-                7 => self.generated(n, t, depth),
+                7 => Some(self.generated(n, t, depth)),
                 8 => self.transposed(n, t, depth),
                 9 => self.chunked(n, t, depth),
                 10 => Some(self.cut(n, t, depth)),
@@ -24,11 +24,11 @@ impl Generator {
                 17 => self.gathered(n, t, depth),
                 18 => Some(self.scattered(n, t, depth)),
                 19 | 20 => Some(self.windows(n, t, depth)),
-                21 => self.padded(n, t, depth),
-                22 => self.iterated(n, t, depth),
+                21 => Some(self.padded(n, t, depth)),
+                22 => Some(self.iterated(n, t, depth)),
                 23 => self.rows_reduced(n, t, depth),
-                24 => self.unzipped(n, t, depth),
-                _ => self.counted(n, t),
+                24 => Some(self.unzipped(n, t, depth)),
+                _ => Self::counted(n, t),
             };
             match made {
                 Some(made) => return made,
@@ -109,23 +109,23 @@ impl Generator {
         Some(Made::new(text, mag, arrays.iter().all(|a| a.exact)))
     }
 
-    fn unzipped(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
+    fn unzipped(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let other = self.flat_type();
         let pairs = self.make(&array(n, &Type::Tuple(vec![t.clone(), other])), depth);
-        Some(Made { text: format!("((unzip {}).0)", pairs.text), ..pairs })
+        Made { text: format!("((unzip {}).0)", pairs.text), ..pairs }
     }
 
-    fn generated(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
+    fn generated(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let i = self.name("i");
         let value = Made::plain(i.clone());
         let var = Var { value, ty: super::I32, below: Some(n.clone()) };
         let times = self.length(n);
         let body = self.under(vec![var], times, |g| g.make(t, depth));
         let text = format!("(generate {} (\\{i} -> {}))", number(n), body.text);
-        Some(Made { text, ..body })
+        Made { text, ..body }
     }
 
-    fn counted(&mut self, n: &Size, t: &Type) -> Option<Made> {
+    fn counted(n: &Size, t: &Type) -> Option<Made> {
         match t {
             Type::Scalar(ScalarType::I32) => Some(Made::plain(format!("(iota {})", number(n)))),
             _ => None,
@@ -259,14 +259,14 @@ impl Generator {
         Made::new(text, xs.mag.max(outside.mag), xs.exact && outside.exact)
     }
 
-    fn padded(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
+    fn padded(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let (l, r) = (self.rng.random_range(0..3), self.rng.random_range(0..3));
         let out = self.pad(n, t, l, r, depth);
         let text = match self.once_in(2) {
             true => format!("(take {} (drop {l} {}))", number(n), out.text),
             false => format!("(drop {} {})", l + r, out.text),
         };
-        Some(Made { text, ..out })
+        Made { text, ..out }
     }
 
     /// Generates a `slide`, or a map over its windows.
@@ -297,7 +297,7 @@ impl Generator {
         Made { text: format!("(map (\\{pattern} -> {}) {slides})", body.text), ..body }
     }
 
-    fn iterated(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
+    fn iterated(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let times = self.rng.random_range(0..4);
         let name = self.name("y");
         if let Type::Scalar(s) = t
@@ -312,11 +312,7 @@ impl Generator {
             };
             let zero = super::literal_text(0.0, *s);
             let f = format!("(\\{name} -> map (reduce (+) {zero}) (split 2 {name}))");
-            return Some(Made::new(
-                format!("(iterate {times} {f} {})", xs.text),
-                xs.mag * 8.0,
-                xs.exact,
-            ));
+            return Made::new(format!("(iterate {times} {f} {})", xs.text), xs.mag * 8.0, xs.exact);
         }
         let goal = array(n, t);
         let xs = self.make(&goal, depth);
@@ -331,6 +327,6 @@ impl Generator {
         self.exact = before;
         let word = if self.once_in(4) { "iterateSeq" } else { "iterate" };
         let text = format!("({word} {times} (\\{name} -> {}) {})", body.text, xs.text);
-        Some(Made::new(text, MODEST, exact))
+        Made::new(text, MODEST, exact)
     }
 }

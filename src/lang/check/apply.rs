@@ -27,32 +27,32 @@ fn count(n: usize) -> String {
 
 impl<'a> Checker<'a> {
     /// Returns the number of arguments that a function takes, given that its first arguments are `args`.
-    pub fn arity(&self, fun: &FunVal<'a>, args: &[Arg<'a>]) -> usize {
+    pub fn arity(fun: &FunVal<'a>, args: &[Arg<'a>]) -> usize {
         match fun {
             FunVal::Lambda { params, .. } => params.len(),
             FunVal::Decl(decl) => decl.params.len(),
             FunVal::Builtin(Builtin::Pattern(Prim::Vectorize, _)) => match args.get(1) {
-                Some(Arg { elab: Elab::Fun(f), .. }) => 2 + self.arity(&f.fun, &[]),
+                Some(Arg { elab: Elab::Fun(f), .. }) => 2 + Self::arity(&f.fun, &[]),
                 Some(_) | None => 3,
             },
             FunVal::Builtin(builtin) => builtin.arity(),
             FunVal::SectionRight(..) | FunVal::Compose(..) => 1,
             FunVal::Partial(inner, first) => {
                 let all: Vec<_> = first.iter().chain(args).cloned().collect();
-                self.arity(inner, &all).saturating_sub(first.len())
+                Self::arity(inner, &all).saturating_sub(first.len())
             }
         }
     }
 
     /// Returns a description of a function for error messages.
-    pub fn describe(&self, fun: &FunVal<'a>) -> String {
+    pub fn describe(fun: &FunVal<'a>) -> String {
         match fun {
             FunVal::Lambda { .. } => "this function".to_owned(),
             FunVal::Decl(decl) => format!("`{}`", decl.name.text),
             FunVal::Builtin(builtin) => format!("`{}`", builtin.name()),
             FunVal::SectionRight(op, _) => format!("`({} ...)`", builtins::op_name(*op)),
             FunVal::Compose(..) => "this composition".to_owned(),
-            FunVal::Partial(inner, _) => self.describe(inner),
+            FunVal::Partial(inner, _) => Self::describe(inner),
         }
     }
 
@@ -111,7 +111,7 @@ impl<'a> Checker<'a> {
             all.splice(0..0, first.iter().cloned());
             fun = inner.clone();
         }
-        let arity = self.arity(&fun, &all);
+        let arity = Self::arity(&fun, &all);
         if all.len() < arity {
             for arg in &mut all {
                 match &mut arg.elab {
@@ -131,7 +131,7 @@ impl<'a> Checker<'a> {
             (Elab::Fun(closure), Some(_)) => self.apply(closure, rest, span)?,
             (Elab::Value(Node { kind: NodeKind::Hole, .. }), Some(_)) => return Err(Abort(None)),
             (Elab::Value(_), Some(extra)) => {
-                let what = self.describe(&fun);
+                let what = Self::describe(&fun);
                 let message = format!("{what} takes {}, but {given} are given", count(arity));
                 let d = self.error(Code::Arity, message, extra.to(span));
                 return Err(d
@@ -475,9 +475,9 @@ impl<'a> Checker<'a> {
             Arg { elab: Elab::Value(node), span: closure.span }
         };
         let args = params.iter().map(arg).collect();
-        let takes = self.arity(&closure.fun, &[]);
+        let takes = Self::arity(&closure.fun, &[]);
         let wrong = |checker: &Self| {
-            let what = checker.describe(&closure.fun);
+            let what = Checker::describe(&closure.fun);
             let message =
                 format!("{who} gives its function {}, but {what} takes {takes}", count(given));
             let d = checker.error(Code::Arity, message, closure.span);

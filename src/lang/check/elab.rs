@@ -223,8 +223,8 @@ impl<'a> Checker<'a> {
         match elab {
             Elab::Value(node) => Ok(node),
             Elab::Fun(closure) => {
-                let n = self.arity(&closure.fun, &[]);
-                let what = self.describe(&closure.fun);
+                let n = Self::arity(&closure.fun, &[]);
+                let what = Self::describe(&closure.fun);
                 let missing =
                     if n == 1 { "an argument".to_owned() } else { format!("{n} arguments") };
                 Err(self
@@ -346,10 +346,10 @@ impl<'a> Checker<'a> {
                 let fun = FunVal::Lambda { params, result: None, body, env: env.clone() };
                 return Ok(Elab::Fun(Closure { fun: Rc::new(fun), lets: vec![], span }));
             }
-            ExprKind::Section(op) => return Ok(self.builtin(Builtin::Scalar(*op, None), span)),
+            ExprKind::Section(op) => return Ok(Self::builtin(Builtin::Scalar(*op, None), span)),
             ExprKind::SectionLeft(x, op) => {
                 let arg = self.arg(x, env);
-                let function = self.builtin(Builtin::Scalar(*op, None), span);
+                let function = Self::builtin(Builtin::Scalar(*op, None), span);
                 return self.apply_elab(function, vec![arg], span, span);
             }
             ExprKind::SectionRight(op, x) => {
@@ -415,7 +415,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns a built-in function as a closure.
-    pub fn builtin(&self, builtin: Builtin, span: Span) -> Elab<'a> {
+    pub fn builtin(builtin: Builtin, span: Span) -> Elab<'a> {
         Elab::Fun(Closure { fun: Rc::new(FunVal::Builtin(builtin)), lets: vec![], span })
     }
 
@@ -452,7 +452,7 @@ impl<'a> Checker<'a> {
                 };
                 Ok(Elab::Value(Node::new(NodeKind::Lit(lit), Ty::Scalar(ty), span)))
             }
-            Some(builtin) => Ok(self.builtin(builtin, span)),
+            Some(builtin) => Ok(Self::builtin(builtin, span)),
             None => Err(self.unknown(name, span, env).into()),
         }
     }

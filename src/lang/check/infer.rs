@@ -62,7 +62,8 @@ impl Class {
 
     fn meet(self, other: Class) -> Option<Class> {
         Some(match (self, other) {
-            (Class::Any, c) | (c, Class::Any) | (Class::Scalar, c) | (c, Class::Scalar) => c,
+            (Class::Any, c) | (c, Class::Any) => c,
+            (Class::Scalar, c) | (c, Class::Scalar) => c,
             (Class::Number, c) | (c, Class::Number) => c,
             (Class::Float, Class::Float) => Class::Float,
             (Class::Integer, Class::Integer) => Class::Integer,

@@ -25,7 +25,7 @@ fn survive(text: &str) {
             assert_eq!(again.ok().as_ref(), Some(&once), "{text}");
         }
         Err(failure) => {
-            assert!(failure.0.iter().all(|d| d.code != Code::Internal), "{failure}\n{text}")
+            assert!(failure.0.iter().all(|d| d.code != Code::Internal), "{failure}\n{text}");
         }
     }
 }

@@ -5,6 +5,12 @@
 //! [`numbers`] is emitted unchanged, so that patsat and the emitted programs generate inputs with the same code.
 
 mod c;
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "bits are cut and read as other types on purpose"
+)]
 pub mod numbers;
 mod readme;
 mod rust;
@@ -14,7 +20,7 @@ mod tests;
 pub use readme::{About, MARK};
 
 use super::host::Slot;
-use super::plan::{Arg, Buffer, HostPlan, Role};
+use super::plan::{Arg, HostPlan, Role};
 use crate::diag::{Code, Diagnostic};
 use crate::lang::types::ScalarType;
 use numbers::{Recipe, Type};
@@ -161,10 +167,6 @@ impl Emission<'_> {
             let text = format!("the plan reads component {component} of `{param}`, which is none");
             Diagnostic::error(Code::Internal, text)
         })
-    }
-
-    fn is_output(&self, buffer: &Buffer) -> bool {
-        matches!(buffer.role, Role::Output(_))
     }
 
     fn role(&self, role: &Role) -> Result<Numbered, Diagnostic> {

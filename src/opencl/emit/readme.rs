@@ -1,6 +1,7 @@
 //! Prints the description of an emitted directory.
 
 use super::{Emission, Origin, stored};
+use crate::opencl::plan::Role;
 use std::fmt::Write as _;
 
 /// The first line of the description, by which `emit` recognises a directory that it may overwrite.
@@ -83,7 +84,8 @@ pub(super) fn print(e: &Emission) -> String {
         false => "Inputs are made up from seeds, the same by both programs",
     });
     let checked: usize = e.expected.iter().map(Vec::len).sum();
-    let all: usize = e.plan.buffers.iter().filter(|b| e.is_output(b)).map(|b| b.len).sum();
+    let outputs = e.plan.buffers.iter().filter(|b| matches!(b.role, Role::Output(_)));
+    let all: usize = outputs.map(|b| b.len).sum();
     let _ = writeln!(
         out,
         ". `expected.bin` has what patsat's interpreter\ngives for them: {checked} of the {all} elements of the result. \

@@ -290,9 +290,9 @@ impl Printer<'_> {
         let x = |k: usize| es.get(k).map_or(primary(String::new()), |e| self.expr(e));
         let float = from.scalar.is_float();
         match op {
-            ScalarOp::Add => self.arithmetic("+", Prec::Add, t, x(0), x(1)),
-            ScalarOp::Sub => self.arithmetic("-", Prec::Add, t, x(0), x(1)),
-            ScalarOp::Mul => self.arithmetic("*", Prec::Mul, t, x(0), x(1)),
+            ScalarOp::Add => Self::arithmetic("+", Prec::Add, t, x(0), x(1)),
+            ScalarOp::Sub => Self::arithmetic("-", Prec::Add, t, x(0), x(1)),
+            ScalarOp::Mul => Self::arithmetic("*", Prec::Mul, t, x(0), x(1)),
             ScalarOp::Div if float => infix("/", Prec::Mul, x(0), x(1)),
             ScalarOp::Div => narrowed(t, infix("/", Prec::Mul, x(0), x(1))),
             ScalarOp::Rem if float => self.call("fmod", es),
@@ -334,7 +334,7 @@ impl Printer<'_> {
             ScalarOp::Neg => {
                 let zero = Expr::Lit(Lit::int(t.scalar, 0));
                 let zero = self.expr(&zero.widen(t.width));
-                self.arithmetic("-", Prec::Add, t, zero, x(0))
+                Self::arithmetic("-", Prec::Add, t, zero, x(0))
             }
             ScalarOp::Abs if float => self.call("fabs", es),
             ScalarOp::Abs if t.scalar.is_signed() => {
@@ -369,8 +369,8 @@ impl Printer<'_> {
             ScalarOp::Round => self.call("round", es),
             ScalarOp::Fma if float => self.call("fma", es),
             ScalarOp::Fma => {
-                let product = self.arithmetic("*", Prec::Mul, t, x(0), x(1));
-                self.arithmetic("+", Prec::Add, t, product, x(2))
+                let product = Self::arithmetic("*", Prec::Mul, t, x(0), x(1));
+                Self::arithmetic("+", Prec::Add, t, product, x(2))
             }
             ScalarOp::Sign if float => self.call("sign", es),
             ScalarOp::Sign => {
@@ -415,7 +415,7 @@ impl Printer<'_> {
     }
 
     /// Prints integer arithmetic, which wraps: signed operations are done in the unsigned type.
-    fn arithmetic(&self, op: &str, p: Prec, t: ElemTy, a: Text, b: Text) -> Text {
+    fn arithmetic(op: &str, p: Prec, t: ElemTy, a: Text, b: Text) -> Text {
         if t.scalar.is_float() {
             return infix(op, p, a, b);
         }

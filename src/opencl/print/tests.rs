@@ -89,14 +89,14 @@ fn random(n: u64) -> Vec<f64> {
     let mut s = 12345u64;
     (0..n)
         .map(|_| {
-            s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            s = s.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             f64::from((((s >> 40) as f32) / 16_777_216.0) - 0.5)
         })
         .collect()
 }
 
 fn floats(dims: &[u64]) -> Value {
-    let dims: Vec<usize> = dims.iter().map(|d| *d as usize).collect();
+    let dims: Vec<usize> = dims.iter().map(|d| usize::try_from(*d).expect("small")).collect();
     Value::floats(F32, &dims, &random(dims.iter().product::<usize>() as u64))
 }
 

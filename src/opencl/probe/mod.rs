@@ -57,6 +57,7 @@ impl Count {
     }
 
     /// Returns the count, doubled `times` times.
+    #[must_use]
     pub fn doubled(self, times: u32) -> Count {
         Count { shift: (self.shift + times).min(Count::MOST), ..self }
     }
@@ -76,8 +77,13 @@ impl Count {
         (0..=Count::MOST).flat_map(|shift| {
             [false, true].map(|three| {
                 let count = Count { shift, three };
-                // At most three times 2^28, which fits.
-                (count.component(), HostArray::from_slice(&[count.value() as i32]))
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_possible_wrap,
+                    reason = "at most three times 2^28"
+                )]
+                let value = count.value() as i32;
+                (count.component(), HostArray::from_slice(&[value]))
             })
         })
     }

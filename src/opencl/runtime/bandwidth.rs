@@ -43,6 +43,10 @@ pub fn bandwidth(rt: &Runtime, bytes: usize) -> Result<Bandwidth> {
     let len = bytes / 4;
     let mut inputs = Inputs::default();
     // Memory systems may share or compress pages with equal contents, so all pages differ.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the low bits differ from page to page, too"
+    )]
     let xs: Vec<f32> = (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761) as f32).collect();
     inputs.insert(INPUT, 0, HostArray::from_slice(&xs));
     drop(xs);

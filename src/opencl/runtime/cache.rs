@@ -45,10 +45,10 @@ impl Cache {
     }
 
     /// Returns the binary in a file, if it is complete and unchanged.
-    pub(super) fn get(&self, file: &Path) -> Option<Vec<u8>> {
+    pub(super) fn get(file: &Path) -> Option<Vec<u8>> {
         let bytes = fs::read(file).ok()?;
         let Some(binary) = whole(&bytes) else {
-            self.forget(file);
+            Cache::forget(file);
             return None;
         };
         // Mark the file as recently used. If that fails, it is only removed earlier.
@@ -75,7 +75,7 @@ impl Cache {
     }
 
     /// Removes a file that cannot be used.
-    pub(super) fn forget(&self, file: &Path) {
+    pub(super) fn forget(file: &Path) {
         // Another process may have removed it already.
         let _ = fs::remove_file(file);
     }
@@ -98,7 +98,7 @@ impl Cache {
             if total <= self.less {
                 break;
             }
-            self.forget(&path);
+            Cache::forget(&path);
             total -= bytes;
         }
     }
@@ -122,16 +122,16 @@ mod tests {
         let cache = Cache::new(&folder.path().join("new"));
         let d = device(0, "P", "D", DeviceKind::Cpu);
         let file = cache.file(&d, "kernel", "-O");
-        assert_eq!(cache.get(&file), None);
+        assert_eq!(Cache::get(&file), None);
         cache.put(&file, b"binary");
-        assert_eq!(cache.get(&file).as_deref(), Some(&b"binary"[..]));
+        assert_eq!(Cache::get(&file).as_deref(), Some(&b"binary"[..]));
         // A file that is truncated, changed or of another kind is removed when it is read.
         let whole = fs::read(&file).expect("written");
         let mut changed = whole.clone();
         changed[45] ^= 1;
         for bytes in [&whole[..whole.len() - 1], &whole[..10], &changed, b"", &b"x".repeat(99)] {
             fs::write(&file, bytes).expect("written");
-            assert_eq!(cache.get(&file), None);
+            assert_eq!(Cache::get(&file), None);
             assert!(!file.exists());
         }
     }
@@ -168,7 +168,7 @@ mod tests {
             opened.set_modified(second(i as u64)).expect("a time");
         }
         // Reading the file makes it recently used.
-        assert!(cache.get(&path(0)).is_some());
+        assert!(Cache::get(&path(0)).is_some());
         cache.put(&path(4), &[7; 200]);
         let there: Vec<bool> = (0..5).map(|i| path(i).exists()).collect();
         assert_eq!(there, [true, false, false, false, true]);

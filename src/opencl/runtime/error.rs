@@ -4,6 +4,7 @@ use crate::diag::{Code, Diagnostic};
 use opencl3::error_codes::ClError;
 
 /// Explains a driver's error during `doing` to the user.
+#[expect(clippy::needless_pass_by_value, reason = "the error is of no further use")]
 pub(super) fn driver(e: ClError, doing: &str) -> Diagnostic {
     let (code, what) = match e.0 {
         // Memory object allocation, resources, host memory, buffer size.

@@ -65,7 +65,7 @@ fn handles() -> Result<Vec<(DeviceInfo, Device)>> {
         for id in platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default() {
             let device = Device::new(id);
             if device.available().unwrap_or(false) && device.compiler_available().unwrap_or(false) {
-                let info = describe(found.len(), &platform, &device)
+                let info = describe(found.len(), platform, device)
                     .map_err(|e| driver(e, "describing a device"))?;
                 found.push((info, device));
             }
@@ -81,8 +81,8 @@ fn handles() -> Result<Vec<(DeviceInfo, Device)>> {
 /// may not know get defaults.
 fn describe(
     index: usize,
-    platform: &Platform,
-    device: &Device,
+    platform: Platform,
+    device: Device,
 ) -> std::result::Result<DeviceInfo, ClError> {
     let kind = match device.dev_type()? {
         t if t & CL_DEVICE_TYPE_GPU != 0 => DeviceKind::Gpu,
@@ -177,25 +177,25 @@ impl Runtime {
             kernels,
             build_ms: started.elapsed().as_secs_f64() * 1e3,
             cached,
-            _program: program,
+            program,
         };
         let file =
             self.cache.as_ref().map(|c| (c, c.file(&self.info, &plan.source, &plan.options)));
-        if let Some((cache, file)) = &file
-            && let Some(binary) = cache.get(file)
+        if let Some((_, file)) = &file
+            && let Some(binary) = Cache::get(file)
         {
             // If the cached binary cannot be used for any reason, build from source.
             let loaded = self.load(&binary, &plan.options);
             match loaded.and_then(|p| Some((prepared::kernels(self, &p, plan).ok()?, p))) {
                 Some((kernels, program)) => return Ok(built(program, kernels, true)),
-                None => cache.forget(file),
+                None => Cache::forget(file),
             }
         }
         let program = self.compile(&plan.source, &plan.options)?;
         let kernels = prepared::kernels(self, &program, plan)?;
         let built = built(program, kernels, false);
         if let Some((cache, file)) = file
-            && let Some(binary) = built._program.get_binaries().ok().and_then(|mut all| all.pop())
+            && let Some(binary) = built.program.get_binaries().ok().and_then(|mut all| all.pop())
         {
             cache.put(&file, &binary);
         }
@@ -245,7 +245,7 @@ pub struct Built {
     pub cached: bool,
     kernels: Vec<opencl3::kernel::Kernel>,
     /// Kernels need their program as long as they exist.
-    _program: Program,
+    program: Program,
 }
 
 #[cfg(test)]

@@ -389,14 +389,14 @@ impl Runtime {
             return Ok(None);
         }
         // Leave out trailing dimensions of one, which take time in some drivers.
-        let dims = (1..=3).rev().find(|&d| launch.global[d - 1] > 1).unwrap_or(1);
+        let dims = (1u32..=3).rev().find(|&d| launch.global[d as usize - 1] > 1).unwrap_or(1);
         // SAFETY: every argument was set in `prepare`, its buffers are kept in `Prepared`, and sizes were checked
         // against the device. The code generator is responsible for what the kernel does with its pointers;
         // candidates run in a worker process for that reason.
         let event = unsafe {
             self.queue.enqueue_nd_range_kernel(
                 kernel.get(),
-                dims as u32,
+                dims,
                 ptr::null(),
                 launch.global.as_ptr(),
                 launch.local.as_ptr(),

@@ -3,7 +3,7 @@
 use super::Runtime;
 use crate::diag::Result;
 use crate::lang::types::ScalarType;
-use crate::opencl::host::Inputs;
+use crate::opencl::host::{HostArray, Inputs};
 use crate::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role};
 use crate::opencl::print::SUB_GROUP_OPTIONS;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(super) fn size(rt: &Runtime) -> u32 {
     let run = || -> Result<Vec<i32>> {
         let nothing = rt.upload(&Inputs::default())?;
         let (_, outputs) = rt.prepare(rt.build(&Arc::new(probe()))?, &nothing)?.check(rt)?;
-        Ok(outputs.first().and_then(|o| o.to_vec()).unwrap_or_default())
+        Ok(outputs.first().and_then(HostArray::to_vec).unwrap_or_default())
     };
     if !rt.info.extensions.iter().any(|e| e == EXTENSION) {
         return 0;

@@ -305,8 +305,7 @@ impl<'a> Plan<'a> {
             // Sums and extremes of whole numbers are the same in every order.
             Law::Exact | Law::Reassoc => &[Count, Small, Few, Extreme],
         };
-        let style =
-            if scale.plain { Style::Count } else { styles[rng.random_range(0..styles.len())] };
+        let style = if scale.plain { Count } else { styles[rng.random_range(0..styles.len())] };
         out.input = sample::value(rng, &shape, style);
         Some(out)
     }

@@ -55,6 +55,11 @@ fn node(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>) -> Made {
     Term::new(op, sizes, tys, args)
 }
 
+/// Returns the same operation on other arguments.
+fn rebuilt(t: &Term, args: Vec<Term>) -> Made {
+    node(t.op().clone(), t.sizes().to_vec(), t.tys().to_vec(), args)
+}
+
 fn fork(f: Term, g: Term) -> Made {
     node(Op::Fork, vec![], vec![], vec![f, g])
 }
@@ -139,14 +144,10 @@ impl Orders {
                 let is = self.permuted(name.clone(), &p, &t.tys()[0])?;
                 let vs = self.permuted(name, &p, &fold()?.element)?;
                 let shuffle = node(Op::Bimap, vec![], vec![], vec![is, vs])?;
-                self.rebuilt(t, args)?.after(&shuffle)
+                rebuilt(t, args)?.after(&shuffle)
             }
-            _ => self.rebuilt(t, args),
+            _ => rebuilt(t, args),
         }
-    }
-
-    fn rebuilt(&self, t: &Term, args: Vec<Term>) -> Made {
-        node(t.op().clone(), t.sizes().to_vec(), t.tys().to_vec(), args)
     }
 
     fn permuted(&mut self, name: String, p: &[usize], t: &Ty) -> Made {

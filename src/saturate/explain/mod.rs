@@ -204,10 +204,7 @@ fn shorter(factors: &[Term]) -> Option<Term> {
         _ => return None,
     };
     let [k, m] = pack.sizes() else { return None };
-    let n = match factors.last()?.ty().dom.clone() {
-        Ty::Array(n, _) => n,
-        _ => return None,
-    };
+    let Ty::Array(n, _) = factors.last()?.ty().dom.clone() else { return None };
     let short = Term::new(op, vec![n, k.clone(), k.mul(m)], vec![], vec![Term::of_chain(h).ok()?]);
     let short = short.ok()?;
     let same =
@@ -216,6 +213,7 @@ fn shorter(factors: &[Term]) -> Option<Term> {
     same.then_some(short)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn broken(e: TypeError) -> Failure {
     Diagnostic::error(Code::Internal, format!("an explanation holds an ill-typed term: {e}")).into()
 }

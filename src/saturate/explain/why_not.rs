@@ -124,7 +124,7 @@ impl WhyNot<'_> {
     /// Returns the match of the left side within the program.
     fn site(&self, m: &Match) -> Typed<Site> {
         let mut terms: Vec<Option<Term>> = vec![];
-        for node in m.pattern.iter() {
+        for node in &m.pattern {
             terms.push(match node {
                 ENodeOrVar::Var(v) => self.places.term(m.subst[*v]).ok(),
                 ENodeOrVar::ENode(n) => Some(self.instance(n, m, &terms)?),

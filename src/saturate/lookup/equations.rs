@@ -304,6 +304,7 @@ fn root(n: u128, k: u32) -> Option<u128> {
         return Some(n);
     }
     // Sizes have 64 bits: the nearest float is off by at most one.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a root fits")]
     let near = (n as f64).powf(1.0 / f64::from(k)).round() as u128;
     (near.saturating_sub(1)..=near + 1).find(|r| r.checked_pow(k) == Some(n))
 }

@@ -1,5 +1,6 @@
-//! Functions on elements as one expression, however they are composed: `(+) . bimap id abs` and `\(a, b) -> a
-//! + abs b` give the same expression. A vector counts as one of its elements; the types distinguish the two.
+//! Functions on elements as one expression, however they are composed: `(+) . bimap id abs` and
+//! `\(a, b) -> a + abs b` give the same expression. A vector counts as one of its elements; the types distinguish
+//! the two.
 
 use crate::calculus::scalar::{Lit, SExpr};
 use crate::calculus::term::{Op, Term};

@@ -1,12 +1,11 @@
 use super::*;
-use crate::calculus::elaborate;
 use crate::diag::Limits;
 use crate::rules::RuleSet;
 use crate::saturate::saturate;
 use crate::session::Program as File;
 
 struct Place {
-    program: elaborate::Program,
+    program: Program,
     graph: Saturated,
 }
 

@@ -102,7 +102,7 @@ fn floats(
     } else {
         let how = "the narrowest vector of floats that is about as fast as the fastest";
         r.measured("compute.simd_width", "lanes", width as f64, fma.spread, how);
-        c.simd_width = width as u32;
+        c.simd_width = u32::try_from(width).unwrap_or(u32::MAX);
     }
     let scalar = single.iter().find(|(w, _)| *w == 1).and_then(|(_, a)| a.as_ref().ok());
     if let Some(s) = scalar {
@@ -130,7 +130,7 @@ fn others(b: &mut Bench, fleet: Fleet) -> Result<()> {
         };
         let rates = if there { rates(b, step, ty, &[1, 2, 4, 8, 16], fleet)? } else { vec![] };
         let best = fastest(&rates);
-        let what = if ty != ScalarType::I32 { "as f32_gflops" } else { "sums and exclusive ors" };
+        let what = if ty == ScalarType::I32 { "sums and exclusive ors" } else { "as f32_gflops" };
         let how = format!("{what}, of {ty}; operations/s by width: {}", listed(&rates));
         let c = &mut b.model.compute;
         let old = match ty {

@@ -16,8 +16,8 @@ pub fn measure(b: &mut Bench) -> Result<()> {
     starting(b)?;
     let x = &b.model.execution;
     let (resident, units) = (x.items_per_compute_unit as f64, b.units() as f64);
-    b.model.execution.groups_to_saturate =
-        b.record.told("execution.groups_to_saturate", "work-groups", units, "compute units") as u64;
+    b.model.execution.groups_to_saturate = b.units() as u64;
+    b.record.told("execution.groups_to_saturate", "work-groups", units, "compute units");
     b.record.kept(
         "execution.items_per_compute_unit",
         "work-items",

@@ -156,6 +156,11 @@ impl<'a> Lab<'a> {
                 }
                 Err(e) => return Err(e.into()),
             };
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "from 0 to 12"
+            )]
             let more = (self.target_us / us.max(0.1)).log2().ceil().clamp(0.0, 12.0) as u32;
             let longest = count.doubled(more) == count;
             if us >= 0.7 * self.target_us || longest || attempt == 3 {

@@ -137,7 +137,7 @@ fn widths(b: &mut Bench) -> Result<()> {
         rates.iter().filter_map(|(_, a)| Some(a.as_ref().ok()?.spread)).fold(0.0, f64::max);
     let useful = moved.max(computed);
     b.record.measured("compute.useful_vector_width", "lanes", useful as f64, spread, how);
-    c.useful_vector_width = useful as u32;
+    c.useful_vector_width = u32::try_from(useful).unwrap_or(u32::MAX);
     Ok(())
 }
 
@@ -199,7 +199,9 @@ fn saturation(b: &mut Bench) -> Result<()> {
     // The geometric mean over the widths.
     let mean = (needed.iter().map(|n| n.ln()).sum::<f64>() / needed.len() as f64).exp();
     b.record.measured(key, unit, mean.round(), spread, how);
-    b.model.execution.items_to_saturate = mean.round().max(1.0) as u64;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a mean of counts")]
+    let items = mean.round().max(1.0) as u64;
+    b.model.execution.items_to_saturate = items;
     Ok(())
 }
 
@@ -355,7 +357,8 @@ fn levels(b: &mut Bench) -> Result<()> {
 fn stores(b: &mut Bench, caches: &[Plateau], fleet: Fleet) -> Result<()> {
     let (floats, width) = (b.floats(), b.width());
     for (k, level) in caches.iter().enumerate() {
-        let vectors = level.bytes as usize / (fleet.groups * width * 4);
+        let vectors =
+            usize::try_from(level.bytes).unwrap_or(usize::MAX) / (fleet.groups * width * 4);
         let trial = |traffic, share: usize| {
             let part = Count::power_within((vectors / share).max(STREAMS * fleet.group));
             Trial::growing(Count::power(4), move |n| {
@@ -376,7 +379,8 @@ fn stores(b: &mut Bench, caches: &[Plateau], fleet: Fleet) -> Result<()> {
 
 /// Measures reads of floats at a distance from each other.
 fn strides(b: &mut Bench) -> Result<()> {
-    let (floats, len, line) = (b.floats(), b.len, b.model.memory.line_bytes as usize / 4);
+    let (floats, len) = (b.floats(), b.len);
+    let line = usize::try_from(b.model.memory.line_bytes).unwrap_or(usize::MAX) / 4;
     let fleet = if b.across() {
         let group = 256.min(b.info.max_work_group_size);
         let items = Count::power_within(b.units() * 1024).value();
@@ -530,12 +534,13 @@ fn local(b: &mut Bench) -> Result<()> {
             rates.iter().filter_map(|(s, a)| Some((*s, a.as_ref().ok()?.ns))).collect();
         let how = "the distance beyond which neighbours no longer wait longer for each other";
         let spread = first.as_ref().map_or(0.0, |r| r.spread);
-        l.banks =
-            r.measured("local.banks", "of 4 bytes", f64::from(banks(&ns)), spread, how) as u32;
+        l.banks = banks(&ns);
+        r.measured("local.banks", "of 4 bytes", f64::from(l.banks), spread, how);
     } else {
         let why = "local memory is ordinary memory";
-        l.bytes_per_compute_unit = r.told(key, "bytes", 0.0, why) as u64;
-        l.banks = r.told("local.banks", "of 4 bytes", 1.0, why) as u32;
+        (l.bytes_per_compute_unit, l.banks) = (0, 1);
+        r.told(key, "bytes", 0.0, why);
+        r.told("local.banks", "of 4 bytes", 1.0, why);
     }
     Ok(())
 }
@@ -545,7 +550,7 @@ fn local(b: &mut Bench) -> Result<()> {
 fn banks(times: &[(usize, f64)]) -> u32 {
     let longer = |w: &&[(usize, f64)]| w[1].1 > 1.3 * w[0].1;
     // Up to the number of banks, each doubling of the stride adds conflicts.
-    times.windows(2).rfind(longer).map_or(1, |w| w[1].0 as u32)
+    times.windows(2).rfind(longer).map_or(1, |w| u32::try_from(w[1].0).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl Bench<'_> {
     /// Returns a fleet that keeps every unit busy.
     fn crowd(&self) -> Fleet {
         self.fleet(if self.across() {
-            self.model.execution.items_per_compute_unit as usize
+            usize::try_from(self.model.execution.items_per_compute_unit).unwrap_or(usize::MAX)
         } else {
             8
         })

@@ -109,6 +109,7 @@ pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
+    #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
     let digits = 2 - value.abs().log10().floor() as i32;
     if digits >= 0 {
         let scale = 10f64.powi(digits);

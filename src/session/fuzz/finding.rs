@@ -95,11 +95,6 @@ impl Finding {
         &self.failure.says
     }
 
-    /// Returns the command that reproduces the failure, for the program's file.
-    fn command(&self, path: &Path) -> String {
-        format!("patsat fuzz {} --candidates 64", path.display())
-    }
-
     /// Writes the finding into a folder of its own under `output`.
     pub(super) fn write(&mut self, output: &Path) -> Result<()> {
         let folder = output.join(format!("{}-{}", self.kind(), self.case.seed));
@@ -115,8 +110,8 @@ impl Finding {
             about.push_str(&format!("\n{candidate}\n"));
         }
         about.push_str(&format!(
-            "\nTo see it again, with the options of the run:\n\n    {}\n",
-            self.command(&folder.join("program.pat"))
+            "\nTo see it again, with the options of the run:\n\n    patsat fuzz {} --candidates 64\n",
+            folder.join("program.pat").display()
         ));
         put("about.txt", &about)?;
         if let Some(kernels) = &self.failure.kernels {

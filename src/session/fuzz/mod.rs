@@ -72,7 +72,7 @@ impl Default for Fuzz {
             lengths: vec![],
             jobs: 1,
             output: None,
-            shrink: Duration::from_secs(120),
+            shrink: Duration::from_mins(2),
         }
     }
 }
@@ -203,7 +203,7 @@ impl Session {
                         let tried = program(shared, number).map(|(source, case)| {
                             let mut trial = Trial { shared, worker: worker.as_mut() };
                             let outcome = trial.run(&source, &case);
-                            shared.finished(&mut trial, source, case, outcome)
+                            shared.finished(&mut trial, &source, &case, outcome)
                         });
                         if send.send(tried).is_err() {
                             return;
@@ -214,7 +214,7 @@ impl Session {
                 builder.spawn_scoped(scope, work).map_err(|e| no_thread(&e))?;
             }
             drop(send);
-            let out = self.gather(fuzz, &results, &mut tally, &shared.stop, begun, watcher);
+            let out = Self::gather(fuzz, &results, &mut tally, &shared.stop, begun, watcher);
             shared.stop.store(true, Ordering::Relaxed);
             out
         })?;
@@ -232,7 +232,6 @@ impl Session {
 
     /// Receives and counts results until all threads have ended.
     fn gather(
-        &self,
         fuzz: &Fuzz,
         results: &mpsc::Receiver<Result<(Outcome, Vec<Finding>)>>,
         tally: &mut Tally,
@@ -279,8 +278,8 @@ impl Shared<'_> {
     fn finished(
         &self,
         trial: &mut Trial,
-        source: Arc<Source>,
-        case: Case,
+        source: &Arc<Source>,
+        case: &Case,
         mut outcome: Outcome,
     ) -> (Outcome, Vec<Finding>) {
         let most = self.fuzz.shrink;

@@ -133,7 +133,7 @@ impl Judge<'_> {
         let graph = self.graph(&block.options)?;
         let sought = lookup::read(&block.alone(self.source), &graph.program)
             .map_err(|failure| self.placed(failure))?;
-        let looked = lookup::lookup(&graph.saturated, &sought, &graph.program.env);
+        let looked = lookup(&graph.saturated, &sought, &graph.program.env);
         Ok(looked.map_or_else(Verdict::Missing, |_| Verdict::Holds))
     }
 

@@ -235,7 +235,7 @@ impl State<'_, '_> {
                 break;
             }
             if let Some(record) = self.known.get(&variant.hash).cloned() {
-                self.resume(&variant, record);
+                self.resume(&variant, &record);
             } else if let Some(ready) = self.prepare(&variant)? {
                 batch.push(ready);
             }
@@ -328,7 +328,7 @@ impl State<'_, '_> {
             Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Interrupted) => return Ok(self.interrupt()),
             Err(WorkerError::Candidate(failure)) => {
-                self.failed(variant, failure, None, None);
+                self.failed(variant, &failure, None, None);
                 return Ok(None);
             }
         };
@@ -360,13 +360,13 @@ impl State<'_, '_> {
                 let failure = CandidateFailure { class: FailureClass::Wrong, log };
                 self.search.worker.condemn(id, failure.clone());
                 self.search.worker.forget(id);
-                self.failed(variant, failure, Some(build_ms), None);
+                self.failed(variant, &failure, Some(build_ms), None);
                 return Ok(None);
             }
             Err(WorkerError::Worker(failure)) => return Err(failure),
             Err(WorkerError::Interrupted) => return Ok(self.interrupt()),
             Err(WorkerError::Candidate(failure)) => {
-                self.failed(variant, failure, Some(build_ms), None);
+                self.failed(variant, &failure, Some(build_ms), None);
                 return Ok(None);
             }
         };
@@ -378,7 +378,7 @@ impl State<'_, '_> {
         if !comparison.ok {
             let max_rel_err = comparison.max_rel_err;
             let failure = self.condemn(id, comparison);
-            self.failed(variant, failure, Some(build_ms), Some(max_rel_err));
+            self.failed(variant, &failure, Some(build_ms), Some(max_rel_err));
             return Ok(None);
         }
         let max_rel_err = comparison.max_rel_err;
@@ -410,7 +410,7 @@ impl State<'_, '_> {
     /// identical to those already known to be right.
     fn compare_outputs(&mut self, outputs: Option<Vec<HostArray>>) -> Result<Comparison> {
         let missing = || Diagnostic::error(Code::Internal, "the reference is not there");
-        let reference = &mut self.search.reference;
+        let reference = &mut *self.search.reference;
         let verdict = match outputs {
             Some(outputs) => reference.compare(outputs)?,
             None => reference.same(),
@@ -441,7 +441,7 @@ impl State<'_, '_> {
                 match self.still_right(&ready.variant, Some(ready.id))? {
                     None => batch.push(ready),
                     Some(failure) => {
-                        self.failed(&ready.variant, failure, Some(ready.build_ms), None)
+                        self.failed(&ready.variant, &failure, Some(ready.build_ms), None);
                     }
                 }
             }
@@ -460,7 +460,7 @@ impl State<'_, '_> {
                     if m.finished { &mut self.counts.timed } else { &mut self.counts.slow };
                 *counted = counted.saturating_sub(1);
                 self.done = self.done.saturating_sub(1);
-                self.failed(&m.variant, failure, Some(m.build_ms), None);
+                self.failed(&m.variant, &failure, Some(m.build_ms), None);
             }
         }
         Ok(())
@@ -499,7 +499,7 @@ impl State<'_, '_> {
     fn failed(
         &mut self,
         variant: &Arc<Variant>,
-        failure: CandidateFailure,
+        failure: &CandidateFailure,
         build_ms: Option<f64>,
         max_rel_err: Option<f64>,
     ) {
@@ -531,7 +531,7 @@ impl State<'_, '_> {
                 Some(Outcome::Timed(s)) => (*s, true),
                 Some(Outcome::Slow(s)) => (*s, false),
                 Some(Outcome::Failed(f)) => {
-                    self.failed(&variant, f.clone(), Some(build_ms), None);
+                    self.failed(&variant, f, Some(build_ms), None);
                     continue;
                 }
                 // A few runs are enough to rank the candidate, but not to store its time.
@@ -548,9 +548,9 @@ impl State<'_, '_> {
             self.fresh += 1;
             let fate = if finished { Fate::Timed } else { Fate::Slow };
             if finished {
-                self.counts.timed += 1
+                self.counts.timed += 1;
             } else {
-                self.counts.slow += 1
+                self.counts.slow += 1;
             }
             self.record(&variant, fate, None, Some(build_ms), Some(summary), Some(max_rel_err));
             self.keep(&variant, summary, finished, max_rel_err, build_ms);

@@ -22,7 +22,7 @@ pub fn not_kept(failure: Failure) -> Diagnostic {
 
 impl State<'_, '_> {
     /// Takes the outcome of a candidate from the store.
-    pub(super) fn resume(&mut self, variant: &Arc<Variant>, record: Record) {
+    pub(super) fn resume(&mut self, variant: &Arc<Variant>, record: &Record) {
         self.counts.resumed += 1;
         self.done += 1;
         let ran = matches!(record.fate, Fate::Timed | Fate::Slow);
@@ -42,9 +42,9 @@ impl State<'_, '_> {
                     resumed: true,
                 });
                 if finished {
-                    self.counts.timed += 1
+                    self.counts.timed += 1;
                 } else {
-                    self.counts.slow += 1
+                    self.counts.slow += 1;
                 }
                 self.counts.built += 1;
             }

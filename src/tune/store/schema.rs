@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Version of the tables: the number of steps below. Every change of the tables adds a step.
+#[expect(clippy::cast_possible_wrap, reason = "a few steps")]
 pub(super) const VERSION: i64 = STEPS.len() as i64;
 
 /// SQLite's application id, which marks the file as patsat's (`PSAT`).

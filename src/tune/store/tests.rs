@@ -95,7 +95,7 @@ fn gc_keeps_what_it_is_told() {
         .record(&Key { tool: "0.0.1".into(), ..key("x") }, &candidate("e", Some(1.0)))
         .expect("recorded");
     assert_eq!(store.gc(&Keep::default()).expect("the store is writable"), 0);
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     assert_eq!(
         store.gc(&Keep { within: Some(hour), ..Keep::default() }).expect("the store is writable"),
         1
@@ -452,7 +452,7 @@ fn exports_that_are_none_are_refused_with_the_place() {
                 );
             }
             None => {
-                assert!(label.is_some() || d.notes.iter().any(|n| n.contains("f.json")), "{to}")
+                assert!(label.is_some() || d.notes.iter().any(|n| n.contains("f.json")), "{to}");
             }
         }
     }

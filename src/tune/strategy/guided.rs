@@ -84,6 +84,11 @@ impl Propose for Guided {
         }
         if !self.spread {
             self.spread = true;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of a count"
+            )]
             let quota = (self.budget as f64 * FIRST_SHARE).ceil() as usize;
             let count = quota.saturating_sub(tried.len()).min(left);
             let (chosen, rest) = spread(std::mem::take(&mut self.rest), count, OF_SKELETON);
@@ -105,6 +110,11 @@ impl Propose for Guided {
         }
         if !self.shared {
             self.shared = true;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of a count"
+            )]
             let count = ((left as f64 * OF_SHARES).ceil() as usize).min(left);
             let chosen = shares(&mut self.rest, tried, &leaders, count);
             if !chosen.is_empty() {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time that opening a device and uploading inputs may take.
-const INIT_TIME: Duration = Duration::from_secs(120);
+const INIT_TIME: Duration = Duration::from_mins(2);
 
 /// Identifies a candidate of one [`Worker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -186,10 +186,10 @@ impl Worker {
     }
 
     /// Builds a program into the cache of built programs, and keeps nothing else of it.
-    pub fn compile(&mut self, plan: Arc<HostPlan>) -> Answer<Build> {
+    pub fn compile(&mut self, plan: &HostPlan) -> Answer<Build> {
         let id = self.next;
         self.next += 1;
-        let request = Request::Compile { plan: Box::new(HostPlan::clone(&plan)) };
+        let request = Request::Compile { plan: Box::new(plan.clone()) };
         let allowed = Allowance::new(self.limits.build_time, Duration::ZERO);
         match self.ask(id, request, 0, allowed)? {
             (Reply::Built(build), _) => Ok(build),

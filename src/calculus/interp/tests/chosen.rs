@@ -76,6 +76,7 @@ fn of(body: &str) -> Compiled {
     Compiled::new(&entries[0], &Sizes::new(), &inputs).expect("a program that compiles")
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an axis is an option")]
 fn at(indices: &[usize]) -> Axis {
     Some(indices.into())
 }

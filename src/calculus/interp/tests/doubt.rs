@@ -1,5 +1,7 @@
 //! Programs whose course depends on rounding: all legal results are accepted, and no others.
 
+#![expect(clippy::cast_possible_truncation, reason = "rounded to the type")]
+
 use super::super::*;
 use crate::calculus::value::compare;
 use crate::diag::Source;

@@ -16,7 +16,9 @@ fn list(ty: ScalarType, xs: &[f64]) -> Value {
     if ty.is_float() {
         Value::floats(ty, &[xs.len()], xs)
     } else {
-        Value::ints(ty, &[xs.len()], &xs.iter().map(|x| *x as i64).collect::<Vec<_>>())
+        #[expect(clippy::cast_possible_truncation, reason = "they are whole")]
+        let xs: Vec<i64> = xs.iter().map(|x| *x as i64).collect();
+        Value::ints(ty, &[xs.len()], &xs)
     }
 }
 
@@ -57,7 +59,7 @@ fn patterns() {
     let x = [list(I32, &[3.0, 1.0, 2.0, 5.0])];
     let n = &[("n", 4)][..];
     let each = |body: &str, want: &[f64]| {
-        gives(&format!("entry f [n] (xs: [n]i32) = {body}"), n, &x, want)
+        gives(&format!("entry f [n] (xs: [n]i32) = {body}"), n, &x, want);
     };
     each("scan (+) 0 xs", &[3.0, 4.0, 6.0, 11.0]);
     each("reducePart max 0 2 xs", &[3.0, 5.0]);
@@ -90,7 +92,7 @@ fn patterns() {
 #[test]
 fn long_maps_are_shared_out() {
     let n = 70_001;
-    let x = Value::ints(ScalarType::I32, &[n], &(0..n as i64).collect::<Vec<_>>());
+    let x = Value::ints(I32, &[n], &(0i64..).take(n).collect::<Vec<_>>());
     let run = |body: &str| {
         eval(
             &format!("entry f [n] (xs: [n]i32) = {body}"),
