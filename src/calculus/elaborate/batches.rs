@@ -1,6 +1,7 @@
 //! Batches of composed products: where a map computes a matrix from all pairs of rows and columns, and then meets its rows
 //! with others, the map is cut in two (fission): `map (f . cross . fork p q)` becomes
-//! `map (f . cross) . zip . fork (map p) (map q)`, if `p` computes such a matrix.
+//! `map (f . cross) . zip . fork (map p) (map q)`, if `p` computes such a matrix. Likewise, `map (f . p)` becomes
+//! `map f . map p` if `f` reduces the rows of the matrix.
 //!
 //! Each part is then a batch of products, with tiles of its own. Within one map, the first matrix would have to fit into the
 //! memory of a work-group, or each of its elements would be computed again for every partner that it meets.
@@ -22,13 +23,32 @@ pub(super) fn cut(t: &Term, env: &SizeEnv) -> Result<Term, TypeError> {
     for f in t.chain().into_iter().rev() {
         let args = f.args().iter().map(|a| cut(a, env)).collect::<Result<Vec<_>, _>>()?;
         let f = f.with_args(args)?;
-        done = match stages(&f, env) {
-            Some((user, fork)) => after(&f, &user, &fork, &done, env)?,
-            None if *done.op() == Op::Id => f,
-            None => f.after(&done)?,
+        done = if let Some((user, fork)) = stages(&f, env) {
+            after(&f, &user, &fork, &done, env)?
+        } else if let Some((user, product)) = reduced_product(&f, env) {
+            let each = |part: &[Term]| {
+                build::map(MapKind::Plain, &f.sizes()[0], &Term::of_chain(part)?)
+            };
+            let product = build::compose(&cut(&each(&product)?, env)?, &done)?;
+            build::compose(&each(&user)?, &product)?
+        } else {
+            build::compose(&f, &done)?
         };
     }
     Ok(done)
+}
+
+/// Returns `user` and `product` of `map (user . product)`, where the user reduces what the product computes.
+fn reduced_product(f: &Term, env: &SizeEnv) -> Option<(Vec<Term>, Vec<Term>)> {
+    if *f.op() != Op::Map(MapKind::Plain) {
+        return None;
+    }
+    let chain = f.args()[0].chain();
+    let cross = chain.iter().position(|f| *f.op() == Op::Cross)?;
+    let (user, product) = chain.split_at(cross.checked_sub(1)?);
+    let reduces = user.iter().any(build::reduces);
+    let heavy = Term::of_chain(product).is_ok_and(|p| is_product(&p, env));
+    (reduces && heavy).then(|| (user.to_vec(), product.to_vec()))
 }
 
 /// Returns `user` and `fork p q` of `map (user . fork p q)`, if the map is to be cut there.
