@@ -203,6 +203,20 @@ impl SExpr {
         }
     }
 
+    /// Returns the number of operations and operands.
+    #[expect(clippy::len_without_is_empty, reason = "no expression is empty")]
+    pub fn len(&self) -> usize {
+        match self {
+            SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 1,
+            SExpr::Proj(e, _) => e.len(),
+            SExpr::Op(_, _, es) => 1 + es.iter().map(SExpr::len).sum::<usize>(),
+            SExpr::Pair(a, b) | SExpr::Let(a, b) => a.len() + b.len(),
+            SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+                1 + a.len() + b.len() + c.len()
+            }
+        }
+    }
+
     /// Whether a loop occurs in the expression; a function with one has no vector form.
     pub fn has_loop(&self) -> bool {
         match self {

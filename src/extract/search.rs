@@ -619,13 +619,13 @@ impl Search<'_> {
                 (Op::Compose, [outer, inner]) => {
                     if inner.kept && outer.reads < 2 && !at.total {
                         found.dropped.add(Reason::NotFused);
-                return None;
+                        return None;
                     }
                     kept = outer.kept;
                 }
                 (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => {
                     found.dropped.add(Reason::NotFused);
-                return None;
+                    return None;
                 }
                 _ => {}
             }

@@ -26,9 +26,8 @@ pub(super) fn cut(t: &Term, env: &SizeEnv) -> Result<Term, TypeError> {
         done = if let Some((user, fork)) = stages(&f, env) {
             after(&f, &user, &fork, &done, env)?
         } else if let Some((user, product)) = reduced_product(&f, env) {
-            let each = |part: &[Term]| {
-                build::map(MapKind::Plain, &f.sizes()[0], &Term::of_chain(part)?)
-            };
+            let each =
+                |part: &[Term]| build::map(MapKind::Plain, &f.sizes()[0], &Term::of_chain(part)?);
             let product = build::compose(&cut(&each(&product)?, env)?, &done)?;
             build::compose(&each(&user)?, &product)?
         } else {

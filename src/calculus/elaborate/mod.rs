@@ -18,6 +18,7 @@ mod enter;
 mod hoist;
 mod interchange;
 mod leaf;
+mod leaves;
 mod lift;
 mod natural;
 mod nests;
@@ -98,6 +99,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         .and_then(|t| together::reductions_together(&t))
         .and_then(|t| batches::cut(&t, &env))
         .and_then(|t| nests::perfect(&t))
+        .and_then(|t| leaves::together(&t))
         .map_err(|e| inner_problem(&e.0, entry.body.span))?;
     if term.ty().cod != result_ty {
         let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
