@@ -168,6 +168,10 @@ impl<'a> Checker<'a> {
                     {
                         d.help(format!("convert it: `{to}.{from} x`"))
                     }
+                    // Literals adapt to floats, sizes do not.
+                    (Ty::Scalar(to), Ty::Meta(_)) if to.is_float() => {
+                        d.help(format!("convert it: `{to}.i32 n`"))
+                    }
                     (Ty::Scalar(to), Ty::Meta(_)) if to.is_integer() => d.help(format!(
                         "write the literal without a point, or convert it: `{to}.f32 x`"
                     )),
@@ -469,9 +473,10 @@ impl<'a> Checker<'a> {
         if let Some(near) = nearest(name, known.into_iter()) {
             return d.help(format!("did you mean `{near}`?"));
         }
-        if ScalarType::from_name(name).is_some() {
+        if let Some(to) = ScalarType::from_name(name) {
+            let from = if to.is_float() { "i32" } else { "f32" };
             return d.help(format!(
-                "`{name}` is a type; a conversion names both types, `{name}.i32 x`"
+                "`{name}` is a type; a conversion names both types: `{name}.{from} x` converts from {from}"
             ));
         }
         d
