@@ -3,8 +3,8 @@
 //! The tolerance of a long sum of floats is larger than one of its elements. Sums and products of small whole numbers
 //! are exact in every order, so an element that is lost, counted twice or misplaced always shows. Every float of the
 //! inputs becomes a small whole number of the same sign, and zeros remain. If the sums could exceed what the type
-//! holds exactly, most elements become 0. The values need not be sensible inputs for the program: results are compared
-//! as on any other inputs, within the tolerance of rounding.
+//! holds exactly, most elements become 0. The values need not be sensible inputs for the program: results that are not
+//! exact are compared within the tolerance of rounding, for errors that do not cancel.
 
 use super::Session;
 use super::program::{Program, Sizes};
@@ -62,7 +62,7 @@ impl Session {
         }
         let operations = self.limits.reference_operations / SHARE;
         let limits = Limits { reference_operations: operations, ..self.limits.clone() };
-        let mut reference = Reference::start(entry, sizes, &values, &limits);
+        let mut reference = Reference::start(entry, sizes, &values, &limits).with_like_errors();
         drop(values);
         // With whole numbers, an index may be out of range or a divisor 0.
         let ready = reference.wait(|| !observer.stop()).unwrap_or(false);

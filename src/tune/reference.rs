@@ -282,6 +282,13 @@ impl Reference {
         }
     }
 
+    /// Allows errors to grow with the number of terms, not with its root. On inputs with few different values, a long
+    /// sum rounds the same way again and again, so that errors do not cancel. Exact results stay exact.
+    #[must_use]
+    pub fn with_like_errors(self) -> Reference {
+        Reference { terms: self.terms.saturating_mul(self.terms), ..self }
+    }
+
     /// Returns whether the result is available.
     pub fn is_ready(&self) -> bool {
         self.answer.is_some()
@@ -492,6 +499,23 @@ mod tests {
             assert!(w.slack > 0.0);
         }
         assert_eq!(some.last().map(|w| w.index), Some(N * N - 1));
+    }
+
+    #[test]
+    fn like_errors_add_up() {
+        let entry = check_entry(&Source::new("f.pat", PRODUCT), None).expect("a program");
+        let numbers: Vec<f64> = (0..N * N).map(|i| ((i * 7919 % 31) as f64 - 15.0) * 0.1).collect();
+        let inputs = [Value::floats(F32, &[N, N], &numbers), Value::floats(F32, &[N, N], &numbers)];
+        let sizes = IndexMap::from([("n".to_owned(), N as u64)]);
+        let all = wanted(&entry, &sizes, &inputs, &Limits::default()).expect("a result").remove(0);
+        let (mut reference, right) = product(u64::MAX);
+        #[expect(clippy::cast_possible_truncation, reason = "it is of this type")]
+        let off = with(&right, 7, (1.15 * all[7].slack) as f32);
+        assert!(!judged(&mut reference, &off).comparison.ok);
+        let (reference, _) = product(u64::MAX);
+        let mut reference = reference.with_like_errors();
+        assert!(judged(&mut reference, &off).comparison.ok);
+        assert!(!judged(&mut reference, &with(&right, 7, 1.0)).comparison.ok);
     }
 
     #[test]
