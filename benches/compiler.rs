@@ -54,7 +54,7 @@ fn stages(c: &mut Criterion) {
             sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
         let entry = lang::check_entry(&source, None).expect("well-typed");
         let program = elaborate(&entry, &sizes).expect("elaborates");
-        let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+        let graph = saturate::saturate(&program.forms(), &rules, &limits).expect("sound rules");
         let found = extract::candidates(&graph, &program.env, &info, &model, &limits)
             .expect("terms")
             .candidates;
@@ -66,7 +66,7 @@ fn stages(c: &mut Criterion) {
         });
         group.bench_function("saturate", |b| {
             b.iter(|| {
-                saturate::saturate(black_box(&program.term), &rules, &limits).map(|s| s.root)
+                saturate::saturate(black_box(&program.forms()), &rules, &limits).map(|s| s.root)
             });
         });
         group.bench_function("extract", |b| {

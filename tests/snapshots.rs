@@ -43,7 +43,7 @@ fn show(program: &str, sizes: &[(&str, u64)], kind: DeviceKind) -> String {
     let program = elaborate(&entry, &sizes).expect("elaborates");
     let rules = RuleSet::shipped().expect("shipped rules").offered(&[]);
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    let graph = saturate::saturate(&program.forms(), &rules, &limits).expect("sound rules");
     assert_eq!(graph.report.stop_reason, saturate::StopReason::Saturated);
     let info = device(kind);
     let model = CostModel::choose(&info).expect("a model").model;

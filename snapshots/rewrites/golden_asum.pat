@@ -1,4 +1,4 @@
--- The sum of absolute values in which the fused one is found (tests/found.rs).
+-- The sum of absolute values in which the fused one is found (tests/engine/found.rs).
 entry asum (xs: [33554432]f32) : f32 = reduce (+) 0 (map abs xs)
 
 -- expect stats rules=partials,fusion

@@ -1,4 +1,4 @@
--- The scaling in which the vectorised one is found (tests/found.rs).
+-- The scaling in which the vectorised one is found (tests/engine/found.rs).
 entry scal (alpha: f32) (xs: [33554432]f32) : [33554432]f32 = map (* alpha) xs
 
 -- expect stats rules=partials

@@ -1,4 +1,4 @@
--- The sum in which the thesis' low-level reductions and the results of its search are found (tests/found.rs).
+-- The sum in which the thesis' low-level reductions and the results of its search are found (tests/engine/found.rs).
 -- Its length is a number, because the sets `thesis` and `partials` have numbers for tiles.
 entry sum (xs: [33554432]f32) : f32 = reduce (+) 0 xs
 

@@ -122,7 +122,7 @@ mod tests {
         };
         let inputs = [("xs", &[7, 4][..]), ("ps", &[7]), ("table", &[5])];
         let inputs = inputs.map(|(name, dims)| (name.into(), numbers(dims))).into_iter().collect();
-        let out = eval::apply(t, &SizeEnv::new(), &inputs, &Value::unit());
+        let out = eval::apply(t, &SizeEnv::default(), &inputs, &Value::unit());
         out.expect("a value").to_ints()
     }
 

@@ -6,6 +6,7 @@ pub mod arbitrary;
 pub mod elaborate;
 pub mod eval;
 pub mod flow;
+mod hashed;
 pub mod interp;
 mod lanes;
 pub mod laws;

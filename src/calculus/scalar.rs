@@ -203,16 +203,16 @@ impl SExpr {
         }
     }
 
-    /// Returns the number of operations and operands.
-    #[expect(clippy::len_without_is_empty, reason = "no expression is empty")]
-    pub fn len(&self) -> usize {
+    /// Returns the number of operations, where the body of a loop counts eight times.
+    pub fn operations(&self) -> f64 {
         match self {
-            SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 1,
-            SExpr::Proj(e, _) => e.len(),
-            SExpr::Op(_, _, es) => 1 + es.iter().map(SExpr::len).sum::<usize>(),
-            SExpr::Pair(a, b) | SExpr::Let(a, b) => a.len() + b.len(),
-            SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
-                1 + a.len() + b.len() + c.len()
+            SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 0.0,
+            SExpr::Proj(e, _) => e.operations(),
+            SExpr::Op(_, _, es) => 1.0 + es.iter().map(SExpr::operations).sum::<f64>(),
+            SExpr::Pair(a, b) | SExpr::Let(a, b) => a.operations() + b.operations(),
+            SExpr::If(a, b, c) => 1.0 + a.operations() + b.operations() + c.operations(),
+            SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+                a.operations() + b.operations() + 8.0 * c.operations()
             }
         }
     }
@@ -233,6 +233,13 @@ impl SExpr {
 }
 
 impl ScalarFn {
+    /// Returns `self . first`. What `first` computes is written out wherever `self` uses it.
+    #[must_use]
+    pub fn after(&self, first: &ScalarFn) -> ScalarFn {
+        let body = self.body.at(&first.body);
+        ScalarFn { dom: first.dom.clone(), cod: self.cod.clone(), body }
+    }
+
     /// Returns the operation if the function is `\(a, b) -> a op b` on its own two components.
     pub fn as_binary(&self) -> Option<ScalarOp> {
         match &self.body {

@@ -4,8 +4,9 @@
 //! every size in a term is a rational coefficient times a product of powers of symbols, and two sizes are
 //! equal if their normal forms are.
 
+use super::hashed::Hashed;
 use indexmap::IndexMap;
-use std::collections::BTreeMap;
+use rustc_hash::FxBuildHasher;
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,16 +38,16 @@ struct Monomial {
     /// The coefficient in lowest terms; the denominator is at least 1.
     num: u64,
     den: u64,
-    /// Symbols with nonzero exponents.
-    factors: BTreeMap<Sym, i32>,
+    /// Symbols in order, with nonzero exponents.
+    factors: Vec<(Sym, i32)>,
 }
 
 /// A monomial. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Size(Arc<Monomial>);
+pub struct Size(Arc<Hashed<Monomial>>);
 
 /// Values of symbols.
-pub type SizeEnv = IndexMap<Sym, u64>;
+pub type SizeEnv = IndexMap<Sym, u64, FxBuildHasher>;
 
 /// The reason why a size has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,22 +68,24 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl Size {
-    fn make(num: u64, den: u64, factors: BTreeMap<Sym, i32>) -> Size {
-        if num == 0 {
-            return Size(Arc::new(Monomial { num: 0, den: 1, factors: BTreeMap::new() }));
-        }
-        let g = gcd(num, den);
-        Size(Arc::new(Monomial { num: num / g, den: den / g, factors }))
+    fn make(num: u64, den: u64, factors: Vec<(Sym, i32)>) -> Size {
+        let made = if num == 0 {
+            Monomial { num: 0, den: 1, factors: vec![] }
+        } else {
+            let g = gcd(num, den);
+            Monomial { num: num / g, den: den / g, factors }
+        };
+        Size(Arc::new(Hashed::new(made)))
     }
 
     /// A number.
     pub fn constant(n: u64) -> Size {
-        Size::make(n, 1, BTreeMap::new())
+        Size::make(n, 1, vec![])
     }
 
     /// One symbol.
     pub fn sym(s: Sym) -> Size {
-        Size::make(1, 1, BTreeMap::from([(s, 1)]))
+        Size::make(1, 1, vec![(s, 1)])
     }
 
     /// A program dimension.
@@ -117,10 +120,14 @@ impl Size {
         let (a, b) = (&self.0, &other.0);
         let mut factors = a.factors.clone();
         for (s, e) in &b.factors {
-            let entry = factors.entry(s.clone()).or_insert(0);
-            *entry += sign * e;
-            if *entry == 0 {
-                factors.remove(s);
+            match factors.binary_search_by(|(t, _)| t.cmp(s)) {
+                Ok(at) => {
+                    factors[at].1 += sign * e;
+                    if factors[at].1 == 0 {
+                        factors.remove(at);
+                    }
+                }
+                Err(at) => factors.insert(at, (s.clone(), sign * e)),
             }
         }
         let (bn, bd) = if sign > 0 { (b.num, b.den) } else { (b.den, b.num) };
@@ -152,8 +159,8 @@ impl Size {
 
     /// Returns the symbol, if the size is a single one.
     pub fn as_sym(&self) -> Option<&Sym> {
-        match (self.0.num, self.0.den, self.0.factors.first_key_value()) {
-            (1, 1, Some((s, 1))) if self.0.factors.len() == 1 => Some(s),
+        match (self.0.num, self.0.den, self.0.factors.as_slice()) {
+            (1, 1, [(s, 1)]) => Some(s),
             _ => None,
         }
     }
@@ -191,7 +198,7 @@ impl Size {
     /// Replaces symbols; symbols for which `f` returns `None` stay.
     #[must_use]
     pub fn substitute(&self, f: &dyn Fn(&Sym) -> Option<Size>) -> Size {
-        let mut out = Size::make(self.0.num, self.0.den, BTreeMap::new());
+        let mut out = Size::make(self.0.num, self.0.den, vec![]);
         for (s, e) in &self.0.factors {
             let replaced = f(s).unwrap_or_else(|| {
                 Size::sym(match s {
@@ -210,7 +217,7 @@ impl Size {
 
     /// Calls `f` on every symbol, including those inside tunables, inner ones first.
     pub fn visit(&self, f: &mut dyn FnMut(&Sym)) {
-        for s in self.0.factors.keys() {
+        for (s, _) in &self.0.factors {
             match s {
                 Sym::Dim(_) | Sym::Meta(_) => {}
                 Sym::Tile(t) | Sym::Width(t) | Sym::Round(t) => t.visit(f),
@@ -228,7 +235,7 @@ impl Size {
 
     /// Returns how many tiles deep the size is: `n` is 0, `n.t0` and `n^/n.t0` are 1, `n.t0.t1` is 2.
     pub fn level(&self) -> usize {
-        self.0.factors.keys().map(Sym::level).max().unwrap_or(0)
+        self.0.factors.iter().map(|(s, _)| s.level()).max().unwrap_or(0)
     }
 }
 

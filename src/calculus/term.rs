@@ -2,6 +2,7 @@
 //!
 //! A node has the sizes, types and function arguments that its operator requires; see [`super::op`].
 
+use super::hashed::Hashed;
 use super::scalar::ScalarFn;
 use super::size::{Size, Sym};
 use super::ty::{FnTy, Ty};
@@ -24,7 +25,7 @@ struct Node {
 
 /// A well-typed closed function. Cheap to clone; equal terms are structurally equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Term(Arc<Node>);
+pub struct Term(Arc<Hashed<Node>>);
 
 impl Term {
     /// Builds a node and checks its type.
@@ -34,7 +35,11 @@ impl Term {
     pub fn new(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>) -> Result<Term, TypeError> {
         let arg_types: Vec<FnTy> = args.iter().map(|a| a.ty().clone()).collect();
         let ty = signature(&op, &sizes, &tys, &arg_types)?;
-        Ok(Term(Arc::new(Node { op, sizes, tys, args, ty })))
+        Ok(Term::node(op, sizes, tys, args, ty))
+    }
+
+    fn node(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>, ty: FnTy) -> Term {
+        Term(Arc::new(Hashed::new(Node { op, sizes, tys, args, ty })))
     }
 
     /// Builds the node that takes `dom`; its other sizes and its types follow from `written`, `dom` and the
@@ -53,7 +58,14 @@ impl Term {
     /// # Errors
     /// When the arguments do not fit.
     pub fn with_args(&self, args: Vec<Term>) -> Result<Term, TypeError> {
-        Term::new(self.op().clone(), self.sizes().to_vec(), self.tys().to_vec(), args)
+        if args == self.args() {
+            return Ok(self.clone());
+        }
+        let (op, sizes, tys) = (self.op().clone(), self.sizes().to_vec(), self.tys().to_vec());
+        if args.iter().map(Term::ty).eq(self.args().iter().map(Term::ty)) {
+            return Ok(Term::node(op, sizes, tys, args, self.ty().clone()));
+        }
+        Term::new(op, sizes, tys, args)
     }
 
     /// Returns the operator.
@@ -84,14 +96,14 @@ impl Term {
     /// The identity.
     pub fn id(t: &Ty) -> Term {
         let ty = FnTy::new(t.clone(), t.clone());
-        Term(Arc::new(Node { op: Op::Id, sizes: vec![], tys: vec![t.clone()], args: vec![], ty }))
+        Term::node(Op::Id, vec![], vec![t.clone()], vec![], ty)
     }
 
     /// A scalar leaf.
     pub fn scalar(f: ScalarFn) -> Term {
         let ty = FnTy::new(f.dom.clone(), f.cod.clone());
         let op = Op::Scalar(Arc::new(f));
-        Term(Arc::new(Node { op, sizes: vec![], tys: vec![], args: vec![], ty }))
+        Term::node(op, vec![], vec![], vec![], ty)
     }
 
     /// Returns `self . g`, nested to the right, without identities.

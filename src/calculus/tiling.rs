@@ -205,8 +205,8 @@ mod tests {
             format!("{name} {t} {u} {v} {w} (map ({number}) . zip . fork (iota {parts} i32) id)");
         let f = term(&text, &format!("[{n}][{m}]i32")).expect("a term");
         let x = Value::ints(ScalarType::I32, &[n, m], &vec![0; n * m]);
-        let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
-        let shape = eval::shape(&f.ty().cod, &SizeEnv::new()).expect("a shape");
+        let y = eval::apply(&f, &SizeEnv::default(), &Inputs::new(), &x).expect("a value");
+        let shape = eval::shape(&f.ty().cod, &SizeEnv::default()).expect("a shape");
         let text = shape.show(&y).replace(['[', ']', ' '], "");
         let all: Vec<i64> = text.split(',').map(|s| s.parse().expect("a number")).collect();
         all.chunks(m).map(<[i64]>::to_vec).collect()
@@ -227,7 +227,7 @@ mod tests {
         let number = "map (map fst) . map distl . zip . fork (iota 3 i32) id";
         let f = term(&format!("spreadRows 2 ({number})"), "[6]i32").expect("a term");
         let x = Value::ints(ScalarType::I32, &[6], &[0; 6]);
-        let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
+        let y = eval::apply(&f, &SizeEnv::default(), &Inputs::new(), &x).expect("a value");
         assert_eq!(y.to_ints(), [0, 1, 2, 0, 1, 2]);
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let f = term(&format!("join . sliced (split 4) ({number}) (map fst)"), "[3][8]i32");
         let x = Value::ints(ScalarType::I32, &[3, 8], &[0; 24]);
         let f = f.expect("a term");
-        let y = eval::apply(&f, &SizeEnv::new(), &Inputs::new(), &x).expect("a value");
+        let y = eval::apply(&f, &SizeEnv::default(), &Inputs::new(), &x).expect("a value");
         assert_eq!(y.to_ints(), [0, 3, 1, 4, 2, 5]);
     }
 

@@ -165,7 +165,7 @@ fn emitted(what: Emit, text: Option<String>, out: &mut Out) -> Done {
 fn of_result(what: Emit, o: &Optimized) -> Result<Option<String>, Stop> {
     let plan = &o.best.variant.plan;
     Ok(Some(match what {
-        Emit::Term => format!("{}\n{}\n", o.term, o.best.variant.term),
+        Emit::Term => format!("{}\n{}\n", o.forms[0], o.best.variant.term),
         Emit::Kernel => plan.source.trim_end().to_owned() + "\n",
         Emit::Host => pretty(&json!({
             "options": plan.options, "buffers": plan.buffers, "scalars": plan.scalars,

@@ -62,7 +62,7 @@ pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
         o.timings.saturate_ms
     ))?;
     out.line("\nprogram")?;
-    out.text(&indented(&o.term.to_string()))?;
+    out.text(&indented(&o.forms[0].to_string()))?;
     out.line("\nbest term")?;
     out.text(&indented(&v.term.to_string()))?;
     if !v.tunables().is_empty() {
@@ -272,7 +272,7 @@ pub fn result(o: &Optimized, top: usize) -> Value {
         "share_of_copy": share(copy),
         "share_of_read": share(read),
         "max_rel_err": o.best.max_rel_err,
-        "high_level": o.term.to_string(),
+        "high_level": o.forms[0].to_string(),
         "term": v.term.to_string(),
         "tunables": v.tunables(),
         "skeleton": v.skeleton,

@@ -32,6 +32,8 @@ pub struct Limits {
     pub size_operations: usize,
     /// Elaboration: most steps of an `iterate` that is unrolled although a loop could run it.
     pub copied_steps: u64,
+    /// Elaboration: the same for an `iterate` over arrays that the host can run as a loop over kernels.
+    pub copied_array_steps: u64,
     /// Elaboration: most steps of an `iterate` that must be unrolled because its function changes the length.
     pub iterate_steps: u64,
     /// Elaboration: largest expression that is substituted for a variable more than once.
@@ -86,6 +88,7 @@ impl Limits {
         file_expressions: 1_000_000,
         size_operations: 64,
         copied_steps: 16,
+        copied_array_steps: 2,
         iterate_steps: 64,
         copied_expressions: 64,
         elaborated_expressions: 10_000,

@@ -108,6 +108,17 @@ impl Context {
         self.level == Level::Group && !self.stores() && !self.registers && !self.tile
     }
 
+    /// Returns where the elements of a short array are computed that a work-item keeps in registers, if it may keep one
+    /// here.
+    pub fn short_array(self) -> Option<Context> {
+        let free = !self.sink && !self.total && !self.registers && !self.tile && !self.vector;
+        (self.level == Level::Item && free).then_some(Context {
+            placed: false,
+            nest: false,
+            ..self
+        })
+    }
+
     fn may_spread(self, inside: Level, base: u16, d: u8) -> bool {
         // A nest of parallel maps goes from the higher dimensions to the lower ones.
         let nested = self.nest && self.level == inside && self.used & bit(base, d + 1) != 0;

@@ -93,7 +93,7 @@ pub(super) fn share(
             own: 0.0,
             times: sizes.get(3).map_or(1.0, value) / sizes.get(2).map_or(1.0, value),
         },
-        Op::Scalar(f) => only(OPERATION_NS * scalar_size(&f.body)),
+        Op::Scalar(f) => only(OPERATION_NS * f.body.operations()),
         Op::Vectorize => {
             let w = n();
             Share { own: 0.0, times: (w / target.simd).ceil().max(1.0) }
@@ -105,6 +105,9 @@ pub(super) fn share(
 
 /// Returns the nanoseconds to write an intermediate value of type `t` and read it again.
 pub(super) fn passing(t: &Ty, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) -> f64 {
+    if at.level == Level::Item {
+        return 0.0;
+    }
     let elements: f64 = t
         .components()
         .iter()
@@ -129,20 +132,6 @@ fn element(t: &Ty, value: &dyn Fn(&Size) -> f64, target: &Target) -> f64 {
         Ty::Pair(a, b) => element(a, value, target) + element(b, value, target),
         Ty::Array(n, t) => value(n) * element(t, value, target),
         Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => OPERATION_NS,
-    }
-}
-
-fn scalar_size(e: &crate::calculus::scalar::SExpr) -> f64 {
-    use crate::calculus::scalar::SExpr;
-    match e {
-        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 0.0,
-        SExpr::Proj(e, _) => scalar_size(e),
-        SExpr::Op(_, _, es) => 1.0 + es.iter().map(scalar_size).sum::<f64>(),
-        SExpr::Pair(a, b) | SExpr::Let(a, b) => scalar_size(a) + scalar_size(b),
-        SExpr::If(a, b, c) => 1.0 + scalar_size(a) + scalar_size(b) + scalar_size(c),
-        SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
-            scalar_size(a) + scalar_size(b) + 8.0 * scalar_size(c)
-        }
     }
 }
 
@@ -181,7 +170,7 @@ pub(super) fn straight_line(t: &Term, value: &dyn Fn(&Size) -> f64) -> f64 {
     match t.op() {
         Op::Map(MapKind::Unroll) | Op::Reduce(ReduceKind::Unroll) => n() * inner,
         Op::Vectorize if !computes(&t.args()[0]) => n() * places(t),
-        Op::Scalar(f) => scalar_size(&f.body),
+        Op::Scalar(f) => f.body.operations(),
         _ => inner,
     }
 }

@@ -34,23 +34,31 @@ struct Family {
     known: Vec<(Vec<usize>, Option<f64>)>,
 }
 
-/// Returns candidates that join stages of those given, which come with their predicted times in microseconds, if they have
-/// kernels. `dims` gives the values of the program's dimensions.
-pub fn joined(of: &[(&Candidate, Option<f64>)], dims: &SizeEnv) -> Vec<Candidate> {
-    let mut families: IndexMap<String, Family> = IndexMap::new();
-    for (c, us) in of {
-        add(c, *us, &mut families);
+/// The stages of candidates whose times are known.
+#[derive(Default)]
+pub struct Joiner {
+    families: IndexMap<String, Family>,
+}
+
+impl Joiner {
+    /// Adds a candidate with its predicted time in microseconds, if it has kernels.
+    pub fn add(&mut self, c: &Candidate, us: Option<f64>) {
+        add(c, us, &mut self.families);
     }
-    let mut out: Vec<(f64, Candidate)> = vec![];
-    for family in families.values() {
-        let shares = family.shares();
-        for (us, choice) in family.best(&shares) {
-            out.extend(family.candidate(&choice, us, dims).map(|c| (us, c)));
+
+    /// Returns candidates that join stages of those added, best first. `dims` gives the values of the program's dimensions.
+    pub fn joined(&self, dims: &SizeEnv) -> Vec<Candidate> {
+        let mut out: Vec<(f64, Candidate)> = vec![];
+        for family in self.families.values() {
+            let shares = family.shares();
+            for (us, choice) in family.best(&shares) {
+                out.extend(family.candidate(&choice, us, dims).map(|c| (us, c)));
+            }
         }
+        out.sort_by(|a, b| a.0.total_cmp(&b.0));
+        out.truncate(JOINED);
+        out.into_iter().map(|(_, c)| c).collect()
     }
-    out.sort_by(|a, b| a.0.total_cmp(&b.0));
-    out.truncate(JOINED);
-    out.into_iter().map(|(_, c)| c).collect()
 }
 
 /// Adds a candidate to its family, if it has several stages with symbols of their own.

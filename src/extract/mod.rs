@@ -5,7 +5,7 @@
 //! is mapped, split and vectorised. Without skeletons, the cheapest terms by an additive cost (`cost`) would
 //! all be variants of one shallow kernel. The tunables of each skeleton then get values that meet the
 //! constraints on divisibility and resources (`tunables`). What is lost on the way is counted (`dropped`). Once kernels
-//! are generated and their times predicted, the best stages of different candidates are joined (`joined`).
+//! are generated and their times predicted, the best stages of different candidates are joined ([`Joiner`]).
 
 mod context;
 mod cost;
@@ -19,7 +19,7 @@ mod tunables;
 
 pub use context::Level;
 pub use dropped::{Dropped, Lost, Reason, Told};
-pub use joined::joined;
+pub use joined::Joiner;
 pub use tunables::{Target, assigned, refitted};
 
 use crate::calculus::size::SizeEnv;
@@ -340,7 +340,7 @@ mod tests {
             let mut device = crate::device::tests::device(0, "P", "D", kind);
             device.compute_units = if kind == DeviceKind::Cpu { 2 } else { 132 };
             let choice = CostModel::choose(&device).expect("a shipped model");
-            let graph = saturate(&program(text, inputs), &rules, &limits).expect("sound rules");
+            let graph = saturate(&[program(text, inputs)], &rules, &limits).expect("sound rules");
             let env = SizeEnv::from_iter([(Sym::Dim("n".into()), 16_777_259)]);
             let start = std::time::Instant::now();
             let drawn = candidates(&graph, &env, &device, &choice.model, &limits).expect("terms");
@@ -371,7 +371,7 @@ mod tests {
         change(&mut device, &mut limits);
         let model = CostModel::choose(&device).expect("a shipped model").model;
         let text = "reduce (+) 0.0 . map abs . xs";
-        let graph = saturate(&program(text, &[("xs", "[n]f32")]), &rules, &limits);
+        let graph = saturate(&[program(text, &[("xs", "[n]f32")])], &rules, &limits);
         let env = SizeEnv::from_iter([(Sym::Dim("n".into()), 1_000)]);
         draw(&graph.expect("sound rules"), &env, &device, &model, &limits).expect("drawn")
     }
@@ -401,7 +401,7 @@ mod tests {
         let none_is_kept = drawn(|_, limits| limits.assignments = 0);
         assert!(none_is_kept.candidates.is_empty() && none_is_kept.terms > 0);
         let graph = saturate(
-            &program("map abs . xs", &[("xs", "[n]f32")]),
+            &[program("map abs . xs", &[("xs", "[n]f32")])],
             &RuleSet::shipped().expect("shipped rules"),
             &Limits { saturation_time: None, iterations: 2, ..Limits::default() },
         );

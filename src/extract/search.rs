@@ -178,7 +178,9 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
 }
 
 /// Most choices that are kept besides the best, so that every choice of the parts occurs in one.
-const COVER: usize = 128;
+const COVER: usize = 256;
+/// Most bytes of an array that a work-item keeps in registers for a reader that reads it twice.
+const SHORT: f64 = 128.0;
 /// Most combinations of arguments that are tried for one e-node with several arguments.
 const PAIRS: usize = 256;
 
@@ -257,9 +259,9 @@ struct Search<'a> {
 #[derive(Default)]
 struct Gathered {
     best: Map<u64, Rc<Choice>>,
-    /// Of the cheapest way to cut into two parts at host level: the skeletons of choices in which every choice of either
-    /// part occurs, and the cost of the cheapest of them.
-    cover: Option<(f64, Vec<u64>)>,
+    /// For each way to cut into two parts at host level: the skeletons of choices in which every choice of either part
+    /// occurs, and the cost of the cheapest of them.
+    covers: Vec<(f64, Vec<u64>)>,
     dropped: Dropped,
 }
 
@@ -455,15 +457,18 @@ impl Search<'_> {
         for node in &egraph[class].nodes {
             self.choices(node, class, at, &mut found);
         }
-        let Gathered { best, cover, mut dropped } = found;
+        let Gathered { best, mut covers, mut dropped } = found;
         let all: Vec<Rc<Choice>> = best.values().cloned().collect();
         let (count, keep) = (all.len(), self.width(class, at));
         let mut out = kept(all, keep, self.target.search.blocked_share);
         // The best of a part may only occur beside expensive choices of the others. From one occurrence, `joined` learns its
         // share of the time.
         let known: Set<u64> = out.iter().map(|c| c.skeleton).collect();
-        let cover = cover.into_iter().flat_map(|(_, skeletons)| skeletons);
-        let more = cover.filter(|s| !known.contains(s)).take(COVER).filter_map(|s| best.get(&s));
+        covers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let covers: IndexSet<u64> =
+            covers.into_iter().flat_map(|(_, skeletons)| skeletons).collect();
+        let more = covers.iter().filter(|s| !known.contains(*s)).take(COVER);
+        let more = more.filter_map(|s| best.get(s));
         out.extend(more.cloned());
         let past = if key == self.root { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
         dropped.add_all(past, count - out.len());
@@ -487,6 +492,13 @@ impl Search<'_> {
         }
     }
 
+    /// Whether a work-item may keep an array of this type in registers.
+    fn is_short(&self, t: &Ty) -> bool {
+        let known = |n: &Size| n.factors().all(|(s, _)| !s.is_chosen());
+        t.components().iter().all(|(lengths, _)| lengths.iter().all(known))
+            && self.target.least_bytes(t, self.sizes.dims) <= SHORT
+    }
+
     fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Gathered) {
         let Some(op) = node.function().cloned() else { return };
         if !self.scope.has(self.egraph, node) {
@@ -499,6 +511,8 @@ impl Search<'_> {
             Data::Fn(t, _) => t.cod.clone(),
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
+        let short =
+            op == Op::Map(MapKind::Seq) && at.short_array().is_some() && self.is_short(&result);
         let policy = &self.target.search;
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
             Op::Sliced | Op::ReduceLcl if !policy.slices => {
@@ -520,7 +534,7 @@ impl Search<'_> {
                 let inner = self.best((args[1], inner));
                 vec![outer, inner]
             }
-            Op::Cond if at.total => match at.enter(&op, true, matches!(result, Ty::Array(..))) {
+            Op::Cond if at.total => match at.enter(&op, true, true) {
                 Verdict::No => return,
                 Verdict::Inside(at) => {
                     let branch = at.settled();
@@ -568,10 +582,13 @@ impl Search<'_> {
                 }
                 let small = sizes.first().is_some_and(can_unroll);
                 let array = matches!(result, Ty::Array(..));
-                match at.enter(op, small, array) {
-                    Verdict::No => return,
-                    Verdict::Inside(inner) => args.iter().map(|a| self.best((*a, inner))).collect(),
-                }
+                let inner = match at.enter(op, small, array) {
+                    Verdict::Inside(inner) => Some(inner),
+                    Verdict::No if short => at.short_array(),
+                    Verdict::No => None,
+                };
+                let Some(inner) = inner else { return };
+                args.iter().map(|a| self.best((*a, inner))).collect()
             }
         };
         if lists.iter().any(|l| l.is_empty()) {
@@ -594,7 +611,7 @@ impl Search<'_> {
         let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
-        let mut combine = |chosen: Vec<Rc<Choice>>| -> Option<(u64, f64)> {
+        let mut combine = |chosen: &[&Rc<Choice>]| -> Option<(u64, f64)> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
                 || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
@@ -608,13 +625,13 @@ impl Search<'_> {
             // Local memory passes on partial results of reductions. A stage that only maps is fused instead,
             // or stays with its work-items for a reader that reads it twice. Elements of a register array
             // contain no further reduction.
-            let mut kept = staged && !reduces && at.keeps();
+            let mut kept = short || staged && !reduces && at.keeps();
             let unfit = (staged && !kept && (!reduces || at.keeps())) || (in_registers && reduces);
             if !at.total && unfit {
                 found.dropped.add(Reason::NotFused);
                 return None;
             }
-            match (&op, chosen.as_slice()) {
+            match (&op, chosen) {
                 (Op::Compose, [outer, inner]) if outer.skeleton == 0 => kept = inner.kept,
                 (Op::Compose, [outer, inner]) => {
                     if inner.kept && outer.reads < 2 && !at.total {
@@ -657,7 +674,7 @@ impl Search<'_> {
             if op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {
                 cost += passed;
             }
-            let skeleton = match (tag, chosen.as_slice()) {
+            let skeleton = match (tag, chosen) {
                 (None, [one]) => one.skeleton,
                 (None, [a, b]) if a.skeleton == 0 => b.skeleton,
                 (None, [a, b]) if b.skeleton == 0 => a.skeleton,
@@ -671,9 +688,10 @@ impl Search<'_> {
             let skeleton =
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
             if found.best.get(&skeleton).is_none_or(|b| cost < b.cost) {
-                let outline = Outline::of(&op, at, &chosen);
-                let form = shared_form(&op, &sizes, &chosen);
-                let (node, args) = (node.clone(), chosen);
+                let args: Vec<Rc<Choice>> = chosen.iter().map(|c| Rc::clone(c)).collect();
+                let outline = Outline::of(&op, at, &args);
+                let form = shared_form(&op, &sizes, &args);
+                let node = node.clone();
                 let reads = reads(Some(&op), &args);
                 let choice = Choice {
                     node,
@@ -693,38 +711,42 @@ impl Search<'_> {
         };
         match lists.as_slice() {
             [] => {
-                combine(vec![]);
+                combine(&[]);
             }
             [a] => a.iter().for_each(|x| {
-                combine(vec![x.clone()]);
+                combine(&[x]);
             }),
             // At host level the two parts are kernels that do not affect each other: every choice of either
             // list is combined at least with the best choice of the other.
             [a, b] if at.level == Level::Host => {
-                let mut tried = 0;
-                for (i, x) in a.iter().enumerate() {
-                    for y in b.iter().take((PAIRS / 4 / (i + 1)).max(1)) {
-                        combine(vec![x.clone(), y.clone()]);
-                        tried += 1;
+                let near = |i: usize| 0..b.len().min((PAIRS / 4 / (i + 1)).max(1));
+                let near = (0..a.len()).flat_map(|i| near(i).map(move |j| (i, j)));
+                // Choices of equal rank meet, too: each is seen beside another than the best.
+                let equal = |i: usize| (i % a.len(), i % b.len());
+                let equal: IndexSet<(usize, usize)> =
+                    (0..a.len().max(b.len())).map(equal).collect();
+                let pairs: IndexSet<(usize, usize)> = near.chain(equal.iter().copied()).collect();
+                let mut cover = vec![];
+                let mut least = f64::INFINITY;
+                for pair in &pairs {
+                    let made = combine(&[&a[pair.0], &b[pair.1]]);
+                    if let (Some((skeleton, cost)), true) = (made, equal.contains(pair)) {
+                        cover.push(skeleton);
+                        least = least.min(cost);
                     }
                 }
-                if a.iter().chain(b.iter()).all(|c| c.skeleton != 0) {
-                    let most = a.len().max(b.len());
-                    let nth = |i: usize| vec![a[i % a.len()].clone(), b[i % b.len()].clone()];
-                    let all: Vec<(u64, f64)> = (0..most).filter_map(|i| combine(nth(i))).collect();
-                    let least = all.iter().map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
-                    if found.cover.as_ref().is_none_or(|(cost, _)| least < *cost) {
-                        found.cover = Some((least, all.into_iter().map(|(s, _)| s).collect()));
-                    }
+                let both_compute = a.iter().chain(b.iter()).all(|c| c.skeleton != 0);
+                if both_compute {
+                    found.covers.push((least, cover));
                 }
-                found.dropped.add_all(Reason::PartsUntried, a.len() * b.len() - tried);
+                found.dropped.add_all(Reason::PartsUntried, a.len() * b.len() - pairs.len());
             }
             [a, b] => {
                 // Both lists are cut if they are long: few of their pairs could be kept.
                 let most = (PAIRS / b.len()).max(4);
                 for x in a.iter().take(most) {
                     for y in b.iter() {
-                        combine(vec![x.clone(), y.clone()]);
+                        combine(&[x, y]);
                     }
                 }
                 let untried = a.len().saturating_sub(most) * b.len();
@@ -736,19 +758,19 @@ impl Search<'_> {
                 let longest = more.iter().map(|l| l.len()).max().unwrap_or(0);
                 let most = if at.level == Level::Host { longest } else { 1 };
                 for i in 0..most {
-                    combine(more.iter().map(|l| l[i % l.len()].clone()).collect());
+                    combine(&more.iter().map(|l| &l[i % l.len()]).collect::<Vec<_>>());
                 }
             }
             more => {
                 // All combinations in mixed radix (the first list varies fastest), up to `PAIRS` that fit.
                 let total: usize = more.iter().map(|l| l.len()).product();
                 let nth = |mut rest: usize| {
-                    let pick = |l: &Rc<Vec<Rc<Choice>>>| {
-                        let one = l[rest % l.len()].clone();
+                    let mut chosen = vec![];
+                    for l in more {
+                        chosen.push(&l[rest % l.len()]);
                         rest /= l.len();
-                        one
-                    };
-                    more.iter().map(pick).collect::<Vec<_>>()
+                    }
+                    chosen
                 };
                 let (mut looked, mut fitting) = (0, 0);
                 while looked < total && fitting < PAIRS {
@@ -756,7 +778,7 @@ impl Search<'_> {
                     looked += 1;
                     if ends_where_it_is(&op, &chosen) {
                         fitting += 1;
-                        combine(chosen);
+                        combine(&chosen);
                     }
                 }
                 found.dropped.add_all(Reason::EndsElsewhere, looked - fitting);
@@ -795,10 +817,10 @@ fn shared_form(op: &Op, sizes: &[Size], args: &[Rc<Choice>]) -> Option<u64> {
 
 /// Whether the end of a blocked reduction, if it computes at all, finds the accumulators where the steps
 /// leave them: in registers of the same work-items.
-fn ends_where_it_is(op: &Op, chosen: &[Rc<Choice>]) -> bool {
+fn ends_where_it_is(op: &Op, chosen: &[&Rc<Choice>]) -> bool {
     let (step, end) = match op {
-        Op::Blocked(_) => (&chosen[2], &chosen[4]),
-        Op::BlockedRows => (&chosen[1], &chosen[3]),
+        Op::Blocked(_) => (chosen[2], chosen[4]),
+        Op::BlockedRows => (chosen[1], chosen[3]),
         _ => return true,
     };
     end.skeleton == 0 || step.form == end.form

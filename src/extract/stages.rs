@@ -6,7 +6,7 @@
 //! `n.t0` to `n'1.t0`.
 
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 use indexmap::IndexSet;
 
@@ -142,21 +142,36 @@ fn walk(t: &Term, replace: Replace<'_>) -> Result<Term, TypeError> {
 
 /// Whether factor `f` begins a new stage, given the factors of the stage before it, outermost first.
 fn ends_before(stage: &[Term], f: &Term) -> bool {
-    let apart = |t: &Term| matches!(t.op(), Op::Fork | Op::Bimap);
-    let alone = apart(f) || stage.first().is_some_and(apart);
+    let alone = holds_stages(f) || stage.first().is_some_and(holds_stages);
     is_free(&f.ty().cod) && (alone || (stage.iter().any(has_symbols) && has_symbols(f)))
+}
+
+/// Whether the arguments of a factor have stages of their own: the factor only passes values on, or the host runs it as a
+/// loop over kernels.
+fn holds_stages(t: &Term) -> bool {
+    match t.op() {
+        Op::Fork | Op::Bimap => true,
+        Op::Fold | Op::While => {
+            let mut parallel = false;
+            t.visit(&mut |t| {
+                parallel |= matches!(t.op(), Op::Map(MapKind::Glb(_) | MapKind::Wrg(_)));
+            });
+            parallel
+        }
+        _ => false,
+    }
 }
 
 fn stage(factors: &[Term], replace: Replace<'_>) -> Result<Vec<Term>, TypeError> {
     if let [t] = factors
-        && matches!(t.op(), Op::Fork | Op::Bimap)
+        && holds_stages(t)
         && t.args().iter().all(|a| is_free(&a.ty().dom) && is_free(&a.ty().cod))
     {
         let mut args = vec![];
         for a in t.args() {
             args.push(walk(a, replace)?);
         }
-        return Ok(vec![Term::new(t.op().clone(), vec![], vec![], args)?]);
+        return Ok(vec![t.with_args(args)?]);
     }
     if factors.iter().any(has_symbols) { replace(factors) } else { Ok(factors.to_vec()) }
 }

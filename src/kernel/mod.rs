@@ -4,7 +4,7 @@
 //! [`verify::verify`]. [`check_nesting`] tells early whether a term respects the device hierarchy.
 //! Nothing in this module prints OpenCL or talks to a driver.
 //!
-//! A folder may use only folders above it in this list; `tests/layering.rs` holds the order. Imports
+//! A folder may use only folders above it in this list; `tests/engine/layering.rs` holds the order. Imports
 //! of files make no circle either, except for `ir` and `ir::index`, whose types contain each other.
 //!
 //! | folder | holds |

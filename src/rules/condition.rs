@@ -37,6 +37,8 @@ pub enum Condition {
     Vectorisable(String),
     /// `lanewise f`: every lane of a vector can run `f` by itself, and the results of `f` are elements.
     Lanewise(String),
+    /// `elementwise f`: `f` is a function of elements, or maps of such a function.
+    Elementwise(String),
     /// `computes f`: `f` does more than rearrange its argument.
     Computes(String),
     /// `rearranges f`: `f` only rearranges its argument.
@@ -63,6 +65,7 @@ impl Condition {
             Condition::Element(_) => "element",
             Condition::Vectorisable(_) => "vectorisable",
             Condition::Lanewise(_) => "lanewise",
+            Condition::Elementwise(_) => "elementwise",
             Condition::Computes(_) => "computes",
             Condition::Rearranges(_) => "rearranges",
             Condition::Tiles(_) => "tiles",
@@ -75,6 +78,7 @@ impl Condition {
             Condition::Commutative(f)
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
+            | Condition::Elementwise(f)
             | Condition::Computes(f)
             | Condition::Rearranges(f)
             | Condition::Tiles(f) => Some(f),
@@ -114,6 +118,7 @@ impl Condition {
             Condition::Commutative(f) => facts(f).commutative,
             Condition::Vectorisable(f) => facts(f).vectorisable,
             Condition::Lanewise(f) => facts(f).lanewise && facts(f).scalar,
+            Condition::Elementwise(f) => facts(f).elementwise,
             Condition::Computes(f) => !facts(f).view,
             Condition::Rearranges(f) => facts(f).view,
             Condition::Tiles(f) => facts(f).tiles,
@@ -147,6 +152,7 @@ impl Condition {
             Condition::Commutative(f)
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
+            | Condition::Elementwise(f)
             | Condition::Computes(f)
             | Condition::Rearranges(f)
             | Condition::Tiles(f) => {
@@ -181,6 +187,7 @@ impl Condition {
             "lanewise f",
             "f gives elements by views, reductions and functions of elements, so that every lane of a vector can run it by itself",
         ),
+        ("elementwise f", "f is a function of elements, or maps of such a function"),
         ("computes f", "f does more than rearrange its argument"),
         ("rearranges f", "f does no more than rearrange its argument"),
         ("tiles f", "f does something with all pairs, tile by tile"),
@@ -213,6 +220,7 @@ impl fmt::Display for Condition {
             | Condition::Element(v)
             | Condition::Vectorisable(v)
             | Condition::Lanewise(v)
+            | Condition::Elementwise(v)
             | Condition::Computes(v)
             | Condition::Rearranges(v)
             | Condition::Tiles(v) => f.write_str(v),

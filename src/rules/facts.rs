@@ -13,6 +13,8 @@ pub struct Facts {
     /// Every lane of a vector can run it by itself: it consists of views, reductions and functions of
     /// elements.
     pub lanewise: bool,
+    /// It is a function of elements, or a map of such functions.
+    pub elementwise: bool,
     /// Its result is a scalar, or pairs of scalars.
     pub scalar: bool,
     /// It is a commutative binary operation.
@@ -28,12 +30,17 @@ impl Facts {
         let elements = ty.dom.is_element() || ty.dom == Ty::Unit;
         // A vector cannot contain vectors.
         let lanes = !ty.dom.has_vector() && !ty.cod.has_vector() && all(|f| f.lanewise);
-        let none = Facts { scalar: ty.cod.is_scalar(), ..Facts::default() };
+        let none = Facts {
+            scalar: ty.cod.is_scalar(),
+            elementwise: ty.dom.is_element() && ty.cod.is_element(),
+            ..Facts::default()
+        };
         match op {
             Op::Compose | Op::Fork | Op::Bimap => Facts {
                 view: all(|f| f.view),
                 vectorisable: all(|f| f.vectorisable),
                 lanewise: lanes,
+                elementwise: none.elementwise || *op == Op::Compose && all(|f| f.elementwise),
                 tiles: *op == Op::Compose && args.iter().any(|f| f.tiles),
                 ..none
             },
@@ -50,7 +57,12 @@ impl Facts {
                 let plain = all(|f| f.vectorisable);
                 Facts { vectorisable: plain, lanewise: plain && lanes, ..none }
             }
-            Op::Map(MapKind::Plain) => Facts { view: all(|f| f.view), lanewise: lanes, ..none },
+            Op::Map(MapKind::Plain) => Facts {
+                view: all(|f| f.view),
+                lanewise: lanes,
+                elementwise: all(|f| f.elementwise),
+                ..none
+            },
             Op::Reduce(_) => Facts { lanewise: lanes, ..none },
             // `vectorize` is component-wise, so it commutes when its argument does.
             Op::Vectorize => Facts { commutative: args[0].commutative, ..none },

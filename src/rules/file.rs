@@ -674,6 +674,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result
             ["element", a] => Some(Condition::Element((*a).to_owned())),
             ["vectorisable", f] => Some(Condition::Vectorisable((*f).to_owned())),
             ["lanewise", f] => Some(Condition::Lanewise((*f).to_owned())),
+            ["elementwise", f] => Some(Condition::Elementwise((*f).to_owned())),
             ["computes", f] => Some(Condition::Computes((*f).to_owned())),
             ["rearranges", f] => Some(Condition::Rearranges((*f).to_owned())),
             ["tiles", f] => Some(Condition::Tiles((*f).to_owned())),

@@ -72,6 +72,7 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
             Condition::Commutative(f)
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
+            | Condition::Elementwise(f)
             | Condition::Computes(f)
             | Condition::Rearranges(f)
             | Condition::Tiles(f) => {

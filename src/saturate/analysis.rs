@@ -104,6 +104,7 @@ impl Analysis<Node> for Typed {
                     view: f.view || g.view,
                     vectorisable: f.vectorisable || g.vectorisable,
                     lanewise: f.lanewise || g.lanewise,
+                    elementwise: f.elementwise || g.elementwise,
                     scalar: f.scalar || g.scalar,
                     commutative: f.commutative || g.commutative,
                     tiles: f.tiles || g.tiles,

@@ -369,7 +369,7 @@ mod tests {
             "map (replicate m . 1.0 . bang) . map reverse . map reverse . map (map abs) . xss",
         ] {
             let term = program(text, &[("xs", "[n]f32"), ("xss", "[n][m]f32")]);
-            let report = saturate(&term, &rules, &limits).expect("sound rules").report;
+            let report = saturate(&[term], &rules, &limits).expect("sound rules").report;
             assert_eq!(report.stop_reason, StopReason::Saturated, "{text}");
             assert!(report.nodes < 1_000, "{text}: {} nodes", report.nodes);
         }

@@ -223,13 +223,14 @@ impl RewriteScheduler<Node, Typed> for Timed {
     }
 }
 
-/// Inserts the term and saturates the graph under the rules.
+/// Inserts a term, with forms of it that are known to be equal, and saturates the graph under the rules. The
+/// first form is the root.
 ///
 /// # Errors
 /// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types, [`Code::Interrupted`] when
 /// an interrupt was requested.
-pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
-    run(EGraph::default(), term, rules, limits)
+pub fn saturate(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+    run(EGraph::default(), forms, rules, limits)
 }
 
 /// As [`saturate`], but the graph can explain why two terms are equal. It is slower and takes several times
@@ -237,18 +238,31 @@ pub fn saturate(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturat
 ///
 /// # Errors
 /// Those of [`saturate`].
-pub fn saturate_explained(term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
-    run(EGraph::default().with_explanations_enabled(), term, rules, limits)
+pub fn saturate_explained(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+    run(EGraph::default().with_explanations_enabled(), forms, rules, limits)
 }
 
-fn run(egraph: EGraph, term: &Term, rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+/// The step of a proof from one form of a program to another.
+pub(super) const FORM: &str = "form";
+
+fn insert(egraph: &mut EGraph, term: &Term) -> Id {
+    let mut expr = RecExpr::default();
+    add_term(&mut expr, term);
+    egraph.add_expr_uncanonical(&expr)
+}
+
+fn run(mut egraph: EGraph, forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
     let (mut rewrites, mut needs) = (vec![], IndexMap::new());
     for c in std::iter::once(compile::associate()).chain(rules.iter().flat_map(compile::compile)) {
         needs.insert(c.rewrite.name, c.needs);
         rewrites.push(c.rewrite);
     }
-    let mut expr = RecExpr::default();
-    add_term(&mut expr, term);
+    let forms: Vec<Id> = forms.iter().map(|f| insert(&mut egraph, f)).collect();
+    let root = *forms.first().expect("invariant: a program has a form");
+    for form in &forms[1..] {
+        egraph.union_trusted(root, *form, FORM);
+    }
+    egraph.rebuild();
     let stats = Rc::new(RefCell::new(IndexMap::new()));
     let start = Instant::now();
     let sizes = Rc::new(RefCell::new(vec![]));
@@ -267,7 +281,6 @@ fn run(egraph: EGraph, term: &Term, rules: &RuleSet, limits: &Limits) -> Result<
             let stop = interrupt.requested().then(|| "interrupted".to_owned());
             compile::is_broken(&r.egraph).or(stop).map_or(Ok(()), Err)
         })
-        .with_expr(&expr)
         .run(&rewrites);
     let elapsed = ms(start.elapsed());
     limits.interrupt.check("while rewriting")?;
@@ -293,7 +306,7 @@ fn run(egraph: EGraph, term: &Term, rules: &RuleSet, limits: &Limits) -> Result<
         iterations: sizes.borrow().clone(),
         rules: stats.borrow().clone(),
     };
-    let root = runner.egraph.find(runner.roots[0]);
+    let root = runner.egraph.find(root);
     Ok(Saturated { egraph: runner.egraph, root, report })
 }
 
@@ -303,6 +316,7 @@ pub(crate) mod tests {
     use crate::calculus::text::{Context, parse_type, read_term};
     use crate::calculus::ty::Ty;
     use crate::diag::Source;
+    use std::slice;
 
     pub(crate) fn program(text: &str, inputs: &[(&str, &str)]) -> Term {
         let inputs = inputs
@@ -323,17 +337,20 @@ pub(crate) mod tests {
         let program = program(text, &[("A", "[n][m]f32"), ("x", "[m]f32")]);
         for nodes in [50, 200, 1_000] {
             let limits = Limits { saturation_time: None, nodes, ..Limits::default() };
-            let report = saturate(&program, &rules, &limits).expect("sound rules").report;
+            let report =
+                saturate(slice::from_ref(&program), &rules, &limits).expect("sound rules").report;
             assert_eq!(report.stop_reason, StopReason::NodeLimit);
             // The last rule may exceed the limit by its right side.
             assert!((nodes..nodes + 100).contains(&report.nodes), "{} nodes", report.nodes);
         }
         let limits = Limits { saturation_time: Some(Duration::ZERO), ..Limits::default() };
-        let report = saturate(&program, &rules, &limits).expect("sound rules").report;
+        let report =
+            saturate(slice::from_ref(&program), &rules, &limits).expect("sound rules").report;
         assert_eq!(report.stop_reason, StopReason::TimeLimit);
         let limits = Limits::default();
         limits.interrupt.request();
-        let failure = saturate(&program, &rules, &limits).err().expect("it is interrupted");
+        let failure =
+            saturate(slice::from_ref(&program), &rules, &limits).err().expect("it is interrupted");
         assert_eq!(failure.0[0].code, Code::Interrupted);
     }
 
@@ -361,7 +378,7 @@ pub(crate) mod tests {
                 ][..],
             ),
         ] {
-            let out = saturate(&program(text, inputs), &rules, &limits).expect("sound rules");
+            let out = saturate(&[program(text, inputs)], &rules, &limits).expect("sound rules");
             let r = &out.report;
             eprintln!(
                 "{text}: {} {} nodes {} classes {} iterations {:.1} ms",

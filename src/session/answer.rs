@@ -105,7 +105,7 @@ impl Session {
                 rules: key.rules,
                 float: self.float,
                 work: work(program, sizes, &elaborated.term, &elaborated.env)?,
-                term: elaborated.term,
+                forms: elaborated.forms(),
                 report: s.report,
                 saturated: None,
                 best,

@@ -148,8 +148,8 @@ impl Session {
             _ => Some(format!("it is {}, and the float mode is {}", rule.law, self.float.name())),
         };
         observer.event(&Event::Phase(Phase::Explain));
-        let term = program.elaborate(&sizes)?.term;
-        let explainer = Explainer::new(&term, &rules, &self.limits)?;
+        let forms = program.elaborate(&sizes)?.forms();
+        let explainer = Explainer::new(&forms, &rules, &self.limits)?;
         let stat = explainer.graph.report.rules.get(&rule.name).copied();
         let outcome = explainer.why_not(rule)?;
         let mut derived = Derived { explainer, known: vec![] };
@@ -187,7 +187,7 @@ impl Session {
         for (i, (program, request)) in programs.iter().enumerate() {
             let optimized = self.optimize(program, request, observer)?;
             let rules = self.rules.offered(&optimized.device.capabilities.names());
-            let explainer = Explainer::new(&optimized.term, &rules, &self.limits)?;
+            let explainer = Explainer::new(&optimized.forms, &rules, &self.limits)?;
             let mut derived = Derived { explainer, known: vec![] };
             let best: Vec<&Best> = optimized.ranking.iter().take(best).collect();
             out.programs.push(ProgramUse {
@@ -247,7 +247,7 @@ impl Session {
         let written: Option<Term> = written.transpose()?;
         observer.event(&Event::Phase(Phase::Explain));
         let rules = self.rules.offered(&device.capabilities.names());
-        let mut explainer = Explainer::new(&elaborated.term, &rules, &self.limits)?;
+        let mut explainer = Explainer::new(&elaborated.forms(), &rules, &self.limits)?;
         let derivation = match (&written, &best) {
             (Some(goal), _) => explainer.derive_written(goal)?,
             (None, Some(best)) => {

@@ -39,7 +39,7 @@ impl Session {
     ) -> Result<Graph> {
         let elaborated = program.elaborate(sizes)?;
         let rules = self.rules.offered(&device.capabilities.names());
-        let saturated = saturate(&elaborated.term, &rules, &self.limits)?;
+        let saturated = saturate(&elaborated.forms(), &rules, &self.limits)?;
         let warnings = match saturated.report.stop_reason {
             StopReason::Saturated => vec![],
             _ => vec![not_saturated(&saturated.report, &self.limits)],

@@ -93,8 +93,8 @@ pub struct Optimized {
     pub rules: String,
     /// Which arithmetic may change.
     pub float: super::Float,
-    /// The program as a term.
-    pub term: Term,
+    /// The program as a term, and its other forms.
+    pub forms: Vec<Term>,
     /// The report of the saturation.
     pub report: Report,
     /// The e-graph; `None` when the answer is from the tuning store.
@@ -505,7 +505,7 @@ impl Session {
             model,
             rules: self.rules.hash(),
             float: self.float,
-            term: elaborated.term,
+            forms: elaborated.forms(),
             report: saturated.report.clone(),
             saturated: Some(saturated),
             best,

@@ -175,7 +175,7 @@ fn alone(rule: &Rule, term: &Term) -> Result<Trial> {
     let limits =
         Limits { iterations: 16, nodes: 4_000, saturation_time: None, ..Limits::default() };
     let only = RuleSet::from_iter([rule.clone()]);
-    let report = saturate::saturate(term, &only, &limits)?.report;
+    let report = saturate::saturate(std::slice::from_ref(term), &only, &limits)?.report;
     Ok(Trial {
         applied: report.rules.get(&rule.name).is_some_and(|s| s.applied > 0),
         grows: report.stop_reason != StopReason::Saturated,

@@ -157,7 +157,7 @@ impl Why<'_> {
         let explainer = match &mut self.last {
             Some((of, explainer)) if *of == graph => explainer,
             other => {
-                let made = Explainer::new(&elaborated.term, &offered, &Limits::default())?;
+                let made = Explainer::new(&elaborated.forms(), &offered, &Limits::default())?;
                 &mut other.insert((graph, made)).1
             }
         };

@@ -8,7 +8,7 @@ use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic};
-use crate::extract::{Candidate, joined};
+use crate::extract::{Candidate, Joiner};
 use crate::kernel::{self, Options};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
@@ -109,8 +109,8 @@ pub struct Pool<'a> {
     defaults: Option<Box<dyn FnOnce() -> diag::Result<Vec<Candidate>> + 'a>>,
     /// The values of the program's dimensions.
     dims: &'a SizeEnv,
-    /// The candidates that were looked at, each with its predicted time in microseconds if it has kernels.
-    tried: Vec<(usize, Option<f64>)>,
+    /// The stages of the candidates that were looked at.
+    joiner: Joiner,
     options: &'a Options,
     model: &'a CostModel,
     /// Indices of the candidates that have been looked at.
@@ -136,7 +136,7 @@ impl<'a> Pool<'a> {
             candidates: candidates.to_vec(),
             defaults: None,
             dims,
-            tried: vec![],
+            joiner: Joiner::default(),
             options,
             model,
             seen: HashSet::new(),
@@ -225,10 +225,19 @@ impl<'a> Pool<'a> {
                 break;
             }
         }
-        if !drawn.is_empty() {
-            let known: Vec<(&Candidate, Option<f64>)> =
-                self.tried.iter().map(|(i, us)| (&self.candidates[*i], *us)).collect();
-            let more = joined(&known, self.dims);
+        let best = |of: &[(usize, Variant)]| {
+            of.iter().map(|(_, v)| v.predicted_us).fold(f64::INFINITY, f64::min)
+        };
+        // The times of joined candidates tell more about the stages: join again while that pays.
+        let mut before = f64::INFINITY;
+        for _ in 0..JOININGS {
+            if drawn.is_empty() || best(&drawn) > WORTHWHILE * before {
+                break;
+            }
+            before = best(&drawn);
+            let begun = Instant::now();
+            let more = self.joiner.joined(self.dims);
+            self.spent += begun.elapsed();
             let from = self.candidates.len();
             self.candidates.extend(more);
             let numbers: Vec<usize> = (from..self.candidates.len()).collect();
@@ -262,7 +271,7 @@ impl<'a> Pool<'a> {
             };
             let made = on_all_cores(share, lower);
             for (i, made) in share.iter().zip(made) {
-                self.tried.push((*i, made.as_ref().ok().map(|v| v.predicted_us)));
+                self.joiner.add(&candidates[*i], made.as_ref().ok().map(|v| v.predicted_us));
                 match made {
                     Ok(v) if self.plans.insert(v.hash.clone()) => {
                         let compact = Some(candidates[*i].compact.clone());
@@ -277,6 +286,11 @@ impl<'a> Pool<'a> {
         out
     }
 }
+
+/// Most times that stages are joined after a draw.
+const JOININGS: usize = 8;
+/// Share of the best predicted time below which joining stages again pays.
+const WORTHWHILE: f64 = 0.98;
 
 /// Number of kernels that each core generates between two calls of `go_on`.
 const CHUNK: usize = 4;

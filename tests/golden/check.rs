@@ -71,8 +71,8 @@ pub fn kernels(program: &str, sizes: &[(&str, u64)], inputs: &[(&str, Ty)], term
     let term = term.expand().and_then(|t| t.flat()).expect("definitions");
     let device = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
     let options = Options::new("product", device, &Limits::default());
-    let ir =
-        kernel::lower(&term, &SizeEnv::new(), &options).unwrap_or_else(|e| panic!("{e}\n{term}"));
+    let ir = kernel::lower(&term, &SizeEnv::default(), &options)
+        .unwrap_or_else(|e| panic!("{e}\n{term}"));
     let plan = Arc::new(print(&ir));
     let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
     Kernels { program, sizes, term: term.to_string(), ir, plan }

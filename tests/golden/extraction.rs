@@ -36,7 +36,7 @@ fn warps_are_extracted_where_they_may_stand() {
     let mut rules = RuleSet::shipped().expect("shipped rules").offered(&[]);
     rules.add(&Source::new("warp.rules", RULES), "warp").expect("well-formed rules");
     let limits = Limits { saturation_time: None, skeletons: 4096, ..Limits::default() };
-    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    let graph = saturate::saturate(&program.forms(), &rules, &limits).expect("sound rules");
     assert_eq!(graph.report.stop_reason, saturate::StopReason::Saturated);
     let info = cpu().info().clone();
     let model = CostModel::choose(&info).expect("a model").model;

@@ -106,7 +106,7 @@ fn oclgrind_finds_nothing_in_shared_rows() {
         let elaborated = program.elaborate(&sizes).expect("elaborates");
         let rules = RuleSet::shipped().expect("shipped rules");
         let limits = Limits { saturation_time: None, ..Limits::default() };
-        let graph = saturate::saturate(&elaborated.term, &rules, &limits).expect("sound rules");
+        let graph = saturate::saturate(&elaborated.forms(), &rules, &limits).expect("sound rules");
         let gpu = gpu();
         let model = CostModel::choose(&gpu).expect("a model").model;
         let found = extract::candidates(&graph, &elaborated.env, &gpu, &model, &limits);

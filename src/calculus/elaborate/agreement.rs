@@ -255,15 +255,17 @@ fn agrees(seed: u64, seen: &mut HashMap<String, usize>) -> bool {
         plain.vars.insert(p.var, v);
     }
     let expected = flat(&[plain.eval(&sample.entry.body)]);
-    let found = eval::apply(&program.term, &program.env, &inputs, &Value::unit());
-    let found = found.unwrap_or_else(|e| panic!("seed {seed}: {e}")).to_floats();
-    let same = |a: &f64, b: &f64| a == b || a.is_nan() && b.is_nan();
-    assert!(
-        expected.len() == found.len() && expected.iter().zip(&found).all(|(a, b)| same(a, b)),
-        "seed {seed}: {expected:?} became {found:?}\n{}\n{:?}",
-        super::tests::show(&program.term),
-        sample.entry.body
-    );
+    for form in program.forms() {
+        let found = eval::apply(&form, &program.env, &inputs, &Value::unit());
+        let found = found.unwrap_or_else(|e| panic!("seed {seed}: {e}")).to_floats();
+        let same = |a: &f64, b: &f64| a == b || a.is_nan() && b.is_nan();
+        assert!(
+            expected.len() == found.len() && expected.iter().zip(&found).all(|(a, b)| same(a, b)),
+            "seed {seed}: {expected:?} became {found:?}\n{}\n{:?}",
+            super::tests::show(&form),
+            sample.entry.body
+        );
+    }
     true
 }
 

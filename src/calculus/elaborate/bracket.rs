@@ -17,6 +17,7 @@ use crate::calculus::ty::Ty;
 use crate::diag::{Code, Failure, Result, Span};
 use crate::lang::typed::{Prim, ScalarOp};
 use crate::lang::types::ScalarType;
+use std::collections::HashMap;
 
 /// Returns how a pattern maps, if it is a map.
 pub(super) fn map_kind(prim: Prim) -> Option<MapKind> {
@@ -33,9 +34,14 @@ pub(super) fn map_kind(prim: Prim) -> Option<MapKind> {
     })
 }
 
-/// Compiles expressions; its state is the supply of variables.
+/// Compiles expressions.
 pub(super) struct Bracket {
+    /// The next variable.
     pub(super) next: u32,
+    /// Number of maps around the expression.
+    depth: usize,
+    /// The depth of each variable that a map or a `let` binds: the number of maps that change its value.
+    depths: HashMap<Var, usize>,
 }
 
 /// Reports a term error, which means that the checker and the calculus disagree on a type.
@@ -48,6 +54,11 @@ pub(super) fn not_yet(text: &str, span: Span) -> Failure {
 }
 
 impl Bracket {
+    /// Starts with this supply of variables.
+    pub(super) fn new(next: u32) -> Self {
+        Bracket { next, depth: 0, depths: HashMap::new() }
+    }
+
     /// Compiles an expression to a function of the environment.
     pub(super) fn term(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
         if e.ty.is_scalar() { self.scalar(e, env) } else { self.node(e, env) }
@@ -105,6 +116,17 @@ impl Bracket {
         compose(&leaf_of(&rest, &layout)?, &argument).map_err(built)
     }
 
+    /// Returns the number of the innermost map that changes the value of an expression; 0 if none does.
+    fn depth_of(&self, e: &Ex) -> usize {
+        let of = |v: &Var| self.depths.get(v).copied().unwrap_or(self.depth);
+        e.free().iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Notes the depth of the variables of a layout.
+    fn bind(&mut self, layout: &Layout, depth: usize) {
+        self.depths.extend(layout.vars().into_iter().map(|(v, _)| (v, depth)));
+    }
+
     /// Compiles the outermost construct, with its parts as functions of the environment.
     fn node(&mut self, e: &Ex, env: &Layout) -> Result<Term> {
         let built = at(e.span);
@@ -158,6 +180,7 @@ impl Bracket {
                     used.remove(&v);
                 }
                 let inner = Layout::pair(env.restrict(&used), p.clone());
+                self.bind(p, self.depth_of(v));
                 let body = self.term(b, &inner)?;
                 let argument = with(env, &used, &value).map_err(&built)?;
                 compose(&body, &argument).map_err(built)
@@ -192,10 +215,15 @@ impl Bracket {
         let (layout, array) = if captured.is_empty() {
             (layouts(f.params.clone()), zipped(terms))
         } else {
-            // Arrays that do not depend on the environment are paired with the captured variables, so that
-            // the two can become a `cross`. The other arrays are zipped to them.
+            // Arrays that the map around this one does not change are paired with the captured variables, so
+            // that the two can become a `cross`. The other arrays are zipped to them.
             let parts = f.params.iter().cloned().zip(terms).zip(arrays);
-            let (fixed, varying): (Vec<_>, Vec<_>) = parts.partition(|(_, a)| a.free().is_empty());
+            let (fixed, varying): (Vec<_>, Vec<_>) = match meets_all(f, &captured) {
+                true => (vec![], parts.collect()),
+                false => {
+                    parts.partition(|(_, a)| a.free().is_empty() || self.depth_of(a) < self.depth)
+                }
+            };
             let split = |ps: Vec<((Layout, Term), &Ex)>| -> (Vec<Layout>, Vec<Term>) {
                 ps.into_iter().map(|(p, _)| p).unzip()
             };
@@ -215,7 +243,11 @@ impl Bracket {
             }
         };
         let array = array.map_err(&built)?;
-        let body = self.term(&f.body, &layout)?;
+        self.depth += 1;
+        f.params.iter().for_each(|p| self.bind(p, self.depth));
+        let body = self.term(&f.body, &layout);
+        self.depth -= 1;
+        let body = body?;
         match kind {
             MapKind::Plain => lift::map_over(&n, &body, &array).map_err(built),
             _ => compose(&map(kind, &n, &body).map_err(&built)?, &array).map_err(built),
@@ -402,6 +434,26 @@ impl Bracket {
             .map_err(&built)?;
         apply(Op::Vectorize, std::slice::from_ref(w), vec![f], &argument).map_err(built)
     }
+}
+
+/// Whether a map in the body of `f` goes through a captured array once for each of the elements of `f`: then
+/// all elements meet all of the array, and the array is to stay whole.
+fn meets_all(f: &Lambda, captured: &Vars) -> bool {
+    fn within(e: &Ex, captured: &Vars, own: &Vars) -> bool {
+        let here = match &e.kind {
+            Kind::Map(_, g, arrays) => {
+                let whole = |a: &Ex| {
+                    let free = a.free();
+                    !free.is_empty() && free.is_subset(captured)
+                };
+                arrays.iter().any(whole) && !g.captures().is_disjoint(own)
+            }
+            _ => false,
+        };
+        here || e.parts().iter().any(|(_, part)| within(part, captured, own))
+    }
+    let own = f.params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect();
+    within(&f.body, captured, &own)
 }
 
 pub(super) fn not_scalar(span: Span) -> Failure {

@@ -256,6 +256,14 @@ pub(super) fn compose(f: &Term, g: &Term) -> Built {
     f.after(g)
 }
 
+/// Returns a chain without its last step.
+pub(super) fn rest(t: &Term) -> Built {
+    match &t.chain()[1..] {
+        [] => Ok(Term::id(&t.ty().dom)),
+        rest => Term::of_chain(rest),
+    }
+}
+
 /// Returns `fork a b . g` as `fork (a . g) (b . g)`, if that computes nothing twice or is no larger.
 fn pushed(f: &Term, g: &Term) -> Result<Option<Term>, TypeError> {
     let (a, b) = (&f.args()[0], &f.args()[1]);

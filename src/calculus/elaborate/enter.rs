@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// Longest `iterate` that is unrolled if its function keeps the type; longer ones become loops.
 const MAX_STEPS: u64 = Limits::DEFAULT.copied_steps;
+/// Longest `iterate` over arrays that is unrolled where the host can run a loop: kernels are generated once for all
+/// its steps.
+const MAX_ARRAY_STEPS: u64 = Limits::DEFAULT.copied_array_steps;
 /// Longest `iterate` whose function changes the length; it must be unrolled.
 const MAX_WRITTEN_OUT: u64 = Limits::DEFAULT.iterate_steps;
 /// Largest expression that is inlined: nested views of one array would grow exponentially.
@@ -29,6 +32,8 @@ pub(super) struct Enter<'s, 'a> {
     /// The expression for each variable of the entry.
     vars: HashMap<VarId, Ex>,
     next: u32,
+    /// Number of functions of patterns around the expression.
+    inside: usize,
     /// Number of expressions translated; those of an `iterate` count once for each step.
     expressions: usize,
 }
@@ -36,7 +41,7 @@ pub(super) struct Enter<'s, 'a> {
 impl<'s, 'a> Enter<'s, 'a> {
     /// Starts without variables in scope.
     pub(super) fn new(sizes: &'s mut Sizes<'a>) -> Self {
-        Enter { sizes, vars: HashMap::new(), next: 0, expressions: 0 }
+        Enter { sizes, vars: HashMap::new(), next: 0, inside: 0, expressions: 0 }
     }
 
     /// Returns the number of variables used so far.
@@ -90,8 +95,10 @@ impl<'s, 'a> Enter<'s, 'a> {
             let ty = self.sizes.ty(ty, span)?;
             params.push(self.declare(*v, &ty, span));
         }
-        let body = Box::new(self.expr(&f.body)?);
-        Ok(Lambda { params, body })
+        self.inside += 1;
+        let body = self.expr(&f.body);
+        self.inside -= 1;
+        Ok(Lambda { params, body: Box::new(body?) })
     }
 
     /// Translates an expression.
@@ -325,7 +332,8 @@ impl<'s, 'a> Enter<'s, 'a> {
             Type::Array(n, _) => Some(self.sizes.closed(n)),
             _ => None,
         };
-        if keeps && steps > MAX_STEPS {
+        let arrays = self.inside == 0 && value.ty.has_array();
+        if keeps && steps > if arrays { MAX_ARRAY_STEPS } else { MAX_STEPS } {
             let before = name.as_ref().map(|n| (n, self.sizes.step(n, length)));
             let count = Ty::Scalar(ScalarType::I64);
             let bound = Kind::Lit(Lit::int(ScalarType::I64, i128::from(steps)));

@@ -64,7 +64,8 @@ fn walk(e: &mut Ex, inside: bool, moved: &mut Vec<(Var, Ex)>, fresh: &mut dyn Fn
     }
 }
 
-fn reduces(kind: &Kind) -> bool {
+/// Whether an expression of this kind is a reduction or a scan.
+pub(super) fn reduces(kind: &Kind) -> bool {
     matches!(
         kind,
         Kind::Prim(

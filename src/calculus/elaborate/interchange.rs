@@ -102,7 +102,7 @@ fn of_loop(
 }
 
 /// Returns variables for a value of this type.
-fn named(ty: &Ty, fresh: &mut dyn FnMut() -> Var) -> Layout {
+pub(super) fn named(ty: &Ty, fresh: &mut dyn FnMut() -> Var) -> Layout {
     match ty {
         Ty::Pair(a, b) => Layout::Pair(Box::new(named(a, fresh)), Box::new(named(b, fresh))),
         t => Layout::Var(fresh(), t.clone()),

@@ -1,11 +1,10 @@
 //! Scalar functions that follow each other become one: `f . g` of two leaves is a leaf. Rules name what follows a product by
 //! one variable, which stands for one factor.
 
-use crate::calculus::scalar::ScalarFn;
 use crate::calculus::term::{Op, Term, TypeError};
 
-/// Most operations and operands of a function that is written out at each use by the next one.
-const WRITTEN_OUT: usize = 8;
+/// Most operations of a function that is written out at each use by the next one.
+const WRITTEN_OUT: f64 = 4.0;
 
 /// Returns the term with its scalar functions composed.
 ///
@@ -27,10 +26,7 @@ pub(super) fn together(t: &Term) -> Result<Term, TypeError> {
 }
 
 fn composed(second: &Term, first: &Term) -> Option<Term> {
-    let (Op::Scalar(g), Op::Scalar(f)) = (second.op(), first.op()) else { return None };
-    if f.body.has_loop() || f.body.len() > WRITTEN_OUT {
-        return None;
-    }
-    let (dom, cod) = (f.dom.clone(), g.cod.clone());
-    Some(Term::scalar(ScalarFn { dom, cod, body: g.body.at(&f.body) }))
+    let (Op::Scalar(second), Op::Scalar(first)) = (second.op(), first.op()) else { return None };
+    let written_out = !first.body.has_loop() && first.body.operations() <= WRITTEN_OUT;
+    written_out.then(|| Term::scalar(second.after(first)))
 }

@@ -4,11 +4,13 @@
 //! smaller core ([`enter`], [`hoist`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
-//! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Elaboration never evaluates a program, never chooses how it runs, and knows
+//! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
+//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]). Elaboration never evaluates a program, never chooses how it runs, and knows
 //! nothing of rewriting.
 
 #[cfg(test)]
 mod agreement;
+mod apart;
 mod batches;
 mod bracket;
 mod build;
@@ -17,11 +19,13 @@ mod core;
 mod enter;
 mod hoist;
 mod interchange;
+mod invariant;
 mod leaf;
 mod leaves;
 mod lift;
 mod natural;
 mod nests;
+mod parts;
 mod patterns;
 mod sizes;
 #[cfg(test)]
@@ -31,7 +35,7 @@ mod texts;
 mod together;
 
 use super::size::SizeEnv;
-use super::term::Term;
+use super::term::{Term, TypeError};
 use super::ty::Ty;
 use crate::diag::{Code, Diagnostic, Failure, Label, Result, Span, on_own_stack};
 use crate::lang::typed::Entry;
@@ -45,6 +49,10 @@ pub struct Program {
     pub name: String,
     /// The term, from unit to the result.
     pub term: Term,
+    /// The same with the reductions of rows apart, where that may pay.
+    pub apart: Option<Term>,
+    /// The same with long products of few results in parts, where that may pay.
+    pub parts: Option<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
     pub env: SizeEnv,
@@ -54,6 +62,13 @@ pub struct Program {
     pub result: Type,
     /// The result's type in the calculus.
     pub result_ty: Ty,
+}
+
+impl Program {
+    /// Returns the term and what is equal to it.
+    pub fn forms(&self) -> Vec<Term> {
+        std::iter::once(&self.term).chain(&self.apart).chain(&self.parts).cloned().collect()
+    }
 }
 
 /// Returns the closed term of an entry with the given values of its size parameters.
@@ -91,16 +106,21 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         next += 1;
         core::Var(next - 1)
     };
-    let body = interchange::interchange(hoist::hoist(body, &mut fresh), &mut fresh);
+    let body = invariant::rows(hoist::hoist(body, &mut fresh), &mut fresh);
+    let body = interchange::interchange(body, &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
-    let term = bracket::Bracket { next }.term(&body, &core::Layout::Unit)?;
-    let env = sizes.into_env();
+    let term = bracket::Bracket::new(next).term(&body, &core::Layout::Unit)?;
+    let mut env = sizes.into_env();
+    let wrong = |e: TypeError| inner_problem(&e.0, entry.body.span);
     let term = natural::views_first(&term)
         .and_then(|t| together::reductions_together(&t))
         .and_then(|t| batches::cut(&t, &env))
         .and_then(|t| nests::perfect(&t))
         .and_then(|t| leaves::together(&t))
-        .map_err(|e| inner_problem(&e.0, entry.body.span))?;
+        .map_err(wrong)?;
+    let apart = apart::reductions_apart(&term, &env).map_err(wrong)?;
+    let parts =
+        parts::products_in_parts(apart.as_ref().unwrap_or(&term), &mut env).map_err(wrong)?;
     if term.ty().cod != result_ty {
         let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
         return Err(inner_problem(&text, entry.body.span));
@@ -108,6 +128,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     Ok(Program {
         name: entry.name.clone(),
         term,
+        apart,
+        parts,
         env,
         inputs,
         result: entry.body.ty.clone(),

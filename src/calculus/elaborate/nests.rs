@@ -40,6 +40,15 @@ fn rest(f: Term) -> Result<(Term, Option<Term>), TypeError> {
     Ok((part(&chain[views..])?, Some(part(&chain[..views])?)))
 }
 
+/// Returns a nest of maps over scalars with its views moved out.
+///
+/// # Errors
+/// Those of [`perfect`].
+pub(super) fn perfect_nest(f: &Term) -> Result<Term, TypeError> {
+    let (nest, views) = split(f)?;
+    views.map_or(Ok(nest.clone()), |views| build::compose(&nest, &views))
+}
+
 /// Splits a nest of maps over scalars into the nest without views, and what the views come to, if it has any.
 fn split(f: &Term) -> Result<(Term, Option<Term>), TypeError> {
     let whole = || Ok((f.clone(), None));

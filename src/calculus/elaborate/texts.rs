@@ -1,9 +1,13 @@
 //! Programs as text, the shipped ones and others, through the checker into terms.
 
-use super::elaborate;
 use super::tests::show;
+use super::{Program, elaborate};
+use crate::calculus::eval;
+use crate::calculus::term::Term;
+use crate::calculus::value::Value;
 use crate::diag::Source;
 use crate::lang::check_entry;
+use crate::lang::types::ScalarType;
 
 /// Returns the term of a program, all of whose size parameters are 12.
 fn term(text: &str) -> String {
@@ -12,9 +16,18 @@ fn term(text: &str) -> String {
 
 /// Returns the term of a program, all of whose size parameters are `n`.
 fn term_at(n: u64, text: &str) -> String {
+    show(&elaborated(n, text).term)
+}
+
+/// Returns the term of such a program with its reductions of rows apart, if it has that form.
+fn apart_at(n: u64, text: &str) -> Option<String> {
+    elaborated(n, text).apart.as_ref().map(show)
+}
+
+fn elaborated(n: u64, text: &str) -> Program {
     let entry = check_entry(&Source::new("test.pat", text), None).unwrap_or_else(|e| panic!("{e}"));
     let sizes = entry.sizes.iter().map(|s| (s.clone(), n)).collect();
-    show(&elaborate(&entry, &sizes).unwrap_or_else(|e| panic!("{e}")).term)
+    elaborate(&entry, &sizes).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -276,4 +289,98 @@ fn batches_of_products_are_cut() {
     assert!(small.matches("cross").count() == 2 && large.matches("cross").count() == 2);
     assert!(small.matches("map (map (map ").count() == 1, "{small}");
     assert!(large.matches("map (map (map ").count() == 2, "{large}");
+}
+
+#[test]
+fn few_rows_are_reduced_apart() {
+    let softmax = "let mx = reduce max f32.lowest v
+        let e = map (\\x -> exp (x - mx)) v
+        let s = reduce (+) 0 e in map (/ s) e";
+    let rows = format!("entry f [n] [m] (A: [n][m]f32) : [n][m]f32 = map (\\v -> {softmax}) A");
+    assert_eq!(
+        apart_at(12, &rows).as_deref(),
+        Some(
+            "map (map ({Div(_2, _1)} . bimap id {Exp(Sub(_2, _1))})) . map (distl . bimap id distl) . \
+             zip . fork (map (reduce {Add(_1, _2)} {0} . map {Exp(Sub(_2, _1))} . distl)) id . \
+             zip . fork (map (reduce {Max(_1, _2)} {-inf}) . A) A"
+        )
+    );
+    assert_eq!(apart_at(2000, &rows), None);
+    let mean = "entry f [n] [m] (A: [m][n]f32) : [n]f32 = \
+        map (\\c -> reduce (+) 0 c / f32.i32 m) (transpose A)";
+    // However many rows there are: these do not lie in a piece.
+    assert_eq!(
+        apart_at(2000, mean).as_deref(),
+        Some("map {Div(_, Cast(I32)(m))} . map (reduce {Add(_1, _2)} {0}) . transpose . A")
+    );
+}
+
+#[test]
+fn long_products_of_few_results_are_in_parts() {
+    let gram = "entry f [n] (X: [n][4]f32) : [4][4]f32 =
+        let c = transpose X in map (\\a -> map (\\b -> 2 * reduce (+) 0 (map2 (*) a b)) c) c";
+    let program = elaborated(3000, gram);
+    let parts = program.parts.as_ref().expect("long rows");
+    assert_eq!(
+        show(parts),
+        "map (map {Mul(2, _)}) . map (map (reduce {Add(_1, _2)} {0})) . map transpose . transpose . \
+         map (map (map (reduce {Add(_1, _2)} {0} . map {Mul(_1, _2)} . zip)) . cross) . zip . fork \
+         (transpose . map (split . padlast) . transpose . X) (transpose . map (split . padlast) . transpose . X)"
+    );
+    let xs: Vec<f64> = (0..12_000u16).map(|i| f64::from(i % 7) - 3.0).collect();
+    let xs = Value::floats(ScalarType::F32, &[3000, 4], &xs);
+    let inputs = eval::Inputs::from([("X".into(), xs)]);
+    let value = |t: &Term| eval::apply(t, &program.env, &inputs, &Value::unit()).expect("a value");
+    assert_eq!(value(parts).to_floats(), value(&program.term).to_floats());
+    // Few parts, or many results, are not worth a second kernel.
+    assert_eq!(elaborated(512, gram).parts, None);
+    assert_eq!(elaborated(3000, &gram.replace("[4]", "[2048]")).parts, None);
+}
+
+/// Heads of attention with something added to each product: the keys of a head stay whole, so that all queries meet them.
+#[test]
+fn what_all_elements_meet_stays_whole() {
+    let text = "entry f [h] [n] [d] (Q: [h][n][d]f32) (K: [h][n][d]f32) (M: [n][n]f32) : [h][n][n]f32 =
+        map2 (\\q k -> map2 (\\x r -> map2 (\\y m -> reduce (+) 0 (map2 (*) x y) + m) k r) q M) Q K";
+    assert_eq!(
+        term(text),
+        "map (map (map ({Add(_1, _2)} . bimap (reduce {Add(_1, _2)} {0} . map {Mul(_1, _2)} . zip) id) . zip) . \
+         zip . fork cross M) . zip . fork Q K"
+    );
+}
+
+/// What a row or its partner alone decides is computed once for each, as if the program had named it there.
+#[test]
+fn reductions_move_out_of_maps_that_do_not_change_them() {
+    const MEAN: &str = "def dot a b = reduce (+) 0 (map2 (*) a b)
+        def mean [k] (v: [k]f32) = reduce (+) 0 v / f32.i32 k
+        def centre v = let m = mean v in map (\\x -> x - m) v ";
+    let of = |body: &str| {
+        term(&format!(
+            "{MEAN} entry f [n] [m] [d] (Q: [n][d]f32) (K: [m][d]f32) : [n][m]f32 = {body}"
+        ))
+    };
+    // The norm of a row has a name in front of the inner map, that of a partner is an element of an array.
+    let (row, partner) = ("sqrt (dot q q)", "sqrt (dot k k)");
+    assert_eq!(
+        of(&format!("map (\\q -> map (\\k -> dot q k / ({row} * {partner})) K) Q")),
+        of(&format!(
+            "let N = map (\\k -> {partner}) K
+             in map (\\q -> let a = {row} in map2 (\\k b -> dot q k / (a * b)) K N) Q"
+        ))
+    );
+    // Whole rows and partners, and elements of either.
+    let centred =
+        "let C = map centre K in map (\\q -> let c = centre q in map (\\k -> dot c k) C) Q";
+    assert_eq!(of("map (\\q -> map (\\k -> dot (centre q) (centre k)) K) Q"), of(centred));
+    let elements = "map (\\q -> map (\\k -> let a = mean q let b = mean k
+        in reduce (+) 0 (map2 (\\x y -> (x - a) * (y - b)) q k)) K) Q";
+    assert_eq!(of(elements), of(centred));
+    let row = |body: &str| {
+        term(&format!("{MEAN} entry f [n] [m] (A: [n][m]f32) : [n][m]f32 = map (\\r -> {body}) A"))
+    };
+    assert_eq!(row("map (\\x -> x / mean r) r"), row("let s = mean r in map (\\x -> x / s) r"));
+    // A branch that is not taken computes nothing.
+    let branch = row("map (\\x -> if x > 0 then x / mean r else x) r");
+    assert!(branch.starts_with("map (map (cond"), "{branch}");
 }

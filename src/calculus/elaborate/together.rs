@@ -18,16 +18,7 @@ pub(super) fn reductions_together(t: &Term) -> Result<Term, TypeError> {
     let mut done = vec![];
     for f in t.chain() {
         if *f.op() == Op::Fork && f.ty().cod.is_scalar() {
-            let mut factors = fused(&f)?.chain();
-            // The new arrangement of the results becomes a part of the function that uses them.
-            if let (Some(Op::Scalar(user)), Op::Scalar(order)) =
-                (done.last().map(Term::op), factors[0].op())
-            {
-                let (dom, cod) = (order.dom.clone(), user.cod.clone());
-                factors[0] = Term::scalar(ScalarFn { dom, cod, body: user.body.at(&order.body) });
-                done.pop();
-            }
-            done.extend(factors);
+            done.extend(fused(&f)?.chain());
             continue;
         }
         let args = f.args().iter().map(reductions_together).collect::<Result<Vec<_>, _>>()?;

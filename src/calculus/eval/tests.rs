@@ -26,7 +26,7 @@ fn ints(xs: &[i64]) -> Value {
 }
 
 fn run(t: &Term, arg: &Value) -> Result<Value> {
-    apply(t, &SizeEnv::new(), &Inputs::new(), arg)
+    apply(t, &SizeEnv::default(), &Inputs::new(), arg)
 }
 
 fn op2(op: ScalarOp, t: ScalarType) -> Term {

@@ -289,13 +289,33 @@ fn arranged(v: Values, sorted: &[usize], at: &[usize]) -> Values {
     if sorted == at {
         return v;
     }
-    let find = |i: &usize| sorted.binary_search(i).unwrap_or_default();
-    taken(v, &[Some(at.iter().map(find).collect())])
+    let end = sorted.last().map_or(0, |i| i + 1);
+    let places: Axis = if is_dense(end, at.len()) {
+        let mut place = vec![0; end];
+        sorted.iter().enumerate().for_each(|(k, i)| place[*i] = k);
+        Some(at.iter().map(|i| place.get(*i).copied().unwrap_or_default()).collect())
+    } else {
+        let find = |i: &usize| sorted.binary_search(i).unwrap_or_default();
+        Some(at.iter().map(find).collect())
+    };
+    taken(v, &[places])
+}
+
+/// Whether so many indices below `end` are marked in an array faster than they are sorted. Windows that overlap have far more
+/// indices than there are elements.
+fn is_dense(end: usize, indices: usize) -> bool {
+    end / 4 < indices
 }
 
 /// Returns the indices in ascending order, without repetitions.
 pub(super) fn sorted(at: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut out: Vec<usize> = at.into_iter().collect();
+    let end = out.iter().max().map_or(0, |i| i + 1);
+    if is_dense(end, out.len()) {
+        let mut marked = vec![false; end];
+        out.iter().for_each(|i| marked[*i] = true);
+        return marked.iter().enumerate().filter_map(|(i, m)| m.then_some(i)).collect();
+    }
     out.sort_unstable();
     out.dedup();
     out
@@ -449,4 +469,22 @@ fn pad_with(
     let inside = there.iter().filter(|i| (l..l + n).contains(i)).map(|i| i - l).collect();
     let both = (pick(z, rest), pick(x, &behind(Some(inside), rest)));
     arranged(Values::PadWith(Box::new(both), before, there.len(), site), &there, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_found_among_few_and_among_many_indices() {
+        for at in [vec![5, 1, 5, 3, 1], vec![1_000_000, 3, 1_000_000]] {
+            let once = sorted(at.iter().copied());
+            assert!(once.is_sorted_by(|a, b| a < b));
+            let Values::Pick(_, axes) = arranged(Values::Slot(0), &once, &at) else {
+                panic!("nothing is picked");
+            };
+            let places = axes[0].as_ref().expect("places");
+            assert_eq!(places.iter().map(|k| once[*k]).collect::<Vec<_>>(), at);
+        }
+    }
 }

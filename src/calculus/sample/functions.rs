@@ -471,9 +471,9 @@ mod tests {
                         .expect("there is a function between any two types");
                     assert_eq!(*f.ty(), ty, "{f}");
                     let shape =
-                        eval::shape(&ty.dom, &SizeEnv::new()).expect("the type has no symbols");
+                        eval::shape(&ty.dom, &SizeEnv::default()).expect("the type has no symbols");
                     let x = value(&mut rng, &shape, Style::Small);
-                    let y = eval::apply(&f, &SizeEnv::new(), &eval::Inputs::new(), &x);
+                    let y = eval::apply(&f, &SizeEnv::default(), &eval::Inputs::new(), &x);
                     assert!(y.is_ok(), "{f} of {x}: {y:?}");
                     let text = f.to_string();
                     let again =

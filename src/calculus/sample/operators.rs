@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn run(f: &Term, x: &Value) -> Value {
-        eval::apply(f, &SizeEnv::new(), &Inputs::new(), x)
+        eval::apply(f, &SizeEnv::default(), &Inputs::new(), x)
             .expect("an operator has a value everywhere")
     }
 
@@ -293,7 +293,7 @@ mod tests {
     }
 
     fn three(rng: &mut Rng, t: &Ty) -> [Value; 3] {
-        let shape = eval::shape(t, &SizeEnv::new()).expect("the type has no symbols");
+        let shape = eval::shape(t, &SizeEnv::default()).expect("the type has no symbols");
         let styles = [Style::Small, Style::Few, Style::Extreme];
         let style = styles[rng.random_range(0..3)];
         [(); 3].map(|()| value(rng, &shape, style))
@@ -344,7 +344,8 @@ mod tests {
                     let rng = &mut rng(seed, "unital", 0);
                     let o = unital(rng, &t, commutative).expect("there is an operator on any type");
                     let z = run(&o.unit, &Value::unit());
-                    let shape = eval::shape(&t, &SizeEnv::new()).expect("the type has no symbols");
+                    let shape =
+                        eval::shape(&t, &SizeEnv::default()).expect("the type has no symbols");
                     let [a, b, c] = [(); 3].map(|()| value(rng, &shape, Style::Wild));
                     assert!(together(&o, &z, &a).same_bits(&a), "{} of {z} and {a}", o.op);
                     assert!(together(&o, &a, &z).same_bits(&a), "{} of {a} and {z}", o.op);

@@ -525,11 +525,13 @@ impl Walk<'_> {
 }
 
 /// Returns the trip count of a loop in the middle iteration of the loops around it. The shorter
-/// bounds of the last tile matter little if there are many.
+/// bounds of the last tile matter little if there are many. If the loop has no iterations there, because most work-items
+/// are idle, its count is that of the first: an idle work-item costs what a busy one costs.
 fn trips(length: &Index) -> f64 {
     let middle = |v: &Var| Some(v.lo + (v.hi - v.lo) / 2);
     match length.eval(&middle) {
-        Some(n) => signed(n.max(0)),
+        Some(n) if n > 0 => signed(n),
+        Some(_) => length.eval(&|v| Some(v.lo)).map_or(0.0, |n| signed(n.max(0))),
         None => {
             let (a, b) = length.range();
             f64::midpoint(signed(a.max(0)), signed(b.max(0)))

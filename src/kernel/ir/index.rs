@@ -341,6 +341,16 @@ impl Index {
         (!rest.mentions(id)).then_some((coefficient, rest))
     }
 
+    /// Returns `m` and `rest` such that a positive multiple of this index is `m * y + rest`, and `rest` lacks the
+    /// first atom of `y`; `None` if this index lacks it, too.
+    fn about(&self, y: &Index) -> Option<(i64, Index)> {
+        let (first, c) = y.terms().next()?;
+        let k = *self.terms.get(first)?;
+        let g = gcd(k, c);
+        let m = k / g * c.signum();
+        Some((m, self.times(c.abs() / g).sub(&y.times(m))))
+    }
+
     /// Replaces variables and simplifies again.
     #[must_use]
     pub fn substitute(&self, f: &dyn Fn(&Var) -> Option<Index>) -> Index {
@@ -558,7 +568,33 @@ impl Facts {
     /// element of a batch of matrices whose three dimensions are all padded is in bounds because of
     /// one condition for each dimension. Meant for proofs that must succeed, not for simplification.
     pub fn prove_hard(&self, x: &Index) -> bool {
-        self.prove_in(x, 4) || self.least(x) >= 0
+        self.prove_in(x, 4) || self.least(x) >= 0 || {
+            let narrow = |v: &Var| Some(Index::from(self.narrow(v)));
+            let facts = Facts(self.iter().map(|f| f.substitute(&narrow)).collect());
+            let x = x.substitute(&narrow);
+            facts.about_quotients(&x).prove_in(&x, 4)
+        }
+    }
+
+    /// Returns the facts, with what they say about quotients in `x`: from `m * y <= r` follows
+    /// `y / k <= r / (m * k)`. So the block of a row is a block of the array, if the row is a row of it.
+    fn about_quotients(&self, x: &Index) -> Facts {
+        let mut out = self.clone();
+        for (a, _) in x.terms() {
+            let Atom::Div(y, k) = a else { continue };
+            for f in &self.0 {
+                let Some((m, rest)) = f.about(y) else { continue };
+                let quotient = Index::atom(a.clone());
+                let Some(most) = m.checked_abs().and_then(|m| m.checked_mul(*k)) else { continue };
+                out.learn(if m < 0 {
+                    rest.div(most).sub(&quotient)
+                } else {
+                    // `y >= -rest / m`, rounded up.
+                    quotient.sub(&rest.times(-1).plus(m - 1).div(m).div(*k))
+                });
+            }
+        }
+        out
     }
 
     /// Returns a lower bound of `x`: the sum of its terms' bounds, where each quotient has the range
@@ -581,16 +617,9 @@ impl Facts {
     /// index plus a rest.
     fn bounds(&self, x: &Index) -> (i64, i64) {
         let (mut lo, mut hi) = x.range();
-        let Some((first, c)) = x.terms().next() else { return (lo, hi) };
         for f in &self.0 {
-            let k = f.terms.get(first).map_or(0, |k| *k);
-            if k == 0 {
-                continue;
-            }
-            // `m * x + rest >= 0`
-            let g = gcd(k, c);
-            let m = k / g * c.signum();
-            let rest = f.times(c.abs() / g).sub(&x.times(m)).range().1;
+            let Some((m, rest)) = f.about(x) else { continue };
+            let rest = rest.range().1;
             if m > 0 {
                 lo = lo.max(-rest.div_euclid(m));
             } else {
@@ -817,6 +846,26 @@ mod tests {
         assert!(facts.prove_hard(&inside.plus(-20)));
         assert!(!facts.prove_hard(&inside.plus(-21)));
         assert!(!Facts::default().prove_hard(&inside));
+    }
+
+    #[test]
+    fn a_fact_about_a_row_bounds_the_block_of_the_row() {
+        // Rows come in tiles of 16, and lie in blocks of 8: rows 0 to 16 have 3 blocks of 256.
+        let (tile, item) = (var(0, 2), var(1, 16));
+        let facts = Facts::default()
+            .with(&Guard::not_negative(&Index::from(16).sub(&tile.times(16)).sub(&item)));
+        let place = tile.times(512).add(&item.div(8).times(256)).add(&item.rem(8).times(32));
+        assert!(facts.prove_hard(&Index::from(2 * 256 + 7 * 32).sub(&place)));
+        assert!(!facts.prove_hard(&Index::from(2 * 256 - 1).sub(&place)));
+        assert!(!Facts::default().prove_hard(&Index::from(3 * 256 - 1).sub(&place)));
+        // Four rows at a time, in tiles of 12 and blocks of 6.
+        let (tile, four, column) = (var(0, 2), var(1, 3), var(2, 33));
+        let facts = Facts::default()
+            .with(&Guard::not_negative(&Index::from(16).sub(&tile.times(12)).sub(&four.times(4))));
+        let (block, pair) = four.times(2).div_mod(3);
+        let place = tile.times(768).add(&block.times(384)).add(&pair.times(64));
+        let place = place.add(&column.div(32).times(192)).add(&column.rem(32));
+        assert!(facts.prove_hard(&Index::from(1151).sub(&place)));
     }
 
     fn form() -> impl Strategy<Value = Index> {

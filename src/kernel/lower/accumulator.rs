@@ -38,6 +38,8 @@ pub struct Accumulator {
     pub owned: Owned,
     /// View of the accumulator in the form in which it is kept.
     pub kept: View,
+    /// Writes the accumulator in that form.
+    pub kept_dest: Dest,
     /// Shape of that view.
     pub kept_shape: Shape,
     /// The form in which it is kept.

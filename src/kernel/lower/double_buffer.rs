@@ -70,19 +70,13 @@ impl Lowerer {
                 .zip(&next)
                 .map(|(tile, (v, _))| me.load_block(tile, v))
                 .collect::<Step<Vec<_>>>()?;
-            me.update(
-                step,
-                &me.staged(copies, &arg(i)?, &tiles, &half)?,
-                &acc.dest,
-                &acc.owned,
-                shape,
-            )?;
+            me.step(step, &me.staged(copies, &arg(i)?, &tiles, &half)?, acc, shape)?;
             let other = Index::from(1).sub(&half);
             tiles.iter().zip(&loaded).try_for_each(|(tile, v)| me.store_block(tile, v, &other))
         })?;
         let last = Index::from(n - 1);
         let arg = self.staged(copies, &arg(&last)?, &tiles, &last.rem(2))?;
-        self.update(step, &arg, &acc.dest, &acc.owned, shape)
+        self.step(step, &arg, acc, shape)
     }
 
     /// Returns the source view and shape of each block to be copied, in order.

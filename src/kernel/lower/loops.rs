@@ -4,6 +4,7 @@
 use super::dest::Dest;
 use super::leaf::Emit;
 use super::lowerer::Lowerer;
+use super::memory::Storage;
 use super::view::{Shape, Step, View, stop};
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::{Space, Term};
@@ -12,21 +13,42 @@ use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Control, ElemTy, Expr, Mem, Stmt};
 use crate::lang::types::ScalarType;
 
+/// Longest loop of the host in which copying the state before and after takes a share of the time.
+const SHORT: i64 = 64;
+
 impl Lowerer {
     /// `foldSeq` on the host: each iteration writes the next state to a second buffer, and the host
-    /// then exchanges both buffers.
+    /// then exchanges both buffers. In a short loop, the first iteration reads the initial state where
+    /// it is and the last one writes the result where it belongs, by kernels of their own.
     pub fn host_fold(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let n = self.views.size(&f.sizes()[0])?;
         let shape = self.views.shape(&f.ty().cod)?;
-        let (op, xs) = (f.args()[0].chain(), x.snd()?);
+        let (op, start, xs) = (f.args()[0].chain(), x.fst()?, x.snd()?);
+        let step = |me: &mut Lowerer, number: &Index, from: &View, to: &Dest| {
+            me.write(&op, &View::pair(from.clone(), xs.at(number)?), to)
+        };
         let (id, name) = self.fresh("step");
-        let counter = Var { id, name, lo: 0, hi: (n - 1).max(0) };
-        let number = Index::from(counter.clone());
-        let begin = Control::Repeat(n, counter);
-        self.host_loop(begin, &x.fst()?, &shape, dest, &mut |me, state, next| {
-            let arg = View::pair(state.clone(), xs.at(&number)?);
-            me.write(&op, &arg, next)
-        })
+        let repeat = |me: &mut Lowerer, from: i64, to: i64, state: &Storage| {
+            let counter = Var { id, name, lo: 0, hi: (to - from - 1).max(0) };
+            let number = Index::from(counter.clone()).plus(from);
+            me.repeated(Control::Repeat(to - from, counter), &shape, state, &mut |me, from, to| {
+                step(me, &number, from, to)
+            })
+        };
+        if n == 1 {
+            return step(self, &Index::from(0), &start, dest);
+        }
+        let state = self.allocate(&shape, Some(Space::Global))?;
+        if (2..=SHORT).contains(&n) {
+            step(self, &Index::from(0), &start, &state.dest)?;
+            if n > 2 {
+                repeat(self, 1, n - 1, &state)?;
+            }
+            return step(self, &Index::from(n - 1), &state.view, dest);
+        }
+        self.copy(&start, &state.dest, &shape)?;
+        repeat(self, 0, n, &state)?;
+        self.copy(&state.view, dest, &shape)
     }
 
     /// `loopWhile` on the host: the condition is computed on the device and read back before each
@@ -51,32 +73,33 @@ impl Lowerer {
             self.choices = choices;
             cleared?;
         }
-        self.host_loop(Control::While, &x.fst()?, &shape, dest, &mut |me, state, next| {
-            let arg = View::pair(state.clone(), besides.clone());
+        let state = self.allocate(&shape, Some(Space::Global))?;
+        self.copy(&x.fst()?, &state.dest, &shape)?;
+        self.repeated(Control::While, &shape, &state, &mut |me, from, to| {
+            let arg = View::pair(from.clone(), besides.clone());
             me.write(&p, &arg, &flag.dest)?;
             me.control(Control::Check(at));
-            me.write(&body, &arg, next)
-        })
+            me.write(&body, &arg, to)
+        })?;
+        self.copy(&state.view, dest, &shape)
     }
 
-    fn host_loop(
+    /// Repeats a body that reads a state and writes the next one.
+    fn repeated(
         &mut self,
         begin: Control,
-        start: &View,
         shape: &Shape,
-        dest: &Dest,
+        state: &Storage,
         body: &mut dyn FnMut(&mut Lowerer, &View, &Dest) -> Step<()>,
     ) -> Step<()> {
-        let state = self.allocate(shape, Some(Space::Global))?;
         let next = self.allocate(shape, Some(Space::Global))?;
-        self.copy(start, &state.dest, shape)?;
         self.control(begin);
         body(self, &state.view, &next.dest)?;
         for (a, b) in state.owned.buffers().zip(next.owned.buffers()) {
             self.control(Control::Swap(a, b));
         }
         self.control(Control::End);
-        self.copy(&state.view, dest, shape)
+        Ok(())
     }
 
     /// Appends a step of the host that is not a launch. Kernels before and after it cannot be

@@ -386,9 +386,9 @@ impl Lowerer {
                 self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
             }
             Op::Fold if self.context == Context::Item => {
-                let (kept, shape, form) = self.fold(f, x)?;
-                let dest = inverse(&self.views, &form.out, dest)?;
-                self.store(&kept, &dest, &shape)
+                let acc = self.fold(f, x)?;
+                let dest = inverse(&self.views, &acc.form.out, dest)?;
+                self.store(&acc.kept, &dest, &acc.kept_shape)
             }
             Op::Cond if matches!(self.context, Context::Host | Context::Nest) => {
                 let text = "no kernel is generated for a choice between parallel patterns yet";
@@ -465,10 +465,7 @@ impl Lowerer {
             }
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => Ok(self.reduce(f, x)?.view),
             Op::ReduceLcl if self.context == Context::Group => self.reduce_in_group(f, x),
-            Op::Fold if self.context == Context::Item => {
-                let (kept, _, form) = self.fold(f, x)?;
-                self.views.apply(&form.out, &kept)
-            }
+            Op::Fold if self.context == Context::Item => Ok(self.fold(f, x)?.view),
             Op::While if self.context == Context::Item => self.item_while(f, x),
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if is_pure(&args[0]) && self.context == Context::Group =>

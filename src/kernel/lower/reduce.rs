@@ -1,6 +1,6 @@
 //! Sequential reductions, folds and scans. The accumulator stays in one place and is updated there.
 
-use super::accumulator::{Accumulator, Form, form};
+use super::accumulator::{Accumulator, form};
 use super::apply::is_pure;
 use super::dest::{Dest, inverse};
 use super::double_buffer;
@@ -31,6 +31,7 @@ impl Lowerer {
             dest: inverse(&self.views, &form.back, &out.dest)?,
             owned: out.owned,
             kept: out.view,
+            kept_dest: out.dest,
             kept_shape: shape,
             form,
             spread,
@@ -40,7 +41,7 @@ impl Lowerer {
             self.store(&zero, &acc.dest, &acc.kept_shape)?;
         } else if z.iter().all(is_pure) {
             let zero = self.views.apply(&acc.form.back, &self.apply(&z, &View::Unit)?)?;
-            self.keep(&acc, &zero, &out.dest)?;
+            self.keep(&acc, &zero, &acc.kept_dest)?;
         } else {
             self.write(&z, &View::Unit, &acc.dest)?;
         }
@@ -95,7 +96,7 @@ impl Lowerer {
         }
         self.repeat(n, unroll, &mut |me, i| {
             let arg = View::pair(acc.view.clone(), x.at(i)?);
-            me.update(&op, &arg, &acc.dest, &acc.owned, &shape)
+            me.step(&op, &arg, &acc, &shape)
         })?;
         Ok(acc)
     }
@@ -110,36 +111,67 @@ impl Lowerer {
         owned: &Owned,
         shape: &Shape,
     ) -> Step<()> {
-        self.begin();
-        let done = self.write(op, arg, dest);
-        let block = self.end();
-        done?;
-        if !hazard::reads_what_it_wrote(&block, owned) {
-            return block.into_iter().try_for_each(|s| self.emit(s));
+        if self.in_place(op, arg, dest, owned)? {
+            return Ok(());
         }
         let fresh = self.allocate(shape, None)?;
         self.write(op, arg, &fresh.dest)?;
         self.copy(&fresh.view, dest, shape)
     }
 
+    /// As [`Lowerer::update`], for a step of a reduction.
+    pub fn step(&mut self, op: &[Term], arg: &View, acc: &Accumulator, shape: &Shape) -> Step<()> {
+        if acc.spread {
+            return self.update(op, arg, &acc.dest, &acc.owned, shape);
+        }
+        if self.in_place(op, arg, &acc.dest, &acc.owned)? {
+            return Ok(());
+        }
+        // The copy has the form of the accumulator, so that vectors are copied as vectors.
+        let fresh = self.allocate(&acc.kept_shape, None)?;
+        self.write(op, arg, &inverse(&self.views, &acc.form.back, &fresh.dest)?)?;
+        self.copy(&fresh.view, &acc.kept_dest, &acc.kept_shape)
+    }
+
+    /// Stores `op(arg)`, and returns true, unless that would read what is already overwritten.
+    fn in_place(&mut self, op: &[Term], arg: &View, dest: &Dest, owned: &Owned) -> Step<bool> {
+        self.begin();
+        let done = self.write(op, arg, dest);
+        let block = self.end();
+        done?;
+        if hazard::reads_what_it_wrote(&block, owned) {
+            return Ok(false);
+        }
+        block.into_iter().try_for_each(|s| self.emit(s))?;
+        Ok(true)
+    }
+
     /// `foldSeq`: the accumulator is an argument, and is updated in registers of its own.
-    pub fn fold(&mut self, f: &Term, x: &View) -> Step<(View, Shape, Form)> {
+    pub fn fold(&mut self, f: &Term, x: &View) -> Step<Accumulator> {
         let n = self.views.size(&f.sizes()[0])?;
         let op = f.args()[0].chain();
         let form = form(&op)?;
-        let shape = self.views.shape(&form.ty)?;
-        let out = self.allocate(&shape, Some(Space::Private))?;
+        let kept_shape = self.views.shape(&form.ty)?;
+        let out = self.allocate(&kept_shape, Some(Space::Private))?;
         let start = self.views.apply(&form.back, &x.fst()?)?;
-        self.store(&start, &out.dest, &shape)?;
-        let (view, dest) =
-            (self.views.apply(&form.out, &out.view)?, inverse(&self.views, &form.back, &out.dest)?);
+        self.store(&start, &out.dest, &kept_shape)?;
+        let acc = Accumulator {
+            view: self.views.apply(&form.out, &out.view)?,
+            dest: inverse(&self.views, &form.back, &out.dest)?,
+            owned: out.owned,
+            kept: out.view,
+            kept_dest: out.dest,
+            kept_shape,
+            form,
+            spread: false,
+        };
         let xs = x.snd()?;
         let whole = self.views.shape(&f.ty().cod)?;
         self.repeat(n, false, &mut |me, i| {
-            let arg = View::pair(view.clone(), xs.at(i)?);
-            me.update(&op, &arg, &dest, &out.owned, &whole)
+            let arg = View::pair(acc.view.clone(), xs.at(i)?);
+            me.step(&op, &arg, &acc, &whole)
         })?;
-        Ok((out.view, shape, form))
+        Ok(acc)
     }
 
     pub fn scan(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
@@ -150,7 +182,7 @@ impl Lowerer {
         let op = op.chain();
         self.repeat(n, false, &mut |me, i| {
             let arg = View::pair(acc.view.clone(), x.at(i)?);
-            me.update(&op, &arg, &acc.dest, &acc.owned, &shape)?;
+            me.step(&op, &arg, &acc, &shape)?;
             me.store(&acc.view, &dest.at(i)?, &shape)
         })
     }

@@ -108,7 +108,7 @@ fn plan(t: &Term) -> HostPlan {
         ..DeviceLimits::default()
     };
     let options = Options::new("test", device, &Limits::default());
-    print(&lower(t, &SizeEnv::new(), &options).expect("the term can be lowered"))
+    print(&lower(t, &SizeEnv::default(), &options).expect("the term can be lowered"))
 }
 
 /// Runs the term on the default device and compares the result with the evaluator's. Returns the host plan.
@@ -117,7 +117,7 @@ fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
     if std::env::var_os("SHOW").is_some() {
         eprintln!("{}\n{:?}", plan.source, plan.launches);
     }
-    let env = SizeEnv::new();
+    let env = SizeEnv::default();
     let named = inputs.iter().map(|(n, v)| (Arc::from(*n), v.clone())).collect();
     let expected = eval::apply(t, &env, &named, &Value::unit()).expect("the term has a value");
     let mut given = Inputs::default();

@@ -242,6 +242,7 @@ impl<'a> Plan<'a> {
                 | Condition::UpTo(..)
                 | Condition::From(..)
                 | Condition::Small(_)
+                | Condition::Elementwise(_)
                 | Condition::Rearranges(_)
                 | Condition::Tiles(_) => {}
             }
@@ -292,7 +293,7 @@ impl<'a> Plan<'a> {
         };
         out.functions = self.functions(rng, &out, scale)?;
         let left = self.sides(&out)?.left;
-        let shape = eval::shape(&left.ty().dom, &SizeEnv::new()).ok()?;
+        let shape = eval::shape(&left.ty().dom, &SizeEnv::default()).ok()?;
         use Style::{Count, Ends, Extreme, Few, Near, Real, Small, Special, Wild};
         let styles = match self.rule.law {
             Law::Approx => &[Real, Near, Small, Few][..],
@@ -401,9 +402,10 @@ impl<'a> Plan<'a> {
     fn keeps_promises(&self, i: &Instance) -> bool {
         self.reductions.iter().all(|r| {
             let (Ok(op), Ok(z)) = (i.side(&r.op), i.side(&r.z)) else { return false };
-            let run = |f: &Term, x: &Value| eval::apply(f, &SizeEnv::new(), &Inputs::new(), x).ok();
+            let run =
+                |f: &Term, x: &Value| eval::apply(f, &SizeEnv::default(), &Inputs::new(), x).ok();
             let both = |a: &Value, b: &Value| run(&op, &Value::tuple([a.clone(), b.clone()]));
-            let Ok(shape) = eval::shape(&z.ty().cod, &SizeEnv::new()) else { return false };
+            let Ok(shape) = eval::shape(&z.ty().cod, &SizeEnv::default()) else { return false };
             let Some(unit) = run(&z, &Value::unit()) else { return false };
             let mut rng = sample::rng(0, "promises", 0);
             [Style::Small, Style::Extreme, Style::Few, Style::Count].into_iter().all(|style| {
@@ -456,7 +458,7 @@ impl Instance {
 
     fn run(&self, term: &Term, inputs: &Inputs) -> crate::diag::Result<Value> {
         let apply = if self.bits { eval::apply_rounded } else { eval::apply };
-        apply(term, &SizeEnv::new(), inputs, &self.input)
+        apply(term, &SizeEnv::default(), inputs, &self.input)
     }
 
     /// Returns the value of a side with reductions folded from the left.
@@ -508,11 +510,11 @@ fn paired(op: &Term, z: &Term) -> Paired {
 /// Returns the operator with its neutral element, sought among those of simple operators.
 fn neutral(op: &Term, element: &Ty) -> Option<Operator> {
     let unit = sample::simple_lawful(element, false).into_iter().find_map(|o| {
-        let z = eval::apply(&o.unit, &SizeEnv::new(), &Inputs::new(), &Value::unit()).ok()?;
-        let shape = eval::shape(element, &SizeEnv::new()).ok()?;
+        let z = eval::apply(&o.unit, &SizeEnv::default(), &Inputs::new(), &Value::unit()).ok()?;
+        let shape = eval::shape(element, &SizeEnv::default()).ok()?;
         let a = sample::value(&mut sample::rng(0, "neutral", 0), &shape, Style::Small);
         let both = Value::tuple([z, a.clone()]);
-        let got = eval::apply(op, &SizeEnv::new(), &Inputs::new(), &both).ok()?;
+        let got = eval::apply(op, &SizeEnv::default(), &Inputs::new(), &both).ok()?;
         (got == a).then_some(o.unit)
     });
     Some(Operator { op: op.clone(), unit: unit? })

@@ -229,13 +229,16 @@ mod tests {
         let dom = parse_type(&Source::new("t", dom), 0..dom.len()).expect("a type");
         let term = read_term(&Source::new("f", text), &dom, &Context::default())
             .expect("a term of that domain");
-        let shape = eval::shape(&dom, &SizeEnv::new()).expect("the type has no symbols");
+        let shape = eval::shape(&dom, &SizeEnv::default()).expect("the type has no symbols");
         let x = sample::value(&mut sample::rng(0, "x", 0), &shape, sample::Style::Count);
-        let plain =
-            eval::apply(&term, &SizeEnv::new(), &Inputs::new(), &x).expect("the term has a value");
+        let plain = eval::apply(&term, &SizeEnv::default(), &Inputs::new(), &x)
+            .expect("the term has a value");
         let (other, inputs) =
             other_order(&term, order, "left", true).expect("the order can be changed");
-        (plain, eval::apply(&other, &SizeEnv::new(), &inputs, &x).expect("the term has a value"))
+        (
+            plain,
+            eval::apply(&other, &SizeEnv::default(), &inputs, &x).expect("the term has a value"),
+        )
     }
 
     #[test]

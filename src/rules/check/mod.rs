@@ -177,7 +177,7 @@ fn counterexample(plan: &Plan, i: &Instance) -> Option<Counterexample> {
     let sides = plan.sides(i)?;
     let Verdict::Differs(expected, got) = plan.judge(i) else { return None };
     let shown = |t: &crate::calculus::ty::Ty, v: &Value| -> String {
-        eval::shape(t, &SizeEnv::new()).map_or_else(|_| v.to_string(), |s: Shape| s.show(v))
+        eval::shape(t, &SizeEnv::default()).map_or_else(|_| v.to_string(), |s: Shape| s.show(v))
     };
     let mut names: Vec<Arc<str>> = vec![];
     for sym in i.sizes.keys() {

@@ -88,7 +88,7 @@ impl Sizes {
 
     /// Returns values for every variable, up to `most` if the sides allow that; `None` when none were found.
     pub(super) fn draw(&self, rng: &mut Rng, most: u64) -> Option<SizeEnv> {
-        let mut env = SizeEnv::new();
+        let mut env = SizeEnv::default();
         let equal = rng.random_range(0..5) == 0;
         let all = length(rng, 1, most);
         for (name, (least, limit)) in &self.free {

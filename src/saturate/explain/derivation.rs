@@ -212,6 +212,25 @@ pub(super) fn step(m: &Move, rules: &RuleSet, known: &dyn Fn(&Term) -> Facts) ->
     })
 }
 
+/// Returns a move from one form of the program to another as a step.
+pub(super) fn form(m: &Move, forms: &[Term]) -> Step {
+    Step {
+        rule: "form".to_owned(),
+        direction: if m.backwards { Direction::Backwards } else { Direction::Forwards },
+        law: StepLaw::Rule(Law::Reassoc),
+        says: "Elaboration gives this form of the program, too: reductions of rows are apart, or long products are in parts."
+            .to_owned(),
+        from: "elaboration; fission of maps, and associativity of reductions".to_owned(),
+        statement: String::new(),
+        place: m.old.words(&m.before),
+        before: Part { term: m.before.clone(), at: m.old.clone() },
+        after: Part { term: m.after.clone(), at: m.new.clone() },
+        sizes: vec![],
+        conditions: vec![],
+        matched: forms.contains(&m.before) && forms.contains(&m.after),
+    }
+}
+
 /// Returns how the rule explains the move, and the numbers of factors in front and behind that it leaves as
 /// they are, as large as possible.
 fn smallest(rule: &Rule, m: &Move) -> Option<(Application, usize, usize)> {

@@ -17,7 +17,7 @@ pub use why_not::{Outcome, Site};
 
 use super::language::{Node, add_term};
 use super::lookup::lookup;
-use super::run::{Saturated, saturate_explained};
+use super::run::{FORM, Saturated, saturate_explained};
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::ty::Ty;
@@ -33,17 +33,18 @@ type Typed<T> = std::result::Result<T, TypeError>;
 pub struct Explainer {
     /// The graph.
     pub graph: Saturated,
-    start: Term,
+    /// The program's term, and its other forms.
+    forms: Vec<Term>,
     rules: RuleSet,
     most_steps: usize,
 }
 
 impl Explainer {
-    /// Inserts the term and saturates the rules.
+    /// Inserts the term, with its other forms, and saturates the rules. Derivations start from the first form.
     ///
     /// # Errors
     /// Those of [`super::saturate`].
-    pub fn new(start: &Term, rules: &RuleSet, limits: &Limits) -> Result<Explainer> {
+    pub fn new(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Explainer> {
         // A graph with explanations grows more slowly and numbers its classes differently. When a limit stops
         // the ordinary run, this run needs higher limits to contain everything that the ordinary graph
         // contains.
@@ -52,10 +53,10 @@ impl Explainer {
             saturation_time: limits.saturation_time.map(|t| t.saturating_mul(4)),
             ..limits.clone()
         };
-        let graph = saturate_explained(start, rules, &further)?;
+        let graph = saturate_explained(forms, rules, &further)?;
         Ok(Explainer {
             graph,
-            start: start.clone(),
+            forms: forms.to_vec(),
             rules: rules.clone(),
             most_steps: limits.explanation_steps,
         })
@@ -76,7 +77,7 @@ impl Explainer {
         if !self.knows(goal) {
             return Err(self.unknown(goal).into());
         }
-        let (left, right) = (expression(&self.start), expression(goal));
+        let (left, right) = (expression(&self.forms[0]), expression(goal));
         let mut explanation = self.graph.egraph.explain_equivalence(&left, &right);
         let steps = count(&explanation.explanation_trees, &mut HashMap::new());
         if steps > self.most_steps {
@@ -84,16 +85,23 @@ impl Explainer {
             return Err(Diagnostic::error(Code::NotDerived, text).into());
         }
         let moves = path::moves(explanation.make_flat_explanation()).map_err(broken)?;
-        let narrow = |m: &path::Move| derivation::narrow(m, &self.rules);
+        let narrow = |m: &path::Move| match m.rewrite == FORM {
+            true => Ok(m.clone()),
+            false => derivation::narrow(m, &self.rules),
+        };
         let moves = moves.iter().map(narrow).collect::<Result<_>>()?;
         let moves = shorten::shorten(moves);
         let known = |f: &Term| {
             let class = self.graph.egraph.lookup_expr(&expression(f));
             class.map(|c| self.graph.egraph[c].data.facts()).unwrap_or_default()
         };
-        let step = |m: &path::Move| derivation::step(m, &self.rules, &known);
+        let forms = self.forms.iter().map(Term::flat).collect::<Typed<Vec<_>>>().map_err(broken)?;
+        let step = |m: &path::Move| match m.rewrite == FORM {
+            true => Ok(derivation::form(m, &forms)),
+            false => derivation::step(m, &self.rules, &known),
+        };
         let steps = moves.iter().map(step).collect::<Result<_>>()?;
-        let start = self.start.flat().map_err(broken)?;
+        let start = self.forms[0].flat().map_err(broken)?;
         Ok(Derivation { start, steps })
     }
 
@@ -121,7 +129,7 @@ impl Explainer {
         }
         let mut compact = self.compact(&goal).map_err(broken)?;
         if !self.knows(&compact)
-            && let Ok(found) = lookup(&self.graph, &goal, &SizeEnv::new())
+            && let Ok(found) = lookup(&self.graph, &goal, &SizeEnv::default())
             && found.sizes.is_empty()
         {
             compact = found.term.flat().map_err(broken)?;
@@ -188,7 +196,7 @@ impl Explainer {
 /// # Errors
 /// Those of [`Explainer::new`] and [`Explainer::derive`].
 pub fn explain(start: &Term, goal: &Term, rules: &RuleSet, limits: &Limits) -> Result<Derivation> {
-    Explainer::new(start, rules, limits)?.derive(goal)
+    Explainer::new(std::slice::from_ref(start), rules, limits)?.derive(goal)
 }
 
 /// Returns the operator that abbreviates these factors, if there is one.

@@ -19,7 +19,7 @@ fn limits() -> Limits {
 }
 
 fn explainer(text: &str, inputs: &[(&str, &str)]) -> Explainer {
-    Explainer::new(&program(text, inputs), &rules(), &limits()).expect("sound rules")
+    Explainer::new(&[program(text, inputs)], &rules(), &limits()).expect("sound rules")
 }
 
 /// A move between two programs over `xs` that changes everything but `xs` itself.
@@ -67,7 +67,7 @@ fn what_is_not_derived_is_said() {
     let part = e.derive(&program("xs", XS)).expect_err("only a part of the program");
     assert!(part.0[0].notes.iter().any(|n| n.contains("not known to be equal")), "{part:?}");
     let few = Limits { explanation_steps: 1, ..limits() };
-    let mut e = Explainer::new(&program("map abs . map sqrt . xs", XS), &rules(), &few)
+    let mut e = Explainer::new(&[program("map abs . map sqrt . xs", XS)], &rules(), &few)
         .expect("sound rules");
     let goal = program("mapGlb 0 (abs . sqrt) . xs", XS);
     assert_eq!(e.derive(&goal).expect_err("two steps").0[0].code, Code::NotDerived);
@@ -223,7 +223,7 @@ fn why_sizes_do_not_go_together() {
     // Rules that only state what holds: nothing is rewritten.
     let none = RuleSet::default();
     let start = program("join . split 3 . join . split 2 . xs", &[("xs", "[12]f32")]);
-    let e = Explainer::new(&start, &none, &limits()).expect("sound rules");
+    let e = Explainer::new(&[start], &none, &limits()).expect("sound rules");
     let rules = rules();
     match e.why_not(rules.get("split-join-cancel").expect("a rule")).expect("typed") {
         Outcome::Mismatch { nearest, differs } => {
@@ -234,7 +234,7 @@ fn why_sizes_do_not_go_together() {
     }
     let dom = parse_type(&Source::new("type", "f32"), 0..3).expect("a type");
     let two = read_term(&Source::new("term", "fork abs sqrt"), &dom, &Context::default());
-    let e = Explainer::new(&two.expect("a term"), &none, &limits()).expect("sound rules");
+    let e = Explainer::new(&[two.expect("a term")], &none, &limits()).expect("sound rules");
     match e.why_not(rules.get("fork-projections").expect("a rule")).expect("typed") {
         Outcome::Structure { matched: 1, of: 3, expected, found, .. } => {
             assert_eq!((expected.as_str(), found), ("fst", vec!["abs".to_owned()]));

@@ -12,7 +12,7 @@ fn graph() -> Saturated {
     let term = read_term(&term, &Ty::Unit, &context).expect("a term");
     let rules = RuleSet::shipped().expect("shipped rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    saturate(&term, &rules, &limits).expect("sound rules")
+    saturate(&[term], &rules, &limits).expect("sound rules")
 }
 
 /// Reads the JSON with the crate that defines the layout, which checks every node and class.

@@ -21,7 +21,7 @@ impl Place {
         let program = file.elaborate(&sizes).expect("elaborates");
         let rules = RuleSet::shipped().expect("shipped rules");
         let limits = Limits { saturation_time: None, ..Limits::default() };
-        let graph = saturate(&program.term, &rules, &limits).expect("sound rules");
+        let graph = saturate(&program.forms(), &rules, &limits).expect("sound rules");
         Place { program, graph }
     }
 
@@ -276,7 +276,8 @@ fn chains_of_any_shape_are_one() {
     };
     let left = read("((reduce (+) 0.0 . map abs) . map sqrt) . id . xs");
     let limits = Limits { iterations: 0, ..Limits::default() };
-    let graph = saturate(&left, &RuleSet::default(), &limits).expect("no rules");
+    let graph =
+        saturate(std::slice::from_ref(&left), &RuleSet::default(), &limits).expect("no rules");
     let right = read("reduce (+) 0.0 . (map abs . (map sqrt . xs))");
     assert!(lookup(&graph, &right, &SizeEnv::default()).is_ok());
     let other = read("reduce (+) 0.0 . (map sqrt . (map abs . xs))");

@@ -215,7 +215,7 @@ impl Trial<'_> {
     ) -> Result<std::result::Result<Compiled, Refusal>> {
         let shared = self.shared;
         let (device, model) = (&shared.device, &shared.model);
-        let drawn = saturate(&term.term, rules, limits).and_then(|graph| {
+        let drawn = saturate(&term.forms(), rules, limits).and_then(|graph| {
             let drawn = extract::candidates(&graph, &term.env, device, model, limits)?;
             Ok((graph, drawn.candidates))
         });

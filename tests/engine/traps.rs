@@ -45,7 +45,7 @@ fn saturated(text: &str) -> Saturated {
     let program = elaborate(&program.entry, &sizes).expect("a term");
     let rules = rule_set::<&str>(&[], Float::Exact).expect("rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    let out = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    let out = saturate::saturate(&program.forms(), &rules, &limits).expect("sound rules");
     assert_eq!(out.report.stop_reason, StopReason::Saturated);
     out
 }

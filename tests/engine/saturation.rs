@@ -32,7 +32,9 @@ fn shipped_programs_saturate() {
         let program = Program::check(&Source::new(&name, text), None).expect("a program");
         let sizes: Sizes = program.entry.sizes.iter().map(|n| (n.clone(), 4096)).collect();
         let term = elaborate(&program.entry, &sizes).expect("a term").term;
-        let report = saturate::saturate(&term, &rules, &limits).expect("sound rules").report;
+        let report = saturate::saturate(std::slice::from_ref(&term), &rules, &limits)
+            .expect("sound rules")
+            .report;
         let nodes = report.nodes;
         println!("{name}: {nodes} nodes, {:.0} ms", report.ms);
         assert_eq!(report.stop_reason, StopReason::Saturated, "{name}: {nodes} nodes");

@@ -15,7 +15,8 @@ fn saturated(text: &str, rules: &str) -> Saturated {
     let term = elaborate(&program.entry, &Sizes::default()).expect("a term").term;
     let rules = rule_set(&[rules], Float::Exact).expect("rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    let out = saturate::saturate(&term, &rules, &limits).expect("sound rules");
+    let out =
+        saturate::saturate(std::slice::from_ref(&term), &rules, &limits).expect("sound rules");
     assert_eq!(out.report.stop_reason, StopReason::Saturated, "{} nodes", out.report.nodes);
     out
 }
@@ -80,7 +81,7 @@ fn products_of_the_talk() {
     let program = elaborate(&program.entry, &sizes).expect("a term");
     let rules = rule_set::<&str>(&[], Float::Exact).expect("rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    let graph = saturate::saturate(&program.term, &rules, &limits).expect("sound rules");
+    let graph = saturate::saturate(&program.forms(), &rules, &limits).expect("sound rules");
     let report = &graph.report;
     println!("{} nodes, {:.0} ms", report.nodes, report.ms);
     assert_eq!(report.stop_reason, StopReason::Saturated);
@@ -144,7 +145,7 @@ fn graph_of(program: &Program) -> (elaborate::Program, Saturated) {
     let term = elaborate(&program.entry, &sizes).expect("a term");
     let rules = rule_set::<&str>(&[], Float::Exact).expect("rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    let graph = saturate::saturate(&term.term, &rules, &limits).expect("sound rules");
+    let graph = saturate::saturate(&term.forms(), &rules, &limits).expect("sound rules");
     let name = &program.entry.name;
     assert_eq!(graph.report.stop_reason, StopReason::Saturated, "{name}");
     println!("{name}: {} nodes", graph.report.nodes);

@@ -69,7 +69,7 @@ fn case(seed: u64, rules: &RuleSet, kind: DeviceKind) -> Option<Case> {
         sample.entry.params.iter().map(|p| inputs[p.name.as_str()].clone()).collect();
     let expected = interp::run(&sample.entry, &sample.sizes, &values).ok()?;
     let terms = interp::terms(&sample.entry, &sample.sizes);
-    let graph = match saturate::saturate(&program.term, rules, &limits) {
+    let graph = match saturate::saturate(&program.forms(), rules, &limits) {
         Ok(g) => g,
         Err(e) => panic!("seed {seed}: {e}\n{}", program.term),
     };

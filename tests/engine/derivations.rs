@@ -54,7 +54,7 @@ fn best_terms(half: usize) {
         let optimized = session.optimize(&program, &request, &mut ()).expect("kernels");
         let rules = session.rules.offered(&optimized.device.capabilities.names());
         let mut explainer =
-            Explainer::new(&optimized.term, &rules, &session.limits).expect("sound rules");
+            Explainer::new(&optimized.forms, &rules, &session.limits).expect("sound rules");
         let mut laws = vec![];
         for (rank, b) in optimized.ranking.iter().take(most).enumerate() {
             let what = format!("{} {rank}: {}", path.display(), b.variant.term);
@@ -219,7 +219,7 @@ fn product_is_derived(staging: &str, by: &[&str]) {
     let elaborated = program.elaborate(&request.sizes).expect("a term");
     let rules = RuleSet::shipped().expect("the shipped rules");
     let limits = Limits { saturation_time: None, ..Limits::default() };
-    let graph = saturate(&elaborated.term, &rules, &limits).expect("sound rules");
+    let graph = saturate(&elaborated.forms(), &rules, &limits).expect("sound rules");
     let sought = r"tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 (
         blocked 16 1024 (STAGING id) (STAGING id) (mapLcl 0 (mapSeq (foldSeq (
         \(c, (i, (a, b))) -> if i then c + a * b else c)))) 0.0 id))) . fork A (transpose . B)";
@@ -227,7 +227,7 @@ fn product_is_derived(staging: &str, by: &[&str]) {
     let source = patsat::diag::Source::new("term", sought);
     let sought = lookup::read(&source, &elaborated).expect("a term");
     let found = lookup(&graph, &sought, &elaborated.env).expect("there").term;
-    let mut explainer = Explainer::new(&elaborated.term, &rules, &limits).expect("sound rules");
+    let mut explainer = Explainer::new(&elaborated.forms(), &rules, &limits).expect("sound rules");
     let short = explainer.derive_written(&found).expect("a derivation");
     holds(&short, "tiled");
     for rule in [&["cross-tile", "cross-block"], by].concat() {

@@ -1,0 +1,202 @@
+//! Long products in parts: the same program with the reductions of a small product cut along the rows.
+//! `map (map (reduce op z . map f . zip)) . cross` becomes
+//! `map (map (reduce op z)) . map transpose . transpose . map (map (map (reduce op z . map f . zip)) . cross) . zip .
+//! bimap parts parts`, with `parts = transpose . map (split (k/p))`.
+//!
+//! The tiles of a product are shared out to work-groups. If the result has few tiles and its rows are long (a Gram matrix, a
+//! covariance, the gradient of a layer), most of a device would stay idle. The batch of partial products has `p` times as
+//! many tiles, and rules know batches of products. Where that may pay, both forms are inserted into the e-graph, as equals.
+
+use super::build::{self, Built};
+use crate::calculus::size::{Size, SizeEnv, Sym};
+use crate::calculus::term::{MapKind, Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+
+/// Results that are enough for a device: twice those of a product of matrices of 1024 rows.
+const ENOUGH: u64 = 1 << 21;
+
+/// The least length of a part: shorter parts would write more than they read.
+const PART: u64 = 256;
+
+/// Returns the term with its long products in parts, if it has any. The number of parts and their length become dimensions of
+/// their own, whose values are added to the environment.
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn products_in_parts(t: &Term, env: &mut SizeEnv) -> Result<Option<Term>, TypeError> {
+    let parted = within(t, 1, env)?;
+    Ok((parted != *t).then_some(parted))
+}
+
+/// As [`products_in_parts`], for a term that is applied `outer` times.
+fn within(t: &Term, outer: u64, env: &mut SizeEnv) -> Built {
+    let mut done = Term::id(&t.ty().dom);
+    for f in t.chain().into_iter().rev() {
+        let last = done.chain().swap_remove(0);
+        let before = build::rest(&done)?;
+        if *last.op() == Op::Zip
+            && let Some((user, sides)) = beside(&f, outer, env)?
+        {
+            let both = within(&build::compose(&sides, &before)?, outer, env)?;
+            done = build::compose(&user, &build::view(Op::Zip, &both)?)?;
+            continue;
+        }
+        if *last.op() == Op::Cross
+            && let Some(product) = product(&f, outer, env)
+        {
+            done = product.in_parts(env, &before)?;
+            continue;
+        }
+        let f = match f.op() {
+            Op::Map(MapKind::Plain) => {
+                let count = f.sizes()[0].eval(env).unwrap_or(u64::MAX).saturating_mul(outer);
+                f.with_args(vec![within(&f.args()[0], count, env)?])?
+            }
+            Op::Fork | Op::Bimap | Op::Fold | Op::While => {
+                let args = f.args().iter().map(|a| within(a, outer, env));
+                f.with_args(args.collect::<Result<Vec<_>, _>>()?)?
+            }
+            _ => f,
+        };
+        done = build::compose(&f, &done)?;
+    }
+    Ok(done)
+}
+
+/// Returns `map (map h . zip)` and `bimap (map (map p)) (map (map q))` of `map (map (h . bimap p q) . zip)`, if `p` or `q` is the
+/// function of a long product: what is beside the product is computed apart from it.
+fn beside(f: &Term, outer: u64, env: &SizeEnv) -> Result<Option<(Term, Term)>, TypeError> {
+    let rows = match f.op() {
+        Op::Map(MapKind::Plain) => f.args()[0].chain(),
+        _ => return Ok(None),
+    };
+    let [map, zip] = rows.as_slice() else { return Ok(None) };
+    if (map.op(), zip.op()) != (&Op::Map(MapKind::Plain), &Op::Zip) {
+        return Ok(None);
+    }
+    let chain = map.args()[0].chain();
+    let Some((sides, h)) = chain.split_last().filter(|(b, _)| *b.op() == Op::Bimap) else {
+        return Ok(None);
+    };
+    let (n, m) = (&f.sizes()[0], &map.sizes()[0]);
+    let nest = |f: &Term| build::map(MapKind::Plain, n, &build::map(MapKind::Plain, m, f)?);
+    let (p, q) = (nest(&sides.args()[0])?, nest(&sides.args()[1])?);
+    if product(&p, outer, env).is_none() && product(&q, outer, env).is_none() {
+        return Ok(None);
+    }
+    let h = if h.is_empty() { Term::id(&sides.ty().cod) } else { Term::of_chain(h)? };
+    let both = build::bimap(&p, &q)?;
+    let (a, b) = build::halves(&both.ty().cod)?;
+    let ((_, a), (_, b)) = (build::elements(&a)?, build::elements(&b)?);
+    let row = Term::on(Op::Zip, &[], &Ty::pair(&a, &b), vec![])?;
+    let user = build::compose(&build::map(MapKind::Plain, m, &h)?, &row)?;
+    Ok(Some((build::map(MapKind::Plain, n, &user)?, both)))
+}
+
+/// A product of `n` and `m` rows of length `k` that is to be computed in parts.
+struct Product {
+    n: Size,
+    m: Size,
+    k: Size,
+    /// The value of `k`.
+    length: u64,
+    /// Number of parts; it divides the length.
+    parts: u64,
+    /// What follows the reduction of each pair of rows.
+    after: Vec<Term>,
+    reduce: Term,
+    /// What comes before the reduction: `zip` and functions of pairs.
+    pairs: Vec<Term>,
+}
+
+/// Returns the product in `map (map f)`, which follows a `cross`, if its results are few and its rows are long.
+fn product(f: &Term, outer: u64, env: &SizeEnv) -> Option<Product> {
+    let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
+    let inner = f.args().first().filter(|inner| is_map(f) && is_map(inner))?;
+    let chain = inner.args()[0].chain();
+    let at = chain.iter().position(|f| matches!(f.op(), Op::Reduce(_)))?;
+    let (after, pairs) = (&chain[..at], &chain[at + 1..]);
+    let elementwise = |f: &Term| *f.op() == Op::Map(MapKind::Plain) && !build::reduces(f);
+    let (zip, maps) = pairs.split_last()?;
+    if *zip.op() != Op::Zip || !maps.iter().all(elementwise) || after.iter().any(build::reduces) {
+        return None;
+    }
+    let (n, m, k) = (f.sizes()[0].clone(), inner.sizes()[0].clone(), chain[at].sizes()[0].clone());
+    let value = |s: &Size| s.eval(env).ok();
+    let results = value(&n)?.checked_mul(value(&m)?)?.checked_mul(outer)?.max(1);
+    let length = value(&k)?;
+    let most = (ENOUGH / results).min(length / PART);
+    // Two or three parts are not worth a second kernel.
+    let parts = (4..=most).rev().find(|p| length.is_multiple_of(*p))?;
+    Some(Product {
+        n,
+        m,
+        k,
+        length,
+        parts,
+        after: after.to_vec(),
+        reduce: chain[at].clone(),
+        pairs: pairs.to_vec(),
+    })
+}
+
+impl Product {
+    /// Returns the number and the length of the parts. Each is a dimension of its own, so that their tiles are not those of
+    /// `k`.
+    fn dimensions(&self, env: &mut SizeEnv) -> (Size, Size) {
+        let base = match self.k.as_sym() {
+            Some(Sym::Dim(name)) => format!("{name}_"),
+            _ => String::new(),
+        };
+        let mut dimension = |name: &str, value: u64| {
+            let name = format!("{base}{name}");
+            let names = std::iter::once(name.clone()).chain((1..).map(|i| format!("{name}_{i}")));
+            let mut dims = names.map(|name| Sym::Dim(name.into()));
+            let free = |s: &Sym| env.get(s).is_none_or(|v| *v == value);
+            let dim = dims.find(free).expect("invariant: there is always another name");
+            env.insert(dim.clone(), value);
+            Size::sym(dim)
+        };
+        let length = self.length / self.parts;
+        (dimension("parts", self.parts), dimension("part", length))
+    }
+
+    /// Builds the product of what `before` gives, in parts.
+    fn in_parts(&self, env: &mut SizeEnv, before: &Term) -> Built {
+        let (parts, part) = self.dimensions(env);
+        let whole = part.mul(&parts);
+        let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
+        // Padding tells the calculus that the parts have the length of a row; it adds no elements.
+        let cut = |rows: &Size, side: &Ty| -> Built {
+            let (_, row) = build::elements(side)?;
+            let row = Term::on(Op::PadLast, std::slice::from_ref(&whole), &row, vec![])?;
+            let row = build::apply(Op::Split, std::slice::from_ref(&part), vec![], &row)?;
+            build::view(Op::Transpose, &each(rows, &row)?)
+        };
+        let (a, b) = build::halves(&before.ty().cod)?;
+        let sides = build::view(Op::Zip, &build::bimap(&cut(&self.n, &a)?, &cut(&self.m, &b)?)?)?;
+        let crossed = Term::on(Op::Cross, &[], &element(&sides, 1)?, vec![])?;
+        // The same functions, of shorter rows.
+        let mut partial = Term::id(&element(&crossed, 2)?);
+        for f in self.pairs.iter().rev().chain([&self.reduce]) {
+            partial = build::apply(f.op().clone(), &[], f.args().to_vec(), &partial)?;
+        }
+        let product = build::compose(&each(&self.n, &each(&self.m, &partial)?)?, &crossed)?;
+        let batch = build::compose(&each(&parts, &product)?, &sides)?;
+        let rows = build::view(Op::Transpose, &batch)?;
+        let turn = Term::on(Op::Transpose, &[], &element(&rows, 1)?, vec![])?;
+        let rows = build::compose(&each(&self.n, &turn)?, &rows)?;
+        let (op, args) = (self.reduce.op().clone(), self.reduce.args().to_vec());
+        let mut total = Term::on(op, &[], &element(&rows, 2)?, args)?;
+        for f in self.after.iter().rev() {
+            total = build::compose(f, &total)?;
+        }
+        let totals = build::compose(&each(&self.n, &each(&self.m, &total)?)?, &rows)?;
+        build::compose(&totals, before)
+    }
+}
+
+/// Returns the type of what is `depth` arrays deep in the result of a term.
+fn element(t: &Term, depth: usize) -> Result<Ty, TypeError> {
+    (0..depth).try_fold(t.ty().cod.clone(), |ty, _| Ok(build::elements(&ty)?.1))
+}
