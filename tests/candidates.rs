@@ -40,6 +40,8 @@ enum Which {
     Slices(usize),
     /// Every n-th candidate for a GPU with work-groups of at most 64 work-items.
     SmallGroups(usize),
+    /// Every n-th candidate for such a GPU whose work-groups scan or have bins of their own.
+    Together(usize),
     /// Every n-th candidate of last resort for this CPU, taken from a pool whose other candidates have no kernels.
     Defaults(usize),
 }
@@ -82,8 +84,9 @@ fn whole(entry: &Entry, sizes: &IndexMap<String, u64>) -> (Inputs, Vec<Value>) {
 /// Lowers every candidate of the program at these sizes, and builds and runs those that `which` selects. Returns
 /// how many candidates were found and how many were run.
 fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usize, usize) {
-    let path = format!("{}/programs/{program}.pat", env!("CARGO_MANIFEST_DIR"));
-    let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
+    let folder = if let Which::Together(_) = which { "tests/total" } else { "programs" };
+    let path = format!("{}/{folder}/{program}.pat", env!("CARGO_MANIFEST_DIR"));
+    let source = Source::new(&path, std::fs::read_to_string(&path).expect("a program"));
     let (entry, equal) = lang::check_entry_general(&source, None).expect("well-typed");
     let given: IndexMap<String, u64> = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
     let value =
@@ -104,13 +107,13 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
     if !matches!(which, Which::Every(_) | Which::Defaults(_)) {
         info.kind = DeviceKind::Gpu;
     }
-    if let Which::SmallGroups(_) = which {
+    if let Which::SmallGroups(_) | Which::Together(_) = which {
         info.max_work_group_size = 64;
     }
     let models = CostModel::shipped().expect("shipped models");
     let model = match which {
         Which::Every(_) | Which::Defaults(_) => CostModel::choose(&info).expect("a model").model,
-        Which::Tiles(_) | Which::Slices(_) | Which::SmallGroups(_) => {
+        Which::Tiles(_) | Which::Slices(_) | Which::SmallGroups(_) | Which::Together(_) => {
             models.into_iter().find(|m| m.name == "generic-gpu").expect("a model of a GPU")
         }
     };
@@ -130,8 +133,13 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
             step
         }
         Which::Slices(step) => {
-            found.retain(|c| is_sliced(&c.compact));
+            found.retain(|c| uses(&c.compact, |op| *op == Op::Sliced));
             assert!(!found.is_empty(), "{program} {sizes:?}: no slices");
+            step
+        }
+        Which::Together(step) => {
+            found.retain(|c| uses(&c.compact, |op| matches!(op, Op::ScanLcl(_) | Op::Histogram)));
+            assert!(!found.is_empty(), "{program} {sizes:?}: no scans of groups, no bins");
             step
         }
     };
@@ -356,9 +364,9 @@ fn in_group_tiles(t: &Term) -> bool {
 }
 
 /// Returns whether work-groups split reductions of neighbouring outputs into slices.
-fn is_sliced(t: &Term) -> bool {
+fn uses(t: &Term, wanted: fn(&Op) -> bool) -> bool {
     let mut found = false;
-    t.visit(&mut |t| found |= *t.op() == Op::Sliced);
+    t.visit(&mut |t| found |= wanted(t.op()));
     found
 }
 
@@ -376,6 +384,24 @@ fn slices() {
     for [n, m, k] in [[1, 70, 129], [3, 33, 100]] {
         slices("matmul", &[("n", n), ("m", m), ("k", k)]);
         slices("gemm", &[("n", n), ("m", m), ("k", k)]);
+    }
+}
+
+/// Scans by whole work-groups: of parts, of the totals of parts, and of rows; with lengths that runs do not divide,
+/// and with an operator that does not commute. Histograms by atomic operations.
+#[test]
+fn scans_and_histograms() {
+    for (program, sizes) in [
+        ("scan_in_parts", &[("n", 6007)][..]),
+        ("scan_rows", &[("n", 3), ("m", 1031)]),
+        ("scan_rows", &[("n", 2), ("m", 1024)]),
+        ("segmented_scan", &[("n", 5000)]),
+        ("histogram", &[("n", 5003)]),
+        ("histogram_of_pairs", &[("n", 5003)]),
+    ] {
+        let (found, run) = check(program, sizes, Data::Stated, Which::Together(19));
+        assert!(run > 0, "{program} {sizes:?}: none of {found} has kernels");
+        eprintln!("{program} {sizes:?}: {run} of {found} run");
     }
 }
 

@@ -10,7 +10,7 @@ use super::interp::code::{Site, Values, View};
 use super::interp::machine::{Run, fault};
 use super::scalar::{SExpr, ScalarFn};
 use super::size::{Size, SizeEnv};
-use super::term::{Op, Term};
+use super::term::{Op, ScanKind, Term};
 use super::ty::Ty;
 use super::value::{Cell, Shape, Value};
 use crate::diag::{Code as Error, Result};
@@ -197,12 +197,7 @@ impl Compiler<'_> {
             Op::ReduceLcl => {
                 let (z, op, f) = (init(b)?, f(0)?, f(2)?);
                 let x = self.shape(&f.ty().dom, site)?;
-                let step = &mut |b: &mut Builder, mut xs: Vec<Typed>| {
-                    let (x, acc) = (xs.pop().unwrap_or_else(Typed::unit), xs.pop());
-                    let y = self.term(b, f, x, exact)?;
-                    let both = b.tuple(vec![acc.unwrap_or_else(Typed::unit), y]);
-                    self.term(b, op, both, exact)
-                };
+                let step = &mut |b: &mut Builder, xs| self.step_after(b, op, f, xs, exact);
                 b.fold(size(0), z, arg, &x, Folded::of(step), site)
             }
             Op::Fold => b.bind(arg, |b, arg| {
@@ -230,10 +225,19 @@ impl Compiler<'_> {
                 };
                 b.map(m, vec![chunks], &[chunk], body, site)
             }
-            Op::Scan(_) => {
+            Op::Scan(kind) => {
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
-                b.scan(size(0), z, arg, &x, Folded::of(&mut |b, xs| operator(b, xs)), site)
+                let exclusive = *kind == ScanKind::Exclusive;
+                let op = &mut |b: &mut Builder, xs| operator(b, xs);
+                b.scan(exclusive, size(0), z, arg, &x, Folded::of(op), site)
             }
+            Op::ScanLcl(exclusive) => b.bind(arg, |b, arg| {
+                let (start, xs) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
+                let (op, f) = (f(0)?, f(2)?);
+                let x = self.shape(&f.ty().dom, site)?;
+                let step = &mut |b: &mut Builder, xs| self.step_after(b, op, f, xs, exact);
+                b.scan(*exclusive, size(0), start, xs, &x, Folded::of(step), site)
+            }),
             Op::Histogram => b.bind(arg, |b, arg| {
                 let (is, vs) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
@@ -350,6 +354,21 @@ impl Compiler<'_> {
                 Ok(b.index(xs, vec![i], cod()?, site))
             }),
         }
+    }
+
+    /// Combines the accumulator, the first of `xs`, with the result of `f` on the element, the second.
+    fn step_after(
+        &self,
+        b: &mut Builder,
+        op: &Term,
+        f: &Term,
+        mut xs: Vec<Typed>,
+        exact: bool,
+    ) -> Run<Typed> {
+        let (x, acc) = (xs.pop().unwrap_or_else(Typed::unit), xs.pop());
+        let y = self.term(b, f, x, exact)?;
+        let both = b.tuple(vec![acc.unwrap_or_else(Typed::unit), y]);
+        self.term(b, op, both, exact)
     }
 
     /// Returns the shape of an operator's second parameter; the operator takes a pair.

@@ -88,7 +88,7 @@ fn role(op: &Op, arg: usize) -> Option<&'static str> {
         Op::Cond => &["test", "then", "else"],
         Op::While => &["test", "body"],
         Op::Reduce(_) | Op::ReducePart | Op::Scan(_) | Op::Histogram => &["operator", "start"],
-        Op::ReduceLcl => &["operator", "start", "function"],
+        Op::ReduceLcl | Op::ScanLcl(_) => &["operator", "start", "function"],
         _ => &[],
     };
     names.get(arg).copied()

@@ -8,7 +8,7 @@ use super::size::{Size, Sym};
 use super::ty::{FnTy, Ty};
 use std::sync::Arc;
 
-pub use super::op::{MapKind, Op, ReduceKind, Space, TypeError, signature};
+pub use super::op::{MapKind, Op, ReduceKind, ScanKind, Space, TypeError, signature};
 
 fn fail<T>(text: String) -> Result<T, TypeError> {
     Err(TypeError(text))

@@ -2,7 +2,7 @@
 //!
 //! The search ([`super::search`]) asks [`Context::enter`] and [`Context::holes`] for every e-node.
 
-use crate::calculus::term::{MapKind, Op, ReduceKind, Space};
+use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space};
 
 /// The level of the device's hierarchy at which a term runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -191,6 +191,9 @@ impl Context {
             Op::ReduceLcl if self.level == Level::Group && !array => {
                 Inside(self.item().intermediate())
             }
+            Op::ScanLcl(_) if self.level == Level::Group && self.stores() => {
+                Inside(self.item().intermediate())
+            }
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if matches!(self.level, Level::Group | Level::Warp)
                     && !self.sink
@@ -233,14 +236,14 @@ impl Context {
             Op::Cond if self.level == Level::Item && (self.total || !array) => Inside(self),
             Op::Cond if self.level == Level::Host && self.total => Inside(self),
             // Sequential in one work-item; at host level, in a kernel of one work-item.
-            Op::Scan(true) | Op::Histogram
+            Op::Scan(ScanKind::Seq | ScanKind::Exclusive) | Op::Histogram
                 if self.total && matches!(self.level, Level::Host | Level::Item) =>
             {
                 Inside(Context { registers: array, ..self.item().intermediate() })
             }
             // Two kernels: the first computes the total of each part, the second scans each part, starting
             // from the total of the parts before it.
-            Op::Scan(false) if self.total && self.level == Level::Host => {
+            Op::Scan(ScanKind::Assoc) if self.total && self.level == Level::Host => {
                 Inside(self.item().intermediate())
             }
             Op::Scatter if self.total && matches!(self.level, Level::Host | Level::Item) => {
@@ -261,6 +264,7 @@ impl Context {
             | Op::ReducePart
             | Op::ReduceLcl
             | Op::Scan(_)
+            | Op::ScanLcl(_)
             | Op::Scatter
             | Op::Histogram
             | Op::Reorder

@@ -6,7 +6,7 @@
 use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
 use crate::calculus::size::{Size, SizeEnv};
-use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
+use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Term};
 use crate::calculus::ty::Ty;
 
 /// The cost of one node: what it adds to its arguments' costs, and the factor on them.
@@ -68,18 +68,23 @@ pub(super) fn share(
             let own = 2.0 * target.barrier_ns + each * element(result, value, target);
             Share { own, times: each }
         }
-        Op::Scan(sequential) => {
+        Op::Scan(kind) => {
             let n = n();
             let step = target.loop_ns + element(result, value, target) / n.max(1.0);
             let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
-            match sequential {
-                true => Share { own: launch + n * step, times: n },
-                // Every element is visited twice, by all work-items in parallel.
-                false => {
-                    let each = 2.0 * (n / target.items).max(n.sqrt());
-                    Share { own: 2.0 * launch + each * step, times: each }
-                }
+            // At host level, every element is visited twice, by all work-items in parallel.
+            if *kind == ScanKind::Assoc && at.level == Level::Host {
+                let each = 2.0 * (n / target.items).max(n.sqrt());
+                Share { own: 2.0 * launch + each * step, times: each }
+            } else {
+                Share { own: launch + n * step, times: n }
             }
+        }
+        Op::ScanLcl(_) => {
+            let n = n();
+            let each = (n / target.lanes).max(1.0);
+            let step = element(result, value, target) / n.max(1.0);
+            Share { own: 4.0 * target.barrier_ns + each * step, times: each }
         }
         Op::Fold => {
             let n = n();

@@ -315,7 +315,10 @@ fn idles(t: &Term, in_group: bool) -> bool {
 fn shares(t: &Term) -> bool {
     let mut found = false;
     t.visit(&mut |t| {
-        found |= matches!(t.op(), Op::Map(MapKind::Lcl(_) | MapKind::Warp) | Op::ReduceLcl);
+        found |= matches!(
+            t.op(),
+            Op::Map(MapKind::Lcl(_) | MapKind::Warp) | Op::ReduceLcl | Op::ScanLcl(_)
+        );
     });
     found
 }

@@ -100,7 +100,9 @@ impl Outline {
         match op {
             Op::Map(MapKind::Glb(_)) => (out.features, out.kernels) = (out.features | 1, 1),
             Op::Map(MapKind::Wrg(_)) => (out.features, out.kernels) = (out.features | 2, 1),
-            Op::Map(MapKind::Lcl(_) | MapKind::Lane) | Op::ReduceLcl => out.features |= 4,
+            Op::Map(MapKind::Lcl(_) | MapKind::Lane) | Op::ReduceLcl | Op::ScanLcl(_) => {
+                out.features |= 4;
+            }
             Op::Vectorize => out.features |= 8,
             Op::ToMem(Space::Stream) => out.features |= 64,
             Op::Map(MapKind::Unroll) => out.features |= 16,
@@ -515,7 +517,7 @@ impl Search<'_> {
             op == Op::Map(MapKind::Seq) && at.short_array().is_some() && self.is_short(&result);
         let policy = &self.target.search;
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
-            Op::Sliced | Op::ReduceLcl if !policy.slices => {
+            Op::Sliced | Op::ReduceLcl | Op::ScanLcl(_) if !policy.slices => {
                 return found.dropped.add(Reason::NoGain);
             }
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(&op) {
@@ -839,6 +841,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
         Op::Map(_) | Op::Vectorize | Op::ToMem(_) | Op::Fold | Op::Spread(_) => true,
         Op::Tiled(_) | Op::TiledRows | Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
         Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) | Op::ReduceLcl | Op::Sliced => true,
+        Op::Scan(_) | Op::ScanLcl(_) => true,
         _ => false,
     };
     named.then(|| {
@@ -882,6 +885,8 @@ pub(super) fn skeleton_text(t: &Term) -> String {
             }),
             Op::Reduce(_) => Some("red".to_owned()),
             Op::ReduceLcl => Some("redlcl".to_owned()),
+            Op::Scan(_) => Some("scan".to_owned()),
+            Op::ScanLcl(_) => Some("scanlcl".to_owned()),
             Op::Fold => Some("fold".to_owned()),
             Op::ToMem(Space::Local) if !cost::computes(&t.args()[0]) => Some("stage".to_owned()),
             Op::ToMem(Space::LocalAhead) => Some("ahead".to_owned()),

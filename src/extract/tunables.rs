@@ -415,7 +415,7 @@ impl Uses {
                 Op::Map(MapKind::Lcl(_) | MapKind::Lane) => {
                     lanes.insert(t.sizes()[0].clone());
                 }
-                Op::ReduceLcl => {
+                Op::ReduceLcl | Op::ScanLcl(_) => {
                     together.insert(t.sizes()[1].clone());
                     lanes.insert(t.sizes()[1].clone());
                 }

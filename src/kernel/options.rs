@@ -25,6 +25,12 @@ pub struct DeviceLimits {
 }
 
 impl DeviceLimits {
+    /// Whether work-items of a group combine values in local memory faster than each in memory of its own: GPUs, which are
+    /// the devices that gain from wide accesses.
+    pub fn shares_local_memory(&self) -> bool {
+        self.access_bytes > 0
+    }
+
     /// The limits of a described device.
     pub fn of(device: &DeviceInfo) -> DeviceLimits {
         DeviceLimits {

@@ -3,6 +3,7 @@
 //! The output is deterministic: equal programs give equal text. The printer decides only how code is spelled, how
 //! work-items are numbered, and which loops a compiler is asked to unroll.
 
+mod atomics;
 mod checks;
 mod expr;
 mod names;
@@ -53,6 +54,7 @@ pub fn print(program: &Program) -> HostPlan {
     for t in powers.into_inner() {
         source.push_str(&power(t));
     }
+    source.push_str(&atomics::functions(program));
     let (functions, faults) = checks.finish();
     source.push_str(&functions);
     if program.kernels.is_empty() {
@@ -196,7 +198,7 @@ fn kernel(
                 Stmt::Set(r, _) => {
                     changed.insert(r.id);
                 }
-                Stmt::Store(Mem::Global(b), ..) => {
+                Stmt::Store(Mem::Global(b), ..) | Stmt::Atomic(_, Mem::Global(b), ..) => {
                     written.insert(*b);
                 }
                 Stmt::Loop { kind, var, .. } => {
@@ -333,7 +335,7 @@ fn is_wide(program: &Program, k: &Kernel) -> bool {
     for s in &k.body {
         s.visit(&mut |s| {
             match s {
-                Stmt::Store(_, i, _) => check(i),
+                Stmt::Store(_, i, _) | Stmt::Atomic(_, _, i, _) => check(i),
                 Stmt::Loop { lo, hi, .. } => {
                     check(lo);
                     check(hi);
@@ -538,6 +540,12 @@ impl Printer<'_> {
                         self.index(i).0
                     ),
                 };
+            }
+            Stmt::Atomic(op, m, i, e) => {
+                let t = e.ty();
+                let place = self.place(*m, t, i, false).unwrap_or_default();
+                let text = atomics::statement(*op, t.scalar, *m, &place, &self.expr(e).0);
+                let _ = writeln!(out, "{pad}{text}");
             }
             Stmt::Loop { kind, var, lo, hi, body } => match kind {
                 LoopKind::Seq => {

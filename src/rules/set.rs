@@ -15,6 +15,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("vectorise", include_str!("../../rules/vectorise.rules")),
     ("tiling", include_str!("../../rules/tiling.rules")),
     ("slices", include_str!("../../rules/slices.rules")),
+    ("scans", include_str!("../../rules/scans.rules")),
     ("lowering", include_str!("../../rules/lowering.rules")),
     ("warp", include_str!("../../rules/warp.rules")),
     ("primitive", include_str!("../../rules/primitive.rules")),

@@ -36,7 +36,7 @@ fn flops(t: &Term, env: &SizeEnv) -> f64 {
         // A reduction of n elements has n operations, since the neutral element is an operand too.
         Op::Reduce(_) => size(0),
         Op::ReducePart => size(0) * size(1),
-        Op::ReduceLcl => size(0),
+        Op::ReduceLcl | Op::ScanLcl(_) => size(0),
         Op::Vectorize => size(0),
         Op::Histogram => size(1),
         Op::Scalar(f) => return scalar(&f.body),

@@ -104,11 +104,18 @@ impl Lambda {
 }
 
 /// An expression.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Ex {
     pub(super) kind: Kind,
     pub(super) ty: Ty,
     pub(super) span: Span,
+}
+
+/// Expressions are equal wherever they stand in the text.
+impl PartialEq for Ex {
+    fn eq(&self, other: &Ex) -> bool {
+        self.kind == other.kind && self.ty == other.ty
+    }
 }
 
 /// The kinds of expressions.
@@ -264,6 +271,15 @@ impl Ex {
             && let Kind::Pair(x, y) = &a.kind
         {
             *self = (**if *second { y } else { x }).clone();
+        }
+    }
+
+    /// Replaces a part of the expression wherever it occurs.
+    pub(super) fn replace(&mut self, part: &Ex, by: &Ex) {
+        if self.kind == part.kind {
+            *self = by.clone();
+        } else {
+            self.parts_mut().into_iter().for_each(|p| p.replace(part, by));
         }
     }
 

@@ -130,7 +130,7 @@ impl Motion<'_> {
             let Some(one) = largest(&f.body, &fits).cloned() else { continue };
             let name = named(&one.ty, self.fresh);
             let mut body = (*f.body).clone();
-            replace(&mut body, &one, &name.value(one.span));
+            body.replace(&one, &name.value(one.span));
             let Ty::Array(n, _) = &array.ty else { continue };
             // What is left must not need the array itself.
             if p.meets(&body.free()) {
@@ -298,15 +298,6 @@ fn largest<'e>(e: &'e Ex, fits: &dyn Fn(&Ex) -> bool) -> Option<&'e Ex> {
     }
     let parts = e.parts().into_iter().filter(|(bound, _)| bound.is_empty());
     parts.map(|(_, part)| part).find_map(|part| largest(part, fits))
-}
-
-/// Replaces a part of an expression wherever it occurs.
-fn replace(e: &mut Ex, part: &Ex, by: &Ex) {
-    if e.kind == part.kind {
-        *e = by.clone();
-    } else {
-        e.parts_mut().into_iter().for_each(|p| replace(p, part, by));
-    }
 }
 
 /// Takes an expression out of its place.

@@ -1,11 +1,12 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`hoist`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
+//! smaller core ([`enter`], [`elements`], [`hoist`], [`invariant`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
-//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]). Elaboration never evaluates a program, never chooses how it runs, and knows
+//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]) products whose rows are used further ([`products`]) and
+//! reductions in branches ([`branches`]). Elaboration never evaluates a program, never chooses how it runs, and knows
 //! nothing of rewriting.
 
 #[cfg(test)]
@@ -13,9 +14,11 @@ mod agreement;
 mod apart;
 mod batches;
 mod bracket;
+mod branches;
 mod build;
 mod capture;
 mod core;
+mod elements;
 mod enter;
 mod hoist;
 mod interchange;
@@ -27,6 +30,8 @@ mod natural;
 mod nests;
 mod parts;
 mod patterns;
+mod products;
+mod sides;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -49,10 +54,9 @@ pub struct Program {
     pub name: String,
     /// The term, from unit to the result.
     pub term: Term,
-    /// The same with the reductions of rows apart, where that may pay.
-    pub apart: Option<Term>,
-    /// The same with long products of few results in parts, where that may pay.
-    pub parts: Option<Term>,
+    /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
+    /// results in parts, with reductions in front of branches.
+    pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
     pub env: SizeEnv,
@@ -67,7 +71,7 @@ pub struct Program {
 impl Program {
     /// Returns the term and what is equal to it.
     pub fn forms(&self) -> Vec<Term> {
-        std::iter::once(&self.term).chain(&self.apart).chain(&self.parts).cloned().collect()
+        std::iter::once(&self.term).chain(&self.others).cloned().collect()
     }
 }
 
@@ -106,21 +110,20 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         next += 1;
         core::Var(next - 1)
     };
+    let body = elements::by_element(body, sizes.env(), &mut fresh);
     let body = invariant::rows(hoist::hoist(body, &mut fresh), &mut fresh);
-    let body = interchange::interchange(body, &mut fresh);
+    let unbranched = branches::reductions_first(&body, &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
-    let term = bracket::Bracket::new(next).term(&body, &core::Layout::Unit)?;
     let mut env = sizes.into_env();
-    let wrong = |e: TypeError| inner_problem(&e.0, entry.body.span);
-    let term = natural::views_first(&term)
-        .and_then(|t| together::reductions_together(&t))
-        .and_then(|t| batches::cut(&t, &env))
-        .and_then(|t| nests::perfect(&t))
-        .and_then(|t| leaves::together(&t))
-        .map_err(wrong)?;
-    let apart = apart::reductions_apart(&term, &env).map_err(wrong)?;
-    let parts =
-        parts::products_in_parts(apart.as_ref().unwrap_or(&term), &mut env).map_err(wrong)?;
+    let mut forms = vec![];
+    for body in std::iter::once(body).chain(unbranched) {
+        let body = interchange::interchange(body, &mut fresh);
+        let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
+        let made = normal_forms(&term, &mut env);
+        forms.extend(made.map_err(|e| inner_problem(&e.0, entry.body.span))?);
+    }
+    let others = forms.split_off(1);
+    let term = forms.remove(0);
     if term.ty().cod != result_ty {
         let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
         return Err(inner_problem(&text, entry.body.span));
@@ -128,13 +131,26 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     Ok(Program {
         name: entry.name.clone(),
         term,
-        apart,
-        parts,
+        others,
         env,
         inputs,
         result: entry.body.ty.clone(),
         result_ty,
     })
+}
+
+/// Returns the normal form of a term, and its forms for few rows and for long products.
+fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>, TypeError> {
+    let term = natural::views_first(term)
+        .and_then(|t| together::reductions_together(&t))
+        .and_then(|t| natural::views_first(&t))
+        .and_then(|t| batches::cut(&t, env))
+        .and_then(|t| nests::perfect(&t))
+        .and_then(|t| leaves::together(&t))?;
+    let apart = apart::reductions_apart(&term, env)?;
+    let parts = parts::products_in_parts(apart.as_ref().unwrap_or(&term), env)?;
+    let products = products::products_apart(&term, env)?;
+    Ok(std::iter::once(term).chain(apart).chain(parts).chain(products).collect())
 }
 
 /// An error at a place.

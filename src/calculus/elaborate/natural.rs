@@ -4,18 +4,16 @@
 //! a view keeps are computed. Likewise,
 //!
 //! - what is computed of each row moves behind `cross`, if it is cheap: a loop over the row's partners computes it once;
-//! - the sides of a zip come in the order of the pair that they are taken from, which is how the rules for products are
-//!   written;
+//! - what a zip takes from the components of a pair comes in the order of the pair (`sides`), which is how the rules for
+//!   products are written;
 //! - a sequential reduction or scan of rows, element by element, becomes one of each column.
 //!
 //! Each step is right in one direction, so this is done once, before rewriting: as rules, both forms of a reduction's
 //! argument would be rewritten in the e-graph.
 
-use super::build;
-use crate::calculus::scalar::{SExpr, ScalarFn};
+use super::{build, sides};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term, TypeError};
-use crate::calculus::ty::Ty;
 
 /// Returns the term with its maps behind views.
 ///
@@ -36,7 +34,7 @@ fn push(f: Term, chain: &mut Vec<Term>) -> Result<(), TypeError> {
     if let Some(factors) = columns(&f)? {
         return factors.into_iter().try_for_each(|t| push(t, chain));
     }
-    if let Some((map, fork)) = in_order(&f, chain)? {
+    if let Some((map, fork)) = sides::in_order(&f, chain)? {
         let zip = Term::on(Op::Zip, &[], &fork.ty().cod, vec![])?;
         chain.truncate(chain.len() - 2);
         chain.extend([fork, zip, map]);
@@ -84,8 +82,9 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
         }
         (Op::Join, Op::Map(MapKind::Plain)) => {
             let (inner, rest) = first(&before.args()[0])?;
-            // The map of the results of a row's reduction stays with the row.
-            if *inner.op() != Op::Map(MapKind::Plain) || build::reduces(&rest) {
+            // The map of the results of a row's reduction stays with the row, and so do reductions of pairs of rows.
+            let stays = build::reduces(&rest) || build::reduces(&inner);
+            if *inner.op() != Op::Map(MapKind::Plain) || stays {
                 return Ok(None);
             }
             let rest = match rest.op() {
@@ -168,38 +167,6 @@ fn is_cheap(f: &Term) -> bool {
         })
     }
     cost(f).is_some_and(|n| n > 0)
-}
-
-/// Returns `map f . zip . fork b a` as its map and its fork in the order of the pair, `map g . zip . fork a b`, if `a` is
-/// taken from the first and `b` from the second component of a pair. `map` follows the chain, whose last factors are
-/// `fork b a` and `zip`.
-fn in_order(map: &Term, chain: &[Term]) -> Result<Option<(Term, Term)>, TypeError> {
-    let [.., fork, zip] = chain else { return Ok(None) };
-    if *map.op() != Op::Map(MapKind::Plain) || *zip.op() != Op::Zip || *fork.op() != Op::Fork {
-        return Ok(None);
-    }
-    let factors = map.args()[0].chain();
-    let Some((Op::Scalar(f), users)) = factors.split_last().map(|(f, users)| (f.op(), users))
-    else {
-        return Ok(None);
-    };
-    let (b, a) = (&fork.args()[0], &fork.args()[1]);
-    if build::is_const(a) || build::is_const(b) {
-        return Ok(None);
-    }
-    if build::factor(b, true)?.is_none() || build::factor(a, false)?.is_none() {
-        return Ok(None);
-    }
-    let f = if f.is_commutative() {
-        (**f).clone()
-    } else {
-        let Ty::Pair(x, y) = &f.dom else { return Ok(None) };
-        let exchanged = SExpr::pair(SExpr::Arg.proj(true), SExpr::Arg.proj(false));
-        ScalarFn { dom: Ty::pair(y, x), cod: f.cod.clone(), body: f.body.at(&exchanged) }
-    };
-    let f = Term::of_chain(&[users, &[Term::scalar(f)]].concat())?;
-    let map = build::map(MapKind::Plain, &map.sizes()[0], &f)?;
-    Ok(Some((map, build::fork(a, b)?)))
 }
 
 /// Returns a sequential reduction or a scan of rows by `map op . zip` as one of each column, innermost first.

@@ -6,7 +6,7 @@ use super::core::{Ex, Kind, Lambda, Layout};
 use super::sizes::nest;
 use super::{inner_problem, problem};
 use crate::calculus::size::Size;
-use crate::calculus::term::{Op, ReduceKind, Space, Term};
+use crate::calculus::term::{Op, ReduceKind, ScanKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Failure, Result, Span};
 use crate::lang::typed::{PadMode, Prim};
@@ -73,8 +73,8 @@ impl Bracket {
                     Prim::ReduceComm => (Op::Reduce(ReduceKind::Comm), vec![]),
                     Prim::ReduceSeq => (Op::Reduce(ReduceKind::Seq), vec![]),
                     Prim::ReduceUnroll => (Op::Reduce(ReduceKind::Unroll), vec![]),
-                    Prim::Scan => (Op::Scan(false), vec![]),
-                    Prim::ScanSeq => (Op::Scan(true), vec![]),
+                    Prim::Scan => (Op::Scan(ScanKind::Assoc), vec![]),
+                    Prim::ScanSeq => (Op::Scan(ScanKind::Seq), vec![]),
                     Prim::ReducePart => (Op::ReducePart, vec![divisor(length(&e.ty)?, &xs, span)?]),
                     _ => (Op::Reduce(ReduceKind::Assoc), vec![]),
                 };

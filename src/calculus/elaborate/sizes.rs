@@ -29,6 +29,11 @@ impl<'a> Sizes<'a> {
         Sizes { values, steps: HashMap::new(), known: HashMap::new(), env: SizeEnv::default() }
     }
 
+    /// The values of every dimension met.
+    pub(super) fn env(&self) -> &SizeEnv {
+        &self.env
+    }
+
     /// Returns the values of every dimension met.
     pub(super) fn into_env(self) -> SizeEnv {
         self.env

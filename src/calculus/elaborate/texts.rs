@@ -21,7 +21,7 @@ fn term_at(n: u64, text: &str) -> String {
 
 /// Returns the term of such a program with its reductions of rows apart, if it has that form.
 fn apart_at(n: u64, text: &str) -> Option<String> {
-    elaborated(n, text).apart.as_ref().map(show)
+    elaborated(n, text).others.first().map(show)
 }
 
 fn elaborated(n: u64, text: &str) -> Program {
@@ -253,7 +253,7 @@ fn rows_by_element_are_columns() {
     );
     assert_eq!(
         of("[n][m]f32", "scan (map2 (+)) (replicate m 0) a"),
-        "transpose . map (scan(false) {Add(_1, _2)} {0}) . transpose . a"
+        "transpose . map (scan(assoc) {Add(_1, _2)} {0}) . transpose . a"
     );
     // The elements of a row meet: it stays a row.
     let met = of("[m]f32", "reduceSeq (\\x y -> map2 (+) x (reverse y)) (replicate m 0) a");
@@ -320,7 +320,7 @@ fn long_products_of_few_results_are_in_parts() {
     let gram = "entry f [n] (X: [n][4]f32) : [4][4]f32 =
         let c = transpose X in map (\\a -> map (\\b -> 2 * reduce (+) 0 (map2 (*) a b)) c) c";
     let program = elaborated(3000, gram);
-    let parts = program.parts.as_ref().expect("long rows");
+    let parts = program.others.last().expect("long rows");
     assert_eq!(
         show(parts),
         "map (map {Mul(2, _)}) . map (map (reduce {Add(_1, _2)} {0})) . map transpose . transpose . \
@@ -333,8 +333,9 @@ fn long_products_of_few_results_are_in_parts() {
     let value = |t: &Term| eval::apply(t, &program.env, &inputs, &Value::unit()).expect("a value");
     assert_eq!(value(parts).to_floats(), value(&program.term).to_floats());
     // Few parts, or many results, are not worth a second kernel.
-    assert_eq!(elaborated(512, gram).parts, None);
-    assert_eq!(elaborated(3000, &gram.replace("[4]", "[2048]")).parts, None);
+    let whole = |p: &Program| p.others.iter().all(|t| !show(t).contains("split"));
+    assert!(whole(&elaborated(512, gram)));
+    assert!(whole(&elaborated(3000, &gram.replace("[4]", "[2048]"))));
 }
 
 /// Heads of attention with something added to each product: the keys of a head stay whole, so that all queries meet them.
@@ -383,4 +384,47 @@ fn reductions_move_out_of_maps_that_do_not_change_them() {
     // A branch that is not taken computes nothing.
     let branch = row("map (\\x -> if x > 0 then x / mean r else x) r");
     assert!(branch.starts_with("map (map (cond"), "{branch}");
+}
+
+/// Arrays that are read at the counters of maps are arrays of these maps.
+#[test]
+fn what_is_read_by_counters_is_an_element() {
+    let of = |body: &str| {
+        term(&format!(
+            "entry f [n] [m] [k] (a: [n][k]f32) (b: [k][m]f32) (v: [m]f32) : [n][m]f32 = {body}"
+        ))
+    };
+    let product =
+        of("map (\\r -> map2 (\\x c -> x + reduce (+) 0 (map2 (*) r c)) v (transpose b)) a");
+    for by_index in [
+        "generate n (\\i -> generate m (\\j -> v[j] + reduce (+) 0 (generate k (\\p -> a[i, p] * b[p, j]))))",
+        "map (\\i -> map (\\j -> v[j] + reduce (+) 0 (map2 (*) a[i] (map (\\row -> row[j]) b))) (iota m)) (iota n)",
+    ] {
+        assert_eq!(of(by_index), product, "{by_index}");
+    }
+    // A counter that is used stays; a stencil keeps its indices; so does what is read at another place.
+    let one = |body: &str| {
+        term(&format!("entry f [n] (a: [n]f32) (is: [n]i32) : f32 = reduce (+) 0 ({body})"))
+    };
+    assert_eq!(
+        one("generate n (\\i -> a[i] * f32.i32 i)"),
+        one("map2 (\\i x -> x * f32.i32 i) (iota n) a")
+    );
+    let stencil = one("generate n (\\i -> a[i] + a[min (i + 1) (n - 1)])");
+    assert_eq!(stencil.matches("index").count(), 2, "{stencil}");
+    let gathered = one("map (\\i -> a[i]) is");
+    assert_eq!(gathered.matches("index").count(), 1, "{gathered}");
+}
+
+/// Products with a choice around them have a form with the product in front of the choice, unless it could fail there.
+#[test]
+fn reductions_in_branches_have_a_form_in_front_of_them() {
+    let of = |body: &str| {
+        let head = "entry f [n] [d] (q: [n][d]f32) (is: [n]i32) : [n][n]f32 = ";
+        elaborated(12, &format!("{head}generate n (\\i -> generate n (\\j -> {body}))"))
+    };
+    let in_front = |body: &str| of(body).others.iter().any(|t| !show(t).contains("cond"));
+    assert!(in_front("if j <= i then reduce (+) 0 (map2 (*) q[i] q[j]) else 0"));
+    assert!(!in_front("if j <= i then reduce (+) 0 (map2 (*) q[i] q[is[j]]) else 0"));
+    assert!(!in_front("if j <= i then q[i, 0] else 0"));
 }

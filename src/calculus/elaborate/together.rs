@@ -4,7 +4,7 @@
 //! Then the elements are read once, and one kernel takes the place of several. This is done once, before rewriting: as a
 //! rule, it would double the forms of every fork in the e-graph.
 
-use super::build;
+use super::{build, sides};
 use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, ReduceKind, Term, TypeError};
@@ -189,9 +189,9 @@ fn read(chain: &[Term], arrays: &mut Vec<Term>) -> Option<Value> {
             }
             Some(value)
         }
-        [zip, fork] if *zip.op() == Op::Zip && *fork.op() == Op::Fork => {
-            let first = read(&fork.args()[0].chain(), arrays)?;
-            let second = read(&fork.args()[1].chain(), arrays)?;
+        [zip, pair] if *zip.op() == Op::Zip && matches!(pair.op(), Op::Fork | Op::Bimap) => {
+            let first = read(&sides::component(pair, false).ok()?.chain(), arrays)?;
+            let second = read(&sides::component(pair, true).ok()?.chain(), arrays)?;
             Some(Value::Pair(Box::new(first), Box::new(second)))
         }
         _ => {
@@ -283,10 +283,7 @@ fn together(parts: &[&Reduction]) -> Result<Term, TypeError> {
     }) else {
         return Err(TypeError("no reductions".to_owned()));
     };
-    let zipped = |a: &Term, b: &Term| {
-        let pair = Term::new(Op::Fork, vec![], vec![], vec![a.clone(), b.clone()])?;
-        build::view(Op::Zip, &pair)
-    };
+    let zipped = |a: &Term, b: &Term| build::view(Op::Zip, &build::fork(a, b)?);
     let Some(source) = nest(&arrays, &zipped)? else {
         return Err(TypeError("a reduction of no array".to_owned()));
     };

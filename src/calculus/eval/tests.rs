@@ -1,7 +1,7 @@
 use super::*;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::Sym;
-use crate::calculus::term::{MapKind, ReduceKind, Space};
+use crate::calculus::term::{MapKind, ReduceKind, ScanKind, Space};
 use ScalarType::{Bool, F32, I32};
 
 fn n(k: u64) -> Size {
@@ -133,7 +133,7 @@ fn reductions() {
     let args = [op2(ScalarOp::Add, I32), lit(0)];
     given(&term(Op::Reduce(ReduceKind::Assoc), &[4], &[], &args), &x, &[10]);
     given(&term(Op::ReducePart, &[2, 2], &[], &args), &x, &[3, 7]);
-    given(&term(Op::Scan(false), &[4], &[], &args), &x, &[1, 3, 6, 10]);
+    given(&term(Op::Scan(ScanKind::Assoc), &[4], &[], &args), &x, &[1, 3, 6, 10]);
     let minus = [op2(ScalarOp::Sub, I32), lit(0)];
     given(&term(Op::Reduce(ReduceKind::Seq), &[4], &[], &minus), &x, &[-10]);
     given(&term(Op::Reduce(ReduceKind::Comm), &[0], &[], &args), &ints(&[]), &[0]);
@@ -151,7 +151,7 @@ fn reductions() {
         &m,
         &[9, 12],
     );
-    given(&term(Op::Scan(true), &[3], &[], &[rows, zeros]), &m, &[1, 2, 4, 6, 9, 12]);
+    given(&term(Op::Scan(ScanKind::Seq), &[3], &[], &[rows, zeros]), &m, &[1, 2, 4, 6, 9, 12]);
 }
 
 #[test]

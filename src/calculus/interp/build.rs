@@ -393,9 +393,12 @@ impl Builder {
         })
     }
 
-    /// As [`Builder::fold`], with the accumulator after every step as a row of the result.
+    /// As [`Builder::fold`], with the accumulator after every step as a row of the result; before every step if
+    /// the scan is exclusive.
+    #[expect(clippy::too_many_arguments, reason = "as `fold`, and the kind of the scan")]
     pub fn scan(
         &mut self,
+        exclusive: bool,
         n: usize,
         init: Typed,
         xs: Typed,
@@ -405,7 +408,10 @@ impl Builder {
     ) -> Run<Typed> {
         let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;
         let row = shape.components();
-        Ok(Typed::value(Values::Scan(Box::new(Scan { fold, row })), Shape::array(n, shape)))
+        Ok(Typed::value(
+            Values::Scan(Box::new(Scan { fold, row, exclusive })),
+            Shape::array(n, shape),
+        ))
     }
 
     /// Builds a histogram with `m` accumulators: each row of `vs`, of shape `x`, is folded into the one at

@@ -185,11 +185,13 @@ pub struct Map {
     pub site: Site,
 }
 
-/// An inclusive scan.
+/// A scan.
 #[derive(Clone, Debug)]
 pub struct Scan {
     /// The fold whose steps are the result.
     pub fold: Fold,
+    /// Whether a row of the result is the accumulator before a step, and not after it.
+    pub exclusive: bool,
     /// The components of the accumulator.
     pub row: Row,
 }

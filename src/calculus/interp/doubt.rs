@@ -288,7 +288,7 @@ impl Machine {
             return;
         }
         let drifted = self.perhaps(|m| {
-            m.fold_with(drift, xs, n, &mut |_| Ok(()))?;
+            m.fold_with(drift, xs, n, &mut |_, _| Ok(()))?;
             Ok(m.state(drift.acc))
         });
         let state = match drifted {

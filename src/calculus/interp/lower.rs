@@ -306,7 +306,7 @@ impl Lower {
                     rounded: if ordered { Some(&mut rounded) } else { None },
                 };
                 match c.prim {
-                    Prim::Scan | Prim::ScanSeq => b.scan(n, z, xs, &x, f, site),
+                    Prim::Scan | Prim::ScanSeq => b.scan(false, n, z, xs, &x, f, site),
                     _ => b.fold(n, z, xs, &x, f, site),
                 }
             }

@@ -381,25 +381,27 @@ impl Machine {
 
     fn fold(&mut self, f: &Fold) -> Run<()> {
         let xs = self.rows(&f.xs, f.n, f.site)?;
-        self.fold_with(&f.op, &xs, f.n, &mut |_| Ok(()))?;
+        self.fold_with(&f.op, &xs, f.n, &mut |_, _| Ok(()))?;
         if let Some(drift) = &f.drift {
             self.fold_drift(&f.op, drift, &xs, f.n);
         }
         Ok(())
     }
 
+    /// Folds the rows of an array. `each` is called before each step, with false, and after it, with true.
     pub(super) fn fold_with(
         &mut self,
         op: &Operator,
         xs: &Value,
         n: usize,
-        each: &mut dyn FnMut(&mut Machine) -> Run<()>,
+        each: &mut dyn FnMut(&mut Machine, bool) -> Run<()>,
     ) -> Run<()> {
         self.put(op.acc, &op.init)?;
         for i in 0..n {
+            each(self, false)?;
             self.enter(&[op.x], xs.leaves(), i);
             self.step(op.acc, op.next, &op.body)?;
-            each(self)?;
+            each(self, true)?;
         }
         Ok(())
     }
@@ -417,7 +419,8 @@ impl Machine {
     fn scan_with(&mut self, s: &Scan, op: &Operator, xs: &Value) -> Run<Value> {
         let mut rows = Rows::new(&s.row, s.fold.n, s.fold.site)?;
         let (acc, site) = (op.acc, s.fold.site);
-        self.fold_with(op, xs, s.fold.n, &mut |m| match acc {
+        self.fold_with(op, xs, s.fold.n, &mut |m, after| match acc {
+            _ if after == s.exclusive => Ok(()),
             Place::Regs { base, n } => {
                 rows.cells(&m.regs[base..base + n]);
                 Ok(())

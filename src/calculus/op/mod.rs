@@ -51,6 +51,18 @@ pub enum ReduceKind {
     Unroll,
 }
 
+/// How a scan runs, what it gives, and which laws its operator keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScanKind {
+    /// Not decided; `op : (a, a) -> a` is associative with neutral element `z`. Result `i` combines `z` and
+    /// the elements up to and including `i`.
+    Assoc,
+    /// As `Assoc`, but result `i` does not include element `i`.
+    Exclusive,
+    /// As `Assoc`, as a loop from the left in one work-item; `op : (acc, a) -> acc`.
+    Seq,
+}
+
 /// An address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Space {
@@ -103,8 +115,11 @@ pub enum Op {
     ReduceLcl,
     /// As [`Op::Reduce`], one result for each contiguous chunk of `k`.
     ReducePart,
-    /// All inclusive prefixes combined, starting from `z`; sequential if true.
-    Scan(bool),
+    /// All prefixes combined, starting from `z`.
+    Scan(ScanKind),
+    /// A scan of the results of `f` by `t` work-items of a group, starting from the first component of its
+    /// argument; `op` is associative, with neutral element `z`. Exclusive if true.
+    ScanLcl(bool),
     /// Pairs of elements.
     Zip,
     /// The inverse of [`Op::Zip`].

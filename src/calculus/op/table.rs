@@ -1,7 +1,7 @@
 //! The table of operators: the spelling of each, its type, and whether it only rearranges.
 
 use super::scheme::Scheme;
-use super::{MapKind, Op, ReduceKind, Space};
+use super::{MapKind, Op, ReduceKind, ScanKind, Space};
 use crate::lang::typed::PadMode;
 use crate::lang::types::ScalarType;
 
@@ -115,8 +115,14 @@ operators! {
         "n t/; ; op: (B, B) -> B, z: () -> B, f: A -> B; [n]A -> B";
     "reducePart" [Op::ReducePart] Computes
         "k m/; ; op: (A, A) -> A, z: () -> A; [k*m]A -> [m]A";
-    "scan" [Op::Scan(false)] Computes "n; ; op: (B, A) -> B, z: () -> B; [n]A -> [n]B";
-    "scanSeq" [Op::Scan(true)] Computes "n; ; op: (B, A) -> B, z: () -> B; [n]A -> [n]B";
+    "scan" [Op::Scan(ScanKind::Assoc)] Computes "n; ; op: (A, A) -> A, z: () -> A; [n]A -> [n]A";
+    "scanExclusive" [Op::Scan(ScanKind::Exclusive)] Computes
+        "n; ; op: (A, A) -> A, z: () -> A; [n]A -> [n]A";
+    "scanSeq" [Op::Scan(ScanKind::Seq)] Computes "n; ; op: (B, A) -> B, z: () -> B; [n]A -> [n]B";
+    "scanLcl" [Op::ScanLcl(false)] Computes
+        "n t/; ; op: (B, B) -> B, z: () -> B, f: A -> B; (B, [n]A) -> [n]B";
+    "scanExclusiveLcl" [Op::ScanLcl(true)] Computes
+        "n t/; ; op: (B, B) -> B, z: () -> B, f: A -> B; (B, [n]A) -> [n]B";
     "zip" [Op::Zip] Invertible "n; A B; ; ([n]A, [n]B) -> [n](A, B)";
     "unzip" [Op::Unzip] Invertible "n; A B; ; [n](A, B) -> ([n]A, [n]B)";
     "split" [Op::Split] Invertible "k/ m; A; ; [k*m]A -> [m][k]A";

@@ -37,7 +37,7 @@ pub fn reads_what_it_wrote(block: &Block, owned: &Owned) -> bool {
     let mut stores: BTreeSet<(Mem, Index)> = BTreeSet::new();
     for s in block {
         s.visit(&mut |s| {
-            if let Stmt::Store(m, i, _) = s
+            if let Stmt::Store(m, i, _) | Stmt::Atomic(_, m, i, _) = s
                 && owned.mems.contains(m)
             {
                 stores.insert((*m, i.clone()));
@@ -79,7 +79,7 @@ fn registers(block: &Block, owned: &Owned, written: &mut BTreeSet<u32>) -> bool 
                     written.insert(r.id);
                 }
             }
-            Stmt::Decl(..) | Stmt::Store(..) | Stmt::Barrier { .. } => {}
+            Stmt::Decl(..) | Stmt::Store(..) | Stmt::Atomic(..) | Stmt::Barrier { .. } => {}
             Stmt::Loop { kind, body, .. } => {
                 // An iteration may read what the previous one wrote. A work-item runs each parallel
                 // loop once.

@@ -32,6 +32,8 @@ pub struct Access {
     pub width: usize,
     /// Whether it stores.
     pub write: bool,
+    /// Whether it combines a value with the element in one step.
+    pub atomic: bool,
     /// The work-items that make the access.
     pub who: Who,
     /// The variable that numbers warps, inside a loop over warps.
@@ -54,7 +56,7 @@ impl Access {
     /// `same` are the variables that have the same value in both: the numbers of work-groups, and
     /// the counters of loops of which both accesses are in the same iteration.
     pub fn meets(&self, other: &Access, same: &BTreeSet<u32>) -> Meet {
-        if self.mem != other.mem || !(self.write || other.write) {
+        if self.mem != other.mem || !(self.write || other.write) || self.atomic && other.atomic {
             return Meet::Never;
         }
         let cases = halves(&self.index, &other.index, same);
@@ -306,19 +308,21 @@ fn block(b: &Block, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>) {
 }
 
 fn statement(s: &Stmt, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>) {
-    let mut add = |mem: Mem, index: &Index, width: usize, write: bool| {
+    let mut add = |mem: Mem, index: &Index, width: usize, write: bool, atomic: bool| {
         if !matches!(mem, Mem::Private(_)) {
             let (index, who, warp) = (index.clone(), who.clone(), warp.cloned());
-            out.insert(Access { mem, index, width, write, who, warp });
+            out.insert(Access { mem, index, width, write, atomic, who, warp });
         }
     };
-    if let Stmt::Store(m, i, e) = s {
-        add(*m, i, e.ty().width, true);
+    match s {
+        Stmt::Store(m, i, e) => add(*m, i, e.ty().width, true, false),
+        Stmt::Atomic(_, m, i, _) => add(*m, i, 1, true, true),
+        _ => {}
     }
     s.exprs(&mut |e| {
         e.visit(&mut |e| {
             if let Expr::Load(m, t, i) = e {
-                add(*m, i, t.width, false);
+                add(*m, i, t.width, false, false);
             }
         });
     });
@@ -609,7 +613,7 @@ mod tests {
 
     fn access(index: Index, write: bool, who: &Var) -> Access {
         let who = Who::Each(BTreeSet::from([who.clone()]));
-        Access { mem: Mem::Local(0), index, width: 1, write, who, warp: None }
+        Access { mem: Mem::Local(0), index, width: 1, write, atomic: false, who, warp: None }
     }
 
     /// Two halves of 32 elements; each step `i` uses one of them and fills the other.
@@ -642,6 +646,17 @@ mod tests {
         assert_eq!(meets(&phase), Meet::Never);
         phase.iterated(&i);
         assert_eq!(meets(&phase), Meet::Group);
+    }
+
+    #[test]
+    fn atomic_operations_do_not_meet_each_other() {
+        let l = var(0, 32);
+        let add = Access { atomic: true, ..access(Index::from(3), true, &l) };
+        assert_eq!(add.meets(&add, &BTreeSet::new()), Meet::Never);
+        for write in [false, true] {
+            let plain = access(Index::from(3), write, &l);
+            assert_eq!(add.meets(&plain, &BTreeSet::new()), Meet::Group);
+        }
     }
 
     proptest! {

@@ -33,7 +33,7 @@ impl Walk {
                     let at = self.expr(e);
                     self.ready.insert(r.id, at);
                 }
-                Stmt::Store(_, i, e) => {
+                Stmt::Store(_, i, e) | Stmt::Atomic(_, _, i, e) => {
                     self.instructions += 1.0;
                     self.expr(e);
                     self.index(i);

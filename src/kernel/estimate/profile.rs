@@ -199,7 +199,8 @@ fn copies(b: &Block) -> bool {
     let (mut loads, mut stores) = (false, false);
     for s in b {
         s.visit(&mut |s| {
-            stores |= matches!(s, Stmt::Store(Mem::Local(_), ..));
+            stores |=
+                matches!(s, Stmt::Store(Mem::Local(_), ..) | Stmt::Atomic(_, Mem::Local(_), ..));
             s.exprs(&mut |e| {
                 e.visit(&mut |e| loads |= matches!(e, Expr::Load(Mem::Global(_), ..)));
             });
@@ -272,6 +273,12 @@ impl Walk<'_> {
             Stmt::Decl(..) | Stmt::Set(..) => {}
             Stmt::Store(m, i, e) => {
                 self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, each);
+            }
+            // The memory reads and writes the element.
+            Stmt::Atomic(_, m, i, e) => {
+                for write in [false, true] {
+                    self.access(*m, write, e.ty().scalar.bytes(), 1, i, each);
+                }
             }
             Stmt::Loop { kind, var, lo, hi, body } => {
                 let trips = trips(&hi.sub(lo));

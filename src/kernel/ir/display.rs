@@ -95,6 +95,7 @@ fn stmt(f: &mut Formatter<'_>, s: &Stmt, depth: usize) -> fmt::Result {
         Stmt::Set(r, e) => writeln!(f, "{pad}{} = {e}", r.name),
         Stmt::Store(m, i, e) if e.ty().width == 1 => writeln!(f, "{pad}{m}[{i}] = {e}"),
         Stmt::Store(m, i, e) => writeln!(f, "{pad}{m}[{i} .. +{}] = {e}", e.ty().width),
+        Stmt::Atomic(op, m, i, e) => writeln!(f, "{pad}{m}[{i}] {op:?}= {e}"),
         Stmt::Loop { kind, var, lo, hi, body } => {
             writeln!(f, "{pad}{kind} {} in {lo} .. {hi} {{", var.name)?;
             block(f, body, depth + 1)?;

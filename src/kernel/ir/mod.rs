@@ -139,6 +139,8 @@ pub enum Stmt {
     Set(Reg, Expr),
     /// Stores as many consecutive elements as the value has lanes; the index counts scalars.
     Store(Mem, Index, Expr),
+    /// Combines the value with an element by an operation, as one step that no other work-item interrupts.
+    Atomic(ScalarOp, Mem, Index, Expr),
     /// A loop that counts from `lo` to `hi`, excluded.
     Loop {
         /// How the loop runs.
@@ -417,7 +419,8 @@ impl Expr {
         match self {
             e if e.is_decision() => true,
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => true,
-            Expr::Index(i, _) => !i.has_data() && !i.has_division(),
+            // Quotients in indices get names when the kernel is printed.
+            Expr::Index(i, _) => !i.has_data(),
             Expr::Lane(e, _) | Expr::Splat(e, _) => e.is_trivial(),
             Expr::Load(..)
             | Expr::Op(..)
@@ -589,7 +592,7 @@ impl Stmt {
             | Stmt::While(_, e, _) => {
                 f(e);
             }
-            Stmt::Store(_, i, e) => {
+            Stmt::Store(_, i, e) | Stmt::Atomic(_, _, i, e) => {
                 index(i, f);
                 f(e);
             }
@@ -604,7 +607,11 @@ impl Stmt {
     /// The blocks nested directly in this statement.
     pub fn blocks(&self) -> Vec<&Block> {
         match self {
-            Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
+            Stmt::Decl(..)
+            | Stmt::Set(..)
+            | Stmt::Store(..)
+            | Stmt::Atomic(..)
+            | Stmt::Barrier { .. } => vec![],
             Stmt::Loop { body, .. } | Stmt::Once(body) => vec![body],
             Stmt::If(_, a, b) | Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => vec![a, b],
         }
@@ -620,7 +627,7 @@ impl Stmt {
             | Stmt::Set(_, e)
             | Stmt::Branch(e, ..)
             | Stmt::While(_, e, _) => *e = e.map_regs(f),
-            Stmt::Store(_, i, e) => {
+            Stmt::Store(_, i, e) | Stmt::Atomic(_, _, i, e) => {
                 index(i);
                 *e = e.map_regs(f);
             }
@@ -635,7 +642,11 @@ impl Stmt {
     /// The blocks nested directly in this statement, mutably.
     pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
         match self {
-            Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Barrier { .. } => vec![],
+            Stmt::Decl(..)
+            | Stmt::Set(..)
+            | Stmt::Store(..)
+            | Stmt::Atomic(..)
+            | Stmt::Barrier { .. } => vec![],
             Stmt::Loop { body, .. } | Stmt::Once(body) => vec![body],
             Stmt::If(_, a, b) | Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => vec![a, b],
         }

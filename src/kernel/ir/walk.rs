@@ -98,7 +98,7 @@ pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
         Stmt::Decl(_, Some(e)) | Stmt::Set(_, e) | Stmt::Branch(e, ..) | Stmt::While(_, e, _) => {
             *e = f(e);
         }
-        Stmt::Store(_, i, e) => {
+        Stmt::Store(_, i, e) | Stmt::Atomic(_, _, i, e) => {
             *i = rebuilt_index(i, f);
             *e = f(e);
         }
@@ -194,7 +194,7 @@ impl Effects {
             Stmt::Decl(r, _) | Stmt::Set(r, _) => {
                 self.regs.insert(r.id);
             }
-            Stmt::Store(m, ..) => {
+            Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) => {
                 self.stored.insert(*m);
             }
             Stmt::Barrier { scope: Scope::Group | Scope::Warp, .. } => self.meets = true,

@@ -261,6 +261,7 @@ impl Views {
             | Op::ReducePart
             | Op::ReduceLcl
             | Op::Scan(_)
+            | Op::ScanLcl(_)
             | Op::ToMem(_)
             | Op::Scatter
             | Op::Histogram

@@ -86,7 +86,7 @@ pub fn program(
 /// Whether a kernel has reductions by a whole group.
 fn reduces_together(f: &Term) -> bool {
     let mut found = false;
-    f.visit(&mut |t| found |= *t.op() == Op::ReduceLcl);
+    f.visit(&mut |t| found |= matches!(t.op(), Op::ReduceLcl | Op::ScanLcl(_)));
     found
 }
 
@@ -444,7 +444,9 @@ impl Lowerer {
             let (slot, each) = match t.op() {
                 Op::Map(MapKind::Lcl(d)) => (usize::from((*d).min(2)), 1),
                 Op::Map(MapKind::Warp) => (0, warp),
-                Op::ReduceLcl => return members.extend(self.views.size(&t.sizes()[1])),
+                Op::ReduceLcl | Op::ScanLcl(_) => {
+                    return members.extend(self.views.size(&t.sizes()[1]));
+                }
                 _ => return,
             };
             match self.views.size(&t.sizes()[0]) {

@@ -33,7 +33,7 @@ fn independent(copies: &[Block]) -> bool {
             s.visit(&mut |s| {
                 match s {
                     Stmt::Set(r, _) | Stmt::Decl(r, _) => alone(&mut written, r),
-                    Stmt::Store(m, ..) => {
+                    Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) => {
                         stored.entry(*m).or_default().insert(at);
                     }
                     Stmt::Barrier { .. } => fine = false,

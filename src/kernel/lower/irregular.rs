@@ -6,8 +6,8 @@ use super::leaf::{self, Emit};
 use super::lowerer::{Body, Context, Lowerer};
 use super::memory::Storage;
 use super::view::{Shape, Step, View, stop};
-use crate::calculus::scalar::Lit;
-use crate::calculus::term::{MapKind, Term};
+use crate::calculus::scalar::{Lit, SExpr};
+use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
@@ -20,6 +20,12 @@ const PARTS: i64 = 1 << 26;
 
 /// Partial histograms for each compute unit: enough work-items to keep a GPU busy.
 const PARTS_OF_UNIT: i64 = 64;
+
+/// Work-items of a group with bins of its own.
+const GROUP: i64 = 256;
+
+/// Such groups for each compute unit.
+const GROUPS_OF_UNIT: i64 = 8;
 
 impl Lowerer {
     /// Copies the destination array, then stores each value at its place. Places outside the array
@@ -45,7 +51,7 @@ impl Lowerer {
         }
     }
 
-    /// Combines values by bin. Outside kernels, each work-item first combines one part of the
+    /// Combines values by bin. Outside kernels, either by atomic operations, or each work-item first combines one part of the
     /// values into bins of its own, and a second kernel combines these bins. In one work-item, all
     /// values are one part.
     pub fn histogram(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
@@ -55,6 +61,12 @@ impl Lowerer {
             return stop(Code::Internal, "a histogram is an array");
         };
         let (places, values) = (x.fst()?, x.snd()?);
+        if self.context == Context::Host
+            && let Some(steps) = atomic_steps(&f.args()[0])
+            && self.combines_at_once(m, n, elem)
+        {
+            return self.histogram_at_once(f, x, dest, &steps);
+        }
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
         let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
         let parts = match self.context {
@@ -86,6 +98,84 @@ impl Lowerer {
             })?;
             me.store(&acc.view, &dest.at(i)?, elem)
         })
+    }
+
+    /// Whether a histogram of `n` values into `m` bins combines values in bins that work-items share.
+    fn combines_at_once(&self, m: i64, n: i64, elem: &Shape) -> bool {
+        let parts = self.units() * PARTS_OF_UNIT;
+        let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
+        self.options.device.shares_local_memory() || m.saturating_mul(parts.min(room)) > n
+    }
+
+    /// A histogram in bins that work-items share, by atomic operations. If the bins fit into local memory, each group of a
+    /// GPU has bins of its own, which it adds to the result at its end.
+    fn histogram_at_once(
+        &mut self,
+        f: &Term,
+        x: &View,
+        dest: &Dest,
+        steps: &[(Vec<bool>, ScalarOp)],
+    ) -> Step<()> {
+        let (m, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let shape = self.views.shape(&f.ty().cod)?;
+        let (places, values) = (x.fst()?, x.snd()?);
+        let z = f.args()[1].chain();
+        let bins = self.allocate(&shape, None)?;
+        self.each(m, &mut |me, i| me.write(&z, &View::Unit, &bins.dest.at(i)?))?;
+        let combine = |me: &mut Lowerer, j: &Index, bins: &Dest| {
+            me.at_place(&places.at(j)?, m, &mut |me, i| {
+                me.at_once(steps, &values.at(j)?, &bins.at(i)?)
+            })
+        };
+        if !self.options.device.shares_local_memory() || !self.is_half_of_local_memory(&shape) {
+            self.each(n, &mut |me, j| combine(me, j, &bins.dest))?;
+            return self.copy(&bins.view, dest, &shape);
+        }
+        let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
+        let groups = (self.units() * GROUPS_OF_UNIT).min(length(n, items)).max(1);
+        let id = Term::id(&Ty::Unit);
+        self.in_kernel(&id, |me| {
+            me.kernel.group = [items, 1, 1];
+            me.spread(MapKind::Wrg(0), groups, false, &mut |me, g| {
+                let own = me.allocate(&shape, Some(Space::Local))?;
+                me.local(0, m, false, &mut |me, i| me.write(&z, &View::Unit, &own.dest.at(i)?))?;
+                me.local(0, items, false, &mut |me, l| {
+                    me.repeat(length(n, groups * items), false, &mut |me, t| {
+                        let j = t.times(groups).add(g).times(items).add(l);
+                        me.where_less(&j, &Index::from(n), &mut |me| combine(me, &j, &own.dest))
+                    })
+                })?;
+                me.local(0, m, false, &mut |me, i| {
+                    me.at_once(steps, &own.view.at(i)?, &bins.dest.at(i)?)
+                })
+            })
+        })?;
+        self.copy(&bins.view, dest, &shape)
+    }
+
+    fn is_half_of_local_memory(&self, shape: &Shape) -> bool {
+        let bytes: usize = shape
+            .components()
+            .iter()
+            .map(|(t, n)| t.bytes().saturating_mul(usize::try_from(*n).unwrap_or(usize::MAX)))
+            .sum();
+        bytes <= self.options.device.local_mem_bytes / 2
+    }
+
+    /// Combines each component of a value with that of an element, by one atomic operation.
+    fn at_once(&mut self, steps: &[(Vec<bool>, ScalarOp)], v: &View, dest: &Dest) -> Step<()> {
+        for (path, op) in steps {
+            let (mut v, mut dest) = (v.clone(), dest.clone());
+            for second in path {
+                v = if *second { v.snd()? } else { v.fst()? };
+                dest = dest.component(*second)?;
+            }
+            let Dest::Mem(mem, _, at) = dest else {
+                return stop(Code::Internal, "an element of a histogram outside memory");
+            };
+            self.emit(Stmt::Atomic(*op, mem, at, v.expr()?))?;
+        }
+        Ok(())
     }
 
     /// A scan between kernels, in two kernels. In the first one, each work-item combines one part
@@ -195,6 +285,33 @@ impl Lowerer {
         done?;
         self.emit(Stmt::If(guard, block, vec![]))
     }
+}
+
+/// Returns an operator as one operation for each component of a value, if there is an atomic operation for each.
+fn atomic_steps(op: &Term) -> Option<Vec<(Vec<bool>, ScalarOp)>> {
+    fn of(e: &SExpr, t: &Ty, path: &[bool], out: &mut Vec<(Vec<bool>, ScalarOp)>) -> Option<()> {
+        match (e, t) {
+            (SExpr::Pair(a, b), Ty::Pair(x, y)) => {
+                of(a, x, &[path, &[false]].concat(), out)?;
+                of(b, y, &[path, &[true]].concat(), out)
+            }
+            (
+                SExpr::Op(op @ (ScalarOp::Add | ScalarOp::Min | ScalarOp::Max), _, es),
+                Ty::Scalar(t),
+            ) => {
+                let side = |second| path.iter().fold(SExpr::Arg.proj(second), |e, s| e.proj(*s));
+                let both = [side(false), side(true)];
+                let same = es[..] == both || es.iter().rev().eq(&both);
+                let known = matches!(t, ScalarType::I32 | ScalarType::U32 | ScalarType::F32);
+                (same && known).then(|| out.push((path.to_vec(), *op)))
+            }
+            _ => None,
+        }
+    }
+    let Op::Scalar(f) = op.op() else { return None };
+    let mut out = vec![];
+    of(&f.body, &f.cod, &[], &mut out)?;
+    Some(out)
 }
 
 /// Length of the longest part when `n` elements are divided into this many parts.

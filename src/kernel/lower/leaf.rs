@@ -513,7 +513,10 @@ impl Leaf<'_> {
             *b = Expr::Checked(check, operands);
         }
         if let Some(i) = on_indices(op, t, &es) {
-            return Ok(Expr::Index(i, t));
+            return Ok(match i.as_constant() {
+                Some(n) => Expr::Lit(Lit::int(t, i128::from(n))),
+                None => Expr::Index(i, t),
+            });
         }
         Ok(Expr::Op(op, ElemTy { scalar: t, width }, es))
     }
@@ -527,6 +530,10 @@ fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
         Expr::Lit(l) => l.as_int().and_then(|n| i64::try_from(n).ok()).map(Index::from),
         _ => None,
     };
+    if let (ScalarOp::Clamp, [x, least, most]) = (op, es) {
+        let inside = index(x)?.greater(&index(least)?).lesser(&index(most)?);
+        return fitting(t, inside);
+    }
     let [a, b] = es else { return None };
     let (a, b) = (index(a)?, index(b)?);
     // Products of numbers in this range fit into 64 bits.
@@ -536,7 +543,6 @@ fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
     }
     let least = a.range().0;
     let out = match (op, a.as_constant(), b.as_constant()) {
-        (_, Some(_), Some(_)) => return None,
         (ScalarOp::Add, ..) => a.add(&b),
         (ScalarOp::Sub, ..) => a.sub(&b),
         (ScalarOp::Mul, _, Some(k)) => a.times(k),
@@ -548,7 +554,12 @@ fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
         (ScalarOp::Max, ..) => a.greater(&b),
         _ => return None,
     };
+    fitting(t, out)
+}
+
+/// Returns an index if all its values fit an integer type.
+fn fitting(t: ScalarType, i: Index) -> Option<Index> {
     let holds = |n: i64| Lit::int(t, i128::from(n)).as_int() == Some(i128::from(n));
-    let (lo, hi) = out.range();
-    (!t.is_float() && holds(lo) && holds(hi)).then_some(out)
+    let (lo, hi) = i.range();
+    (!t.is_float() && holds(lo) && holds(hi)).then_some(i)
 }

@@ -9,7 +9,7 @@ use super::dest::{Dest, inverse};
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
 use super::view::{Shape, Step, Stop, View, Views, stop};
-use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
+use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::ir::index::{Guard, Index, Var};
 use crate::kernel::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
@@ -173,7 +173,7 @@ pub fn is_parallel(t: &Term) -> bool {
             }
             MapKind::Plain | MapKind::Seq | MapKind::Unroll => false,
         },
-        Op::ReduceLcl => true,
+        Op::ReduceLcl | Op::ScanLcl(_) => true,
         _ => false,
     };
     here || t.args().iter().any(is_parallel)
@@ -182,7 +182,7 @@ pub fn is_parallel(t: &Term) -> bool {
 /// Whether the operator, outside kernels, becomes kernels of its own or steps of the host.
 fn runs_by_host(f: &Term) -> bool {
     match f.op() {
-        Op::Scatter | Op::Histogram | Op::Scan(false) => true,
+        Op::Scatter | Op::Histogram | Op::Scan(ScanKind::Assoc) => true,
         Op::Fold | Op::While | Op::Cond => is_parallel(f),
         _ => false,
     }
@@ -363,8 +363,11 @@ impl Lowerer {
                 self.streaming = was;
                 done
             }
-            Op::Scan(true) => self.scan(f, x, dest),
-            Op::Scan(false) if self.context == Context::Host => self.scan_in_parts(f, x, dest),
+            Op::Scan(ScanKind::Seq | ScanKind::Exclusive) => self.scan(f, x, dest),
+            Op::ScanLcl(_) if self.context == Context::Group => self.scan_in_group(f, x, dest),
+            Op::Scan(ScanKind::Assoc) if self.context == Context::Host => {
+                self.scan_in_parts(f, x, dest)
+            }
             Op::Scatter if matches!(self.context, Context::Host | Context::Item) => {
                 self.scatter(f, x, dest)
             }

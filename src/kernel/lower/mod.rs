@@ -24,6 +24,7 @@ mod nest;
 mod parallel;
 mod reduce;
 mod reduce_group;
+mod scan_group;
 mod staging;
 mod view;
 mod warp;

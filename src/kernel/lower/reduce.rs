@@ -7,7 +7,7 @@ use super::double_buffer;
 use super::leaf::Emit;
 use super::lowerer::{Context, Lowerer};
 use super::view::{Shape, Step, View};
-use crate::calculus::term::{Op, ReduceKind, Space, Term};
+use crate::calculus::term::{Op, ReduceKind, ScanKind, Space, Term};
 use crate::kernel::analysis::hazard::{self, Owned};
 
 impl Lowerer {
@@ -180,10 +180,14 @@ impl Lowerer {
         let shape = self.views.shape(&z.ty().cod)?;
         let acc = self.accumulator(&op, &z)?;
         let op = op.chain();
+        let exclusive = *f.op() == Op::Scan(ScanKind::Exclusive);
         self.repeat(n, false, &mut |me, i| {
+            if exclusive {
+                me.store(&acc.view, &dest.at(i)?, &shape)?;
+            }
             let arg = View::pair(acc.view.clone(), x.at(i)?);
             me.step(&op, &arg, &acc, &shape)?;
-            me.store(&acc.view, &dest.at(i)?, &shape)
+            if exclusive { Ok(()) } else { me.store(&acc.view, &dest.at(i)?, &shape) }
         })
     }
 }

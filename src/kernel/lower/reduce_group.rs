@@ -78,8 +78,7 @@ impl Lowerer {
             let unroll = rounds * run <= WRITTEN_OUT * RUNS[0] && rounds <= WRITTEN_OUT;
             let mark = self.mark();
             let done = self.local(0, count, false, &mut |me, i| {
-                let own = me.allocate(shape, Some(Space::Private))?;
-                me.write(&z, &View::Unit, &own.dest)?;
+                let own = me.neutral(&z, shape)?;
                 me.repeat(rounds, unroll, &mut |me, t| {
                     let share = i.add(&t.times(count));
                     me.where_less(&share, &Index::from(shares), &mut |me| {
@@ -101,14 +100,22 @@ impl Lowerer {
         Ok(out)
     }
 
+    /// Puts the neutral element into registers that can be updated.
+    pub fn neutral(&mut self, z: &[Term], shape: &Shape) -> Step<Storage> {
+        let own = self.allocate(shape, Some(Space::Private))?;
+        self.write(z, &View::Unit, &own.dest)?;
+        Ok(own)
+    }
+
     /// Copies a value to registers that can be updated.
-    fn from(&mut self, v: &View, shape: &Shape) -> Step<Storage> {
+    pub fn from(&mut self, v: &View, shape: &Shape) -> Step<Storage> {
         let own = self.allocate(shape, Some(Space::Private))?;
         self.store(v, &own.dest, shape)?;
         Ok(own)
     }
 
-    fn combine(&mut self, f: &Term, own: &Storage, v: View, shape: &Shape) -> Step<()> {
+    /// Combines a value with the value in `own` by the operator of `f`.
+    pub fn combine(&mut self, f: &Term, own: &Storage, v: View, shape: &Shape) -> Step<()> {
         let op = f.args()[0].chain();
         self.update(&op, &View::pair(own.view.clone(), v), &own.dest, &own.owned, shape)
     }

@@ -151,6 +151,7 @@ impl Cx {
             | Stmt::Decl(..)
             | Stmt::Set(..)
             | Stmt::Store(..)
+            | Stmt::Atomic(..)
             | Stmt::While(..)
             | Stmt::Once(_)
             | Stmt::Barrier { .. } => {

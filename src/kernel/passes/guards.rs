@@ -86,6 +86,9 @@ impl Cx {
             Stmt::Decl(r, e) => out.push(Stmt::Decl(r.clone(), e.as_ref().map(|e| self.expr(e)))),
             Stmt::Set(r, e) => out.push(Stmt::Set(r.clone(), self.expr(e))),
             Stmt::Store(m, i, e) => out.push(Stmt::Store(*m, i.clone(), self.expr(e))),
+            Stmt::Atomic(op, m, i, e) => {
+                out.push(Stmt::Atomic(*op, *m, i.clone(), self.expr(e)));
+            }
             Stmt::Barrier { .. } => out.push(s.clone()),
             Stmt::Once(b) => out.push(Stmt::Once(self.block(b))),
             Stmt::Branch(c, a, b) => match self.expr(c) {

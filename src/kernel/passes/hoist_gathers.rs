@@ -68,6 +68,7 @@ impl Pass<'_> {
                 | Stmt::If(..)
                 | Stmt::Branch(..)
                 | Stmt::While(..)
+                | Stmt::Atomic(..)
                 | Stmt::Once(_)
                 | Stmt::Barrier { .. } => {
                     s.blocks_mut().into_iter().for_each(|b| self.block(b, &mut vec![]));

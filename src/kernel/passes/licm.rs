@@ -75,7 +75,12 @@ impl Mover<'_> {
     fn stmt(&mut self, s: &mut Stmt) {
         match s {
             // The expressions of these statements run once in each iteration.
-            Stmt::Decl(..) | Stmt::Set(..) | Stmt::Store(..) | Stmt::Branch(..) | Stmt::If(..) => {}
+            Stmt::Decl(..)
+            | Stmt::Set(..)
+            | Stmt::Store(..)
+            | Stmt::Atomic(..)
+            | Stmt::Branch(..)
+            | Stmt::If(..) => {}
             Stmt::Loop { .. } | Stmt::While(..) | Stmt::Once(_) | Stmt::Barrier { .. } => return,
         }
         rebuild(s, &mut |e| self.expr(e));

@@ -196,7 +196,7 @@ fn sections(b: &Block, next: &mut usize, life: &mut BTreeMap<usize, (usize, usiz
 /// Calls `f` on every memory that a statement loads from or stores to.
 fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
     s.visit(&mut |s| {
-        if let Stmt::Store(m, ..) = s {
+        if let Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) = s {
             f(m);
         }
         s.exprs(&mut |e| {
@@ -221,6 +221,7 @@ fn stmt(s: &Stmt, to: To<'_>) -> Stmt {
         Stmt::Decl(r, e) => Stmt::Decl(r.clone(), e.as_ref().map(|e| expr(e, to))),
         Stmt::Set(r, e) => Stmt::Set(r.clone(), expr(e, to)),
         Stmt::Store(m, i, e) => Stmt::Store(to(*m), index(i), expr(e, to)),
+        Stmt::Atomic(op, m, i, e) => Stmt::Atomic(*op, to(*m), index(i), expr(e, to)),
         Stmt::Loop { kind, var, lo, hi, body } => Stmt::Loop {
             kind: *kind,
             var: var.clone(),

@@ -582,7 +582,9 @@ impl Machine {
                         cells.iter_mut().for_each(|x| *x = x.wrapping_mul(3).wrapping_add(1));
                     }
                 }
-                Stmt::Decl(_, None) | Stmt::While(..) | Stmt::Once(_) => panic!("not made here"),
+                Stmt::Decl(_, None) | Stmt::While(..) | Stmt::Once(_) | Stmt::Atomic(..) => {
+                    panic!("not made here")
+                }
             }
         }
     }

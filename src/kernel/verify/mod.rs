@@ -210,6 +210,8 @@ impl Cx<'_> {
                 self.access(*m, e.ty().width, i)?;
                 self.race(*m, e.ty().width, i)
             }
+            // Any work-items may combine their values with one element.
+            Stmt::Atomic(_, m, i, _) => self.access(*m, 1, i),
             Stmt::Loop { kind, var, lo, hi, body } => {
                 let mut inner = Cx { facts: self.facts.with_loop(var, lo, hi), ..self.clone() };
                 match kind {

@@ -59,7 +59,7 @@ pub(super) fn divides(b: &Block) -> bool {
     for s in b {
         s.visit(&mut |s| {
             any |= match s {
-                Stmt::Store(_, i, _) => i.has_division(),
+                Stmt::Store(_, i, _) | Stmt::Atomic(_, _, i, _) => i.has_division(),
                 Stmt::Loop { lo, hi, .. } => lo.has_division() || hi.has_division(),
                 Stmt::If(g, ..) => guard(g),
                 _ => false,
@@ -81,7 +81,7 @@ pub(super) fn divides(b: &Block) -> bool {
 impl Place<'_> {
     fn stmt(&mut self, s: &Stmt) {
         match s {
-            Stmt::Store(_, i, _) => self.index(i),
+            Stmt::Store(_, i, _) | Stmt::Atomic(_, _, i, _) => self.index(i),
             Stmt::Loop { lo, hi, .. } => {
                 self.index(lo);
                 self.index(hi);

@@ -4,7 +4,7 @@ use super::print;
 use crate::calculus::eval;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::{Size, SizeEnv};
-use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
+use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
 use crate::calculus::ty::Ty;
 
 use crate::calculus::value::{Value, compare};
@@ -512,7 +512,7 @@ fn several_results_and_permutations() {
 #[test]
 fn scans_run() {
     let n = 40;
-    let scan = term(Op::Scan(true), &[10], &[], &[op2(ScalarOp::Add), lit(1.0)]);
+    let scan = term(Op::Scan(ScanKind::Seq), &[10], &[], &[op2(ScalarOp::Add), lit(1.0)]);
     let f = seq(&[
         map(MapKind::Glb(0), n / 10, &scan),
         term(Op::Split, &[10, n / 10], &[f32s()], &[]),

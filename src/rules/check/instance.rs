@@ -5,7 +5,7 @@ use super::sizes::Sizes;
 use crate::calculus::eval::{self, Inputs};
 use crate::calculus::sample::{self, Operator, Rng, Style, Wanted};
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::{Op, ReduceKind, Term, TypeError};
+use crate::calculus::term::{Op, ReduceKind, ScanKind, Term, TypeError};
 use crate::calculus::ty::{FnTy, Ty};
 use crate::calculus::value::{Tolerance, Value, compare_values};
 use crate::lang::types::ScalarType;
@@ -141,7 +141,8 @@ fn leaves_order_open(t: &Term) -> bool {
             Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
                 | Op::ReducePart
                 | Op::ReduceLcl
-                | Op::Scan(false)
+                | Op::Scan(ScanKind::Assoc | ScanKind::Exclusive)
+                | Op::ScanLcl(_)
                 | Op::Histogram
         );
     });
@@ -196,7 +197,8 @@ impl<'a> Plan<'a> {
                 Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
                 | Op::ReducePart
                 | Op::ReduceLcl
-                | Op::Scan(false)
+                | Op::Scan(ScanKind::Assoc | ScanKind::Exclusive)
+                | Op::ScanLcl(_)
                 | Op::Histogram => {
                     if *t.op() == Op::Histogram {
                         type_variables(&t.tys()[0], &mut indices);

@@ -8,7 +8,7 @@
 use crate::calculus::eval::Inputs;
 use crate::calculus::sample::{self, Rng};
 use crate::calculus::size::Size;
-use crate::calculus::term::{Op, ReduceKind, Term, TypeError};
+use crate::calculus::term::{Op, ReduceKind, ScanKind, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::calculus::value::Value;
 use crate::lang::types::ScalarType;
@@ -136,7 +136,9 @@ impl Orders {
                 let map = node(Op::Map(kind), parts, vec![], vec![part])?;
                 map.after(&node(Op::Split, sizes, vec![fold.element.clone()], vec![])?)
             }
-            Op::Scan(false) if self.regroup => self.scanned(&fold()?, number(&t.sizes()[0])?),
+            Op::Scan(ScanKind::Assoc) if self.regroup => {
+                self.scanned(&fold()?, number(&t.sizes()[0])?)
+            }
             Op::Histogram if self.regroup => {
                 let n = number(&t.sizes()[1])?;
                 let p = shuffled(&mut self.rng, n);

@@ -1,0 +1,68 @@
+//! Computes reductions in front of the choice that needs them.
+//!
+//! `if j <= i then dot q k else -inf` for all `i` and `j` is no product of matrices: each pair has a branch, and the reduction
+//! is in it. With the reduction in front of the branch it is one, of which some results are not used. Whether that pays
+//! depends on how many. So this is a second form of a program, and the cost model decides.
+//!
+//! Only what cannot fail moves: where the branch is not taken, its indices and divisors may be wrong.
+
+use super::core::{Ex, Kind, Layout, Var};
+use super::hoist;
+use super::interchange::named;
+use crate::calculus::ty::Ty;
+use crate::lang::typed::{Prim, ScalarOp};
+
+/// Returns the program with reductions in front of the choices in its maps; `None` if there are none.
+pub(super) fn reductions_first(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    walk(&mut out, false, fresh).then_some(out)
+}
+
+/// Changes all choices in an expression. Returns whether there were any.
+fn walk(e: &mut Ex, in_map: bool, fresh: &mut dyn FnMut() -> Var) -> bool {
+    let in_map = in_map || matches!(e.kind, Kind::Map(Prim::Map, ..));
+    let mut changed = false;
+    for part in e.parts_mut() {
+        changed |= walk(part, in_map, fresh);
+    }
+    if let (true, Kind::If(_, yes, no)) = (in_map, &mut e.kind) {
+        let mut moved = vec![];
+        take_reductions(yes, &mut moved, fresh);
+        take_reductions(no, &mut moved, fresh);
+        changed |= !moved.is_empty();
+        for (name, value) in moved {
+            let body = Box::new(e.clone());
+            e.kind = Kind::Let(name, Box::new(value), body);
+        }
+    }
+    changed
+}
+
+/// Replaces the reductions in a branch by names.
+fn take_reductions(e: &mut Ex, moved: &mut Vec<(Layout, Ex)>, fresh: &mut dyn FnMut() -> Var) {
+    if hoist::reduces(&e.kind) && e.ty.is_scalar() {
+        if cannot_fail(e) {
+            let name = named(&e.ty, fresh);
+            let value = std::mem::replace(e, name.value(e.span));
+            moved.push((name, value));
+        }
+        return;
+    }
+    // What is bound inside the branch is not known in front of it.
+    if let Kind::Op(..) | Kind::Pair(..) | Kind::Proj(..) = e.kind {
+        e.parts_mut().into_iter().for_each(|part| take_reductions(part, moved, fresh));
+    }
+}
+
+fn cannot_fail(e: &Ex) -> bool {
+    let fails = match &e.kind {
+        Kind::Index(..) | Kind::While(..) => true,
+        Kind::Op(ScalarOp::Div | ScalarOp::Rem | ScalarOp::Pow, _) => !is_float(&e.ty),
+        _ => false,
+    };
+    !fails && e.parts().iter().all(|(_, part)| cannot_fail(part))
+}
+
+fn is_float(t: &Ty) -> bool {
+    matches!(t, Ty::Scalar(t) if t.is_float())
+}

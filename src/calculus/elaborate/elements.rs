@@ -1,0 +1,195 @@
+//! Turns indices into elements: `map (\i -> f a[i]) (iota n)` goes through `a` itself.
+//!
+//! Who computes an array by index writes `a[i]` where `i` counts the elements of a map, and `b[k][j]` or
+//! `map (\row -> row[j]) b` for a column. The rules for reductions and products know elements, rows and pairs of them, and
+//! no indices. So where something is reduced, in the function of a map over `iota n`:
+//!
+//! - `a[i]` becomes the element of another array of the map, if `a` is the same for all `i`. Arrays of which the function
+//!   also reads other places that depend on `i` (stencils) keep their indices;
+//! - if the function of a map needs of each row only the element at one place, which is the same for all rows, the map goes
+//!   through this column instead.
+//!
+//! A product of matrices by index, `generate n (\i -> generate m (\j -> reduce (+) 0 (generate k (\p -> a[i][p] * b[p][j]))))`,
+//! becomes one of the rows of `a` and the columns of `b`.
+
+use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
+use super::hoist;
+use super::interchange::named;
+use crate::calculus::size::{Size, SizeEnv};
+use crate::calculus::ty::Ty;
+use crate::lang::typed::Prim;
+
+/// Returns the program with elements in place of indices. `env` has the values of all dimensions.
+pub(super) fn by_element(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
+    Elements { env, fresh }.walk(&mut e, false);
+    e
+}
+
+struct Elements<'a> {
+    env: &'a SizeEnv,
+    fresh: &'a mut dyn FnMut() -> Var,
+}
+
+impl Elements<'_> {
+    /// Changes the maps of an expression that reduce something, and the maps whose results are reduced. The inner ones come
+    /// first: what they then read may be an element for an outer one.
+    fn walk(&mut self, e: &mut Ex, reduced: bool) {
+        let reduces = hoist::reduces(&e.kind);
+        e.parts_mut().into_iter().for_each(|part| self.walk(part, reduced || reduces));
+        if let Kind::Map(Prim::Map, f, args) = &mut e.kind
+            && (reduced || contains_reduction(&f.body))
+        {
+            self.counters(f, args);
+            self.columns(f, args);
+        }
+    }
+
+    /// Replaces what the function reads at the counters of the map.
+    fn counters(&mut self, f: &mut Lambda, args: &mut Vec<Ex>) {
+        for k in 0..args.len() {
+            let Kind::Prim(Prim::Iota, ..) = &args[k].kind else { continue };
+            let (Layout::Var(i, _), Ty::Array(n, _)) = (&f.params[k], &args[k].ty) else {
+                continue;
+            };
+            let (i, n) = (*i, n.clone());
+            let inner = bound_in(f);
+            let mut read = vec![];
+            indexed(&f.body, &mut |array, at| {
+                let fits =
+                    at.kind == Kind::Var(i) && is_read(array) && inner.is_disjoint(&array.free());
+                if fits && !read.iter().any(|(a, _): &(Ex, Ex)| a.kind == array.kind) {
+                    let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
+                    read.extend(
+                        element_type(array).map(|t| (array.clone(), Ex::new(element, t, at.span))),
+                    );
+                }
+            });
+            for (array, element) in read {
+                let mut stencil = false;
+                indexed(&f.body, &mut |a, at| {
+                    stencil |=
+                        a.kind == array.kind && at.kind != Kind::Var(i) && at.free().contains(&i);
+                });
+                let Some(rows) = (if stencil { None } else { self.first(&n, array) }) else {
+                    continue;
+                };
+                let name = named(&element.ty, self.fresh);
+                f.body.replace(&element, &name.value(element.span));
+                f.params.push(name);
+                args.push(rows);
+            }
+        }
+        // A counter without uses is not needed, if another array gives the length.
+        let used = f.body.free();
+        for k in (0..args.len()).rev() {
+            let counts = matches!(args[k].kind, Kind::Prim(Prim::Iota, ..));
+            if counts && args.len() > 1 && !f.params[k].meets(&used) {
+                f.params.remove(k);
+                args.remove(k);
+            }
+        }
+    }
+
+    /// Returns the first `n` elements of an array; `None` if it may have fewer.
+    fn first(&self, n: &Size, array: Ex) -> Option<Ex> {
+        let Ty::Array(len, t) = &array.ty else { return None };
+        let value = |s: &Size| s.eval(self.env).ok();
+        if len == n {
+            return Some(array);
+        }
+        if value(n)? > value(len)? {
+            return None;
+        }
+        let (ty, span) = (Ty::array(n, t), array.span);
+        Some(Ex::new(Kind::Prim(Prim::Take, vec![], vec![n.clone()], vec![array]), ty, span))
+    }
+
+    /// Replaces arrays of rows of which the function needs one column.
+    fn columns(&mut self, f: &mut Lambda, args: &mut [Ex]) {
+        let inner = bound_in(f);
+        for (p, rows) in f.params.iter_mut().zip(args) {
+            let Layout::Var(row, one) = p else { continue };
+            let (row, one) = (*row, one.clone());
+            let (mut at, mut places) = (None, 0);
+            indexed(&f.body, &mut |array, place| {
+                if array.kind == Kind::Var(row) {
+                    places += 1;
+                    at = at
+                        .take()
+                        .filter(|first: &Ex| first.kind == place.kind)
+                        .or_else(|| (places == 1).then(|| place.clone()));
+                }
+            });
+            let Some(at) = at.filter(|at| is_read(rows) && inner.is_disjoint(&at.free())) else {
+                continue;
+            };
+            let (Ty::Array(n, _), Ty::Array(m, t)) = (&rows.ty, &one) else { continue };
+            if mentions(&f.body, row) != places {
+                continue;
+            }
+            let name = named(t, self.fresh);
+            let element = Kind::Index(Box::new(p.value(at.span)), Box::new(at.clone()));
+            f.body.replace(&Ex::new(element, (**t).clone(), at.span), &name.value(at.span));
+            let span = rows.span;
+            let (n, m) = (n.clone(), m.clone());
+            let nothing = Ex::new(Kind::Unit, Ty::Unit, span);
+            let old = std::mem::replace(rows, nothing);
+            let column = Ty::array(&n, t);
+            let columns = Kind::Prim(Prim::Transpose, vec![], vec![], vec![old]);
+            let columns = Ex::new(columns, Ty::array(&m, &column), span);
+            *rows = Ex::new(Kind::Index(Box::new(columns), Box::new(at)), column, span);
+            *p = name;
+        }
+    }
+}
+
+/// Whether an expression contains a reduction.
+fn contains_reduction(e: &Ex) -> bool {
+    hoist::reduces(&e.kind) || e.parts().iter().any(|(_, part)| contains_reduction(part))
+}
+
+/// Returns the variables bound by a function, in its body too.
+fn bound_in(f: &Lambda) -> Vars {
+    fn walk(e: &Ex, out: &mut Vars) {
+        for (layouts, part) in e.parts() {
+            out.extend(layouts.iter().flat_map(|l| l.vars()).map(|(v, _)| v));
+            walk(part, out);
+        }
+    }
+    let mut out: Vars = f.params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect();
+    walk(&f.body, &mut out);
+    out
+}
+
+/// Whether an array is read where it is: it costs nothing, but for the elements of its rows that are chosen.
+fn is_read(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Index(a, i) => is_read(a) && i.is_pure_scalar(),
+        Kind::Prim(Prim::Transpose, _, _, args) => args.iter().all(is_read),
+        _ => e.is_free_of_cost(),
+    }
+}
+
+/// Calls `f` on every array and the place at which it is read.
+fn indexed<'e>(e: &'e Ex, f: &mut dyn FnMut(&'e Ex, &'e Ex)) {
+    if let Kind::Index(array, at) = &e.kind {
+        f(array, at);
+    }
+    e.parts().into_iter().for_each(|(_, part)| indexed(part, f));
+}
+
+/// Returns the type of an array's elements.
+fn element_type(array: &Ex) -> Option<Ty> {
+    match &array.ty {
+        Ty::Array(_, t) => Some((**t).clone()),
+        _ => None,
+    }
+}
+
+/// Returns how often a variable occurs.
+fn mentions(e: &Ex, v: Var) -> usize {
+    if e.kind == Kind::Var(v) {
+        return 1;
+    }
+    e.parts().into_iter().map(|(_, part)| mentions(part, v)).sum()
+}

@@ -1,0 +1,89 @@
+//! Scans by all work-items of a group together (`scanLcl`).
+
+use super::dest::Dest;
+use super::lowerer::Lowerer;
+use super::view::{Shape, Step, View};
+use crate::calculus::term::{Op, Space, Term};
+use crate::kernel::ir::index::Index;
+
+/// Numbers of adjacent elements that a work-item may process at a time, best first.
+const RUNS: [i64; 4] = [8, 4, 2, 1];
+
+impl Lowerer {
+    /// `scanLcl`: the group goes through the array from the left, a run of adjacent elements for each
+    /// work-item at a time. Each work-item scans its run in registers; the totals of the runs are scanned in
+    /// two levels in local memory; each work-item combines the total of all runs before its own with the
+    /// elements of its run.
+    pub fn scan_in_group(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let n = self.views.size(&f.sizes()[0])?;
+        let (op, z, g) = (f.args()[0].chain(), f.args()[1].chain(), f.args()[2].chain());
+        let shape = self.views.shape(&f.args()[1].ty().cod)?;
+        let exclusive = *f.op() == Op::ScanLcl(true);
+        let (start, xs) = (x.fst()?, x.snd()?);
+        let members = self.kernel.group[0].min(n).max(1);
+        let fits = |run: &i64| n % run == 0 && n >= run * members;
+        let run = RUNS.into_iter().find(fits).unwrap_or(1);
+        let shares = Index::from(n / run);
+        let rounds = n / run / members + i64::from(n / run % members != 0);
+        // The runs' totals are scanned by this many work-items, each of which has `each` of them.
+        let scanners = u64::try_from(members).unwrap_or(1).isqrt().next_power_of_two();
+        let scanners = i64::try_from(scanners).unwrap_or(1);
+        let each = members / scanners + i64::from(members % scanners != 0);
+        let array = |n: i64| Shape::Array(n, Box::new(shape.clone()));
+        let carry = self.from(&start, &shape)?;
+        let totals = self.allocate(&array(members), Some(Space::Local))?;
+        let sums = self.allocate(&array(scanners), Some(Space::Local))?;
+        let kept = self.allocate(&array(run), Some(Space::Private))?;
+        self.repeat(rounds, false, &mut |me, t| {
+            let share = |i: &Index| t.times(members).add(i);
+            me.local(0, members, false, &mut |me, i| {
+                let total = me.neutral(&z, &shape)?;
+                me.where_less(&share(i), &shares, &mut |me| {
+                    (0..run).try_for_each(|lane| {
+                        if exclusive {
+                            me.store(&total.view, &kept.dest.at(&Index::from(lane))?, &shape)?;
+                        }
+                        let v = me.read(&g, &xs.at(&share(i).times(run).plus(lane))?)?;
+                        me.combine(f, &total, v, &shape)?;
+                        if exclusive {
+                            return Ok(());
+                        }
+                        me.store(&total.view, &kept.dest.at(&Index::from(lane))?, &shape)
+                    })
+                })?;
+                me.store(&total.view, &totals.dest.at(i)?, &shape)
+            })?;
+            // The total of a run is replaced by the total of the runs before it.
+            me.local(0, scanners, false, &mut |me, s| {
+                let sum = me.neutral(&z, &shape)?;
+                me.repeat(each, false, &mut |me, k| {
+                    let i = s.times(each).add(k);
+                    me.where_less(&i, &Index::from(members), &mut |me| {
+                        let total = me.from(&totals.view.at(&i)?, &shape)?;
+                        me.store(&sum.view, &totals.dest.at(&i)?, &shape)?;
+                        me.combine(f, &sum, total.view, &shape)
+                    })
+                })?;
+                me.store(&sum.view, &sums.dest.at(s)?, &shape)
+            })?;
+            me.local(0, members, false, &mut |me, i| {
+                let before = me.from(&carry.view, &shape)?;
+                me.repeat(scanners - 1, true, &mut |me, s| {
+                    me.where_less(&s.plus(1).times(each), &i.plus(1), &mut |me| {
+                        me.combine(f, &before, sums.view.at(s)?, &shape)
+                    })
+                })?;
+                me.combine(f, &before, totals.view.at(i)?, &shape)?;
+                me.where_less(&share(i), &shares, &mut |me| {
+                    (0..run).try_for_each(|lane| {
+                        let own = kept.view.at(&Index::from(lane))?;
+                        let at = share(i).times(run).plus(lane);
+                        me.write(&op, &View::pair(before.view.clone(), own), &dest.at(&at)?)
+                    })
+                })
+            })?;
+            let more = if rounds > 1 { scanners } else { 0 };
+            me.repeat(more, true, &mut |me, s| me.combine(f, &carry, sums.view.at(s)?, &shape))
+        })
+    }
+}
