@@ -252,7 +252,10 @@ impl Session {
 
 /// Checks a whole file, and returns its entries and all diagnostics.
 pub fn check(source: &Arc<Source>) -> (Vec<lang::typed::Entry>, Vec<Diagnostic>) {
-    lang::check(source)
+    let (entries, mut diagnostics) = lang::check(source);
+    let wrong = entries.iter().filter_map(|e| program::samples(source, e).err());
+    diagnostics.extend(wrong.flat_map(|failure| failure.0));
+    (entries, diagnostics)
 }
 
 /// Returns a file in the standard form.

@@ -138,7 +138,7 @@ impl Program {
 }
 
 /// Reads the lines `gen: NAME=HOW ...` of an entry's comment.
-fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<String, Generator>> {
+pub(super) fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<String, Generator>> {
     let mut out = IndexMap::new();
     let lines = entry.doc.lines().filter_map(|l| l.trim().strip_prefix("gen:"));
     for word in lines.flat_map(str::split_whitespace) {

@@ -428,3 +428,31 @@ fn reductions_in_branches_have_a_form_in_front_of_them() {
     assert!(!in_front("if j <= i then reduce (+) 0 (map2 (*) q[i] q[is[j]]) else 0"));
     assert!(!in_front("if j <= i then q[i, 0] else 0"));
 }
+
+/// Products whose rows are reduced, and products of rows with one matrix, have a form as products of their own.
+#[test]
+fn products_that_are_used_further_have_a_form_of_their_own() {
+    let forms = |n: u64, body: &str| -> Vec<String> {
+        let head = "entry f [n] [m] [d] (x: [n][d]f32) (z: [m][d]f32) : [n]f32 = ";
+        elaborated(n, &format!("{head}{body}")).others.iter().map(show).collect()
+    };
+    let kernel = "map (\\a -> reduce (+) 0 (map (\\b -> exp (reduce (+) 0 (map2 (*) a b))) z)) x";
+    let apart = "map (reduce {Add(_1, _2)} {0}) . map (map ({Exp(_)} . reduce {Add(_1, _2)} {0} . \
+                 map {Mul(_1, _2)} . zip)) . cross . fork x z";
+    assert!(forms(300, kernel).iter().any(|f| f == apart), "{:?}", forms(300, kernel));
+    let quadratic = "map (\\r -> reduce (+) 0 (map2 (*) r (map (\\p -> reduce (+) 0 (map2 (*) r p)) (take d x)))) x";
+    let crossed = |f: &String| f.contains("cross . fork x");
+    assert!(forms(300, &quadratic).iter().any(crossed), "{:?}", forms(300, &quadratic));
+}
+
+/// Arrays of both sides of a product, in any order, are tuples of each side.
+#[test]
+fn arrays_of_a_zip_are_arranged_by_side() {
+    let text = "entry f [n] [d] (x: [n][d]f32) (y: [n][d]f32) : [n][n]f32 = generate n (\\i -> generate n (\\j ->
+        reduce (+) 0 (map4 (\\a b c e -> a * b + c * e) x[i] y[j] y[i] x[j])))";
+    assert_eq!(
+        term(text),
+        "map (map (reduce {Add(_1, _2)} {0} . map {Add(Mul(_11, _21), Mul(_12, _22))} . zip . bimap zip zip)) . \
+         cross . fork (zip . fork x y) (zip . fork y x)"
+    );
+}
