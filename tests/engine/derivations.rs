@@ -62,8 +62,9 @@ fn best_terms(half: usize) {
             let compact = v.compact.as_ref().expect("a term from the graph");
             let d = explainer.derive_candidate(compact, &v.env).expect("a derivation");
             // Before the final choice of numbers, the derivation reaches the term from which kernels are generated.
-            let last = d.steps.iter().rfind(|s| s.law != StepLaw::Choice).map(|s| &s.after.term);
-            assert_eq!(last, Some(&v.term), "{what}");
+            let last = d.steps.iter().rfind(|s| s.law != StepLaw::Choice);
+            let last = last.map(|s| of_one_stage(&s.after.term));
+            assert_eq!(last, Some(of_one_stage(&v.term)), "{what}");
             holds(&d, &what);
             let replayed = replay(&program, &request, &d).expect("small sizes");
             assert!(replayed.ok() && !replayed.rounds.is_empty(), "{what}: {replayed:?}");
@@ -75,7 +76,8 @@ fn best_terms(half: usize) {
                 rows |= *t.op() == Op::Vectorize && t.definition().is_ok_and(|long| long.is_some());
             });
             // A known limitation: for vectors in a tile, the text leads to another form of the same class.
-            if !rows && !vectors_in_a_tile(compact) {
+            let staged = of_one_stage(&v.term) != v.term.to_string();
+            if !rows && !staged && !vectors_in_a_tile(compact) {
                 let written = explainer.derive_written(&v.term).expect("a derivation");
                 assert_eq!(written.goal(), &v.term, "{what}");
             }
@@ -84,6 +86,14 @@ fn best_terms(half: usize) {
         programs += 1;
     }
     assert!(programs >= 8, "{programs}");
+}
+
+/// Returns the text of a term in which all stages have the same symbols, as in the graph: `n.t0` for `n'1.t0`.
+fn of_one_stage(t: &Term) -> String {
+    let text = t.to_string();
+    let mut parts = text.split('\'');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| all + part.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
 fn vectors_in_a_tile(compact: &Term) -> bool {

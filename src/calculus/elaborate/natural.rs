@@ -40,6 +40,14 @@ fn push(f: Term, chain: &mut Vec<Term>) -> Result<(), TypeError> {
         chain.extend([fork, zip, map]);
         return Ok(());
     }
+    if let Some((rows, map)) = views_of_rows(&f, chain)? {
+        let cross = chain.pop();
+        push(rows, chain)?;
+        let (Some(cross), Some(fork)) = (cross, chain.last()) else { return Ok(()) };
+        let cross = Term::on(cross.op().clone(), &[], &fork.ty().cod, vec![])?;
+        push(cross, chain)?;
+        return push(map, chain);
+    }
     if let Some(map) = of_rows(&f, chain)? {
         chain.pop();
         chain.push(map);
@@ -131,6 +139,30 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
         }
         _ => Ok(None),
     }
+}
+
+/// Returns `bimap (map p) (map q)` and `map (map f)` for `map (map (f . bimap p q)) . cross`, where `p` and `q` only
+/// rearrange: the rows of a product are arranged in front of it.
+fn views_of_rows(map: &Term, chain: &[Term]) -> Result<Option<(Term, Term)>, TypeError> {
+    let plain = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
+    let Some(cross) = chain.last().filter(|f| *f.op() == Op::Cross) else { return Ok(None) };
+    if !plain(map) || !plain(&map.args()[0]) {
+        return Ok(None);
+    }
+    let inner = &map.args()[0].args()[0].chain();
+    let Some((pair, user)) =
+        inner.split_last().filter(|(f, user)| *f.op() == Op::Bimap && !user.is_empty())
+    else {
+        return Ok(None);
+    };
+    if !pair.args().iter().all(|f| f.chain().iter().all(Term::is_view)) {
+        return Ok(None);
+    }
+    let (n, m) = (&cross.sizes()[0], &cross.sizes()[1]);
+    let rows = build::map(MapKind::Plain, n, &pair.args()[0])?;
+    let columns = build::map(MapKind::Plain, m, &pair.args()[1])?;
+    let each = build::map(MapKind::Plain, m, &Term::of_chain(user)?)?;
+    Ok(Some((build::bimap(&rows, &columns)?, build::map(MapKind::Plain, n, &each)?)))
 }
 
 /// Fuses a map with `map (map (bimap g id)) . cross`, which stands for what is computed of each row: `g` becomes a part of

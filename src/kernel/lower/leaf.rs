@@ -494,8 +494,29 @@ impl Leaf<'_> {
         Ok(())
     }
 
+    /// The second, third or fourth power.
+    fn power(&mut self, x: Expr, k: i64, t: ScalarType) -> Step<Expr> {
+        let ty = ElemTy { scalar: t, width: x.ty().width };
+        let product = |a: &Expr, b: &Expr| Expr::Op(ScalarOp::Mul, ty, vec![a.clone(), b.clone()]);
+        let x = bind(&View::Elem(x), self.cx)?.expr()?;
+        let square = product(&x, &x);
+        Ok(match k {
+            2 => square,
+            3 => product(&square, &x),
+            _ => {
+                let square = bind(&View::Elem(square), self.cx)?.expr()?;
+                product(&square, &square)
+            }
+        })
+    }
+
     fn operation(&mut self, op: ScalarOp, t: ScalarType, es: Vec<Expr>) -> Step<Expr> {
         let width = es.iter().map(|e| e.ty().width).max().unwrap_or(1);
+        if let (ScalarOp::Pow, [x, exponent]) = (op, es.as_slice())
+            && let Some(k) = small_exponent(exponent)
+        {
+            return self.power(x.clone().widen(width), k, t);
+        }
         let mut es: Vec<Expr> = es.into_iter().map(|e| e.widen(width)).collect();
         if self.cx.views().checked
             && let Some(check) = check(op, t)
@@ -519,6 +540,18 @@ impl Leaf<'_> {
             });
         }
         Ok(Expr::Op(op, ElemTy { scalar: t, width }, es))
+    }
+}
+
+/// Returns the exponent of a power that is computed by multiplications: 2, 3 or 4, as a literal.
+fn small_exponent(e: &Expr) -> Option<i64> {
+    match e {
+        Expr::Lit(l) => [2, 3, 4].into_iter().find(|k| {
+            let of_int = Lit::int(l.ty, i128::from(*k));
+            *l == if l.ty.is_float() { Lit::float(l.ty, *k as f64) } else { of_int }
+        }),
+        Expr::Splat(e, _) => small_exponent(e),
+        _ => None,
     }
 }
 
