@@ -452,7 +452,7 @@ fn arrays_of_a_zip_are_arranged_by_side() {
         reduce (+) 0 (map4 (\\a b c e -> a * b + c * e) x[i] y[j] y[i] x[j])))";
     assert_eq!(
         term(text),
-        "map (map (reduce {Add(_1, _2)} {0} . map {Add(Mul(_11, _21), Mul(_12, _22))} . zip . bimap zip zip)) . \
-         cross . fork (zip . fork x y) (zip . fork y x)"
+        "map (map (reduce {Add(_1, _2)} {0} . map {Add(Mul(_11, _21), Mul(_12, _22))} . zip)) . cross . \
+         fork (map zip . zip . fork x y) (map zip . zip . fork y x)"
     );
 }
