@@ -252,7 +252,7 @@ impl Session {
             (Some(goal), _) => explainer.derive_written(goal)?,
             (None, Some(best)) => {
                 let compact = best.variant.compact.as_ref().unwrap_or(&best.variant.term);
-                explainer.derive_candidate(compact, &best.variant.env)?
+                explainer.derive_candidate(compact, &best.variant.term, &best.variant.env)?
             }
             (None, None) => explainer.derive(&elaborated.term)?,
         };

@@ -142,6 +142,7 @@ fn fits(
 /// Returns the result of a step before any round.
 fn start(s: &Step) -> StepCheck {
     let says = match s.law {
+        StepLaw::Choice if s.matched && s.rule == "stages" => "only names of symbols change",
         StepLaw::Choice if s.matched => "every size is a whole number",
         StepLaw::Choice => "a size is no whole number",
         StepLaw::Definition | StepLaw::Rule(Law::Exact) => "the same bits",

@@ -145,9 +145,9 @@ impl Why<'_> {
         let elaborated = program.elaborate(&sizes)?;
         let read = |text: &str| recall::term(text, &elaborated);
         let compact = best.compact.as_deref().and_then(read);
-        let env =
-            read(&best.term).and_then(|term| assigned(&term, &elaborated.env, &best.tunables));
-        let (Some(compact), Some(env)) = (compact, env) else {
+        let term = read(&best.term);
+        let env = term.as_ref().and_then(|term| assigned(term, &elaborated.env, &best.tunables));
+        let (Some(compact), Some(term), Some(env)) = (compact, term, env) else {
             let text = "this version of patsat does not read the term";
             return Err(Diagnostic::error(Code::NotDerived, text).into());
         };
@@ -161,6 +161,6 @@ impl Why<'_> {
                 &mut other.insert((graph, made)).1
             }
         };
-        explainer.derive_candidate(&compact, &env)
+        explainer.derive_candidate(&compact, &term, &env)
     }
 }

@@ -60,7 +60,7 @@ fn best_terms(half: usize) {
             let what = format!("{} {rank}: {}", path.display(), b.variant.term);
             let v = &b.variant;
             let compact = v.compact.as_ref().expect("a term from the graph");
-            let d = explainer.derive_candidate(compact, &v.env).expect("a derivation");
+            let d = explainer.derive_candidate(compact, &v.term, &v.env).expect("a derivation");
             // Before the final choice of numbers, the derivation reaches the term from which kernels are generated.
             let last = d.steps.iter().rfind(|s| s.law != StepLaw::Choice);
             let last = last.map(|s| of_one_stage(&s.after.term));

@@ -442,7 +442,7 @@ fn products_that_are_used_further_have_a_form_of_their_own() {
     assert!(forms(300, kernel).iter().any(|f| f == apart), "{:?}", forms(300, kernel));
     let quadratic = "map (\\r -> reduce (+) 0 (map2 (*) r (map (\\p -> reduce (+) 0 (map2 (*) r p)) (take d x)))) x";
     let crossed = |f: &String| f.contains("cross . fork x");
-    assert!(forms(300, &quadratic).iter().any(crossed), "{:?}", forms(300, &quadratic));
+    assert!(forms(300, quadratic).iter().any(crossed), "{:?}", forms(300, quadratic));
 }
 
 /// Arrays of both sides of a product, in any order, are tuples of each side.

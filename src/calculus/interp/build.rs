@@ -409,7 +409,7 @@ impl Builder {
         let (fold, shape) = self.fold_code(n, init, xs, x, f, site)?;
         let row = shape.components();
         Ok(Typed::value(
-            Values::Scan(Box::new(Scan { fold, row, exclusive })),
+            Values::Scan(Box::new(Scan { fold, exclusive, row })),
             Shape::array(n, shape),
         ))
     }

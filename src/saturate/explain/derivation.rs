@@ -218,7 +218,7 @@ pub(super) fn form(m: &Move, forms: &[Term]) -> Step {
         rule: "form".to_owned(),
         direction: if m.backwards { Direction::Backwards } else { Direction::Forwards },
         law: StepLaw::Rule(Law::Reassoc),
-        says: "Elaboration gives this form of the program, too: reductions of rows are apart, or long products are in parts."
+        says: "Elaboration gives this form of the program, too: reductions of rows or products are apart, long products are in parts, or reductions are in front of branches."
             .to_owned(),
         from: "elaboration; fission of maps, and associativity of reductions".to_owned(),
         statement: String::new(),
@@ -368,6 +368,34 @@ fn first_short(t: &Term) -> Option<(Position, Term)> {
             Some((at, found))
         })
     })
+}
+
+/// Adds the step that gives each stage symbols of its own, `n'1.t0` for `n.t0`, if the candidate's term has such symbols.
+pub(super) fn part_stages(d: &mut Derivation, term: &Term) -> std::result::Result<(), TypeError> {
+    let common = |sym: &Sym| match sym {
+        Sym::Dim(name) => name.split_once('\'').map(|(common, _)| Size::dim(common)),
+        _ => None,
+    };
+    let before = d.goal().clone();
+    if *term == before {
+        return Ok(());
+    }
+    let matched = term.with_sizes(&common)? == before;
+    d.steps.push(Step {
+        rule: "stages".to_owned(),
+        direction: Direction::Forwards,
+        law: StepLaw::Choice,
+        says: "Kernels that share no tile have tiles of their own.".to_owned(),
+        from: "extraction".to_owned(),
+        statement: String::new(),
+        place: "the whole term".to_owned(),
+        before: Part { at: Position::whole(&before), term: before },
+        after: Part { at: Position::whole(term), term: term.clone() },
+        sizes: vec![],
+        conditions: vec![],
+        matched,
+    });
+    Ok(())
 }
 
 /// Adds the last step, which gives the tunables values.

@@ -106,13 +106,20 @@ impl Explainer {
     }
 
     /// As [`Explainer::derive`], and adds the steps from a term of the graph to a candidate: operators such
-    /// as `chunked` and `tiled` are expanded, and the tunables get values.
+    /// as `chunked` and `tiled` are expanded, stages get symbols of their own, and the tunables get values. `goal` is the
+    /// term of the graph, `term` is the candidate's, from which kernels are generated.
     ///
     /// # Errors
     /// Those of [`Explainer::derive`].
-    pub fn derive_candidate(&mut self, goal: &Term, env: &SizeEnv) -> Result<Derivation> {
+    pub fn derive_candidate(
+        &mut self,
+        goal: &Term,
+        term: &Term,
+        env: &SizeEnv,
+    ) -> Result<Derivation> {
         let mut out = self.derive(goal)?;
         derivation::write_out(&mut out).map_err(broken)?;
+        derivation::part_stages(&mut out, term).map_err(broken)?;
         derivation::choose(&mut out, env).map_err(broken)?;
         Ok(out)
     }
