@@ -396,7 +396,7 @@ fn scans_and_histograms() {
         ("scan_rows", &[("n", 3), ("m", 1031)]),
         ("scan_rows", &[("n", 2), ("m", 1024)]),
         ("segmented_scan", &[("n", 5000)]),
-        ("histogram", &[("n", 5003)]),
+        ("histogram_of_bytes", &[("n", 5003)]),
         ("histogram_of_pairs", &[("n", 5003)]),
     ] {
         let (found, run) = check(program, sizes, Data::Stated, Which::Together(19));

@@ -100,11 +100,13 @@ impl Lowerer {
         })
     }
 
-    /// Whether a histogram of `n` values into `m` bins combines values in bins that work-items share.
+    /// Whether a histogram of `n` values into `m` bins combines values in bins that work-items share: integers on a GPU, which
+    /// has operations for them, and anything if there are so many bins that parts of the values have none of their own.
     fn combines_at_once(&self, m: i64, n: i64, elem: &Shape) -> bool {
         let parts = self.units() * PARTS_OF_UNIT;
         let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
-        self.options.device.shares_local_memory() || m.saturating_mul(parts.min(room)) > n
+        let native = self.options.device.shares_local_memory() && has_native_operations(elem);
+        native || m.saturating_mul(parts.min(room)) > n
     }
 
     /// A histogram in bins that work-items share, by atomic operations. If the bins fit into local memory, each group of a
@@ -127,7 +129,9 @@ impl Lowerer {
                 me.at_once(steps, &values.at(j)?, &bins.at(i)?)
             })
         };
-        if !self.options.device.shares_local_memory() || !self.is_half_of_local_memory(&shape) {
+        let local =
+            self.options.device.shares_local_memory() && self.is_half_of_local_memory(&shape);
+        if !local || !has_native_operations(&shape) {
             self.each(n, &mut |me, j| combine(me, j, &bins.dest))?;
             return self.copy(&bins.view, dest, &shape);
         }
@@ -285,6 +289,12 @@ impl Lowerer {
         done?;
         self.emit(Stmt::If(guard, block, vec![]))
     }
+}
+
+/// Whether devices have atomic operations on all components: on integers, not on floats, for which other work-items'
+/// updates make an operation start again.
+fn has_native_operations(shape: &Shape) -> bool {
+    shape.components().iter().all(|(t, _)| !t.scalar.is_float())
 }
 
 /// Returns an operator as one operation for each component of a value, if there is an atomic operation for each.

@@ -513,6 +513,7 @@ impl Leaf<'_> {
     fn operation(&mut self, op: ScalarOp, t: ScalarType, es: Vec<Expr>) -> Step<Expr> {
         let width = es.iter().map(|e| e.ty().width).max().unwrap_or(1);
         if let (ScalarOp::Pow, [x, exponent]) = (op, es.as_slice())
+            && !self.cx.in_view()
             && let Some(k) = small_exponent(exponent)
         {
             return self.power(x.clone().widen(width), k, t);
