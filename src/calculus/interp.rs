@@ -122,8 +122,8 @@ impl Compiled {
         pick::choose(self.code.clone(), &self.shape, choice)
     }
 
-    /// Returns the number of scalar operations and rows that [`Compiled::run`] computes. A loop of unknown
-    /// length counts once.
+    /// Returns the number of scalar operations and rows that [`Compiled::run`] computes. A loop whose
+    /// length depends on data counts as if it had a fixed number of steps.
     pub fn operations(&self, choice: &Choice) -> f64 {
         cost::operations(&self.code(choice))
     }

@@ -335,7 +335,7 @@ impl Session {
             observer.event(&Event::Warning(warning));
         }
         // The interpreter takes seconds for large inputs, so it runs while candidates are drawn and built.
-        let mut reference = Reference::start(&program.entry, &sizes, &values, &self.limits);
+        let mut reference = Reference::for_search(&program.entry, &sizes, &values, &self.limits);
         drop(values);
         let mut store = self.keeping(observer)?;
         let mut rewritten = self.rewrite(program, &sizes, observer)?;

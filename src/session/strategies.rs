@@ -103,7 +103,7 @@ impl Session {
         for warning in &warnings {
             observer.event(&Event::Warning(warning));
         }
-        let mut reference = Reference::start(&program.entry, &sizes, &values, &self.limits);
+        let mut reference = Reference::for_search(&program.entry, &sizes, &values, &self.limits);
         drop(values);
         let folder = tempfile::tempdir()
             .map_err(|e| Diagnostic::error(Code::Io, format!("no temporary folder: {e}")))?;

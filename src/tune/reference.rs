@@ -5,8 +5,12 @@
 //! result. The first kernel that agrees with the sample becomes the *witness*, and every other kernel must agree
 //! with the witness in all elements. If one does not, the interpreter computes some of the disputed elements and
 //! decides which kernel is wrong.
+//!
+//! Where even the smallest sample would take the interpreter minutes, as for one number that depends on a product of
+//! large matrices, a search defers it: the first kernel is the witness without a comparison, and only if two kernels
+//! disagree does the interpreter compute the result.
 
-use super::sample::{only, places, sample, shares};
+use super::sample::{only, places, sample};
 use super::worker::digest;
 use crate::calculus::interp::{self, Choice, Compiled};
 use crate::calculus::value::{Cell, Comparison, Leaf, Tolerance, Value, agree, compare_at};
@@ -20,10 +24,13 @@ use serde::{Deserialize, Serialize};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
-use std::{fmt, io};
+use std::fmt;
 
 /// Interval at which a wait polls whether to go on.
 const POLL: Duration = Duration::from_millis(50);
+
+/// A search defers the interpreter if it would take this many times the operations that it may take.
+const PATIENCE: f64 = 20.0;
 
 /// Number of disputed elements of one component that the interpreter computes when two kernels disagree.
 const JUDGED: usize = 8;
@@ -38,6 +45,8 @@ pub struct Reference {
     right: Option<Right>,
     agreed: usize,
     overturned: usize,
+    /// Whether the witness was given up for the interpreter's result, and no result was compared since.
+    was_disputed: bool,
 }
 
 /// A result that was found right.
@@ -58,11 +67,11 @@ struct Answer {
     compiled: Compiled,
     /// The indices of the sample; `None` if the whole result was computed.
     choice: Option<Choice>,
-    /// The parts of the sample or of the whole result, then the elements computed since then to settle
-    /// disagreements.
+    /// The sample or the whole result, if the interpreter was not deferred; then the elements computed since then
+    /// to settle disagreements.
     known: Vec<Known>,
-    /// Number of leading elements of `known` that belong to the sample or the whole result.
-    parts: usize,
+    /// Whether the interpreter was deferred.
+    deferred: bool,
 }
 
 /// Elements that the interpreter computed, and their positions in each component.
@@ -92,7 +101,7 @@ pub struct Verdict {
 }
 
 /// How results were checked when the interpreter computed only a sample.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// Elements that the interpreter computed.
     pub elements: usize,
@@ -110,6 +119,13 @@ pub struct Checked {
 
 impl fmt::Display for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.elements == 0 {
+            write!(f, "not by the reference interpreter, which would take minutes; ")?;
+            return match self.agreed {
+                0 => write!(f, "there is no other kernel to compare with"),
+                _ => write!(f, "all elements against another kernel"),
+            };
+        }
         write!(f, "{} of {} rows", self.rows, self.of_rows)?;
         // Only some of each row.
         if self.elements as u128 * (self.of_rows as u128)
@@ -139,28 +155,40 @@ impl fmt::Display for Checked {
 }
 
 impl Answer {
-    /// Computes the result, or a sample of it if the whole exceeds `budget` operations. A sample is computed by
-    /// `cores` threads.
-    fn find(compiled: Compiled, budget: f64, cores: usize) -> Result<Answer> {
+    /// Computes the result, or a sample of it if the whole exceeds `budget` operations. Computes nothing if even
+    /// that exceeds `most` operations.
+    fn find(compiled: Compiled, budget: f64, most: f64) -> Result<Answer> {
         let choice = sample(&compiled, budget);
+        let work = |choice: &Choice| compiled.operations(choice);
+        let deferred = choice.as_ref().map_or_else(|| work(&compiled.whole()), work) > most;
         let known = match &choice {
-            Some(choice) => Known::compute_all(&compiled, &shares(&compiled, choice, cores))?,
+            _ if deferred => vec![],
+            Some(choice) => vec![Known::compute(&compiled, choice)?],
             None => vec![Known::compute(&compiled, &compiled.whole())?],
         };
-        Ok(Answer { parts: known.len(), compiled, choice, known })
+        Ok(Answer { compiled, choice, known, deferred })
     }
 
-    /// Returns the parts of the sample or of the whole result.
-    fn initial(&self) -> &[Known] {
-        self.known.get(..self.parts).unwrap_or_default()
+    /// Returns the sample or the whole result; `None` if the interpreter was deferred.
+    fn initial(&self) -> Option<&Known> {
+        self.known.first().filter(|_| !self.deferred)
+    }
+
+    /// Returns whether there may be elements that the interpreter did not compute.
+    fn is_partial(&self) -> bool {
+        self.deferred || self.choice.is_some()
     }
 
     fn checked(&self) -> Option<Checked> {
-        let choice = self.choice.as_ref()?;
         let count = |shape: &[usize]| shape.iter().product::<usize>();
-        let of_elements =
-            self.initial().first()?.places.iter().map(|(shape, _)| count(shape)).sum();
-        let places = self.initial().iter().flat_map(|known| &known.places);
+        let of_elements = self.compiled.shape().components().iter().map(|c| count(&c.1)).sum();
+        if self.deferred {
+            let parts = self.compiled.parts().into_iter();
+            let of_rows = parts.filter_map(|p| p.lengths.first().copied()).max().unwrap_or(1);
+            return Some(Checked { of_elements, of_rows, ..Checked::default() });
+        }
+        let choice = self.choice.as_ref()?;
+        let places = self.initial()?.places.iter();
         let elements = places.map(|(shape, at)| at.as_ref().map_or(count(shape), Vec::len)).sum();
         // If there are several parts, the one with most rows is reported.
         let parts = self.compiled.parts().into_iter().zip(choice);
@@ -173,29 +201,28 @@ impl Answer {
     }
 }
 
+/// Starts the interpreter on a thread of its own. Returns where its answer arrives.
+fn on_its_own(
+    work: impl FnOnce() -> Result<Answer> + Send + 'static,
+) -> Receiver<Result<Answer>> {
+    let (send, pending) = mpsc::channel();
+    let failed = send.clone();
+    let work = move || {
+        // Sending fails if the search was stopped and nobody listens any more; that is fine.
+        let _ = send.send(work());
+    };
+    if let Err(e) = thread::Builder::new().stack_size(STACK_BYTES).spawn(work) {
+        let _ = failed.send(Err(no_thread(&e)));
+    }
+    pending
+}
+
 /// Reports that the interpreter ended without a result, presumably by a panic.
 fn gone() -> Failure {
     Diagnostic::error(Code::Internal, "the interpreter ended without a result").into()
 }
 
 impl Known {
-    /// Computes each choice, on a thread of its own where one can be started.
-    fn compute_all(compiled: &Compiled, choices: &[Choice]) -> Result<Vec<Known>> {
-        thread::scope(|scope| {
-            let begin = |choice| {
-                let work = move || Known::compute(compiled, choice);
-                (choice, thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work))
-            };
-            let begun: Vec<_> = choices.iter().map(begin).collect();
-            let end =
-                |(choice, thread): (_, io::Result<thread::ScopedJoinHandle<'_, _>>)| match thread {
-                    Ok(thread) => thread.join().map_err(|_| gone())?,
-                    Err(_) => Known::compute(compiled, choice),
-                };
-            begun.into_iter().map(end).collect()
-        })
-    }
-
     fn compute(compiled: &Compiled, choice: &Choice) -> Result<Known> {
         let value = compiled.run(choice)?;
         let shapes: Vec<Vec<usize>> =
@@ -227,7 +254,7 @@ pub fn wanted(
     limits: &Limits,
 ) -> Result<Vec<Vec<Wanted>>> {
     let budget = limits.reference_operations as f64;
-    let find = || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget, 1));
+    let find = || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget, f64::INFINITY));
     let answer = on_own_stack(find)??;
     let known = answer.known.first().ok_or_else(gone)?;
     let terms = interp::terms(entry, sizes);
@@ -257,28 +284,41 @@ impl Reference {
         inputs: &[Value],
         limits: &Limits,
     ) -> Reference {
-        let terms = interp::terms(entry, sizes);
+        Reference::begin(entry, sizes, inputs, limits, f64::INFINITY)
+    }
+
+    /// Starts the interpreter on a thread of its own, unless it would take minutes. Then it runs only if
+    /// [`Reference::is_disputed`].
+    pub fn for_search(
+        entry: &Entry,
+        sizes: &IndexMap<String, u64>,
+        inputs: &[Value],
+        limits: &Limits,
+    ) -> Reference {
+        Reference::begin(entry, sizes, inputs, limits, PATIENCE)
+    }
+
+    fn begin(
+        entry: &Entry,
+        sizes: &IndexMap<String, u64>,
+        inputs: &[Value],
+        limits: &Limits,
+        patience: f64,
+    ) -> Reference {
         let budget = limits.reference_operations as f64;
-        let (entry, sizes, inputs) = (entry.clone(), sizes.clone(), inputs.to_vec());
-        let (send, pending) = mpsc::channel();
-        let failed = send.clone();
+        let (of, at, on) = (entry.clone(), sizes.clone(), inputs.to_vec());
         let work = move || {
-            let compiled = Compiled::new(&entry, &sizes, &inputs);
-            // Sending fails if the search was stopped and nobody listens any more; that is fine.
-            let cores = thread::available_parallelism().map_or(1, usize::from);
-            let _ = send.send(compiled.and_then(|c| Answer::find(c, budget, cores)));
+            Answer::find(Compiled::new(&of, &at, &on)?, budget, patience * budget)
         };
-        if let Err(e) = thread::Builder::new().stack_size(STACK_BYTES).spawn(work) {
-            let _ = failed.send(Err(no_thread(&e)));
-        }
         Reference {
-            pending: Some(pending),
+            pending: Some(on_its_own(work)),
             answer: None,
-            terms,
+            terms: interp::terms(entry, sizes),
             budget,
             right: None,
             agreed: 0,
             overturned: 0,
+            was_disputed: false,
         }
     }
 
@@ -334,6 +374,23 @@ impl Reference {
         Some(Verdict { comparison, overturned: false })
     }
 
+    /// Returns whether outputs differ from the witness's and the interpreter was deferred. The interpreter is then
+    /// started, and one must [wait](Reference::wait) for it before the outputs are compared.
+    pub fn is_disputed(&mut self, outputs: &[HostArray]) -> bool {
+        let (Some(answer), Some(right)) = (&self.answer, &self.right) else { return false };
+        let witness = &right.outputs;
+        if !answer.deferred || answer.disagreements(witness, outputs, self.terms).0 == 0 {
+            return false;
+        }
+        let Some(answer) = self.answer.take() else { return false };
+        let budget = self.budget;
+        let work = move || Answer::find(answer.compiled, budget, f64::INFINITY);
+        self.pending = Some(on_its_own(work));
+        self.right = None;
+        self.was_disputed = true;
+        true
+    }
+
     /// Compares a kernel's outputs with the reference; `None` if the result is not available yet.
     ///
     /// # Errors
@@ -341,7 +398,10 @@ impl Reference {
     pub fn compare(&mut self, outputs: Vec<HostArray>) -> Result<Option<Verdict>> {
         let Some(answer) = &mut self.answer else { return Ok(None) };
         let terms = self.terms;
-        let verdict = |comparison, overturned| Ok(Some(Verdict { comparison, overturned }));
+        let disputed = std::mem::take(&mut self.was_disputed);
+        let verdict = |comparison, overturned| {
+            Ok(Some(Verdict { comparison, overturned: overturned || disputed }))
+        };
         if let Some(right) = &self.right
             && right.outputs == outputs
         {
@@ -358,10 +418,9 @@ impl Reference {
                 _ => more,
             });
         }
-        let nothing = || Diagnostic::error(Code::Internal, "the interpreter gave nothing");
-        let comparison = comparison.ok_or_else(nothing)?;
+        let comparison = comparison.unwrap_or_else(Comparison::clean);
         let witness = match &self.right {
-            Some(right) if answer.choice.is_some() => &right.outputs,
+            Some(right) if answer.is_partial() => &right.outputs,
             _ => {
                 self.right = Some(Right::new(outputs, &comparison));
                 return verdict(comparison, false);
@@ -398,7 +457,7 @@ impl Reference {
 impl Answer {
     /// Returns how many elements of two results differ by more than the tolerance, and the component and index of
     /// some of them. Magnitudes are not known outside the sample, so the least magnitude in the sample stands for
-    /// them: this reports too many differences rather than too few.
+    /// them, or the results themselves: this reports too many differences rather than too few.
     fn disagreements(
         &self,
         left: &[HostArray],
@@ -406,12 +465,11 @@ impl Answer {
         terms: u64,
     ) -> (usize, Vec<(usize, usize)>) {
         let (mut count, mut elements) = (0, vec![]);
-        let sampled = self.initial().first().map_or(&[][..], |k| k.value.leaves());
-        for (i, ((a, b), leaf)) in left.iter().zip(right).zip(sampled).enumerate() {
-            let ty = leaf.ty();
+        let sampled = self.initial().map_or(&[][..], |known| known.value.leaves());
+        for (i, (a, b)) in left.iter().zip(right).enumerate() {
+            let ty = a.ty();
             let relative = Tolerance::of(ty, terms).relative(ty);
-            let leaves = self.initial().iter().filter_map(|known| known.value.leaves().get(i));
-            let least = leaves.map(Leaf::least_magnitude).fold(f64::INFINITY, f64::min);
+            let least = sampled.get(i).map_or(0.0, Leaf::least_magnitude);
             let found = agree(ty, a.bytes(), b.bytes(), relative, least, JUDGED);
             count += found.count;
             elements.extend(found.elements.into_iter().map(|e| (i, e)));
@@ -428,7 +486,7 @@ impl Answer {
             if spent > budget && !out.is_empty() {
                 break;
             }
-            out.extend(Known::compute_all(&self.compiled, &[choice])?);
+            out.push(Known::compute(&self.compiled, &choice)?);
         }
         Ok(out)
     }
@@ -474,7 +532,7 @@ mod tests {
     fn outside(reference: &Reference) -> (usize, usize, usize) {
         let answer = reference.answer.as_ref().expect("an answer");
         let places = |known: &Known| known.places[0].1.clone().expect("a sample");
-        let at: Vec<usize> = answer.initial().iter().flat_map(places).collect();
+        let at: Vec<usize> = answer.initial().map(places).unwrap_or_default();
         let mut free = (0..N * N).filter(|i| !at.contains(i));
         let first = free.next().expect("an element outside the sample");
         let last = free.next_back().expect("another element outside it");
@@ -550,6 +608,37 @@ mod tests {
         assert_eq!(reference.same(), Some(judged(&mut reference, &right)));
         assert_eq!(reference.checked().expect("a sample was computed").agreed, 3);
         assert!(checked.elements < checked.of_elements && checked.of_elements == N * N);
+    }
+
+    #[test]
+    fn a_deferred_interpreter_decides_a_dispute() {
+        let (entry, sizes, inputs) = of_product();
+        let (_, right) = product(u64::MAX);
+        let limits = Limits { reference_operations: 10, ..Limits::default() };
+        let begin = || {
+            let mut reference = Reference::for_search(&entry, &sizes, &inputs, &limits);
+            assert!(reference.wait(|| true).expect("nothing to compute"));
+            reference
+        };
+        let outputs = |xs: &[f32]| [HostArray::from_slice(xs)];
+        // Kernels that agree are believed.
+        let mut reference = begin();
+        assert!(judged(&mut reference, &right).comparison.ok);
+        assert!(!reference.is_disputed(&outputs(&right)));
+        assert!(judged(&mut reference, &right).comparison.ok);
+        let checked = reference.checked().expect("a deferred interpreter");
+        assert_eq!((checked.elements, checked.of_elements, checked.agreed), (0, N * N, 1));
+        assert!(checked.to_string().contains("which would take minutes"), "{checked}");
+        // A wrong witness is found by the next kernel, and a wrong kernel after it too.
+        let mut reference = begin();
+        let wrong = with(&right, 7, 1.0);
+        assert!(judged(&mut reference, &wrong).comparison.ok);
+        assert!(reference.is_disputed(&outputs(&right)) && !reference.is_ready());
+        assert!(reference.wait(|| true).expect("a result"));
+        let verdict = judged(&mut reference, &right);
+        assert!(verdict.comparison.ok && verdict.overturned);
+        let verdict = judged(&mut reference, &wrong);
+        assert!(!verdict.comparison.ok && !verdict.overturned);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use crate::calculus::interp::{Axis, Choice, Compiled};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use std::sync::Arc;
 
 /// Least number of indices kept in a dimension before the next dimension is thinned out too.
 const SPREAD: usize = 16;
@@ -55,30 +54,6 @@ fn choice(lengths: &[Vec<usize>], taken: &[usize]) -> Choice {
     let mut axis =
         |(n, k): (&usize, &usize)| -> Axis { (k < n).then(|| spread(*n, *k, &mut rng).into()) };
     lengths.iter().map(|l| l.iter().zip(taken).map(&mut axis).collect()).collect()
-}
-
-/// Splits a choice into `count` shares of its outermost indices, to be computed in parallel. Returns the choice
-/// undivided if it has too few outermost indices, or if the shares would repeat much of the work.
-pub fn shares(compiled: &Compiled, choice: &Choice, count: usize) -> Vec<Choice> {
-    let outermost = |part: &Vec<Axis>| part.first().cloned().flatten();
-    let alone = || vec![choice.clone()];
-    let Some(outer) = choice.iter().map(outermost).collect::<Option<Vec<_>>>() else {
-        return alone();
-    };
-    if count < 2 || outer.iter().any(|at| at.len() < count) {
-        return alone();
-    }
-    let share = |k: usize| -> Choice {
-        let of = |(part, at): (&Vec<Axis>, &Arc<[usize]>)| {
-            let mut part = part.clone();
-            part[0] = Some(at[k * at.len() / count..(k + 1) * at.len() / count].into());
-            part
-        };
-        choice.iter().zip(&outer).map(of).collect()
-    };
-    let all: Vec<Choice> = (0..count).map(share).collect();
-    let work: f64 = all.iter().map(|c| compiled.operations(c)).sum();
-    if work > 1.5 * compiled.operations(choice) { alone() } else { all }
 }
 
 /// Returns `k` of `n` indices, `2 <= k < n`: the first, the last, and a random one from each of `k - 2` equal parts
@@ -198,22 +173,5 @@ mod tests {
                 [whole[i]]
             );
         }
-    }
-
-    #[test]
-    fn shares_are_the_choice_in_parts() {
-        let c = compiled(PRODUCT);
-        let choice = sample(&c, 0.6 * c.operations(&c.whole())).expect("less than the whole");
-        let at = |choice: &Choice| choice[0][0].as_deref().expect("chosen rows").to_vec();
-        let parts = shares(&c, &choice, 3);
-        assert_eq!(parts.iter().flat_map(&at).collect::<Vec<_>>(), at(&choice));
-        assert!(parts.len() == 3 && parts.iter().all(|p| p[0][1..] == choice[0][1..]));
-        // Too few rows; then a value that depends on all rows.
-        assert_eq!(shares(&c, &choice, 41).len(), 1);
-        let all = "reduce max 0 (map (reduce max 0) rows)";
-        let c = compiled(&format!(
-            "let rows = {PRODUCT} in let most = {all} in map (map (\\x -> x / most)) rows"
-        ));
-        assert_eq!(shares(&c, &super::choice(&[vec![40, 50]], &[20]), 3).len(), 1);
     }
 }

@@ -7,6 +7,7 @@ use super::code::{
     Cells, Code, Fold, Histogram, Index, Loop, Map, Op, Operator, Place, Scan, Site, Until, Values,
     View,
 };
+use super::cost::of_code;
 use super::machine::{Machine, Run, fault};
 use crate::calculus::value::{Cell, Leaf, Shape, Slack, Value, room};
 use crate::diag::Code as Error;
@@ -342,7 +343,8 @@ impl Builder {
         let next = self.regs(row.len());
         let shape = Shape::array(n, body.shape);
         let xs = Values::Tuple(xs.into_iter().map(|x| self.values(x)).collect());
-        let map = Map { params: places, body: body.code, next, xs, n, row, site };
+        let work = of_code(&body.code);
+        let map = Map { params: places, body: body.code, work, next, xs, n, row, site };
         Ok(Typed::value(Values::Map(Box::new(map)), shape))
     }
 

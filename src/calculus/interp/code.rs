@@ -173,6 +173,8 @@ pub struct Map {
     pub params: Vec<Place>,
     /// Its body.
     pub body: Code,
+    /// Number of operations that the body computes, as [estimated](super::cost).
+    pub work: f64,
     /// The first of as many spare registers as the body has cells.
     pub next: usize,
     /// The rows.

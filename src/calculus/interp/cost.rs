@@ -1,10 +1,12 @@
-//! Estimates how much work code is, to decide how much of a result to compute.
+//! Estimates how much work code is, to decide how much of a result to compute, and which maps to share out.
 
 use super::code::{Cells, Code, Fold, Loop, Until, Values};
 use super::pick::lengths;
 
-/// Returns the number of scalar operations and of rows of maps, folds and the like that the code computes. A
-/// loop of unknown length counts once.
+/// Number of steps assumed for a loop whose length depends on data.
+const STEPS: f64 = 64.0;
+
+/// Returns the number of scalar operations and of rows of maps, folds and the like that the code computes.
 pub fn operations(v: &Values) -> f64 {
     let count = |n: usize| n as f64;
     match v {
@@ -40,13 +42,14 @@ fn folded(f: &Fold) -> f64 {
 fn looped(l: &Loop) -> f64 {
     let (times, until) = match &l.until {
         Until::Bound(_, Cells::Const(c), ty) => (c.as_wide(*ty).max(0) as f64, 0.0),
-        Until::Bound(_, bound, _) => (1.0, of_cells(bound)),
-        Until::Not(cond) => (1.0, of_cells(cond)),
+        Until::Bound(_, bound, _) => (STEPS, of_cells(bound)),
+        Until::Not(cond) => (STEPS, STEPS * of_cells(cond)),
     };
     of_code(&l.init) + until + times * (1.0 + of_code(&l.body))
 }
 
-fn of_code(c: &Code) -> f64 {
+/// As [`operations`], for code of either kind.
+pub fn of_code(c: &Code) -> f64 {
     match c {
         Code::Cells(e) => of_cells(e),
         Code::Value(v) => operations(v),

@@ -38,8 +38,8 @@ pub(super) fn below(i: i128, n: usize) -> Option<usize> {
     usize::try_from(i).ok().filter(|i| *i < n)
 }
 
-/// Number of rows from which a map is shared out over the processor's cores.
-const SHARED: usize = 1 << 15;
+/// Number of operations from which a map is shared out over the processor's cores: a few milliseconds' worth.
+const SHARED: f64 = 262_144.0;
 
 /// Registers and slots.
 #[derive(Clone, Debug)]
@@ -432,12 +432,13 @@ impl Machine {
 
     fn map(&mut self, map: &Map) -> Run<Value> {
         let xs = self.rows(&map.xs, map.n, map.site)?;
-        // Ask for the number of cores only for long maps: the system takes long to answer.
-        let cores = match self.helper || map.n < SHARED {
+        // Ask for the number of cores only where it matters: the system takes long to answer.
+        let cores = match self.helper || map.n as f64 * (1.0 + map.work) < SHARED {
             true => 1,
             false => thread::available_parallelism().map_or(1, NonZero::get),
         };
-        if cores == 1 {
+        // With few rows, the maps inside are shared out.
+        if cores == 1 || 2 * map.n < cores {
             return Ok(self.map_part(map, &xs, 0..map.n)?.finish());
         }
         // Rows are independent. The first error in order is reported.

@@ -98,7 +98,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    fn clean() -> Comparison {
+    /// Nothing differs.
+    pub fn clean() -> Comparison {
         Comparison { ok: true, max_rel_err: 0.0, worst: None, mismatches: 0, first: None }
     }
 

@@ -370,7 +370,12 @@ impl State<'_, '_> {
                 return Ok(None);
             }
         };
-        if !self.await_reference()? {
+        let disputed = |reference: &mut Reference| {
+            outputs.as_ref().is_some_and(|outputs| reference.is_disputed(outputs))
+        };
+        if !self.await_reference()?
+            || disputed(self.search.reference) && !self.await_reference()?
+        {
             return Ok(self.interrupt());
         }
         let comparison = self.compare_outputs(outputs)?;
