@@ -28,6 +28,8 @@ struct Stage {
 /// Candidates whose stages can take each other's places.
 struct Family {
     frame: Term,
+    /// The form of the program that the first of them was found as.
+    form: usize,
     /// The different stages of each place, by text and values.
     stages: Vec<IndexMap<String, Stage>>,
     /// The stages of each candidate as indices into `stages`, with its time in microseconds if it has one.
@@ -74,6 +76,7 @@ fn add(c: &Candidate, us: Option<f64>, families: &mut IndexMap<String, Family>) 
     let types: Vec<String> = parts.iter().map(|p| p.ty().to_string()).collect();
     let family = families.entry(format!("{frame} {}", types.join(" "))).or_insert_with(|| Family {
         frame,
+        form: c.form,
         stages: parts.iter().map(|_| IndexMap::new()).collect(),
         known: vec![],
     });
@@ -165,7 +168,7 @@ impl Family {
             env.extend(stage.own.iter().map(|(s, v)| (s.clone(), *v)));
         }
         let skeleton = search::skeleton_text(&term);
-        Some(Candidate { term, compact, env, skeleton, estimate_us: us })
+        Some(Candidate { term, compact, env, skeleton, form: self.form, estimate_us: us })
     }
 }
 
@@ -181,6 +184,7 @@ mod tests {
         };
         let time = |c: &[usize; 2]| (c.to_vec(), Some(shares[0][c[0]] + shares[1][c[1]]));
         Family {
+            form: 0,
             frame: Term::id(&Ty::Unit),
             stages: shares.iter().map(|s| (0..s.len()).map(stage).collect()).collect(),
             known: known.iter().map(time).collect(),

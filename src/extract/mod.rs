@@ -45,6 +45,8 @@ pub struct Candidate {
     pub env: SizeEnv,
     /// What distinguishes the term from others, apart from tunables: the mapping, the splits, the vectors.
     pub skeleton: String,
+    /// The number of the form of the program (`elaborate::Program::forms`) that the term was found as.
+    pub form: usize,
     /// The additive estimate, in microseconds: good enough for ranking at most.
     pub estimate_us: f64,
 }
@@ -97,10 +99,13 @@ pub fn draw(
     limits: &Limits,
 ) -> Result<Drawn> {
     let mut drawn = Drawn::default();
+    let mut without: Vec<usize> = (0..saturated.forms.len()).collect();
     for scope in Scope::ALL {
-        draw_terms(saturated, env, device, model, limits, scope, &mut drawn)?;
+        draw_terms(saturated, &without, env, device, model, limits, scope, &mut drawn)?;
         // Terms without values for their tunables are no candidates.
-        if !drawn.candidates.is_empty() {
+        without.retain(|form| !drawn.candidates.iter().any(|c| c.form == *form));
+        // The search with defaults takes long, and a form that needs them is rarely the best of several.
+        if without.is_empty() || saturated.forms.len() - without.len() >= ENOUGH {
             break;
         }
     }
@@ -120,15 +125,21 @@ pub fn defaults(
     limits: &Limits,
 ) -> Result<Vec<Candidate>> {
     let mut drawn = Drawn::default();
+    let forms: Vec<usize> = (0..saturated.forms.len()).collect();
     for scope in Scope::ALL.into_iter().filter(|s| s.has_defaults()) {
-        draw_terms(saturated, env, device, model, limits, scope, &mut drawn)?;
+        draw_terms(saturated, &forms, env, device, model, limits, scope, &mut drawn)?;
     }
     Ok(drawn.candidates)
 }
 
-/// Adds the candidates of one search for terms.
+/// Number of forms with candidates from which no others are searched for.
+const ENOUGH: usize = 2;
+
+/// Adds the candidates of one search for terms of some forms.
+#[expect(clippy::too_many_arguments, reason = "a step of `draw`")]
 fn draw_terms(
     saturated: &Saturated,
+    forms: &[usize],
     env: &SizeEnv,
     device: &DeviceInfo,
     model: &CostModel,
@@ -140,7 +151,7 @@ fn draw_terms(
     let target = Target::new(device, model);
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let sizes = search::Sizes { dims: env, nominal: &nominal };
-    let found = search::terms(saturated, &sizes, &target, limits, scope, drawn)?;
+    let found = search::terms(saturated, forms, &sizes, &target, limits, scope, drawn)?;
     let mut known = HashMap::new();
     for found in worthwhile(found, total, &mut drawn.dropped) {
         limits.interrupt.check("while drawing candidates")?;
@@ -190,6 +201,7 @@ fn of_term(
         estimate_us: times.map_or_else(|| cost::of_term(&term, &env, target), |t| t * least),
         env,
         skeleton: found.skeleton.clone(),
+        form: found.form,
     };
     Ok(assigned.into_iter().map(candidate).collect())
 }

@@ -24,6 +24,8 @@ pub(super) struct Found {
     /// The term as it stands in the graph, with the operators of tiling not expanded.
     pub compact: Term,
     pub skeleton: String,
+    /// The number of the form of the program that it is a term of.
+    pub form: usize,
 }
 
 /// A chosen e-node with chosen arguments.
@@ -248,7 +250,7 @@ struct Search<'a> {
     views: Map<Id, Rc<Choice>>,
     /// Number of choices kept for each key at host level.
     keep: usize,
-    root: Key,
+    roots: Vec<Key>,
     known: Map<Key, Known>,
     /// The key that is being computed.
     current: Option<Key>,
@@ -267,13 +269,14 @@ struct Gathered {
     dropped: Dropped,
 }
 
-/// Returns the best terms of the program, at most [`Limits::skeletons`], each with a skeleton of its own. Adds
+/// Returns the best terms of some forms of the program, at most [`Limits::skeletons`] of each form, each with a skeleton of its own. Adds
 /// their number and what was lost to `drawn`.
 ///
 /// # Errors
 /// [`crate::diag::Code::Interrupted`] when an interrupt was requested.
 pub(super) fn terms(
     saturated: &Saturated,
+    forms: &[usize],
     sizes: &Sizes,
     target: &Target,
     limits: &Limits,
@@ -290,15 +293,23 @@ pub(super) fn terms(
         scope,
         views: cheapest_views(egraph, scope),
         keep: limits.skeletons,
-        root: (egraph.find(saturated.root), program),
+        roots: forms.iter().map(|f| (egraph.find(saturated.forms[*f]), program)).collect(),
         known: Map::default(),
         current: None,
         dropped: Map::default(),
         interrupt: &limits.interrupt,
     };
-    search.best(search.root);
+    let roots = search.roots.clone();
+    for root in &roots {
+        search.best(*root);
+    }
     search.settle(limits.extraction_rounds);
-    let best = search.best(search.root);
+    let best: Vec<(usize, Rc<Choice>)> = (forms.iter().zip(&roots))
+        .flat_map(|(form, root)| {
+            let best = search.best(*root);
+            best.iter().map(|choice| (*form, choice.clone())).collect::<Vec<_>>()
+        })
+        .collect();
     // An interrupted search has seen few of the choices: its terms are not returned.
     limits.interrupt.check("while drawing candidates")?;
     let mut dropped = Dropped::default();
@@ -306,8 +317,8 @@ pub(super) fn terms(
     drawn.terms += best.len() + dropped.count(Reason::TermsPastBeam);
     drawn.dropped.extend(&dropped);
     let mut found = vec![];
-    for choice in best.iter() {
-        match written(egraph, choice) {
+    for (form, choice) in best {
+        match written(egraph, &choice, form) {
             Ok(term) => found.push(term),
             Err(reason) => drawn.dropped.add(reason),
         }
@@ -316,12 +327,12 @@ pub(super) fn terms(
 }
 
 /// Returns the term of a choice for the whole program.
-fn written(egraph: &EGraph, choice: &Choice) -> std::result::Result<Found, Reason> {
+fn written(egraph: &EGraph, choice: &Choice, form: usize) -> std::result::Result<Found, Reason> {
     // Errors cannot occur: every class has one type, so no combination is ill-typed.
     let compact = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
     let term = written_out(&compact)?;
     let skeleton = skeleton_text(&term);
-    Ok(Found { term, compact, skeleton })
+    Ok(Found { term, compact, skeleton, form })
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.
@@ -472,7 +483,8 @@ impl Search<'_> {
         let more = covers.iter().filter(|s| !known.contains(*s)).take(COVER);
         let more = more.filter_map(|s| best.get(s));
         out.extend(more.cloned());
-        let past = if key == self.root { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
+        let past =
+            if self.roots.contains(&key) { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
         dropped.add_all(past, count - out.len());
         self.dropped.insert(key, dropped);
         out.sort_by(|a, b| a.cost.total_cmp(&b.cost));

@@ -12,7 +12,7 @@ pub use crate::rules::Facts;
 pub use analysis::{Data, Typed};
 pub use language::{Kind, Node, NodeOp, add_term};
 pub use lookup::{Found, Missing, lookup, lookup_anywhere, lookup_from};
-pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate};
+pub use run::{Iteration, Report, RuleStat, Saturated, StopReason, saturate, saturate_apart};
 
 pub use egg::Id as ClassId;
 

@@ -101,6 +101,8 @@ pub struct Saturated {
     pub egraph: EGraph,
     /// The class of the program.
     pub root: Id,
+    /// The classes of the program's forms: one, if the forms were merged. The first is the root.
+    pub forms: Vec<Id>,
     /// The report of the run.
     pub report: Report,
 }
@@ -230,7 +232,17 @@ impl RewriteScheduler<Node, Typed> for Timed {
 /// [`Code::RuleUnsound`] when a rule makes an ill-typed term or merges two types, [`Code::Interrupted`] when
 /// an interrupt was requested.
 pub fn saturate(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
-    run(EGraph::default(), forms, rules, limits)
+    run(EGraph::default(), forms, true, rules, limits)
+}
+
+/// As [`saturate`], but each form keeps a class of its own unless the rules show that it is another's. Extraction then
+/// keeps the best terms of each form: within one class, those of a form that the additive estimate favours would displace
+/// the others.
+///
+/// # Errors
+/// Those of [`saturate`].
+pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+    run(EGraph::default(), forms, false, rules, limits)
 }
 
 /// As [`saturate`], but the graph can explain why two terms are equal. It is slower and takes several times
@@ -239,7 +251,7 @@ pub fn saturate(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Satu
 /// # Errors
 /// Those of [`saturate`].
 pub fn saturate_explained(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
-    run(EGraph::default().with_explanations_enabled(), forms, rules, limits)
+    run(EGraph::default().with_explanations_enabled(), forms, true, rules, limits)
 }
 
 /// The step of a proof from one form of a program to another.
@@ -251,7 +263,13 @@ fn insert(egraph: &mut EGraph, term: &Term) -> Id {
     egraph.add_expr_uncanonical(&expr)
 }
 
-fn run(mut egraph: EGraph, forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+fn run(
+    mut egraph: EGraph,
+    forms: &[Term],
+    merge: bool,
+    rules: &RuleSet,
+    limits: &Limits,
+) -> Result<Saturated> {
     let (mut rewrites, mut needs) = (vec![], IndexMap::new());
     for c in std::iter::once(compile::associate()).chain(rules.iter().flat_map(compile::compile)) {
         needs.insert(c.rewrite.name, c.needs);
@@ -259,7 +277,7 @@ fn run(mut egraph: EGraph, forms: &[Term], rules: &RuleSet, limits: &Limits) -> 
     }
     let forms: Vec<Id> = forms.iter().map(|f| insert(&mut egraph, f)).collect();
     let root = *forms.first().expect("invariant: a program has a form");
-    for form in &forms[1..] {
+    for form in forms[1..].iter().filter(|_| merge) {
         egraph.union_trusted(root, *form, FORM);
     }
     egraph.rebuild();
@@ -306,8 +324,14 @@ fn run(mut egraph: EGraph, forms: &[Term], rules: &RuleSet, limits: &Limits) -> 
         iterations: sizes.borrow().clone(),
         rules: stats.borrow().clone(),
     };
+    let mut classes: Vec<Id> = vec![];
+    for class in forms.iter().map(|f| runner.egraph.find(*f)) {
+        if !classes.contains(&class) {
+            classes.push(class);
+        }
+    }
     let root = runner.egraph.find(root);
-    Ok(Saturated { egraph: runner.egraph, root, report })
+    Ok(Saturated { egraph: runner.egraph, root, forms: classes, report })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{Request, Session, inputs};
 use crate::calculus::elaborate;
 use crate::device::DeviceInfo;
 use crate::diag::{Diagnostic, Result};
-use crate::saturate::{Saturated, StopReason, saturate};
+use crate::saturate::{Saturated, StopReason, saturate, saturate_apart};
 
 /// A program and its saturated e-graph.
 pub struct Graph {
@@ -28,18 +28,21 @@ impl Session {
         // Saturation does not depend on the data, so missing inputs are no error.
         let default = request.default.clone().or(Some(Generator::Normal));
         let sizes = inputs::sizes(program, &Request { default, ..request.clone() })?;
-        self.graph_for(program, &sizes, &self.target()?.0)
+        self.graph_for(program, &sizes, &self.target()?.0, true)
     }
 
+    /// Builds the graph for a device, with the program's forms merged into one class, or each in its own.
     pub(super) fn graph_for(
         &self,
         program: &Program,
         sizes: &Sizes,
         device: &DeviceInfo,
+        merged: bool,
     ) -> Result<Graph> {
         let elaborated = program.elaborate(sizes)?;
         let rules = self.rules.offered(&device.capabilities.names());
-        let saturated = saturate(&elaborated.forms(), &rules, &self.limits)?;
+        let run = if merged { saturate } else { saturate_apart };
+        let saturated = run(&elaborated.forms(), &rules, &self.limits)?;
         let warnings = match saturated.report.stop_reason {
             StopReason::Saturated => vec![],
             _ => vec![not_saturated(&saturated.report, &self.limits)],

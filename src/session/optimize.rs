@@ -34,7 +34,11 @@ use std::time::Instant;
 /// Kernels that are generated in a round when nothing is measured.
 const UNMEASURED: usize = 128;
 
-/// Another round follows if the best prediction of a round is less than this part of the best before.
+/// Most kernels of the first round.
+const FIRST_ROUND: usize = 192;
+
+/// The rounds end after this many whose best prediction was not less than this part of the best before.
+const IN_VAIN: usize = 2;
 const WORTH_ANOTHER: f64 = 0.95;
 
 /// Time spent in each phase, in milliseconds.
@@ -209,7 +213,7 @@ impl Session {
         }
         observer.event(&Event::Phase(Phase::Saturate));
         let Graph { program: elaborated, saturated, warnings: incomplete } =
-            self.graph_for(program, sizes, &device)?;
+            self.graph_for(program, sizes, &device, false)?;
         warnings.extend(incomplete);
         observer.event(&Event::Saturated(&saturated.report));
         for warning in &warnings {
@@ -291,14 +295,20 @@ impl Session {
         let mut pool = rewritten.pool(&options, &self.limits);
         let mut counts = drawn_counts(&rewritten.drawn);
         observer.event(&Event::Phase(Phase::Generate));
+        let go_on = || !observer.stop();
         let mut drawn: Vec<Variant> = vec![];
+        // The first round takes a candidate of every skeleton, if there are not too many.
+        let mut most = rewritten.drawn.skeletons().clamp(UNMEASURED, FIRST_ROUND);
+        let mut in_vain = 0;
         loop {
-            let more = pool.draw(UNMEASURED, 1, |_| true, || !observer.stop());
+            let more = pool.draw(most, 1, |_| true, go_on);
+            most = UNMEASURED;
             let best = |of: &[Variant]| of.first().map_or(f64::INFINITY, |v| v.predicted_us);
             let better = best(&more) < WORTH_ANOTHER * best(&drawn);
             drawn.extend(more);
             drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
-            let again = better || drawn.is_empty() && pool.fall_back()?;
+            in_vain = if better { 0 } else { in_vain + 1 };
+            let again = in_vain < IN_VAIN || drawn.is_empty() && pool.fall_back()?;
             if !again || observer.stop() {
                 break;
             }

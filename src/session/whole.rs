@@ -62,7 +62,8 @@ impl Session {
         }
         let operations = self.limits.reference_operations / SHARE;
         let limits = Limits { reference_operations: operations, ..self.limits.clone() };
-        let mut reference = Reference::for_search(entry, sizes, &values, &limits).with_like_errors();
+        let mut reference =
+            Reference::for_search(entry, sizes, &values, &limits).with_like_errors();
         drop(values);
         // With whole numbers, an index may be out of range or a divisor 0.
         let ready = reference.wait(|| !observer.stop()).unwrap_or(false);

@@ -21,10 +21,10 @@ use crate::lang::typed::Entry;
 use crate::opencl::host::HostArray;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
-use std::fmt;
 
 /// Interval at which a wait polls whether to go on.
 const POLL: Duration = Duration::from_millis(50);
@@ -202,9 +202,7 @@ impl Answer {
 }
 
 /// Starts the interpreter on a thread of its own. Returns where its answer arrives.
-fn on_its_own(
-    work: impl FnOnce() -> Result<Answer> + Send + 'static,
-) -> Receiver<Result<Answer>> {
+fn on_its_own(work: impl FnOnce() -> Result<Answer> + Send + 'static) -> Receiver<Result<Answer>> {
     let (send, pending) = mpsc::channel();
     let failed = send.clone();
     let work = move || {
@@ -254,7 +252,8 @@ pub fn wanted(
     limits: &Limits,
 ) -> Result<Vec<Vec<Wanted>>> {
     let budget = limits.reference_operations as f64;
-    let find = || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget, f64::INFINITY));
+    let find =
+        || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget, f64::INFINITY));
     let answer = on_own_stack(find)??;
     let known = answer.known.first().ok_or_else(gone)?;
     let terms = interp::terms(entry, sizes);
@@ -307,9 +306,7 @@ impl Reference {
     ) -> Reference {
         let budget = limits.reference_operations as f64;
         let (of, at, on) = (entry.clone(), sizes.clone(), inputs.to_vec());
-        let work = move || {
-            Answer::find(Compiled::new(&of, &at, &on)?, budget, patience * budget)
-        };
+        let work = move || Answer::find(Compiled::new(&of, &at, &on)?, budget, patience * budget);
         Reference {
             pending: Some(on_its_own(work)),
             answer: None,

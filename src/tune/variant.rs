@@ -208,19 +208,34 @@ impl<'a> Pool<'a> {
     ) -> Vec<Variant> {
         let mut of_skeleton: HashMap<&str, usize> = HashMap::new();
         let (mut first, mut rest) = (vec![], vec![]);
+        let forms = self.candidates.iter().map(|c| c.form + 1).max().unwrap_or(1);
         for (i, c) in self.candidates.iter().enumerate() {
             if self.seen.contains(&i) || !wanted(c) {
                 continue;
             }
             let count = of_skeleton.entry(&c.skeleton).or_default();
+            if *count < each {
+                first.push((*count, i))
+            } else {
+                rest.push(i)
+            }
             *count += 1;
-            if *count <= each { first.push(i) } else { rest.push(i) }
         }
-        let order: Vec<usize> = first.into_iter().chain(rest).collect();
+        first.sort_by_key(|(count, _)| *count);
+        let first = first.into_iter().map(|(_, i)| i).collect();
+        let order: Vec<usize> =
+            in_turns(first, forms, |i| self.candidates[*i].form).into_iter().chain(rest).collect();
         // If none of the first has new kernels, others may.
         let mut drawn = vec![];
         for share in order.chunks(most.max(1)) {
             drawn = self.take(share, &go_on);
+            for _ in 0..RETRIES {
+                let others = self.others(share, &drawn, &wanted);
+                if others.is_empty() {
+                    break;
+                }
+                drawn.extend(self.take(&others, &go_on));
+            }
             if !drawn.is_empty() {
                 break;
             }
@@ -247,6 +262,21 @@ impl<'a> Pool<'a> {
         // The sort is stable: candidates with equal predictions stay in the order of the additive estimate.
         drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
         drawn
+    }
+
+    /// Returns, for each skeleton of which some of these candidates were looked at and none has a kernel, its next candidate.
+    fn others(
+        &self,
+        looked_at: &[usize],
+        drawn: &[(usize, Variant)],
+        wanted: impl Fn(&Candidate) -> bool,
+    ) -> Vec<usize> {
+        let skeleton = |i: &usize| self.candidates[*i].skeleton.as_str();
+        let made: HashSet<&str> = drawn.iter().map(|(i, _)| skeleton(i)).collect();
+        let mut without: HashSet<&str> =
+            looked_at.iter().map(skeleton).filter(|s| !made.contains(s)).collect();
+        let fresh = (0..self.candidates.len()).filter(|i| !self.seen.contains(i));
+        fresh.filter(|i| wanted(&self.candidates[*i]) && without.remove(skeleton(i))).collect()
     }
 
     /// Returns the variants of the candidates with these indices, in this order, each with its index. Leaves out
@@ -286,6 +316,23 @@ impl<'a> Pool<'a> {
         out
     }
 }
+
+/// Returns items of several forms, best first, such that among the first `2 k` are the first `k`, and the first `k / forms` of each
+/// form.
+fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> Vec<usize> {
+    let mut of_form = vec![0; forms];
+    let mut ranked: Vec<(usize, usize)> = vec![];
+    for (rank, i) in items.into_iter().enumerate() {
+        let own = &mut of_form[form(&i)];
+        ranked.push((rank.min(*own * forms), i));
+        *own += 1;
+    }
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, i)| i).collect()
+}
+
+/// Number of further candidates that are tried of a skeleton whose first ones have no kernel, because a tile does not fit.
+const RETRIES: usize = 8;
 
 /// Most times that stages are joined after a draw.
 const JOININGS: usize = 8;

@@ -436,11 +436,17 @@ impl Bracket {
     }
 }
 
-/// Whether a map in the body of `f` goes through a captured array once for each of the elements of `f`: then
-/// all elements meet all of the array, and the array is to stay whole.
+/// Whether a map in the body of `f` goes through a captured array once for each of the elements of `f`, or for what is
+/// computed of each: then all elements meet all of the array, and the array is to stay whole.
 fn meets_all(f: &Lambda, captured: &Vars) -> bool {
-    fn within(e: &Ex, captured: &Vars, own: &Vars) -> bool {
+    fn within(e: &Ex, captured: &Vars, own: &mut Vars) -> bool {
         let here = match &e.kind {
+            Kind::Let(p, value, _) => {
+                if !value.free().is_disjoint(own) {
+                    own.extend(p.vars().into_iter().map(|(v, _)| v));
+                }
+                false
+            }
             Kind::Map(_, g, arrays) => {
                 let whole = |a: &Ex| {
                     let free = a.free();
@@ -452,8 +458,8 @@ fn meets_all(f: &Lambda, captured: &Vars) -> bool {
         };
         here || e.parts().iter().any(|(_, part)| within(part, captured, own))
     }
-    let own = f.params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect();
-    within(&f.body, captured, &own)
+    let mut own = f.params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect();
+    within(&f.body, captured, &mut own)
 }
 
 pub(super) fn not_scalar(span: Span) -> Failure {

@@ -135,6 +135,9 @@ fn sides(a: &Term, b: &Term, source: &Source) -> Result<Split, TypeError> {
             let fixed = redomain(a, &r.ty().dom)?;
             Ok(Some((fork(&fixed, &r)?, l)))
         }
+        // What computes the other part stays with what uses it.
+        (Some(_), None) if !b.is_view() => Ok(None),
+        (None, Some(_)) if !a.is_view() => Ok(None),
         (left, right) => {
             let whole = |t: &Term, s: Split| match s {
                 Some(s) => Ok(s),

@@ -20,6 +20,7 @@ mod capture;
 mod core;
 mod elements;
 mod enter;
+mod fission;
 mod hoist;
 mod interchange;
 mod invariant;
@@ -30,7 +31,6 @@ mod natural;
 mod nests;
 mod parts;
 mod patterns;
-mod products;
 mod sides;
 mod sizes;
 #[cfg(test)]
@@ -113,10 +113,12 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let body = elements::by_element(body, sizes.env(), &mut fresh);
     let body = invariant::rows(hoist::hoist(body, &mut fresh), &mut fresh);
     let unbranched = branches::reductions_first(&body, &mut fresh);
+    let whole = unbranched.as_ref().unwrap_or(&body);
+    let apart = fission::products_apart(whole, sizes.env(), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let mut forms = vec![];
-    for body in std::iter::once(body).chain(unbranched) {
+    for body in [Some(body), apart.or(unbranched)].into_iter().flatten() {
         let body = interchange::interchange(body, &mut fresh);
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
         let made = normal_forms(&term, &mut env);
@@ -149,8 +151,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(|t| leaves::together(&t))?;
     let apart = apart::reductions_apart(&term, env)?;
     let parts = parts::products_in_parts(apart.as_ref().unwrap_or(&term), env)?;
-    let products = products::products_apart(&term, env)?;
-    Ok(std::iter::once(term).chain(apart).chain(parts).chain(products).collect())
+    Ok(std::iter::once(term).chain(apart).chain(parts).collect())
 }
 
 /// An error at a place.

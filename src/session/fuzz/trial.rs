@@ -12,7 +12,7 @@ use crate::diag::{self, Code, Diagnostic, Limits, Result, Source};
 use crate::extract;
 use crate::kernel::Options;
 use crate::rules::{Law, Library, RuleSet};
-use crate::saturate::saturate;
+use crate::saturate::saturate_apart;
 use crate::session::generate::Generator;
 use crate::session::{Bound, Float, Program, Request, inputs};
 use crate::tune::reference::Reference;
@@ -215,7 +215,7 @@ impl Trial<'_> {
     ) -> Result<std::result::Result<Compiled, Refusal>> {
         let shared = self.shared;
         let (device, model) = (&shared.device, &shared.model);
-        let drawn = saturate(&term.forms(), rules, limits).and_then(|graph| {
+        let drawn = saturate_apart(&term.forms(), rules, limits).and_then(|graph| {
             let drawn = extract::candidates(&graph, &term.env, device, model, limits)?;
             Ok((graph, drawn.candidates))
         });

@@ -373,9 +373,7 @@ impl State<'_, '_> {
         let disputed = |reference: &mut Reference| {
             outputs.as_ref().is_some_and(|outputs| reference.is_disputed(outputs))
         };
-        if !self.await_reference()?
-            || disputed(self.search.reference) && !self.await_reference()?
-        {
+        if !self.await_reference()? || disputed(self.search.reference) && !self.await_reference()? {
             return Ok(self.interrupt());
         }
         let comparison = self.compare_outputs(outputs)?;

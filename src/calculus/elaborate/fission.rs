@@ -1,0 +1,266 @@
+//! Puts products in nests of maps of their own (loop fission): where a reduction of two rows, one of each of two nested maps,
+//! stands among other work, the reductions of all pairs of rows become a matrix in front of the outer map.
+//!
+//! `map (\q -> softmax (map2 (\k j -> mask j (dot q k)) ks js)) qs` becomes
+//! `map (\s -> softmax (map2 (\r j -> mask j r) s js)) (map (\q -> map (\k -> dot q k) ks) qs)`.
+//!
+//! The matrix is then a product with the tiles of a product, whatever is done with its elements. If that is cheap, rules
+//! move it back behind the reduction. Else the matrix is stored, so this is another form of a program, and the cost model
+//! decides. Nothing moves out of a branch or a loop (see `branches`).
+
+use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
+use super::hoist;
+use super::interchange::named;
+use crate::calculus::size::SizeEnv;
+use crate::calculus::ty::Ty;
+use crate::lang::typed::Prim;
+
+/// Fewest operations of one result, and fewest results, for which a nest of its own may pay.
+const ROW: u64 = 16;
+const RESULTS: u64 = 1 << 16;
+
+/// Returns the program with its products in nests of their own; `None` if there are none among other work.
+pub(super) fn products_apart(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    Fission { env, fresh }.walk(&mut out, 1).then_some(out)
+}
+
+struct Fission<'a> {
+    env: &'a SizeEnv,
+    fresh: &'a mut dyn FnMut() -> Var,
+}
+
+/// The place of an inner map in the function of an outer one.
+struct Place {
+    /// The parameters of the outer map.
+    rows: Vars,
+    /// What is bound between the beginning of the outer function and the place.
+    lets: Vec<(Layout, Ex)>,
+    /// Number of times that the outer function is computed.
+    times: u64,
+    /// The products that were found: the name of a row of each, and the row.
+    found: Vec<(Layout, Ex)>,
+}
+
+impl Fission<'_> {
+    /// Changes all nests in an expression that is computed `times` times. Returns whether there were any.
+    fn walk(&mut self, e: &mut Ex, times: u64) -> bool {
+        let length = self.rows(&e.ty);
+        match &mut e.kind {
+            Kind::Map(Prim::Map, f, args) => {
+                let inside = times.saturating_mul(length);
+                let products = self.nest(f, args, inside);
+                let mut changed = products > 0;
+                changed |= self.walk(&mut f.body, inside);
+                for arg in args.iter_mut().skip(products) {
+                    changed |= self.walk(arg, times);
+                }
+                changed
+            }
+            // The program itself has chosen what a low-level map computes.
+            Kind::Map(..) => false,
+            _ => {
+                let mut changed = false;
+                for part in e.parts_mut() {
+                    changed |= self.walk(part, times);
+                }
+                changed
+            }
+        }
+    }
+
+    /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns their number.
+    fn nest(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> usize {
+        // The map and its inner map are nothing but a product already.
+        if let Kind::Map(Prim::Map, g, _) = &behind_lets(&f.body).kind
+            && reduces(behind_lets(&g.body))
+            && count(&f.body) == 1
+        {
+            return 0;
+        }
+        let mut place = Place { rows: vars(&f.params), lets: vec![], times, found: vec![] };
+        self.inner(&mut f.body, &mut place);
+        for (name, row) in &place.found {
+            let product = self.map_of(row, &f.params, args);
+            f.params.insert(0, name.clone());
+            args.insert(0, product);
+        }
+        keep_used(f, args);
+        place.found.len()
+    }
+
+    /// Finds inner maps, outside functions, branches and loops.
+    fn inner(&mut self, e: &mut Ex, place: &mut Place) {
+        if let (Kind::Map(Prim::Map, ..), n) = (&e.kind, self.rows(&e.ty))
+            && let Kind::Map(_, g, args) = &mut e.kind
+            && place.times.saturating_mul(n) >= RESULTS
+        {
+            self.map(g, args, place);
+        }
+        match &mut e.kind {
+            Kind::Let(p, value, body) => {
+                self.inner(value, place);
+                place.lets.push((p.clone(), (**value).clone()));
+                self.inner(body, place);
+                place.lets.pop();
+            }
+            Kind::Pair(..) | Kind::Proj(..) | Kind::Op(..) => {
+                e.parts_mut().into_iter().for_each(|part| self.inner(part, place));
+            }
+            Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
+                args.iter_mut().for_each(|arg| self.inner(arg, place));
+            }
+            _ => {}
+        }
+    }
+
+    /// Moves the reductions in the function of an inner map to a map of their own.
+    fn map(&mut self, g: &mut Lambda, args: &mut Vec<Ex>, place: &mut Place) {
+        let columns = vars(&g.params);
+        let (mut lets, mut found) = (vec![], vec![]);
+        self.reductions(&g.body, &mut lets, &mut found);
+        let bound: Vars = place.lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect();
+        for (reduction, whole) in found {
+            let free = whole.free();
+            // The partners of all rows are the same.
+            let closed = g.params.iter().zip(args.iter()).filter(|(p, _)| p.meets(&free)).all(
+                |(_, array)| {
+                    let free = array.free();
+                    free.is_disjoint(&place.rows) && free.is_disjoint(&bound)
+                },
+            );
+            if !closed || !takes_arrays(&whole, &columns) {
+                continue;
+            }
+            let product = self.map_of(&whole, &g.params, args);
+            let product = self.with(&place.lets, &product);
+            if !takes_arrays(&product, &place.rows) || count(&product) > count(&reduction) {
+                continue;
+            }
+            let (name, row) = (named(&whole.ty, self.fresh), named(&product.ty, self.fresh));
+            g.body.replace(&reduction, &name.value(whole.span));
+            g.params.insert(0, name);
+            args.insert(0, row.value(whole.span));
+            place.found.push((row, product));
+        }
+        keep_used(g, args);
+    }
+
+    /// Adds the long reductions to a scalar, outside functions, branches and loops: each as it stands, and with the `let`s
+    /// that it needs.
+    fn reductions(&mut self, e: &Ex, lets: &mut Vec<(Layout, Ex)>, out: &mut Vec<(Ex, Ex)>) {
+        if reduces(e) {
+            let is_scalar = e.ty.components().iter().all(|(dims, _)| dims.is_empty());
+            let known = out.iter().any(|(known, _)| known == e);
+            let whole = self.with(lets, e);
+            if is_scalar && !known && self.length(e) >= ROW && count(&whole) == count(e) {
+                out.push((e.clone(), whole));
+            }
+            return;
+        }
+        match &e.kind {
+            Kind::Let(p, value, body) => {
+                self.reductions(value, lets, out);
+                lets.push((p.clone(), (**value).clone()));
+                self.reductions(body, lets, out);
+                lets.pop();
+            }
+            Kind::Pair(..) | Kind::Proj(..) | Kind::Op(..) => {
+                e.parts().into_iter().for_each(|(_, part)| self.reductions(part, lets, out));
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns an expression behind the `let`s that it needs, which get other names.
+    fn with(&mut self, lets: &[(Layout, Ex)], e: &Ex) -> Ex {
+        lets.iter().rev().fold(e.clone(), |mut e, (p, value)| {
+            if !p.meets(&e.free()) {
+                return e;
+            }
+            let (p, ty, span) = (self.renamed(p, &mut e), e.ty.clone(), e.span);
+            Ex::new(Kind::Let(p, Box::new(value.clone()), Box::new(e)), ty, span)
+        })
+    }
+
+    /// Returns the map of a function with this body over those of the arrays that the body uses.
+    fn map_of(&mut self, body: &Ex, params: &[Layout], arrays: &[Ex]) -> Ex {
+        let (free, span, mut body) = (body.free(), body.span, body.clone());
+        let used = params.iter().zip(arrays).filter(|(p, _)| p.meets(&free));
+        let (mut own, mut args) = (vec![], vec![]);
+        for (p, array) in used {
+            own.push(self.renamed(p, &mut body));
+            args.push(array.clone());
+        }
+        let ty = match args.first().map(|a: &Ex| &a.ty) {
+            Some(Ty::Array(n, _)) => Ty::array(n, &body.ty),
+            _ => body.ty.clone(),
+        };
+        let f = Lambda { params: own, body: Box::new(body) };
+        Ex::new(Kind::Map(Prim::Map, f, args), ty, span)
+    }
+
+    /// Returns a layout with other variables, and puts them into an expression.
+    fn renamed(&mut self, p: &Layout, e: &mut Ex) -> Layout {
+        let other = named(&p.ty(), self.fresh);
+        for ((v, _), (o, ty)) in p.vars().into_iter().zip(other.vars()) {
+            e.put(v, &Ex::new(Kind::Var(o), ty, e.span));
+        }
+        other
+    }
+
+    /// Returns the length of an array.
+    fn rows(&self, ty: &Ty) -> u64 {
+        match ty {
+            Ty::Array(n, _) => n.eval(self.env).unwrap_or(1),
+            _ => 1,
+        }
+    }
+
+    /// Returns the length of what a reduction reduces.
+    fn length(&self, e: &Ex) -> u64 {
+        match &e.kind {
+            Kind::Prim(_, _, _, args) => args.last().map_or(0, |a| self.rows(&a.ty)),
+            _ => 0,
+        }
+    }
+}
+
+/// Whether an expression is a reduction that may be computed in any order.
+fn reduces(e: &Ex) -> bool {
+    matches!(e.kind, Kind::Prim(Prim::Reduce | Prim::ReduceComm, ..))
+}
+
+fn behind_lets(e: &Ex) -> &Ex {
+    match &e.kind {
+        Kind::Let(_, _, body) => behind_lets(body),
+        _ => e,
+    }
+}
+
+/// Returns the number of reductions, scans and the like in an expression.
+fn count(e: &Ex) -> usize {
+    let parts = e.parts();
+    usize::from(hoist::reduces(&e.kind)) + parts.iter().map(|(_, p)| count(p)).sum::<usize>()
+}
+
+/// Whether an expression mentions an array among these variables.
+fn takes_arrays(e: &Ex, of: &Vars) -> bool {
+    match e.kind {
+        Kind::Var(v) => of.contains(&v) && matches!(e.ty, Ty::Array(..)),
+        _ => e.parts().iter().any(|(_, part)| takes_arrays(part, of)),
+    }
+}
+
+fn vars(params: &[Layout]) -> Vars {
+    params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect()
+}
+
+/// Drops the parameters that a function does not use any more; one remains.
+fn keep_used(f: &mut Lambda, args: &mut Vec<Ex>) {
+    let used = f.body.free();
+    let params = std::mem::take(&mut f.params).into_iter().zip(std::mem::take(args));
+    let (kept, dropped): (Vec<_>, Vec<_>) = params.partition(|(p, _)| p.meets(&used));
+    let kept = if kept.is_empty() { dropped.into_iter().take(1).collect() } else { kept };
+    (f.params, *args) = kept.into_iter().unzip();
+}
