@@ -3,12 +3,14 @@
 //! Extraction keeps a few dozen terms of a program, and each term has a few hundred values for its tiles. Where a program has
 //! several stages, these are combinations of stages and values, and the best of each stage may meet only in one that was not
 //! kept. The times of stages add up. So the share of each stage follows from the predicted times of the combinations that
-//! are known, and new candidates join the stages with the least shares.
+//! are known, and new candidates join the stages with the least shares. Only stages that compute the same function take each
+//! other's places: two candidates may cut a program at different places between the same types.
 
 use super::{Candidate, search, stages, written_out};
 use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use indexmap::{IndexMap, IndexSet};
+use std::sync::Arc;
 
 /// Stages of one place that are joined with those of other places.
 const BEST: usize = 6;
@@ -28,8 +30,9 @@ struct Stage {
 /// Candidates whose stages can take each other's places.
 struct Family {
     frame: Term,
-    /// The form of the program that the first of them was found as.
+    /// The form of the program that the first of them was found as, and the functions of their stages.
     form: usize,
+    functions: Arc<[String]>,
     /// The different stages of each place, by text and values.
     stages: Vec<IndexMap<String, Stage>>,
     /// The stages of each candidate as indices into `stages`, with its time in microseconds if it has one.
@@ -73,13 +76,14 @@ fn add(c: &Candidate, us: Option<f64>, families: &mut IndexMap<String, Family>) 
     if stages::share_symbols(&apart.parts) {
         return;
     }
-    let types: Vec<String> = parts.iter().map(|p| p.ty().to_string()).collect();
-    let family = families.entry(format!("{frame} {}", types.join(" "))).or_insert_with(|| Family {
-        frame,
-        form: c.form,
-        stages: parts.iter().map(|_| IndexMap::new()).collect(),
-        known: vec![],
-    });
+    let family =
+        families.entry(format!("{frame} {}", c.stages.join(" "))).or_insert_with(|| Family {
+            frame,
+            form: c.form,
+            functions: c.stages.clone(),
+            stages: parts.iter().map(|_| IndexMap::new()).collect(),
+            known: vec![],
+        });
     let mut choice = vec![];
     for ((place, part), renamed) in family.stages.iter_mut().zip(parts).zip(&apart.parts) {
         let mut own: Vec<(Sym, u64)> = vec![];
@@ -168,14 +172,19 @@ impl Family {
             env.extend(stage.own.iter().map(|(s, v)| (s.clone(), *v)));
         }
         let skeleton = search::skeleton_text(&term);
-        Some(Candidate { term, compact, env, skeleton, form: self.form, estimate_us: us })
+        let (form, stages) = (self.form, self.functions.clone());
+        Some(Candidate { term, compact, env, skeleton, form, stages, estimate_us: us })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calculus::size::Size;
+    use crate::calculus::text::{Context, read_term};
     use crate::calculus::ty::Ty;
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType;
 
     /// A family of two places with these shares, of which only some combinations are known.
     fn family(shares: [&[f64]; 2], known: &[[usize; 2]]) -> Family {
@@ -185,6 +194,7 @@ mod tests {
         let time = |c: &[usize; 2]| (c.to_vec(), Some(shares[0][c[0]] + shares[1][c[1]]));
         Family {
             form: 0,
+            functions: [].into(),
             frame: Term::id(&Ty::Unit),
             stages: shares.iter().map(|s| (0..s.len()).map(stage).collect()).collect(),
             known: known.iter().map(time).collect(),
@@ -202,5 +212,37 @@ mod tests {
         // A combination without kernels is not proposed again.
         family.known.push((vec![1, 2], None));
         assert!(family.best(&family.shares()).iter().all(|(_, c)| c != &[1, 2]));
+    }
+
+    /// Stages at the same place, of the same type, may compute different functions: the work is cut elsewhere.
+    #[test]
+    fn only_equal_functions_take_each_others_places() {
+        let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
+        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
+        let candidate = |of: [&str; 2], tile: u64| {
+            let map = |f: &str| format!("join . mapGlb 0 (mapSeq {f}) . split n.t0");
+            let text = format!("{} . {} . xs", map(of[0]), map(of[1]));
+            let compact = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
+            let dims = [(Sym::Dim("n".into()), 64)];
+            let mut env = SizeEnv::from_iter(dims);
+            stages::apart(&compact).expect("well-typed").compact.visit(&mut |t| {
+                for size in t.sizes() {
+                    size.visit(&mut |sym| {
+                        env.entry(sym.clone()).or_insert(tile);
+                    });
+                }
+            });
+            let stages = of.iter().map(|f| (*f).to_owned()).collect();
+            let (term, skeleton) = (compact.clone(), String::new());
+            Candidate { term, compact, env, skeleton, form: 0, stages, estimate_us: 1.0 }
+        };
+        let joined = |known: &[(Candidate, f64)]| {
+            let mut joiner = Joiner::default();
+            known.iter().for_each(|(c, us)| joiner.add(c, Some(*us)));
+            joiner.joined(&SizeEnv::from_iter([(Sym::Dim("n".into()), 64)])).len()
+        };
+        let (one, other) = (["(sqrt . abs)", "abs"], ["abs", "(sqrt . abs)"]);
+        assert_eq!(joined(&[(candidate(one, 4), 5.0), (candidate(other, 4), 6.0)]), 0);
+        assert!(joined(&[(candidate(one, 4), 5.0), (candidate(one, 8), 6.0)]) > 0);
     }
 }

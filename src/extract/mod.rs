@@ -32,6 +32,7 @@ use crate::saturate::{ClassId, Data, Node, Saturated};
 use indexmap::IndexSet;
 use search::{Found, Scope};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A low-level term with a value for every symbol in it.
 #[derive(Clone, Debug)]
@@ -47,6 +48,9 @@ pub struct Candidate {
     pub skeleton: String,
     /// The number of the form of the program (`elaborate::Program::forms`) that the term was found as.
     pub form: usize,
+    /// The function that each stage computes, so that stages can take each other's places: its class in the e-graph, or its
+    /// text if the graph does not have it.
+    pub stages: Arc<[String]>,
     /// The additive estimate, in microseconds: good enough for ranking at most.
     pub estimate_us: f64,
 }
@@ -202,6 +206,7 @@ fn of_term(
         env,
         skeleton: found.skeleton.clone(),
         form: found.form,
+        stages: found.stages.clone(),
     };
     Ok(assigned.into_iter().map(candidate).collect())
 }

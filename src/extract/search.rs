@@ -5,18 +5,19 @@
 
 use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
-use super::{Drawn, Dropped, Reason, cost, written_out};
+use super::{Drawn, Dropped, Reason, cost, stages, written_out};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::{Interrupt, Limits, Result};
 use crate::rules::can_unroll;
-use crate::saturate::{Data, EGraph, Node, Saturated};
-use egg::Id;
+use crate::saturate::{Data, EGraph, Node, Saturated, add_term};
+use egg::{Id, RecExpr};
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A term that was found, in low-level patterns.
 pub(super) struct Found {
@@ -26,6 +27,8 @@ pub(super) struct Found {
     pub skeleton: String,
     /// The number of the form of the program that it is a term of.
     pub form: usize,
+    /// See [`super::Candidate::stages`].
+    pub stages: Arc<[String]>,
 }
 
 /// A chosen e-node with chosen arguments.
@@ -332,7 +335,19 @@ fn written(egraph: &EGraph, choice: &Choice, form: usize) -> std::result::Result
     let compact = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
     let term = written_out(&compact)?;
     let skeleton = skeleton_text(&term);
-    Ok(Found { term, compact, skeleton, form })
+    let (_, parts) = stages::frame(&compact).map_err(|_| Reason::IllTyped)?;
+    let stages = parts.iter().map(|part| function(egraph, part)).collect();
+    Ok(Found { term, compact, skeleton, form, stages })
+}
+
+/// Returns the name of the function that a part of a term computes: the same for equal functions of the graph.
+fn function(egraph: &EGraph, part: &Term) -> String {
+    let mut expr = RecExpr::default();
+    add_term(&mut expr, part);
+    match egraph.lookup_expr(&expr) {
+        Some(class) => format!("class {}", egraph.find(class)),
+        None => part.to_string(),
+    }
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.

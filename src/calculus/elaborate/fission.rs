@@ -71,10 +71,10 @@ impl Fission<'_> {
 
     /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns their number.
     fn nest(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> usize {
-        // The map and its inner map are nothing but a product already.
+        // The rules know products, and products with scalar functions of their results.
         if let Kind::Map(Prim::Map, g, _) = &behind_lets(&f.body).kind
-            && reduces(behind_lets(&g.body))
-            && count(&f.body) == 1
+            && only_computes(&g.body)
+            && count(&f.body) == count(&g.body)
         {
             return 0;
         }
@@ -235,6 +235,19 @@ fn behind_lets(e: &Ex) -> &Ex {
     match &e.kind {
         Kind::Let(_, _, body) => behind_lets(body),
         _ => e,
+    }
+}
+
+/// Whether an expression computes a scalar from reductions and elements, without choices.
+fn only_computes(e: &Ex) -> bool {
+    match &e.kind {
+        _ if reduces(e) => true,
+        Kind::Var(_) | Kind::Lit(_) | Kind::Size(_) | Kind::ScalarInput(..) => true,
+        Kind::Op(..) | Kind::Pair(..) | Kind::Proj(..) => {
+            e.parts().iter().all(|(_, part)| only_computes(part))
+        }
+        Kind::Let(_, _, body) => only_computes(body),
+        _ => false,
     }
 }
 

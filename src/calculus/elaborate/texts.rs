@@ -445,6 +445,33 @@ fn products_that_are_used_further_have_a_form_of_their_own() {
     assert!(forms(300, quadratic).iter().any(crossed), "{:?}", forms(300, quadratic));
 }
 
+/// Products among other work have a form in which they stand in front of it, with a mask, within a batch, and through names.
+#[test]
+fn products_among_other_work_have_a_form_in_front_of_it() {
+    let forms = |body: &str| -> Vec<String> {
+        let head =
+            "entry f [n] [d] (q: [n][d]f32) (qs: [2][n][d]f32) (c: [n][n]f32) : [2][n][n]f32 = ";
+        elaborated(300, &format!("{head}{body}")).others.iter().map(show).collect()
+    };
+    let product = "map (map (reduce {Add(_1, _2)} {0} . map {Mul(_1, _2)} . zip))";
+    let has = |body: &str, part: &str| forms(body).iter().any(|f| f.contains(part));
+    let row = "map2 (\\k j -> if j <= i then reduce (+) 0 (map2 (*) r k) else 0)";
+    let scaled = "let m = reduce max 0 s in map (/ m) s";
+    let masked = format!("map2 (\\r i -> let s = {row} q (iota n) in {scaled}) q (iota n)");
+    let one = format!("replicate 2 ({masked})");
+    assert!(has(&one, &format!("{product} . cross . fork q q")), "{:?}", forms(&one));
+    let batch = format!("map (\\q -> {masked}) qs");
+    assert!(has(&batch, &format!("{product} . cross . fork id id")), "{:?}", forms(&batch));
+    // Each element also needs another matrix, and a choice.
+    let chosen = "replicate 2 (map2 (\\r cs -> map2 (\\k x ->
+        if x > 0 then x - reduce (+) 0 (map2 (*) r k) else x) q cs) q c)";
+    assert!(has(chosen, &format!("{product} . cross . fork q q")), "{:?}", forms(chosen));
+    // Rules move scalar functions behind a product.
+    let updated =
+        "replicate 2 (map2 (\\r cs -> map2 (\\k x -> x - reduce (+) 0 (map2 (*) r k)) q cs) q c)";
+    assert!(!has(updated, &format!("{product} . cross")), "{:?}", forms(updated));
+}
+
 /// Arrays of both sides of a product, in any order, are tuples of each side.
 #[test]
 fn arrays_of_a_zip_are_arranged_by_side() {
