@@ -215,9 +215,9 @@ impl<'a> Pool<'a> {
             }
             let count = of_skeleton.entry(&c.skeleton).or_default();
             if *count < each {
-                first.push((*count, i))
+                first.push((*count, i));
             } else {
-                rest.push(i)
+                rest.push(i);
             }
             *count += 1;
         }
