@@ -189,13 +189,15 @@ fn candidates(o: &Optimized, out: &mut Out) -> Done {
     }
     let t = &o.timings;
     out.line(&format!(
-        "time       {:.2} s: saturating {:.2}, extracting {:.2}, generating {:.2}, compiling {:.2}, checking and timing {:.2}",
+        "time       {:.2} s: saturating {:.2}, extracting {:.2}, generating {:.2}, compiling {:.2}, checking and timing {:.2}, \
+         comparing with the bandwidth {:.2}",
         t.total_ms / 1e3,
         t.saturate_ms / 1e3,
         t.extract_ms / 1e3,
         t.generate_ms / 1e3,
         t.compile_ms / 1e3,
-        t.measure_ms / 1e3
+        t.measure_ms / 1e3,
+        t.compare_ms / 1e3
     ))
 }
 

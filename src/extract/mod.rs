@@ -46,7 +46,7 @@ pub struct Candidate {
     pub env: SizeEnv,
     /// What distinguishes the term from others, apart from tunables: the mapping, the splits, the vectors.
     pub skeleton: String,
-    /// The number of the form of the program (`elaborate::Program::forms`) that the term was found as.
+    /// The number of the form of the program, in [`Saturated::forms`], that the term was found as.
     pub form: usize,
     /// The function that each stage computes, so that stages can take each other's places: its class in the e-graph, or its
     /// text if the graph does not have it.

@@ -55,6 +55,9 @@ pub struct Timings {
     pub compile_ms: f64,
     /// Checking and timing.
     pub measure_ms: f64,
+    /// Timing the best kernel beside yardsticks.
+    #[serde(default)]
+    pub compare_ms: f64,
     /// The whole run.
     pub total_ms: f64,
 }
@@ -410,12 +413,14 @@ impl Session {
                 max_rel_err: Some(m.max_rel_err),
             })
             .collect();
+        let comparing = Instant::now();
         let shares = if len > 0 && !observer.stop() {
             observer.event(&Event::Phase(Phase::Compare));
             shares(worker, &device, len, &ranking[0], work, observer)?
         } else {
             None
         };
+        let compare_ms = comparing.elapsed().as_secs_f64() * 1e3;
         let generate_ms = pool.spent_ms();
         drop(pool);
         let optimized = self.done(program, sizes, rewritten, ranking, counts, begun, |o| {
@@ -426,6 +431,7 @@ impl Session {
             o.checked = reference.checked();
             o.timings.compile_ms = found.compile_ms;
             o.timings.measure_ms = found.measure_ms;
+            o.timings.compare_ms = compare_ms;
             o.interrupted = found.interrupted || observer.stop();
         })?;
         if let Some(store) = store.as_mut().filter(|_| !optimized.interrupted && found.kept)
@@ -466,9 +472,16 @@ impl Session {
         mut store: Option<(&mut Store, &Key)>,
         observer: &mut dyn Observer,
     ) -> Result<()> {
+        // Without the interpreter, the second kernel is what the first is compared with.
+        if whole.is_deferred()
+            && let Some(second) = found.ranking.get(1)
+        {
+            self.wrong_on_whole_numbers(device, &second.variant, &mut whole, observer)?;
+        }
         while let Some(first) = found.ranking.first()
             && !observer.stop()
-            && let Some(wrong) = self.wrong_on_whole_numbers(device, &first.variant, &mut whole)?
+            && let Some(wrong) =
+                self.wrong_on_whole_numbers(device, &first.variant, &mut whole, observer)?
         {
             let class = FailureClass::Wrong;
             let text = wrong.first.unwrap_or_default();

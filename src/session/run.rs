@@ -333,7 +333,8 @@ impl Session {
         }
         if comparison.as_ref().is_some_and(|c| c.ok)
             && let Some(mut whole) = self.on_whole_numbers(program, &sizes, &inputs, observer)?
-            && let Some(wrong) = self.wrong_on_whole_numbers(device, &variant, &mut whole)?
+            && let Some(wrong) =
+                self.wrong_on_whole_numbers(device, &variant, &mut whole, observer)?
         {
             comparison = Some(wrong);
         }

@@ -33,6 +33,13 @@ pub(super) struct Whole {
     reference: Reference,
 }
 
+impl Whole {
+    /// Whether kernels are compared with each other, because the interpreter would take minutes.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.reference.is_deferred()
+    }
+}
+
 impl Session {
     /// Prepares the check of a program on inputs like these. Returns `None` if there are no floats among the inputs,
     /// loops may not end on other inputs, or the program has no value on the whole numbers.
@@ -76,6 +83,7 @@ impl Session {
         device: &DeviceInfo,
         variant: &Variant,
         whole: &mut Whole,
+        observer: &dyn Observer,
     ) -> Result<Option<Comparison>> {
         let mut worker = self.start_worker(device, whole.inputs.clone());
         let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
@@ -85,7 +93,12 @@ impl Session {
             // The kernels ran on the actual inputs, so a failure on these inputs does not count as wrong.
             Err(WorkerError::Candidate(_) | WorkerError::Interrupted) => return Ok(None),
         };
-        let verdict = whole.reference.compare(outputs).ok().flatten();
+        let reference = &mut whole.reference;
+        if reference.is_disputed(&outputs) && !reference.wait(|| !observer.stop()).unwrap_or(false)
+        {
+            return Ok(None);
+        }
+        let verdict = reference.compare(outputs).ok().flatten();
         Ok(verdict.map(|v| v.comparison).filter(|c| !c.ok).map(|wrong| Comparison {
             first: wrong.first.map(|text| format!("with whole numbers for inputs: {text}")),
             ..wrong

@@ -332,6 +332,11 @@ impl Reference {
         self.answer.is_some()
     }
 
+    /// Returns whether the interpreter was deferred, and has not run since.
+    pub fn is_deferred(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| answer.deferred)
+    }
+
     /// Waits for the result. Returns `false` if `go_on` returned `false` before the result was available.
     ///
     /// # Errors

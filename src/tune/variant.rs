@@ -120,6 +120,8 @@ pub struct Pool<'a> {
     /// Number of candidates whose plan another candidate had already.
     duplicates: usize,
     rejected: BTreeMap<String, usize>,
+    /// Indices of the candidates that exceed a limit of the device.
+    too_large: HashSet<usize>,
     /// Time spent on generating kernels.
     spent: Duration,
 }
@@ -143,6 +145,7 @@ impl<'a> Pool<'a> {
             plans: HashSet::new(),
             duplicates: 0,
             rejected: BTreeMap::new(),
+            too_large: HashSet::new(),
             spent: Duration::ZERO,
         }
     }
@@ -264,7 +267,7 @@ impl<'a> Pool<'a> {
         drawn
     }
 
-    /// Returns, for each skeleton of which some of these candidates were looked at and none has a kernel, its next candidate.
+    /// Returns the next candidate of each skeleton of which some of these candidates were too large and none has a kernel.
     fn others(
         &self,
         looked_at: &[usize],
@@ -274,7 +277,8 @@ impl<'a> Pool<'a> {
         let skeleton = |i: &usize| self.candidates[*i].skeleton.as_str();
         let made: HashSet<&str> = drawn.iter().map(|(i, _)| skeleton(i)).collect();
         let mut without: HashSet<&str> =
-            looked_at.iter().map(skeleton).filter(|s| !made.contains(s)).collect();
+            looked_at.iter().filter(|i| self.too_large.contains(i)).map(skeleton).collect();
+        without.retain(|s| !made.contains(s));
         let fresh = (0..self.candidates.len()).filter(|i| !self.seen.contains(i));
         fresh.filter(|i| wanted(&self.candidates[*i]) && without.remove(skeleton(i))).collect()
     }
@@ -308,7 +312,12 @@ impl<'a> Pool<'a> {
                         out.push((*i, Variant { compact, ..v }));
                     }
                     Ok(_) => self.duplicates += 1,
-                    Err(d) => *self.rejected.entry(reason(&d)).or_default() += 1,
+                    Err(d) => {
+                        if d.code == Code::KernelLimit {
+                            self.too_large.insert(*i);
+                        }
+                        *self.rejected.entry(reason(&d)).or_default() += 1;
+                    }
                 }
             }
         }
@@ -331,7 +340,7 @@ fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> 
     ranked.into_iter().map(|(_, i)| i).collect()
 }
 
-/// Number of further candidates that are tried of a skeleton whose first ones have no kernel, because a tile does not fit.
+/// Number of further candidates that are tried of a skeleton whose first ones are too large for the device.
 const RETRIES: usize = 8;
 
 /// Most times that stages are joined after a draw.

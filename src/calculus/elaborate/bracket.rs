@@ -458,8 +458,7 @@ fn meets_all(f: &Lambda, captured: &Vars) -> bool {
         };
         here || e.parts().iter().any(|(_, part)| within(part, captured, own))
     }
-    let mut own = f.params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect();
-    within(&f.body, captured, &mut own)
+    within(&f.body, captured, &mut f.own())
 }
 
 pub(super) fn not_scalar(span: Span) -> Failure {

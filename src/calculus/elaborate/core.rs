@@ -64,6 +64,22 @@ impl Layout {
         }
     }
 
+    /// Returns the layout with new variables, which take the place of its own in `e`.
+    pub(super) fn renamed(&self, e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> Layout {
+        match self {
+            Layout::Unit => Layout::Unit,
+            Layout::Var(v, t) => {
+                let other = fresh();
+                e.put(*v, &Ex::new(Kind::Var(other), t.clone(), e.span));
+                Layout::Var(other, t.clone())
+            }
+            Layout::Pair(a, b) => {
+                let a = a.renamed(e, fresh);
+                Layout::Pair(Box::new(a), Box::new(b.renamed(e, fresh)))
+            }
+        }
+    }
+
     /// Whether any of the variables is in `used`.
     pub(super) fn meets(&self, used: &Vars) -> bool {
         match self {
@@ -93,6 +109,11 @@ pub(super) struct Lambda {
 }
 
 impl Lambda {
+    /// Returns the variables of the parameters.
+    pub(super) fn own(&self) -> Vars {
+        self.params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect()
+    }
+
     /// Returns the variables from outside that the function mentions.
     pub(super) fn captures(&self) -> Vars {
         let mut free = self.body.free();
@@ -175,6 +196,25 @@ impl Ex {
         let ty = (**if second { b } else { a }).clone();
         let span = self.span;
         Some(Ex::new(Kind::Proj(Box::new(self), second), ty, span))
+    }
+
+    /// Returns the map of a function with this body over those of the arrays that the body uses. The function has variables
+    /// of its own. `None` if the body uses no array.
+    pub(super) fn map_of<'a>(
+        mut body: Ex,
+        arrays: impl IntoIterator<Item = (&'a Layout, &'a Ex)>,
+        fresh: &mut dyn FnMut() -> Var,
+    ) -> Option<Ex> {
+        let free = body.free();
+        let (mut params, mut args): (Vec<Layout>, Vec<Ex>) = (vec![], vec![]);
+        for (p, array) in arrays.into_iter().filter(|(p, _)| p.meets(&free)) {
+            params.push(p.renamed(&mut body, fresh));
+            args.push(array.clone());
+        }
+        let Ty::Array(n, _) = &args.first()?.ty else { return None };
+        let (ty, span) = (Ty::array(n, &body.ty), body.span);
+        let f = Lambda { params, body: Box::new(body) };
+        Some(Ex::new(Kind::Map(Prim::Map, f, args), ty, span))
     }
 
     /// Returns the direct parts, each with the layouts that bind its variables.

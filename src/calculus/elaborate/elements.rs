@@ -156,7 +156,7 @@ fn bound_in(f: &Lambda) -> Vars {
             walk(part, out);
         }
     }
-    let mut out: Vars = f.params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect();
+    let mut out = f.own();
     walk(&f.body, &mut out);
     out
 }

@@ -78,10 +78,13 @@ impl Fission<'_> {
         {
             return 0;
         }
-        let mut place = Place { rows: vars(&f.params), lets: vec![], times, found: vec![] };
+        let mut place = Place { rows: f.own(), lets: vec![], times, found: vec![] };
         self.inner(&mut f.body, &mut place);
         for (name, row) in &place.found {
-            let product = self.map_of(row, &f.params, args);
+            let Some(product) = Ex::map_of(row.clone(), f.params.iter().zip(&*args), self.fresh)
+            else {
+                continue;
+            };
             f.params.insert(0, name.clone());
             args.insert(0, product);
         }
@@ -116,7 +119,7 @@ impl Fission<'_> {
 
     /// Moves the reductions in the function of an inner map to a map of their own.
     fn map(&mut self, g: &mut Lambda, args: &mut Vec<Ex>, place: &mut Place) {
-        let columns = vars(&g.params);
+        let columns = g.own();
         let (mut lets, mut found) = (vec![], vec![]);
         self.reductions(&g.body, &mut lets, &mut found);
         let bound: Vars = place.lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect();
@@ -132,7 +135,8 @@ impl Fission<'_> {
             if !closed || !takes_arrays(&whole, &columns) {
                 continue;
             }
-            let product = self.map_of(&whole, &g.params, args);
+            let arrays = g.params.iter().zip(&*args);
+            let Some(product) = Ex::map_of(whole.clone(), arrays, self.fresh) else { continue };
             let product = self.with(&place.lets, &product);
             if !takes_arrays(&product, &place.rows) || count(&product) > count(&reduction) {
                 continue;
@@ -178,35 +182,9 @@ impl Fission<'_> {
             if !p.meets(&e.free()) {
                 return e;
             }
-            let (p, ty, span) = (self.renamed(p, &mut e), e.ty.clone(), e.span);
+            let (p, ty, span) = (p.renamed(&mut e, self.fresh), e.ty.clone(), e.span);
             Ex::new(Kind::Let(p, Box::new(value.clone()), Box::new(e)), ty, span)
         })
-    }
-
-    /// Returns the map of a function with this body over those of the arrays that the body uses.
-    fn map_of(&mut self, body: &Ex, params: &[Layout], arrays: &[Ex]) -> Ex {
-        let (free, span, mut body) = (body.free(), body.span, body.clone());
-        let used = params.iter().zip(arrays).filter(|(p, _)| p.meets(&free));
-        let (mut own, mut args) = (vec![], vec![]);
-        for (p, array) in used {
-            own.push(self.renamed(p, &mut body));
-            args.push(array.clone());
-        }
-        let ty = match args.first().map(|a: &Ex| &a.ty) {
-            Some(Ty::Array(n, _)) => Ty::array(n, &body.ty),
-            _ => body.ty.clone(),
-        };
-        let f = Lambda { params: own, body: Box::new(body) };
-        Ex::new(Kind::Map(Prim::Map, f, args), ty, span)
-    }
-
-    /// Returns a layout with other variables, and puts them into an expression.
-    fn renamed(&mut self, p: &Layout, e: &mut Ex) -> Layout {
-        let other = named(&p.ty(), self.fresh);
-        for ((v, _), (o, ty)) in p.vars().into_iter().zip(other.vars()) {
-            e.put(v, &Ex::new(Kind::Var(o), ty, e.span));
-        }
-        other
     }
 
     /// Returns the length of an array.
@@ -263,10 +241,6 @@ fn takes_arrays(e: &Ex, of: &Vars) -> bool {
         Kind::Var(v) => of.contains(&v) && matches!(e.ty, Ty::Array(..)),
         _ => e.parts().iter().any(|(_, part)| takes_arrays(part, of)),
     }
-}
-
-fn vars(params: &[Layout]) -> Vars {
-    params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect()
 }
 
 /// Drops the parameters that a function does not use any more; one remains.

@@ -114,7 +114,7 @@ impl Motion<'_> {
         if args.len() < 2 || self.frames.is_empty() {
             return;
         }
-        let mut all: Vars = f.params.iter().flat_map(Layout::vars).map(|(v, _)| v).collect();
+        let mut all = f.own();
         for (p, array) in f.params.iter_mut().zip(args) {
             let of_array = self.around(&array.free());
             let own: Vars = p.vars().into_iter().map(|(v, _)| v).collect();
@@ -201,22 +201,10 @@ impl Motion<'_> {
     /// Makes an array of what is computed of each element of the innermost map. Returns the variables of its elements.
     fn array(&mut self, e: &Ex) -> Option<Layout> {
         let k = self.frames.len() - 1;
-        let mut value = with(&self.lets, with(&self.frames[k].lets, e.clone()));
-        let free = value.free();
-        let (mut params, mut args) = (vec![], vec![]);
-        for (p, array) in self.frames[k].params.iter().filter(|(p, _)| p.meets(&free)) {
-            // The function of the new map has variables of its own.
-            let own = named(&p.ty(), self.fresh);
-            for ((v, _), (o, ty)) in p.vars().into_iter().zip(own.vars()) {
-                value.put(v, &Ex::new(Kind::Var(o), ty, e.span));
-            }
-            params.push(own);
-            args.push(array.clone());
-        }
-        let Ty::Array(n, _) = &args.first()?.ty else { return None };
-        let ty = Ty::array(n, &e.ty);
-        let f = Lambda { params, body: Box::new(value) };
-        let map = Ex::new(Kind::Map(Prim::Map, f, args), ty.clone(), e.span);
+        let value = with(&self.lets, with(&self.frames[k].lets, e.clone()));
+        let arrays = self.frames[k].params.iter().map(|(p, array)| (p, array));
+        let map = Ex::map_of(value, arrays, self.fresh)?;
+        let ty = map.ty.clone();
         let v = (self.fresh)();
         self.arrays.push((Layout::Var(v, ty.clone()), map));
         let name = named(&e.ty, self.fresh);

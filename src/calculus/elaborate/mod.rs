@@ -55,7 +55,7 @@ pub struct Program {
     /// The term, from unit to the result.
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
-    /// results in parts, with reductions in front of branches.
+    /// results in parts, with reductions in front of branches, with products in nests of their own.
     pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.

@@ -201,7 +201,7 @@ impl Session {
                             return;
                         }
                         let tried = program(shared, number).map(|(source, case)| {
-                            let mut trial = Trial { shared, worker: worker.as_mut() };
+                            let mut trial = Trial { shared, worker: worker.as_mut(), until: None };
                             let outcome = trial.run(&source, &case);
                             shared.finished(&mut trial, &source, &case, outcome)
                         });

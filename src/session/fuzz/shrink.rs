@@ -21,7 +21,8 @@ pub(super) fn shrink<T>(
     most: Duration,
     holds: impl Fn(Outcome) -> Option<T>,
 ) -> (Arc<Source>, Case, T) {
-    let begun = Instant::now();
+    let until = Instant::now() + most;
+    trial.until = Some(until);
     let mut best = first;
     loop {
         let mut better = None;
@@ -29,7 +30,7 @@ pub(super) fn shrink<T>(
         let sizes = smaller_cases(case).into_iter().map(|c| (c.rewrite(&source.text), c));
         let parts = smaller(source).into_iter().map(|text| (text, case.clone()));
         for (text, mut case) in sizes.chain(parts) {
-            if begun.elapsed() >= most {
+            if Instant::now() >= until {
                 break;
             }
             let less = Source::new(source.name.clone(), text);
@@ -48,6 +49,7 @@ pub(super) fn shrink<T>(
             None => break,
         }
     }
+    trial.until = None;
     let (source, case, what) = best;
     let text = lang::format(&source).unwrap_or_else(|_| source.text.clone());
     (Source::new(source.name.clone(), text), case, what)

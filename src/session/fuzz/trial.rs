@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many candidates are lowered at most for each one that is wanted, since some have no kernels.
 const SPARE: usize = 4;
@@ -65,6 +65,8 @@ pub(super) struct Outcome {
 pub(super) struct Trial<'a> {
     pub shared: &'a Shared<'a>,
     pub worker: Option<&'a mut Worker>,
+    /// When to run no further candidates of a program.
+    pub until: Option<Instant>,
 }
 
 /// Why a program has no kernels.
@@ -278,6 +280,9 @@ impl Trial<'_> {
         };
         worker.give(Arc::new(bound.inputs));
         for v in variants {
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                break;
+            }
             let checked = worker.prepare(v.plan.clone()).and_then(|(id, _)| {
                 let outputs = worker.check(id);
                 worker.forget(id);
