@@ -119,6 +119,12 @@ impl Context {
         })
     }
 
+    /// Whether operators that no rule lowers have their default here. Outside kernels it is a kernel of its own, or a choice or
+    /// loop of the host, and takes no part in the fusion of others.
+    fn has_default(self) -> bool {
+        self.level == Level::Host || (self.total && self.level == Level::Item)
+    }
+
     fn may_spread(self, inside: Level, base: u16, d: u8) -> bool {
         // A nest of parallel maps goes from the higher dimensions to the lower ones.
         let nested = self.nest && self.level == inside && self.used & bit(base, d + 1) != 0;
@@ -221,7 +227,7 @@ impl Context {
             }
             // The host runs the loop, whose steps are kernels.
             Op::Fold if self.level == Level::Host => Inside(self.settled()),
-            Op::While if self.total && matches!(self.level, Level::Host | Level::Item) => {
+            Op::While if self.has_default() => {
                 Inside(Context { registers: array, ..self.settled() })
             }
             Op::Spread(_) | Op::SpreadRows if self.level == Level::Group && self.tile => {
@@ -233,22 +239,17 @@ impl Context {
             }
             Op::Vectorize | Op::Packed | Op::AsVector | Op::AsScalar if self.vector => No,
             Op::Vectorize => Inside(Context { vector: true, ..self.item().intermediate() }),
-            Op::Cond if self.level == Level::Item && (self.total || !array) => Inside(self),
-            Op::Cond if self.level == Level::Host && self.total => Inside(self),
+            Op::Cond if self.has_default() || (self.level == Level::Item && !array) => Inside(self),
             // Sequential in one work-item; at host level, in a kernel of one work-item.
-            Op::Scan(ScanKind::Seq | ScanKind::Exclusive) | Op::Histogram
-                if self.total && matches!(self.level, Level::Host | Level::Item) =>
-            {
+            Op::Scan(ScanKind::Seq | ScanKind::Exclusive) | Op::Histogram if self.has_default() => {
                 Inside(Context { registers: array, ..self.item().intermediate() })
             }
             // Two kernels: the first computes the total of each part, the second scans each part, starting
             // from the total of the parts before it.
-            Op::Scan(ScanKind::Assoc) if self.total && self.level == Level::Host => {
+            Op::Scan(ScanKind::Assoc) if self.level == Level::Host => {
                 Inside(self.item().intermediate())
             }
-            Op::Scatter if self.total && matches!(self.level, Level::Host | Level::Item) => {
-                Inside(self)
-            }
+            Op::Scatter if self.has_default() => Inside(self),
             Op::Scalar(f) if self.vector && f.body.has_loop() => No,
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),

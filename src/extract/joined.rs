@@ -3,7 +3,7 @@
 //! Extraction keeps a few dozen terms of a program, and each term has a few hundred values for its tiles. Where a program has
 //! several stages, these are combinations of stages and values, and the best of each stage may meet only in one that was not
 //! kept. The times of stages add up. So the share of each stage follows from the predicted times of the combinations that
-//! are known, and new candidates join the stages with the least shares. Only stages that compute the same function take each
+//! are known, and new candidates join the stages with the least shares. Only stages that read and give the same values take each
 //! other's places: two candidates may cut a program at different places between the same types.
 
 use super::{Candidate, search, stages, written_out};

@@ -48,8 +48,8 @@ pub struct Candidate {
     pub skeleton: String,
     /// The number of the form of the program, in [`Saturated::forms`], that the term was found as.
     pub form: usize,
-    /// The function that each stage computes, so that stages can take each other's places: its class in the e-graph, or its
-    /// text if the graph does not have it.
+    /// What each stage reads and gives, so that stages can take each other's places: the classes of these values in the e-graph,
+    /// or their texts if the graph does not have them.
     pub stages: Arc<[String]>,
     /// The additive estimate, in microseconds: good enough for ranking at most.
     pub estimate_us: f64,

@@ -7,14 +7,15 @@ use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
 use super::{Drawn, Dropped, Reason, cost, stages, written_out};
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::diag::{Interrupt, Limits, Result};
 use crate::rules::can_unroll;
-use crate::saturate::{Data, EGraph, Node, Saturated, add_term};
-use egg::{Id, RecExpr};
+use crate::saturate::{Data, EGraph, Node, Saturated};
+use egg::Id;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHasher};
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -335,19 +336,37 @@ fn written(egraph: &EGraph, choice: &Choice, form: usize) -> std::result::Result
     let compact = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
     let term = written_out(&compact)?;
     let skeleton = skeleton_text(&term);
-    let (_, parts) = stages::frame(&compact).map_err(|_| Reason::IllTyped)?;
-    let stages = parts.iter().map(|part| function(egraph, part)).collect();
+    let mut classes = HashMap::new();
+    name_values(egraph, choice, &compact, &mut classes).map_err(|_| Reason::IllTyped)?;
+    let name = |value: &Term| match classes.get(value) {
+        Some(class) => format!("class {class}"),
+        None => value.to_string(),
+    };
+    let values = stages::values(&compact).map_err(|_| Reason::IllTyped)?;
+    let stages = values.iter().map(|(read, given)| match read {
+        Some(read) => format!("{} to {}", name(read), name(given)),
+        None => name(given),
+    });
+    let stages = stages.collect();
     Ok(Found { term, compact, skeleton, form, stages })
 }
 
-/// Returns the name of the function that a part of a term computes: the same for equal functions of the graph.
-fn function(egraph: &EGraph, part: &Term) -> String {
-    let mut expr = RecExpr::default();
-    add_term(&mut expr, part);
-    match egraph.lookup_expr(&expr) {
-        Some(class) => format!("class {}", egraph.find(class)),
-        None => part.to_string(),
+/// Notes the classes of a choice with its term, and of its parts outside kernels. Chains are nested to the right.
+fn name_values(
+    egraph: &EGraph,
+    choice: &Choice,
+    term: &Term,
+    classes: &mut HashMap<Term, Id>,
+) -> std::result::Result<(), TypeError> {
+    if let Some(class) = egraph.lookup(choice.node.clone()) {
+        classes.insert(Term::of_chain(&term.chain())?, egraph.find(class));
     }
+    if let Op::Compose | Op::Fork | Op::Bimap | Op::Fold | Op::While = term.op() {
+        for (c, t) in choice.args.iter().zip(term.args()) {
+            name_values(egraph, c, t, classes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.
@@ -563,7 +582,7 @@ impl Search<'_> {
                 let inner = self.best((args[1], inner));
                 vec![outer, inner]
             }
-            Op::Cond if at.total => match at.enter(&op, true, true) {
+            Op::Cond if at.total || at.level == Level::Host => match at.enter(&op, true, true) {
                 Verdict::No => return,
                 Verdict::Inside(at) => {
                     let branch = at.settled();

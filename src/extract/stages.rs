@@ -24,7 +24,7 @@ pub(super) struct Staged {
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn frame(compact: &Term) -> Result<(Term, Vec<Term>), TypeError> {
     let mut parts: Vec<Term> = vec![];
-    let frame = walk(compact, &mut |factors| {
+    let frame = walk(compact, &mut |factors, _| {
         let part = Term::of_chain(factors)?;
         let hole = format!("{HOLE}{}", parts.len());
         let tys = vec![part.ty().dom.clone(), part.ty().cod.clone()];
@@ -32,6 +32,21 @@ pub(super) fn frame(compact: &Term) -> Result<(Term, Vec<Term>), TypeError> {
         Ok(vec![Term::new(Op::Input(hole.into()), vec![], tys, vec![])?])
     })?;
     Ok((frame, parts))
+}
+
+/// Returns what each stage of [`frame`] reads and what it gives, as functions of the argument of the chain that it stands in.
+/// The first stage of a chain reads the argument itself (`None`).
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn values(compact: &Term) -> Result<Vec<(Option<Term>, Term)>, TypeError> {
+    let mut values = vec![];
+    walk(compact, &mut |factors, before| {
+        let read = if before.is_empty() { None } else { Some(Term::of_chain(before)?) };
+        values.push((read, Term::of_chain(&[factors, before].concat())?));
+        Ok(factors.to_vec())
+    })?;
+    Ok(values)
 }
 
 /// Returns the term of a [`frame`] with these stages.
@@ -66,7 +81,7 @@ const HOLE: &str = "%stage";
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
     let mut parts: Vec<Term> = vec![];
-    let compact = walk(compact, &mut |factors| {
+    let compact = walk(compact, &mut |factors, _| {
         let number = parts.len();
         let own = match number {
             0 => factors.to_vec(),
@@ -121,8 +136,8 @@ pub(super) fn share_symbols(parts: &[Term]) -> bool {
     })
 }
 
-/// Gives the factors that take the place of those of a stage.
-type Replace<'a> = &'a mut dyn FnMut(&[Term]) -> Result<Vec<Term>, TypeError>;
+/// Gives the factors that take the place of those of a stage; also gets the factors that are applied before it in its chain.
+type Replace<'a> = &'a mut dyn FnMut(&[Term], &[Term]) -> Result<Vec<Term>, TypeError>;
 
 /// Replaces the stages that have symbols.
 fn walk(t: &Term, replace: Replace<'_>) -> Result<Term, TypeError> {
@@ -134,8 +149,8 @@ fn walk(t: &Term, replace: Replace<'_>) -> Result<Term, TypeError> {
         }
     }
     let mut factors = vec![];
-    for s in &stages {
-        factors.extend(stage(s, replace)?);
+    for (k, s) in stages.iter().enumerate() {
+        factors.extend(stage(s, &stages[k + 1..].concat(), replace)?);
     }
     Term::of_chain(&factors)
 }
@@ -162,7 +177,7 @@ fn holds_stages(t: &Term) -> bool {
     }
 }
 
-fn stage(factors: &[Term], replace: Replace<'_>) -> Result<Vec<Term>, TypeError> {
+fn stage(factors: &[Term], before: &[Term], replace: Replace<'_>) -> Result<Vec<Term>, TypeError> {
     if let [t] = factors
         && holds_stages(t)
         && t.args().iter().all(|a| is_free(&a.ty().dom) && is_free(&a.ty().cod))
@@ -173,7 +188,7 @@ fn stage(factors: &[Term], replace: Replace<'_>) -> Result<Vec<Term>, TypeError>
         }
         return Ok(vec![t.with_args(args)?]);
     }
-    if factors.iter().any(has_symbols) { replace(factors) } else { Ok(factors.to_vec()) }
+    if factors.iter().any(has_symbols) { replace(factors, before) } else { Ok(factors.to_vec()) }
 }
 
 fn renamed(s: &Sym, number: usize) -> Sym {

@@ -23,8 +23,9 @@ pub struct NpyArray {
 /// Longest header accepted, in bytes. NumPy's own limit for headers it trusts is a sixth of it.
 const HEADER_BYTES: usize = 1 << 16;
 
-/// Deepest nesting of brackets accepted in a header; NumPy's plain headers nest twice.
-const HEADER_NESTING: usize = 16;
+/// Deepest nesting of brackets accepted in a header. NumPy's plain headers nest twice, and those of structured elements three
+/// times. The parser takes time that is exponential in the depth.
+const HEADER_NESTING: usize = 3;
 
 /// Reads a file.
 pub fn read(path: &Path) -> Result<NpyArray> {

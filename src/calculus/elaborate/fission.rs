@@ -71,7 +71,8 @@ impl Fission<'_> {
 
     /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns their number.
     fn nest(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> usize {
-        // The rules know products, and products with scalar functions of their results.
+        // The rules know products, and products with scalar functions of their results. But the tiles of a product with a
+        // mask are better off without other work.
         if let Kind::Map(Prim::Map, g, _) = &behind_lets(&f.body).kind
             && only_computes(&g.body)
             && count(&f.body) == count(&g.body)
@@ -219,7 +220,7 @@ fn behind_lets(e: &Ex) -> &Ex {
 /// Whether an expression computes a scalar from reductions and elements, without choices.
 fn only_computes(e: &Ex) -> bool {
     match &e.kind {
-        _ if reduces(e) => true,
+        _ if reduces(e) => !chooses(e),
         Kind::Var(_) | Kind::Lit(_) | Kind::Size(_) | Kind::ScalarInput(..) => true,
         Kind::Op(..) | Kind::Pair(..) | Kind::Proj(..) => {
             e.parts().iter().all(|(_, part)| only_computes(part))
@@ -227,6 +228,11 @@ fn only_computes(e: &Ex) -> bool {
         Kind::Let(_, _, body) => only_computes(body),
         _ => false,
     }
+}
+
+/// Whether an expression contains a choice.
+fn chooses(e: &Ex) -> bool {
+    matches!(e.kind, Kind::If(..)) || e.parts().iter().any(|(_, part)| chooses(part))
 }
 
 /// Returns the number of reductions, scans and the like in an expression.

@@ -21,6 +21,7 @@ mod core;
 mod elements;
 mod enter;
 mod fission;
+mod flat;
 mod hoist;
 mod interchange;
 mod invariant;
@@ -114,11 +115,12 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let body = invariant::rows(hoist::hoist(body, &mut fresh), &mut fresh);
     let unbranched = branches::reductions_first(&body, &mut fresh);
     let whole = unbranched.as_ref().unwrap_or(&body);
-    let apart = fission::products_apart(whole, sizes.env(), &mut fresh);
+    let apart = fission::products_apart(whole, sizes.env(), &mut fresh).or(unbranched);
+    let flat = flat::histograms(apart.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let mut forms = vec![];
-    for body in [Some(body), apart.or(unbranched)].into_iter().flatten() {
+    for body in [Some(body), flat.or(apart)].into_iter().flatten() {
         let body = interchange::interchange(body, &mut fresh);
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
         let made = normal_forms(&term, &mut env);

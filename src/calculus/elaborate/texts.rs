@@ -472,6 +472,31 @@ fn products_among_other_work_have_a_form_in_front_of_it() {
     assert!(!has(updated, &format!("{product} . cross")), "{:?}", forms(updated));
 }
 
+/// A histogram of rows has a form with bins for the elements, at every depth. An operator that needs more than two elements has
+/// none.
+#[test]
+fn histograms_of_rows_have_a_form_of_elements() {
+    let forms = |body: &str| -> Vec<String> {
+        let head =
+            "entry f [n] [m] [d] (is: [n]i32) (bs: [n]u8) (v: [n][d]f32) (w: [n][d][3]f32) = ";
+        let entry = elaborated(300, &format!("{head}{body}"));
+        entry.forms().iter().skip(1).map(show).collect()
+    };
+    let flat = |body: &str| forms(body).iter().any(|f| f.starts_with("split . histogram"));
+    let rows = "histogram (map2 (+)) (replicate d 0) m is v";
+    assert_eq!(
+        forms(rows),
+        ["split . histogram {Add(_1, _2)} {0} . \
+          fork (map {if Ge(_1, 0) then if Lt(_1, m) then Add(Mul(_1, d), _2) else -1 else -1} . \
+          join . cross . fork is iota) (join . v)"]
+    );
+    assert!(flat("histogram (map2 max) (replicate d f32.lowest) m bs v"));
+    let deep = "histogram (map2 (map2 (+))) (replicate d (replicate 3 0)) m is w";
+    assert!(forms(deep)[0].starts_with("split . split . histogram"), "{:?}", forms(deep));
+    assert!(!flat("histogram (\\a b -> map2 (+) a (reverse b)) (replicate d 0) m is v"));
+    assert!(!flat("histogram (+) 0 m is (map (reduce (+) 0) v)"));
+}
+
 /// Arrays of both sides of a product, in any order, are tuples of each side.
 #[test]
 fn arrays_of_a_zip_are_arranged_by_side() {

@@ -319,8 +319,13 @@ impl Lower {
             }
             Prim::Split | Prim::AsVector => {
                 let (k, (x, n)) = (self.size(c, 0)?, self.array(b, c, 0)?);
-                let m = chunks(n, k, site)?;
-                Ok(b.view(View::Split(k, m), x, self.shape(&c.e.ty, site)?, site))
+                let shape = self.shape(&c.e.ty, site)?;
+                // The length decides only if there are elements: `split n` gives one chunk, also of none.
+                let m = match element(&shape) {
+                    Some((m, _)) if n == 0 => m,
+                    _ => chunks(n, k, site)?,
+                };
+                Ok(b.view(View::Split(k, m), x, shape, site))
             }
             Prim::Join | Prim::AsScalar => self.view(b, c, View::Join),
             Prim::Transpose => self.view(b, c, View::Transpose),
@@ -348,10 +353,11 @@ impl Lower {
             }
             Prim::Slide => {
                 let (w, s, (x, n)) = (self.size(c, 0)?, self.size(c, 1)?, self.array(b, c, 0)?);
-                let rest = n.checked_sub(w).ok_or_else(|| {
+                // There are no windows if one more step would have fitted the first.
+                let rest = n.saturating_add(s).checked_sub(w).ok_or_else(|| {
                     fault(site, Error::SizeRange, &format!("a window of {w} over {n} elements"))
                 })?;
-                let m = chunks(rest, s, site)? + 1;
+                let m = chunks(rest, s, site)?;
                 Ok(b.view(View::Slide(w, s, m), x, self.shape(&c.e.ty, site)?, site))
             }
             Prim::Pad(mode) => {

@@ -21,6 +21,9 @@ const PARTS: i64 = 1 << 26;
 /// Partial histograms for each compute unit: enough work-items to keep a GPU busy.
 const PARTS_OF_UNIT: i64 = 64;
 
+/// Parts that one work-item for each bin combines; more are combined in two steps.
+const FEW_PARTS: i64 = 8;
+
 /// Work-items of a group with bins of its own.
 const GROUP: i64 = 256;
 
@@ -88,29 +91,70 @@ impl Lowerer {
                 })
             })
         })?;
+        self.combine_parts(&counted, parts, (m, elem), &op, dest)
+    }
+
+    /// Combines the bins of parts. If there are many parts, another kernel first combines groups of them, so that there is work
+    /// for more work-items than there are bins.
+    fn combine_parts(
+        &mut self,
+        counted: &Storage,
+        parts: i64,
+        (m, elem): (i64, &Shape),
+        op: &[Term],
+        dest: &Dest,
+    ) -> Step<()> {
+        let groups = parts.isqrt().max(1);
+        let few = groups < FEW_PARTS;
+        let bins = Shape::Array(m, Box::new(elem.clone()));
+        let partial = match few {
+            true => None,
+            false => Some(self.allocate(&Shape::Array(groups, Box::new(bins)), None)?),
+        };
+        // Combines every `step`-th part from `first` on.
+        let combine =
+            |me: &mut Lowerer, from: &View, i: &Index, first: &Index, (step, all), to: &Dest| {
+                let acc = me.allocate(elem, None)?;
+                me.store(&from.at(first)?.at(i)?, &acc.dest, elem)?;
+                me.repeat(length(all, step) - 1, false, &mut |me, p| {
+                    let q = p.plus(1).times(step).add(first);
+                    me.where_less(&q, &Index::from(all), &mut |me| {
+                        let pair = View::pair(acc.view.clone(), from.at(&q)?.at(i)?);
+                        me.update(op, &pair, &acc.dest, &acc.owned, elem)
+                    })
+                })?;
+                me.store(&acc.view, to, elem)
+            };
+        let Some(partial) = partial else {
+            return self.each(m, &mut |me, i| {
+                combine(me, &counted.view, i, &Index::from(0), (1, parts), &dest.at(i)?)
+            });
+        };
+        self.each(groups.saturating_mul(m), &mut |me, k| {
+            let (g, i) = k.div_mod(m);
+            let to = partial.dest.at(&g)?.at(&i)?;
+            combine(me, &counted.view, &i, &g, (groups, parts), &to)
+        })?;
         self.each(m, &mut |me, i| {
-            let acc = me.allocate(elem, None)?;
-            let first = counted.view.at(&Index::from(0))?.at(i)?;
-            me.store(&first, &acc.dest, elem)?;
-            me.repeat(parts - 1, false, &mut |me, p| {
-                let pair = View::pair(acc.view.clone(), counted.view.at(&p.plus(1))?.at(i)?);
-                me.update(&op, &pair, &acc.dest, &acc.owned, elem)
-            })?;
-            me.store(&acc.view, &dest.at(i)?, elem)
+            combine(me, &partial.view, i, &Index::from(0), (1, groups), &dest.at(i)?)
         })
     }
 
-    /// Whether a histogram of `n` values into `m` bins combines values in bins that work-items share: integers on a GPU, which
-    /// has operations for them, and anything if there are so many bins that parts of the values have none of their own.
+    /// Whether a histogram of `n` values into `m` bins combines values in bins that work-items share: on a GPU if it has
+    /// operations for them or the bins fit into local memory, and everywhere if there are so many bins that parts of the
+    /// values have none of their own.
     fn combines_at_once(&self, m: i64, n: i64, elem: &Shape) -> bool {
         let parts = self.units() * PARTS_OF_UNIT;
         let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
-        let native = self.options.device.shares_local_memory() && has_native_operations(elem);
-        native || m.saturating_mul(parts.min(room)) > n
+        let bins = Shape::Array(m, Box::new(elem.clone()));
+        let native = has_native_operations(elem) || self.is_half_of_local_memory(&bins);
+        (self.options.device.shares_local_memory() && native)
+            || m.saturating_mul(parts.min(room)) > n
     }
 
     /// A histogram in bins that work-items share, by atomic operations. If the bins fit into local memory, each group of a
-    /// GPU has bins of its own, which it adds to the result at its end.
+    /// GPU has bins of its own. At its end, it adds them to the result if the device has operations for that; else another
+    /// kernel combines the bins of all groups, since updates of one bin by all groups would start again and again.
     fn histogram_at_once(
         &mut self,
         f: &Term,
@@ -120,10 +164,11 @@ impl Lowerer {
     ) -> Step<()> {
         let (m, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
         let shape = self.views.shape(&f.ty().cod)?;
+        let Shape::Array(_, elem) = &shape else {
+            return stop(Code::Internal, "a histogram is an array");
+        };
         let (places, values) = (x.fst()?, x.snd()?);
         let z = f.args()[1].chain();
-        let bins = self.allocate(&shape, None)?;
-        self.each(m, &mut |me, i| me.write(&z, &View::Unit, &bins.dest.at(i)?))?;
         let combine = |me: &mut Lowerer, j: &Index, bins: &Dest| {
             me.at_place(&places.at(j)?, m, &mut |me, i| {
                 me.at_once(steps, &values.at(j)?, &bins.at(i)?)
@@ -131,12 +176,20 @@ impl Lowerer {
         };
         let local =
             self.options.device.shares_local_memory() && self.is_half_of_local_memory(&shape);
-        if !local || !has_native_operations(&shape) {
-            self.each(n, &mut |me, j| combine(me, j, &bins.dest))?;
-            return self.copy(&bins.view, dest, &shape);
-        }
+        let native = has_native_operations(&shape);
         let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
-        let groups = (self.units() * GROUPS_OF_UNIT).min(length(n, items)).max(1);
+        // Each group passes on all of its bins: no more work than to count its share of the values.
+        let groups = (self.units() * GROUPS_OF_UNIT).min(length(n, items.max(m))).max(1);
+        let parts = if local && !native { groups } else { 1 };
+        let bins = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
+        let all = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
+        if parts == 1 {
+            self.each(m, &mut |me, i| me.write(&z, &View::Unit, &all.1.at(i)?))?;
+        }
+        if !local {
+            self.each(n, &mut |me, j| combine(me, j, &all.1))?;
+            return self.copy(&all.0, dest, &shape);
+        }
         let id = Term::id(&Ty::Unit);
         self.in_kernel(&id, |me| {
             me.kernel.group = [items, 1, 1];
@@ -149,12 +202,16 @@ impl Lowerer {
                         me.where_less(&j, &Index::from(n), &mut |me| combine(me, &j, &own.dest))
                     })
                 })?;
-                me.local(0, m, false, &mut |me, i| {
-                    me.at_once(steps, &own.view.at(i)?, &bins.dest.at(i)?)
+                me.local(0, m, false, &mut |me, i| match parts {
+                    1 => me.at_once(steps, &own.view.at(i)?, &all.1.at(i)?),
+                    _ => me.store(&own.view.at(i)?, &bins.dest.at(g)?.at(i)?, elem),
                 })
             })
         })?;
-        self.copy(&bins.view, dest, &shape)
+        match parts {
+            1 => self.copy(&all.0, dest, &shape),
+            _ => self.combine_parts(&bins, parts, (m, elem), &f.args()[0].chain(), dest),
+        }
     }
 
     fn is_half_of_local_memory(&self, shape: &Shape) -> bool {

@@ -183,7 +183,8 @@ pub fn is_parallel(t: &Term) -> bool {
 fn runs_by_host(f: &Term) -> bool {
     match f.op() {
         Op::Scatter | Op::Histogram | Op::Scan(ScanKind::Assoc) => true,
-        Op::Fold | Op::While | Op::Cond => is_parallel(f),
+        Op::Fold | Op::While | Op::Cond => is_parallel(f) || f.args().iter().any(runs_by_host),
+        Op::Fork | Op::Bimap | Op::Compose => f.args().iter().any(runs_by_host),
         _ => false,
     }
 }

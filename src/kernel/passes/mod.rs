@@ -13,6 +13,7 @@ mod guards;
 mod hoist_gathers;
 mod licm;
 mod load_reuse;
+mod masked;
 mod memory_reuse;
 mod wide_accesses;
 
@@ -49,6 +50,7 @@ fn improve(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
     cse::share(k, fresh);
     hoist_gathers::once(k, fresh);
     copy_propagation::copies_of_registers(k);
+    masked::reductions(k, relaxed);
 }
 
 #[cfg(test)]

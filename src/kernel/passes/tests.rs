@@ -18,6 +18,7 @@ fn number(l: &Lit) -> i32 {
 }
 
 const INT: ElemTy = ElemTy { scalar: I32, width: 1 };
+const TRUTH: ElemTy = ElemTy { scalar: Bool, width: 1 };
 
 /// An input whose elements are valid indices of the arrays.
 const INPUT: Mem = Mem::Global(0);
@@ -276,6 +277,73 @@ fn products_are_added_to_what_is_there() {
     // Integers are exact and stay.
     let whole = Expr::Op(ScalarOp::Add, INT, vec![int(1), int(2)]);
     assert_eq!(relaxed(whole.clone()), whole);
+}
+
+#[test]
+fn masked_updates_share_their_condition() {
+    let less = |a: i64, b: i64| Expr::Op(ScalarOp::Lt, TRUTH, vec![int(a), int(b)]);
+    let masked =
+        |c: &Expr, x: Expr, z: i64| Expr::If(Arc::new(c.clone()), Arc::new(x), Arc::new(int(z)));
+    let update = |r: u32, e: Expr| Stmt::Set(reg(r), add(Expr::Reg(reg(r)), e));
+    let plain = |r: u32, e: Expr| Stmt::Set(reg(r), add(Expr::Reg(reg(r)), e));
+    let (p, q) = (less(1, 2), less(3, 4));
+    let changed = |body: Block| {
+        let mut k = kernel(body);
+        super::masked::reductions(&mut k, false);
+        k.body
+    };
+    let x = || load(INPUT, &at(7));
+    // The conditions alternate, and the updates change different registers.
+    let tile = vec![
+        update(1, masked(&p, x(), 0)),
+        update(2, masked(&q, x(), 0)),
+        update(3, masked(&p, x(), 0)),
+        update(4, masked(&q, x(), 0)),
+    ];
+    let both = [(&p, [1, 3]), (&q, [2, 4])];
+    let shared =
+        both.map(|(c, rs)| Stmt::Branch(c.clone(), rs.map(|r| plain(r, x())).to_vec(), vec![]));
+    assert_eq!(changed(tile), shared);
+    // One update alone keeps the register.
+    let kept = Expr::If(
+        Arc::new(p.clone()),
+        Arc::new(add(Expr::Reg(reg(1)), x())),
+        Arc::new(Expr::Reg(reg(1))),
+    );
+    assert_eq!(changed(vec![update(1, masked(&p, x(), 0))]), [Stmt::Set(reg(1), kept)]);
+    // A value that is not neutral is added.
+    let added = vec![update(1, masked(&p, x(), 1)), update(2, masked(&p, x(), 1))];
+    assert_eq!(changed(added.clone()), added);
+    // What reads a register that an update changes comes after it.
+    let chain = vec![
+        update(1, masked(&p, x(), 0)),
+        update(2, masked(&q, Expr::Reg(reg(1)), 0)),
+        update(3, masked(&p, x(), 0)),
+    ];
+    let places: Vec<u32> = changed(chain)
+        .iter()
+        .map(|s| match s {
+            Stmt::Set(r, _) => r.id,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(places, [1, 2, 3]);
+}
+
+#[test]
+fn masked_sums_of_floats_keep_the_sign_of_zero() {
+    let float = ElemTy { scalar: crate::lang::types::ScalarType::F32, width: 1 };
+    let value = |id| Expr::Reg(Reg { ty: float, ..reg(id) });
+    let zero = Expr::Lit(Lit::float(float.scalar, 0.0));
+    let truth = Expr::Op(ScalarOp::Lt, TRUTH, vec![int(1), int(2)]);
+    let masked = Expr::If(Arc::new(truth), Arc::new(value(2)), Arc::new(zero));
+    let sum = Expr::Op(ScalarOp::Add, float, vec![value(1), masked]);
+    let body = vec![Stmt::Set(Reg { ty: float, ..reg(1) }, sum)];
+    for relaxed in [false, true] {
+        let mut k = kernel(body.clone());
+        super::masked::reductions(&mut k, relaxed);
+        assert_eq!(k.body != body, relaxed);
+    }
 }
 
 #[test]

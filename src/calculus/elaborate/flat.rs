@@ -1,0 +1,129 @@
+//! Histograms of rows as histograms of elements: where an operator combines rows element by element, the bins of the elements
+//! are independent.
+//!
+//! `histogram (map2 op) (replicate d z) m is rows` becomes
+//! `split d (histogram op z (m*d) (join (map (\i -> map (\c -> i*d + c) (iota d)) is)) (join rows))`.
+//!
+//! The second form has work for every element, reads neighbouring elements together, and an operator that a device may have
+//! as an atomic operation. The first one combines whole rows, perhaps as vectors. So this is another form of a program, and
+//! the cost model decides.
+
+use super::core::{Ex, Kind, Lambda, Var, Vars};
+use super::interchange::named;
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::{Size, SizeEnv};
+use crate::calculus::ty::Ty;
+use crate::diag::Span;
+use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
+
+/// Returns the program with all such histograms flat; `None` if there are none.
+pub(super) fn histograms(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    Flat { env, fresh }.walk(&mut out).then_some(out)
+}
+
+struct Flat<'a> {
+    env: &'a SizeEnv,
+    fresh: &'a mut dyn FnMut() -> Var,
+}
+
+impl Flat<'_> {
+    /// Changes all histograms of an expression. Returns whether there were any.
+    fn walk(&mut self, e: &mut Ex) -> bool {
+        let flat = self.histogram(e);
+        let mut changed = flat.is_some();
+        // The elements of the rows may be rows, too.
+        if let Some(flat) = flat {
+            *e = flat;
+        }
+        e.parts_mut().into_iter().for_each(|part| changed |= self.walk(part));
+        changed
+    }
+
+    fn histogram(&mut self, e: &Ex) -> Option<Ex> {
+        let Kind::Prim(Prim::Histogram, funs, _, args) = &e.kind else { return None };
+        let ([op], [z, is, rows]) = (&funs[..], &args[..]) else { return None };
+        let step = of_elements(op)?;
+        let Kind::Prim(Prim::Replicate, _, _, zs) = &z.kind else { return None };
+        let (Ty::Array(m, row), Ty::Array(n, _), Ty::Array(_, i)) = (&e.ty, &rows.ty, &is.ty)
+        else {
+            return None;
+        };
+        let (Ty::Array(d, t), Ty::Scalar(i)) = (&**row, &**i) else { return None };
+        let bins = m.mul(d);
+        let places = self.places(is, (*i, n, m, d))?;
+        let join = |x: &Ex, t: &Ty| {
+            let ty = Ty::array(&n.mul(d), t);
+            Ex::new(Kind::Prim(Prim::Join, vec![], vec![], vec![x.clone()]), ty, x.span)
+        };
+        let of = match &places.ty {
+            Ty::Array(_, row) => match &**row {
+                Ty::Array(_, t) => (**t).clone(),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let args = vec![zs.first()?.clone(), join(&places, &of), join(rows, t)];
+        let flat = Kind::Prim(Prim::Histogram, vec![step], vec![bins.clone()], args);
+        let flat = Ex::new(flat, Ty::array(&bins, t), e.span);
+        let split = Kind::Prim(Prim::Split, vec![], vec![d.clone()], vec![flat]);
+        Some(Ex::new(split, e.ty.clone(), e.span))
+    }
+
+    /// Returns the bin of each element: `d` bins for each of the `m` bins of the `n` rows, and -1 for a row without a bin. `None`
+    /// if there are more bins than 32 bits count.
+    fn places(&mut self, is: &Ex, (i, n, m, d): (ScalarType, &Size, &Size, &Size)) -> Option<Ex> {
+        let bins = m.mul(d).eval(self.env).ok()?;
+        if bins > i32::MAX.unsigned_abs().into() {
+            return None;
+        }
+        let span = is.span;
+        // Other types are compared as `i64`, which holds both their values and the lengths.
+        let wide = if i == ScalarType::I32 { i } else { ScalarType::I64 };
+        let ty = Ty::Scalar(wide);
+        let op = |op, a: &Ex, b: &Ex, t| {
+            Ex::new(Kind::Op(op, vec![a.clone(), b.clone()]), Ty::Scalar(t), span)
+        };
+        let size = |n: &Size| Ex::new(Kind::Size(n.clone()), ty.clone(), span);
+        let lit = |x| Ex::new(Kind::Lit(Lit::int(wide, x)), ty.clone(), span);
+        let (bin, column) = (named(&Ty::Scalar(i), self.fresh), named(&ty, self.fresh));
+        let row = match wide == i {
+            true => bin.value(span),
+            false => {
+                Ex::new(Kind::Op(ScalarOp::Cast(wide), vec![bin.value(span)]), ty.clone(), span)
+            }
+        };
+        let place = op(ScalarOp::Mul, &row, &size(d), wide);
+        let place = op(ScalarOp::Add, &place, &column.value(span), wide);
+        let choose = |c: Ex, a: Ex| {
+            let kind = Kind::If(Box::new(c), Box::new(a), Box::new(lit(-1)));
+            Ex::new(kind, ty.clone(), span)
+        };
+        let place = choose(op(ScalarOp::Lt, &row, &size(m), ScalarType::Bool), place);
+        let place = choose(op(ScalarOp::Ge, &row, &lit(0), ScalarType::Bool), place);
+        let columns = Kind::Prim(Prim::Iota, vec![], vec![d.clone()], vec![]);
+        let of_row = map(column, place, Ex::new(columns, Ty::array(d, &ty), span), d, span);
+        Some(map(bin, of_row, is.clone(), n, span))
+    }
+}
+
+/// Returns the map of a function of one parameter.
+fn map(p: super::core::Layout, body: Ex, xs: Ex, n: &Size, span: Span) -> Ex {
+    let ty = Ty::array(n, &body.ty);
+    let f = Lambda { params: vec![p], body: Box::new(body) };
+    Ex::new(Kind::Map(Prim::Map, f, vec![xs]), ty, span)
+}
+
+/// Returns the operator of the elements, if an operator combines two rows element by element, and needs nothing else.
+fn of_elements(op: &Lambda) -> Option<Lambda> {
+    let Kind::Map(Prim::Map, step, args) = &op.body.kind else { return None };
+    let own = |e: &Ex| match e.kind {
+        Kind::Var(v) => Some(v),
+        _ => None,
+    };
+    let given: Vec<Var> = args.iter().map(own).collect::<Option<_>>()?;
+    let params = op.params.iter().flat_map(|p| p.vars()).map(|(v, _)| v);
+    let same = op.params.len() == 2 && step.params.len() == 2 && params.eq(given);
+    (same && step.captures() == Vars::new()).then(|| step.clone())
+}
