@@ -8,7 +8,7 @@
 //! as an atomic operation. The first one combines whole rows, perhaps as vectors. So this is another form of a program, and
 //! the cost model decides.
 
-use super::core::{Ex, Kind, Lambda, Var, Vars};
+use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::interchange::named;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
@@ -109,7 +109,7 @@ impl Flat<'_> {
 }
 
 /// Returns the map of a function of one parameter.
-fn map(p: super::core::Layout, body: Ex, xs: Ex, n: &Size, span: Span) -> Ex {
+fn map(p: Layout, body: Ex, xs: Ex, n: &Size, span: Span) -> Ex {
     let ty = Ty::array(n, &body.ty);
     let f = Lambda { params: vec![p], body: Box::new(body) };
     Ex::new(Kind::Map(Prim::Map, f, vec![xs]), ty, span)
@@ -123,7 +123,7 @@ fn of_elements(op: &Lambda) -> Option<Lambda> {
         _ => None,
     };
     let given: Vec<Var> = args.iter().map(own).collect::<Option<_>>()?;
-    let params = op.params.iter().flat_map(|p| p.vars()).map(|(v, _)| v);
+    let params = op.params.iter().flat_map(Layout::vars).map(|(v, _)| v);
     let same = op.params.len() == 2 && step.params.len() == 2 && params.eq(given);
     (same && step.captures() == Vars::new()).then(|| step.clone())
 }

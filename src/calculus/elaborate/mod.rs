@@ -5,8 +5,8 @@
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
-//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), products among other work ([`fission`]) and
-//! reductions in branches ([`branches`]). Elaboration never evaluates a program, never chooses how it runs, and knows
+//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), products among other work ([`fission`]),
+//! reductions in branches ([`branches`]) and histograms of rows ([`flat`]). Elaboration never evaluates a program, never chooses how it runs, and knows
 //! nothing of rewriting.
 
 #[cfg(test)]
