@@ -6,6 +6,7 @@ mod check;
 #[path = "../common/mod.rs"]
 mod common;
 mod extraction;
+mod histograms;
 mod listings;
 mod oclgrind;
 mod patterns;

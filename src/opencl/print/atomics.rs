@@ -50,7 +50,8 @@ pub(super) fn functions(program: &Program) -> String {
     used.into_iter().filter_map(|(op, space)| Some(float(op?, space))).collect()
 }
 
-/// The operation on floats: tries again while another work-item changes the element.
+/// The operation on floats: tries again while another work-item changes the element. The first read is atomic, too: a plain
+/// one would race with updates.
 fn float(op: &str, space: &str) -> String {
     let next = if op == "add" {
         "as_float(seen) + x".to_owned()
@@ -61,7 +62,7 @@ fn float(op: &str, space: &str) -> String {
         "
 void float_{op}_{space}(volatile {space} float* at, float x) {{
     volatile {space} int* bits = (volatile {space} int*)at;
-    int seen = *bits;
+    int seen = atomic_or(bits, 0);
     while (true) {{
         const int before = atomic_cmpxchg(bits, seen, as_int({next}));
         if (before == seen) return;

@@ -28,6 +28,17 @@ fn gives(text: &str, sizes: &[(&str, u64)], inputs: &[Value], want: &[f64]) {
 }
 
 #[test]
+fn views_of_nothing() {
+    let nothing = [list(F32, &[])];
+    // One chunk of no elements, and no windows.
+    let chunk = "entry f [n] (xs: [n]f32) : [1]f32 = map (reduce (+) 7) (split n xs)";
+    gives(chunk, &[("n", 0)], &nothing, &[7.0]);
+    let windows =
+        "entry f [n] (xs: [n]f32) : [n]f32 = map (reduce (+) 0) (slide 3 1 (pad 1 1 0 xs))";
+    gives(windows, &[("n", 0)], &nothing, &[]);
+}
+
+#[test]
 fn linear_algebra() {
     let (x, y) = (list(F32, &[1.0, -2.0, 3.0, -4.0]), list(F32, &[1.0, 1.0, 2.0, 2.0]));
     let n = &[("n", 4)][..];
