@@ -30,9 +30,9 @@ struct Stage {
 /// Candidates whose stages can take each other's places.
 struct Family {
     frame: Term,
-    /// The form of the program that the first of them was found as, and the functions of their stages.
+    /// The form of the program that the first of them was found as, and what their stages read and give.
     form: usize,
-    functions: Arc<[String]>,
+    values: Arc<[String]>,
     /// The different stages of each place, by text and values.
     stages: Vec<IndexMap<String, Stage>>,
     /// The stages of each candidate as indices into `stages`, with its time in microseconds if it has one.
@@ -80,7 +80,7 @@ fn add(c: &Candidate, us: Option<f64>, families: &mut IndexMap<String, Family>) 
         families.entry(format!("{frame} {}", c.stages.join(" "))).or_insert_with(|| Family {
             frame,
             form: c.form,
-            functions: c.stages.clone(),
+            values: c.stages.clone(),
             stages: parts.iter().map(|_| IndexMap::new()).collect(),
             known: vec![],
         });
@@ -172,7 +172,7 @@ impl Family {
             env.extend(stage.own.iter().map(|(s, v)| (s.clone(), *v)));
         }
         let skeleton = search::skeleton_text(&term);
-        let (form, stages) = (self.form, self.functions.clone());
+        let (form, stages) = (self.form, self.values.clone());
         Some(Candidate { term, compact, env, skeleton, form, stages, estimate_us: us })
     }
 }
@@ -194,7 +194,7 @@ mod tests {
         let time = |c: &[usize; 2]| (c.to_vec(), Some(shares[0][c[0]] + shares[1][c[1]]));
         Family {
             form: 0,
-            functions: [].into(),
+            values: [].into(),
             frame: Term::id(&Ty::Unit),
             stages: shares.iter().map(|s| (0..s.len()).map(stage).collect()).collect(),
             known: known.iter().map(time).collect(),

@@ -254,6 +254,22 @@ mod tests {
     }
 
     #[test]
+    fn stages_are_known_by_what_they_read_and_give() {
+        let t = term(
+            &format!("{MAP} . fork ({MAP}) id . xs")
+                .replace("abs) . split n.t0 . fork", "fst) . split n.t0 . zip . fork"),
+        );
+        let values = values(&t).expect("well-typed");
+        let (_, parts) = frame(&t).expect("well-typed");
+        assert_eq!(values.len(), parts.len());
+        let text = |t: &Term| t.to_string();
+        // The last stage gives the whole; the one within the fork reads the argument of the fork.
+        assert_eq!(text(&values[0].1), text(&t));
+        assert_eq!(values[0].0.as_ref().map(text), Some(format!("fork ({MAP}) id . xs")));
+        assert_eq!((values[1].0.as_ref(), text(&values[1].1)), (None, MAP.to_owned()));
+    }
+
+    #[test]
     fn stages_that_pass_on_partial_results_agree() {
         let t = term("reduceSeq (+) 0.0 . mapGlb 0 (reduceSeq (+) 0.0) . split n.t0 . xs");
         let staged = apart(&t).expect("well-typed");

@@ -13,7 +13,6 @@ use super::interchange::named;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
-use crate::diag::Span;
 use crate::lang::typed::{Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
@@ -52,50 +51,41 @@ impl Flat<'_> {
         };
         let (Ty::Array(d, t), Ty::Scalar(i)) = (&**row, &**i) else { return None };
         let bins = m.mul(d);
-        let places = self.places(is, (*i, n, m, d))?;
-        let join = |x: &Ex, t: &Ty| {
-            let ty = Ty::array(&n.mul(d), t);
-            Ex::new(Kind::Prim(Prim::Join, vec![], vec![], vec![x.clone()]), ty, x.span)
+        let join = |x: Ex, t: &Ty| {
+            let (ty, span) = (Ty::array(&n.mul(d), t), x.span);
+            Ex::new(Kind::Prim(Prim::Join, vec![], vec![], vec![x]), ty, span)
         };
-        let of = match &places.ty {
-            Ty::Array(_, row) => match &**row {
-                Ty::Array(_, t) => (**t).clone(),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        let args = vec![zs.first()?.clone(), join(&places, &of), join(rows, t)];
+        // Other types are compared as `i64`, which holds both their values and the lengths.
+        let place = if *i == ScalarType::I32 { *i } else { ScalarType::I64 };
+        let places = join(self.places(is, place, m, d)?, &Ty::Scalar(place));
+        let args = vec![zs.first()?.clone(), places, join(rows.clone(), t)];
         let flat = Kind::Prim(Prim::Histogram, vec![step], vec![bins.clone()], args);
         let flat = Ex::new(flat, Ty::array(&bins, t), e.span);
         let split = Kind::Prim(Prim::Split, vec![], vec![d.clone()], vec![flat]);
         Some(Ex::new(split, e.ty.clone(), e.span))
     }
 
-    /// Returns the bin of each element: `d` bins for each of the `m` bins of the `n` rows, and -1 for a row without a bin. `None`
-    /// if there are more bins than 32 bits count.
-    fn places(&mut self, is: &Ex, (i, n, m, d): (ScalarType, &Size, &Size, &Size)) -> Option<Ex> {
+    /// Returns the bins of the elements of each row, as numbers of type `t`: `d` for each of the `m` bins of rows, and -1 for a row
+    /// without a bin. `None` if there are more bins than 32 bits count.
+    fn places(&mut self, is: &Ex, t: ScalarType, m: &Size, d: &Size) -> Option<Ex> {
         let bins = m.mul(d).eval(self.env).ok()?;
         if bins > i32::MAX.unsigned_abs().into() {
             return None;
         }
-        let span = is.span;
-        // Other types are compared as `i64`, which holds both their values and the lengths.
-        let wide = if i == ScalarType::I32 { i } else { ScalarType::I64 };
-        let ty = Ty::Scalar(wide);
+        let (span, ty) = (is.span, Ty::Scalar(t));
         let op = |op, a: &Ex, b: &Ex, t| {
             Ex::new(Kind::Op(op, vec![a.clone(), b.clone()]), Ty::Scalar(t), span)
         };
         let size = |n: &Size| Ex::new(Kind::Size(n.clone()), ty.clone(), span);
-        let lit = |x| Ex::new(Kind::Lit(Lit::int(wide, x)), ty.clone(), span);
-        let (bin, column) = (named(&Ty::Scalar(i), self.fresh), named(&ty, self.fresh));
-        let row = match wide == i {
-            true => bin.value(span),
-            false => {
-                Ex::new(Kind::Op(ScalarOp::Cast(wide), vec![bin.value(span)]), ty.clone(), span)
-            }
+        let lit = |x| Ex::new(Kind::Lit(Lit::int(t, x)), ty.clone(), span);
+        let Ty::Array(_, of_bin) = &is.ty else { return None };
+        let (bin, column) = (named(of_bin, self.fresh), named(&ty, self.fresh));
+        let row = match bin.value(span) {
+            row if row.ty == ty => row,
+            row => Ex::new(Kind::Op(ScalarOp::Cast(t), vec![row]), ty.clone(), span),
         };
-        let place = op(ScalarOp::Mul, &row, &size(d), wide);
-        let place = op(ScalarOp::Add, &place, &column.value(span), wide);
+        let place = op(ScalarOp::Mul, &row, &size(d), t);
+        let place = op(ScalarOp::Add, &place, &column.value(span), t);
         let choose = |c: Ex, a: Ex| {
             let kind = Kind::If(Box::new(c), Box::new(a), Box::new(lit(-1)));
             Ex::new(kind, ty.clone(), span)
@@ -103,16 +93,10 @@ impl Flat<'_> {
         let place = choose(op(ScalarOp::Lt, &row, &size(m), ScalarType::Bool), place);
         let place = choose(op(ScalarOp::Ge, &row, &lit(0), ScalarType::Bool), place);
         let columns = Kind::Prim(Prim::Iota, vec![], vec![d.clone()], vec![]);
-        let of_row = map(column, place, Ex::new(columns, Ty::array(d, &ty), span), d, span);
-        Some(map(bin, of_row, is.clone(), n, span))
+        let columns = Ex::new(columns, Ty::array(d, &ty), span);
+        let of_row = Ex::map_of(place, [(&column, &columns)], self.fresh)?;
+        Ex::map_of(of_row, [(&bin, is)], self.fresh)
     }
-}
-
-/// Returns the map of a function of one parameter.
-fn map(p: Layout, body: Ex, xs: Ex, n: &Size, span: Span) -> Ex {
-    let ty = Ty::array(n, &body.ty);
-    let f = Lambda { params: vec![p], body: Box::new(body) };
-    Ex::new(Kind::Map(Prim::Map, f, vec![xs]), ty, span)
 }
 
 /// Returns the operator of the elements, if an operator combines two rows element by element, and needs nothing else.

@@ -5,9 +5,9 @@
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
-//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), products among other work ([`fission`]),
-//! reductions in branches ([`branches`]) and histograms of rows ([`flat`]). Elaboration never evaluates a program, never chooses how it runs, and knows
-//! nothing of rewriting.
+//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), products among other work
+//! ([`fission`]), reductions in branches ([`branches`]) and histograms of rows ([`flat`]). Elaboration never evaluates a program,
+//! never chooses how it runs, and knows nothing of rewriting.
 
 #[cfg(test)]
 mod agreement;
@@ -56,7 +56,8 @@ pub struct Program {
     /// The term, from unit to the result.
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
-    /// results in parts, with reductions in front of branches, with products in nests of their own.
+    /// results in parts, with reductions in front of branches, with products in nests of their own, with histograms of
+    /// elements in place of rows.
     pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.

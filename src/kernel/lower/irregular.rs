@@ -21,7 +21,7 @@ const PARTS: i64 = 1 << 26;
 /// Partial histograms for each compute unit: enough work-items to keep a GPU busy.
 const PARTS_OF_UNIT: i64 = 64;
 
-/// Parts that one work-item for each bin combines; more are combined in two steps.
+/// Fewest groups of parts for which a kernel of their own pays, when the bins of parts are combined.
 const FEW_PARTS: i64 = 8;
 
 /// Work-items of a group with bins of its own.
@@ -104,13 +104,6 @@ impl Lowerer {
         op: &[Term],
         dest: &Dest,
     ) -> Step<()> {
-        let groups = parts.isqrt().max(1);
-        let few = groups < FEW_PARTS;
-        let bins = Shape::Array(m, Box::new(elem.clone()));
-        let partial = match few {
-            true => None,
-            false => Some(self.allocate(&Shape::Array(groups, Box::new(bins)), None)?),
-        };
         // Combines every `step`-th part from `first` on.
         let combine =
             |me: &mut Lowerer, from: &View, i: &Index, first: &Index, (step, all), to: &Dest| {
@@ -125,11 +118,14 @@ impl Lowerer {
                 })?;
                 me.store(&acc.view, to, elem)
             };
-        let Some(partial) = partial else {
+        let groups = parts.isqrt();
+        if groups < FEW_PARTS {
             return self.each(m, &mut |me, i| {
                 combine(me, &counted.view, i, &Index::from(0), (1, parts), &dest.at(i)?)
             });
-        };
+        }
+        let bins = Shape::Array(m, Box::new(elem.clone()));
+        let partial = self.allocate(&Shape::Array(groups, Box::new(bins)), None)?;
         self.each(groups.saturating_mul(m), &mut |me, k| {
             let (g, i) = k.div_mod(m);
             let to = partial.dest.at(&g)?.at(&i)?;
@@ -182,13 +178,13 @@ impl Lowerer {
         let groups = (self.units() * GROUPS_OF_UNIT).min(length(n, items.max(m))).max(1);
         let parts = if local && !native { groups } else { 1 };
         let bins = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
-        let all = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
+        let (first, result) = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
         if parts == 1 {
-            self.each(m, &mut |me, i| me.write(&z, &View::Unit, &all.1.at(i)?))?;
+            self.each(m, &mut |me, i| me.write(&z, &View::Unit, &result.at(i)?))?;
         }
         if !local {
-            self.each(n, &mut |me, j| combine(me, j, &all.1))?;
-            return self.copy(&all.0, dest, &shape);
+            self.each(n, &mut |me, j| combine(me, j, &result))?;
+            return self.copy(&first, dest, &shape);
         }
         let id = Term::id(&Ty::Unit);
         self.in_kernel(&id, |me| {
@@ -203,13 +199,13 @@ impl Lowerer {
                     })
                 })?;
                 me.local(0, m, false, &mut |me, i| match parts {
-                    1 => me.at_once(steps, &own.view.at(i)?, &all.1.at(i)?),
+                    1 => me.at_once(steps, &own.view.at(i)?, &result.at(i)?),
                     _ => me.store(&own.view.at(i)?, &bins.dest.at(g)?.at(i)?, elem),
                 })
             })
         })?;
         match parts {
-            1 => self.copy(&all.0, dest, &shape),
+            1 => self.copy(&first, dest, &shape),
             _ => self.combine_parts(&bins, parts, (m, elem), &f.args()[0].chain(), dest),
         }
     }
