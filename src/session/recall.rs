@@ -177,6 +177,7 @@ pub(super) fn ranked(
         plan: Arc::new(record.host?.plan(record.source)),
         hash: record.plan,
         predicted_us: record.predicted_us?,
+        kernels: vec![],
         bound: record.bound.unwrap_or_default(),
     };
     Some(best(Arc::new(variant), place))

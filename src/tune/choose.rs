@@ -16,10 +16,16 @@ pub const NEAR: f64 = 1.5;
 /// Splits ranked variants into the best ones and the rest. Chooses at most `count`, and at most `each` of one
 /// skeleton. Some places go to the best variant of each shape, whatever its rank: a model that is wrong about one
 /// variant of a shape (about the value of reuse, or how well latency is hidden) is wrong about all of them.
-/// Variants that are not near the best prediction are chosen only as the best of their shape.
+/// Variants that are not near the best prediction are chosen only as the best of their shape. Variants whose longest
+/// kernels differ go before others: a measurement that differs only in what takes little time says little.
 pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>, Vec<Variant>) {
-    let order: Vec<(&str, f64, String)> =
-        ranked.iter().map(|v| (v.skeleton.as_str(), v.predicted_us, words(&v.skeleton))).collect();
+    let ranking = |v: &Variant| Ranked {
+        skeleton: v.skeleton.clone(),
+        us: v.predicted_us,
+        shape: words(&v.skeleton),
+        longest: v.longest(),
+    };
+    let order: Vec<Ranked> = ranked.iter().map(ranking).collect();
     let chosen = choose(&order, count, each);
     let (mut taken, mut rest) = (vec![], vec![]);
     for (i, v) in ranked.into_iter().enumerate() {
@@ -28,28 +34,44 @@ pub fn spread(ranked: Vec<Variant>, count: usize, each: usize) -> (Vec<Variant>,
     (taken, rest)
 }
 
-/// Returns indices into a ranking of skeletons with predicted times and shapes.
-fn choose(ranked: &[(&str, f64, String)], count: usize, each: usize) -> HashSet<usize> {
+/// What decides whether a variant is chosen.
+struct Ranked {
+    skeleton: String,
+    /// Predicted time in microseconds.
+    us: f64,
+    /// The skeleton's shape.
+    shape: String,
+    /// Features of the longest kernel.
+    longest: Option<u64>,
+}
+
+/// Returns indices into a ranking.
+fn choose(ranked: &[Ranked], count: usize, each: usize) -> HashSet<usize> {
     let mut chosen = HashSet::new();
     let mut of_skeleton: HashMap<&str, usize> = HashMap::new();
-    let best = ranked.iter().map(|(_, us, _)| *us).fold(f64::INFINITY, f64::min);
-    let mut keys = HashSet::new();
+    let best = ranked.iter().map(|r| r.us).fold(f64::INFINITY, f64::min);
+    let (mut shapes, mut longest) = (HashSet::new(), HashSet::new());
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a share of a count"
     )]
     let most = (count as f64 * OF_ALIKE).ceil() as usize;
-    for (i, (skeleton, us, key)) in ranked.iter().enumerate() {
-        if chosen.len() < most && *us <= FAR * best && keys.insert(key) {
+    for (i, r) in ranked.iter().enumerate() {
+        if chosen.len() < most && r.us <= FAR * best && shapes.insert(&r.shape) {
             chosen.insert(i);
-            *of_skeleton.entry(skeleton).or_default() += 1;
+            longest.insert(r.longest);
+            *of_skeleton.entry(&r.skeleton).or_default() += 1;
         }
     }
-    for (i, (skeleton, us, _)) in ranked.iter().enumerate() {
-        let taken = of_skeleton.entry(skeleton).or_default();
-        if *taken < each && *us <= NEAR * best && chosen.len() < count && chosen.insert(i) {
-            *taken += 1;
+    for alike in [false, true] {
+        for (i, r) in ranked.iter().enumerate() {
+            let taken = of_skeleton.entry(&r.skeleton).or_default();
+            let room = *taken < each && r.us <= NEAR * best && chosen.len() < count;
+            if room && (alike || !longest.contains(&r.longest)) && chosen.insert(i) {
+                longest.insert(r.longest);
+                *taken += 1;
+            }
         }
     }
     chosen
@@ -85,6 +107,27 @@ pub fn shape(skeleton: &str) -> BTreeSet<&str> {
 mod tests {
     use super::*;
 
+    fn ranking(skeleton: &str, us: f64, longest: u64) -> Ranked {
+        let (skeleton, shape, longest) = (skeleton.to_owned(), words(skeleton), Some(longest));
+        Ranked { skeleton, us, shape, longest }
+    }
+
+    #[test]
+    fn longest_kernels_differ() {
+        // Two products of which each has three cheap stages after it.
+        let of = |k: u64| (0..3).map(move |i| (format!("red[{k}] seq[{i}]"), k));
+        let ranked: Vec<Ranked> = (of(0).chain(of(1)).zip(100..))
+            .map(|((s, k), us)| ranking(&s, f64::from(us), k))
+            .collect();
+        let sorted = |count| {
+            let mut all: Vec<usize> = choose(&ranked, count, 1).into_iter().collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(sorted(2), [0, 3]);
+        assert_eq!(sorted(3), [0, 1, 3]);
+    }
+
     #[test]
     fn shapes_are_patterns_without_lengths() {
         let of = |s| shape(s).into_iter().collect::<Vec<_>>();
@@ -104,10 +147,8 @@ mod tests {
         ranked.extend([("glb0[b](red[k])", 1.1); 4]);
         ranked.extend([("wrg0[a](lcl0[b])", 3.0); 2]);
         ranked.extend([("seq[a]", 5.0); 2]);
-        let ranked: Vec<_> = ranked
-            .into_iter()
-            .map(|(s, us)| (s, us, shape(s).into_iter().collect::<String>()))
-            .collect();
+        let ranked: Vec<Ranked> =
+            (ranked.into_iter().zip(0..)).map(|((s, us), k)| ranking(s, us, k)).collect();
         let sorted = |count, each| {
             let mut all: Vec<usize> = choose(&ranked, count, each).into_iter().collect();
             all.sort_unstable();

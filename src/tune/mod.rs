@@ -6,6 +6,7 @@ mod choose;
 pub mod cores;
 pub mod crew;
 pub mod event;
+pub mod kernel_times;
 pub mod measure;
 pub mod reference;
 mod sample;

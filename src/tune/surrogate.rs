@@ -134,6 +134,11 @@ impl Surrogate {
         Some((likely, Surrogate { seen, scales, mean, variance, factor, weights }))
     }
 
+    /// Returns the mean error of the measurements.
+    pub fn mean_error(&self) -> f64 {
+        self.mean
+    }
+
     /// Returns the expected error of a candidate and its standard deviation, both of the natural logarithm of
     /// measured over predicted time.
     pub fn error(&self, at: &Features) -> (f64, f64) {

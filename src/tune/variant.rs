@@ -9,10 +9,12 @@ use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic};
 use crate::extract::{Candidate, Joiner};
-use crate::kernel::{self, Options};
+use crate::kernel::profile::Profile;
+use crate::kernel::{self, Options, Prediction};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,8 +36,34 @@ pub struct Variant {
     pub hash: String,
     /// Time the cost model predicts, in microseconds.
     pub predicted_us: f64,
+    /// Its kernels in order, as the cost model sees them.
+    pub kernels: Vec<Kernel>,
     /// The resource that bounds the kernels by the model, in a word or two.
     pub bound: String,
+}
+
+/// A kernel of a variant, as the cost model sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kernel {
+    /// The same number for kernels with the same features and the same number of launches, in whatever variant.
+    pub features: u64,
+    /// Predicted time over all its launches, in microseconds.
+    pub us: f64,
+}
+
+impl Kernel {
+    /// Returns the kernels of a program.
+    fn all(profile: &Profile, prediction: &Prediction) -> Vec<Kernel> {
+        let features = profile.kernels.iter().zip(&profile.launches).map(|(k, launches)| {
+            let mut hasher = DefaultHasher::new();
+            (k.fingerprint(), launches.to_bits()).hash(&mut hasher);
+            hasher.finish()
+        });
+        features
+            .zip(&prediction.kernels_us)
+            .map(|(features, &us)| Kernel { features, us })
+            .collect()
+    }
 }
 
 impl Variant {
@@ -51,7 +79,8 @@ impl Variant {
         model: &CostModel,
     ) -> Result<Variant, Box<Diagnostic>> {
         let program = kernel::lower(term, env, options)?;
-        let prediction = kernel::estimate(&kernel::profile::profile(&program), model);
+        let profile = kernel::profile::profile(&program);
+        let prediction = kernel::estimate(&profile, model);
         let plan = opencl::print::print(&program);
         Ok(Variant {
             term: term.clone(),
@@ -61,8 +90,14 @@ impl Variant {
             hash: hash(&plan)?,
             plan: Arc::new(plan),
             predicted_us: prediction.us,
-            bound: prediction.bound.clone(),
+            kernels: Kernel::all(&profile, &prediction),
+            bound: prediction.bound,
         })
+    }
+
+    /// Returns the features of the kernel that takes longest by the model; `None` without kernels.
+    pub fn longest(&self) -> Option<u64> {
+        self.kernels.iter().max_by(|a, b| a.us.total_cmp(&b.us)).map(|k| k.features)
     }
 
     /// Returns the value of each tunable.
@@ -102,6 +137,9 @@ pub fn tunables(env: &SizeEnv) -> BTreeMap<String, u64> {
         .collect()
 }
 
+/// A candidate's predicted time in microseconds and its kernels.
+type Modelled = (f64, Vec<Kernel>);
+
 /// Candidates, each of which is turned into a variant on demand.
 pub struct Pool<'a> {
     candidates: Vec<Candidate>,
@@ -122,6 +160,8 @@ pub struct Pool<'a> {
     rejected: BTreeMap<String, usize>,
     /// Indices of the candidates that exceed a limit of the device.
     too_large: HashSet<usize>,
+    /// The candidates that were looked at, in order; a candidate without kernels has no prediction.
+    made: Vec<(usize, Option<Modelled>)>,
     /// Time spent on generating kernels.
     spent: Duration,
 }
@@ -146,6 +186,7 @@ impl<'a> Pool<'a> {
             duplicates: 0,
             rejected: BTreeMap::new(),
             too_large: HashSet::new(),
+            made: vec![],
             spent: Duration::ZERO,
         }
     }
@@ -267,6 +308,27 @@ impl<'a> Pool<'a> {
         drawn
     }
 
+    /// Returns the variants of candidates that join the stages that are best by the expected times of candidates so far. Makes
+    /// these times from the predicted time of a candidate and its kernels.
+    pub fn join_by(
+        &mut self,
+        expected_us: impl Fn(f64, &[Kernel]) -> f64,
+        go_on: impl Fn() -> bool,
+    ) -> Vec<Variant> {
+        let begun = Instant::now();
+        let mut joiner = Joiner::default();
+        for (i, known) in &self.made {
+            let us = known.as_ref().map(|(us, kernels)| expected_us(*us, kernels));
+            joiner.add(&self.candidates[*i], us);
+        }
+        let more = joiner.joined(self.dims);
+        self.spent += begun.elapsed();
+        let from = self.candidates.len();
+        self.candidates.extend(more);
+        let numbers: Vec<usize> = (from..self.candidates.len()).collect();
+        self.take(&numbers, &go_on).into_iter().map(|(_, v)| v).collect()
+    }
+
     /// Returns the next candidate of each skeleton of which some of these candidates were too large and none has a kernel.
     fn others(
         &self,
@@ -305,7 +367,9 @@ impl<'a> Pool<'a> {
             };
             let made = on_all_cores(share, lower);
             for (i, made) in share.iter().zip(made) {
-                self.joiner.add(&candidates[*i], made.as_ref().ok().map(|v| v.predicted_us));
+                let known = made.as_ref().ok().map(|v| (v.predicted_us, v.kernels.clone()));
+                self.joiner.add(&candidates[*i], known.as_ref().map(|(us, _)| *us));
+                self.made.push((*i, known));
                 match made {
                     Ok(v) if self.plans.insert(v.hash.clone()) => {
                         let compact = Some(candidates[*i].compact.clone());

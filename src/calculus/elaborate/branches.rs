@@ -7,6 +7,7 @@
 //! Only what cannot fail moves: where the branch is not taken, its indices and divisors may be wrong.
 
 use super::core::{Ex, Kind, Layout, Var};
+use super::elements::contains_reduction;
 use super::hoist;
 use super::interchange::named;
 use crate::calculus::ty::Ty;
@@ -30,7 +31,8 @@ fn walk(e: &mut Ex, in_map: bool, fresh: &mut dyn FnMut() -> Var) -> bool {
         take_reductions(yes, &mut moved, fresh);
         take_reductions(no, &mut moved, fresh);
         changed |= !moved.is_empty();
-        for (name, value) in moved {
+        // Later ones need earlier ones.
+        for (name, value) in moved.into_iter().rev() {
             let body = Box::new(e.clone());
             e.kind = Kind::Let(name, Box::new(value), body);
         }
@@ -38,7 +40,7 @@ fn walk(e: &mut Ex, in_map: bool, fresh: &mut dyn FnMut() -> Var) -> bool {
     changed
 }
 
-/// Replaces the reductions in a branch by names.
+/// Replaces the reductions in a branch by names, and moves the names that they need with them.
 fn take_reductions(e: &mut Ex, moved: &mut Vec<(Layout, Ex)>, fresh: &mut dyn FnMut() -> Var) {
     if hoist::reduces(&e.kind) && e.ty.is_scalar() {
         if cannot_fail(e) {
@@ -48,9 +50,21 @@ fn take_reductions(e: &mut Ex, moved: &mut Vec<(Layout, Ex)>, fresh: &mut dyn Fn
         }
         return;
     }
-    // What is bound inside the branch is not known in front of it.
-    if let Kind::Op(..) | Kind::Pair(..) | Kind::Proj(..) = e.kind {
-        e.parts_mut().into_iter().for_each(|part| take_reductions(part, moved, fresh));
+    match &mut e.kind {
+        Kind::Op(..) | Kind::Pair(..) | Kind::Proj(..) => {
+            e.parts_mut().into_iter().for_each(|part| take_reductions(part, moved, fresh));
+        }
+        Kind::Let(name, value, body) if cannot_fail(value) => {
+            let mut inner = vec![];
+            take_reductions(body, &mut inner, fresh);
+            if contains_reduction(value) || !inner.is_empty() {
+                moved.push((name.clone(), (**value).clone()));
+                moved.append(&mut inner);
+                *e = (**body).clone();
+            }
+        }
+        // What is bound inside the branch is not known in front of it.
+        _ => {}
     }
 }
 

@@ -144,7 +144,7 @@ impl Elements<'_> {
 }
 
 /// Whether an expression contains a reduction.
-fn contains_reduction(e: &Ex) -> bool {
+pub(super) fn contains_reduction(e: &Ex) -> bool {
     hoist::reduces(&e.kind) || e.parts().iter().any(|(_, part)| contains_reduction(part))
 }
 

@@ -427,6 +427,15 @@ fn reductions_in_branches_have_a_form_in_front_of_them() {
     assert!(in_front("if j <= i then reduce (+) 0 (map2 (*) q[i] q[j]) else 0"));
     assert!(!in_front("if j <= i then reduce (+) 0 (map2 (*) q[i] q[is[j]]) else 0"));
     assert!(!in_front("if j <= i then q[i, 0] else 0"));
+    // With the names that they need. A name whose value could fail stays, and so does what needs it.
+    let loss = |m: &str| {
+        let sum = "log (reduce (+) 0 (map (\\x -> exp (x - m)) q[i]))";
+        format!("if j < is[i] then let m = {m} in let s = {sum} in s + q[is[j]][0] else 0")
+    };
+    let scalars = "cond {Lt(_121, _11)} ({Add(Log(_2), _1)} . bimap (index";
+    let outside = |body: &str| of(body).others.iter().any(|t| show(t).contains(scalars));
+    assert!(outside(&loss("reduce max 0 q[i]")));
+    assert!(!outside(&loss("q[is[j]][0]")));
 }
 
 /// Products whose rows are reduced, and products of rows with one matrix, have a form as products of their own.

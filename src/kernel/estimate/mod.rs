@@ -21,15 +21,16 @@ use profile::{KernelProfile, Profile};
 
 /// Predicts the time of a program on a device.
 pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
-    let mut out = Prediction { us: 0.0, bound: "nothing to do".to_owned() };
+    let mut out = Prediction { us: 0.0, kernels_us: vec![], bound: NOTHING.to_owned() };
     let mut slowest = 0.0;
     for (k, times) in profile.kernels.iter().zip(&profile.launches) {
-        let t = kernel(k, model);
-        let us = t.us * times;
+        let (each, bound) = kernel(k, model);
+        let us = each * times;
         out.us += us;
+        out.kernels_us.push(us);
         if us > slowest {
             slowest = us;
-            out.bound = t.bound;
+            out.bound = bound;
         }
     }
     // Lower bound, whatever the footprints of single accesses are: each input is read and each
@@ -45,9 +46,13 @@ pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
     out
 }
 
-fn kernel(k: &KernelProfile, m: &CostModel) -> Prediction {
+/// What bounds kernels without work-items.
+const NOTHING: &str = "nothing to do";
+
+/// Returns the time of one launch in microseconds, and what bounds it.
+fn kernel(k: &KernelProfile, m: &CostModel) -> (f64, String) {
     if k.groups * real(k.group_size) == 0.0 {
-        return Prediction { us: 0.0, bound: "nothing to do".to_owned() };
+        return (0.0, NOTHING.to_owned());
     }
     let parts = match m.memory.locality {
         Locality::AcrossItems => across::parts(k, m),

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 pub struct Prediction {
     /// Time of the whole program, in microseconds.
     pub us: f64,
+    /// Time of each kernel over all its launches, in microseconds.
+    pub kernels_us: Vec<f64>,
     /// Description of the resource that bounds the slowest kernel, for people.
     pub bound: String,
 }
@@ -57,7 +59,8 @@ impl Part {
 }
 
 impl Parts {
-    pub(super) fn predict(&self, m: &CostModel) -> Prediction {
+    /// Returns the time of one launch in microseconds, and what bounds it.
+    pub(super) fn predict(&self, m: &CostModel) -> (f64, String) {
         let alone: f64 = self.alone.iter().map(|p| p.ns).sum();
         let powers: f64 = self.overlapping.iter().map(|p| p.ns.powf(POWER)).sum();
         let ns = powers.powf(1.0 / POWER) + alone;
@@ -72,7 +75,7 @@ impl Parts {
             }
             None => format!("{}, {:.0}% of the time", most.what, 100.0 * most.ns / whole),
         };
-        Prediction { us: whole / 1e3, bound }
+        (whole / 1e3, bound)
     }
 }
 

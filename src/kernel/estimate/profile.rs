@@ -8,7 +8,9 @@ pub use super::op_kind::OpKind;
 use super::op_kind::kind;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
+use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One load or store in the code.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +116,23 @@ pub struct KernelProfile {
     pub iterations_along: f64,
     /// Total stall of dependency chains over all work-items, in latencies of an addition.
     pub waiting: f64,
+}
+
+impl KernelProfile {
+    /// Returns a number that kernels with the same features share, whatever the names of kernels and arrays. The model cannot
+    /// tell such kernels apart.
+    pub fn fingerprint(&self) -> u64 {
+        let mut same = KernelProfile { name: String::new(), ..self.clone() };
+        let mut buffers = IndexSet::new();
+        for a in &mut same.accesses {
+            if let Mem::Global(b) = &mut a.mem {
+                *b = buffers.insert_full(*b).0;
+            }
+        }
+        let mut hasher = DefaultHasher::new();
+        format!("{same:?}").hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// Features of a whole program.

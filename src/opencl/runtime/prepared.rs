@@ -31,12 +31,12 @@ pub struct DeviceInputs {
 }
 
 /// Times of one run of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTimes {
     /// Time from the start of the first kernel to the end of the last, by device events, in microseconds.
     pub device_us: f64,
-    /// Sum of the kernels' own times, by device events, in microseconds.
-    pub kernels_us: f64,
+    /// Time of each kernel of the plan, by device events, in microseconds: the sum over its launches.
+    pub kernels_us: Vec<f64>,
     /// Time from the first enqueue until everything is done, by the host's clock, in microseconds.
     pub wall_us: f64,
 }
@@ -477,18 +477,20 @@ impl Prepared {
     pub fn run_watched(&self, rt: &Runtime, watch: Watch) -> Result<RunTimes> {
         let started = Instant::now();
         let mut events = Vec::with_capacity(self.built.kernels.len());
-        self.walk(rt, &mut |launch, kernel| {
-            events.extend(rt.launch(launch, kernel)?);
+        self.walk(rt, &mut |k, launch, kernel| {
+            events.extend(rt.launch(launch, kernel)?.map(|event| (k, event)));
             Ok(())
         })?;
         if let Some(tell) = watch {
             rt.queue.flush().map_err(|e| driver(e, "running the kernels"))?;
-            events.iter().for_each(|event| follow(event, tell));
+            events.iter().for_each(|(_, event)| follow(event, tell));
         }
         rt.queue.finish().map_err(|e| driver(e, "running the kernels"))?;
         let wall_us = started.elapsed().as_secs_f64() * 1e6;
-        let (mut first, mut last, mut sum) = (u64::MAX, 0, 0);
-        for event in &events {
+        let us = |ns: u64| ns as f64 * 1e-3;
+        let (mut first, mut last) = (u64::MAX, 0);
+        let mut kernels_us = vec![0.0; self.built.kernels.len()];
+        for (k, event) in &events {
             let status =
                 event.command_execution_status().map_err(|e| driver(e, "running a kernel"))?;
             if status.0 < 0 {
@@ -501,21 +503,16 @@ impl Prepared {
             let end = event.profiling_command_end().map_err(|e| driver(e, "timing a kernel"))?;
             first = first.min(start);
             last = last.max(end);
-            sum += end.saturating_sub(start);
+            kernels_us[*k] += us(end.saturating_sub(start));
         }
-        let us = |ns: u64| ns as f64 * 1e-3;
-        Ok(RunTimes {
-            device_us: us(last.saturating_sub(first.min(last))),
-            kernels_us: us(sum),
-            wall_us,
-        })
+        Ok(RunTimes { device_us: us(last.saturating_sub(first.min(last))), kernels_us, wall_us })
     }
 
-    /// Executes the steps of the host; calls `launch` for each launch.
+    /// Executes the steps of the host; calls `launch` for each launch, with the number of the kernel.
     fn walk(
         &self,
         rt: &Runtime,
-        launch: &mut dyn FnMut(&Launch, &Kernel) -> Result<()>,
+        launch: &mut dyn FnMut(usize, &Launch, &Kernel) -> Result<()>,
     ) -> Result<()> {
         // The buffer in each place, since steps may swap buffers.
         let mut place: Vec<usize> = (0..self.buffers.len()).collect();
@@ -532,7 +529,7 @@ impl Prepared {
                     if swapped || !open.is_empty() {
                         self.bind(l, kernel, &place, &open)?;
                     }
-                    launch(l, kernel)?;
+                    launch(k, l, kernel)?;
                 }
                 Control::Repeat(Some(0)) => at = self.end_of(at),
                 Control::Repeat(n) => open.push((at, n, 0)),

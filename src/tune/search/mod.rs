@@ -14,6 +14,7 @@ use crate::extract::Told;
 use crate::opencl::host::HostArray;
 use crate::tune::crew::Crew;
 use crate::tune::event::{Event, Observer, Phase};
+use crate::tune::kernel_times::ByKernel;
 use crate::tune::measure::{Outcome, Schedule, measure};
 use crate::tune::reference::Reference;
 use crate::tune::statistics::Summary;
@@ -269,10 +270,11 @@ impl State<'_, '_> {
     }
 
     /// Records the outcome of a candidate for the strategy. A later outcome replaces an earlier one.
-    fn learn(&mut self, variant: &Arc<Variant>, median_us: Option<f64>) {
+    fn learn(&mut self, variant: &Arc<Variant>, median_us: Option<f64>, kernels_us: Vec<f64>) {
+        let tried = Tried { variant: variant.clone(), median_us, kernels_us };
         match self.tried.iter_mut().find(|t| t.variant.hash == variant.hash) {
-            Some(known) => known.median_us = median_us,
-            None => self.tried.push(Tried { variant: variant.clone(), median_us }),
+            Some(known) => *known = tried,
+            None => self.tried.push(tried),
         }
     }
 
@@ -508,7 +510,7 @@ impl State<'_, '_> {
     ) {
         self.done += 1;
         self.fresh += 1;
-        self.learn(variant, None);
+        self.learn(variant, None, vec![]);
         self.count_failure(failure.class, Some(&failure.log));
         let fate = Fate::Failed(failure.class);
         self.record(variant, fate, Some(failure.log.clone()), build_ms, None, max_rel_err);
@@ -525,7 +527,10 @@ impl State<'_, '_> {
         }
         let observer = &*self.search.observer;
         let schedule = Schedule::default();
-        let outcomes = measure(self.search.worker, &ids, &schedule, || !observer.stop())?;
+        let mut worker = ByKernel::new(self.search.worker);
+        let outcomes = measure(&mut worker, &ids, &schedule, || !observer.stop())?;
+        let kernels_us: HashMap<CandidateId, Vec<f64>> =
+            ids.iter().map(|id| (*id, worker.kernels_us(*id))).collect();
         let outcomes: HashMap<CandidateId, Outcome> = outcomes.into_iter().collect();
         self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
         for ready in batch {
@@ -541,6 +546,7 @@ impl State<'_, '_> {
                 Some(Outcome::Stopped(s)) => {
                     self.found.interrupted = true;
                     if let Some(summary) = *s {
+                        self.learn(&variant, Some(summary.median_us), vec![]);
                         self.keep(&variant, summary, true, max_rel_err, build_ms);
                     }
                     continue;
@@ -556,6 +562,8 @@ impl State<'_, '_> {
                 self.counts.slow += 1;
             }
             self.record(&variant, fate, None, Some(build_ms), Some(summary), Some(max_rel_err));
+            let kernels_us = kernels_us.get(&id).cloned().unwrap_or_default();
+            self.learn(&variant, Some(summary.median_us), kernels_us);
             self.keep(&variant, summary, finished, max_rel_err, build_ms);
             self.alive.insert(variant.hash.clone(), id);
             self.tell(&variant, fate, Some(summary.median_us), None, false);
@@ -572,7 +580,6 @@ impl State<'_, '_> {
         max_rel_err: f64,
         build_ms: f64,
     ) {
-        self.learn(variant, Some(summary.median_us));
         let variant = variant.clone();
         let m = Measured {
             variant,

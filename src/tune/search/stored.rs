@@ -26,7 +26,7 @@ impl State<'_, '_> {
         self.counts.resumed += 1;
         self.done += 1;
         let ran = matches!(record.fate, Fate::Timed | Fate::Slow);
-        self.learn(variant, record.median_us.filter(|_| ran));
+        self.learn(variant, record.median_us.filter(|_| ran), vec![]);
         match (record.fate, record.median_us) {
             (Fate::Timed | Fate::Slow, Some(median_us)) => {
                 let finished = record.fate == Fate::Timed;

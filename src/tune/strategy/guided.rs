@@ -1,8 +1,9 @@
 //! The default strategy: follows the cost model, corrected by measurements.
 
 use super::super::choose::{NEAR, spread};
+use super::super::kernel_times::KernelTimes;
 use super::super::surrogate::{Features, Observation, Surrogate};
-use super::super::variant::{Pool, Variant};
+use super::super::variant::{Kernel, Pool, Variant};
 use super::{AT_A_TIME, Propose, Tried};
 use crate::calculus::size::Sym;
 use std::collections::HashSet;
@@ -104,6 +105,10 @@ impl Propose for Guided {
             |c| leaders.contains(&c.skeleton.as_str()),
             go_on,
         ));
+        let times = KernelTimes::of(tried);
+        let error = Surrogate::fit(&observations(tried)).mean_error();
+        let expected_us = |us: f64, kernels: &[Kernel]| times.expected(kernels, us, error).us;
+        self.rest.extend(pool.join_by(expected_us, go_on));
         let recalled = self.recall(left);
         if !recalled.is_empty() {
             return recalled;
@@ -172,29 +177,39 @@ fn share(v: &Variant) -> String {
     std::iter::once(v.skeleton.clone()).chain(values).collect::<Vec<_>>().join(" ")
 }
 
+/// Returns by how much the predictions of measured candidates were wrong.
+fn observations(tried: &[Tried]) -> Vec<Observation> {
+    let observation = |t: &Tried| Observation {
+        at: Features::of(&t.variant),
+        error: t.median_us.map_or(FAILED, |us| us / t.variant.predicted_us).ln(),
+    };
+    tried.iter().map(observation).collect()
+}
+
 /// Takes the `count` most promising variants out of `rest`: those with the least lower confidence bound of their
 /// time. Each variant is chosen as if those chosen before it had been measured with the expected result, so that
 /// the variants differ.
 fn promising(rest: &mut Vec<Variant>, tried: &[Tried], count: usize, hope: f64) -> Vec<Variant> {
-    let seen: Vec<Observation> = tried
-        .iter()
-        .map(|t| Observation {
-            at: Features::of(&t.variant),
-            error: t.median_us.map_or(FAILED, |us| us / t.variant.predicted_us).ln(),
-        })
-        .collect();
-    let mut surrogate = Surrogate::fit(&seen);
+    let times = KernelTimes::of(tried);
+    let best = tried.iter().filter_map(|t| t.median_us).fold(f64::INFINITY, f64::min);
+    let mut surrogate = Surrogate::fit(&observations(tried));
     let mut features: Vec<Features> = rest.iter().map(Features::of).collect();
     let mut chosen = vec![];
     while chosen.len() < count && !rest.is_empty() {
         let promise = |(v, at): (&Variant, &Features)| {
             let (error, spread) = surrogate.error(at);
             let hope = if chosen.len() % 2 == 0 { hope } else { DARING * hope };
-            v.predicted_us.ln() + error - hope * spread
+            let expected = times.expected(&v.kernels, v.predicted_us, error);
+            // A variant of measured kernels alone that add up to no less than the best time is not measured before others.
+            let idle = expected.unknown == 0.0 && expected.us >= best;
+            (idle, expected.us.ln() - hope * spread * expected.unknown)
         };
-        let promises: Vec<f64> = rest.iter().zip(&features).map(promise).collect();
-        let Some(first) = (0..rest.len()).min_by(|a, b| promises[*a].total_cmp(&promises[*b]))
-        else {
+        let promises: Vec<(bool, f64)> = rest.iter().zip(&features).map(promise).collect();
+        let order = |a: &usize, b: &usize| {
+            let (a, b) = (promises[*a], promises[*b]);
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        };
+        let Some(first) = (0..rest.len()).min_by(order) else {
             break;
         };
         surrogate.believe(&features.remove(first));

@@ -100,6 +100,8 @@ pub struct Tried {
     pub variant: Arc<Variant>,
     /// Its median time in microseconds; `None` if it failed.
     pub median_us: Option<f64>,
+    /// The median time of each of its kernels in microseconds; empty if they were not timed in this run.
+    pub kernels_us: Vec<f64>,
 }
 
 /// Chooses the candidates to measure next.
