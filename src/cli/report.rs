@@ -3,11 +3,11 @@
 use super::out::{Done, Out};
 use super::progress::{failures, micros};
 use crate::extract::Lost;
-use crate::opencl::plan::HostPlan;
 use crate::session::{Best, Optimized, Sizes};
 use crate::tune::variant::Variant;
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 /// Returns the bandwidth in GB/s for a number of bytes and a time in microseconds.
 pub fn gb_per_s(bytes: u64, us: f64) -> f64 {
@@ -70,7 +70,7 @@ pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
     }
     out.line(&format!("\nkernel{}", if v.plan.launches.len() == 1 { "" } else { "s" }))?;
     out.text(&indented(&v.plan.source))?;
-    out.text(&launches(&v.plan))?;
+    out.text(&launches(&o.best))?;
     out.line("")?;
     let bound = format!("{} by the cost model, bound by {}", micros(v.predicted_us), v.bound);
     out.line(&format!("predicted  {bound}"))?;
@@ -105,23 +105,24 @@ fn none(text: &str) -> &str {
     if text.is_empty() { "none" } else { text }
 }
 
-/// Returns a line for each launch.
-fn launches(plan: &HostPlan) -> String {
+/// Returns a line for each launch, with the time of its kernel where there are several.
+fn launches(best: &Best) -> String {
     let dims = |n: [usize; 3]| {
         let used = n.iter().rposition(|&d| d > 1).map_or(1, |i| i + 1);
         n[..used].iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ")
     };
-    plan.launches
-        .iter()
-        .map(|l| {
-            format!(
-                "  {}: {} work-items in groups of {}\n",
-                l.kernel,
-                dims(l.global),
-                dims(l.local)
-            )
-        })
-        .collect()
+    let launches = &best.variant.plan.launches;
+    let lines = launches.iter().enumerate().map(|(i, l)| {
+        let mut line =
+            format!("  {}: {} work-items in groups of {}", l.kernel, dims(l.global), dims(l.local));
+        let predicted = best.variant.kernels.get(i).map(|k| ("predicted", k.us));
+        let measured = best.kernels_us.get(i).map(|us| ("measured", *us));
+        for (what, us) in predicted.into_iter().chain(measured).filter(|_| launches.len() > 1) {
+            let _ = write!(line, ", {what} {}", micros(us));
+        }
+        line + "\n"
+    });
+    lines.collect()
 }
 
 fn measured(o: &Optimized, us: f64, spread: f64, out: &mut Out) -> Done {
@@ -280,6 +281,8 @@ pub fn result(o: &Optimized, top: usize) -> Value {
         "skeleton": v.skeleton,
         "kernels": v.plan.source,
         "launches": v.plan.launches,
+        "kernels_predicted_us": v.kernels.iter().map(|k| k.us).collect::<Vec<_>>(),
+        "kernels_us": o.best.kernels_us,
         "top": best,
         "interrupted": o.interrupted,
     });

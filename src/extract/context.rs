@@ -239,7 +239,14 @@ impl Context {
             }
             Op::Vectorize | Op::Packed | Op::AsVector | Op::AsScalar if self.vector => No,
             Op::Vectorize => Inside(Context { vector: true, ..self.item().intermediate() }),
-            Op::Cond if self.has_default() || (self.level == Level::Item && !array) => Inside(self),
+            // All work-items of a group take the same branch, which may have barriers.
+            Op::Cond
+                if matches!(self.level, Level::Item | Level::Group)
+                    && (!array || self.stores()) =>
+            {
+                Inside(self)
+            }
+            Op::Cond if self.has_default() => Inside(self),
             // Sequential in one work-item; at host level, in a kernel of one work-item.
             Op::Scan(ScanKind::Seq | ScanKind::Exclusive) | Op::Histogram if self.has_default() => {
                 Inside(Context { registers: array, ..self.item().intermediate() })

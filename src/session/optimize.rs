@@ -80,6 +80,8 @@ pub struct Best {
     pub variant: Arc<Variant>,
     /// Its times, if it was measured.
     pub summary: Option<Summary>,
+    /// The median time of each of its kernels in microseconds; empty if they were not timed in this run.
+    pub kernels_us: Vec<f64>,
     /// Largest relative error against the reference, if it was measured.
     pub max_rel_err: Option<f64>,
 }
@@ -322,7 +324,12 @@ impl Session {
         drop(pool);
         let ranking: Vec<Best> = drawn
             .into_iter()
-            .map(|v| Best { variant: Arc::new(v), summary: None, max_rel_err: None })
+            .map(|v| Best {
+                variant: Arc::new(v),
+                summary: None,
+                kernels_us: vec![],
+                max_rel_err: None,
+            })
             .collect();
         let interrupted = observer.stop();
         if interrupted && ranking.is_empty() {
@@ -410,6 +417,7 @@ impl Session {
             .map(|m| Best {
                 variant: m.variant.clone(),
                 summary: Some(m.summary),
+                kernels_us: m.kernels_us.clone(),
                 max_rel_err: Some(m.max_rel_err),
             })
             .collect();

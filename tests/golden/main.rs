@@ -2,6 +2,7 @@
 //! rewriting. `check` contains the helpers.
 
 mod ahead;
+mod branches;
 mod check;
 #[path = "../common/mod.rs"]
 mod common;

@@ -18,6 +18,10 @@ const ENOUGH: u64 = 1 << 21;
 /// The least length of a part: shorter parts would write more than they read.
 const PART: u64 = 256;
 
+/// The length from which on writing a part takes little time beside computing it. Parts of this length pay also if they only fill
+/// the last round of work-groups: for up to eight times the results that are enough.
+const LONG: u64 = 4096;
+
 /// Returns the term with its long products in parts, if it has any. The number of parts and their length become dimensions of
 /// their own, whose values are added to the environment.
 ///
@@ -125,9 +129,11 @@ fn product(f: &Term, outer: u64, env: &SizeEnv) -> Option<Product> {
     let value = |s: &Size| s.eval(env).ok();
     let results = value(&n)?.checked_mul(value(&m)?)?.checked_mul(outer)?.max(1);
     let length = value(&k)?;
-    let most = (ENOUGH / results).min(length / PART);
-    // Two or three parts are not worth a second kernel.
-    let parts = (4..=most).rev().find(|p| length.is_multiple_of(*p))?;
+    let (few, long) =
+        ((ENOUGH / results).min(length / PART), (8 * ENOUGH / results).min(length / LONG));
+    // Two or three short parts are not worth a second kernel.
+    let least = if long > 1 { 2 } else { 4 };
+    let parts = (least..=few.max(long)).rev().find(|p| length.is_multiple_of(*p))?;
     Some(Product {
         n,
         m,

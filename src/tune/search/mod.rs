@@ -77,6 +77,8 @@ pub struct Measured {
     pub variant: Arc<Variant>,
     /// Its times.
     pub summary: Summary,
+    /// The median time of each of its kernels in microseconds; empty if they were not timed in this run.
+    pub kernels_us: Vec<f64>,
     /// Whether it was timed to the end (and not given up as slow).
     pub finished: bool,
     /// Whether it was timed against the other leaders at the end. Only times from that comparison are comparable.
@@ -535,6 +537,7 @@ impl State<'_, '_> {
         self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
         for ready in batch {
             let Ready { variant, id, build_ms, max_rel_err } = ready;
+            let kernels_us = kernels_us.get(&id).cloned().unwrap_or_default();
             let (summary, finished) = match outcomes.get(&id) {
                 Some(Outcome::Timed(s)) => (*s, true),
                 Some(Outcome::Slow(s)) => (*s, false),
@@ -546,8 +549,7 @@ impl State<'_, '_> {
                 Some(Outcome::Stopped(s)) => {
                     self.found.interrupted = true;
                     if let Some(summary) = *s {
-                        self.learn(&variant, Some(summary.median_us), vec![]);
-                        self.keep(&variant, summary, true, max_rel_err, build_ms);
+                        self.keep(&variant, (summary, kernels_us), true, max_rel_err, build_ms);
                     }
                     continue;
                 }
@@ -562,9 +564,7 @@ impl State<'_, '_> {
                 self.counts.slow += 1;
             }
             self.record(&variant, fate, None, Some(build_ms), Some(summary), Some(max_rel_err));
-            let kernels_us = kernels_us.get(&id).cloned().unwrap_or_default();
-            self.learn(&variant, Some(summary.median_us), kernels_us);
-            self.keep(&variant, summary, finished, max_rel_err, build_ms);
+            self.keep(&variant, (summary, kernels_us), finished, max_rel_err, build_ms);
             self.alive.insert(variant.hash.clone(), id);
             self.tell(&variant, fate, Some(summary.median_us), None, false);
         }
@@ -575,15 +575,17 @@ impl State<'_, '_> {
     fn keep(
         &mut self,
         variant: &Arc<Variant>,
-        summary: Summary,
+        (summary, kernels_us): (Summary, Vec<f64>),
         finished: bool,
         max_rel_err: f64,
         build_ms: f64,
     ) {
+        self.learn(variant, Some(summary.median_us), kernels_us.clone());
         let variant = variant.clone();
         let m = Measured {
             variant,
             summary,
+            kernels_us,
             finished,
             compared: false,
             max_rel_err,

@@ -35,6 +35,7 @@ impl State<'_, '_> {
                 self.found.ranking.push(Measured {
                     variant: variant.clone(),
                     summary,
+                    kernels_us: vec![],
                     finished,
                     compared: false,
                     max_rel_err: record.max_rel_err.unwrap_or(0.0),
