@@ -276,6 +276,7 @@ pub fn result(o: &Optimized, top: usize) -> Value {
         "share_of_read": share(read),
         "max_rel_err": o.best.max_rel_err,
         "high_level": o.forms[0].to_string(),
+        "other_forms": o.forms[1..].iter().map(ToString::to_string).collect::<Vec<_>>(),
         "term": v.term.to_string(),
         "tunables": v.tunables(),
         "skeleton": v.skeleton,

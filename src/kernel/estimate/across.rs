@@ -2,9 +2,10 @@
 //! of a warp share memory transactions, and a warp that waits is hidden behind others that run.
 
 use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
-use super::profile::{Access, KernelProfile};
+use super::profile::{Access, KernelProfile, LANES};
 use crate::device::cost_model::{CostModel, LOOP_ITEMS};
 use crate::kernel::ir::Mem;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How the work-items of a kernel are distributed over the device.
 struct Spread {
@@ -156,11 +157,19 @@ impl Pattern {
             |stride: Option<i64>| stride.map(|s| s.unsigned_abs() as f64 * real(a.elem_bytes));
         let (item, step) = (apart(a.item_stride), apart(a.loop_stride));
         let blocks = |unit: f64| match item {
+            _ if !a.lanes.is_empty() => {
+                let scale = s.lanes / real(a.lanes.len());
+                scale * real(touched(a, unit / real(a.elem_bytes.max(1))))
+            }
             Some(0.0) => (wanted / unit).ceil(),
             Some(d) if d <= unit => (s.lanes * d.max(wanted) / unit).ceil(),
             _ => s.lanes * (wanted / unit).ceil(),
         };
-        let beside = item.is_some_and(|d| d <= sector);
+        let beside = match a.lanes.is_empty() {
+            true => item.is_some_and(|d| d <= sector),
+            // Neighbours use all of what is fetched, or the same.
+            false => blocks(sector) * sector <= s.lanes * wanted,
+        };
         let next = step.is_some_and(|d| d != 0.0 && d <= sector.max(wanted));
         // If the access belongs to an unrolled loop, the average number of its accesses that share
         // a sector.
@@ -311,19 +320,38 @@ fn round_trip(bytes: f64, m: &CostModel) -> f64 {
     level.and_then(|c| c.latency_ns).unwrap_or(m.memory.latency_ns)
 }
 
-/// Returns the number of work-items of a warp that wait for the same bank of local memory.
+/// Returns the number of blocks of this many scalars that the work-items of a warp touch.
+fn touched(a: &Access, unit: f64) -> usize {
+    let block = |place: i64| (place as f64 / unit.max(1.0)).floor().to_bits();
+    let last = i64::try_from(a.width).unwrap_or(1) - 1;
+    let blocks = a.lanes.iter().flat_map(|at| [block(*at), block(at + last)]);
+    blocks.collect::<BTreeSet<_>>().len()
+}
+
+/// Returns how many times as long a warp's access to local memory takes because its work-items wait for the same banks.
 fn conflicts(a: &Access, m: &CostModel) -> f64 {
-    let banks = u64::from(m.local.banks);
-    let words = (a.elem_bytes as u64).div_ceil(4);
-    let stride = a.item_stride.map_or(0, i64::unsigned_abs) * words;
-    if banks <= 1 || stride == 0 || !matches!(a.mem, Mem::Local(_)) {
+    let banks = i64::from(m.local.banks);
+    if banks <= 1 || !matches!(a.mem, Mem::Local(_)) {
         return 1.0;
     }
-    // `same` is the greatest common divisor of stride and banks, as the number of banks is a power
-    // of two. A vector takes several words of one work-item in any case.
-    let same = 1 << stride.trailing_zeros().min(banks.ilog2());
-    let waiting = whole(same) / whole(a.width as u64 * words);
-    waiting.max(1.0)
+    let stride = a.item_stride.unwrap_or(0);
+    let places = match a.lanes.is_empty() {
+        true => (0..LANES).map(|lane| lane * stride).collect(),
+        false => a.lanes.clone(),
+    };
+    let length = |n: usize| i64::try_from(n).unwrap_or(1);
+    let words = length(a.elem_bytes.div_ceil(4));
+    let each = length(a.width) * words;
+    let of_lane = |at: &i64| at * words..at * words + each;
+    let asked: BTreeSet<i64> = places.iter().flat_map(of_lane).collect();
+    let mut of_bank: BTreeMap<i64, usize> = BTreeMap::new();
+    for word in asked {
+        *of_bank.entry(word.rem_euclid(banks)).or_default() += 1;
+    }
+    // What a warp takes in any case, if all banks work.
+    let least = real(places.len()) * each as f64 / banks as f64;
+    let most = of_bank.into_values().max().unwrap_or(1);
+    (real(most) / least.max(1.0)).max(1.0)
 }
 
 #[cfg(test)]
@@ -352,6 +380,13 @@ mod tests {
             assert_eq!(at(&m, Some(stride), width), waiting, "{stride} by {width}");
         }
         assert_eq!(at(&m, None, 1), 1.0);
+        // Rows of a transposed tile: with padding, the two halves of a warp use different banks.
+        let halves = |row: i64| {
+            let lanes = (0..LANES).map(|lane| lane / 2 + row * 4 * (lane % 2)).collect();
+            let local = access(Mem::Local(0), true, 1.0);
+            conflicts(&Access { item_stride: Some(4 * row), lanes, ..local }, &m)
+        };
+        assert_eq!((halves(128), halves(132)), (2.0, 1.0));
     }
 
     #[test]
@@ -385,6 +420,12 @@ mod tests {
         // The rest of a sector is not used.
         let apart = of(4096, 4096);
         assert_eq!((apart.lines, apart.waste, apart.new), (32.0, 8.0, 1.0));
+        // Two work-items read the beginning of each row: a sector of each line, all of which they use.
+        let lanes = (0..LANES).map(|lane| 4096 * (lane / 2) + 4 * (lane % 2)).collect();
+        let global = access(Mem::Global(0), false, 1e6);
+        let a = Access { item_stride: Some(4), width: 4, lanes, ..global };
+        let halves = Pattern::of(&a, &k, &s, &m);
+        assert_eq!((halves.sectors, halves.lines, halves.waste), (16.0, 16.0, 1.0));
         // All work-items read the same place.
         let one = of(0, 1);
         assert_eq!((one.sectors, one.lines, one.new), (1.0, 1.0, 0.125));

@@ -87,6 +87,7 @@ mod tests {
             group_footprint: bytes.min(1024.0),
             item_footprint: 4.0,
             item_stride: Some(1),
+            lanes: vec![],
             loop_stride: Some(0),
             walk: vec![(Some(1), count)],
             streak: 0,

@@ -12,6 +12,9 @@ use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+/// Number of neighbouring work-items whose places are looked at one by one.
+pub const LANES: i64 = 32;
+
 /// One load or store in the code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
@@ -35,6 +38,9 @@ pub struct Access {
     pub item_footprint: f64,
     /// Distance in scalars between neighbouring work-items of dimension 0; `None` if not constant.
     pub item_stride: Option<i64>,
+    /// Distances in scalars of the first [`LANES`] work-items of dimension 0 from the first one, if they are known and are no
+    /// multiples of one distance.
+    pub lanes: Vec<i64>,
     /// Distance in scalars between iterations of the innermost sequential loop around it; `None` if
     /// not constant, 0 outside loops.
     pub loop_stride: Option<i64>,
@@ -493,6 +499,7 @@ impl Walk<'_> {
             group_footprint: of_group * real(bytes),
             item_footprint: of_item * real(bytes),
             item_stride: stride(item.map(|l| l.1)),
+            lanes: item.and_then(|l| lanes(i, l.1, l.2)).unwrap_or_default(),
             loop_stride: stride(innermost.map(|l| l.1)),
             walk: self.loops.iter().rev().map(|(_, id, n)| (stride(Some(*id)), *n)).collect(),
             streak,
@@ -548,6 +555,20 @@ impl Walk<'_> {
             a.along = along;
         }
     }
+}
+
+/// Returns the distances of the first work-items from the first one, for an index that is not linear in the number of the
+/// work-item, which runs up to `trips`.
+fn lanes(i: &Index, item: u32, trips: f64) -> Option<Vec<i64>> {
+    if i.has_data() || i.linear_in(item).is_some() {
+        return None;
+    }
+    let at = |lane: i64| i.eval(&|v| Some(if v.id == item { lane } else { v.lo }));
+    let first = at(0)?;
+    (0..LANES)
+        .take_while(|lane| signed(*lane) < trips)
+        .map(|lane| Some(at(lane)? - first))
+        .collect()
 }
 
 /// Returns the trip count of a loop in the middle iteration of the loops around it. The shorter
