@@ -66,6 +66,16 @@ pub struct Drawn {
     pub dropped: Dropped,
 }
 
+impl Candidate {
+    /// Returns each stage of the term without its tile sizes, with what it reads and gives: equal for stages that differ in
+    /// tunables alone.
+    pub fn stage_skeletons(&self) -> Vec<String> {
+        let parts = stages::frame(&self.compact).map(|(_, parts)| parts).unwrap_or_default();
+        let places = self.stages.iter().map(String::as_str).chain(std::iter::repeat(""));
+        parts.iter().zip(places).map(|(t, at)| search::skeleton_text(t) + " " + at).collect()
+    }
+}
+
 impl Drawn {
     /// Returns the number of different skeletons among the candidates.
     pub fn skeletons(&self) -> usize {

@@ -267,6 +267,7 @@ impl<'a> Pool<'a> {
         }
         first.sort_by_key(|(count, _)| *count);
         let first = first.into_iter().map(|(_, i)| i).collect();
+        let first = self.new_stages_first(first);
         let order: Vec<usize> =
             in_turns(first, forms, |i| self.candidates[*i].form).into_iter().chain(rest).collect();
         // If none of the first has new kernels, others may.
@@ -306,6 +307,25 @@ impl<'a> Pool<'a> {
         // The sort is stable: candidates with equal predictions stay in the order of the additive estimate.
         drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
         drawn
+    }
+
+    /// Moves candidates with a stage that none before them has in front of the others. Stages are joined, so each has to be seen
+    /// once, in whatever company.
+    fn new_stages_first(&self, order: Vec<usize>) -> Vec<usize> {
+        let mut known: HashSet<String> = HashSet::new();
+        let mut skeletons: HashSet<&str> = HashSet::new();
+        let (new, old): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|i| {
+            let c = &self.candidates[*i];
+            // Other values of the same stages come later.
+            if !skeletons.insert(&c.skeleton) {
+                return false;
+            }
+            let stages = c.stage_skeletons();
+            let new = stages.iter().any(|s| !known.contains(s));
+            known.extend(stages);
+            new
+        });
+        new.into_iter().chain(old).collect()
     }
 
     /// Returns the variants of candidates that join the stages that are best by the expected times of candidates so far. Makes

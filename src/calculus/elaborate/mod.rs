@@ -151,7 +151,8 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(|t| natural::views_first(&t))
         .and_then(|t| batches::cut(&t, env))
         .and_then(|t| nests::perfect(&t))
-        .and_then(|t| leaves::together(&t))?;
+        .and_then(|t| leaves::together(&t))
+        .and_then(|t| parts::rows_named(&t, env))?;
     let apart = apart::reductions_apart(&term, env)?;
     let parts = parts::products_in_parts(apart.as_ref().unwrap_or(&term), env)?;
     Ok(std::iter::once(term).chain(apart).chain(parts).collect())

@@ -6,6 +6,9 @@
 //! The tiles of a product are shared out to work-groups. If the result has few tiles and its rows are long (a Gram matrix, a
 //! covariance, the gradient of a layer), most of a device would stay idle. The batch of partial products has `p` times as
 //! many tiles, and rules know batches of products. Where that may pay, both forms are inserted into the e-graph, as equals.
+//!
+//! Products of square matrices get a name of their own for the length of their rows (`rows_named`): a dimension has one tile, and
+//! tiles of a product are good if they have many rows and columns, and short parts of rows.
 
 use super::build::{self, Built};
 use crate::calculus::size::{Size, SizeEnv, Sym};
@@ -22,42 +25,66 @@ const PART: u64 = 256;
 /// the last round of work-groups: for up to eight times the results that are enough.
 const LONG: u64 = 4096;
 
+/// The fewest multiplications of a product in tiles.
+const TILED: u64 = 1 << 20;
+
 /// Returns the term with its long products in parts, if it has any. The number of parts and their length become dimensions of
 /// their own, whose values are added to the environment.
 ///
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn products_in_parts(t: &Term, env: &mut SizeEnv) -> Result<Option<Term>, TypeError> {
-    let parted = within(t, 1, env)?;
+    let parted = within(t, 1, Change::Parts, env)?;
     Ok((parted != *t).then_some(parted))
 }
 
-/// As [`products_in_parts`], for a term that is applied `outer` times.
-fn within(t: &Term, outer: u64, env: &mut SizeEnv) -> Built {
+/// Returns the term where the rows of products have a length with a name of its own, if it was the name of their number. Its value
+/// is added to the environment.
+///
+/// # Errors
+/// As [`products_in_parts`].
+pub(super) fn rows_named(t: &Term, env: &mut SizeEnv) -> Built {
+    within(t, 1, Change::Name, env)
+}
+
+/// What is done with products.
+#[derive(Clone, Copy, PartialEq)]
+enum Change {
+    /// They are computed in parts.
+    Parts,
+    /// Their rows get a length of their own name.
+    Name,
+}
+
+/// Changes the products in a term that is applied `outer` times.
+fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
         let last = done.chain().swap_remove(0);
         let before = build::rest(&done)?;
         if *last.op() == Op::Zip
-            && let Some((user, sides)) = beside(&f, outer, env)?
+            && let Some((user, sides)) = beside(&f, outer, change, env)?
         {
-            let both = within(&build::compose(&sides, &before)?, outer, env)?;
+            let both = within(&build::compose(&sides, &before)?, outer, change, env)?;
             done = build::compose(&user, &build::view(Op::Zip, &both)?)?;
             continue;
         }
         if *last.op() == Op::Cross
-            && let Some(product) = product(&f, outer, env)
+            && let Some(product) = product(&f, outer, change, env)
         {
-            done = product.in_parts(env, &before)?;
+            done = match change {
+                Change::Parts => product.in_parts(env, &before)?,
+                Change::Name => product.named(env, &before)?,
+            };
             continue;
         }
         let f = match f.op() {
             Op::Map(MapKind::Plain) => {
                 let count = f.sizes()[0].eval(env).unwrap_or(u64::MAX).saturating_mul(outer);
-                f.with_args(vec![within(&f.args()[0], count, env)?])?
+                f.with_args(vec![within(&f.args()[0], count, change, env)?])?
             }
             Op::Fork | Op::Bimap | Op::Fold | Op::While => {
-                let args = f.args().iter().map(|a| within(a, outer, env));
+                let args = f.args().iter().map(|a| within(a, outer, change, env));
                 f.with_args(args.collect::<Result<Vec<_>, _>>()?)?
             }
             _ => f,
@@ -69,7 +96,12 @@ fn within(t: &Term, outer: u64, env: &mut SizeEnv) -> Built {
 
 /// Returns `map (map h . zip)` and `bimap (map (map p)) (map (map q))` of `map (map (h . bimap p q) . zip)`, if `p` or `q` is the
 /// function of a long product: what is beside the product is computed apart from it.
-fn beside(f: &Term, outer: u64, env: &SizeEnv) -> Result<Option<(Term, Term)>, TypeError> {
+fn beside(
+    f: &Term,
+    outer: u64,
+    change: Change,
+    env: &SizeEnv,
+) -> Result<Option<(Term, Term)>, TypeError> {
     let rows = match f.op() {
         Op::Map(MapKind::Plain) => f.args()[0].chain(),
         _ => return Ok(None),
@@ -85,7 +117,7 @@ fn beside(f: &Term, outer: u64, env: &SizeEnv) -> Result<Option<(Term, Term)>, T
     let (n, m) = (&f.sizes()[0], &map.sizes()[0]);
     let nest = |f: &Term| build::map(MapKind::Plain, n, &build::map(MapKind::Plain, m, f)?);
     let (p, q) = (nest(&sides.args()[0])?, nest(&sides.args()[1])?);
-    if product(&p, outer, env).is_none() && product(&q, outer, env).is_none() {
+    if product(&p, outer, change, env).is_none() && product(&q, outer, change, env).is_none() {
         return Ok(None);
     }
     let h = if h.is_empty() { Term::id(&sides.ty().cod) } else { Term::of_chain(h)? };
@@ -97,14 +129,14 @@ fn beside(f: &Term, outer: u64, env: &SizeEnv) -> Result<Option<(Term, Term)>, T
     Ok(Some((build::map(MapKind::Plain, n, &user)?, both)))
 }
 
-/// A product of `n` and `m` rows of length `k` that is to be computed in parts.
+/// A product of `n` and `m` rows of length `k` that is to be changed.
 struct Product {
     n: Size,
     m: Size,
     k: Size,
     /// The value of `k`.
     length: u64,
-    /// Number of parts; it divides the length.
+    /// Number of parts, which divides the length; 1 if it is not computed in parts.
     parts: u64,
     /// What follows the reduction of each pair of rows.
     after: Vec<Term>,
@@ -113,8 +145,9 @@ struct Product {
     pairs: Vec<Term>,
 }
 
-/// Returns the product in `map (map f)`, which follows a `cross`, if its results are few and its rows are long.
-fn product(f: &Term, outer: u64, env: &SizeEnv) -> Option<Product> {
+/// Returns the product in `map (map f)`, which follows a `cross`, if the change may pay: for parts, if its results are few and its
+/// rows are long.
+fn product(f: &Term, outer: u64, change: Change, env: &SizeEnv) -> Option<Product> {
     let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
     let inner = f.args().first().filter(|inner| is_map(f) && is_map(inner))?;
     let chain = inner.args()[0].chain();
@@ -133,7 +166,13 @@ fn product(f: &Term, outer: u64, env: &SizeEnv) -> Option<Product> {
         ((ENOUGH / results).min(length / PART), (8 * ENOUGH / results).min(length / LONG));
     // Two or three short parts are not worth a second kernel.
     let least = if long > 1 { 2 } else { 4 };
-    let parts = (least..=few.max(long)).rev().find(|p| length.is_multiple_of(*p))?;
+    let parts = match change {
+        Change::Parts => (least..=few.max(long)).rev().find(|p| length.is_multiple_of(*p))?,
+        Change::Name => {
+            let square = [&n, &m].contains(&&k) && results.saturating_mul(length) >= TILED;
+            square.then_some(1)?
+        }
+    };
     Some(Product {
         n,
         m,
@@ -147,29 +186,54 @@ fn product(f: &Term, outer: u64, env: &SizeEnv) -> Option<Product> {
 }
 
 impl Product {
-    /// Returns the number and the length of the parts. Each is a dimension of its own, so that their tiles are not those of
-    /// `k`.
-    fn dimensions(&self, env: &mut SizeEnv) -> (Size, Size) {
-        let base = match self.k.as_sym() {
-            Some(Sym::Dim(name)) => format!("{name}_"),
-            _ => String::new(),
+    /// Returns a dimension of its own with this value, named after `k`.
+    fn dimension(&self, name: &str, value: u64, env: &mut SizeEnv) -> Size {
+        let name = match self.k.as_sym() {
+            Some(Sym::Dim(base)) => format!("{base}_{name}"),
+            _ => name.to_owned(),
         };
-        let mut dimension = |name: &str, value: u64| {
-            let name = format!("{base}{name}");
-            let names = std::iter::once(name.clone()).chain((1..).map(|i| format!("{name}_{i}")));
-            let mut dims = names.map(|name| Sym::Dim(name.into()));
-            let free = |s: &Sym| env.get(s).is_none_or(|v| *v == value);
-            let dim = dims.find(free).expect("invariant: there is always another name");
-            env.insert(dim.clone(), value);
-            Size::sym(dim)
-        };
-        let length = self.length / self.parts;
-        (dimension("parts", self.parts), dimension("part", length))
+        let names = std::iter::once(name.clone()).chain((1..).map(|i| format!("{name}_{i}")));
+        let mut dims = names.map(|name| Sym::Dim(name.into()));
+        let free = |s: &Sym| env.get(s).is_none_or(|v| *v == value);
+        let dim = dims.find(free).expect("invariant: there is always another name");
+        env.insert(dim.clone(), value);
+        Size::sym(dim)
     }
 
-    /// Builds the product of what `before` gives, in parts.
+    /// Returns what computes one result from a pair of rows of another length, `crossed` deep in its type. Leaves out what
+    /// follows the reduction.
+    fn of_rows(&self, crossed: &Term) -> Built {
+        let mut out = Term::id(&element(crossed, 2)?);
+        for f in self.pairs.iter().rev().chain([&self.reduce]) {
+            out = build::apply(f.op().clone(), &[], f.args().to_vec(), &out)?;
+        }
+        Ok(out)
+    }
+
+    /// Builds the product of what `before` gives, with a name of its own for the length of rows.
+    fn named(&self, env: &mut SizeEnv, before: &Term) -> Built {
+        let row = self.dimension("row", self.length, env);
+        let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
+        // Padding tells the calculus that both lengths are equal; it adds no elements.
+        let renamed = |rows: &Size, side: &Ty| -> Built {
+            let (_, old) = build::elements(side)?;
+            each(rows, &Term::on(Op::PadLast, std::slice::from_ref(&row), &old, vec![])?)
+        };
+        let (a, b) = build::halves(&before.ty().cod)?;
+        let sides = build::bimap(&renamed(&self.n, &a)?, &renamed(&self.m, &b)?)?;
+        let crossed = build::view(Op::Cross, &build::compose(&sides, before)?)?;
+        let mut result = self.of_rows(&crossed)?;
+        for f in self.after.iter().rev() {
+            result = build::compose(f, &result)?;
+        }
+        build::compose(&each(&self.n, &each(&self.m, &result)?)?, &crossed)
+    }
+
+    /// Builds the product of what `before` gives, in parts. Their number and length are dimensions of their own, so that their
+    /// tiles are not those of `k`.
     fn in_parts(&self, env: &mut SizeEnv, before: &Term) -> Built {
-        let (parts, part) = self.dimensions(env);
+        let parts = self.dimension("parts", self.parts, env);
+        let part = self.dimension("part", self.length / self.parts, env);
         let whole = part.mul(&parts);
         let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
         // Padding tells the calculus that the parts have the length of a row; it adds no elements.
@@ -182,11 +246,7 @@ impl Product {
         let (a, b) = build::halves(&before.ty().cod)?;
         let sides = build::view(Op::Zip, &build::bimap(&cut(&self.n, &a)?, &cut(&self.m, &b)?)?)?;
         let crossed = Term::on(Op::Cross, &[], &element(&sides, 1)?, vec![])?;
-        // The same functions, of shorter rows.
-        let mut partial = Term::id(&element(&crossed, 2)?);
-        for f in self.pairs.iter().rev().chain([&self.reduce]) {
-            partial = build::apply(f.op().clone(), &[], f.args().to_vec(), &partial)?;
-        }
+        let partial = self.of_rows(&crossed)?;
         let product = build::compose(&each(&self.n, &each(&self.m, &partial)?)?, &crossed)?;
         let batch = build::compose(&each(&parts, &product)?, &sides)?;
         let rows = build::view(Op::Transpose, &batch)?;
