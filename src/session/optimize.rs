@@ -35,7 +35,7 @@ use std::time::Instant;
 const UNMEASURED: usize = 128;
 
 /// Most kernels of the first round.
-const FIRST_ROUND: usize = 192;
+const FIRST_ROUND: usize = 384;
 
 /// The rounds end after this many whose best prediction was not less than this part of the best before.
 const IN_VAIN: usize = 2;

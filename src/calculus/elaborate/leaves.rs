@@ -1,7 +1,11 @@
 //! Scalar functions that follow each other become one: `f . g` of two leaves is a leaf. Rules name what follows a product by
-//! one variable, which stands for one factor.
+//! one variable, which stands for one factor. For rules, too, a reduction beside elements comes first: `f . fork g (reduce op z)`
+//! becomes `f' . fork (reduce op z) g`.
 
+use super::build;
+use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::ty::Ty;
 
 /// Most operations of a function that is written out at each use by the next one.
 const WRITTEN_OUT: f64 = 4.0;
@@ -14,7 +18,14 @@ pub(super) fn together(t: &Term) -> Result<Term, TypeError> {
     let mut done: Vec<Term> = vec![];
     for f in t.chain().into_iter().rev() {
         let args = f.args().iter().map(together).collect::<Result<Vec<_>, _>>()?;
-        let f = f.with_args(args)?;
+        let mut f = f.with_args(args)?;
+        if let Some((user, fork)) =
+            done.last().map(|first| swapped(&f, first)).transpose()?.flatten()
+        {
+            done.pop();
+            done.push(fork);
+            f = user;
+        }
         let both = done.last().and_then(|first| composed(&f, first));
         if both.is_some() {
             done.pop();
@@ -23,6 +34,21 @@ pub(super) fn together(t: &Term) -> Result<Term, TypeError> {
     }
     done.reverse();
     Term::of_chain(&done)
+}
+
+/// Returns a scalar function and the fork in front of it with the reduction of the fork first, if it is second.
+fn swapped(user: &Term, fork: &Term) -> Result<Option<(Term, Term)>, TypeError> {
+    let (Op::Scalar(f), Op::Fork) = (user.op(), fork.op()) else { return Ok(None) };
+    let (a, b) = (&fork.args()[0], &fork.args()[1]);
+    if build::reduces(a) || !build::reduces(b) {
+        return Ok(None);
+    }
+    let swap = ScalarFn {
+        dom: Ty::pair(&b.ty().cod, &a.ty().cod),
+        cod: f.dom.clone(),
+        body: SExpr::pair(SExpr::Arg.proj(true), SExpr::Arg.proj(false)),
+    };
+    Ok(Some((Term::scalar(f.after(&swap)), build::fork(b, a)?)))
 }
 
 fn composed(second: &Term, first: &Term) -> Option<Term> {
