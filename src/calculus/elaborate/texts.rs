@@ -336,6 +336,48 @@ fn long_products_of_few_results_are_in_parts() {
     let whole = |p: &Program| p.others.iter().all(|t| !show(t).contains("split"));
     assert!(whole(&elaborated(512, gram)));
     assert!(whole(&elaborated(3000, &gram.replace("[4]", "[2048]"))));
+    // Two long parts are.
+    let few = elaborated(8192, &gram.replace("[4]", "[1024]"));
+    assert!(few.others.iter().any(|t| show(t).contains("split")));
+}
+
+/// The length of rows of square products has a name of its own, and its value.
+#[test]
+fn rows_of_square_products_have_their_own_length() {
+    let square = |n| {
+        let dot = "reduce (+) 0 (map2 (*) row p)";
+        let text = format!(
+            "entry f [m] [n] (x: [m][n]f32) (a: [n][n]f32) : [m]f32 =
+               map (\\row -> reduce (+) 0 (map2 (*) row (map (\\p -> {dot}) a))) x"
+        );
+        elaborated(n, &text)
+    };
+    let program = square(300);
+    let named = program.others.last().expect("a product of its own");
+    assert!(
+        show(named).contains("cross . fork (map padlast . x) (map padlast . a)"),
+        "{}",
+        show(named)
+    );
+    let xs: Vec<f64> = (0..90_000u32).map(|i| f64::from(i % 5) - 2.0).collect();
+    let array = || Value::floats(ScalarType::F32, &[300, 300], &xs);
+    let inputs = eval::Inputs::from([("x".into(), array()), ("a".into(), array())]);
+    let value = |t: &Term| eval::apply(t, &program.env, &inputs, &Value::unit()).expect("a value");
+    assert_eq!(value(named).to_floats(), value(&program.term).to_floats());
+    // Small products need no tiles.
+    assert!(square(20).others.iter().all(|t| !show(t).contains("padlast")));
+}
+
+/// Rules expect the reduction of a product first, and what else its rows have behind it.
+#[test]
+fn reductions_come_before_elements() {
+    let scaled = "entry f [n] (s: [n]f32) (x: [n][n]f32) (t: [n]f32) (w: [n][n]f32) : [n][n]f32 =
+        map2 (\\s a -> map2 (\\t b -> s - t * reduce (+) 0 (map2 (*) a b)) t w) s x";
+    assert_eq!(
+        term(scaled),
+        "map (map ({Sub(_21, Mul(_22, _1))} . fork (reduce {Add(_1, _2)} {0} . map {Mul(_1, _2)} . zip . bimap \
+         snd snd) (bimap fst fst))) . cross . fork (zip . fork s x) (zip . fork t w)"
+    );
 }
 
 /// Heads of attention with something added to each product: the keys of a head stay whole, so that all queries meet them.
