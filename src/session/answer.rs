@@ -173,7 +173,13 @@ impl Session {
         let place = |b: &Best| {
             let times = b.summary?;
             let max_rel_err = b.max_rel_err.unwrap_or(0.0);
-            Some(Ranked { plan: b.variant.hash.clone(), times, max_rel_err })
+            Some(Ranked {
+                plan: b.variant.hash.clone(),
+                times,
+                max_rel_err,
+                kernels: b.variant.kernels.clone(),
+                kernels_us: b.kernels_us.clone(),
+            })
         };
         let summary = Summary {
             device: o.device.clone(),

@@ -177,7 +177,7 @@ pub(super) fn ranked(
         plan: Arc::new(record.host?.plan(record.source)),
         hash: record.plan,
         predicted_us: record.predicted_us?,
-        kernels: vec![],
+        kernels: place.kernels.clone(),
         bound: record.bound.unwrap_or_default(),
     };
     Some(best(Arc::new(variant), place))
@@ -186,5 +186,5 @@ pub(super) fn ranked(
 /// Returns a variant with the times of its entry in a stored ranking.
 pub(super) fn best(variant: Arc<Variant>, place: &Ranked) -> Best {
     let (summary, max_rel_err) = (Some(place.times), Some(place.max_rel_err));
-    Best { variant, summary, kernels_us: vec![], max_rel_err }
+    Best { variant, summary, kernels_us: place.kernels_us.clone(), max_rel_err }
 }

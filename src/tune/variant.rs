@@ -13,6 +13,7 @@ use crate::kernel::profile::Profile;
 use crate::kernel::{self, Options, Prediction};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub struct Variant {
 }
 
 /// A kernel of a variant, as the cost model sees it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
     /// The same number for kernels with the same features and the same number of launches, in whatever variant.
     pub features: u64,

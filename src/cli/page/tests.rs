@@ -129,7 +129,13 @@ fn everything_is_there_and_nothing_is_taken_for_markup() {
             store.record(&a, r).expect("recorded");
         }
         let times = Summary { median_us: 10.0, spread_us: 1.0, min_us: 9.5, runs: 21 };
-        let ranking = vec![Ranked { plan: "chosen".into(), times, max_rel_err: 0.0 }];
+        let ranking = vec![Ranked {
+            plan: "chosen".into(),
+            times,
+            max_rel_err: 0.0,
+            kernels: vec![],
+            kernels_us: vec![],
+        }];
         let answer = Answer {
             strategy: "default".into(),
             model: "m".into(),

@@ -2,7 +2,7 @@
 
 use crate::opencl::plan::{Buffer, Control, Fault, HostPlan, Launch, Scalar};
 use crate::tune::statistics::Summary;
-use crate::tune::variant::Variant;
+use crate::tune::variant::{Kernel, Variant};
 use crate::tune::worker::FailureClass;
 use rusqlite::Row;
 use serde::de::DeserializeOwned;
@@ -247,6 +247,12 @@ pub struct Ranked {
     pub times: Summary,
     /// Largest relative error against the reference.
     pub max_rel_err: f64,
+    /// Its kernels, as the cost model sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<Kernel>,
+    /// The median time of each kernel in microseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels_us: Vec<f64>,
 }
 
 /// A key with a summary of what the store has under it.

@@ -254,7 +254,13 @@ fn about() -> About {
 
 fn answer_of(plans: &[&str]) -> Answer {
     let times = Summary { median_us: 1.0, spread_us: 0.1, min_us: 0.9, runs: 21 };
-    let place = |p: &&str| Ranked { plan: (*p).to_owned(), times, max_rel_err: 0.0 };
+    let place = |p: &&str| Ranked {
+        plan: (*p).to_owned(),
+        times,
+        max_rel_err: 0.0,
+        kernels: vec![],
+        kernels_us: vec![],
+    };
     Answer {
         strategy: "default".into(),
         model: "m".into(),
