@@ -129,6 +129,25 @@ fn what_is_not_evaluated_does_not_fail() {
 }
 
 #[test]
+fn an_index_of_an_empty_array_fails_where_it_is_evaluated() {
+    let p = Place::new();
+    let f = p.file(
+        "none.pat",
+        "entry none [n][m] (is: [n]i32) (ys: [m](f32, i16)) (xs: [n]f32) : [n]f32 =
+  mapGlb 0 (\\(i, x) -> if i > 0 then ys[i - 9].0 else x) (zip is xs)\n",
+    );
+    let sizes = "--size n=3 --size m=0 --gen ys=iota --gen xs=iota";
+    let run = |is| {
+        p.run(&format!("run {f} --no-rewrite --verify {sizes} --device portable --gen is={is}"))
+    };
+    run("const:0").ok();
+    for (is, index) in [("iota", "[-8]"), ("const:9", "[0]")] {
+        let said = run(is).fails("E0505", 4).stderr();
+        assert!(said.contains(&format!("{index} is outside an array of dimensions [0]")), "{said}");
+    }
+}
+
+#[test]
 fn unchecked_kernels_are_kept_apart() {
     let p = Place::new();
     let f = p.file("pick.pat", PICK);

@@ -8,7 +8,7 @@ use crate::calculus::scalar::Lit;
 use crate::calculus::size::Size;
 use crate::calculus::ty::Ty;
 use crate::diag::{Result, Span};
-use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::typed::{PadMode, Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
 fn truth(x: bool, span: Span) -> Ex {
@@ -63,8 +63,13 @@ impl Bracket {
             // Rules on maps and reductions then apply to it, whether it captures or not.
             Prim::ReducePart => self.parts(&funs[0], args, e).map(Some),
             Prim::Histogram if open(0) || captures => self.bins(&funs[0], args, e).map(Some),
-            Prim::Pad(crate::lang::typed::PadMode::Constant) if open(1) => {
-                self.padded(sizes, args, e).map(Some)
+            Prim::Pad(PadMode::Constant) if open(1) => self.padded(sizes, args, e).map(Some),
+            // `padConstant` repeats its value at each place of the padding.
+            Prim::Pad(PadMode::Constant) if args.get(1).is_some_and(|z| !z.may_be_repeated()) => {
+                let (shared, z, span) = self.fresh(&args[1].ty);
+                let padded = self.padded(sizes, &[args[0].clone(), z], e)?;
+                let kind = Kind::Let(shared, Box::new(args[1].clone()), Box::new(padded));
+                Ok(Some(Ex::new(kind, e.ty.clone(), span)))
             }
             _ => Ok(None),
         }

@@ -352,6 +352,15 @@ impl Ex {
         }
     }
 
+    /// Whether every use may compute the expression again: it rearranges arrays, or is a scalar from
+    /// literals, sizes and parameters without a choice or a loop.
+    pub(super) fn may_be_repeated(&self) -> bool {
+        match &self.kind {
+            Kind::Op(_, args) => args.iter().all(Ex::may_be_repeated),
+            _ => self.is_free_of_cost(),
+        }
+    }
+
     /// Returns the number of nodes.
     pub(super) fn size(&self) -> usize {
         1 + self.parts().iter().map(|(_, e)| e.size()).sum::<usize>()

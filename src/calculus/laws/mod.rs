@@ -79,6 +79,10 @@ fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Optio
             let Sample { sizes, captured, z, elements: mut pool } = sample;
             // A captured variable may well be a constant of the operator.
             captured.iter().for_each(|v| constants.add(v));
+            // Kernels pad with the initial value, so it is combined with itself.
+            if !pool.is_empty() {
+                pool.push(z.clone());
+            }
             for _ in 0..TRIPLES {
                 if pool.is_empty() {
                     break;

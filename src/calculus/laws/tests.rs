@@ -213,6 +213,10 @@ fn others_are_refused_with_small_numbers() {
     }
     let ties = "entry f [n] (xs: [n](f32, i32)) : (f32, i32) = reduce_comm (\\(a, i) (b, j) -> if a <= b then (a, i) else (b, j)) (f32.highest, -1) xs";
     refused(ties, "commutative", "if a <= b then (a, i) else (b, j)");
+    // 0 does nothing to the elements, which are all 1, but is not neutral for itself: empty bins would change.
+    let ones =
+        "entry f [n][m] (is: [m]i32) : [n]i32 = histogram (\\a b -> 1) 0 n is (replicate m 1)";
+    refused(ones, "neutral", "0");
 }
 
 #[test]

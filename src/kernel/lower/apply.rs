@@ -1,13 +1,13 @@
 //! Applies terms that only rearrange: their results are views.
 
 use super::leaf;
-use super::view::{Step, View, Views, gather_lanes, guarded, ill_formed, lane};
+use super::view::{Shape, Step, View, Views, gather_lanes, guarded, ill_formed, lane};
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::{Op, Term};
 use crate::calculus::ty::Ty;
 use crate::kernel::ir::index::{Facts, Guard, Index};
-use crate::kernel::ir::{Check, Expr};
-use crate::lang::typed::PadMode;
+use crate::kernel::ir::{Check, ElemTy, Expr};
+use crate::lang::typed::{PadMode, ScalarOp};
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
 
@@ -21,18 +21,43 @@ pub fn is_pure(t: &Term) -> bool {
     }
 }
 
-/// Returns the element of an array at a computed index. Guards of the index become guards of the
-/// element. If `checked` is set, an index that is not known to lie in the array gets a check.
-fn at_value(array: &View, index: &Expr, facts: &Facts, checked: bool) -> Step<View> {
+/// Returns zeros in place of an element of an array that has none. Code that reads one is generated,
+/// but runs only if a check is to fail.
+fn no_element(shape: &Shape, index: &Expr, checked: bool) -> View {
+    match shape {
+        Shape::Unit => View::Unit,
+        Shape::Elem(t) if checked => {
+            let zero = Expr::Checked(Check::Index(0), vec![index.clone()]);
+            let t = *t;
+            View::Elem(
+                Expr::Op(ScalarOp::Cast(t.scalar), ElemTy::scalar(t.scalar), vec![zero])
+                    .widen(t.width),
+            )
+        }
+        Shape::Elem(t) => View::Elem(Expr::Lit(Lit::int(t.scalar, 0)).widen(t.width)),
+        Shape::Pair(a, b) => {
+            View::pair(no_element(a, index, checked), no_element(b, index, checked))
+        }
+        Shape::Array(n, t) => {
+            let (t, index) = ((**t).clone(), index.clone());
+            View::array(*n, move |_| Ok(no_element(&t, &index, checked)))
+        }
+    }
+}
+
+/// Returns the element, of the given shape, of an array at a computed index. Guards of the index
+/// become guards of the element. If `checked` is set, an index that is not known to lie in the array
+/// gets a check.
+fn at_value(array: &View, shape: &Shape, index: &Expr, facts: &Facts, checked: bool) -> Step<View> {
     let at = match index {
         index if index.ty().width > 1 => {
-            let lane = |k| at_value(array, &index.lane(k), facts, checked);
+            let lane = |k| at_value(array, shape, &index.lane(k), facts, checked);
             let lanes = (0..index.ty().width).map(lane).collect::<Step<Vec<_>>>()?;
             return gather_lanes(&lanes);
         }
         Expr::Guarded(g, a, b) => {
-            let a = at_value(array, a, &facts.with(g), checked)?;
-            return guarded(g, a, at_value(array, b, &facts.without(g), checked)?);
+            let a = at_value(array, shape, a, &facts.with(g), checked)?;
+            return guarded(g, a, at_value(array, shape, b, &facts.without(g), checked)?);
         }
         Expr::Index(i, _) => i.clone(),
         Expr::Lit(l) => match l.as_int().and_then(|x| i64::try_from(x).ok()) {
@@ -42,6 +67,9 @@ fn at_value(array: &View, index: &Expr, facts: &Facts, checked: bool) -> Step<Vi
         e => Index::data(e.clone()),
     };
     let View::Array(a) = array else { return ill_formed("an array") };
+    if a.len == 0 {
+        return Ok(no_element(shape, index, checked));
+    }
     let inside = facts.prove(&at) && facts.prove(&Index::from(a.len - 1).sub(&at));
     if !checked || inside {
         return array.at(&at);
@@ -220,9 +248,15 @@ impl Views {
                 let (a, is) = (x.fst()?, x.snd()?);
                 let checked = self.checked;
                 let facts = Facts::default();
-                View::array(n(1)?, move |i| at_value(&a, &is.at(i)?.expr()?, &facts, checked))
+                let Shape::Array(m, shape) = self.shape(&t.ty().cod)? else {
+                    return ill_formed("an array of elements");
+                };
+                View::array(m, move |i| at_value(&a, &shape, &is.at(i)?.expr()?, &facts, checked))
             }
-            Op::Index => at_value(&x.fst()?, &x.snd()?.expr()?, &Facts::default(), self.checked)?,
+            Op::Index => {
+                let (a, i, shape) = (x.fst()?, x.snd()?.expr()?, self.shape(&t.ty().cod)?);
+                at_value(&a, &shape, &i, &Facts::default(), self.checked)?
+            }
             Op::Iota => {
                 let Some(Ty::Scalar(s)) = t.tys().get(1).cloned() else {
                     return ill_formed("an integer type");

@@ -253,6 +253,7 @@ impl Generator {
             0 if long => Made::plain("clamp"),
             1 if long => Made::plain("wrap"),
             2 if long => Made::plain("mirror"),
+            _ if self.once_in(3) => self.make(t, depth.min(1)),
             _ => self.simple(t),
         };
         let text = format!("(pad {l} {r} {} {})", outside.text, xs.text);

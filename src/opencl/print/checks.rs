@@ -107,6 +107,16 @@ impl<'a> Checks<'a> {
         let noted = format!("checked_{}", self.number(check, es));
         let of = es.first().map_or(ElemTy::scalar(ScalarType::I32), Expr::ty);
         let (name, text) = match check {
+            // Every index is outside. One more than the index is stored, since 0 stands for no failure.
+            Check::Index(0) => {
+                let int = c_type(Expr::Checked(check, es.to_vec()).ty());
+                let name = format!("checked_index_of_none_{int}");
+                let text = format!(
+                    "\n{int} {name}(u{int} i, u{int} n, private u{int}* greatest) {{\n    \
+                     *greatest = max(*greatest, add_sat(i, (u{int})1));\n    return 0;\n}}\n"
+                );
+                (name, text)
+            }
             Check::Index(_) => {
                 let int = c_type(Expr::Checked(check, es.to_vec()).ty());
                 let name = format!("checked_index_{int}");
@@ -129,14 +139,15 @@ impl<'a> Checks<'a> {
         for (k, Made { check, ty, arrays }) in self.made.borrow().iter().enumerate() {
             let (c, failed, index, kind) = match check {
                 Check::Index(n) => {
+                    let (least, skew) = if *n == 0 { (1, " - 1") } else { (*n, "") };
                     let wide = ty.bytes() > 4 || *n > i64::from(i32::MAX);
                     let arrays = arrays.iter().cloned().collect();
                     (
                         if wide { "ulong" } else { "uint" },
-                        format!("checked_{k} >= {n}"),
+                        format!("checked_{k} >= {least}"),
                         match ty.is_signed() && !wide {
-                            true => format!("(int)checked_{k}"),
-                            false => format!("checked_{k}"),
+                            true => format!("(int)checked_{k}{skew}"),
+                            false => format!("checked_{k}{skew}"),
                         },
                         FaultKind::Index { len: *n, arrays, index: *ty },
                     )
