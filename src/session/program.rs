@@ -47,8 +47,12 @@ impl Program {
     /// # Errors
     /// When the source is not a valid program, or has no such entry.
     pub fn check(source: &Arc<Source>, entry: Option<&str>) -> Result<Program> {
-        let declared = lang::check_entry(source, entry)?;
-        let (general, fresh) = lang::check_entry_general(source, Some(&declared.name))?;
+        let mut declared = lang::check_entry(source, entry)?;
+        let (mut general, fresh) = lang::check_entry_general(source, Some(&declared.name))?;
+        let foreign = laws::foreign(&declared);
+        for entry in [&mut declared, &mut general] {
+            laws::begin(entry, &foreign);
+        }
         Ok(Program {
             source: source.clone(),
             samples: samples(source, &declared)?,

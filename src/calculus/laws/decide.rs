@@ -6,6 +6,7 @@
 //! polynomials, which holds for every value if both sides have the same terms (for floats, up to rounding).
 //! Operators that are not proved here are tried on values.
 
+use super::slice::expr;
 use crate::lang::typed::{Expr, ExprKind, Fun, Literal, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
 use indexmap::IndexMap;
@@ -24,33 +25,51 @@ pub(super) fn keeps_laws(op: &Fun, z: &Expr, commutes: bool) -> bool {
     if let Some((inner, unit)) = element_wise(op, z) {
         return keeps_laws(inner, unit, commutes);
     }
-    let ([(p, t), (q, _)], Some(units)) = (op.params.as_slice(), constants(z)) else {
+    let (Some((types, parts)), Some(units)) = (components(op), constants(z)) else {
         return false;
     };
-    let mut types = vec![];
-    if !leaves(t, &mut types) || types.len() != units.len() {
-        return false;
-    }
     let width = types.len();
-    let mut next = 0;
-    let first = parameter(t, &mut next);
-    let second = parameter(t, &mut next);
-    let mut scope = IndexMap::from([(*p, first), (*q, second)]);
-    let mut parts = vec![];
-    let Some(result) = tree(&op.body, &mut scope) else { return false };
-    result.flatten(&mut parts);
-    parts.len() == width
+    units.len() == width
         && groups(&parts, width).iter().all(|group| {
             let known = match group.as_slice() {
-                [i] => is_known(&parts[*i], *i, width, types[*i], units[*i]),
+                [i] => operation(&parts[*i], *i, width)
+                    .is_some_and(|op| unit_of(op, types[*i]) == Some(units[*i])),
                 _ => false,
             };
             known || is_lawful(group, &parts, &units, width, commutes)
         })
 }
 
-/// Returns the operator on elements and its neutral element, for an operator that is mapped over two arrays.
-fn element_wise<'a>(op: &'a Fun, z: &'a Expr) -> Option<(&'a Fun, &'a Expr)> {
+/// Returns the neutral element of an operator whose components are operations of the language; `None` for
+/// other operators.
+pub(super) fn neutral(op: &Fun) -> Option<Expr> {
+    let (_, t) = op.params.first()?;
+    if let (Some(inner), Type::Array(n, _)) = (mapped(op), t) {
+        let (prim, args) = (Prim::Replicate, vec![neutral(inner)?]);
+        let kind = ExprKind::Prim { prim, funs: vec![], sizes: vec![n.clone()], args };
+        return Some(expr(kind, t.clone()));
+    }
+    let (types, parts) = components(op)?;
+    let width = types.len();
+    let unit = |i: usize| unit_of(operation(&parts[i], i, width)?, types[i]);
+    let mut units = (0..width).map(unit).collect::<Option<Vec<_>>>()?.into_iter();
+    literal(t, &mut units)
+}
+
+/// Returns the value of a type that has these scalars.
+fn literal(t: &Type, scalars: &mut impl Iterator<Item = Literal>) -> Option<Expr> {
+    let kind = match t {
+        Type::Scalar(_) => ExprKind::Lit(scalars.next()?),
+        Type::Tuple(ts) => {
+            ExprKind::Tuple(ts.iter().map(|t| literal(t, scalars)).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    };
+    Some(expr(kind, t.clone()))
+}
+
+/// Returns the operator on elements, for an operator that is mapped over two arrays.
+fn mapped(op: &Fun) -> Option<&Fun> {
     let ([(p, _), (q, _)], ExprKind::Prim { prim: Prim::Map, funs, args, .. }) =
         (op.params.as_slice(), &op.body.kind)
     else {
@@ -62,11 +81,29 @@ fn element_wise<'a>(op: &'a Fun, z: &'a Expr) -> Option<(&'a Fun, &'a Expr)> {
     };
     let ([inner], [x, y]) = (funs.as_slice(), args.as_slice()) else { return None };
     // The arguments must be in this order: the operator on elements need not commute.
-    let ExprKind::Prim { prim: Prim::Replicate, args: unit, .. } = &z.kind else { return None };
-    let ([unit], true) = (unit.as_slice(), var(x) == Some(*p) && var(y) == Some(*q)) else {
+    let in_order = var(x) == Some(*p) && var(y) == Some(*q);
+    (in_order && inner.params.len() == 2).then_some(inner)
+}
+
+/// Returns the operator on elements and its neutral element, for an operator that is mapped over two arrays.
+fn element_wise<'a>(op: &'a Fun, z: &'a Expr) -> Option<(&'a Fun, &'a Expr)> {
+    let ExprKind::Prim { prim: Prim::Replicate, args, .. } = &z.kind else { return None };
+    Some((mapped(op)?, args.first()?))
+}
+
+/// Returns the scalars of an operator's result, with their types.
+fn components(op: &Fun) -> Option<(Vec<ScalarType>, Vec<Rc<Node>>)> {
+    let [(p, t), (q, _)] = op.params.as_slice() else { return None };
+    let mut types = vec![];
+    if !leaves(t, &mut types) {
         return None;
-    };
-    (inner.params.len() == 2).then_some((inner, unit))
+    }
+    let mut next = 0;
+    let first = parameter(t, &mut next);
+    let second = parameter(t, &mut next);
+    let mut parts = vec![];
+    tree(&op.body, &mut IndexMap::from([(*p, first), (*q, second)]))?.flatten(&mut parts);
+    (parts.len() == types.len()).then_some((types, parts))
 }
 
 /// A scalar in an operator's result.
@@ -231,34 +268,37 @@ fn mentioned(n: &Rc<Node>, width: usize, used: &mut [bool], seen: &mut Vec<*cons
     }
 }
 
-/// Whether component `i` is an operation of the language on itself, with neutral element `unit`.
-fn is_known(part: &Node, i: usize, width: usize, ty: ScalarType, unit: Literal) -> bool {
-    let Node::Operation(op, of) = part else { return false };
-    let [a, b] = of.as_slice() else { return false };
+/// Returns the operation, if component `i` is an operation of the language on the two values of that component.
+fn operation(part: &Node, i: usize, width: usize) -> Option<ScalarOp> {
+    let Node::Operation(op, of) = part else { return None };
+    let [a, b] = of.as_slice() else { return None };
     let parts = [Node::Part(i), Node::Part(i + width)];
     let both = **a == parts[0] && **b == parts[1] || **a == parts[1] && **b == parts[0];
-    both && is_neutral(*op, ty, unit)
+    both.then_some(*op)
 }
 
-/// Whether an operation keeps its laws on a type, with this neutral element.
-fn is_neutral(op: ScalarOp, ty: ScalarType, unit: Literal) -> bool {
+/// Returns the neutral element of an operation that keeps its laws on a type.
+fn unit_of(op: ScalarOp, ty: ScalarType) -> Option<Literal> {
     let bits = ty.bytes() * 8;
     let (highest, lowest) = match ty.is_signed() {
         true => ((1i128 << (bits - 1)) - 1, -(1i128 << (bits - 1))),
         false => ((1i128 << bits) - 1, 0),
     };
-    match (op, ty, unit) {
-        (ScalarOp::And | ScalarOp::Min | ScalarOp::Eq, ScalarType::Bool, Literal::Bool(x)) => x,
-        (ScalarOp::Or | ScalarOp::Max | ScalarOp::Ne, ScalarType::Bool, Literal::Bool(x)) => !x,
-        (ScalarOp::Add, _, Literal::Int(x)) => x == 0,
-        (ScalarOp::Mul, _, Literal::Int(x)) => x == 1,
-        (ScalarOp::Min, _, Literal::Int(x)) => ty.is_integer() && x == highest,
-        (ScalarOp::Max, _, Literal::Int(x)) => ty.is_integer() && x == lowest,
-        (ScalarOp::Add, _, Literal::Float(x)) => x == 0.0,
-        (ScalarOp::Mul, _, Literal::Float(x)) => x == 1.0,
-        (ScalarOp::Min, _, Literal::Float(x)) => x == f64::INFINITY,
-        (ScalarOp::Max, _, Literal::Float(x)) => x == f64::NEG_INFINITY,
-        _ => false,
+    let number =
+        |float, int| Some(if ty.is_float() { Literal::Float(float) } else { Literal::Int(int) });
+    match (op, ty) {
+        (ScalarOp::And | ScalarOp::Min | ScalarOp::Eq, ScalarType::Bool) => {
+            Some(Literal::Bool(true))
+        }
+        (ScalarOp::Or | ScalarOp::Max | ScalarOp::Ne, ScalarType::Bool) => {
+            Some(Literal::Bool(false))
+        }
+        (_, ScalarType::Bool) => None,
+        (ScalarOp::Add, _) => number(0.0, 0),
+        (ScalarOp::Mul, _) => number(1.0, 1),
+        (ScalarOp::Min, _) => number(f64::INFINITY, highest),
+        (ScalarOp::Max, _) => number(f64::NEG_INFINITY, lowest),
+        _ => None,
     }
 }
 

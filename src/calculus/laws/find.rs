@@ -32,6 +32,8 @@ pub(super) struct Site<'a> {
     pub z: &'a Expr,
     /// The elements.
     pub xs: &'a Expr,
+    /// Whether the elements may come in any order.
+    pub commutes: bool,
     /// The bindings in scope, outermost first.
     pub scope: Vec<Binding<'a>>,
 }
@@ -47,11 +49,22 @@ impl Site<'_> {
             _ => "reduce",
         }
     }
+}
 
-    /// Whether the elements may come in any order.
-    pub(super) fn commutes(&self) -> bool {
-        matches!(self.prim, Prim::ReduceComm | Prim::Histogram)
-    }
+/// Returns the operator of a pattern that relies on its laws, the initial value, and whether the elements may
+/// come in any order.
+pub(super) fn relies<'a>(
+    prim: Prim,
+    funs: &'a [Fun],
+    args: &'a [Expr],
+) -> Option<(&'a Fun, &'a Expr, bool)> {
+    let commutes = match prim {
+        Prim::Reduce | Prim::ReducePart | Prim::Scan => false,
+        Prim::ReduceComm | Prim::Histogram => true,
+        _ => return None,
+    };
+    let ([op], [z, ..]) = (funs, args) else { return None };
+    Some((op, z, commutes))
 }
 
 /// Every site of an entry whose operator is not proved to keep its laws.
@@ -115,14 +128,12 @@ impl<'a> Walk<'a> {
     }
 
     fn site(&mut self, e: &'a Expr, prim: Prim, funs: &'a [Fun], args: &'a [Expr]) {
-        let relies = matches!(
-            prim,
-            Prim::Reduce | Prim::ReduceComm | Prim::ReducePart | Prim::Scan | Prim::Histogram
-        );
-        let ([op], [z, .., xs], true) = (funs, args, relies) else { return };
-        let site = Site { prim, span: e.span, op, z, xs, scope: self.scope.clone() };
-        if !keeps_laws(op, z, site.commutes()) {
-            self.found.push(site);
+        let (Some((op, z, commutes)), Some(xs)) = (relies(prim, funs, args), args.last()) else {
+            return;
+        };
+        if !keeps_laws(op, z, commutes) {
+            let scope = self.scope.clone();
+            self.found.push(Site { prim, span: e.span, op, z, xs, commutes, scope });
         }
     }
 

@@ -18,6 +18,7 @@ mod constants;
 mod decide;
 mod find;
 mod slice;
+mod start;
 
 use crate::calculus::interp::{self, Sizes};
 use crate::calculus::sample::{self, Style};
@@ -26,9 +27,10 @@ use crate::diag::{Code, Diagnostic, Label, Span};
 use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Param, VarId};
 use crate::lang::types::Type;
 use constants::Constants;
-use find::Site;
+use find::{Site, relies};
 use rand::RngExt;
 use slice::{Sample, Slice, Values, expr, small_sizes};
+pub use start::{begin, foreign};
 
 /// Runs of a program for each operator, on values of every style; as many again on values around its
 /// constants, if any.
@@ -56,66 +58,22 @@ pub fn check(entry: &Entry, sizes: &Sizes) -> Vec<Diagnostic> {
     sites.iter().enumerate().filter_map(|(i, site)| site_check(entry, sizes, site, i)).collect()
 }
 
+/// What trying an operator on values has shown.
+struct Tried<'a> {
+    /// Whether it had a value on any.
+    any: bool,
+    /// The first of the laws that it breaks.
+    broken: Option<(Law, Case)>,
+    trial: Trial<'a>,
+}
+
 fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Option<Diagnostic> {
-    let name = format!("{}.{number}", entry.name);
-    let mut tried = false;
-    // An operator that breaks several laws is reported for the first of them.
-    let mut broken: Option<(Law, Case)> = None;
-    for own in [true, false] {
-        let slice = Slice::of(entry, site, own);
-        let trial = Trial::new(entry, site, &slice);
-        let mut constants = Constants::of(entry, site);
-        for run in 0..2 * RUNS {
-            let rng = &mut sample::rng(u64::from(own), &name, run);
-            let sizes = small_sizes(rng, entry, given);
-            let styles = [Style::Small, Style::Few, Style::Real, Style::Near, Style::Count];
-            let style = styles[usize::try_from(run).unwrap_or(0) % styles.len()];
-            let values = match run < RUNS {
-                true => Values::Of(style),
-                false if constants.is_empty() => break,
-                false => Values::Around(constants.list()),
-            };
-            let Ok(Some(sample)) = slice.run(rng, &sizes, values) else { continue };
-            let Sample { sizes, captured, z, elements: mut pool } = sample;
-            // A captured variable may well be a constant of the operator.
-            captured.iter().for_each(|v| constants.add(v));
-            // Kernels pad with the initial value, so it is combined with itself.
-            if !pool.is_empty() {
-                pool.push(z.clone());
-            }
-            for _ in 0..TRIPLES {
-                if pool.is_empty() {
-                    break;
-                }
-                let [a, b, c] = [(); 3].map(|()| pool[rng.random_range(0..pool.len())].clone());
-                let at = Case {
-                    sizes: sizes.clone(),
-                    captured: captured.clone(),
-                    z: z.clone(),
-                    a,
-                    b,
-                    c,
-                };
-                let Some(results) = trial.results(&at) else { continue };
-                tried = true;
-                // Partial results are possible arguments too.
-                pool.extend([results.ab.clone(), results.bc.clone()]);
-                if let Some(law) = trial.broken(&at, &results)
-                    && broken.as_ref().is_none_or(|(first, _)| law < *first)
-                {
-                    broken = Some((law, at));
-                }
-            }
-            if matches!(broken, Some((Law::Associative, _))) {
-                break;
-            }
-        }
-        if let Some((law, case)) = broken {
-            return Some(trial.diagnostic(&trial.shrink(case, law), law));
-        }
-        if tried {
-            return None;
-        }
+    let Tried { any, broken, trial } = tried(entry, given, site, number);
+    if let Some((law, case)) = broken {
+        return Some(trial.diagnostic(&trial.shrink(case, law), law));
+    }
+    if any {
+        return None;
     }
     let text = format!("the operator of `{}` cannot be tested", site.name());
     let mut d = Diagnostic::warning(Code::OperatorUntested, text);
@@ -123,6 +81,69 @@ fn site_check(entry: &Entry, given: &Sizes, site: &Site, number: usize) -> Optio
     Some(d.note("no random values were found on which it has a value").help(
         "it is taken to be associative, with the neutral element as given; `--trust-laws` says so without a warning",
     ))
+}
+
+/// Tries the operator of a site on elements that the program makes, or on random ones if it makes none.
+fn tried<'a>(entry: &'a Entry, given: &Sizes, site: &'a Site, number: usize) -> Tried<'a> {
+    let made = tried_on(entry, given, site, number, true);
+    if made.any { made } else { tried_on(entry, given, site, number, false) }
+}
+
+/// As [`tried`]; `own` says whether the program makes the elements.
+fn tried_on<'a>(
+    entry: &'a Entry,
+    given: &Sizes,
+    site: &'a Site,
+    number: usize,
+    own: bool,
+) -> Tried<'a> {
+    let name = format!("{}.{number}", entry.name);
+    // An operator that breaks several laws is reported for the first of them.
+    let mut broken: Option<(Law, Case)> = None;
+    let slice = Slice::of(entry, site, own);
+    let trial = Trial::new(entry, site, &slice);
+    let mut any = false;
+    let mut constants = Constants::of(entry, site);
+    for run in 0..2 * RUNS {
+        let rng = &mut sample::rng(u64::from(own), &name, run);
+        let sizes = small_sizes(rng, entry, given);
+        let styles = [Style::Small, Style::Few, Style::Real, Style::Near, Style::Count];
+        let style = styles[usize::try_from(run).unwrap_or(0) % styles.len()];
+        let values = match run < RUNS {
+            true => Values::Of(style),
+            false if constants.is_empty() => break,
+            false => Values::Around(constants.list()),
+        };
+        let Ok(Some(sample)) = slice.run(rng, &sizes, values) else { continue };
+        let Sample { sizes, captured, z, elements: mut pool } = sample;
+        // A captured variable may well be a constant of the operator.
+        captured.iter().for_each(|v| constants.add(v));
+        // Kernels pad with the initial value, so it is combined with itself.
+        if !pool.is_empty() {
+            pool.push(z.clone());
+        }
+        for _ in 0..TRIPLES {
+            if pool.is_empty() {
+                break;
+            }
+            let [a, b, c] = [(); 3].map(|()| pool[rng.random_range(0..pool.len())].clone());
+            let at =
+                Case { sizes: sizes.clone(), captured: captured.clone(), z: z.clone(), a, b, c };
+            let Some(results) = trial.results(&at) else { continue };
+            any = true;
+            // Partial results are possible arguments too.
+            pool.extend([results.ab.clone(), results.bc.clone()]);
+            if let Some(law) = trial.broken(&at, &results)
+                && broken.as_ref().is_none_or(|(first, _)| law < *first)
+            {
+                broken = Some((law, at));
+            }
+        }
+        if matches!(broken, Some((Law::Associative, _))) {
+            break;
+        }
+    }
+    Tried { any, broken, trial }
 }
 
 /// The arguments for one test of an operator.
@@ -152,12 +173,12 @@ struct Trial<'a> {
     entry: Entry,
     source: &'a Entry,
     site: &'a Site<'a>,
-    captured: &'a [(VarId, Type)],
-    element: &'a Type,
+    captured: Vec<(VarId, Type)>,
+    element: Type,
 }
 
 impl<'a> Trial<'a> {
-    fn new(source: &'a Entry, site: &'a Site<'a>, slice: &'a Slice) -> Trial<'a> {
+    fn new(source: &'a Entry, site: &'a Site<'a>, slice: &Slice) -> Trial<'a> {
         let element = &slice.element;
         let mut entry = Entry { params: vec![], divides: vec![], ..source.clone() };
         let fresh = |entry: &mut Entry, name: &str| {
@@ -181,7 +202,8 @@ impl<'a> Trial<'a> {
             let name = entry.names.get(var.0 as usize).cloned().unwrap_or_default();
             entry.params.push(Param { name, var, ty, span: Span::default() });
         }
-        Trial { entry, source, site, captured: &slice.captured, element }
+        let (captured, element) = (slice.captured.clone(), element.clone());
+        Trial { entry, source, site, captured, element }
     }
 
     /// Returns the results; `None` if the operator has no value.
@@ -189,7 +211,7 @@ impl<'a> Trial<'a> {
         let mut inputs = case.captured.clone();
         inputs.extend([&case.z, &case.a, &case.b, &case.c].map(Value::clone));
         let out = interp::run(&self.entry, &case.sizes, &inputs).ok()?;
-        let width = interp::shape(self.element, &case.sizes).ok()?.width();
+        let width = interp::shape(&self.element, &case.sizes).ok()?.width();
         let part = |i: usize| out.part(i * width..(i + 1) * width);
         let [ab_c, a_bc, za, az, ab, bc, ba] = std::array::from_fn(part);
         Some(Results { ab_c, a_bc, za, az, ab, bc, ba })
@@ -210,7 +232,7 @@ impl<'a> Trial<'a> {
             Some(Law::LeftNeutral)
         } else if finite(&case.a) && differ(&r.az, &case.a) {
             Some(Law::RightNeutral)
-        } else if self.site.commutes() && apart(&r.ab, &r.ba) {
+        } else if self.site.commutes && apart(&r.ab, &r.ba) {
             Some(Law::Commutative)
         } else {
             None
@@ -254,7 +276,7 @@ impl<'a> Trial<'a> {
         let show = |ty: &Type, v: &Value| -> String {
             interp::shape(ty, &case.sizes).map_or_else(|_| v.to_string(), |s| s.show(v))
         };
-        let value = |v: &Value| show(self.element, v);
+        let value = |v: &Value| show(&self.element, v);
         let (operator, unit) = (self.site.op.body.span, self.site.z.span);
         let (text, at, label) = match law {
             Law::Associative => {

@@ -309,3 +309,52 @@ fn long_chunks_iterates_and_other_patterns_are_found() {
     // A fold from the left promises nothing.
     passes("entry f [n] (xs: [n]f32) : f32 = reduceSeq (\\a b -> a - b) 0 xs");
 }
+
+/// The program after its initial values were made neutral, and the number of those that were not.
+fn begun(text: &str) -> (Entry, usize) {
+    let source = Source::new("a.pat", text);
+    let mut entry = lang::check_entry(&source, None).expect("the program is well-typed");
+    let sites = foreign(&entry);
+    begin(&mut entry, &sites);
+    (entry, sites.len())
+}
+
+#[test]
+fn initial_values_that_change_elements_are_combined_with_results() {
+    let changed = [
+        "entry f [n] (xs: [n]i32) : i32 = reduce max 3 xs",
+        "entry f [n] (xs: [n]f32) (c: f32) : [n]f32 = scan (+) c xs",
+        "entry f [n][m] (xss: [n][m]f32) : [m]f32 = reduce (map2 min) xss[0] xss",
+        "entry f [n][m] (is: [n]i32) (xs: [n]i32) : [m]i32 = histogram (+) 1 m is xs",
+        "entry f [n] (xs: [n](f32, i32)) : (f32, i32) = reduce (\\(a, b) (c, d) -> (a + c, max b d)) (0, 0) xs",
+        "entry f [n] (xs: [2 * n]f32) : [n]f32 = reducePart (+) 3 n xs",
+        "entry f [n][m] (xss: [n][m]f32) : [n]f32 = map (\\r -> reduce (+) r[0] r) xss",
+    ];
+    let sizes: Sizes = [("n".to_owned(), 5), ("m".to_owned(), 3)].into_iter().collect();
+    for text in changed {
+        let source = Source::new("a.pat", text);
+        let written = lang::check_entry(&source, None).expect("the program is well-typed");
+        let (entry, count) = begun(text);
+        assert_eq!(count, 1, "{text}");
+        assert!(find::sites(&entry).is_empty(), "{text}");
+        let inputs: Vec<Value> = (0u64..)
+            .zip(&entry.params)
+            .map(|(k, p)| {
+                let shape = interp::shape(&p.ty, &sizes).expect("all sizes have values");
+                sample::value(&mut sample::rng(k, "begun", 0), &shape, Style::Small)
+            })
+            .collect();
+        let run = |e: &Entry| interp::run(e, &sizes, &inputs).expect("the program has a value");
+        let near = compare_values(&run(&written), &run(&entry), |t| Tolerance::of(t, 4));
+        assert!(near.ok, "{text}: {:?} {:?}", run(&written), run(&entry));
+    }
+    for text in [
+        // Neutral for the elements; no neutral element is known; not associative.
+        "entry f [n] (xs: [n]f32) : f32 = xs |> map abs |> reduce max 0",
+        "entry f [n] (xs: [n]f32) : f32 = reduce (\\a b -> a + b + 1) 5 xs",
+        "entry f [n] (xs: [n]f32) : f32 = reduce (-) 3 xs",
+        "entry f [n] (xs: [n]f32) : f32 = reduceSeq (+) 3 xs",
+    ] {
+        assert_eq!(begun(text).1, 0, "{text}");
+    }
+}
