@@ -330,7 +330,9 @@ fn idles(t: &Term, in_group: bool) -> bool {
     let in_group = match t.op() {
         // In a group of one work-item, nobody waits.
         Op::Map(MapKind::Wrg(_)) => shares(t),
-        Op::Map(MapKind::Lcl(_) | MapKind::Glb(_) | MapKind::Warp | MapKind::Lane) => false,
+        Op::Map(MapKind::Lcl(_) | MapKind::Glb(_) | MapKind::Warp | MapKind::Lane)
+        | Op::ReduceLcl
+        | Op::ScanLcl(_) => false,
         _ => in_group,
     };
     let arrays = matches!(t.ty().cod, Ty::Array(..));

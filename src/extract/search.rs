@@ -783,8 +783,9 @@ impl Search<'_> {
                         least = least.min(cost);
                     }
                 }
+                // A part of views alone passes on what covers the other part.
                 let both_compute = a.iter().chain(b.iter()).all(|c| c.skeleton != 0);
-                if both_compute {
+                if both_compute || a.len().max(b.len()) > self.keep {
                     found.covers.push((least, cover));
                 }
                 found.dropped.add_all(Reason::PartsUntried, a.len() * b.len() - pairs.len());

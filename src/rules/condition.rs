@@ -105,7 +105,7 @@ impl Condition {
                 let n = b.size(n);
                 let of_dimensions = |(s, e): (&Sym, i32)| matches!(s, Sym::Dim(_)) && e > 0;
                 matches!(n.as_sym(), Some(Sym::Tile(_)))
-                    || n.coefficient() == (1, 1)
+                    || n.coefficient().1 == 1
                         && n.as_constant().is_none()
                         && n.factors().all(of_dimensions)
             }

@@ -16,19 +16,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// An axis whose size is inferred, with its declared size name.
+/// Least number in a parameter's type that is taken for the length of a dimension. Shorter arrays, such as points and
+/// small matrices, are unrolled.
+pub(super) const DIMENSION: i64 = 17;
+
+/// An axis whose size is inferred, with its declared size: a name or a number.
 struct Axis {
     unknown: String,
     declared: String,
 }
 
+impl Axis {
+    /// Returns the name for a size that has its declared name alone.
+    fn name(&self) -> String {
+        if self.number().is_some() { format!("n{}", self.declared) } else { self.declared.clone() }
+    }
+
+    fn number(&self) -> Option<i64> {
+        self.declared.parse().ok()
+    }
+}
+
 /// The interpretation of size names in a definition.
 enum Mode {
     Declared,
-    /// Each axis has a size of its own. `used` holds the names seen so far.
+    /// Each axis has a size of its own; those that are declared by numbers, only if `numbers`. `used` holds the names
+    /// seen so far.
     General {
         axes: Vec<Axis>,
         used: BTreeSet<String>,
+        numbers: bool,
     },
 }
 
@@ -91,8 +108,21 @@ pub fn general(
     decl: &Decl,
     declared: &Entry,
 ) -> Option<(Entry, FreshSizes)> {
+    // The body may need one of the numbers.
+    [true, false]
+        .into_iter()
+        .find_map(|numbers| general_with(source, decls, decl, declared, numbers))
+}
+
+fn general_with(
+    source: &Arc<Source>,
+    decls: &BTreeMap<&str, &Decl>,
+    decl: &Decl,
+    declared: &Entry,
+    numbers: bool,
+) -> Option<(Entry, FreshSizes)> {
     let mut checker = Checker::new(source, decls, Limits::DEFAULT.inlined_expressions);
-    let mut mode = Mode::General { axes: vec![], used: BTreeSet::new() };
+    let mut mode = Mode::General { axes: vec![], used: BTreeSet::new(), numbers };
     let parts = build(&mut checker, decl, &mut mode).ok()?;
     let Mode::General { mut axes, .. } = mode else { return None };
     let made = checker.uses.take().unwrap_or_default().made;
@@ -120,7 +150,8 @@ fn instantiate(ty: &Type, value: &dyn Fn(&str) -> Option<Size>) -> Type {
     }
 }
 
-/// Names the sizes that remain. The first class with a declared name gets that name; others get `n_1` and so on.
+/// Names the sizes that remain. The first class with a declared name gets that name; others get `n_1` and so on. A size
+/// that is declared as 64 is called `n64`.
 fn name_classes(checker: &mut Checker<'_>, axes: &[Axis]) -> FreshSizes {
     let declared: BTreeSet<&str> = axes.iter().map(|a| a.declared.as_str()).collect();
     let mut taken: BTreeSet<String> = BTreeSet::new();
@@ -130,15 +161,19 @@ fn name_classes(checker: &mut Checker<'_>, axes: &[Axis]) -> FreshSizes {
         let Some(unknown) = root.as_var().filter(|v| v.starts_with('?')).map(str::to_owned) else {
             continue;
         };
-        let mut name = axis.declared.clone();
+        let own = axis.name();
+        let mut name = own.clone();
         let mut count = 0;
-        while taken.contains(&name) || (count > 0 && declared.contains(name.as_str())) {
+        while taken.contains(&name)
+            || ((count > 0 || axis.number().is_some()) && declared.contains(name.as_str()))
+        {
             count += 1;
-            name = format!("{}_{count}", axis.declared);
+            name = format!("{own}_{count}");
         }
         taken.insert(name.clone());
         checker.infer.sizes.assign(&unknown, Size::var(&name));
-        fresh.push((name, Size::var(&axis.declared)));
+        let size = axis.number().map_or_else(|| Size::var(&axis.declared), Size::constant);
+        fresh.push((name, size));
     }
     fresh
 }
@@ -254,7 +289,7 @@ fn pattern_type<'a>(
     })
 }
 
-/// Returns a parameter's type. In general mode, an axis that is a plain size name gets a size of its own.
+/// Returns a parameter's type. In general mode, an axis that is a plain size name or a number gets a size of its own.
 fn param_type<'a>(
     checker: &mut Checker<'a>,
     ty: &'a TypeExpr,
@@ -270,8 +305,15 @@ fn param_type<'a>(
         }
         TypeKind::Array(n, t) => {
             let declared = checker.size_in_type(n, sizes)?;
-            let size = match (&mut *mode, &n.kind) {
-                (Mode::General { axes, used }, ExprKind::Name(name)) => {
+            let number = declared.as_constant().filter(|n| *n >= DIMENSION);
+            let size = match (&mut *mode, &n.kind, number) {
+                (Mode::General { axes, numbers: true, .. }, _, Some(number)) => {
+                    let unknown = checker.infer.sizes.fresh_axis();
+                    let size = Size::var(&unknown);
+                    axes.push(Axis { unknown, declared: number.to_string() });
+                    size
+                }
+                (Mode::General { axes, used, .. }, ExprKind::Name(name), _) => {
                     // The first axis with a name keeps the size that the name stands for.
                     if used.insert(name.clone())
                         || !declared.as_var().is_some_and(|v| v.starts_with('?'))
@@ -284,7 +326,7 @@ fn param_type<'a>(
                         size
                     }
                 }
-                (Mode::General { .. } | Mode::Declared, _) => declared,
+                (Mode::General { .. } | Mode::Declared, ..) => declared,
             };
             Ty::Array(size, Rc::new(param_type(checker, t, sizes, mode)?))
         }

@@ -8,6 +8,7 @@
 //! the body is annotated with do not tie axes together.
 
 use super::elab::{Checker, Res};
+use super::entry::DIMENSION;
 use super::env::Env;
 use super::infer::Ty;
 use super::ir::{Node, NodeKind};
@@ -22,9 +23,9 @@ use std::rc::Rc;
 pub struct Uses {
     /// The entry's parameters.
     params: BTreeSet<VarId>,
-    /// The declared name of each inferred axis.
+    /// The declared name, or number, of each inferred axis.
     declared: BTreeMap<String, String>,
-    /// The axes created here, in order: unknown and declared name.
+    /// The axes created here, in order: unknown and declared name or number.
     pub made: Vec<(String, String)>,
     /// The outermost axis of each parameter in each function that uses it, and the number of uses.
     axes: BTreeMap<VarId, BTreeMap<usize, (Size, usize)>>,
@@ -46,7 +47,7 @@ impl<'a> Checker<'a> {
         Ok(if self.uses.is_some() { self.loosened(&ty, &mut BTreeSet::new()) } else { ty })
     }
 
-    /// Gives axes by name, and unknown lengths that recur, unknowns of their own. `seen` has the unknown lengths so far.
+    /// Gives axes by name or number, and unknown lengths that recur, unknowns of their own. `seen` has the unknown lengths so far.
     fn loosened(&mut self, ty: &Ty, seen: &mut BTreeSet<String>) -> Ty {
         match ty {
             Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => ty.clone(),
@@ -55,7 +56,8 @@ impl<'a> Checker<'a> {
                 let resolved = self.infer.sizes.resolve(n);
                 let unknown = resolved.as_var().filter(|v| v.starts_with('?'));
                 let is_axis = |v| self.uses.as_ref().is_some_and(|u| u.declared.contains_key(v));
-                let own = unknown.is_some_and(|v| is_axis(v) || !seen.insert(v.to_owned()));
+                let own = unknown.is_some_and(|v| is_axis(v) || !seen.insert(v.to_owned()))
+                    || resolved.as_constant().is_some_and(|n| n >= DIMENSION);
                 let n = if own { self.infer.sizes.fresh() } else { n.clone() };
                 Ty::Array(n, Rc::new(self.loosened(t, seen)))
             }

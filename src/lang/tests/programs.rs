@@ -138,6 +138,29 @@ fn general_sizes_of_a_square_product() {
 }
 
 #[test]
+fn general_sizes_of_numbers() {
+    let general = |text: &str| {
+        let (entry, sizes) =
+            check_entry_general(&Source::new("p.pat", text), None).expect("a program");
+        let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
+        let sizes: Vec<_> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
+        (types.join(" "), sizes.join(" "))
+    };
+    let found = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    let product = "def row (r: [64]f32) (B: [64][64]f32) : [64]f32 =
+          map (\\b -> reduce (+) 0 (map2 (*) r b)) (transpose B)
+        entry mm [n64] (A: [n64][64]f32) (B: [64][64]f32) : [n64][64]f32 = map (\\r -> row r B) A";
+    let types = "[n64][n64_1]f32 [n64_1][n64_2]f32";
+    assert_eq!(general(product), found(types, "n64=n64 n64_1=64 n64_2=64"));
+    // Short arrays are unrolled.
+    let short = "entry f [n] (xs: [n][3]f32) : [n]f32 = map (reduce (+) 0) xs";
+    assert_eq!(general(short), found("[n][3]f32", "n=n"));
+    // The body ties one length to a number.
+    let table = "entry f (xs: [20][30]f32) : [20][30]f32 = map2 (\\r i -> map (* i) r) xs (map f32.i32 (iota 20))";
+    assert_eq!(general(table), found("[20][n30]f32", "n30=30"));
+}
+
+#[test]
 fn uses_in_different_loops_have_axes_of_their_own() {
     let general = |text: &str| {
         let (entry, sizes) =
