@@ -5,17 +5,29 @@
 //! kept. The times of stages add up. So the share of each stage follows from the predicted times of the combinations that
 //! are known, and new candidates join the stages with the least shares. Only stages that read and give the same values take each
 //! other's places: two candidates may cut a program at different places between the same types.
+//!
+//! A stage has more values for its tiles than there are candidates with it. So other values are tried for the stages that take
+//! most of the time of the best candidate ([`Joiner::other_values`]).
 
 use super::{Candidate, search, stages, written_out};
-use crate::calculus::size::{SizeEnv, Sym};
+use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
 use indexmap::{IndexMap, IndexSet};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// The values for the tiles of each stage, most promising first. Symbols are renamed as in [`stages::apart`].
+pub type StageValues = HashMap<Term, Vec<SizeEnv>>;
 
 /// Stages of one place that are joined with those of other places.
 const BEST: usize = 6;
 /// Most candidates that are joined.
 const JOINED: usize = 24;
+/// Stages of one place for which other values are tried, and most values that are tried at a time for each of them.
+const FORMS: usize = 3;
+const VALUES: usize = 12;
+/// Share of a candidate's time from which other values are tried for a stage.
+const MUCH: f64 = 0.15;
 /// Steps in which the shares of stages are found.
 const STEPS: usize = 40;
 
@@ -23,8 +35,20 @@ const STEPS: usize = 40;
 struct Stage {
     /// The stage as it stands in the candidate's compact term.
     part: Term,
-    /// The values of the symbols of the stage.
+    /// The same with symbols of its own.
+    renamed: Term,
+    /// The values of its symbols.
     own: SizeEnv,
+}
+
+impl Stage {
+    /// Returns a text that equal stages with equal values share.
+    fn text(&self) -> String {
+        let mut values: Vec<_> = self.own.iter().collect();
+        values.sort();
+        let values: Vec<String> = values.iter().map(|(s, v)| format!("{s}={v}")).collect();
+        format!("{} {}", self.renamed, values.join(" "))
+    }
 }
 
 /// Candidates whose stages can take each other's places.
@@ -64,6 +88,15 @@ impl Joiner {
         out.truncate(JOINED);
         out.into_iter().map(|(_, c)| c).collect()
     }
+
+    /// Returns the best candidate with other values for one of the stages that take much of its time; for the same stage also the
+    /// best forms that others have in its place.
+    pub fn other_values(&mut self, values: &StageValues, dims: &SizeEnv) -> Vec<Candidate> {
+        let best = self.families.values_mut().filter_map(|f| Some((f.least()?, f)));
+        let Some((_, family)) = best.min_by(|a, b| a.0.total_cmp(&b.0)) else { return vec![] };
+        let choices = family.other_values(values);
+        choices.iter().filter_map(|c| family.candidate(c, f64::INFINITY, dims)).collect()
+    }
 }
 
 /// Adds a candidate to its family, if it has several stages with symbols of their own.
@@ -86,24 +119,28 @@ fn add(c: &Candidate, us: Option<f64>, families: &mut IndexMap<String, Family>) 
         });
     let mut choice = vec![];
     for ((place, part), renamed) in family.stages.iter_mut().zip(parts).zip(&apart.parts) {
-        let mut own: Vec<(Sym, u64)> = vec![];
-        renamed.visit(&mut |t| {
-            for s in t.sizes() {
-                s.visit(&mut |sym| {
-                    if let (true, Some(value)) = (sym.is_chosen(), c.env.get(sym)) {
-                        own.push((sym.clone(), *value));
-                    }
-                });
-            }
-        });
-        own.sort();
-        own.dedup();
-        let values: Vec<String> = own.iter().map(|(s, v)| format!("{s}={v}")).collect();
-        let entry = place.entry(format!("{renamed} {}", values.join(" ")));
+        let own = own_values(renamed, &c.env);
+        let stage = Stage { part, renamed: renamed.clone(), own };
+        let entry = place.entry(stage.text());
         choice.push(entry.index());
-        entry.or_insert_with(|| Stage { part, own: own.into_iter().collect() });
+        entry.or_insert(stage);
     }
     family.known.push((choice, us));
+}
+
+/// Returns the values of the symbols in a stage.
+fn own_values(stage: &Term, env: &SizeEnv) -> SizeEnv {
+    let mut own = SizeEnv::default();
+    stage.visit(&mut |t| {
+        for s in t.sizes() {
+            s.visit(&mut |sym| {
+                if let (true, Some(value)) = (sym.is_chosen(), env.get(sym)) {
+                    own.insert(sym.clone(), *value);
+                }
+            });
+        }
+    });
+    own
 }
 
 impl Family {
@@ -159,6 +196,52 @@ impl Family {
         found
     }
 
+    /// Returns the least known time.
+    fn least(&self) -> Option<f64> {
+        self.known.iter().filter_map(|(_, us)| *us).min_by(f64::total_cmp)
+    }
+
+    /// Adds stages with values that none has so far, and returns the combinations of each with the stages of the best candidate.
+    fn other_values(&mut self, values: &StageValues) -> Vec<Vec<usize>> {
+        let timed = self.known.iter().filter_map(|(choice, us)| Some((choice, (*us)?)));
+        let Some((best, us)) = timed.min_by(|a, b| a.1.total_cmp(&b.1)) else { return vec![] };
+        let (best, shares) = (best.clone(), self.shares());
+        let mut out = vec![];
+        for (k, place) in self.stages.iter_mut().enumerate() {
+            if shares[k][best[k]] < MUCH * us {
+                continue;
+            }
+            let mut order: Vec<usize> =
+                (0..shares[k].len()).filter(|i| shares[k][*i].is_finite()).collect();
+            order.sort_by(|a, b| shares[k][*a].total_cmp(&shares[k][*b]));
+            let stage =
+                |i: &usize| place.get_index(*i).map(|(_, s)| (s.renamed.clone(), s.part.clone()));
+            let forms: IndexMap<Term, Term> = order.iter().filter_map(stage).collect();
+            for (renamed, part) in forms.into_iter().take(FORMS) {
+                let all = values.get(&renamed).into_iter().flatten().map(|env| Stage {
+                    part: part.clone(),
+                    renamed: renamed.clone(),
+                    own: own_values(&renamed, env),
+                });
+                let mut fresh = 0;
+                for stage in all {
+                    let text = stage.text();
+                    if fresh == VALUES {
+                        break;
+                    }
+                    if !place.contains_key(&text) {
+                        fresh += 1;
+                        let (i, _) = place.insert_full(text, stage);
+                        let mut choice = best.clone();
+                        choice[k] = i;
+                        out.push(choice);
+                    }
+                }
+            }
+        }
+        out
+    }
+
     /// Returns the candidate with these stages.
     fn candidate(&self, choice: &[usize], us: f64, dims: &SizeEnv) -> Option<Candidate> {
         let chosen: Vec<&Stage> =
@@ -189,7 +272,10 @@ mod tests {
     /// A family of two places with these shares, of which only some combinations are known.
     fn family(shares: [&[f64]; 2], known: &[[usize; 2]]) -> Family {
         let stage = |k: usize| {
-            (k.to_string(), Stage { part: Term::id(&Ty::Unit), own: SizeEnv::default() })
+            (k.to_string(), {
+                let (part, renamed) = (Term::id(&Ty::Unit), Term::id(&Ty::Unit));
+                Stage { part, renamed, own: SizeEnv::default() }
+            })
         };
         let time = |c: &[usize; 2]| (c.to_vec(), Some(shares[0][c[0]] + shares[1][c[1]]));
         Family {

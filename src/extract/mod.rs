@@ -19,7 +19,7 @@ mod tunables;
 
 pub use context::Level;
 pub use dropped::{Dropped, Lost, Reason, Told};
-pub use joined::Joiner;
+pub use joined::{Joiner, StageValues};
 pub use tunables::{Target, assigned, refitted};
 
 use crate::calculus::size::SizeEnv;
@@ -60,6 +60,8 @@ pub struct Candidate {
 pub struct Drawn {
     /// The candidates, sorted by additive estimate, lowest first.
     pub candidates: Vec<Candidate>,
+    /// The values for the tiles of each stage of a program with several.
+    pub values: StageValues,
     /// Number of terms that were drawn, with those dropped later. Each has a skeleton of its own.
     pub terms: usize,
     /// What was lost on the way.
@@ -175,6 +177,8 @@ fn draw_terms(
         }
     }
     drawn.candidates.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
+    let envs = |assigned: Assigned| assigned.into_iter().map(|(env, _)| env).collect();
+    drawn.values.extend(known.into_iter().map(|(stage, assigned)| (stage, envs(assigned))));
     Ok(())
 }
 

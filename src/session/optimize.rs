@@ -148,7 +148,9 @@ impl Rewritten {
     pub(super) fn pool<'a>(&'a self, options: &'a Options, limits: &'a Limits) -> Pool<'a> {
         let (env, model) = (&self.program.env, &self.model.model);
         let defaults = move || extract::defaults(&self.saturated, env, &self.device, model, limits);
-        Pool::new(&self.drawn.candidates, env, options, model).with_defaults(defaults)
+        Pool::new(&self.drawn.candidates, env, options, model)
+            .with_values(&self.drawn.values)
+            .with_defaults(defaults)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic};
-use crate::extract::{Candidate, Joiner};
+use crate::extract::{Candidate, Joiner, StageValues};
 use crate::kernel::profile::Profile;
 use crate::kernel::{self, Options, Prediction};
 use crate::opencl;
@@ -150,6 +150,8 @@ pub struct Pool<'a> {
     dims: &'a SizeEnv,
     /// The stages of the candidates that were looked at.
     joiner: Joiner,
+    /// The values for the tiles of stages.
+    values: StageValues,
     options: &'a Options,
     model: &'a CostModel,
     /// Indices of the candidates that have been looked at.
@@ -180,6 +182,7 @@ impl<'a> Pool<'a> {
             defaults: None,
             dims,
             joiner: Joiner::default(),
+            values: StageValues::new(),
             options,
             model,
             seen: HashSet::new(),
@@ -217,6 +220,12 @@ impl<'a> Pool<'a> {
         &self.candidates
     }
 
+    /// Gives the pool the values that the tiles of each stage may have.
+    #[must_use]
+    pub fn with_values(self, values: &StageValues) -> Pool<'a> {
+        Pool { values: values.clone(), ..self }
+    }
+
     /// Gives the pool the candidates of last resort, which [`Pool::fall_back`] asks for.
     #[must_use]
     pub fn with_defaults(
@@ -243,7 +252,7 @@ impl<'a> Pool<'a> {
 
     /// Takes `most` candidates that `wanted` accepts and that no earlier call has looked at: the best `each` of every
     /// skeleton first, then the others. If none of them has new kernels, takes as many again. Adds candidates that join the best
-    /// stages of all so far. Returns the variants, best prediction first.
+    /// stages of all so far, and some with other values for their slowest stages. Returns the variants, best prediction first.
     pub fn draw(
         &mut self,
         most: usize,
@@ -286,28 +295,52 @@ impl<'a> Pool<'a> {
                 break;
             }
         }
-        let best = |of: &[(usize, Variant)]| {
-            of.iter().map(|(_, v)| v.predicted_us).fold(f64::INFINITY, f64::min)
-        };
-        // The times of joined candidates tell more about the stages: join again while that pays.
-        let mut before = f64::INFINITY;
-        for _ in 0..JOININGS {
-            if drawn.is_empty() || best(&drawn) > WORTHWHILE * before {
+        self.join(&mut drawn, &go_on);
+        for _ in 0..REFINEMENTS {
+            let before = best_of(&drawn);
+            let begun = Instant::now();
+            let more = self.joiner.other_values(&self.values, self.dims);
+            self.spent += begun.elapsed();
+            if more.is_empty() || !go_on() {
                 break;
             }
-            before = best(&drawn);
-            let begun = Instant::now();
-            let more = self.joiner.joined(self.dims);
-            self.spent += begun.elapsed();
-            let from = self.candidates.len();
-            self.candidates.extend(more);
-            let numbers: Vec<usize> = (from..self.candidates.len()).collect();
-            drawn.extend(self.take(&numbers, &go_on));
+            drawn.extend(self.take_all(more, &go_on));
+            self.join(&mut drawn, &go_on);
+            if best_of(&drawn) > WORTHWHILE * before {
+                break;
+            }
         }
         let mut drawn: Vec<Variant> = drawn.into_iter().map(|(_, v)| v).collect();
         // The sort is stable: candidates with equal predictions stay in the order of the additive estimate.
         drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
         drawn
+    }
+
+    /// Adds candidates that join the best stages of all so far. Their times tell more about the stages: joins again while that pays.
+    fn join(&mut self, drawn: &mut Vec<(usize, Variant)>, go_on: &dyn Fn() -> bool) {
+        let mut before = f64::INFINITY;
+        for _ in 0..JOININGS {
+            if drawn.is_empty() || best_of(drawn) > WORTHWHILE * before {
+                break;
+            }
+            before = best_of(drawn);
+            let begun = Instant::now();
+            let more = self.joiner.joined(self.dims);
+            self.spent += begun.elapsed();
+            drawn.extend(self.take_all(more, go_on));
+        }
+    }
+
+    /// Adds candidates to the pool, and returns their variants.
+    fn take_all(
+        &mut self,
+        more: Vec<Candidate>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Vec<(usize, Variant)> {
+        let from = self.candidates.len();
+        self.candidates.extend(more);
+        let numbers: Vec<usize> = (from..self.candidates.len()).collect();
+        self.take(&numbers, go_on)
     }
 
     /// Moves candidates with a stage that none before them has in front of the others. Stages are joined, so each has to be seen
@@ -344,10 +377,7 @@ impl<'a> Pool<'a> {
         }
         let more = joiner.joined(self.dims);
         self.spent += begun.elapsed();
-        let from = self.candidates.len();
-        self.candidates.extend(more);
-        let numbers: Vec<usize> = (from..self.candidates.len()).collect();
-        self.take(&numbers, &go_on).into_iter().map(|(_, v)| v).collect()
+        self.take_all(more, &go_on).into_iter().map(|(_, v)| v).collect()
     }
 
     /// Returns the next candidate of each skeleton of which some of these candidates were too large and none has a kernel.
@@ -411,6 +441,11 @@ impl<'a> Pool<'a> {
     }
 }
 
+/// Returns the least predicted time, in microseconds.
+fn best_of(drawn: &[(usize, Variant)]) -> f64 {
+    drawn.iter().map(|(_, v)| v.predicted_us).fold(f64::INFINITY, f64::min)
+}
+
 /// Returns items of several forms, best first, such that among the first `2 k` are the first `k`, and the first `k / forms` of each
 /// form.
 fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> Vec<usize> {
@@ -430,7 +465,9 @@ const RETRIES: usize = 8;
 
 /// Most times that stages are joined after a draw.
 const JOININGS: usize = 8;
-/// Share of the best predicted time below which joining stages again pays.
+/// Most times that other values are tried for the stages of the best candidate.
+const REFINEMENTS: usize = 4;
+/// Share of the best predicted time below which joining stages again, or trying other values, pays.
 const WORTHWHILE: f64 = 0.98;
 
 /// Number of kernels that each core generates between two calls of `go_on`.
