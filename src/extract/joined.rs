@@ -263,7 +263,7 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculus::size::Size;
+    use crate::calculus::size::{Size, Sym};
     use crate::calculus::text::{Context, read_term};
     use crate::calculus::ty::Ty;
     use crate::diag::Source;
@@ -300,35 +300,64 @@ mod tests {
         assert!(family.best(&family.shares()).iter().all(|(_, c)| c != &[1, 2]));
     }
 
+    /// A candidate of two kernels that map these functions, with this length of all tiles.
+    fn candidate(of: [&str; 2], tile: u64) -> Candidate {
+        let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
+        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
+        let map = |f: &str| format!("join . mapGlb 0 (mapSeq {f}) . split n.t0");
+        let text = format!("{} . {} . xs", map(of[0]), map(of[1]));
+        let compact = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
+        let mut env = dims();
+        stages::apart(&compact).expect("well-typed").compact.visit(&mut |t| {
+            for size in t.sizes() {
+                size.visit(&mut |sym| {
+                    env.entry(sym.clone()).or_insert(tile);
+                });
+            }
+        });
+        let stages = of.iter().map(|f| (*f).to_owned()).collect();
+        let (term, skeleton) = (compact.clone(), String::new());
+        Candidate { term, compact, env, skeleton, form: 0, stages, estimate_us: 1.0 }
+    }
+
+    fn dims() -> SizeEnv {
+        SizeEnv::from_iter([(Sym::Dim("n".into()), 64)])
+    }
+
     /// Stages at the same place, of the same type, may compute different functions: the work is cut elsewhere.
     #[test]
     fn only_equal_functions_take_each_others_places() {
-        let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
-        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
-        let candidate = |of: [&str; 2], tile: u64| {
-            let map = |f: &str| format!("join . mapGlb 0 (mapSeq {f}) . split n.t0");
-            let text = format!("{} . {} . xs", map(of[0]), map(of[1]));
-            let compact = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
-            let dims = [(Sym::Dim("n".into()), 64)];
-            let mut env = SizeEnv::from_iter(dims);
-            stages::apart(&compact).expect("well-typed").compact.visit(&mut |t| {
-                for size in t.sizes() {
-                    size.visit(&mut |sym| {
-                        env.entry(sym.clone()).or_insert(tile);
-                    });
-                }
-            });
-            let stages = of.iter().map(|f| (*f).to_owned()).collect();
-            let (term, skeleton) = (compact.clone(), String::new());
-            Candidate { term, compact, env, skeleton, form: 0, stages, estimate_us: 1.0 }
-        };
         let joined = |known: &[(Candidate, f64)]| {
             let mut joiner = Joiner::default();
             known.iter().for_each(|(c, us)| joiner.add(c, Some(*us)));
-            joiner.joined(&SizeEnv::from_iter([(Sym::Dim("n".into()), 64)])).len()
+            joiner.joined(&dims()).len()
         };
         let (one, other) = (["(sqrt . abs)", "abs"], ["abs", "(sqrt . abs)"]);
         assert_eq!(joined(&[(candidate(one, 4), 5.0), (candidate(other, 4), 6.0)]), 0);
         assert!(joined(&[(candidate(one, 4), 5.0), (candidate(one, 8), 6.0)]) > 0);
+    }
+    #[test]
+    fn slow_stages_get_other_values() {
+        let mut joiner = Joiner::default();
+        let of = ["abs", "sqrt"];
+        joiner.add(&candidate(of, 4), Some(20.0));
+        joiner.add(&candidate(of, 8), Some(10.0));
+        let apart = stages::apart(&candidate(of, 8).compact).expect("well-typed");
+        let with = |k: usize, tile| own_values(&apart.parts[k], &candidate(of, tile).env);
+        let values: StageValues = (0..2)
+            .map(|k| (apart.parts[k].clone(), vec![with(k, 8), with(k, 16), with(k, 32)]))
+            .collect();
+        let tiles = |c: &Candidate| -> Vec<u64> {
+            let mut own: Vec<_> = c.env.iter().filter(|(s, _)| s.is_chosen()).collect();
+            own.sort();
+            own.into_iter().map(|(_, v)| *v).collect()
+        };
+        let mut found: Vec<Vec<u64>> =
+            joiner.other_values(&values, &dims()).iter().map(tiles).collect();
+        found.sort();
+        // The other stage keeps the value that it has in the best candidate.
+        assert_eq!(found, [[8, 16], [8, 32], [16, 8], [32, 8]]);
+        // They are proposed once.
+        assert!(joiner.other_values(&values, &dims()).is_empty());
     }
 }

@@ -359,10 +359,30 @@ fn shares(t: &Term) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculus::size::Sym;
+    use crate::calculus::size::{Size, Sym};
+    use crate::calculus::text::{Context, read_term};
     use crate::device::DeviceKind;
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType;
     use crate::rules::RuleSet;
     use crate::saturate::{run::tests::program, saturate};
+
+    #[test]
+    fn work_items_that_reduce_their_own_shares_do_not_idle() {
+        let xs = Ty::array(&Size::constant(64), &Ty::Scalar(ScalarType::F32));
+        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
+        let idle = |text: &str| {
+            let read = read_term(&Source::new("t", text), &Ty::Unit, &context);
+            idles(&read.expect("a term"), false)
+        };
+        let rows = "reduceSeq (mapUnroll (+) . zip) (replicate 4 . 0.0) . split 4";
+        let own = format!("reduceUnroll (+) 0.0 . {rows}");
+        assert!(!idle(&format!(
+            "mapWrg 0 (reduceLcl 4 (+) 0.0 ({own}) . split 16) . split 64 . xs"
+        )));
+        // Every work-item computes all sums, and they share out only what follows.
+        assert!(idle(&format!("mapWrg 0 (mapLcl 0 abs . {rows}) . split 64 . xs")));
+    }
 
     #[test]
     fn candidates_are_diverse() {

@@ -172,7 +172,10 @@ impl Condition {
             "the length n may be split: it is fewer than k tiles deep and no vector width",
         ),
         ("whole n", "n measures the data, not a number of partial results"),
-        ("dimension n", "n is a dimension of the program or a tile of one"),
+        (
+            "dimension n",
+            "n is a dimension of the program, a product of dimensions and whole numbers, or a tile",
+        ),
         ("tile n", "n is a tile"),
         ("differ n m", "the sizes n and m are not the same"),
         ("divides k n", "n is a whole multiple of k, whatever its symbols stand for"),
