@@ -21,8 +21,8 @@ use patsat::{extract, opencl, saturate};
 use std::sync::Arc;
 
 /// The most candidates of a program that are lowered, and that are run, at one choice of sizes.
-const LOWERED: usize = 300;
-const RUN: usize = 60;
+const LOWERED: usize = 200;
+const RUN: usize = 40;
 
 /// Whether to lower and run every candidate, which takes an hour: for use after changes of the code generator.
 fn every() -> bool {
@@ -87,7 +87,7 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
     let folder = if let Which::Together(_) = which { "tests/total" } else { "programs" };
     let path = format!("{}/{folder}/{program}.pat", env!("CARGO_MANIFEST_DIR"));
     let source = Source::new(&path, std::fs::read_to_string(&path).expect("a program"));
-    let (entry, equal) = lang::check_entry_general(&source, None).expect("well-typed");
+    let (entry, equal) = lang::check_entry_general(&source, None, true).expect("well-typed");
     let given: IndexMap<String, u64> = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
     let value =
         |s: &lang::size::Size| s.eval(&|n| given.get(n).and_then(|v| i64::try_from(*v).ok()));

@@ -57,7 +57,7 @@ fn terms(source: &Arc<Source>) -> Vec<Result<Program, Vec<Code>>> {
     sound(source, &diagnostics);
     let mut found = vec![];
     for entry in &entries {
-        let (general, _) = lang::check_entry_general(source, Some(&entry.name))
+        let (general, _) = lang::check_entry_general(source, Some(&entry.name), true)
             .expect("an entry that checks has general sizes");
         for entry in [entry, &general] {
             let sizes = entry.sizes.iter().map(|n| (n.clone(), 4)).collect();

@@ -4,6 +4,7 @@ use super::interrupt;
 use super::out::Stop;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
+use crate::rules::RuleSet;
 use crate::rules::check::Check;
 use crate::session::generate::Generator;
 use crate::session::{
@@ -343,10 +344,10 @@ pub fn file_entry(text: &str) -> (PathBuf, Option<&str>) {
     (text.into(), None)
 }
 
-/// Reads and checks `FILE[:ENTRY]`.
-pub fn program(text: &str) -> Result<Program> {
+/// Reads and checks `FILE[:ENTRY]`, which is to be rewritten by the rules.
+pub fn program(text: &str, rules: &RuleSet) -> Result<Program> {
     let (file, entry) = file_entry(text);
-    Program::load(&file, entry)
+    Program::load(&file, entry)?.under(rules)
 }
 
 /// Reads a plan.

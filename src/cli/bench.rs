@@ -47,7 +47,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let sources = args.peers.iter().map(|p| source(p)).collect::<Result<Vec<_>, _>>()?;
     let interrupt = interrupt::listen()?;
     for (i, file) in args.programs.iter().enumerate() {
-        let program = program(file)?;
+        let program = program(file, &session.rules)?;
         let mut data = args.data.clone();
         // The programs share sizes and parameters by name: each takes those that it has.
         if args.programs.len() > 1 {

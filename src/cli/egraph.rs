@@ -64,8 +64,8 @@ enum Format {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
-    let program = program(&args.program)?;
     let session = Session { rules: rule_set(&args.rules, Float::Exact)?, ..Session::new()? };
+    let program = program(&args.program, &session.rules)?;
     let mut request = Request::default();
     request.sizes.extend(args.sizes.iter().cloned());
     let kind = match args.format {

@@ -43,7 +43,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     } else {
         args.session.refuse_unmeasured(&session.device)?;
     }
-    let program = program(&args.program)?;
+    let program = program(&args.program, &session.rules)?;
     let given = args.plan.as_deref().map(plan).transpose()?;
     let request = args.data.request(Some(Generator::Normal))?;
     if is_stdout(&args.output) {

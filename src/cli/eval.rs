@@ -4,6 +4,7 @@ use super::args::{DataArgs, program};
 use super::out::{Done, Out};
 use super::output::ForceArg;
 use super::value::{self, Outputs};
+use crate::rules::RuleSet;
 use crate::session;
 use serde_json::json;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ pub struct Args {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
-    let program = program(&args.program)?;
+    let program = program(&args.program, &RuleSet::default())?;
     let output = args.output.as_deref();
     let outputs = Outputs::new(output, &program, &args.data, args.force.force, out)?;
     let evaluated = session::eval(&program, &args.data.request(None)?)?;

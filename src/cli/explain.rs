@@ -59,7 +59,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     args.session.refuse_unmeasured(&session.device)?;
     let rule = args.why_not.as_ref().map(|name| why_not::rule(name, &args.session.rules));
     let rule = rule.transpose()?;
-    let program = program(&args.program)?;
+    let program = program(&args.program, &session.rules)?;
     // Only the check depends on the data, so missing inputs are generated.
     let request = args.data.request(Some(Generator::Normal))?;
     let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();

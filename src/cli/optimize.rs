@@ -62,7 +62,7 @@ enum Emit {
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
     args.session.refuse_unmeasured(&session.device)?;
-    let program = program(&args.program)?;
+    let program = program(&args.program, &session.rules)?;
     // Only the check depends on the data, so missing inputs are generated.
     let request = args.data.request(Some(Generator::Normal))?;
     let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();

@@ -49,7 +49,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     // Sums of the logarithms of shares over all programs, by kernel and device.
     let mut logs = vec![vec![Some(0.0_f64); tuned.len()]; tuned.len()];
     for file in &args.programs {
-        let program = program(file)?;
+        let program = program(file, &session.rules)?;
         let mut data = args.data.clone();
         if args.programs.len() > 1 {
             data.sizes.retain(|(name, _)| program.entry.sizes.contains(name));

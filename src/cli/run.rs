@@ -54,7 +54,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         let why = "with `--plan` no kernels are searched for";
         args.session.refuse(&SEARCH, why)?;
     }
-    let program = program(&args.program)?;
+    let program = program(&args.program, &session.rules)?;
     let plan = args.plan.as_deref().map(plan).transpose()?;
     let outputs = Outputs::new(args.output.as_deref(), &program, &args.data, args.force, out)?;
     let request = args.data.request(None)?;

@@ -71,7 +71,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = session(args)?;
     let mut programs = vec![];
     for file in &args.files {
-        let program = program(file)?;
+        let program = program(file, &session.rules)?;
         let request = request(&program, args);
         programs.push((program, request));
     }

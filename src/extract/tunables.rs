@@ -266,12 +266,11 @@ fn untiled(
     limits: &Limits,
     dropped: &mut Dropped,
 ) -> Vec<SizeEnv> {
-    let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
-    let stride = coprime_stride(total);
+    let walk = Walk::new(choices);
     let mut out: Vec<SizeEnv> = vec![];
     let mut tried = 0;
-    while tried < total.min(limits.assignments * 16) && out.len() < limits.assignments {
-        let picked = pick(choices, (tried * stride) % total);
+    while tried < walk.len().min(limits.assignments * 16) && out.len() < limits.assignments {
+        let picked = walk.get(tried);
         tried += 1;
         let solved = match &uses.slices {
             Some(s) if !s.fits(&picked, target) => Err(Reason::GroupUnsuited),
@@ -283,33 +282,63 @@ fn untiled(
             Err(reason) => dropped.add(reason),
         }
     }
-    dropped.add_all(Reason::ValuesUntried, total - tried);
+    dropped.add_all(Reason::ValuesUntried, walk.len() - tried);
     out
 }
 
-/// Returns combination `number` of all choices: its digits in mixed radix are indices into the lists of
-/// options.
-fn pick(choices: &[(Sym, Vec<u64>)], mut number: usize) -> IndexMap<Sym, u64> {
-    choices
-        .iter()
-        .filter_map(|(s, options)| {
-            let v = options.get(number % options.len().max(1)).copied();
-            number /= options.len().max(1);
-            v.map(|v| (s.clone(), v))
-        })
-        .collect()
+/// A walk over all combinations of choices, each once. A part of the walk already varies every choice.
+struct Walk<'a> {
+    choices: &'a [(Sym, Vec<u64>)],
+    total: u128,
+    /// Coprime to `total`.
+    stride: u128,
 }
 
-/// Returns a stride that is coprime to `total`, so that a truncated walk over all combinations still varies
-/// every choice.
-fn coprime_stride(total: usize) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a part of a count"
-    )]
-    let golden = (total as f64 * 0.618_033_988_7) as usize;
-    (golden..golden + total).find(|s| gcd(*s, total) == 1).unwrap_or(1)
+impl<'a> Walk<'a> {
+    fn new(choices: &'a [(Sym, Vec<u64>)]) -> Walk<'a> {
+        // Where there are more combinations, the last choices are not varied.
+        const MOST: u128 = 1 << 96;
+        let count = |total: u128, (_, options): &(_, Vec<u64>)| {
+            (total * options.len().max(1) as u128).min(MOST)
+        };
+        let total = choices.iter().fold(1, count);
+        // The golden ratio spreads the first steps evenly.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "any number near it will do"
+        )]
+        let golden = (total as f64 * 0.618_033_988_7) as u128;
+        let stride = (golden..golden + total).find(|s| coprime(*s, total)).unwrap_or(1);
+        Walk { choices, total, stride }
+    }
+
+    /// Returns the number of combinations, or the largest number if there are more.
+    fn len(&self) -> usize {
+        usize::try_from(self.total).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the combination at a step: the digits of its number in mixed radix are indices into the lists of options.
+    fn get(&self, step: usize) -> IndexMap<Sym, u64> {
+        let mut number = step as u128 * self.stride % self.total;
+        self.choices
+            .iter()
+            .filter_map(|(s, options)| {
+                let radix = options.len().max(1) as u128;
+                let v = usize::try_from(number % radix).ok().and_then(|i| options.get(i).copied());
+                number /= radix;
+                v.map(|v| (s.clone(), v))
+            })
+            .collect()
+    }
+}
+
+fn coprime(mut a: u128, mut b: u128) -> bool {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a == 1
 }
 
 /// Most combinations of tiles that are tried, that are solved, and that are kept for a skeleton.
@@ -331,12 +360,11 @@ fn tiled(
     limits: &Limits,
     dropped: &mut Dropped,
 ) -> Vec<(SizeEnv, Option<f64>)> {
-    let total: usize = choices.iter().map(|(_, o)| o.len().max(1)).product();
-    let stride = coprime_stride(total);
+    let walk = Walk::new(choices);
     let mut scored: Vec<(f64, SizeEnv)> = vec![];
     let (mut tried, mut solved) = (0, 0);
-    while tried < total.min(COMBINATIONS) {
-        let picked = pick(choices, (tried * stride) % total);
+    while tried < walk.len().min(COMBINATIONS) {
+        let picked = walk.get(tried);
         if let Err(reason) = tiles.fits(&picked, target) {
             tried += 1;
             dropped.add(reason);
@@ -354,7 +382,7 @@ fn tiled(
             Err(reason) => dropped.add(reason),
         }
     }
-    dropped.add_all(Reason::ValuesUntried, total - tried);
+    dropped.add_all(Reason::ValuesUntried, walk.len() - tried);
     let found = scored.len();
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut of_share: IndexMap<Vec<u64>, usize> = IndexMap::new();
@@ -762,6 +790,21 @@ mod tests {
             assignments(&term, &term, &dims, &target, &Limits::default(), false, &mut dropped);
         let tile = Sym::Tile(Size::dim("n"));
         (all.into_iter().map(|(env, _)| env[&tile]).collect(), dropped)
+    }
+
+    #[test]
+    fn walks_visit_each_combination_once() {
+        let choice = |i: usize| (Sym::Dim(format!("n{i}").into()), vec![1, 2, 4]);
+        let choices: Vec<_> = (0..4).map(choice).collect();
+        let walk = Walk::new(&choices);
+        let all: std::collections::BTreeSet<Vec<u64>> =
+            (0..walk.len()).map(|i| walk.get(i).into_values().collect()).collect();
+        assert_eq!((walk.len(), all.len()), (81, 81));
+        // More combinations than numbers of 64 bits.
+        let choices: Vec<_> = (0..50).map(choice).collect();
+        let walk = Walk::new(&choices);
+        assert_eq!(walk.len(), usize::MAX);
+        assert_ne!(walk.get(39_998), walk.get(39_999));
     }
 
     #[test]

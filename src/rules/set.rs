@@ -1,5 +1,6 @@
 //! Sets of rules: shipped, of the user, or both.
 
+use super::condition::Condition;
 use super::file;
 use super::rule::Rule;
 use crate::diag::{Code, Diagnostic, Result, Source};
@@ -152,6 +153,11 @@ impl RuleSet {
             self.rules.insert(rule.name.clone(), rule);
         }
         Ok(())
+    }
+
+    /// Whether a rule asks if a number divides a length, which needs lengths that are numbers.
+    pub fn divides_numbers(&self) -> bool {
+        self.iter().any(|r| r.when.iter().any(|c| matches!(c, Condition::Divides(..))))
     }
 
     /// Returns the rules in order.

@@ -9,6 +9,7 @@ use crate::lang;
 use crate::lang::size::Size;
 use crate::lang::typed::Entry;
 use crate::lang::types::{ScalarType, Type};
+use crate::rules::RuleSet;
 use indexmap::IndexMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl Program {
     /// When the source is not a valid program, or has no such entry.
     pub fn check(source: &Arc<Source>, entry: Option<&str>) -> Result<Program> {
         let mut declared = lang::check_entry(source, entry)?;
-        let (mut general, fresh) = lang::check_entry_general(source, Some(&declared.name))?;
+        let (mut general, fresh) = lang::check_entry_general(source, Some(&declared.name), true)?;
         let foreign = laws::foreign(&declared);
         for entry in [&mut declared, &mut general] {
             laws::begin(entry, &foreign);
@@ -60,6 +61,21 @@ impl Program {
             general,
             fresh: fresh.into_iter().collect(),
         })
+    }
+
+    /// Returns the program in the form that the rules rewrite. A length that is a number is a dimension of its own, unless
+    /// a rule asks whether numbers divide it.
+    ///
+    /// # Errors
+    /// Never for a program that has been checked.
+    pub fn under(mut self, rules: &RuleSet) -> Result<Program> {
+        if rules.divides_numbers() {
+            let name = Some(self.entry.name.as_str());
+            let (mut general, fresh) = lang::check_entry_general(&self.source, name, false)?;
+            laws::begin(&mut general, &laws::foreign(&self.entry));
+            (self.general, self.fresh) = (general, fresh.into_iter().collect());
+        }
+        Ok(self)
     }
 
     /// Returns the number of components (arrays or scalars) of the result, with tuples flattened.

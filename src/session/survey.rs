@@ -140,7 +140,7 @@ impl Why<'_> {
         rules: &crate::rules::RuleSet,
     ) -> Result<Derivation> {
         let source = Source::new(about.file.clone(), about.text.clone());
-        let program = Program::check(&source, Some(&key.entry))?;
+        let program = Program::check(&source, Some(&key.entry))?.under(rules)?;
         let sizes = key.sizes.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let elaborated = program.elaborate(&sizes)?;
         let read = |text: &str| recall::term(text, &elaborated);

@@ -53,7 +53,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         let (spec, rules) = set?;
         out.event("rules", json!({"rules": spec, "count": rules.len(), "hash": rules.hash()}))?;
         for file in &args.programs {
-            let program = program(file)?;
+            let program = program(file, &rules)?;
             let mut progress = Progress::new(out, interrupt.clone(), program.entry.name.clone());
             let outcome = session.outcome(&rules, &program, &request, &mut progress);
             progress.finish();

@@ -183,12 +183,12 @@ fn figures(args: &Args, text: &mut String) -> crate::diag::Result<Written> {
     let mut rows: Vec<(String, String, Report)> = vec![];
     for item in &args.programs {
         let (file, spec) = item.split_once('@').unwrap_or((item, "default"));
-        let program = program(file)?;
+        let rules = rule_set(&[Path::new(spec)], Float::Exact)?;
+        let program = program(file, &rules)?;
         let mut request = Request { default: Some(Generator::Iota), ..Request::default() };
         for name in &program.entry.sizes {
             request.sizes.insert(name.clone(), args.size);
         }
-        let rules = rule_set(&[Path::new(spec)], Float::Exact)?;
         let report = session.figures(&rules, &program, &request)?;
         rows.push((file.to_owned(), spec.to_owned(), report));
     }

@@ -101,16 +101,19 @@ pub fn definition(
     }
 }
 
-/// Checks an entry with a separate size for each axis of its parameters. Returns `None` if that fails.
+/// Checks an entry with a separate size for each axis of its parameters, also, if `numbers`, for those that are declared
+/// by numbers. Returns `None` if that fails.
 pub fn general(
     source: &Arc<Source>,
     decls: &BTreeMap<&str, &Decl>,
     decl: &Decl,
     declared: &Entry,
+    numbers: bool,
 ) -> Option<(Entry, FreshSizes)> {
     // The body may need one of the numbers.
     [true, false]
         .into_iter()
+        .filter(|n| numbers || !n)
         .find_map(|numbers| general_with(source, decls, decl, declared, numbers))
 }
 

@@ -70,16 +70,18 @@ pub fn check_entry(source: &Arc<Source>, name: Option<&str>) -> Result<Entry> {
 }
 
 /// Checks one entry with sizes as general as its body allows. Also returns every size of the result with the
-/// declared size that it equals. If the general check fails, the entry has its declared sizes.
+/// declared size that it equals. Lengths that are numbers stay so unless `numbers`. If the general check fails, the entry
+/// has its declared sizes.
 pub fn check_entry_general(
     source: &Arc<Source>,
     name: Option<&str>,
+    numbers: bool,
 ) -> Result<(Entry, FreshSizes)> {
     with_entry(source, name, |decls, decl| {
         let mut left = Limits::DEFAULT.inlined_expressions;
         let (entry, diagnostics) = entry::declared(source, decls, decl, &mut left);
         let entry = finished(entry, diagnostics)?;
-        Ok(entry::general(source, decls, decl, &entry).unwrap_or_else(|| {
+        Ok(entry::general(source, decls, decl, &entry, numbers).unwrap_or_else(|| {
             let same = entry.sizes.iter().map(|n| (n.clone(), Size::var(n))).collect();
             (entry, same)
         }))

@@ -127,7 +127,8 @@ fn general_sizes_of_a_square_product() {
         "entry mm [n] (A: [n][n]f32) (B: [n][n]f32) : [n][n]f32 =
            map (\\a -> map (\\b -> reduce (+) 0 (map2 (*) a b)) (transpose B)) A",
     );
-    let (entry, sizes) = check_entry_general(&source, None).expect("the program is well-typed");
+    let (entry, sizes) =
+        check_entry_general(&source, None, true).expect("the program is well-typed");
     let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
     assert_eq!(types, ["[n][n_1]f32", "[n_1][n_2]f32"]);
     assert_eq!(entry.body.ty.to_string(), "[n][n_2]f32");
@@ -141,7 +142,7 @@ fn general_sizes_of_a_square_product() {
 fn general_sizes_of_numbers() {
     let general = |text: &str| {
         let (entry, sizes) =
-            check_entry_general(&Source::new("p.pat", text), None).expect("a program");
+            check_entry_general(&Source::new("p.pat", text), None, true).expect("a program");
         let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
         let sizes: Vec<_> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
         (types.join(" "), sizes.join(" "))
@@ -164,7 +165,7 @@ fn general_sizes_of_numbers() {
 fn uses_in_different_loops_have_axes_of_their_own() {
     let general = |text: &str| {
         let (entry, sizes) =
-            check_entry_general(&Source::new("p.pat", text), None).expect("a program");
+            check_entry_general(&Source::new("p.pat", text), None, true).expect("a program");
         assert!(
             sizes.iter().all(|(_, s)| s.to_string() == "n" || s.to_string() == "k"),
             "{sizes:?}"
@@ -202,7 +203,7 @@ fn annotations_do_not_tie_axes_together() {
              entry chain [n] (a: [n][n]f32) (b: [n][n]f32) (c: [n][n]f32) : [n][n]f32 = {product}"
         );
         let (entry, sizes) =
-            check_entry_general(&Source::new("p.pat", &text), None).expect("a program");
+            check_entry_general(&Source::new("p.pat", &text), None, true).expect("a program");
         let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
         assert_eq!(types, ["[n][n_1]f32", "[n_1][n_2]f32", "[n_2][n_3]f32"], "{product}");
         assert!(sizes.iter().all(|(_, s)| s.to_string() == "n"));
@@ -210,7 +211,8 @@ fn annotations_do_not_tie_axes_together() {
     // Lengths that are computed from a name still are.
     let text = "entry f [n] (x: [n]f32) (y: [n]f32) : [n]f32 =
         let z: [n + n]f32 = concat x y in map2 (+) (take n z) y";
-    let (entry, _) = check_entry_general(&Source::new("p.pat", text), None).expect("a program");
+    let (entry, _) =
+        check_entry_general(&Source::new("p.pat", text), None, true).expect("a program");
     assert_eq!(entry.body.ty.to_string(), "[n]f32");
 }
 
@@ -219,8 +221,8 @@ fn every_program_has_a_general_form() {
     for program in PROGRAMS {
         let source = Source::new("p.pat", *program);
         for entry in check(&source).0 {
-            let (general, sizes) =
-                check_entry_general(&source, Some(&entry.name)).expect("the program is well-typed");
+            let (general, sizes) = check_entry_general(&source, Some(&entry.name), true)
+                .expect("the program is well-typed");
             assert_eq!(general.params.len(), entry.params.len());
             assert_eq!(general.sizes.len(), sizes.len());
         }

@@ -17,7 +17,7 @@ fn survive(text: &str) {
         }
     }
     for entry in &entries {
-        assert!(check_entry_general(&source, Some(&entry.name)).is_ok());
+        assert!(check_entry_general(&source, Some(&entry.name), true).is_ok());
     }
     match format(&source) {
         Ok(once) => {

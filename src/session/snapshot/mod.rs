@@ -177,7 +177,6 @@ impl Judge<'_> {
     }
 
     fn program(&self, options: &Options) -> Result<(Program, Request, Session)> {
-        let program = Program::check(self.source, options.entry.as_deref())?;
         let request = Request { sizes: options.sizes.clone(), ..Request::default() };
         let session = Session {
             rules: rule_set(&self.rules(options.rules.as_deref()), options.float)?,
@@ -188,6 +187,8 @@ impl Judge<'_> {
             shares: false,
             ..Session::new()?
         };
+        let program =
+            Program::check(self.source, options.entry.as_deref())?.under(&session.rules)?;
         Ok((program, request, session))
     }
 
