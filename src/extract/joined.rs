@@ -77,16 +77,14 @@ impl Joiner {
 
     /// Returns candidates that join stages of those added, best first. `dims` gives the values of the program's dimensions.
     pub fn joined(&self, dims: &SizeEnv) -> Vec<Candidate> {
-        let mut out: Vec<(f64, Candidate)> = vec![];
+        let mut out: Vec<(&Family, f64, Vec<usize>)> = vec![];
         for family in self.families.values() {
-            let shares = family.shares();
-            for (us, choice) in family.best(&shares) {
-                out.extend(family.candidate(&choice, us, dims).map(|c| (us, c)));
-            }
+            let best = family.best(&family.shares());
+            out.extend(best.into_iter().map(|(us, choice)| (family, us, choice)));
         }
-        out.sort_by(|a, b| a.0.total_cmp(&b.0));
+        out.sort_by(|a, b| a.1.total_cmp(&b.1));
         out.truncate(JOINED);
-        out.into_iter().map(|(_, c)| c).collect()
+        out.iter().filter_map(|(family, us, choice)| family.candidate(choice, *us, dims)).collect()
     }
 
     /// Returns the best candidate with other values for one of the stages that take much of its time; for the same stage also the

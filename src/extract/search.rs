@@ -200,6 +200,8 @@ type Set<K> = IndexSet<K, FxBuildHasher>;
 #[derive(Default)]
 struct Known {
     choices: Rc<Vec<Rc<Choice>>>,
+    /// Whether they are complete but for what cycles add.
+    computed: bool,
     /// Keys whose choices were computed from these.
     users: Set<Key>,
 }
@@ -258,6 +260,8 @@ struct Search<'a> {
     known: Map<Key, Known>,
     /// The key that is being computed.
     current: Option<Key>,
+    /// Keys that used a key before its choices were computed, since classes are cyclic.
+    early: Set<Key>,
     /// What was lost when a key was last computed.
     dropped: Map<Key, Dropped>,
     interrupt: &'a Interrupt,
@@ -300,6 +304,7 @@ pub(super) fn terms(
         roots: forms.iter().map(|f| (egraph.find(saturated.forms[*f]), program)).collect(),
         known: Map::default(),
         current: None,
+        early: Set::default(),
         dropped: Map::default(),
         interrupt: &limits.interrupt,
     };
@@ -443,9 +448,12 @@ impl Search<'_> {
     /// Returns the choices known for a key so far; a new key is computed from the choices known below it.
     fn best(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
         if let Some(entry) = self.known.get(&key) {
-            let (choices, user) = (entry.choices.clone(), self.current);
-            if let Some(user) = user {
+            let (choices, computed) = (entry.choices.clone(), entry.computed);
+            if let Some(user) = self.current {
                 self.known[&key].users.insert(user);
+                if !computed {
+                    self.early.insert(user);
+                }
             }
             return choices;
         }
@@ -453,17 +461,20 @@ impl Search<'_> {
         let choices = self.compute(key);
         let entry = &mut self.known[&key];
         entry.choices = choices.clone();
+        entry.computed = true;
         entry.users.extend(self.current);
         choices
     }
 
-    /// Repeats until no choice changes. Classes are cyclic, so the pass from the root may have used a key
-    /// before all of its choices were known. Each round recomputes only the users of keys that changed.
+    /// Repeats until no choice changes. The first round computes the keys that used others too early, from the leaves up;
+    /// each later round computes the users of keys that changed.
     fn settle(&mut self, rounds: usize) {
-        let mut stale: Set<Key> = self.known.keys().rev().copied().collect();
+        let early = std::mem::take(&mut self.early);
+        let mut stale: Set<Key> =
+            self.known.keys().rev().filter(|key| early.contains(*key)).copied().collect();
         for _ in 0..rounds {
             let mut next: Set<Key> = Set::default();
-            for key in std::mem::take(&mut stale) {
+            for key in stale {
                 let new = self.compute(key);
                 let entry = &mut self.known[&key];
                 let same = entry.choices.len() == new.len()
@@ -475,6 +486,7 @@ impl Search<'_> {
                     next.extend(entry.users.iter().copied());
                 }
             }
+            next.extend(std::mem::take(&mut self.early));
             if next.is_empty() {
                 return;
             }
