@@ -2,8 +2,8 @@
 //!
 //! Extraction keeps a few dozen terms of a program, and each term has a few hundred values for its tiles. Where a program has
 //! several stages, these are combinations of stages and values, and the best of each stage may meet only in one that was not
-//! kept. The times of stages add up. So the share of each stage follows from the predicted times of the combinations that
-//! are known, and new candidates join the stages with the least shares. Only stages that read and give the same values take each
+//! kept. The times of stages add up. So new candidates join the stages that take the least time. If each stage is one kernel, its
+//! time is known; otherwise it follows from the times of all kernels of the combinations that are known. Only stages that read and give the same values take each
 //! other's places: two candidates may cut a program at different places between the same types.
 //!
 //! A stage has more values for its tiles than there are candidates with it. So other values are tried for the stages that take
@@ -59,8 +59,17 @@ struct Family {
     values: Arc<[String]>,
     /// The different stages of each place, by text and values.
     stages: Vec<IndexMap<String, Stage>>,
-    /// The stages of each candidate as indices into `stages`, with its time in microseconds if it has one.
-    known: Vec<(Vec<usize>, Option<f64>)>,
+    /// The places in the order in which the host runs them; `None` if it runs some of them in a loop.
+    order: Option<Vec<usize>>,
+    /// The stages of each candidate as indices into `stages`, with its times if it has kernels.
+    known: Vec<(Vec<usize>, Option<Times>)>,
+}
+
+/// The times of a candidate, in microseconds.
+struct Times {
+    all: f64,
+    /// The time of each stage, if each is one kernel.
+    stages: Option<Vec<f64>>,
 }
 
 /// The stages of candidates whose times are known.
@@ -70,9 +79,9 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Adds a candidate with its predicted time in microseconds, if it has kernels.
-    pub fn add(&mut self, c: &Candidate, us: Option<f64>) {
-        add(c, us, &mut self.families);
+    /// Adds a candidate with the times of its kernels in microseconds, in the order in which they run, if it has kernels.
+    pub fn add(&mut self, c: &Candidate, kernels_us: Option<&[f64]>) {
+        add(c, kernels_us, &mut self.families);
     }
 
     /// Returns candidates that join stages of those added, best first. `dims` gives the values of the program's dimensions.
@@ -98,7 +107,7 @@ impl Joiner {
 }
 
 /// Adds a candidate to its family, if it has several stages with symbols of their own.
-fn add(c: &Candidate, us: Option<f64>, families: &mut IndexMap<String, Family>) {
+fn add(c: &Candidate, kernels_us: Option<&[f64]>, families: &mut IndexMap<String, Family>) {
     let Ok((frame, parts)) = stages::frame(&c.compact) else { return };
     if parts.len() < 2 {
         return;
@@ -109,6 +118,7 @@ fn add(c: &Candidate, us: Option<f64>, families: &mut IndexMap<String, Family>) 
     }
     let family =
         families.entry(format!("{frame} {}", c.stages.join(" "))).or_insert_with(|| Family {
+            order: stages::order(&frame),
             frame,
             form: c.form,
             values: c.stages.clone(),
@@ -123,7 +133,8 @@ fn add(c: &Candidate, us: Option<f64>, families: &mut IndexMap<String, Family>) 
         choice.push(entry.index());
         entry.or_insert(stage);
     }
-    family.known.push((choice, us));
+    let times = kernels_us.map(|us| Times { all: us.iter().sum(), stages: family.of_stages(us) });
+    family.known.push((choice, times));
 }
 
 /// Returns the values of the symbols in a stage.
@@ -142,15 +153,36 @@ fn own_values(stage: &Term, env: &SizeEnv) -> SizeEnv {
 }
 
 impl Family {
-    /// Returns the share of each stage in the times: those with which the sums come closest to the known times, found place
-    /// by place. A stage without a known time has an infinite share.
+    /// Returns the time of each stage, in the order of places, if each is one kernel.
+    fn of_stages(&self, kernels_us: &[f64]) -> Option<Vec<f64>> {
+        let order = self.order.as_ref().filter(|order| order.len() == kernels_us.len())?;
+        let mut out = vec![0.0; order.len()];
+        order.iter().zip(kernels_us).for_each(|(place, us)| out[*place] = *us);
+        Some(out)
+    }
+
+    /// Returns the candidates with times.
+    fn timed(&self) -> impl Iterator<Item = (&Vec<usize>, &Times)> {
+        self.known.iter().filter_map(|(choice, times)| Some((choice, times.as_ref()?)))
+    }
+
+    /// Returns the share of each stage in the times. If it is not known as the time of a kernel, it is the one with which the sums
+    /// come closest to the known times, found place by place. A stage without a known time has an infinite share.
     fn shares(&self) -> Vec<Vec<f64>> {
-        let timed: Vec<(&Vec<usize>, f64)> =
-            self.known.iter().filter_map(|(choice, us)| Some((choice, (*us)?))).collect();
+        let timed: Vec<(&Vec<usize>, f64)> = self.timed().map(|(c, t)| (c, t.all)).collect();
         let least = timed.iter().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
         let each = least / self.stages.len() as f64;
-        let mut shares: Vec<Vec<f64>> = self.stages.iter().map(|s| vec![each; s.len()]).collect();
-        for _ in 0..STEPS {
+        let mut known: Vec<Vec<Option<f64>>> =
+            self.stages.iter().map(|s| vec![None; s.len()]).collect();
+        for (choice, times) in self.timed() {
+            for (place, us) in times.stages.iter().flatten().enumerate() {
+                known[place][choice[place]] = Some(*us);
+            }
+        }
+        let of = |place: &Vec<Option<f64>>| place.iter().map(|us| us.unwrap_or(each)).collect();
+        let mut shares: Vec<Vec<f64>> = known.iter().map(of).collect();
+        let steps = if known.iter().flatten().all(Option::is_some) { 0 } else { STEPS };
+        for _ in 0..steps {
             for place in 0..self.stages.len() {
                 let mut sums = vec![(0.0, 0.0); self.stages[place].len()];
                 for (choice, us) in &timed {
@@ -162,8 +194,10 @@ impl Family {
                     *sum += weight * (us - rest).max(0.0);
                     *count += weight;
                 }
-                for (share, (sum, count)) in shares[place].iter_mut().zip(sums) {
-                    *share = if count > 0.0 { sum / count } else { f64::INFINITY };
+                let found = sums.into_iter().zip(&known[place]);
+                for (share, ((sum, count), known)) in shares[place].iter_mut().zip(found) {
+                    let fitted = if count > 0.0 { sum / count } else { f64::INFINITY };
+                    *share = known.unwrap_or(fitted);
                 }
             }
         }
@@ -196,14 +230,15 @@ impl Family {
 
     /// Returns the least known time.
     fn least(&self) -> Option<f64> {
-        self.known.iter().filter_map(|(_, us)| *us).min_by(f64::total_cmp)
+        self.timed().map(|(_, times)| times.all).min_by(f64::total_cmp)
     }
 
     /// Adds stages with values that none has so far, and returns the combinations of each with the stages of the best candidate.
     fn other_values(&mut self, values: &StageValues) -> Vec<Vec<usize>> {
-        let timed = self.known.iter().filter_map(|(choice, us)| Some((choice, (*us)?)));
-        let Some((best, us)) = timed.min_by(|a, b| a.1.total_cmp(&b.1)) else { return vec![] };
-        let (best, shares) = (best.clone(), self.shares());
+        let Some((best, times)) = self.timed().min_by(|a, b| a.1.all.total_cmp(&b.1.all)) else {
+            return vec![];
+        };
+        let (best, us, shares) = (best.clone(), times.all, self.shares());
         let mut out = vec![];
         for (k, place) in self.stages.iter_mut().enumerate() {
             if shares[k][best[k]] < MUCH * us {
@@ -275,11 +310,15 @@ mod tests {
                 Stage { part, renamed, own: SizeEnv::default() }
             })
         };
-        let time = |c: &[usize; 2]| (c.to_vec(), Some(shares[0][c[0]] + shares[1][c[1]]));
+        let time = |c: &[usize; 2]| {
+            let all = shares[0][c[0]] + shares[1][c[1]];
+            (c.to_vec(), Some(Times { all, stages: None }))
+        };
         Family {
             form: 0,
             values: [].into(),
             frame: Term::id(&Ty::Unit),
+            order: None,
             stages: shares.iter().map(|s| (0..s.len()).map(stage).collect()).collect(),
             known: known.iter().map(time).collect(),
         }
@@ -322,12 +361,24 @@ mod tests {
         SizeEnv::from_iter([(Sym::Dim("n".into()), 64)])
     }
 
+    /// The host runs the stage that reads the input first.
+    #[test]
+    fn stages_have_the_times_of_their_kernels() {
+        let mut joiner = Joiner::default();
+        let of = ["abs", "sqrt"];
+        joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
+        joiner.add(&candidate(of, 8), Some(&[9.0, 10.0]));
+        let family = joiner.families.values().next().expect("a family");
+        assert_eq!(family.shares(), [[20.0, 10.0], [7.0, 9.0]]);
+        assert_eq!(family.best(&family.shares()), [(17.0, vec![1, 0]), (29.0, vec![0, 1])]);
+    }
+
     /// Stages at the same place, of the same type, may compute different functions: the work is cut elsewhere.
     #[test]
     fn only_equal_functions_take_each_others_places() {
         let joined = |known: &[(Candidate, f64)]| {
             let mut joiner = Joiner::default();
-            known.iter().for_each(|(c, us)| joiner.add(c, Some(*us)));
+            known.iter().for_each(|(c, us)| joiner.add(c, Some(&[*us])));
             joiner.joined(&dims()).len()
         };
         let (one, other) = (["(sqrt . abs)", "abs"], ["abs", "(sqrt . abs)"]);
@@ -338,8 +389,8 @@ mod tests {
     fn slow_stages_get_other_values() {
         let mut joiner = Joiner::default();
         let of = ["abs", "sqrt"];
-        joiner.add(&candidate(of, 4), Some(20.0));
-        joiner.add(&candidate(of, 8), Some(10.0));
+        joiner.add(&candidate(of, 4), Some(&[20.0]));
+        joiner.add(&candidate(of, 8), Some(&[10.0]));
         let apart = stages::apart(&candidate(of, 8).compact).expect("well-typed");
         let with = |k: usize, tile| own_values(&apart.parts[k], &candidate(of, tile).env);
         let values: StageValues = (0..2)

@@ -72,6 +72,34 @@ pub(super) fn framed(frame: &Term, parts: &[&Term]) -> Result<Term, TypeError> {
     Term::of_chain(&factors)
 }
 
+/// Returns the numbers of the stages of a [`frame`] in the order in which the host runs them: what is applied first comes first,
+/// and of a fork its first side. `None` if the host runs some of them in a loop.
+pub(super) fn order(frame: &Term) -> Option<Vec<usize>> {
+    let mut out = vec![];
+    for f in frame.chain().iter().rev() {
+        match f.op() {
+            Op::Input(name) => {
+                out.extend(name.strip_prefix(HOLE).and_then(|k| k.parse::<usize>().ok()));
+            }
+            Op::Fork | Op::Bimap => {
+                for a in f.args() {
+                    out.extend(order(a)?);
+                }
+            }
+            _ => {
+                let mut holes = false;
+                f.visit(&mut |t| {
+                    holes |= matches!(t.op(), Op::Input(name) if name.starts_with(HOLE));
+                });
+                if holes {
+                    return None;
+                }
+            }
+        }
+    }
+    Some(out)
+}
+
 /// What the names of stages that were taken out begin with. No input of a program has such a name.
 const HOLE: &str = "%stage";
 
@@ -267,6 +295,14 @@ mod tests {
         assert_eq!(text(&values[0].1), text(&t));
         assert_eq!(values[0].0.as_ref().map(text), Some(format!("fork ({MAP}) id . xs")));
         assert_eq!((values[1].0.as_ref(), text(&values[1].1)), (None, MAP.to_owned()));
+    }
+
+    #[test]
+    fn stages_run_from_the_inside_out() {
+        let ordered = |text: &str| order(&frame(&term(text)).expect("well-typed").0);
+        let last = r"map (\(a, b) -> a * b) . distr";
+        let forked = format!("{last} . fork ({MAP}) (reduceSeq (+) 0.0 . {MAP}) . {MAP} . xs");
+        assert_eq!(ordered(&forked), Some(vec![2, 0, 1]));
     }
 
     #[test]

@@ -138,9 +138,6 @@ pub fn tunables(env: &SizeEnv) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// A candidate's predicted time in microseconds and its kernels.
-type Modelled = (f64, Vec<Kernel>);
-
 /// Candidates, each of which is turned into a variant on demand.
 pub struct Pool<'a> {
     candidates: Vec<Candidate>,
@@ -163,8 +160,8 @@ pub struct Pool<'a> {
     rejected: BTreeMap<String, usize>,
     /// Indices of the candidates that exceed a limit of the device.
     too_large: HashSet<usize>,
-    /// The candidates that were looked at, in order; a candidate without kernels has no prediction.
-    made: Vec<(usize, Option<Modelled>)>,
+    /// The candidates that were looked at, in order, with their kernels if they have any.
+    made: Vec<(usize, Option<Vec<Kernel>>)>,
     /// Time spent on generating kernels.
     spent: Duration,
 }
@@ -362,18 +359,18 @@ impl<'a> Pool<'a> {
         new.into_iter().chain(old).collect()
     }
 
-    /// Returns the variants of candidates that join the stages that are best by the expected times of candidates so far. Makes
-    /// these times from the predicted time of a candidate and its kernels.
+    /// Returns the variants of candidates that join the stages that are best by the expected times of the kernels so far.
     pub fn join_by(
         &mut self,
-        expected_us: impl Fn(f64, &[Kernel]) -> f64,
+        expected_us: impl Fn(&Kernel) -> f64,
         go_on: impl Fn() -> bool,
     ) -> Vec<Variant> {
         let begun = Instant::now();
         let mut joiner = Joiner::default();
         for (i, known) in &self.made {
-            let us = known.as_ref().map(|(us, kernels)| expected_us(*us, kernels));
-            joiner.add(&self.candidates[*i], us);
+            let us: Option<Vec<f64>> =
+                known.as_ref().map(|kernels| kernels.iter().map(&expected_us).collect());
+            joiner.add(&self.candidates[*i], us.as_deref());
         }
         let more = joiner.joined(self.dims);
         self.spent += begun.elapsed();
@@ -418,8 +415,11 @@ impl<'a> Pool<'a> {
             };
             let made = on_all_cores(share, lower);
             for (i, made) in share.iter().zip(made) {
-                let known = made.as_ref().ok().map(|v| (v.predicted_us, v.kernels.clone()));
-                self.joiner.add(&candidates[*i], known.as_ref().map(|(us, _)| *us));
+                let known = made.as_ref().ok().map(|v| v.kernels.clone());
+                let times =
+                    |kernels: &Vec<Kernel>| kernels.iter().map(|k| k.us).collect::<Vec<_>>();
+                let kernels_us = known.as_ref().map(times);
+                self.joiner.add(&candidates[*i], kernels_us.as_deref());
                 self.made.push((*i, known));
                 match made {
                     Ok(v) if self.plans.insert(v.hash.clone()) => {

@@ -107,7 +107,7 @@ impl Propose for Guided {
         ));
         let times = KernelTimes::of(tried);
         let error = Surrogate::fit(&observations(tried)).mean_error();
-        let expected_us = |us: f64, kernels: &[Kernel]| times.expected(kernels, us, error).us;
+        let expected_us = |k: &Kernel| times.expected(std::slice::from_ref(k), k.us, error).us;
         self.rest.extend(pool.join_by(expected_us, go_on));
         let recalled = self.recall(left);
         if !recalled.is_empty() {
