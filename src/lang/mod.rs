@@ -6,14 +6,16 @@ mod check;
 pub mod fmt;
 pub mod lexer;
 mod linear;
+mod naming;
 pub mod parser;
 pub mod size;
 pub mod smaller;
 pub mod typed;
 pub mod types;
 
-pub use check::{FreshSizes, check, check_entry, check_entry_general, distance};
+pub use check::{FreshSizes, check, check_entry, check_entry_general};
 pub use fmt::format;
+pub use naming::distance;
 
 #[cfg(test)]
 mod tests;

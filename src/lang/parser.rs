@@ -1,16 +1,16 @@
 //! Converts tokens to the syntax tree, by recursive descent with precedence climbing for operators.
 //!
-//! An error ends its declaration, and the parser continues at the next `entry` or `def`, so that one run reports an
+//! An error ends its declaration, and the parser continues at the next one, so that one run reports an
 //! error for each faulty declaration. The height of the tree is limited, so that later stages may recurse. The
 //! parser does not resolve names.
 
-use super::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, TypeExpr, TypeKind, binary_operator,
-};
+mod records;
+mod types;
+
+use super::ast::{Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, binary_operator};
 use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
 use super::typed::ScalarOp;
-use super::types::ScalarType;
-use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Source, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Severity, Source, Span};
 use std::sync::Arc;
 
 /// An error that was already added to the diagnostics.
@@ -21,6 +21,11 @@ type Parse<T> = Result<T, Reported>;
 pub fn parse(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
     let (file, _, diagnostics) = parse_tokens(source);
     (file, diagnostics)
+}
+
+/// Returns whether there are errors among the diagnostics.
+pub fn failed(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|d| d.severity == Severity::Error)
 }
 
 /// Like [`parse`], but also returns the tokens and comments.
@@ -41,6 +46,7 @@ pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
         at: 0,
         nesting: 0,
         limit: Limits::DEFAULT.nesting,
+        types: types::Types::new(source, &lexed.tokens),
         diagnostics,
     };
     let file = parser.file();
@@ -57,6 +63,7 @@ struct Parser<'a> {
     at: usize,
     nesting: usize,
     limit: usize,
+    types: types::Types,
     diagnostics: Diagnostics,
 }
 
@@ -158,27 +165,45 @@ impl Parser<'_> {
     fn file(&mut self) -> File {
         let mut file = File::default();
         while self.tok() != Tok::Eof {
-            if self.is("entry") || self.is("def") {
-                self.nesting = 0;
-                match self.decl() {
-                    Ok(decl) => file.decls.push(decl),
-                    Err(Reported) => self.skip_to_decl(),
-                }
+            self.nesting = 0;
+            let parsed = if self.is("type") {
+                self.named_type().map(|t| file.types.push(t))
+            } else if self.is_decl() {
+                self.decl().map(|decl| file.decls.push(decl))
             } else {
                 let d = Diagnostic::error(
                     Code::Parse,
                     format!("expected `entry` or `def`, found {}", self.found()),
                 )
                 .at(self.source, self.span(), "not the start of a definition");
+                let d = match self.text(self.span()) {
+                    "module" | "open" | "local" => d.help(
+                        "there are no modules; a definition that takes functions serves as one",
+                    ),
+                    _ => d,
+                };
                 self.diagnostics.push(d);
+                Err(Reported)
+            };
+            if parsed.is_err() {
                 self.skip_to_decl();
             }
         }
         file
     }
 
+    /// Returns whether a declaration starts here, where an expression may not.
+    fn is_decl(&self) -> bool {
+        matches!(self.tok(), Tok::Word("entry" | "def" | "let" | "type"))
+    }
+
+    /// Goes on to the next declaration. A `let` inside a line is part of an expression.
     fn skip_to_decl(&mut self) {
-        while !(self.tok() == Tok::Eof || self.is("entry") || self.is("def")) {
+        let in_line = |this: &Self| {
+            let before = this.source.text.get(..this.span().range().start).unwrap_or("");
+            this.is("let") && !before.is_empty() && !before.ends_with('\n')
+        };
+        while self.tok() != Tok::Eof && (!self.is_decl() || in_line(self)) {
             self.advance();
         }
     }
@@ -194,7 +219,8 @@ impl Parser<'_> {
             if comment.trailing || newlines(comment.span.end, next) > 1 {
                 break;
             }
-            lines.push(self.text(comment.span).trim_start_matches('-').trim());
+            let text = self.text(comment.span);
+            lines.extend(text.starts_with('-').then(|| text.trim_start_matches('-').trim()));
             next = comment.span.start;
         }
         lines.reverse();
@@ -222,14 +248,22 @@ impl Parser<'_> {
         self.advance();
         let name = self.name("the name of the definition")?;
         let mut binders = vec![];
-        while self.eat("[") {
-            if self.is("]") {
-                return self.unexpected("the name of a size");
+        self.types.params.clear();
+        loop {
+            if self.is("[") {
+                binders.push(self.size_name()?);
+            } else if self.tok() == Tok::TypeParam {
+                let span = self.advance().span;
+                let text = self.text(span).trim_start_matches('\'').to_owned();
+                self.types.params.push(Name { text, span });
+            } else {
+                break;
             }
-            binders.push(self.name("the name of a size")?);
-            self.expect("]", "after the name of a size")?;
         }
-        let params = self.patterns()?;
+        self.types.unnamed = Some(vec![]);
+        let params = self.patterns();
+        let unnamed = self.types.unnamed.take().unwrap_or_default();
+        let params = params?;
         let result = if self.eat(":") { Some(self.ty()?) } else { None };
         if !self.is("=") {
             let wanted = if result.is_some() { "`=`" } else { "a parameter, `: type` or `=`" };
@@ -237,10 +271,11 @@ impl Parser<'_> {
         }
         self.advance();
         let body = self.expr()?;
-        if !(self.tok() == Tok::Eof || self.is("entry") || self.is("def")) {
+        if self.tok() != Tok::Eof && !self.is_decl() {
             return self.after_expression();
         }
-        Ok(Decl { entry, doc, name, binders, params, result, body })
+        let type_params = self.types.params.clone();
+        Ok(Decl { entry, doc, name, binders, unnamed, type_params, params, result, body })
     }
 
     /// Reports a token where the expression should have ended.
@@ -269,7 +304,7 @@ impl Parser<'_> {
     }
 
     fn starts_pattern(&self) -> bool {
-        matches!(self.tok(), Tok::Ident | Tok::Sym("(" | "_"))
+        matches!(self.tok(), Tok::Ident | Tok::Sym("(" | "_" | "{"))
     }
 
     fn patterns(&mut self) -> Parse<Vec<Pat>> {
@@ -288,6 +323,7 @@ impl Parser<'_> {
                 self.advance();
                 PatKind::Wild
             }
+            Tok::Sym("{") => self.record_pattern()?,
             Tok::Sym("(") => {
                 self.advance();
                 let mut parts = vec![self.nested(Self::typed_pattern)?];
@@ -313,63 +349,9 @@ impl Parser<'_> {
         if !self.eat(":") {
             return Ok(pat);
         }
-        let ty = self.ty()?;
+        let ty = self.function_type()?;
         let span = pat.span.to(ty.span);
         Ok(Pat { kind: PatKind::Typed(Box::new(pat), ty), span })
-    }
-
-    fn ty(&mut self) -> Parse<TypeExpr> {
-        self.nested(Self::type_here)
-    }
-
-    fn type_here(&mut self) -> Parse<TypeExpr> {
-        let start = self.span();
-        let kind = match self.tok() {
-            Tok::Ident => {
-                let text = self.text(start).to_owned();
-                let Some(kind) = scalar_or_vector(&text) else {
-                    let names = ScalarType::ALL.map(ScalarType::name).join(", ");
-                    let d =
-                        Diagnostic::error(Code::UnknownName, format!("there is no type `{text}`"));
-                    let d = d.at(self.source, start, "not a type");
-                    return self.fail(d.help(format!("element types are {names}")));
-                };
-                self.advance();
-                kind
-            }
-            Tok::Sym("(") => {
-                self.advance();
-                let mut parts = vec![self.ty()?];
-                while self.eat(",") {
-                    parts.push(self.ty()?);
-                }
-                self.expect(")", "to close the type")?;
-                match (parts.len(), parts.pop()) {
-                    (1, Some(part)) => TypeKind::Paren(Box::new(part)),
-                    (_, last) => {
-                        parts.extend(last);
-                        TypeKind::Tuple(parts)
-                    }
-                }
-            }
-            Tok::Sym("[") => {
-                self.advance();
-                if self.is("]") {
-                    let d = Diagnostic::error(Code::Parse, "an array type without a size").at(
-                        self.source,
-                        start.to(self.span()),
-                        "which length?",
-                    );
-                    return self
-                        .fail(d.help("bind a size, `entry f [n] (xs: [n]f32)`, and write `[n]`"));
-                }
-                let size = self.expr()?;
-                self.expect("]", "after the size")?;
-                TypeKind::Array(Box::new(size), Box::new(self.ty()?))
-            }
-            _ => return self.unexpected("a type"),
-        };
-        Ok(TypeExpr { kind, span: start.to(self.last_span()) })
     }
 
     fn expr(&mut self) -> Parse<Expr> {
@@ -377,13 +359,18 @@ impl Parser<'_> {
     }
 
     fn ascribed(&mut self) -> Parse<Expr> {
-        let e = self.operators(0)?;
-        if !self.eat(":") {
-            return Ok(e);
+        let mut e = self.operators(0)?;
+        loop {
+            let (start, depth) = (e.span, e.depth);
+            if self.eat(":") {
+                let ty = self.ty()?;
+                e = self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])?;
+            } else if self.is("with") {
+                e = self.with(e)?;
+            } else {
+                return Ok(e);
+            }
         }
-        let ty = self.ty()?;
-        let (start, depth) = (e.span, e.depth);
-        self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])
     }
 
     /// Parses operands joined by operators of precedence `least` or higher. All operators associate to the left.
@@ -391,6 +378,7 @@ impl Parser<'_> {
         let mut left = self.operand()?;
         while let Tok::Sym(symbol) = self.tok() {
             let level = match symbol {
+                "`" => 0,
                 "|>" => 1,
                 ">->" | "<-<" => 2,
                 _ => match binary_operator(symbol) {
@@ -403,9 +391,14 @@ impl Parser<'_> {
                 break;
             }
             self.advance();
+            let infix = if symbol == "`" { Some(self.infix()?) } else { None };
             let right = self.operators(level + 1)?;
             let (start, depths) = (left.span, [left.depth, right.depth]);
             let (l, r) = (Box::new(left), Box::new(right));
+            if let Some(name) = infix {
+                left = self.node(ExprKind::Infix(l, name, r), start, &depths)?;
+                continue;
+            }
             let kind = match (symbol, binary_operator(symbol)) {
                 (_, Some((op, _))) => ExprKind::Binary(op, l, r),
                 ("|>", None) => ExprKind::Pipe(l, r),
@@ -435,16 +428,30 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses the name of a function and the quote behind it.
+    fn infix(&mut self) -> Parse<Name> {
+        let span = self.span();
+        let name = if self.tok() == Tok::Qualified {
+            self.advance();
+            Name { text: self.text(span).to_owned(), span }
+        } else {
+            self.name("the name of a function")?
+        };
+        self.expect("`", "after the name")?;
+        Ok(name)
+    }
+
     fn lambda(&mut self) -> Parse<Expr> {
         let start = self.advance().span;
         let params = self.patterns()?;
         if params.is_empty() {
             return self.unexpected("a parameter of the function");
         }
+        let result = if self.eat(":") { Some(self.ty()?) } else { None };
         self.expect("->", "after the parameters of the function")?;
         let body = self.expr()?;
         let depth = body.depth;
-        self.node(ExprKind::Lambda(params, Box::new(body)), start, &[depth])
+        self.node(ExprKind::Lambda(params, result, Box::new(body)), start, &[depth])
     }
 
     fn let_in(&mut self) -> Parse<Expr> {
@@ -511,8 +518,8 @@ impl Parser<'_> {
         let mut open = 0usize;
         for token in self.tokens.iter().skip(self.at) {
             match token.tok {
-                Tok::Sym("(" | "[") => open += 1,
-                Tok::Sym(")" | "]") => {
+                Tok::Sym("(" | "[" | "{") => open += 1,
+                Tok::Sym(")" | "]" | "}") => {
                     open = open.saturating_sub(1);
                     if open == 0 {
                         return false;
@@ -520,7 +527,13 @@ impl Parser<'_> {
                 }
                 Tok::Sym("=") => return open == 1,
                 Tok::Word(_) | Tok::Eof => return false,
-                Tok::Ident | Tok::Qualified | Tok::Number | Tok::Proj | Tok::Sym(_) => {}
+                Tok::Ident
+                | Tok::Qualified
+                | Tok::TypeParam
+                | Tok::Number
+                | Tok::Proj
+                | Tok::Field
+                | Tok::Sym(_) => {}
             }
         }
         false
@@ -529,7 +542,11 @@ impl Parser<'_> {
     fn starts_atom(&self) -> bool {
         matches!(
             self.tok(),
-            Tok::Ident | Tok::Qualified | Tok::Number | Tok::Word("true" | "false") | Tok::Sym("(")
+            Tok::Ident
+                | Tok::Qualified
+                | Tok::Number
+                | Tok::Word("true" | "false")
+                | Tok::Sym("(" | "{")
         )
     }
 
@@ -561,6 +578,11 @@ impl Parser<'_> {
                         return self.fail(d.at(self.source, span, ""));
                     };
                     e = self.node(ExprKind::Proj(Box::new(e), i), start, &[depth])?;
+                }
+                Tok::Field => {
+                    let span = self.advance().span;
+                    let name = self.text(span).trim_start_matches('.').to_owned();
+                    e = self.node(ExprKind::Field(Box::new(e), name), start, &[depth])?;
                 }
                 Tok::Sym("[") if self.span().start == start.end => {
                     self.advance();
@@ -596,6 +618,7 @@ impl Parser<'_> {
                 ExprKind::Bool(word == "true")
             }
             Tok::Sym("(") => return self.parenthesis(),
+            Tok::Sym("{") => return self.record(),
             Tok::Sym("[") => {
                 let d = Diagnostic::error(Code::Parse, "expected an expression, found `[`").at(
                     self.source,
@@ -666,15 +689,4 @@ impl Parser<'_> {
         };
         self.node(kind, start, &depths)
     }
-}
-
-/// Parses `f32` or `f32x4`.
-fn scalar_or_vector(text: &str) -> Option<TypeKind> {
-    if let Some(scalar) = ScalarType::from_name(text) {
-        return Some(TypeKind::Scalar(scalar));
-    }
-    let (name, width) = text.split_once('x')?;
-    let digits = !width.is_empty() && width.bytes().all(|b| b.is_ascii_digit());
-    let width = width.parse().ok().filter(|w| digits && *w > 0)?;
-    Some(TypeKind::Vector(ScalarType::from_name(name)?, width))
 }

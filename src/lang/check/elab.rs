@@ -7,10 +7,10 @@ use super::builtins::{self, Builtin, Constant};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Clash, Class, Infer, Ty};
 use super::ir::{Lit, Node, NodeKind};
-use super::names::nearest;
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
-use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind};
+use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
 use crate::lang::lexer::Number;
+use crate::lang::naming::nearest;
 use crate::lang::size::Size;
 use crate::lang::typed::{ScalarOp, VarId};
 use crate::lang::types::ScalarType;
@@ -192,7 +192,7 @@ impl<'a> Checker<'a> {
             let scalar = match self.infer.shallow(&node.ty) {
                 Ty::Scalar(_) => true,
                 Ty::Meta(i) => self.infer.class(i) == Class::Integer,
-                Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..) => false,
+                Ty::Vector(..) | Ty::Tuple(_) | Ty::Record(..) | Ty::Array(..) => false,
             };
             if scalar {
                 return match self.infer.unify(&node.ty, &element, node.span) {
@@ -284,13 +284,19 @@ impl<'a> Checker<'a> {
                 let d = self.error(Code::KernelLimit, message, span);
                 return Err(d.help("the components of its components count, too").into());
             }
-            self.components += components;
-            if self.components > limits.all_type_components {
-                let most = limits.all_type_components;
-                return Err(self.too_large("components of types", most, span));
-            }
+            self.charge(components, span)?;
         }
         Ok(made)
+    }
+
+    /// Adds to the number of components of types, which has a limit.
+    pub fn charge(&mut self, components: usize, span: Span) -> Res<()> {
+        self.components += components;
+        let most = Limits::DEFAULT.all_type_components;
+        if self.components > most {
+            return Err(self.too_large("components of types", most, span));
+        }
+        Ok(())
     }
 
     fn too_large(&self, of: &str, most: usize, span: Span) -> Abort {
@@ -346,8 +352,9 @@ impl<'a> Checker<'a> {
                 let fun = Rc::new(FunVal::Compose(f.fun, g.fun));
                 return Ok(Elab::Fun(Closure { fun, lets, span }));
             }
-            ExprKind::Lambda(params, body) => {
-                let fun = FunVal::Lambda { params, result: None, body, env: env.clone() };
+            ExprKind::Lambda(params, result, body) => {
+                let fun =
+                    FunVal::Lambda { params, result: result.as_ref(), body, env: env.clone() };
                 return Ok(Elab::Fun(Closure { fun: Rc::new(fun), lets: vec![], span }));
             }
             ExprKind::Section(op) => return Ok(Self::builtin(Builtin::Scalar(*op, None), span)),
@@ -401,6 +408,21 @@ impl<'a> Checker<'a> {
                 let tuple = self.value(tuple, env);
                 self.project(tuple, *i, span)?
             }
+            ExprKind::Field(record, name) => {
+                let record = self.value(record, env);
+                self.field(record, name, span)?
+            }
+            ExprKind::Record(fields) => self.record(fields, span, env)?,
+            ExprKind::Update(record, path, value) => {
+                let record = self.value(record, env);
+                let value = self.value(value, env);
+                self.update(record, path, value, span)?
+            }
+            ExprKind::Infix(a, name, b) => {
+                let function = self.name(&name.text, name.span, env);
+                let args = vec![self.arg(a, env), self.arg(b, env)];
+                return self.apply_elab(function?, args, name.span, span);
+            }
             ExprKind::Unary(op, x) => {
                 let x = self.value(x, env);
                 self.scalar(*op, None, vec![x], span)?
@@ -423,7 +445,8 @@ impl<'a> Checker<'a> {
         Elab::Fun(Closure { fun: Rc::new(FunVal::Builtin(builtin)), lets: vec![], span })
     }
 
-    fn name(&mut self, name: &str, span: Span, env: &Env<'a>) -> Res<Elab<'a>> {
+    /// Returns the meaning of a name.
+    pub fn name(&mut self, name: &str, span: Span, env: &Env<'a>) -> Res<Elab<'a>> {
         match env.get(name) {
             Some(Bind::Value(node)) => {
                 let node = Node { span, ..node.clone() };
@@ -436,7 +459,7 @@ impl<'a> Checker<'a> {
             Some(Bind::Fun(fun)) => {
                 return Ok(Elab::Fun(Closure { fun: fun.clone(), lets: vec![], span }));
             }
-            None => {}
+            Some(Bind::Type(_)) | None => {}
         }
         if let Some(decl) = self.decls.get(name).copied() {
             if decl.params.is_empty() {
@@ -600,22 +623,24 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Returns component `i`, which has this type.
+    pub fn component(tuple: Node, i: usize, ty: Ty, span: Span) -> Node {
+        let kind = match tuple.kind {
+            NodeKind::Tuple(mut nodes) if nodes.iter().all(Node::is_atomic) => {
+                nodes.swap_remove(i).kind
+            }
+            kind => NodeKind::Proj(Box::new(Node::new(kind, tuple.ty, tuple.span)), i),
+        };
+        Node::new(kind, ty, span)
+    }
+
     /// Returns `tuple.i`.
     pub fn project(&mut self, tuple: Node, i: usize, span: Span) -> Res<Node> {
         match self.infer.shallow(&tuple.ty) {
             Ty::Tuple(parts) => match parts.get(i) {
                 Some(ty) => {
                     let ty = ty.clone();
-                    let kind = match tuple.kind {
-                        NodeKind::Tuple(mut nodes) if nodes.iter().all(Node::is_atomic) => {
-                            nodes.swap_remove(i).kind
-                        }
-                        kind => {
-                            let tuple = Node::new(kind, tuple.ty, tuple.span);
-                            NodeKind::Proj(Box::new(tuple), i)
-                        }
-                    };
-                    Ok(Node::new(kind, ty, span))
+                    Ok(Self::component(tuple, i, ty, span))
                 }
                 None => {
                     let found = self.infer.show(&tuple.ty);
@@ -638,7 +663,20 @@ impl<'a> Checker<'a> {
         Ok(match &ty.kind {
             TypeKind::Scalar(s) => Ty::Scalar(*s),
             TypeKind::Vector(s, w) => Ty::Vector(Size::constant(*w), Rc::new(Ty::Scalar(*s))),
-            TypeKind::Paren(t) => self.ty(t, env)?,
+            TypeKind::Paren(t) | TypeKind::Unique(t) => self.ty(t, env)?,
+            TypeKind::Param(name) => match env.get(&format!("'{name}")) {
+                Some(Bind::Type(ty)) => ty.clone(),
+                _ => self.infer.fresh(Class::Any),
+            },
+            TypeKind::Record(fields) => {
+                let parts = fields.iter().map(|(_, t)| self.ty(t, env)).collect::<Res<_>>()?;
+                self.record_type(fields.iter().map(|(name, _)| name), parts)?
+            }
+            TypeKind::Named(decl, sizes) => {
+                let inner = self.named_type(decl, sizes, env)?;
+                self.ty(&decl.body, &inner)?
+            }
+            TypeKind::Function(..) => return Err(self.not_a_value(ty.span)),
             TypeKind::Tuple(ts) => {
                 Ty::Tuple(ts.iter().map(|t| self.ty(t, env)).collect::<Res<_>>()?)
             }
@@ -651,6 +689,9 @@ impl<'a> Checker<'a> {
 
     /// Converts a size as written in a type.
     pub fn size_in_type(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Size> {
+        if matches!(&e.kind, ExprKind::Name(name) if name == UNKNOWN) {
+            return Ok(self.infer.sizes.fresh());
+        }
         if let ExprKind::Name(name) = &e.kind
             && env.get(name).is_none()
             && !self.decls.contains_key(name.as_str())

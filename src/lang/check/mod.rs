@@ -14,12 +14,12 @@ mod ir;
 mod names;
 mod nesting;
 mod prims;
+mod records;
 mod sizes;
 mod uses;
 
-pub use names::distance;
-
 use super::ast::{Decl, File, PatKind};
+use super::naming::nearest;
 use super::parser;
 use super::size::Size;
 use super::typed::Entry;
@@ -39,7 +39,7 @@ pub fn check(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
 
 fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     let (file, mut diagnostics) = parser::parse(source);
-    if !diagnostics.is_empty() {
+    if parser::failed(&diagnostics) {
         return (vec![], diagnostics);
     }
     let (decls, wrong) = names::resolve(source, &file);
@@ -102,7 +102,7 @@ fn with_entry_here<T>(
     check: impl FnOnce(&BTreeMap<&str, &Decl>, &Decl) -> Result<T>,
 ) -> Result<T> {
     let (file, diagnostics) = parser::parse(source);
-    if !diagnostics.is_empty() {
+    if parser::failed(&diagnostics) {
         return Err(Failure(diagnostics));
     }
     let (decls, wrong) = names::resolve(source, &file);
@@ -132,7 +132,7 @@ fn find_entry<'f>(source: &Arc<Source>, file: &'f File, name: Option<&str>) -> R
                 Err(if is_def {
                     d.help(format!("`{name}` is a `def`; mark it with `entry`")).into()
                 } else {
-                    match names::nearest(name, listed.iter().copied()) {
+                    match nearest(name, listed.iter().copied()) {
                         Some(near) => d.help(format!("did you mean `{near}`?")).into(),
                         None => d.into(),
                     }
@@ -161,13 +161,16 @@ fn finished(entry: Option<Entry>, diagnostics: Vec<Diagnostic>) -> Result<Entry>
 fn is_annotated(decl: &Decl) -> bool {
     fn typed(kind: &PatKind) -> bool {
         match kind {
-            PatKind::Typed(..) => true,
+            PatKind::Typed(_, ty) => !ty.is_function(),
             PatKind::Paren(p) => typed(&p.kind),
+            PatKind::Record(fields) => {
+                fields.iter().all(|(_, p)| p.as_ref().is_some_and(|p| typed(&p.kind)))
+            }
             PatKind::Tuple(ps) => ps.iter().all(|p| typed(&p.kind)),
             PatKind::Name(_) | PatKind::Wild => false,
         }
     }
-    decl.params.iter().all(|p| typed(&p.kind))
+    decl.type_params.is_empty() && decl.params.iter().all(|p| typed(&p.kind))
 }
 
 /// Removes repeated diagnostics: an error in a definition is found at every use of it. Sorts the others by place,

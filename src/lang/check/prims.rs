@@ -246,6 +246,10 @@ impl<'a> Checker<'a> {
                 let parts = ts.iter().map(|t| self.vectors(width, t, span));
                 Ok(Ty::Tuple(parts.collect::<Res<_>>()?))
             }
+            Ty::Record(names, ts) => {
+                let parts = ts.iter().map(|t| self.vectors(width, t, span));
+                Ok(Ty::Record(names, parts.collect::<Res<_>>()?))
+            }
             t @ (Ty::Vector(..) | Ty::Array(..)) => {
                 let message = format!(
                     "only scalars and tuples of scalars form vectors, not {}",
@@ -281,6 +285,10 @@ impl<'a> Checker<'a> {
                 let parts = ts.iter().map(|t| self.scalars(width, t, span));
                 Ok(Ty::Tuple(parts.collect::<Res<_>>()?))
             }
+            Ty::Record(names, ts) => {
+                let parts = ts.iter().map(|t| self.scalars(width, t, span));
+                Ok(Ty::Record(names, parts.collect::<Res<_>>()?))
+            }
             t @ Ty::Array(..) => {
                 let message = format!("expected a vector, but this is {}", self.infer.show(&t));
                 Err(self.error(Code::TypeMismatch, message, span).into())
@@ -292,7 +300,7 @@ impl<'a> Checker<'a> {
     fn vector_width(&self, ty: &Ty) -> Option<Size> {
         match self.infer.shallow(ty) {
             Ty::Vector(w, _) => Some(w),
-            Ty::Tuple(ts) => ts.iter().find_map(|t| self.vector_width(t)),
+            Ty::Tuple(ts) | Ty::Record(_, ts) => ts.iter().find_map(|t| self.vector_width(t)),
             Ty::Meta(_) | Ty::Scalar(_) | Ty::Array(..) => None,
         }
     }
