@@ -18,21 +18,24 @@ pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&
         .map(|(_, k)| k)
 }
 
-/// Returns the edit distance of two words, ignoring case.
+/// Returns the edit distance of two words, ignoring case. Two letters in the wrong order are one mistake.
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+        let mut row = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
+            let changed = rows[i][j] + usize::from(x != y);
+            let mut least = changed.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 /// Returns the error for a name that is defined at `first`, too.
@@ -41,4 +44,18 @@ pub fn duplicate(source: &Arc<Source>, name: &str, span: Span, first: Span) -> D
         .at(source, span, "defined again")
         .also(first, "first defined here")
         .help("rename one of them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name() {
+        assert_eq!(distance("widht", "width"), 1);
+        assert_eq!(distance("Map", "map2"), 1);
+        assert_eq!(distance("abc", ""), 3);
+        assert_eq!(nearest("valeus", ["value", "values"].into_iter()), Some("values"));
+        assert_eq!(nearest("x", ["y"].into_iter()), None);
+    }
 }

@@ -32,7 +32,8 @@ pub enum Given {
 pub struct Request {
     /// Values of size parameters. The others follow from the shapes of arrays.
     pub sizes: Sizes,
-    /// Values by parameter, or by `PARAMETER.K` for component `K` of a parameter that holds tuples.
+    /// Values by parameter, or by `PARAMETER.K` for component `K` of a parameter that holds tuples, or by
+    /// `PARAMETER.FIELD` of one that holds records.
     pub values: IndexMap<String, Given>,
     /// The generator for values that are not given, unless the program's comment names another. If `None`, a value
     /// that is not given is an error.
@@ -134,6 +135,7 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
             }
         }
     }
+    solve(program, arrays(), &mut known)?;
     let missing: Vec<&String> =
         entry.sizes.iter().filter(|n| !known.contains_key(n.as_str())).collect();
     if let Some(first) = missing.first() {
@@ -141,10 +143,18 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
             let have = if missing.len() == 1 { "has" } else { "have" };
             format!("{} {have}", list(&missing))
         });
-        return Err(Diagnostic::error(Code::SizeUnknown, text)
+        let mut d = Diagnostic::error(Code::SizeUnknown, text)
             .at(&program.source, entry.span, "")
-            .help(format!("give one with `--size {first}=1048576`, or an array with `--input`"))
-            .into());
+            .help(format!("give one with `--size {first}=1048576`, or an array with `--input`"));
+        for (slot, array, name) in arrays() {
+            let open = |dim: &&Size| missing.iter().any(|n| dim.mentions(n));
+            for dim in slot.dims.iter().filter(open) {
+                let shape = &array.shape;
+                let text = format!("the shape {shape:?} of {name} gives `{dim}`, not its parts");
+                d = d.note(text);
+            }
+        }
+        return Err(d.into());
     }
     let all: Sizes =
         entry.sizes.iter().filter_map(|n| Some((n.clone(), known.get(n.as_str())?.0))).collect();
@@ -159,6 +169,58 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
         }
     }
     Ok(all)
+}
+
+/// Solves lengths such as `2*h` for sizes, one after the other, as long as one equation has a single unknown and is linear
+/// in it.
+fn solve<'p, 'a: 'p>(
+    program: &'p Program,
+    arrays: impl Iterator<Item = (&'a Slot<'a>, &'a NpyArray, &'a String)>,
+    known: &mut BTreeMap<&'p str, (u64, String)>,
+) -> Result<()> {
+    let mut open: Vec<_> = arrays
+        .flat_map(|(slot, array, name)| {
+            slot.dims.iter().zip(&array.shape).map(move |(dim, n)| (slot, array, name, dim, *n))
+        })
+        .collect();
+    loop {
+        let before = known.len();
+        let mut failure = None;
+        open.retain(|(slot, array, name, dim, length)| {
+            let put = |v: &str| {
+                let value = i64::try_from(known.get(v)?.0).ok()?;
+                Some(Size::constant(value))
+            };
+            let (dividend, divisor) = dim.substitute(&put).ratio();
+            let Ok(length) = i64::try_from(*length) else { return true };
+            let equation = dividend.sub(&divisor.mul(&Size::constant(length)));
+            let unknowns = equation.variables();
+            let var = unknowns.first().and_then(|v| program.entry.sizes.iter().find(|n| *n == v));
+            let (1, Some(var)) = (unknowns.len(), var) else { return !unknowns.is_empty() };
+            let Some((factor, rest)) = equation.as_linear(var) else { return true };
+            match rest.checked_neg().filter(|r| r % factor == 0).map(|r| r / factor) {
+                Some(value) if value >= 0 => {
+                    let from =
+                        format!("the shape {:?} of {name}, where {length} is `{dim}`", array.shape);
+                    known.insert(var, (value.unsigned_abs(), from));
+                }
+                _ => {
+                    let shape = &array.shape;
+                    let text = format!(
+                        "{name} has shape {shape:?}, but `{dim}` is {length} for no `{var}`"
+                    );
+                    failure.get_or_insert(mismatch(program, slot, text));
+                }
+            }
+            false
+        });
+        if let Some(d) = failure {
+            return Err(d.into());
+        }
+        if known.len() == before {
+            return Ok(());
+        }
+    }
 }
 
 /// Binds every parameter and size to its value.
@@ -267,6 +329,10 @@ fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
                 .values
                 .get_key_value(&format!("{}.{component}", param.name))
                 .or_else(|| {
+                    let label = format!("{}.{}", param.name, param.label(component));
+                    request.values.get_key_value(&label)
+                })
+                .or_else(|| {
                     let whole = request.values.get_key_value(&param.name)?;
                     // An array given by the parameter's name stands for its only component; a generator applies to all
                     // components.
@@ -301,11 +367,11 @@ fn known(program: &Program, name: &str) -> Result<()> {
         return Ok(());
     }
     let entry = &program.entry.name;
-    if let Some((whole, k)) = name.rsplit_once('.')
+    if let Some((whole, k)) = name.split_once('.')
         && let Some(param) = params.iter().find(|p| p.name == whole)
     {
         let count = components(&param.ty).len();
-        if k.parse().is_ok_and(|k: usize| k < count) {
+        if param.component(k).is_some_and(|k| k < count) {
             return Ok(());
         }
         let text = format!("`{whole}` of `{entry}` has no component `{k}`");
@@ -313,6 +379,10 @@ fn known(program: &Program, name: &str) -> Result<()> {
             .at(&program.source, param.span, format!("of type `{}`", param.ty))
             .help(match count {
                 1 => format!("give the parameter as `{whole}`"),
+                _ if !param.labels.is_empty() => {
+                    let labels = param.labels.iter().map(|l| format!("{whole}.{l}"));
+                    format!("its components are {}", list(&labels.collect::<Vec<_>>()))
+                }
                 n => format!("its components are `{whole}.0` to `{whole}.{}`", n - 1),
             })
             .into());
@@ -334,7 +404,8 @@ fn missing(program: &Program, param: &Param, count: usize, component: usize) -> 
     );
     if count > 1 {
         d.note(format!("its {count} components are separate arrays")).help(format!(
-            "give it with `--input {name}.{component}=FILE.npy`, or `--gen {name}=normal`"
+            "give it with `--input {name}.{}=FILE.npy`, or `--gen {name}=normal`",
+            param.label(component)
         ))
     } else if components(&param.ty).iter().all(|(_, dims)| dims.is_empty()) {
         d.help(format!("give it with `--arg {name}=1.5`"))

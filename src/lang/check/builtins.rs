@@ -1,5 +1,6 @@
 //! The built-in names: scalar functions, casts and patterns, with their parameters.
 
+use crate::lang::ast::binary_operator;
 use crate::lang::typed::{PadMode, Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
@@ -169,6 +170,9 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
     };
     if let Some(constant) = constant {
         return Some(Builtin::Constant(ty, constant));
+    }
+    if let Some((op, _)) = binary_operator(member) {
+        return Some(Builtin::Scalar(op, Some(ty)));
     }
     match lookup(member)? {
         Builtin::Scalar(op, None) => Some(Builtin::Scalar(op, Some(ty))),

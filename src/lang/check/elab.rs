@@ -754,7 +754,11 @@ impl<'a> Checker<'a> {
                     let exponent = self.size_of(b)?.as_constant();
                     match exponent.and_then(|c| u32::try_from(c).ok()).filter(|c| *c < 64) {
                         Some(exponent) => Ok(self.size_of(a)?.pow(exponent)),
-                        None => Err(self.not_a_size(node)),
+                        None => {
+                            let message = "the exponent in a size must be a number below 64";
+                            let d = self.error(Code::TypeMismatch, message, b.span);
+                            Err(d.help("bind a size for the whole power, such as `[n]`").into())
+                        }
                     }
                 }
                 _ => Err(self.not_a_size(node)),

@@ -384,8 +384,9 @@ fn finish(
 ) -> (Entry, Vec<Diagnostic>) {
     let mut finish = Finish::new(checker);
     let param = |(name, var, ty, span): (String, VarId, Ty, Span)| {
+        let labels = checker.labels(&ty);
         let ty = finish.ty(&ty, span);
-        Param { name, var, ty, span }
+        Param { name, var, ty, labels, span }
     };
     let params: Vec<Param> = params.into_iter().map(param).collect();
     let body = finish.expr(&body);

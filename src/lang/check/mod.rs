@@ -49,6 +49,11 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     let mut entries = vec![];
     let mut left = Limits::DEFAULT.file_expressions;
     for decl in &file.decls {
+        if !decl.entry && decl.doc.lines().any(|l| l.trim_start().starts_with("gen:")) {
+            let text = format!("`gen:` above the definition `{}` has no effect", decl.name.text);
+            let d = Diagnostic::warning(Code::NoEffect, text).at(source, decl.name.span, "");
+            diagnostics.push(d.help("it says how parameters of an entry are generated"));
+        }
         if decl.entry {
             let (entry, found) = entry::declared(source, &decls, decl, &mut left);
             entries.extend(entry);

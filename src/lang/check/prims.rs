@@ -5,7 +5,7 @@ use super::elab::{Abort, Checker, Res};
 use super::env::{Arg, Closure, Elab, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{PadMode, Prim, ScalarOp, VarId};
 use std::rc::Rc;
@@ -195,13 +195,27 @@ impl<'a> Checker<'a> {
     /// Checks the neutral element and the operator of a reduction: `op : a -> a -> a`.
     fn operator(&mut self, t: &mut Taken<'a>, element: &Ty) -> Res<Fun> {
         let z = t.values.remove(0);
-        let z = self.coerce(z, element, &t.place(0))?;
+        let scalar = matches!(self.infer.shallow(&z.ty), Ty::Scalar(_) | Ty::Meta(_));
+        let z = self.coerce(z, element, &t.place(0)).map_err(|Abort(d)| {
+            let rows = scalar && matches!(self.infer.shallow(element), Ty::Array(..));
+            Abort(d.map(|d| match rows {
+                true => Box::new(self.rows_hint(*d, &t.name)),
+                false => d,
+            }))
+        })?;
         t.values.insert(0, z);
         let (mut fun, result) =
             self.fun(&t.funs[0], vec![element.clone(), element.clone()], &t.name)?;
         let what = format!("the result of the operator of {}", t.name);
         fun.body = Box::new(self.coerce(Node { ty: result, ..*fun.body }, element, &what)?);
         Ok(fun)
+    }
+
+    /// Adds what to write where an operator of scalars is given rows.
+    fn rows_hint(&self, d: Diagnostic, name: &str) -> Diagnostic {
+        let name = name.trim_matches('`');
+        d.help(format!("the elements of the array are arrays; for each of them alone write `map ({name} (+) 0) xss`"))
+            .help(format!("to combine them element by element, write `{name} (map2 (+)) (replicate m 0) xss`"))
     }
 
     /// Checks the first accumulator and the operator of a fold from the left: `op : acc -> a -> acc`.

@@ -187,6 +187,36 @@ impl<'a> Checker<'a> {
         Ok(inner)
     }
 
+    /// Returns the names of a type's components; none if it has no records.
+    pub fn labels(&self, ty: &Ty) -> Vec<String> {
+        let mut records = false;
+        let mut labels = vec![];
+        self.add_labels(ty, "", &mut labels, &mut records);
+        if records { labels } else { vec![] }
+    }
+
+    fn add_labels(&self, ty: &Ty, path: &str, labels: &mut Vec<String>, records: &mut bool) {
+        let under = |part: &dyn std::fmt::Display| match path {
+            "" => part.to_string(),
+            _ => format!("{path}.{part}"),
+        };
+        match self.infer.shallow(ty) {
+            Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => labels.push(path.to_owned()),
+            Ty::Array(_, t) => self.add_labels(&t, path, labels, records),
+            Ty::Tuple(ts) => {
+                for (i, t) in ts.iter().enumerate() {
+                    self.add_labels(t, &under(&i), labels, records);
+                }
+            }
+            Ty::Record(names, ts) => {
+                *records = true;
+                for (name, t) in names.iter().zip(&*ts) {
+                    self.add_labels(t, &under(name), labels, records);
+                }
+            }
+        }
+    }
+
     /// Returns the error for the type of a function where that of a value is needed.
     pub fn not_a_value(&self, span: Span) -> Abort {
         self.error(Code::TypeMismatch, "a function is not a value, so it has no type here", span)
