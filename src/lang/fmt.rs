@@ -350,13 +350,10 @@ impl Builder<'_> {
                 if whole {
                     docs.push(self.token());
                 }
-                docs.extend([
-                    self.pattern(pat),
-                    Doc::Space,
-                    self.token(),
-                    Doc::Space,
-                    self.expr(init),
-                ]);
+                docs.push(self.pattern(pat));
+                if init.span != pat.span {
+                    docs.extend([Doc::Space, self.token(), Doc::Space, self.expr(init)]);
+                }
                 if whole {
                     docs.push(self.token());
                 }

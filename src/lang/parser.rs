@@ -489,8 +489,12 @@ impl Parser<'_> {
             self.advance();
         }
         let pat = self.nested(Self::typed_pattern)?;
-        self.expect("=", "and the accumulator's first value")?;
-        let init = self.expr()?;
+        let init = if self.is("for") || self.is("while") {
+            as_expression(&pat)
+        } else {
+            self.expect("=", "and the accumulator's first value")?;
+            self.expr()?
+        };
         if whole {
             self.expect(")", "after the accumulator")?;
         }
@@ -689,4 +693,21 @@ impl Parser<'_> {
         };
         self.node(kind, start, &depths)
     }
+}
+
+/// Returns the value of the names in a pattern, at the same place: `loop (a, b) for ...` begins with `(a, b)`.
+fn as_expression(pat: &Pat) -> Expr {
+    let parts = |pats: &[Pat]| pats.iter().map(as_expression).collect::<Vec<_>>();
+    let kind = match &pat.kind {
+        PatKind::Name(name) => ExprKind::Name(name.clone()),
+        PatKind::Wild => ExprKind::Name("_".to_owned()),
+        PatKind::Tuple(pats) => ExprKind::Tuple(parts(pats)),
+        PatKind::Record(fields) => ExprKind::Record(
+            fields.iter().map(|(n, p)| (n.clone(), p.as_ref().map(as_expression))).collect(),
+        ),
+        PatKind::Paren(p) | PatKind::Typed(p, _) => as_expression(p).kind,
+    };
+    let parts: &[Expr] = if let ExprKind::Tuple(parts) = &kind { parts } else { &[] };
+    let depth = 1 + parts.iter().map(|e| e.depth).max().unwrap_or(0);
+    Expr { kind, span: pat.span, depth }
 }

@@ -124,6 +124,7 @@ def compose [n] 'a (op: a -> (a -> a)) (ne: a) (xs: [n]a) : a = reduce op ne xs
 entry pair [n] (x: f32) (xs: [n]f32) = (both sqrt (x, x), compose (+) 0 xs)
 entry one (p: {only: f32}) : {only: f32} = {only = p.only + 1}
 entry spread [h][w] (a: [2*h][w - 1]f32) : [2*h][w - 1]f32 = map (map sqrt) a
+entry again (k: i32) (x: f32) (y: f32) = loop (x, y) for i < k do (y, x + f32.i32 i)
 entry spiral (k: i32) =
   loop {x, y = b} = {y = 0f32, x = 1f32} for i < k do {x = x - b, y = x + b}
 ",
