@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_change_concerns_the_classes_above_it() {
         let mut egraph = EGraph::default();
-        let size = |n: i64| Node::size(&Size::constant(n));
+        let size = |n: u64| Node::size(&Size::constant(n));
         let sizes: Vec<Id> = (1..4).map(|n| egraph.add(size(n))).collect();
         // A chain: each class refers to the one before it.
         let input = |n: &str| NodeOp::Fn(crate::calculus::term::Op::Input(n.into()));
