@@ -4,6 +4,7 @@ pub mod arbitrary;
 pub mod ast;
 mod check;
 pub mod fmt;
+mod foreign;
 pub mod lexer;
 mod linear;
 mod naming;

@@ -187,6 +187,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     scalars.chain(PATTERNS.iter().map(|(n, ..)| *n)).chain(["pow", "id"])
 }
 
+/// Returns the names that stand behind the name of a type, for suggestions.
+pub fn members() -> impl Iterator<Item = &'static str> {
+    let constants = ["highest", "lowest", "inf", "pi", "e", "pow"];
+    SCALARS.iter().map(|(n, _)| *n).chain(constants)
+}
+
 /// Returns the name of a pattern.
 pub fn pattern_name(prim: Prim, width: usize) -> &'static str {
     let same = |p: Prim| std::mem::discriminant(&p) == std::mem::discriminant(&prim);

@@ -9,6 +9,7 @@ use super::infer::{Clash, Class, Infer, Ty};
 use super::ir::{Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
 use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
+use crate::lang::foreign;
 use crate::lang::lexer::Number;
 use crate::lang::naming::nearest;
 use crate::lang::size::Size;
@@ -486,6 +487,19 @@ impl<'a> Checker<'a> {
 
     fn unknown(&self, name: &str, span: Span, env: &Env<'a>) -> Diagnostic {
         let d = self.error(Code::UnknownName, format!("nothing is called `{name}`"), span);
+        let (member, of) = match name.split_once('.') {
+            Some((ty, member)) => (member, Some(ty)),
+            None => (name, None),
+        };
+        if let Some(instead) = foreign::instead(member) {
+            return d.help(instead);
+        }
+        if let Some(ty) = of {
+            return match nearest(member, builtins::members()) {
+                Some(near) => d.help(format!("did you mean `{ty}.{near}`?")),
+                None => d,
+            };
+        }
         let mut known: Vec<&str> = env.names();
         for name in self.decls.keys() {
             known.push(name);

@@ -109,6 +109,35 @@ const WRONG: &[(&str, &str)] = &[
     ("pad_mode", "entry f [n] (xs: [n]f32) = pad 1 1 sqrt xs"),
 ];
 
+/// Names from elsewhere, misspelt names, and operands that need a conversion, each with a part of the advice.
+const ADVICE: &[(&str, &str)] = &[
+    ("filter (> 0) xs", "`scatter`"),
+    ("zipWith (+) xs xs", "`map2 f xs ys`"),
+    ("map (+ inf) xs", "`f32.inf`"),
+    ("map (\\x -> f32.pii * x) xs", "did you mean `f32.pi`?"),
+    ("map (\\x -> f32.sqr x) xs", "did you mean `f32.sqrt`?"),
+    ("fold (+) 0 xs", "`foldl f z xs`"),
+    ("map_intra sqrt xs", "write `map f xs`"),
+    ("map (* f32 2) xs", "`f32.i32 x` converts from i32"),
+    ("map (+ f32.i32 (len xs)) xs", "`length xs`"),
+    ("scam (+) 0 xs", "did you mean `scan`?"),
+    ("map2 (+) xs (iota n)", "convert it: `f32.i32 n`"),
+    ("map2 (\\x i -> x * i) xs is", "convert it: `f32.i32 x`"),
+    ("map2 (*) xs is", "convert it: `f32.i32 x`"),
+    ("map (+ n) xs", "convert it: `f32.i32 n`"),
+    ("scan (+) 0 xss", "`map (scan (+) 0) xss`"),
+];
+
+#[test]
+fn advice() {
+    for (body, advice) in ADVICE {
+        let text = format!("entry f [n] (xs: [n]f32) (is: [n]i32) (xss: [n][n]f32) = {body}");
+        let found = check(&Source::new("wrong.pat", text)).1;
+        let help = found.iter().flat_map(|d| &d.help).any(|h| h.contains(advice));
+        assert!(help, "{body}: {}", render(body, &found));
+    }
+}
+
 #[test]
 fn wrong_programs() {
     let mut settings = insta::Settings::clone_current();
