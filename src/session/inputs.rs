@@ -515,3 +515,67 @@ fn list<T: AsRef<str>>(names: &[T]) -> String {
 fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::Source;
+
+    /// Returns the sizes of an entry with these parameters, of which `a` is given with the shape.
+    fn solved(params: &str, shape: &[usize]) -> std::result::Result<Vec<u64>, Diagnostic> {
+        let text = format!("entry f {params} : i32 = 1");
+        let program = Program::check(&Source::new("f.pat", text), None).expect("a program");
+        let data = HostArray::zeros(ScalarType::F32, shape.iter().product());
+        let given = Given::Array(NpyArray { shape: shape.to_vec(), data }, "`a.npy`".to_owned());
+        let values = IndexMap::from([("a".to_owned(), given)]);
+        let request = Request { values, ..Request::default() };
+        let sizes = sizes(&program, &request).map_err(|Failure(mut ds)| ds.remove(0))?;
+        Ok(sizes.values().copied().collect())
+    }
+
+    #[test]
+    fn lengths_are_solved_for_sizes() {
+        let sizes = |params, shape: &[usize]| solved(params, shape).expect("lengths that fit");
+        assert_eq!(sizes("[h][w] (a: [2*h][w-1]f32)", &[6, 3]), [3, 4]);
+        assert_eq!(sizes("[n] (a: [n/4]f32)", &[3]), [12]);
+        // Each equation may need the solution of another, in any order.
+        assert_eq!(sizes("[n][m][k] (a: [m*n + k][n*m][n]f32)", &[13, 10, 5]), [5, 2, 3]);
+        assert_eq!(sizes("[n] (a: [n][2*n]f32)", &[4, 8]), [4]);
+    }
+
+    #[test]
+    fn lengths_that_have_no_solution() {
+        let fails = |params, shape: &[usize]| solved(params, shape).expect_err("no solution");
+        let odd = fails("[h] (a: [2*h]f32)", &[5]);
+        assert_eq!(odd.code, Code::InputShape);
+        assert!(odd.message.contains("`2*h` is 5 for no `h`"), "{}", odd.message);
+        assert_eq!(fails("[h] (a: [h + 3]f32)", &[2]).code, Code::InputShape);
+        assert_eq!(fails("[n] (a: [n][2*n]f32)", &[4, 9]).code, Code::InputShape);
+        let product = fails("[k][n] (a: [k*n]f32)", &[6]);
+        assert_eq!(product.code, Code::SizeUnknown);
+        assert!(product.notes[0].contains("gives `k*n`, not its parts"), "{:?}", product.notes);
+        assert_eq!(fails("[n] (a: [n*n]f32)", &[9]).code, Code::SizeUnknown);
+    }
+
+    #[test]
+    fn components_of_records_have_names() {
+        let text = "-- gen: ps.at.y=const:3 ps=iota\n\
+            entry f [n] (ps: [n]{mass: f32, at: {x: f32, y: f32}}) : [n]f32 = map (\\p -> p.at.y) ps";
+        let program = Program::check(&Source::new("f.pat", text), None).expect("a program");
+        let sizes = Sizes::from([("n".to_owned(), 2)]);
+        let values = [("ps.mass", "const:7"), ("ps.0", "const:5")];
+        let made = |how: &str| Given::Made(how.parse().expect("a generator"));
+        let values = values.map(|(name, how)| (name.to_owned(), made(how)));
+        let default = Some(Generator::Iota);
+        let request = Request { sizes, values: values.into_iter().collect(), default, seed: 0 };
+        let bound = bind(&program, &request).expect("every input can be made up");
+        let first = |k| bound.inputs.get("ps", k).expect("a component").to_vec::<f32>();
+        assert_eq!([0, 1, 2].map(|k| first(k).expect("floats")[0]), [5.0, 3.0, 7.0]);
+        let request = Request {
+            values: [("ps.weight".to_owned(), Given::Text(String::new()))].into(),
+            ..request
+        };
+        let d = bind(&program, &request).expect_err("no such field").0.remove(0);
+        assert!(d.help[0].contains("`ps.at.x`, `ps.at.y`, `ps.mass`"), "{:?}", d.help);
+    }
+}
