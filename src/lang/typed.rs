@@ -259,6 +259,18 @@ pub enum PadMode {
     Constant,
 }
 
+/// How a scan runs, what it gives, and which laws its operator keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScanKind {
+    /// Not decided; `op : (a, a) -> a` is associative with neutral element `z`. Result `i` combines `z` and
+    /// the elements up to and including `i`.
+    Assoc,
+    /// As `Assoc`, but result `i` does not include element `i`.
+    Exclusive,
+    /// As `Assoc`, as a loop from the left in one work-item; `op : (acc, a) -> acc`.
+    Seq,
+}
+
 /// The patterns. Each comment lists `funs; sizes; args`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Prim {
@@ -274,8 +286,8 @@ pub enum Prim {
     ReduceComm,
     /// `op; m; z, xs`.
     ReducePart,
-    /// `op; ; z, xs`, inclusive.
-    Scan,
+    /// `op; ; z, xs`. `op` has two parameters; for [`ScanKind::Seq`], the accumulator and an element.
+    Scan(ScanKind),
     /// `; k; xs`.
     Split,
     /// `; ; xss`.
@@ -332,8 +344,6 @@ pub enum Prim {
     ReduceSeq,
     /// As [`Prim::ReduceSeq`], unrolled.
     ReduceUnroll,
-    /// `op; ; z, xs`, inclusive.
-    ScanSeq,
     /// As [`Prim::Iterate`].
     IterateSeq,
     /// `f; ; x`: `f x`, the result in global memory.

@@ -6,7 +6,7 @@ mod programs;
 
 use super::*;
 use crate::calculus::value::{Cell, compare};
-use crate::lang::typed::{Fun, Literal, PadMode, Param, ScalarOp, VarId};
+use crate::lang::typed::{Fun, Literal, PadMode, Param, ScalarOp, ScanKind, VarId};
 use crate::lang::types::ScalarType::{self, Bool, F32, I8, I32};
 
 fn k(n: i64) -> Size {
@@ -207,7 +207,7 @@ fn reductions() {
         gives(&[1, 2, 3], prim(p, sc(I32), vec![add()], &[], vec![int(0), xs()]), &[6]);
         gives(&[], prim(p, sc(I32), vec![add()], &[], vec![int(7), xs()]), &[7]);
     }
-    for p in [Prim::Scan, Prim::ScanSeq] {
+    for p in [Prim::Scan(ScanKind::Assoc), Prim::Scan(ScanKind::Seq)] {
         gives(&[1, 2, 3], prim(p, to(3), vec![add()], &[], vec![int(0), xs()]), &[1, 3, 6]);
     }
     gives(
