@@ -25,9 +25,9 @@ mod options;
 mod passes;
 pub mod verify;
 
+pub use crate::calculus::nesting::check_nesting;
 pub use estimate::{Prediction, estimate, profile};
 pub use ir::index;
-pub use lower::check_nesting;
 pub use options::{DeviceLimits, Options};
 
 use lower::{Step, Stop};

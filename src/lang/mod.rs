@@ -4,6 +4,7 @@ pub mod arbitrary;
 pub mod ast;
 mod check;
 pub mod fmt;
+pub mod hierarchy;
 pub mod lexer;
 mod linear;
 pub mod parser;

@@ -8,6 +8,7 @@ mod scheme;
 mod solve;
 mod table;
 
+pub use crate::lang::typed::ScanKind;
 pub use solve::{Equality, Solution, TypeError, parts, signature};
 pub use table::{Entry, Spelling};
 
@@ -49,18 +50,6 @@ pub enum ReduceKind {
     Seq,
     /// As `Seq`, unrolled.
     Unroll,
-}
-
-/// How a scan runs, what it gives, and which laws its operator keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ScanKind {
-    /// Not decided; `op : (a, a) -> a` is associative with neutral element `z`. Result `i` combines `z` and
-    /// the elements up to and including `i`.
-    Assoc,
-    /// As `Assoc`, but result `i` does not include element `i`.
-    Exclusive,
-    /// As `Assoc`, as a loop from the left in one work-item; `op : (acc, a) -> acc`.
-    Seq,
 }
 
 /// An address space.

@@ -20,7 +20,6 @@ mod leaf;
 mod loops;
 mod lowerer;
 mod memory;
-mod nest;
 mod parallel;
 mod reduce;
 mod reduce_group;
@@ -30,5 +29,4 @@ mod view;
 mod warp;
 
 pub use host::program;
-pub use nest::check_nesting;
 pub use view::{Step, Stop};
