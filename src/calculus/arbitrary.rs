@@ -230,7 +230,7 @@ impl Build {
         let acc = z.ty.clone();
         let f = self.fun(&[acc.clone(), t], body);
         let ty = match kind {
-            Prim::Scan | Prim::ScanSeq => array(&n, &acc),
+            Prim::Scan(_) => array(&n, &acc),
             _ => acc,
         };
         prim(kind, vec![f], vec![], vec![z, xs], ty)

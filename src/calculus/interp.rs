@@ -208,8 +208,7 @@ fn reduces(prim: Prim) -> bool {
             | P::ReducePart
             | P::ReduceSeq
             | P::ReduceUnroll
-            | P::Scan
-            | P::ScanSeq
+            | P::Scan(_)
             | P::Histogram
     )
 }

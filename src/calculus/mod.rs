@@ -10,6 +10,7 @@ mod hashed;
 pub mod interp;
 mod lanes;
 pub mod laws;
+pub mod nesting;
 pub mod op;
 pub mod position;
 pub mod sample;

@@ -217,6 +217,30 @@ impl SExpr {
         }
     }
 
+    /// Whether the expression only selects, pairs and names constants.
+    pub fn rearranges(&self) -> bool {
+        match self {
+            SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) => true,
+            SExpr::Proj(e, _) => e.rearranges(),
+            SExpr::Pair(a, b) => a.rearranges() && b.rearranges(),
+            SExpr::Op(..)
+            | SExpr::If(..)
+            | SExpr::Let(..)
+            | SExpr::Var(..)
+            | SExpr::For(..)
+            | SExpr::While(..) => false,
+        }
+    }
+
+    /// Whether the expression can be written without statements.
+    pub fn inlines(&self) -> bool {
+        match self {
+            SExpr::Op(_, _, es) => es.iter().all(SExpr::inlines),
+            SExpr::Pair(a, b) => a.inlines() && b.inlines(),
+            e => e.rearranges(),
+        }
+    }
+
     /// Whether a loop occurs in the expression; a function with one has no vector form.
     pub fn has_loop(&self) -> bool {
         match self {

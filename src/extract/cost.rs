@@ -59,7 +59,7 @@ pub(super) fn share(
             let n = n();
             let loop_ns = if *kind == ReduceKind::Unroll { 0.0 } else { target.loop_ns };
             // At host level this is a kernel of one work-item.
-            let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
+            let launch = if at.level() == Level::Host { target.launch_ns } else { 0.0 };
             Share { own: launch + n * (loop_ns + element(result, value, target)), times: n }
         }
         Op::ReduceLcl => {
@@ -71,9 +71,9 @@ pub(super) fn share(
         Op::Scan(kind) => {
             let n = n();
             let step = target.loop_ns + element(result, value, target) / n.max(1.0);
-            let launch = if at.level == Level::Host { target.launch_ns } else { 0.0 };
+            let launch = if at.level() == Level::Host { target.launch_ns } else { 0.0 };
             // At host level, every element is visited twice, by all work-items in parallel.
-            if *kind == ScanKind::Assoc && at.level == Level::Host {
+            if *kind == ScanKind::Assoc && at.level() == Level::Host {
                 let each = 2.0 * (n / target.items).max(n.sqrt());
                 Share { own: 2.0 * launch + each * step, times: each }
             } else {
@@ -110,7 +110,7 @@ pub(super) fn share(
 
 /// Returns the nanoseconds to write an intermediate value of type `t` and read it again.
 pub(super) fn passing(t: &Ty, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) -> f64 {
-    if at.level == Level::Item {
+    if at.level() == Level::Item {
         return 0.0;
     }
     let elements: f64 = t
@@ -122,7 +122,7 @@ pub(super) fn passing(t: &Ty, at: Context, target: &Target, value: &dyn Fn(&Size
             dims.iter().map(value).product::<f64>() * lanes
         })
         .sum();
-    match at.level {
+    match at.level() {
         Level::Host => elements * 8.0 / target.bytes_per_ns,
         // Each group has local memory of its own.
         Level::Group | Level::Warp => elements * 2.0 * OPERATION_NS / target.lanes,

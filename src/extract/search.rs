@@ -60,6 +60,7 @@ impl Choice {
             Some(Op::Map(MapKind::Glb(e) | MapKind::Wrg(e))) => *e == d,
             Some(Op::Compose) => self.args.iter().any(|a| a.spreads(d)),
             Some(Op::Tiled(_)) => self.args[2].spreads(d),
+            Some(Op::Turned) => self.args[0].spreads(d),
             _ => false,
         }
     }
@@ -130,7 +131,7 @@ impl Outline {
                     out.features |= if staged && chosen[k].skeleton != 0 { bit } else { 0 };
                 }
             }
-            Op::Reduce(_) if at.level == Level::Host => out.kernels = (out.kernels + 1).min(3),
+            Op::Reduce(_) if at.level() == Level::Host => out.kernels = (out.kernels + 1).min(3),
             _ => {}
         }
         out
@@ -543,7 +544,7 @@ impl Search<'_> {
         // least often afterwards. Keep more for a reduction in blocks too: there it is decided which operands
         // are staged and how the tile is shared out.
         let blocked = |n: &Node| matches!(n.function(), Some(Op::Blocked(_) | Op::BlockedRows));
-        if at.level == Level::Host {
+        if at.level() == Level::Host {
             self.keep
         } else if self.egraph[class].nodes.iter().any(blocked) {
             self.beam * 3
@@ -594,7 +595,7 @@ impl Search<'_> {
                 let inner = self.best((args[1], inner));
                 vec![outer, inner]
             }
-            Op::Cond if at.total || at.level == Level::Host => match at.enter(&op, true, true) {
+            Op::Cond if at.total || at.level() == Level::Host => match at.enter(&op, true, true) {
                 Verdict::No => return,
                 Verdict::Inside(at) => {
                     let branch = at.settled();
@@ -623,7 +624,7 @@ impl Search<'_> {
             // Rows and columns of a work-item's share are in registers one by one, so chunks of them make no
             // new kernel. A group does not share vectors out.
             Op::Chunked if at.tile => return found.dropped.add(Reason::NoGain),
-            Op::Packed if at.tile && (!policy.tile_vectors || at.level == Level::Group) => {
+            Op::Packed if at.tile && (!policy.tile_vectors || at.level() == Level::Group) => {
                 return found.dropped.add(Reason::NoGain);
             }
             op => {
@@ -720,7 +721,7 @@ impl Search<'_> {
                 return None;
             }
             let mut cost = share.own + share.times * chosen.iter().map(|c| c.cost).sum::<f64>();
-            if at.level == Level::Group {
+            if at.level() == Level::Group {
                 // A block that is not staged is read from global memory by every work-item.
                 let sources = match op {
                     Op::Blocked(_) => 2,
@@ -778,7 +779,7 @@ impl Search<'_> {
             }),
             // At host level the two parts are kernels that do not affect each other: every choice of either
             // list is combined at least with the best choice of the other.
-            [a, b] if at.level == Level::Host => {
+            [a, b] if at.level() == Level::Host => {
                 let near = |i: usize| 0..b.len().min((PAIRS / 4 / (i + 1)).max(1));
                 let near = (0..a.len()).flat_map(|i| near(i).map(move |j| (i, j)));
                 // Choices of equal rank meet, too: each is seen beside another than the best.
@@ -817,7 +818,7 @@ impl Search<'_> {
             // arguments are kernels, also the second best of each list, and so on.
             more if op == Op::Cond => {
                 let longest = more.iter().map(|l| l.len()).max().unwrap_or(0);
-                let most = if at.level == Level::Host { longest } else { 1 };
+                let most = if at.level() == Level::Host { longest } else { 1 };
                 for i in 0..most {
                     combine(&more.iter().map(|l| &l[i % l.len()]).collect::<Vec<_>>());
                 }
@@ -898,7 +899,8 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     let named = match op {
         Op::Map(MapKind::Plain) => false,
         Op::Map(_) | Op::Vectorize | Op::ToMem(_) | Op::Fold | Op::Spread(_) => true,
-        Op::Tiled(_) | Op::TiledRows | Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
+        Op::Tiled(_) | Op::TiledRows | Op::Turned => true,
+        Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
         Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) | Op::ReduceLcl | Op::Sliced => true,
         Op::Scan(_) | Op::ScanLcl(_) => true,
         _ => false,
@@ -906,7 +908,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     named.then(|| {
         let mut h = FxHasher::default();
         op.hash(&mut h);
-        matches!(at.level, Level::Group | Level::Warp).hash(&mut h);
+        matches!(at.level(), Level::Group | Level::Warp).hash(&mut h);
         sizes.hash(&mut h);
         h.finish()
     })

@@ -5,6 +5,7 @@ pub mod ast;
 mod check;
 pub mod fmt;
 mod foreign;
+pub mod hierarchy;
 pub mod lexer;
 mod linear;
 mod naming;

@@ -72,23 +72,32 @@ impl Entry {
 
 impl Expr {
     fn mentions(&self, scalar: ScalarType) -> Option<Span> {
-        let within = |es: &[&Expr]| es.iter().find_map(|e| e.mentions(scalar));
-        let inside = match &self.kind {
-            ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Size(_) => None,
-            ExprKind::Tuple(es) | ExprKind::Scalar(_, es) => {
-                es.iter().find_map(|e| e.mentions(scalar))
+        let functions: &[Fun] = match &self.kind {
+            ExprKind::Prim { funs, .. } => funs,
+            _ => &[],
+        };
+        let bodies = functions.iter().map(|f| &*f.body);
+        let inside = bodies.chain(self.parts()).find_map(|e| e.mentions(scalar));
+        inside.or_else(|| self.ty.mentions(scalar).then_some(self.span))
+    }
+
+    /// Returns the expressions directly inside this one, without the bodies of its functions.
+    pub fn parts(&self) -> impl Iterator<Item = &Expr> {
+        let (few, many): ([Option<&Expr>; 3], &[Expr]) = match &self.kind {
+            ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Size(_) => ([None; 3], &[]),
+            ExprKind::Tuple(es) | ExprKind::Scalar(_, es) => ([None; 3], es),
+            ExprKind::Prim { args, .. } => ([None; 3], args),
+            ExprKind::Proj(e, _) => ([Some(e), None, None], &[]),
+            ExprKind::Index(a, b) | ExprKind::Let(_, a, b) => ([Some(a), Some(b), None], &[]),
+            ExprKind::If(a, b, c) => ([Some(a), Some(b), Some(c)], &[]),
+            ExprKind::LoopFor { init, bound, body, .. } => {
+                ([Some(init), Some(bound), Some(body)], &[])
             }
-            ExprKind::Proj(e, _) => within(&[e]),
-            ExprKind::Index(a, b) | ExprKind::Let(_, a, b) => within(&[a, b]),
-            ExprKind::If(a, b, c) => within(&[a, b, c]),
-            ExprKind::LoopFor { init, bound, body, .. } => within(&[init, bound, body]),
-            ExprKind::LoopWhile { init, cond, body, .. } => within(&[init, cond, body]),
-            ExprKind::Prim { funs, args, .. } => {
-                let functions = funs.iter().find_map(|f| f.body.mentions(scalar));
-                functions.or_else(|| args.iter().find_map(|e| e.mentions(scalar)))
+            ExprKind::LoopWhile { init, cond, body, .. } => {
+                ([Some(init), Some(cond), Some(body)], &[])
             }
         };
-        inside.or_else(|| self.ty.mentions(scalar).then_some(self.span))
+        few.into_iter().flatten().chain(many)
     }
 }
 
@@ -273,6 +282,18 @@ pub enum PadMode {
     Constant,
 }
 
+/// How a scan runs, what it gives, and which laws its operator keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScanKind {
+    /// Not decided; `op : (a, a) -> a` is associative with neutral element `z`. Result `i` combines `z` and
+    /// the elements up to and including `i`.
+    Assoc,
+    /// As `Assoc`, but result `i` does not include element `i`.
+    Exclusive,
+    /// As `Assoc`, as a loop from the left in one work-item; `op : (acc, a) -> acc`.
+    Seq,
+}
+
 /// The patterns. Each comment lists `funs; sizes; args`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Prim {
@@ -288,8 +309,8 @@ pub enum Prim {
     ReduceComm,
     /// `op; m; z, xs`.
     ReducePart,
-    /// `op; ; z, xs`, inclusive.
-    Scan,
+    /// `op; ; z, xs`. `op` has two parameters; for [`ScanKind::Seq`], the accumulator and an element.
+    Scan(ScanKind),
     /// `; k; xs`.
     Split,
     /// `; ; xss`.
@@ -346,8 +367,6 @@ pub enum Prim {
     ReduceSeq,
     /// As [`Prim::ReduceSeq`], unrolled.
     ReduceUnroll,
-    /// `op; ; z, xs`, inclusive.
-    ScanSeq,
     /// As [`Prim::Iterate`].
     IterateSeq,
     /// `f; ; x`: `f x`, the result in global memory.

@@ -29,8 +29,9 @@
 //! ```
 //!
 //! Each `by RULE: TERM` is one application of a rule, read backwards with `by RULE back`; the last one gives
-//! the right side. Before its first rule, a file may name its set with `set NAME`, and the themes that the
-//! set includes: `set thesis with simplify, lowering`.
+//! the right side. Before its first rule, a file may name its set with `set NAME`, and what else belongs to the
+//! set: whole themes, and single rules of other themes by name, `set thesis with simplify, part-intro`. The
+//! list may continue on further lines.
 
 use super::condition::{Condition, LetSize, SizeMaker};
 use super::rule::{Law, Rule, Step};
@@ -63,7 +64,7 @@ const CLAUSES: &[&str] = &[
 pub(super) struct Header {
     /// The set that the file's rules belong to.
     pub set: String,
-    /// Themes that the set also includes.
+    /// Themes and rules that the set also includes.
     pub with: Vec<String>,
 }
 
@@ -107,9 +108,15 @@ fn kebab(text: &str) -> bool {
     !text.is_empty() && text.chars().all(fits)
 }
 
+/// Returns the names of a list, which may end with a comma; `None` if something else is among them.
+fn listed(text: &str) -> Option<Vec<String>> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| kebab(name).then(|| name.to_owned())).collect()
+}
+
 fn blocks(source: &Arc<Source>) -> Result<(Header, Vec<Block>)> {
     let mut out: Vec<Block> = vec![];
-    let mut header = None;
+    let mut header: Option<Header> = None;
     let mut at = 0;
     for line in source.text.split_inclusive('\n') {
         let start = at;
@@ -125,15 +132,15 @@ fn blocks(source: &Arc<Source>) -> Result<(Header, Vec<Block>)> {
         let body = start + indent + word.len()..start + code.trim_end().len();
         let place =
             |why: &str| Diagnostic::error(Code::RuleParse, why.to_owned()).at(source, span, "here");
+        let no_list = || place("expected names of themes and rules, separated by commas");
         if word == "set" && out.is_empty() && header.is_none() {
-            let (set, with) = source.text[body].trim().split_once(" with ").unzip();
-            let set = set.unwrap_or(source.text[start + indent + word.len()..at].trim()).trim();
-            let with: Vec<String> =
-                with.into_iter().flat_map(|w| w.split(',')).map(|w| w.trim().to_owned()).collect();
-            if !kebab(set) || !with.iter().all(|w| kebab(w)) {
-                return Err(place("expected `set NAME` or `set NAME with THEME, ...`").into());
+            let text = &code[indent + word.len()..];
+            let (set, with) = text.split_once(" with ").unwrap_or((text, ""));
+            let set = set.trim();
+            if !kebab(set) {
+                return Err(place("expected `set NAME` or `set NAME with THEME, RULE, ...`").into());
             }
-            header = Some(Header { set: set.to_owned(), with });
+            header = Some(Header { set: set.to_owned(), with: listed(with).ok_or_else(no_list)? });
             continue;
         }
         if word == "rule" {
@@ -145,7 +152,11 @@ fn blocks(source: &Arc<Source>) -> Result<(Header, Vec<Block>)> {
             continue;
         }
         let Some((_, _, clauses)) = out.last_mut() else {
-            return Err(place("expected `rule NAME`").into());
+            let Some(Header { with, .. }) = header.as_mut().filter(|h| !h.with.is_empty()) else {
+                return Err(place("expected `rule NAME`").into());
+            };
+            with.extend(listed(code).ok_or_else(no_list)?);
+            continue;
         };
         if CLAUSES.contains(&word) {
             clauses.push(Clause { word: word.to_owned(), body });

@@ -23,6 +23,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("pairs", include_str!("../../rules/pairs.rules")),
     ("thesis", include_str!("../../rules/thesis.rules")),
     ("partials", include_str!("../../rules/partials.rules")),
+    ("published", include_str!("../../rules/published.rules")),
 ];
 
 /// The shipped rules: files by theme, each of which belongs to a set.
@@ -75,15 +76,15 @@ impl Library {
         out
     }
 
-    /// Returns a set by name: the rules of its files, after those of the themes that it includes.
+    /// Returns a set by name: the rules of its files, after those of other themes that it includes.
     pub fn set(&self, name: &str) -> Option<RuleSet> {
         let files: Vec<&Theme> = self.themes.values().filter(|t| t.header.set == name).collect();
         if files.is_empty() {
             return None;
         }
         let mut out = RuleSet::default();
-        for theme in files.iter().flat_map(|t| &t.header.with) {
-            out.extend(&self.theme(theme)?);
+        for name in files.iter().flat_map(|t| &t.header.with) {
+            out.extend(&self.theme(name).or_else(|| self.named(name))?);
         }
         for theme in files {
             out.take(theme);
@@ -96,6 +97,13 @@ impl Library {
         let mut out = RuleSet::default();
         out.take(self.themes.get(name)?);
         Some(out)
+    }
+
+    /// Returns the rule with this name, or all rules that a `for` clause generated under this name.
+    pub fn named(&self, name: &str) -> Option<RuleSet> {
+        let all = self.themes.values().flat_map(|t| &t.rules);
+        let found: RuleSet = all.filter(|r| r.name == name || r.family == name).cloned().collect();
+        (!found.is_empty()).then_some(found)
     }
 
     /// Returns the names of the themes.

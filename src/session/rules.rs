@@ -65,7 +65,7 @@ pub fn read(path: &Path) -> Result<Arc<Source>> {
 pub fn rule_set<P: AsRef<Path>>(specs: &[P], float: Float) -> Result<RuleSet> {
     let library = Library::shipped()?;
     let named = |name: &str| {
-        library.set(name).or_else(|| library.theme(name)).or_else(|| only(library.all(), name))
+        library.set(name).or_else(|| library.theme(name)).or_else(|| library.named(name))
     };
     let items: Vec<String> = specs.iter().flat_map(|s| items(s.as_ref())).collect();
     // The order of the items does not matter: the base comes first, then the additions, then the omissions.
@@ -127,7 +127,7 @@ pub fn rules_in<P: AsRef<Path>>(specs: &[P]) -> Result<RuleSet> {
             add(&mut set, path)?;
         } else {
             let named = library.set(&item).or_else(|| library.theme(&item));
-            let named = named.or_else(|| only(library.all(), &item));
+            let named = named.or_else(|| library.named(&item));
             set.extend(&named.ok_or_else(|| unknown(&item, library))?);
         }
     }
@@ -191,12 +191,6 @@ fn items(spec: &Path) -> Vec<String> {
         return vec![text];
     }
     text.split(',').map(|item| item.trim().to_owned()).collect()
-}
-
-/// Returns the rule with this name, or all rules that a `for` clause generated under this name.
-fn only(mut all: RuleSet, name: &str) -> Option<RuleSet> {
-    all.retain(|r| r.name == name || r.family == name);
-    (!all.is_empty()).then_some(all)
 }
 
 fn unknown(item: &str, library: &Library) -> Diagnostic {

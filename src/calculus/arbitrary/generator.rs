@@ -7,7 +7,7 @@ use super::{
 use crate::calculus::eval::Inputs;
 use crate::calculus::value::Value;
 use crate::lang::size::Size;
-use crate::lang::typed::{Entry, Expr, Prim, ScalarOp};
+use crate::lang::typed::{Entry, Expr, Prim, ScalarOp, ScanKind};
 use crate::lang::types::{ScalarType, Type};
 use indexmap::IndexMap;
 use rand::{RngExt, SeedableRng};
@@ -249,7 +249,9 @@ impl Generator {
             }
             (5, Type::Scalar(ScalarType::F32)) => {
                 let xs = self.make(b, &goal, depth);
-                b.reduce_as(Prim::Scan, float(0.0), xs, |_, x| op(ScalarOp::Add, x.to_vec()))
+                b.reduce_as(Prim::Scan(ScanKind::Assoc), float(0.0), xs, |_, x| {
+                    op(ScalarOp::Add, x.to_vec())
+                })
             }
             _ => {
                 // A map, over arrays in scope if some have this length.

@@ -10,7 +10,7 @@ use crate::calculus::arbitrary::{Sample, inputs, random};
 use crate::calculus::eval;
 use crate::calculus::value::Value;
 use crate::lang::size::Size;
-use crate::lang::typed::{Expr, ExprKind, Fun, Literal, Prim, ScalarOp, VarId};
+use crate::lang::typed::{Expr, ExprKind, Fun, Literal, Prim, ScalarOp, ScanKind, VarId};
 use crate::lang::types::{ScalarType, Type};
 use std::collections::HashMap;
 
@@ -104,7 +104,7 @@ impl Plain<'_> {
                 let (z, xs) = (self.eval(&args[0]), self.array(&args[1]));
                 return xs.into_iter().fold(z, |acc, x| self.call(&funs[0], vec![acc, x]));
             }
-            Prim::Scan => {
+            Prim::Scan(ScanKind::Assoc) => {
                 let (mut acc, xs) = (self.eval(&args[0]), self.array(&args[1]));
                 let mut out = vec![];
                 for x in xs {

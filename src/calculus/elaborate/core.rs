@@ -411,7 +411,7 @@ fn is_view(prim: Prim) -> bool {
         | Prim::Reduce
         | Prim::ReduceComm
         | Prim::ReducePart
-        | Prim::Scan
+        | Prim::Scan(_)
         | Prim::Iterate
         | Prim::Gather
         | Prim::Scatter
@@ -426,7 +426,6 @@ fn is_view(prim: Prim) -> bool {
         | Prim::MapLane
         | Prim::ReduceSeq
         | Prim::ReduceUnroll
-        | Prim::ScanSeq
         | Prim::IterateSeq
         | Prim::ToGlobal
         | Prim::ToLocal

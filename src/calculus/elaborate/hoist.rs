@@ -6,7 +6,7 @@
 //! itself has chosen.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
-use crate::lang::typed::Prim;
+use crate::lang::typed::{Prim, ScanKind};
 
 /// Returns the program with its invariant reductions in front.
 pub(super) fn hoist(body: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
@@ -69,7 +69,11 @@ pub(super) fn reduces(kind: &Kind) -> bool {
     matches!(
         kind,
         Kind::Prim(
-            Prim::Reduce | Prim::ReduceComm | Prim::ReducePart | Prim::Scan | Prim::Histogram,
+            Prim::Reduce
+                | Prim::ReduceComm
+                | Prim::ReducePart
+                | Prim::Scan(ScanKind::Assoc | ScanKind::Exclusive)
+                | Prim::Histogram,
             ..
         )
     )

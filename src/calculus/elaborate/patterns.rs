@@ -34,8 +34,7 @@ impl Bracket {
             | Prim::ReduceComm
             | Prim::ReduceSeq
             | Prim::ReduceUnroll
-            | Prim::Scan
-            | Prim::ScanSeq
+            | Prim::Scan(_)
             | Prim::ReducePart => {
                 let captured = fun(0)?.captures();
                 if !(arg(0)?.free().is_empty() && captured.is_empty()) {
@@ -51,16 +50,19 @@ impl Bracket {
                     }
                 }
                 let prim = match prim {
-                    Prim::Scan if !captured.is_empty() => Prim::ScanSeq,
+                    Prim::Scan(ScanKind::Assoc) if !captured.is_empty() => {
+                        Prim::Scan(ScanKind::Seq)
+                    }
                     prim => prim,
                 };
                 let z = self.initial(arg(0)?)?;
                 let mut xs = self.term(arg(1)?, env)?;
                 let op = match (prim, fun(0)?.params.as_slice()) {
                     // A fold takes its elements one by one, so each can bring the captured variables.
-                    (Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq, [acc, x])
-                        if !captured.is_empty() =>
-                    {
+                    (
+                        Prim::ReduceSeq | Prim::ReduceUnroll | Prim::Scan(ScanKind::Seq),
+                        [acc, x],
+                    ) if !captured.is_empty() => {
                         let (element, brought) =
                             bringing(env, &captured, x, &xs).map_err(&built)?;
                         xs = brought;
@@ -73,8 +75,7 @@ impl Bracket {
                     Prim::ReduceComm => (Op::Reduce(ReduceKind::Comm), vec![]),
                     Prim::ReduceSeq => (Op::Reduce(ReduceKind::Seq), vec![]),
                     Prim::ReduceUnroll => (Op::Reduce(ReduceKind::Unroll), vec![]),
-                    Prim::Scan => (Op::Scan(ScanKind::Assoc), vec![]),
-                    Prim::ScanSeq => (Op::Scan(ScanKind::Seq), vec![]),
+                    Prim::Scan(kind) => (Op::Scan(kind), vec![]),
                     Prim::ReducePart => (Op::ReducePart, vec![divisor(length(&e.ty)?, &xs, span)?]),
                     _ => (Op::Reduce(ReduceKind::Assoc), vec![]),
                 };

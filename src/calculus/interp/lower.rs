@@ -8,7 +8,7 @@ use crate::calculus::eval::operator_name;
 use crate::calculus::value::{Cell, Shape, Value};
 use crate::diag::Code as Error;
 use crate::lang::size::Size;
-use crate::lang::typed::{Expr, ExprKind, Fun, PadMode, Prim, ScalarOp, VarId};
+use crate::lang::typed::{Expr, ExprKind, Fun, PadMode, Prim, ScalarOp, ScanKind, VarId};
 use crate::lang::types::{ScalarType, Type};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -172,7 +172,7 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     pub(super) fn site(&self) -> Site {
-        Site { name: name(self.prim), span: Some(self.e.span) }
+        Site { name: self.prim.name(), span: Some(self.e.span) }
     }
 
     #[expect(clippy::unnecessary_box_returns, reason = "the error of `Run`")]
@@ -291,22 +291,23 @@ impl Lower {
             | Prim::ReduceComm
             | Prim::ReduceSeq
             | Prim::ReduceUnroll
-            | Prim::Scan
-            | Prim::ScanSeq => {
+            | Prim::Scan(_) => {
                 let (z, (xs, n)) = (self.arg(b, c, 0)?, self.array(b, c, 1)?);
                 let (f, x) = (c.fun()?, self.second(c)?);
                 let lower = RefCell::new(self);
                 let mut exact = |b: &mut Builder, xs| lower.borrow_mut().operator(b, f, xs, true);
                 let mut rounded =
                     |b: &mut Builder, xs| lower.borrow_mut().operator(b, f, xs, false);
-                let ordered =
-                    matches!(c.prim, Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq);
+                let ordered = matches!(
+                    c.prim,
+                    Prim::ReduceSeq | Prim::ReduceUnroll | Prim::Scan(ScanKind::Seq)
+                );
                 let f = Folded {
                     exact: &mut exact,
                     rounded: if ordered { Some(&mut rounded) } else { None },
                 };
                 match c.prim {
-                    Prim::Scan | Prim::ScanSeq => b.scan(false, n, z, xs, &x, f, site),
+                    Prim::Scan(kind) => b.scan(kind == ScanKind::Exclusive, n, z, xs, &x, f, site),
                     _ => b.fold(n, z, xs, &x, f, site),
                 }
             }
@@ -486,54 +487,5 @@ fn scalar_type(ty: &Type) -> ScalarType {
     match ty {
         Type::Scalar(s) | Type::Vector(_, s) => *s,
         Type::Tuple(_) | Type::Array(..) => ScalarType::I32,
-    }
-}
-
-/// Returns the name of a pattern as programs write it.
-fn name(prim: Prim) -> &'static str {
-    match prim {
-        Prim::Map => "map",
-        Prim::Zip => "zip",
-        Prim::Unzip => "unzip",
-        Prim::Reduce => "reduce",
-        Prim::ReduceComm => "reduce_comm",
-        Prim::ReducePart => "reducePart",
-        Prim::Scan => "scan",
-        Prim::Split => "split",
-        Prim::Join => "join",
-        Prim::Transpose => "transpose",
-        Prim::Iterate => "iterate",
-        Prim::Reorder => "reorder",
-        Prim::Slide => "slide",
-        Prim::Pad(_) => "pad",
-        Prim::Gather => "gather",
-        Prim::Scatter => "scatter",
-        Prim::Histogram => "histogram",
-        Prim::Iota => "iota",
-        Prim::Replicate => "replicate",
-        Prim::Generate => "generate",
-        Prim::Concat => "concat",
-        Prim::Take => "take",
-        Prim::Drop => "drop",
-        Prim::Reverse => "reverse",
-        Prim::Rotate => "rotate",
-        Prim::MapWrg(_) => "mapWrg",
-        Prim::MapLcl(_) => "mapLcl",
-        Prim::MapGlb(_) => "mapGlb",
-        Prim::MapSeq => "mapSeq",
-        Prim::MapUnroll => "mapUnroll",
-        Prim::MapWarp => "mapWarp",
-        Prim::MapLane => "mapLane",
-        Prim::ReduceSeq => "reduceSeq",
-        Prim::ReduceUnroll => "reduceUnroll",
-        Prim::ScanSeq => "scanSeq",
-        Prim::IterateSeq => "iterateSeq",
-        Prim::ToGlobal => "toGlobal",
-        Prim::ToLocal => "toLocal",
-        Prim::ToPrivate => "toPrivate",
-        Prim::ReorderStride => "reorderStride",
-        Prim::AsVector => "asVector",
-        Prim::AsScalar => "asScalar",
-        Prim::Vectorize => "vectorize",
     }
 }

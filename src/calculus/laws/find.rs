@@ -2,7 +2,7 @@
 
 use super::decide::keeps_laws;
 use crate::diag::Span;
-use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Prim, VarId};
+use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Prim, ScanKind, VarId};
 use crate::lang::types::Type;
 
 /// The meaning of a variable in scope.
@@ -41,13 +41,7 @@ pub(super) struct Site<'a> {
 impl Site<'_> {
     /// Returns the name of the pattern in programs.
     pub(super) fn name(&self) -> &'static str {
-        match self.prim {
-            Prim::ReduceComm => "reduce_comm",
-            Prim::ReducePart => "reducePart",
-            Prim::Scan => "scan",
-            Prim::Histogram => "histogram",
-            _ => "reduce",
-        }
+        self.prim.name()
     }
 }
 
@@ -59,7 +53,9 @@ pub(super) fn relies<'a>(
     args: &'a [Expr],
 ) -> Option<(&'a Fun, &'a Expr, bool)> {
     let commutes = match prim {
-        Prim::Reduce | Prim::ReducePart | Prim::Scan => false,
+        Prim::Reduce | Prim::ReducePart | Prim::Scan(ScanKind::Assoc | ScanKind::Exclusive) => {
+            false
+        }
         Prim::ReduceComm | Prim::Histogram => true,
         _ => return None,
     };
@@ -168,16 +164,18 @@ impl<'a> Walk<'a> {
                 }
                 _ => vec![],
             },
-            Prim::Reduce | Prim::ReduceComm | Prim::ReducePart | Prim::Scan | Prim::Histogram => {
-                match args.last() {
-                    Some(xs) => {
-                        let parts = f.params.iter();
-                        parts.map(|p| element(p, xs, self.index())).collect()
-                    }
-                    None => vec![],
+            Prim::Reduce
+            | Prim::ReduceComm
+            | Prim::ReducePart
+            | Prim::Scan(ScanKind::Assoc | ScanKind::Exclusive)
+            | Prim::Histogram => match args.last() {
+                Some(xs) => {
+                    let parts = f.params.iter();
+                    parts.map(|p| element(p, xs, self.index())).collect()
                 }
-            }
-            Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq => {
+                None => vec![],
+            },
+            Prim::ReduceSeq | Prim::ReduceUnroll | Prim::Scan(ScanKind::Seq) => {
                 match (f.params.as_slice(), args) {
                     ([(acc, _), x], [z, xs]) => {
                         vec![Binding::Let(*acc, z), element(x, xs, self.index())]

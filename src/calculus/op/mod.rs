@@ -8,6 +8,7 @@ mod scheme;
 mod solve;
 mod table;
 
+pub use crate::lang::typed::ScanKind;
 pub use solve::{Equality, Solution, TypeError, parts, signature};
 pub use table::{Entry, Spelling};
 
@@ -49,18 +50,6 @@ pub enum ReduceKind {
     Seq,
     /// As `Seq`, unrolled.
     Unroll,
-}
-
-/// How a scan runs, what it gives, and which laws its operator keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ScanKind {
-    /// Not decided; `op : (a, a) -> a` is associative with neutral element `z`. Result `i` combines `z` and
-    /// the elements up to and including `i`.
-    Assoc,
-    /// As `Assoc`, but result `i` does not include element `i`.
-    Exclusive,
-    /// As `Assoc`, as a loop from the left in one work-item; `op : (acc, a) -> acc`.
-    Seq,
 }
 
 /// An address space.
@@ -202,6 +191,9 @@ pub enum Op {
     Tiled(bool),
     /// As [`Op::Tiled`], for rows alone.
     TiledRows,
+    /// Short for `h` on all tiles of `t` by `u` of a matrix, with lengths rounded up to `r` and `q`. `h` turns each
+    /// tile; the result has rows for the columns of the matrix.
+    Turned,
     /// All pairs of rows are reduced together, `t` elements at a time, with `k` rounded up to `r`. `z` is the
     /// initial value of each result, `u` a step (its flag says whether an element is one of the `k`), `f` the
     /// end. `sa` and `sb` apply to the blocks: identities that may copy them. If true (`blockedWith`), the

@@ -80,15 +80,20 @@ fn rules(library: &Library, text: &mut String) -> Written {
     writeln!(text, "\n## Sets\n")?;
     for name in library.sets() {
         let Some(set) = library.set(name) else { continue };
-        let mut themes: Vec<&str> = vec![];
+        let mut parts: Vec<&str> = vec![];
         for r in set.iter() {
-            if !themes.contains(&r.theme.as_str()) {
-                themes.push(&r.theme);
+            // Of a theme that is not in the set as a whole, families are.
+            let whole = library
+                .theme(&r.theme)
+                .is_some_and(|t| t.iter().all(|r| set.get(&r.name).is_some()));
+            let part = if whole { &r.theme } else { &r.family };
+            if !parts.contains(&part.as_str()) {
+                parts.push(part);
             }
         }
         let note =
             if name == "default" { ": what every command uses unless told otherwise" } else { "" };
-        writeln!(text, "- `{name}` ({} rules: {}){note}", set.len(), themes.join(", "))?;
+        writeln!(text, "- `{name}` ({} rules: {}){note}", set.len(), parts.join(", "))?;
     }
     for theme in library.themes() {
         let Some(set) = library.theme(theme) else { continue };
@@ -179,7 +184,9 @@ fn of_the_papers(library: &Library, text: &mut String) -> crate::diag::Result<Wr
 }
 
 fn figures(args: &Args, text: &mut String) -> crate::diag::Result<Written> {
-    let session = Session::new()?;
+    let mut session = Session::new()?;
+    // The number of nodes ends what does not saturate: it does not depend on the machine, as times do.
+    session.limits.saturation_time = None;
     let mut rows: Vec<(String, String, Report)> = vec![];
     for item in &args.programs {
         let (file, spec) = item.split_once('@').unwrap_or((item, "default"));

@@ -2,6 +2,7 @@
 
 use super::leaf;
 use super::view::{Shape, Step, View, Views, gather_lanes, guarded, ill_formed, lane};
+pub use crate::calculus::nesting::is_pure;
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::{Op, Term};
 use crate::calculus::ty::Ty;
@@ -10,16 +11,6 @@ use crate::kernel::ir::{Check, ElemTy, Expr};
 use crate::lang::typed::{PadMode, ScalarOp};
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
-
-/// Whether a term, which may contain constants and parameters, only rearranges and needs no code of
-/// its own.
-pub fn is_pure(t: &Term) -> bool {
-    match t.op() {
-        Op::Vectorize => t.args().iter().all(is_pure),
-        Op::Scalar(f) => leaf::rearranges(&f.body) || (f.dom == Ty::Unit && leaf::inlines(&f.body)),
-        op => (op.is_view() || op.is_frame()) && t.args().iter().all(is_pure),
-    }
-}
 
 /// Returns zeros in place of an element of an array that has none. Code that reads one is generated,
 /// but runs only if a check is to fail.
@@ -305,6 +296,7 @@ impl Views {
             | Op::While
             | Op::Tiled(_)
             | Op::TiledRows
+            | Op::Turned
             | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)

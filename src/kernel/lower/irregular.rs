@@ -322,7 +322,7 @@ impl Lowerer {
         for c in tests {
             block = vec![Stmt::Branch(c, block, vec![])];
         }
-        block.into_iter().try_for_each(|s| self.emit(s))
+        block.into_iter().try_for_each(|s| self.put(s))
     }
 
     /// Runs the body if one index is less than another.
@@ -336,11 +336,7 @@ impl Lowerer {
         if Facts::default().decide(&guard) == Some(true) {
             return body(self);
         }
-        self.begin();
-        let done = body(self);
-        let block = self.end();
-        done?;
-        self.emit(Stmt::If(guard, block, vec![]))
+        self.where_holds(&guard, body)
     }
 }
 

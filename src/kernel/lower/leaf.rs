@@ -39,31 +39,7 @@ pub trait Emit {
 /// Any place for statements, for use without a type parameter.
 pub type Sink = dyn Emit;
 
-/// Whether the body only selects, pairs and names constants.
-pub fn rearranges(e: &SExpr) -> bool {
-    match e {
-        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) => true,
-        SExpr::Proj(e, _) => rearranges(e),
-        SExpr::Pair(a, b) => rearranges(a) && rearranges(b),
-        SExpr::Op(..)
-        | SExpr::If(..)
-        | SExpr::Let(..)
-        | SExpr::Var(..)
-        | SExpr::For(..)
-        | SExpr::While(..) => false,
-    }
-}
-
-/// Whether the body can be written without statements.
-pub fn inlines(e: &SExpr) -> bool {
-    match e {
-        SExpr::Op(_, _, es) => es.iter().all(inlines),
-        SExpr::Pair(a, b) => inlines(a) && inlines(b),
-        e => rearranges(e),
-    }
-}
-
-/// Returns the result of a leaf for which [`inlines`] holds.
+/// Returns the result of a leaf for which [`SExpr::inlines`] holds.
 pub fn inline(f: &ScalarFn, arg: &View, views: &Rc<Views>) -> Step<View> {
     /// Rejects statements: nothing may be emitted from inside a view.
     struct Nowhere(Rc<Views>);

@@ -1,7 +1,7 @@
 //! The built-in names: scalar functions, casts and patterns, with their parameters.
 
 use crate::lang::ast::binary_operator;
-use crate::lang::typed::{PadMode, Prim, ScalarOp};
+use crate::lang::typed::{PadMode, Prim, ScalarOp, ScanKind};
 use crate::lang::types::ScalarType;
 
 /// A built-in function (or mode).
@@ -77,7 +77,7 @@ const SCALARS: [(&str, ScalarOp); 21] = [
     ("neg", ScalarOp::Neg),
 ];
 
-const PATTERNS: [(&str, Prim, usize); 56] = [
+const PATTERNS: [(&str, Prim, usize); 57] = [
     ("map", Prim::Map, 1),
     ("map2", Prim::Map, 2),
     ("map3", Prim::Map, 3),
@@ -96,7 +96,8 @@ const PATTERNS: [(&str, Prim, usize); 56] = [
     ("reduce", Prim::Reduce, 1),
     ("reduce_comm", Prim::ReduceComm, 1),
     ("reducePart", Prim::ReducePart, 1),
-    ("scan", Prim::Scan, 1),
+    ("scan", Prim::Scan(ScanKind::Assoc), 1),
+    ("scan_exclusive", Prim::Scan(ScanKind::Exclusive), 1),
     ("split", Prim::Split, 1),
     ("join", Prim::Join, 1),
     ("transpose", Prim::Transpose, 1),
@@ -124,7 +125,7 @@ const PATTERNS: [(&str, Prim, usize); 56] = [
     ("mapLane", Prim::MapLane, 1),
     ("reduceSeq", Prim::ReduceSeq, 1),
     ("reduceUnroll", Prim::ReduceUnroll, 1),
-    ("scanSeq", Prim::ScanSeq, 1),
+    ("scanSeq", Prim::Scan(ScanKind::Seq), 1),
     ("iterateSeq", Prim::IterateSeq, 1),
     ("toGlobal", Prim::ToGlobal, 1),
     ("toLocal", Prim::ToLocal, 1),
@@ -195,8 +196,19 @@ pub fn members() -> impl Iterator<Item = &'static str> {
 
 /// Returns the name of a pattern.
 pub fn pattern_name(prim: Prim, width: usize) -> &'static str {
-    let same = |p: Prim| std::mem::discriminant(&p) == std::mem::discriminant(&prim);
+    let same = |p: Prim| match (p, prim) {
+        (Prim::Scan(a), Prim::Scan(b)) => a == b,
+        // Dimensions and modes are arguments.
+        _ => std::mem::discriminant(&p) == std::mem::discriminant(&prim),
+    };
     PATTERNS.iter().find(|(_, p, w)| same(*p) && *w == width).map_or("pattern", |(n, ..)| n)
+}
+
+impl Prim {
+    /// Returns the name of the pattern in programs, without the number of its arrays.
+    pub fn name(self) -> &'static str {
+        pattern_name(self, if matches!(self, Prim::Zip | Prim::Unzip) { 2 } else { 1 })
+    }
 }
 
 /// Returns the spelling of a scalar operation.
@@ -254,12 +266,9 @@ pub fn slots(prim: Prim, width: usize) -> Vec<Slot> {
         | Prim::Reorder
         | Prim::Reverse
         | Prim::AsScalar => vec![Value],
-        Prim::Reduce
-        | Prim::ReduceComm
-        | Prim::Scan
-        | Prim::ReduceSeq
-        | Prim::ReduceUnroll
-        | Prim::ScanSeq => vec![Fun, Value, Value],
+        Prim::Reduce | Prim::ReduceComm | Prim::Scan(_) | Prim::ReduceSeq | Prim::ReduceUnroll => {
+            vec![Fun, Value, Value]
+        }
         Prim::ReducePart => vec![Fun, Value, Size, Value],
         Prim::Split
         | Prim::Replicate

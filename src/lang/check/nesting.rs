@@ -1,18 +1,17 @@
-//! Checks that the low-level patterns are nested as the device hierarchy allows.
+//! Checks that the low-level patterns are nested as the device hierarchy allows ([`crate::lang::hierarchy`]).
 //!
-//! Work-groups contain local work-items (or warps, which contain lanes). Global work-items may not be inside
-//! work-groups. Each dimension may be distributed only once on a path. The algorithmic patterns are not restricted,
-//! since they are not yet mapped to the hierarchy.
+//! The algorithmic patterns are not restricted, since they are not yet mapped to the hierarchy.
 
 use super::builtins::pattern_name;
 use crate::diag::{Code, Diagnostic, Source, Span};
-use crate::lang::typed::{Expr, ExprKind, Fun, Prim};
+use crate::lang::hierarchy::{Place, Rule, Step};
+use crate::lang::typed::{Expr, ExprKind, Fun, Prim, ScanKind};
 use std::sync::Arc;
 
 /// Returns the errors of nesting in an entry's body.
 pub fn check(source: &Arc<Source>, body: &Expr) -> Vec<Diagnostic> {
     let mut walk = Walk { source, path: vec![], found: vec![] };
-    walk.expr(body);
+    walk.expr(body, Place::PROGRAM);
     walk.found
 }
 
@@ -23,7 +22,25 @@ struct Walk<'s> {
     found: Vec<Diagnostic>,
 }
 
-/// Returns the name of a parallel map with its dimension.
+/// Returns what a pattern asks of the hierarchy; `None` if it may stand anywhere.
+fn step(prim: Prim) -> Option<Step> {
+    Some(match prim {
+        Prim::MapGlb(d) => Step::Glb(d),
+        Prim::MapWrg(d) => Step::Wrg(d),
+        Prim::MapLcl(d) => Step::Lcl(d),
+        Prim::MapWarp => Step::Warp,
+        Prim::MapLane => Step::Lane,
+        Prim::MapSeq
+        | Prim::MapUnroll
+        | Prim::ReduceSeq
+        | Prim::ReduceUnroll
+        | Prim::Scan(ScanKind::Seq) => Step::Loop,
+        Prim::ToLocal => Step::Local,
+        _ => return None,
+    })
+}
+
+/// Returns the name of a pattern with its dimension.
 fn spelling(prim: Prim) -> String {
     let name = pattern_name(prim, 1);
     match prim {
@@ -32,147 +49,70 @@ fn spelling(prim: Prim) -> String {
     }
 }
 
-impl Walk<'_> {
-    fn inside(&self, wanted: fn(Prim) -> bool) -> Option<(Prim, Span)> {
-        self.path.iter().copied().find(|(p, _)| wanted(*p))
-    }
+/// What the function of a map over a dimension does with low-level patterns.
+#[derive(Clone, Copy, Default)]
+struct Stages {
+    /// It maps over further dimensions of the same kind.
+    akin: bool,
+    /// It computes outside these maps.
+    other: bool,
+}
 
-    fn fail(&mut self, prim: Prim, span: Span, why: &str, help: &str, outer: Option<(Prim, Span)>) {
-        let d = Diagnostic::error(Code::IllNested, format!("{} {why}", spelling(prim)))
+impl Stages {
+    fn of(e: &Expr, outer: Step) -> Stages {
+        let mut all = Stages::default();
+        let mut add = |e: &Expr| {
+            let part = Stages::of(e, outer);
+            all = Stages { akin: all.akin || part.akin, other: all.other || part.other };
+        };
+        e.parts().for_each(&mut add);
+        let ExprKind::Prim { prim, funs, .. } = &e.kind else { return all };
+        match step(*prim) {
+            // What a further dimension reads is computed between the dimensions.
+            Some(s) if s.is_akin(outer) => Stages { other: all.akin || all.other, akin: true },
+            Some(Step::Local) => {
+                funs.iter().for_each(|f| add(&f.body));
+                all
+            }
+            Some(_) => Stages { other: true, ..all },
+            None => all,
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn fail(&mut self, prim: Prim, step: Step, span: Span, rule: Rule) {
+        let d = Diagnostic::error(Code::IllNested, format!("{} {rule}", spelling(prim)))
             .at(self.source, span, "")
-            .help(help);
-        self.found.push(match outer {
-            Some((p, at)) if at != span => d.also(at, format!("inside this {}", spelling(p))),
+            .help(rule.advice());
+        let blamed =
+            |(p, _): &&(Prim, Span)| self::step(*p).is_some_and(|around| rule.blames(step, around));
+        self.found.push(match self.path.iter().find(blamed) {
+            Some((p, at)) if *at != span => d.also(*at, format!("inside this {}", spelling(*p))),
             Some(_) | None => d,
         });
     }
 
-    /// Checks a pattern against its path. Returns whether it is a parallel map.
-    fn place(&mut self, prim: Prim, span: Span) -> bool {
-        let wrg = self.inside(|p| matches!(p, Prim::MapWrg(_)));
-        let glb = self.inside(|p| matches!(p, Prim::MapGlb(_)));
-        let lcl = self.inside(|p| matches!(p, Prim::MapLcl(_)));
-        let warp = self.inside(|p| p == Prim::MapWarp);
-        let parallel = match prim {
-            Prim::MapWrg(_) => {
-                let inner = lcl.or(glb).or(warp);
-                if inner.is_some() {
-                    self.fail(
-                        prim,
-                        span,
-                        "inside a map over work-items",
-                        "work-groups are outermost",
-                        inner,
-                    );
-                }
-                true
-            }
-            Prim::MapGlb(_) => {
-                let outer = wrg.or(lcl).or(warp);
-                if outer.is_some() {
-                    let help = "inside `mapWrg`, distribute over the work-group with `mapLcl`";
-                    self.fail(prim, span, "inside a work-group", help, outer);
-                }
-                true
-            }
-            Prim::MapLcl(_) => {
-                if wrg.is_none() {
-                    let help = "put it inside the function of a `mapWrg`, or use `mapGlb`";
-                    self.fail(prim, span, "outside `mapWrg`", help, glb);
-                } else if warp.is_some() {
-                    self.fail(
-                        prim,
-                        span,
-                        "inside `mapWarp`",
-                        "distribute over a warp with `mapLane`",
-                        warp,
-                    );
-                }
-                true
-            }
-            Prim::MapWarp => {
-                if wrg.is_none() {
-                    self.fail(
-                        prim,
-                        span,
-                        "outside `mapWrg`",
-                        "put it inside the function of a `mapWrg`",
-                        glb,
-                    );
-                } else if lcl.is_some() {
-                    self.fail(
-                        prim,
-                        span,
-                        "inside `mapLcl`",
-                        "use either warps or local work-items",
-                        lcl,
-                    );
-                }
-                true
-            }
-            Prim::MapLane => {
-                if warp.is_none() {
-                    self.fail(
-                        prim,
-                        span,
-                        "outside `mapWarp`",
-                        "put it inside the function of a `mapWarp`",
-                        None,
-                    );
-                }
-                true
-            }
-            Prim::ToLocal => {
-                if wrg.is_none() {
-                    let help = "local memory belongs to a work-group: put it inside the function of a `mapWrg`";
-                    self.fail(prim, span, "that no `mapWrg` encloses", help, glb);
-                }
-                false
-            }
-            _ => false,
+    fn expr(&mut self, e: &Expr, at: Place) {
+        e.parts().for_each(|part| self.expr(part, at));
+        let ExprKind::Prim { prim, funs, .. } = &e.kind else { return };
+        let Some(step) = step(*prim) else {
+            return funs.iter().for_each(|f| self.expr(&f.body, at));
         };
-        let twice = self.path.iter().copied().find(|(p, _)| *p == prim);
-        if parallel && twice.is_some() {
-            let help =
-                "a dimension (or level) distributes once on a path: use another one, or `mapSeq`";
-            self.fail(prim, span, "inside itself", help, twice);
+        let inside = at.enter(step).unwrap_or_else(|rule| {
+            self.fail(*prim, step, e.span, rule);
+            at
+        });
+        if step.is_parallel() {
+            self.path.push((*prim, e.span));
         }
-        parallel
-    }
-
-    fn fun(&mut self, fun: &Fun) {
-        self.expr(&fun.body);
-    }
-
-    fn expr(&mut self, e: &Expr) {
-        match &e.kind {
-            ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Size(_) => {}
-            ExprKind::Tuple(parts) | ExprKind::Scalar(_, parts) => {
-                parts.iter().for_each(|p| self.expr(p));
-            }
-            ExprKind::Proj(x, _) => self.expr(x),
-            ExprKind::Index(a, b) | ExprKind::Let(_, a, b) => {
-                self.expr(a);
-                self.expr(b);
-            }
-            ExprKind::If(c, a, b) => [c, a, b].into_iter().for_each(|x| self.expr(x)),
-            ExprKind::LoopFor { init, bound, body, .. } => {
-                [init, bound, body].into_iter().for_each(|x| self.expr(x));
-            }
-            ExprKind::LoopWhile { init, cond, body, .. } => {
-                [init, cond, body].into_iter().for_each(|x| self.expr(x));
-            }
-            ExprKind::Prim { prim, funs, args, .. } => {
-                args.iter().for_each(|a| self.expr(a));
-                let parallel = self.place(*prim, e.span);
-                if parallel {
-                    self.path.push((*prim, e.span));
-                }
-                funs.iter().for_each(|f| self.fun(f));
-                if parallel {
-                    self.path.pop();
-                }
-            }
+        for Fun { body, .. } in funs {
+            let stages = Stages::of(body, step);
+            let between = stages.akin && stages.other;
+            self.expr(body, if between { inside.settled() } else { inside });
+        }
+        if step.is_parallel() {
+            self.path.pop();
         }
     }
 }

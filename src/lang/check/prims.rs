@@ -7,7 +7,7 @@ use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::size::Size;
-use crate::lang::typed::{PadMode, Prim, ScalarOp, VarId};
+use crate::lang::typed::{PadMode, Prim, ScalarOp, ScanKind, VarId};
 use std::rc::Rc;
 
 /// The arguments of a pattern, by kind.
@@ -378,16 +378,16 @@ impl<'a> Checker<'a> {
                 self.infer.sizes.quotient(&n, &m, t.size_spans[0]);
                 array(m, element)
             }
-            Prim::Scan => {
+            Prim::Scan(ScanKind::Assoc | ScanKind::Exclusive) => {
                 let (n, element) = self.array_of(&t.values[1], &t.place(1))?;
                 funs.push(self.operator(&mut t, &element)?);
                 array(n, element)
             }
-            Prim::ReduceSeq | Prim::ReduceUnroll | Prim::ScanSeq => {
+            Prim::ReduceSeq | Prim::ReduceUnroll | Prim::Scan(ScanKind::Seq) => {
                 let (n, element) = self.array_of(&t.values[1], &t.place(1))?;
                 let (fun, acc) = self.fold(&mut t, &element)?;
                 funs.push(fun);
-                if prim == Prim::ScanSeq { array(n, acc) } else { acc }
+                if matches!(prim, Prim::Scan(_)) { array(n, acc) } else { acc }
             }
             Prim::Split => {
                 self.positive(&t, 0)?;

@@ -6,7 +6,7 @@ mod programs;
 
 use super::*;
 use crate::calculus::value::{Cell, compare};
-use crate::lang::typed::{Fun, Literal, PadMode, Param, ScalarOp, VarId};
+use crate::lang::typed::{Fun, Literal, PadMode, Param, ScalarOp, ScanKind, VarId};
 use crate::lang::types::ScalarType::{self, Bool, F32, I8, I32};
 
 fn k(n: i64) -> Size {
@@ -208,9 +208,12 @@ fn reductions() {
         gives(&[1, 2, 3], prim(p, sc(I32), vec![add()], &[], vec![int(0), xs()]), &[6]);
         gives(&[], prim(p, sc(I32), vec![add()], &[], vec![int(7), xs()]), &[7]);
     }
-    for p in [Prim::Scan, Prim::ScanSeq] {
+    for p in [Prim::Scan(ScanKind::Assoc), Prim::Scan(ScanKind::Seq)] {
         gives(&[1, 2, 3], prim(p, to(3), vec![add()], &[], vec![int(0), xs()]), &[1, 3, 6]);
     }
+    let before = Prim::Scan(ScanKind::Exclusive);
+    gives(&[1, 2, 3], prim(before, to(3), vec![add()], &[], vec![int(5), xs()]), &[5, 6, 8]);
+    gives(&[], prim(before, to(0), vec![add()], &[], vec![int(5), xs()]), &[]);
     gives(
         &[1, 2, 3, 4],
         prim(Prim::ReducePart, to(2), vec![add()], &[2], vec![int(0), xs()]),
