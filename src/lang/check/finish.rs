@@ -80,7 +80,7 @@ impl<'c, 'a> Finish<'c, 'a> {
         match self.checker.infer.shallow(ty) {
             Ty::Scalar(s) => Type::Scalar(s),
             Ty::Meta(i) => match self.checker.infer.class(i) {
-                Class::Number | Class::Integer => Type::Scalar(ScalarType::I32),
+                Class::Number | Class::Integer | Class::Bits => Type::Scalar(ScalarType::I32),
                 Class::Float => Type::Scalar(ScalarType::F32),
                 Class::Any | Class::Scalar => {
                     let message = "nothing determines the type of this expression".to_owned();
