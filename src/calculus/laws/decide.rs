@@ -289,7 +289,7 @@ fn operation(part: &Node, i: usize, width: usize) -> Option<ScalarOp> {
 /// Returns the neutral element of an operation that keeps its laws on a type.
 fn unit_of(op: ScalarOp, ty: ScalarType) -> Option<Literal> {
     use ScalarOp as O;
-    let bits = ty.bytes() * 8;
+    let bits = ty.bits();
     let (highest, lowest) = match ty.is_signed() {
         true => ((1i128 << (bits - 1)) - 1, -(1i128 << (bits - 1))),
         false => ((1i128 << bits) - 1, 0),

@@ -207,7 +207,7 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
     let min = |p: Cell, q: Cell| if less(q, p) { q } else { p };
     let max = |p: Cell, q: Cell| if less(p, q) { q } else { p };
     let w = |v: i64| wrap(ty, v);
-    let width = bits(ty);
+    let width = ty.bits() as u64;
     // The bits without the extension.
     let own = a.bits & (u64::MAX >> (64 - width));
     let nonzero = |d: i64| {
@@ -266,11 +266,6 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
         // `apply` handles selections and casts.
         _ => a,
     })
-}
-
-/// Returns the number of bits of an integer type.
-fn bits(ty: ScalarType) -> u64 {
-    8 * ty.bytes() as u64
 }
 
 /// Returns the upper half of a product of twice as many bits.

@@ -513,7 +513,7 @@ impl Leaf<'_> {
     /// A shift. C leaves open what happens if the number of places is negative, or not less than the number of bits.
     fn shift(&mut self, op: ScalarOp, x: Expr, places: Expr) -> Step<Expr> {
         let ty = x.ty();
-        let bits = i128::try_from(8 * ty.scalar.bytes()).unwrap_or_default();
+        let bits = i128::try_from(ty.scalar.bits()).unwrap_or_default();
         let number = |n: i128| Expr::Lit(Lit::int(ty.scalar, n)).widen(ty.width);
         let shifted = |places: Expr| Expr::Op(op, ty, vec![x.clone(), places]);
         let fills_with_sign = op == ScalarOp::Shr && ty.scalar.is_signed();

@@ -398,8 +398,12 @@ impl<'a> Checker<'a> {
                 return Err(self.bad_operand(name, class, &arg));
             }
             let (arg_span, found) = (arg.span, self.infer.show(&arg.ty));
+            let integer = matches!(self.infer.shallow(&arg.ty), Ty::Scalar(s) if s.is_integer());
             match (self.coerce(arg, &operand, &format!("an operand of `{name}`")), &first) {
                 (Ok(node), _) => nodes.push(node),
+                (Err(Abort(Some(cause))), None) if integer && op == O::Not => {
+                    return Err(cause.help("`~` inverts the bits of an integer").into());
+                }
                 (Err(abort), None) => return Err(abort),
                 (Err(Abort(None)), Some(_)) => return Err(Abort(None)),
                 (Err(Abort(Some(cause))), Some((first_span, first_ty))) => {
@@ -442,6 +446,7 @@ impl<'a> Checker<'a> {
             Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
                 d.help(format!("convert it: `f32.{s} x`"))
             }
+            Ty::Scalar(ScalarType::Bool) if name == "~" => d.help("the negation of `bool` is `!`"),
             Ty::Scalar(s) if matches!(class, Class::Integer | Class::Bits) && s.is_float() => {
                 d.help(format!("convert it: `i32.{s} x`"))
             }

@@ -23,7 +23,7 @@ pub struct Finish<'c, 'a> {
 
 /// Returns whether an integer is in the range of the type.
 fn fits(v: i128, ty: ScalarType) -> bool {
-    let bits = ty.bytes() * 8;
+    let bits = ty.bits();
     match (ty.is_integer(), ty.is_signed()) {
         (false, _) => true,
         (true, true) => v >= -(1i128 << (bits - 1)) && v < 1i128 << (bits - 1),
@@ -33,7 +33,7 @@ fn fits(v: i128, ty: ScalarType) -> bool {
 
 /// Returns the greatest or least value of a type.
 fn extreme(ty: ScalarType, highest: bool) -> Literal {
-    let bits = ty.bytes() * 8;
+    let bits = ty.bits();
     match (ty.is_float(), ty.is_signed(), highest) {
         (true, _, true) => Literal::Float(f64::INFINITY),
         (true, _, false) => Literal::Float(f64::NEG_INFINITY),

@@ -278,7 +278,7 @@ fn functions_have_the_known_values() {
         let args = [Cell::float(F64, x), Cell::float(F64, y), Cell::default()];
         let got = on(op, F64, args).as_float();
         let same = got == want || got.is_nan() && want.is_nan();
-        assert!(same || (got - want).abs() <= 1e-15 * want.abs(), "{op:?} {x} {y}: {got}");
+        assert!(same || (got - want).abs() <= 4e-15 * want.abs(), "{op:?} {x} {y}: {got}");
     }
     let test = |op, cell| {
         apply(op, F32, ScalarType::Bool, false, &Slack::of(1), [cell; 3]).expect("it has a value")
@@ -289,7 +289,7 @@ fn functions_have_the_known_values() {
     assert_eq!(said(test(O::IsInf, Cell::float(F32, -inf))), (true, false));
     assert_eq!(said(test(O::IsInf, Cell::float(F32, 1.0))), (false, false));
     // Rounding may decide whether a sum overflows, and what has no bound may be NaN.
-    assert_eq!(said(test(O::IsInf, Cell::inexact(3.402e38, 3.4e38))), (false, true));
+    assert_eq!(said(test(O::IsInf, Cell::inexact(3.4028e38, 3.4e38))), (false, true));
     assert_eq!(said(test(O::IsNan, Cell::inexact(1.0, ANYTHING))), (false, true));
 }
 
