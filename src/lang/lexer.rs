@@ -60,9 +60,10 @@ const KEYWORDS: [&str; 13] = [
     "false",
 ];
 /// Longer symbols first.
-const SYMBOLS: [&str; 34] = [
-    ">->", "<-<", "|>", "->", "**", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%",
-    "<", ">", "!", "=", ":", ",", "\\", "(", ")", "[", "]", ".", "{", "}", ";", "#", "@", "_",
+const SYMBOLS: [&str; 40] = [
+    ">->", "<-<", "|>", "->", "**", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "+", "-", "*",
+    "/", "%", "&", "|", "^", "~", "<", ">", "!", "=", ":", ",", "\\", "(", ")", "[", "]", ".", "{",
+    "}", ";", "#", "@", "_",
 ];
 
 /// The value of a number token.
@@ -126,8 +127,6 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
             )
             .at(source, Span::new(start, at), "");
             out.diagnostics.push(match c {
-                '|' => d.help("pipe is `|>`, logical or is `||`"),
-                '&' => d.help("logical and is `&&`"),
                 'λ' => d.help("write a function as `\\x -> ...`"),
                 '×' | '·' => d.help("write the product as `*`"),
                 _ => d,

@@ -8,6 +8,7 @@ pub mod hierarchy;
 pub mod lexer;
 mod linear;
 pub mod parser;
+pub mod scalar_op;
 pub mod size;
 pub mod smaller;
 pub mod typed;
