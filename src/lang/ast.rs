@@ -1,7 +1,7 @@
 //! The syntax tree as written: without resolved names, desugaring or comments.
 
 use super::lexer::Number;
-use super::typed::ScalarOp;
+use super::scalar_op::{self, ScalarOp};
 use super::types::ScalarType;
 use crate::diag::Span;
 use std::sync::Arc;
@@ -207,7 +207,7 @@ pub enum ExprKind {
     Update(Box<Expr>, Vec<Name>, Box<Expr>),
     /// ``a `f` b``.
     Infix(Box<Expr>, Name, Box<Expr>),
-    /// `-e` or `!e`.
+    /// `-e`, `!e` or `~e`.
     Unary(ScalarOp, Box<Expr>),
     /// `a + b`.
     Binary(ScalarOp, Box<Expr>, Box<Expr>),
@@ -239,23 +239,7 @@ pub enum LoopForm {
     While(Box<Expr>),
 }
 
-/// Returns the binary operator with this spelling, and its precedence.
+/// Returns the binary operator with this spelling, and its precedence: above those of `|>` and of compositions.
 pub fn binary_operator(text: &str) -> Option<(ScalarOp, u8)> {
-    Some(match text {
-        "||" => (ScalarOp::Or, 3),
-        "&&" => (ScalarOp::And, 4),
-        "==" => (ScalarOp::Eq, 5),
-        "!=" => (ScalarOp::Ne, 5),
-        "<" => (ScalarOp::Lt, 5),
-        "<=" => (ScalarOp::Le, 5),
-        ">" => (ScalarOp::Gt, 5),
-        ">=" => (ScalarOp::Ge, 5),
-        "+" => (ScalarOp::Add, 6),
-        "-" => (ScalarOp::Sub, 6),
-        "*" => (ScalarOp::Mul, 7),
-        "/" => (ScalarOp::Div, 7),
-        "%" => (ScalarOp::Rem, 7),
-        "**" => (ScalarOp::Pow, 8),
-        _ => return None,
-    })
+    scalar_op::infix(text).map(|(op, strength)| (op, strength + 2))
 }

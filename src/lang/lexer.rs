@@ -64,9 +64,10 @@ const KEYWORDS: [&str; 15] = [
     "false", "with", "type",
 ];
 /// Longer symbols first.
-const SYMBOLS: [&str; 35] = [
-    ">->", "<-<", "|>", "->", "**", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%",
-    "<", ">", "!", "=", ":", ",", "\\", "(", ")", "[", "]", ".", "{", "}", ";", "#", "@", "_", "`",
+const SYMBOLS: [&str; 41] = [
+    ">->", "<-<", "|>", "->", "**", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "+", "-", "*",
+    "/", "%", "&", "|", "^", "~", "<", ">", "!", "=", ":", ",", "\\", "(", ")", "[", "]", ".", "{",
+    "}", ";", "#", "@", "_", "`",
 ];
 
 /// The value of a number token.
@@ -138,8 +139,6 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
             )
             .at(source, Span::new(start, at), "");
             out.diagnostics.push(match c {
-                '|' => d.help("pipe is `|>`, logical or is `||`"),
-                '&' => d.help("logical and is `&&`"),
                 'λ' => d.help("write a function as `\\x -> ...`"),
                 '×' | '·' => d.help("write the product as `*`"),
                 _ => d,

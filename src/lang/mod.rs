@@ -10,6 +10,7 @@ pub mod lexer;
 mod linear;
 mod naming;
 pub mod parser;
+pub mod scalar_op;
 pub mod size;
 pub mod smaller;
 pub mod typed;

@@ -413,9 +413,13 @@ impl Parser<'_> {
     fn operand(&mut self) -> Parse<Expr> {
         let start = self.span();
         match self.tok() {
-            Tok::Sym(symbol @ ("-" | "!")) => {
+            Tok::Sym(symbol @ ("-" | "!" | "~")) => {
                 self.advance();
-                let op = if symbol == "-" { ScalarOp::Neg } else { ScalarOp::Not };
+                let op = match symbol {
+                    "-" => ScalarOp::Neg,
+                    "!" => ScalarOp::Not,
+                    _ => ScalarOp::BitNot,
+                };
                 let e = self.nested(Self::operand)?;
                 let depth = e.depth;
                 self.node(ExprKind::Unary(op, Box::new(e)), start, &[depth])

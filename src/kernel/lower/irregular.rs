@@ -348,16 +348,14 @@ fn has_native_operations(shape: &Shape) -> bool {
 
 /// Returns an operator as one operation for each component of a value, if there is an atomic operation for each.
 fn atomic_steps(op: &Term) -> Option<Vec<(Vec<bool>, ScalarOp)>> {
+    use ScalarOp::{Add, BitAnd, BitOr, BitXor, Max, Min};
     fn of(e: &SExpr, t: &Ty, path: &[bool], out: &mut Vec<(Vec<bool>, ScalarOp)>) -> Option<()> {
         match (e, t) {
             (SExpr::Pair(a, b), Ty::Pair(x, y)) => {
                 of(a, x, &[path, &[false]].concat(), out)?;
                 of(b, y, &[path, &[true]].concat(), out)
             }
-            (
-                SExpr::Op(op @ (ScalarOp::Add | ScalarOp::Min | ScalarOp::Max), _, es),
-                Ty::Scalar(t),
-            ) => {
+            (SExpr::Op(op @ (Add | Min | Max | BitAnd | BitOr | BitXor), _, es), Ty::Scalar(t)) => {
                 let side = |second| path.iter().fold(SExpr::Arg.proj(second), |e, s| e.proj(*s));
                 let both = [side(false), side(true)];
                 let same = es[..] == both || es.iter().rev().eq(&both);

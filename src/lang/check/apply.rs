@@ -200,12 +200,13 @@ impl<'a> Checker<'a> {
                 let nodes = self.values(args)?;
                 self.scalar(op, ty, nodes, span)?
             }
-            Builtin::FloatPow(ty) => {
+            Builtin::FloatOnly(op, ty) => {
                 let nodes = self.values(args)?;
+                let what = format!("an operand of `{}`", builtin.name());
                 for node in &nodes {
-                    self.restrict(node, Class::Float, "an operand of `pow`")?;
+                    self.restrict(node, Class::Float, &what)?;
                 }
-                self.scalar(ScalarOp::Pow, ty, nodes, span)?
+                self.scalar(op, ty, nodes, span)?
             }
             Builtin::Cast(to, from) => {
                 let mut nodes = self.values(args)?;
@@ -362,15 +363,11 @@ impl<'a> Checker<'a> {
         mut args: Vec<Node>,
         span: Span,
     ) -> Res<Node> {
-        use ScalarOp::{
-            Abs, Add, And, Atan, Atan2, Cast, Ceil, Clamp, Cos, Div, Eq, Exp, Floor, Fma, Ge, Gt,
-            Le, Log, Lt, Max, Min, Mul, Ne, Neg, Not, Or, Pow, Rem, Round, Rsqrt, Select, Sign,
-            Sin, Sqrt, Sub, Tan,
-        };
+        use ScalarOp as O;
         let bool = Ty::Scalar(ScalarType::Bool);
         let name = builtins::op_name(op);
         // Fold the sign into the literal, so that the least integer can be written.
-        if let (Neg, [Node { kind: NodeKind::Lit(lit @ (Lit::Int(_) | Lit::Float(_))), .. }]) =
+        if let (O::Neg, [Node { kind: NodeKind::Lit(lit @ (Lit::Int(_) | Lit::Float(_))), .. }]) =
             (op, args.as_slice())
         {
             let lit = match *lit {
@@ -382,22 +379,25 @@ impl<'a> Checker<'a> {
             return Ok(Node::new(NodeKind::Lit(lit), ty, span));
         }
         let class = match op {
-            And | Or | Not => Class::Any,
-            Eq | Ne | Select => Class::Scalar,
-            Add | Sub | Mul | Div | Rem | Pow | Lt | Le | Gt | Ge | Neg | Abs | Min | Max
-            | Sign | Clamp | Cast(_) => Class::Number,
-            Sqrt | Rsqrt | Exp | Log | Sin | Cos | Tan | Atan | Atan2 | Floor | Ceil | Round
-            | Fma => Class::Float,
+            O::And | O::Or | O::Not => Class::Any,
+            O::Eq | O::Ne | O::Select => Class::Scalar,
+            O::Add | O::Sub | O::Mul | O::Div | O::Rem | O::Pow => Class::Number,
+            O::Lt | O::Le | O::Gt | O::Ge => Class::Number,
+            O::Neg | O::Abs | O::Min | O::Max | O::Sign | O::Clamp | O::Cast(_) => Class::Number,
+            O::BitAnd | O::BitOr | O::BitXor => Class::Bits,
+            O::BitNot | O::Shl | O::Shr => Class::Integer,
+            O::Popcount | O::Clz | O::Ctz | O::MulHi => Class::Integer,
+            _ => Class::Float,
         };
         let mut nodes = vec![];
-        if op == Select {
+        if op == O::Select {
             let condition = args.remove(0);
             nodes.push(self.coerce(condition, &bool, "the condition of `select`")?);
         }
         let vector =
             args.iter().map(|a| self.infer.shallow(&a.ty)).find(|t| matches!(t, Ty::Vector(..)));
         let operand = match (ty, vector) {
-            _ if matches!(op, And | Or | Not) => bool.clone(),
+            _ if matches!(op, O::And | O::Or | O::Not) => bool.clone(),
             (Some(s), Some(Ty::Vector(w, _))) => Ty::Vector(w, Rc::new(Ty::Scalar(s))),
             (Some(s), _) => Ty::Scalar(s),
             (None, Some(v)) => v,
@@ -409,8 +409,12 @@ impl<'a> Checker<'a> {
                 return Err(self.bad_operand(name, class, &arg));
             }
             let (arg_span, found) = (arg.span, self.infer.show(&arg.ty));
+            let integer = matches!(self.infer.shallow(&arg.ty), Ty::Scalar(s) if s.is_integer());
             match (self.coerce(arg, &operand, &format!("an operand of `{name}`")), &first) {
                 (Ok(node), _) => nodes.push(node),
+                (Err(Abort(Some(cause))), None) if integer && op == O::Not => {
+                    return Err(cause.help("`~` inverts the bits of an integer").into());
+                }
                 (Err(abort), None) => return Err(abort),
                 (Err(Abort(None)), Some(_)) => return Err(Abort(None)),
                 (Err(Abort(Some(cause))), Some((first_span, first_ty))) => {
@@ -431,13 +435,14 @@ impl<'a> Checker<'a> {
             let message = format!("`{name}` does not work on {}", self.infer.show(&operand));
             return Err(self.error(Code::TypeMismatch, message, span).into());
         }
-        let comparison = matches!(op, Eq | Ne | Lt | Le | Gt | Ge | And | Or | Not);
-        if matches!(self.infer.shallow(&operand), Ty::Vector(..)) && (comparison || op == Select) {
+        let result = op.fixed_result();
+        let one = result.is_some() || op == O::Select;
+        if matches!(self.infer.shallow(&operand), Ty::Vector(..)) && one {
             let message = format!("`{name}` does not work on vectors");
             let d = self.error(Code::TypeMismatch, message, span);
             return Err(d.help("use it inside the function of `vectorize`").into());
         }
-        let ty = if comparison { bool } else { operand };
+        let ty = result.map_or(operand, Ty::Scalar);
         Ok(Node::new(NodeKind::Scalar(op, nodes), ty, span))
     }
 
@@ -451,6 +456,10 @@ impl<'a> Checker<'a> {
             )),
             Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
                 d.help(format!("convert it: `f32.{s} x`"))
+            }
+            Ty::Scalar(ScalarType::Bool) if name == "~" => d.help("the negation of `bool` is `!`"),
+            Ty::Scalar(s) if matches!(class, Class::Integer | Class::Bits) && s.is_float() => {
+                d.help(format!("convert it: `i32.{s} x`"))
             }
             _ => d,
         }

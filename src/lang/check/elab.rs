@@ -475,6 +475,7 @@ impl<'a> Checker<'a> {
                     Constant::Highest => Lit::Extreme { highest: true },
                     Constant::Lowest => Lit::Extreme { highest: false },
                     Constant::Inf => Lit::Float(f64::INFINITY),
+                    Constant::Nan => Lit::Float(f64::NAN),
                     Constant::Pi => Lit::Float(std::f64::consts::PI),
                     Constant::E => Lit::Float(std::f64::consts::E),
                 };

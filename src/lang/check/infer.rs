@@ -50,6 +50,8 @@ pub enum Class {
     Float,
     /// An integer; `i32` by default.
     Integer,
+    /// An integer or truth value, or a vector of these; `i32` by default.
+    Bits,
 }
 
 impl Class {
@@ -59,6 +61,7 @@ impl Class {
             Class::Number => s != ScalarType::Bool,
             Class::Float => s.is_float(),
             Class::Integer => s.is_integer(),
+            Class::Bits => !s.is_float(),
         }
     }
 
@@ -66,6 +69,9 @@ impl Class {
         Some(match (self, other) {
             (Class::Any, c) | (c, Class::Any) => c,
             (Class::Scalar, c) | (c, Class::Scalar) => c,
+            (Class::Bits, Class::Bits) => Class::Bits,
+            (Class::Bits, Class::Float) | (Class::Float, Class::Bits) => return None,
+            (Class::Bits, _) | (_, Class::Bits) => Class::Integer,
             (Class::Number, c) | (c, Class::Number) => c,
             (Class::Float, Class::Float) => Class::Float,
             (Class::Integer, Class::Integer) => Class::Integer,
@@ -81,6 +87,7 @@ impl Class {
             Class::Number => "a number",
             Class::Float => "a float",
             Class::Integer => "an integer",
+            Class::Bits => "an integer or `bool`",
         }
     }
 }

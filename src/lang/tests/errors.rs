@@ -25,7 +25,7 @@ fn render(text: &str, diagnostics: &[Diagnostic]) -> String {
 }
 
 const WRONG: &[(&str, &str)] = &[
-    ("lex_character", "entry f (x: f32) = x ? 1 | 2"),
+    ("lex_character", "entry f (x: f32) = x ? 1 \u{b7} 2"),
     ("lex_number", "entry f (x: f32) = x + 12abc"),
     (
         "parse_several",
@@ -76,6 +76,9 @@ const WRONG: &[(&str, &str)] = &[
     ("type_vectors", "entry f [n] (xs: [n][4]f32) = asVector 2 xs"),
     ("type_as_scalar", "entry f [n] (xs: [n]f32) = asScalar xs"),
     ("type_loop", "entry f [n] (xs: [n]f32) = loop (acc = xs) for i < 3 do 1"),
+    ("type_bits", "entry f (x: f32) = x & 1"),
+    ("type_shift", "entry f (i: i32) (b: bool) = i << b"),
+    ("type_not", "entry f (i: i32) (b: bool) = (!i, ~b)"),
     ("type_sqrt", "entry f (i: i32) = sqrt i"),
     ("size_zip", "entry f [n][m] (xs: [n]f32) (ys: [m]f32) = map2 (+) xs ys"),
     ("size_result", "entry f [n][m] (xs: [n][m]f32) : [n][m]f32 = transpose xs"),

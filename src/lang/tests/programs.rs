@@ -73,6 +73,16 @@ entry bag [n] (xs: [n]f32) : f32 = reduce (+) 0 (reorder xs)
   let t = fma x y r + sign x + clamp x 0 1 + select b x y
   let u = -i % 3 + i32.f32 x + abs (i - 0x1f)
   in (r + s + t, u, !b && x <= y || x != y && i >= 3 && i == 4 || x < y)
+entry bits [n] (xs: [n]u32) (i: i32) (b: bool) : ([n]u32, i32, bool) =
+  let ys = map (>> 3) xs |> map (0x80000000 |) |> map2 (^) xs |> map (& 0xff) |> map (~0 ^)
+  let j = i & 7 << 2 | ~i ^ i >> 1 + 2
+  let k = popcount i + clz (u8.i32 i) + ctz i + mulhi i 3 + i32.popc i + u64.clz 9
+  in (map complement ys, j + k + i32.not i, b & not b | b ^ true)
+entry functions (x: f32) (y: f64) : (f32, f64, bool) =
+  let a = tanh x + asin x + acos x + sinh x + cosh x + asinh x + acosh x + atanh x
+  let b = exp2 x + exp10 x + expm1 x + log2 x + log10 x + log1p x + cbrt x + hypot x a
+  let c = erf y + erfc y + trunc y + fmod y 3 + copysign y (-1) + f64.tanh y + f64.fmod y f64.pi
+  in (a + b, c, isnan x || isinf y || isnan f32.nan)
 entry names [n] (xs: [n]f32) : f32 =
   let inc = (+ 1)
   let half x = x / 2
