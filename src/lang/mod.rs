@@ -7,6 +7,7 @@ pub mod fmt;
 pub mod lexer;
 mod linear;
 pub mod parser;
+mod prelude;
 pub mod size;
 pub mod smaller;
 pub mod typed;

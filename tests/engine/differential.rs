@@ -183,6 +183,13 @@ fn the_generator_uses_the_whole_language() {
         "**",
         "&&",
         "[",
+        "::",
+        "with [",
+        "([",
+        "sum ",
+        "argmin",
+        "any ",
+        "find ",
     ] {
         assert!(text.contains(word), "{word}");
     }

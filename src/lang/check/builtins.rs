@@ -20,6 +20,13 @@ pub enum Builtin {
     Mode(PadMode),
     /// `id`.
     Id,
+    /// `length`.
+    Length,
+    /// `highest` or `lowest`, of the type that the context requires.
+    Extreme {
+        /// Whether it is the greatest value.
+        highest: bool,
+    },
 }
 
 /// Constants in the name space of a scalar type.
@@ -149,6 +156,9 @@ pub fn lookup(name: &str) -> Option<Builtin> {
     match name {
         "pow" => Some(Builtin::FloatPow(None)),
         "id" => Some(Builtin::Id),
+        "length" => Some(Builtin::Length),
+        "highest" => Some(Builtin::Extreme { highest: true }),
+        "lowest" => Some(Builtin::Extreme { highest: false }),
         "wrap" => Some(Builtin::Mode(PadMode::Wrap)),
         "mirror" => Some(Builtin::Mode(PadMode::Mirror)),
         _ => None,
@@ -180,7 +190,9 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
 /// Returns every unqualified name, for suggestions.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let scalars = SCALARS.iter().map(|(n, _)| *n);
-    scalars.chain(PATTERNS.iter().map(|(n, ..)| *n)).chain(["pow", "id"])
+    scalars
+        .chain(PATTERNS.iter().map(|(n, ..)| *n))
+        .chain(["pow", "id", "length", "highest", "lowest"])
 }
 
 /// Returns the name of a pattern.
@@ -276,8 +288,8 @@ impl Builtin {
         match self {
             Builtin::Scalar(op, _) => op_arity(op),
             Builtin::FloatPow(_) => 2,
-            Builtin::Cast(..) | Builtin::Id => 1,
-            Builtin::Constant(..) | Builtin::Mode(_) => 0,
+            Builtin::Cast(..) | Builtin::Id | Builtin::Length => 1,
+            Builtin::Constant(..) | Builtin::Mode(_) | Builtin::Extreme { .. } => 0,
             Builtin::Pattern(prim, width) => slots(prim, width).len(),
         }
     }
@@ -295,6 +307,9 @@ impl Builtin {
             Builtin::Mode(PadMode::Wrap) => "wrap".to_owned(),
             Builtin::Mode(_) => "mirror".to_owned(),
             Builtin::Id => "id".to_owned(),
+            Builtin::Length => "length".to_owned(),
+            Builtin::Extreme { highest: true } => "highest".to_owned(),
+            Builtin::Extreme { highest: false } => "lowest".to_owned(),
         }
     }
 }
