@@ -7,6 +7,7 @@
 
 use super::EGraph;
 use super::analysis::{Data, Typed};
+use super::changes::Depth;
 use super::language::{Kind, Node, NodeOp};
 use crate::calculus::size::Size;
 use crate::calculus::term::{Op, Term};
@@ -106,10 +107,11 @@ impl Builder {
     }
 }
 
-/// A rewrite, with the kinds of nodes that its left side needs to match.
+/// A rewrite, with the kinds of nodes that its left side needs to match, and its depth.
 pub(super) struct Compiled {
     pub rewrite: Rewrite<Node, Typed>,
     pub needs: Vec<Kind>,
+    pub depth: Depth,
 }
 
 /// Returns every egg rewrite of a rule.
@@ -228,7 +230,8 @@ fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>) -> Compiled {
             needs.push(n.op.kind());
         }
     }
-    Compiled { rewrite, needs }
+    let depth = rewrite.searcher.get_pattern_ast().map(Depth::of);
+    Compiled { rewrite, needs, depth: depth.expect("invariant: left sides are patterns") }
 }
 
 /// Rewrites `(f . g) . h` to `f . (g . h)`, in this direction only, so that chains have one shape. The

@@ -1,6 +1,7 @@
 //! Equality saturation: the e-graph language, its typed analysis, compiled rules, the run and its report.
 
 mod analysis;
+mod changes;
 mod compile;
 pub mod explain;
 pub mod export;

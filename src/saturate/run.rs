@@ -3,6 +3,7 @@
 
 use super::EGraph;
 use super::analysis::Typed;
+use super::changes::{Changes, Depth};
 use super::compile;
 use super::language::{Kind, Node, add_term};
 use crate::calculus::term::Term;
@@ -55,7 +56,7 @@ pub struct Iteration {
 /// The effect and cost of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RuleStat {
-    /// Matches found, over all iterations.
+    /// Matches found, over all iterations. A match is found again if something near it has changed.
     pub matches: usize,
     /// Matches that merged two classes.
     pub applied: usize,
@@ -114,16 +115,23 @@ impl Saturated {
     }
 }
 
-/// A scheduler that applies every match of every rule in every iteration and measures each rule. It also
+/// What is known of a rewrite's left side.
+struct Left {
+    /// Kinds of nodes that it mentions: if the graph lacks one of them, the search is skipped.
+    needs: Vec<Kind>,
+    depth: Depth,
+}
+
+/// A scheduler that applies every new match of every rule in every iteration and measures each rule. It also
 /// checks the limits between matches: egg checks them between rules only, and one rule can add many times the
 /// allowed nodes.
 struct Timed {
     limits: Limits,
     start: Instant,
     stats: Rc<RefCell<IndexMap<String, RuleStat>>>,
-    /// Kinds of nodes that each rewrite's left side mentions: if the graph lacks one of them, the search is
-    /// skipped.
-    needs: IndexMap<Symbol, Vec<Kind>>,
+    /// By the name of the rewrite.
+    left: IndexMap<Symbol, Left>,
+    changes: Changes,
 }
 
 /// Returns the name of the rule that a rewrite was compiled from.
@@ -143,11 +151,12 @@ impl Timed {
             || self.limits.saturation_time.is_some_and(|most| self.start.elapsed() > most)
     }
 
-    /// As [`Rewrite::search`], but class by class, checking the limits.
+    /// As [`Rewrite::search`], but only in classes that may have new matches, checking the limits.
     fn search<'a>(
         &self,
         egraph: &EGraph,
         rewrite: &'a Rewrite<Node, Typed>,
+        depth: Depth,
     ) -> Vec<SearchMatches<'a, Node>> {
         let root = rewrite.searcher.get_pattern_ast().and_then(|ast| ast.last());
         let classes: Vec<Id> = match root {
@@ -157,7 +166,7 @@ impl Timed {
             Some(ENodeOrVar::Var(_)) | None => egraph.classes().map(|c| c.id).collect(),
         };
         let mut found = vec![];
-        for class in classes {
+        for class in classes.into_iter().filter(|c| self.changes.concern(*c, depth)) {
             if self.is_over(egraph) {
                 break;
             }
@@ -190,15 +199,18 @@ impl Timed {
 impl RewriteScheduler<Node, Typed> for Timed {
     fn search_rewrite<'a>(
         &mut self,
-        _iteration: usize,
+        iteration: usize,
         egraph: &EGraph,
         rewrite: &'a Rewrite<Node, Typed>,
     ) -> Vec<SearchMatches<'a, Node>> {
+        let deepest = self.left.values().map(|l| l.depth.all).max().unwrap_or(0);
+        self.changes.update(iteration, egraph, deepest);
         let start = Instant::now();
         let absent = |op| egraph.classes_for_op(op).is_none_or(|c| c.len() == 0);
-        let found = match self.needs.get(&rewrite.name) {
-            Some(needs) if needs.iter().any(absent) => vec![],
-            _ => self.search(egraph, rewrite),
+        let left = &self.left[&rewrite.name];
+        let found = match left.needs.iter().any(absent) {
+            true => vec![],
+            false => self.search(egraph, rewrite, left.depth),
         };
         let mut stats = self.stats.borrow_mut();
         let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
@@ -270,9 +282,9 @@ fn run(
     rules: &RuleSet,
     limits: &Limits,
 ) -> Result<Saturated> {
-    let (mut rewrites, mut needs) = (vec![], IndexMap::new());
+    let (mut rewrites, mut left) = (vec![], IndexMap::new());
     for c in std::iter::once(compile::associate()).chain(rules.iter().flat_map(compile::compile)) {
-        needs.insert(c.rewrite.name, c.needs);
+        left.insert(c.rewrite.name, Left { needs: c.needs, depth: c.depth });
         rewrites.push(c.rewrite);
     }
     let forms: Vec<Id> = forms.iter().map(|f| insert(&mut egraph, f)).collect();
@@ -290,7 +302,13 @@ fn run(
         .with_iter_limit(limits.iterations)
         .with_node_limit(limits.nodes)
         .with_time_limit(limits.saturation_time.unwrap_or(Duration::from_secs(u64::from(u32::MAX))))
-        .with_scheduler(Timed { limits: limits.clone(), start, stats: stats.clone(), needs })
+        .with_scheduler(Timed {
+            limits: limits.clone(),
+            start,
+            stats: stats.clone(),
+            left,
+            changes: Changes::default(),
+        })
         .with_hook(move |r| {
             seen.borrow_mut().push(Iteration {
                 nodes: r.egraph.total_size(),

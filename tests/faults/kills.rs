@@ -1,6 +1,6 @@
 //! `kill -9` at random moments.
 
-use super::{Place, count, left, succeeds};
+use super::{Place, count, left, seed, succeeds};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::io::Read;
 use std::thread;
@@ -56,6 +56,6 @@ fn kills_lose_nothing() {
 #[test]
 #[ignore = "the slow suite: minutes"]
 fn a_thousand_kills_lose_nothing() {
-    let (killed, reported) = kill(count(1000), 2);
+    let (killed, reported) = kill(count(1000), seed(2));
     eprintln!("| `kill -9` at random moments | {killed} | {killed} | 0 of {reported} |");
 }

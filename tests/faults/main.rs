@@ -149,6 +149,11 @@ fn count(few: usize) -> usize {
     std::env::var("PATSAT_FAULTS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
 }
 
+/// Returns the seed of the random moments, so that several processes may share the slow suite.
+fn seed(usual: u64) -> u64 {
+    std::env::var("PATSAT_FAULTS_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 /// Compiles a C library to be preloaded into processes.
 fn preload(place: &Place, source: &str) -> PathBuf {
     let (c, so) = (place.path("shim.c"), place.path("shim.so"));
