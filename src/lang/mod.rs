@@ -8,6 +8,7 @@ pub mod hierarchy;
 pub mod lexer;
 mod linear;
 pub mod parser;
+mod prelude;
 pub mod scalar_op;
 pub mod size;
 pub mod smaller;

@@ -5,12 +5,14 @@
 //! parser does not resolve names.
 
 use super::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, TypeExpr, TypeKind, binary_operator,
+    Decl, Expr, ExprKind, File, Import, LoopForm, Name, Pat, PatKind, Slice, Subscript, TypeExpr,
+    TypeKind, binary_operator,
 };
 use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
 use super::typed::ScalarOp;
 use super::types::ScalarType;
 use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Source, Span};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An error that was already added to the diagnostics.
@@ -25,6 +27,11 @@ pub fn parse(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
 
 /// Like [`parse`], but also returns the tokens and comments.
 pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
+    parse_at(source, 0)
+}
+
+/// Like [`parse_tokens`], for a text whose first byte has the place `base`.
+pub fn parse_at(source: &Arc<Source>, base: usize) -> (File, Lexed, Vec<Diagnostic>) {
     let most = Limits::DEFAULT.program_bytes;
     if source.text.len() > most {
         let message = format!("the program has {} bytes, more than {most}", source.text.len());
@@ -34,8 +41,13 @@ pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
     }
     let mut lexed = lexer::lex(source);
     let diagnostics = std::mem::take(&mut lexed.diagnostics);
+    let tokens = lexed.tokens.iter_mut().map(|t| &mut t.span);
+    for span in tokens.chain(lexed.comments.iter_mut().map(|c| &mut c.span)) {
+        *span = Span::new(span.start as usize + base, span.end as usize + base);
+    }
     let mut parser = Parser {
         source,
+        base,
         tokens: &lexed.tokens,
         comments: &lexed.comments,
         at: 0,
@@ -52,6 +64,7 @@ pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
 
 struct Parser<'a> {
     source: &'a Arc<Source>,
+    base: usize,
     tokens: &'a [Token],
     comments: &'a [Comment],
     at: usize,
@@ -83,7 +96,9 @@ impl Parser<'_> {
     }
 
     fn text(&self, span: Span) -> &str {
-        self.source.text.get(span.range()).unwrap_or("")
+        let Range { start, end } = span.range();
+        let range = start.saturating_sub(self.base)..end.saturating_sub(self.base);
+        self.source.text.get(range).unwrap_or("")
     }
 
     fn advance(&mut self) -> Token {
@@ -164,17 +179,35 @@ impl Parser<'_> {
                     Ok(decl) => file.decls.push(decl),
                     Err(Reported) => self.skip_to_decl(),
                 }
+            } else if self.is("import") && file.decls.is_empty() {
+                match self.import() {
+                    Ok(import) => file.imports.push(import),
+                    Err(Reported) => self.skip_to_decl(),
+                }
             } else {
                 let d = Diagnostic::error(
                     Code::Parse,
                     format!("expected `entry` or `def`, found {}", self.found()),
                 )
                 .at(self.source, self.span(), "not the start of a definition");
-                self.diagnostics.push(d);
+                let late = self.is("import");
+                self.diagnostics.push(match late {
+                    true => d.help("imports stand before the definitions"),
+                    false => d,
+                });
                 self.skip_to_decl();
             }
         }
         file
+    }
+
+    fn import(&mut self) -> Parse<Import> {
+        self.advance();
+        if self.tok() != Tok::Text {
+            return self.unexpected("a file in quotation marks, such as `\"lib\"`");
+        }
+        let span = self.advance().span;
+        Ok(Import { path: self.text(span).trim_matches('"').to_owned(), span })
     }
 
     fn skip_to_decl(&mut self) {
@@ -377,13 +410,67 @@ impl Parser<'_> {
     }
 
     fn ascribed(&mut self) -> Parse<Expr> {
-        let e = self.operators(0)?;
-        if !self.eat(":") {
-            return Ok(e);
+        let mut e = self.operators(0)?;
+        loop {
+            let (start, depth) = (e.span, e.depth);
+            if self.eat(":") {
+                let ty = self.ty()?;
+                e = self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])?;
+            } else if self.is("with") {
+                e = self.with(e)?;
+            } else {
+                return Ok(e);
+            }
         }
-        let ty = self.ty()?;
-        let (start, depth) = (e.span, e.depth);
-        self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])
+    }
+
+    /// Parses an update of part of `array`, from `with` on.
+    fn with(&mut self, array: Expr) -> Parse<Expr> {
+        self.advance();
+        self.expect("[", "and the place of what changes, after `with`")?;
+        let (subscripts, mut depths) = self.subscripts()?;
+        // `<-` is not a token, since `x <-1` compares `x` with a negative number.
+        let arrow = self.eat("<") && self.eat("-");
+        if !arrow && !self.eat("=") {
+            return self.unexpected("`<-` and the new value");
+        }
+        let value = self.operators(0)?;
+        let start = array.span;
+        depths.extend([array.depth, value.depth]);
+        let kind = ExprKind::With(Box::new(array), subscripts, Box::new(value));
+        self.node(kind, start, &depths)
+    }
+
+    /// Parses what stands between `[` and `]`, and `]`. Also returns the heights of the expressions.
+    fn subscripts(&mut self) -> Parse<(Vec<Subscript>, Vec<usize>)> {
+        let mut out = vec![self.subscript()?];
+        while self.eat(",") {
+            out.push(self.subscript()?);
+        }
+        self.expect("]", "after the index")?;
+        let depths = out.iter().flat_map(Subscript::parts).map(|e| e.depth).collect();
+        Ok((out, depths))
+    }
+
+    fn subscript(&mut self) -> Parse<Subscript> {
+        let start = self.span();
+        let from = if self.is(":") { None } else { Some(self.nested(|p| p.operators(0))?) };
+        let from = match from {
+            Some(index) if !self.is(":") => return Ok(Subscript::At(index)),
+            from => from,
+        };
+        self.advance();
+        let to = self.bound()?;
+        let stepped = self.eat(":");
+        let step = if stepped { self.bound()? } else { None };
+        let span = start.to(self.last_span());
+        Ok(Subscript::Slice(Slice { from, to, step, stepped, span }))
+    }
+
+    /// Parses a part of a slice, which may be left out.
+    fn bound(&mut self) -> Parse<Option<Expr>> {
+        let missing = self.is(":") || self.is(",") || self.is("]");
+        Ok(if missing { None } else { Some(self.nested(|p| p.operators(0))?) })
     }
 
     /// Parses operands joined by operators of precedence `least` or higher. All operators associate to the left.
@@ -492,18 +579,26 @@ impl Parser<'_> {
             self.expect(")", "after the accumulator")?;
         }
         let form = if self.eat("for") {
-            let name = self.name("the counter of the loop")?;
-            self.expect("<", "and the counter's bound")?;
-            LoopForm::For(name, Box::new(self.expr()?))
+            let counted =
+                self.tok() == Tok::Ident && self.token_at(self.at + 1).tok == Tok::Sym("<");
+            if counted {
+                let name = self.name("the counter of the loop")?;
+                self.expect("<", "and the counter's bound")?;
+                LoopForm::For(name, Box::new(self.expr()?))
+            } else {
+                let element = self.nested(Self::pattern)?;
+                self.expect("in", "and an array (or `<` and the counter's bound)")?;
+                LoopForm::In(element, Box::new(self.expr()?))
+            }
         } else if self.eat("while") {
             LoopForm::While(Box::new(self.expr()?))
         } else {
-            return self.unexpected("`for i < n` or `while c`");
+            return self.unexpected("`for i < n`, `for x in xs` or `while c`");
         };
         self.expect("do", "before the body of the loop")?;
         let body = self.expr()?;
         let steering = match &form {
-            LoopForm::For(_, e) | LoopForm::While(e) => e.depth,
+            LoopForm::For(_, e) | LoopForm::In(_, e) | LoopForm::While(e) => e.depth,
         };
         let depths = [init.depth, steering, body.depth];
         let (init, body) = (Box::new(init), Box::new(body));
@@ -524,7 +619,8 @@ impl Parser<'_> {
                 }
                 Tok::Sym("=") => return open == 1,
                 Tok::Word(_) | Tok::Eof => return false,
-                Tok::Ident | Tok::Qualified | Tok::Number | Tok::Proj | Tok::Sym(_) => {}
+                Tok::Ident | Tok::Qualified | Tok::Number | Tok::Proj | Tok::Text | Tok::Sym(_) => {
+                }
             }
         }
         false
@@ -533,7 +629,11 @@ impl Parser<'_> {
     fn starts_atom(&self) -> bool {
         matches!(
             self.tok(),
-            Tok::Ident | Tok::Qualified | Tok::Number | Tok::Word("true" | "false") | Tok::Sym("(")
+            Tok::Ident
+                | Tok::Qualified
+                | Tok::Number
+                | Tok::Word("true" | "false")
+                | Tok::Sym("(" | "[")
         )
     }
 
@@ -568,12 +668,7 @@ impl Parser<'_> {
                 }
                 Tok::Sym("[") if self.span().start == start.end => {
                     self.advance();
-                    let mut indices = vec![self.expr()?];
-                    while self.eat(",") {
-                        indices.push(self.expr()?);
-                    }
-                    self.expect("]", "after the index")?;
-                    let mut depths: Vec<_> = indices.iter().map(|i| i.depth).collect();
+                    let (indices, mut depths) = self.subscripts()?;
                     depths.push(depth + indices.len());
                     e = self.node(ExprKind::Index(Box::new(e), indices), start, &depths)?;
                 }
@@ -601,14 +696,22 @@ impl Parser<'_> {
             }
             Tok::Sym("(") => return self.parenthesis(),
             Tok::Sym("[") => {
-                let d = Diagnostic::error(Code::Parse, "expected an expression, found `[`").at(
-                    self.source,
-                    start,
-                    "no expression starts like this",
-                );
-                return self.fail(
-                    d.help("there are no array literals; use `replicate`, `iota` or `generate`"),
-                );
+                self.advance();
+                if self.is("]") {
+                    let d = Diagnostic::error(Code::Parse, "an array without elements").at(
+                        self.source,
+                        start.to(self.span()),
+                        "of which type?",
+                    );
+                    return self.fail(d.help("write `replicate 0 x`"));
+                }
+                let mut parts = vec![self.expr()?];
+                while self.eat(",") {
+                    parts.push(self.expr()?);
+                }
+                self.expect("]", "after the elements")?;
+                let depths: Vec<_> = parts.iter().map(|e| e.depth).collect();
+                return self.node(ExprKind::Array(parts), start, &depths);
             }
             _ => return self.unexpected("an expression"),
         };

@@ -9,6 +9,7 @@
 
 mod arrays;
 mod functions;
+mod parts;
 mod scalars;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use super::names::nearest;
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
 use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind};
 use crate::lang::lexer::Number;
+use crate::lang::prelude;
 use crate::lang::size::Size;
 use crate::lang::typed::{ScalarOp, VarId};
 use crate::lang::types::ScalarType;
@@ -390,13 +391,14 @@ impl<'a> Checker<'a> {
             }
             ExprKind::Index(array, indices) => {
                 let array = self.value(array, env);
-                let mut node = array;
-                for index in indices {
-                    let index = self.value(index, env);
-                    node = self.index(node, index, span)?;
-                }
-                node
+                self.subscripted(array, indices, span, env)?
             }
+            ExprKind::With(array, places, value) => {
+                let array = self.value(array, env);
+                let value = self.value(value, env);
+                self.updated(array, places, value, span, env)?
+            }
+            ExprKind::Array(parts) => self.literal(parts, span, env)?,
             ExprKind::Proj(tuple, i) => {
                 let tuple = self.value(tuple, env);
                 self.project(tuple, *i, span)?
@@ -438,7 +440,8 @@ impl<'a> Checker<'a> {
             }
             None => {}
         }
-        if let Some(decl) = self.decls.get(name).copied() {
+        let own = self.decls.get(name).copied().filter(|_| !prelude::holds(span));
+        if let Some(decl) = own.or_else(|| prelude::get(name)) {
             if decl.params.is_empty() {
                 return self.inline(decl, vec![], span);
             }
@@ -457,6 +460,10 @@ impl<'a> Checker<'a> {
                 };
                 Ok(Elab::Value(Node::new(NodeKind::Lit(lit), Ty::Scalar(ty), span)))
             }
+            Some(Builtin::Extreme { highest }) => {
+                let ty = self.infer.fresh(Class::Number);
+                Ok(Elab::Value(Node::new(NodeKind::Lit(Lit::Extreme { highest }), ty, span)))
+            }
             Some(builtin) => Ok(Self::builtin(builtin, span)),
             None => Err(self.unknown(name, span, env).into()),
         }
@@ -468,7 +475,7 @@ impl<'a> Checker<'a> {
         for name in self.decls.keys() {
             known.push(name);
         }
-        for name in builtins::names() {
+        for name in builtins::names().chain(prelude::names()) {
             known.push(name);
         }
         if let Some(near) = nearest(name, known.into_iter()) {
@@ -545,6 +552,10 @@ impl<'a> Checker<'a> {
         env: &Env<'a>,
     ) -> Res<Node> {
         let init = self.value(init, env);
+        if let LoopForm::In(element, array) = form {
+            let array = self.value(array, env);
+            return self.fold_over((pat, init), (element, array), body, span, env);
+        }
         let ty = init.ty.clone();
         let acc = self.fresh_var(super::apply::pattern_name(pat).unwrap_or("acc"));
         let node = Node::new(NodeKind::Var(acc), ty.clone(), pat.span);
@@ -563,6 +574,7 @@ impl<'a> Checker<'a> {
                 let next = self.coerce(next, &ty, "the next accumulator")?;
                 NodeKind::LoopFor(acc, Box::new(init), index, Box::new(bound), Box::new(next))
             }
+            LoopForm::In(..) => return Err(Abort(None)),
             LoopForm::While(cond) => {
                 let cond = self.value(cond, &inner);
                 let cond = self.defining(cond, lets.clone())?;
@@ -585,7 +597,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn index(&mut self, array: Node, index: Node, span: Span) -> Res<Node> {
+    pub fn index(&mut self, array: Node, index: Node, span: Span) -> Res<Node> {
         self.restrict(&index, Class::Integer, "an index")?;
         match self.infer.shallow(&array.ty) {
             Ty::Array(_, element) => {
