@@ -18,10 +18,21 @@ pub struct Name {
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct File {
+    /// The files that it imports.
+    pub imports: Vec<Import>,
     /// The declarations in order.
     pub decls: Vec<Decl>,
     /// The names of types in order.
     pub types: Vec<Arc<TypeDecl>>,
+}
+
+/// `import "path"`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    /// The path as written.
+    pub path: String,
+    /// Its place.
+    pub span: Span,
 }
 
 /// `type t [n] = ...`.
@@ -195,8 +206,12 @@ pub enum ExprKind {
         /// The next accumulator.
         body: Box<Expr>,
     },
-    /// `a[i, j]`.
-    Index(Box<Expr>, Vec<Expr>),
+    /// `a[i, j]`, `a[1:n, :]`.
+    Index(Box<Expr>, Vec<Subscript>),
+    /// `a with [i, j] <- e`.
+    With(Box<Expr>, Vec<Subscript>, Box<Expr>),
+    /// `[e, f]`.
+    Array(Vec<Expr>),
     /// `t.0`.
     Proj(Box<Expr>, usize),
     /// `{x = e, y}`.
@@ -230,11 +245,48 @@ pub enum ExprKind {
     Ascribe(Box<Expr>, TypeExpr),
 }
 
+/// What is chosen along one dimension of an array.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subscript {
+    /// An index.
+    At(Expr),
+    /// A part.
+    Slice(Slice),
+}
+
+/// `from:to:step`. Each may be left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// The first index.
+    pub from: Option<Expr>,
+    /// The index before which the part ends.
+    pub to: Option<Expr>,
+    /// The distance from each index to the next.
+    pub step: Option<Expr>,
+    /// Whether the second colon is written.
+    pub stepped: bool,
+    /// Its place.
+    pub span: Span,
+}
+
+impl Subscript {
+    /// Returns the expressions in order.
+    pub fn parts(&self) -> impl Iterator<Item = &Expr> {
+        let (index, slice) = match self {
+            Subscript::At(index) => (Some(index), None),
+            Subscript::Slice(slice) => (None, Some(slice)),
+        };
+        index.into_iter().chain(slice.into_iter().flat_map(|s| [&s.from, &s.to, &s.step]).flatten())
+    }
+}
+
 /// The condition that ends a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoopForm {
     /// `for i < n`.
     For(Name, Box<Expr>),
+    /// `for x in xs`.
+    In(Pat, Box<Expr>),
     /// `while c`.
     While(Box<Expr>),
 }

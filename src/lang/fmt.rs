@@ -2,7 +2,7 @@
 //! so that it can lose neither a token nor a comment. The syntax tree determines where lines may break.
 
 use super::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, TypeDecl, TypeExpr, TypeKind,
+    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeDecl, TypeExpr, TypeKind,
     binary_operator,
 };
 use super::lexer::{Comment, Lexed, Tok, lex};
@@ -109,8 +109,16 @@ impl Builder<'_> {
     }
 
     fn file(&mut self, file: &File) -> Vec<TopLevel> {
-        let mut types = file.types.iter().peekable();
         let mut out = vec![];
+        let mut imports = vec![];
+        for i in 0..file.imports.len() {
+            imports.extend((i > 0).then_some(Doc::HardLine));
+            imports.extend([self.token(), Doc::Space, self.token()]);
+        }
+        if !imports.is_empty() {
+            out.push(TopLevel { first: 0, doc: Doc::Seq(imports) });
+        }
+        let mut types = file.types.iter().peekable();
         for decl in &file.decls {
             while let Some(ty) = types.next_if(|t| t.name.span < decl.name.span) {
                 out.push(TopLevel { first: self.at, doc: self.named_type(ty) });
@@ -231,6 +239,30 @@ impl Builder<'_> {
             inner.extend([part(self, p), self.token()]);
         }
         group(vec![open, nest(inner)])
+    }
+
+    /// Lays out indices and slices, in brackets.
+    fn subscripts(&mut self, subscripts: &[Subscript]) -> Doc {
+        let mut docs = vec![self.token()];
+        for (i, subscript) in subscripts.iter().enumerate() {
+            if i > 0 {
+                docs.push(Doc::Space);
+            }
+            match subscript {
+                Subscript::At(index) => docs.push(self.expr(index)),
+                Subscript::Slice(s) => {
+                    docs.extend(s.from.as_ref().map(|e| self.expr(e)));
+                    docs.push(self.token());
+                    docs.extend(s.to.as_ref().map(|e| self.expr(e)));
+                    if s.stepped {
+                        docs.push(self.token());
+                    }
+                    docs.extend(s.step.as_ref().map(|e| self.expr(e)));
+                }
+            }
+            docs.push(self.token());
+        }
+        Doc::Seq(docs)
     }
 
     /// Lays out operands of operators with the same precedence: either all on one line, or each on its own.
@@ -363,22 +395,28 @@ impl Builder<'_> {
                         docs.extend([self.token(), Doc::Space, self.token(), Doc::Space]);
                         docs.push(self.expr(bound));
                     }
+                    LoopForm::In(element, array) => {
+                        docs.extend([self.pattern(element), Doc::Space, self.token(), Doc::Space]);
+                        docs.push(self.expr(array));
+                    }
                     LoopForm::While(cond) => docs.push(self.expr(cond)),
                 }
                 docs.extend([Doc::Space, self.token()]);
                 docs.push(nest(vec![Doc::Line, self.expr(body)]));
                 group(docs)
             }
-            ExprKind::Index(a, indices) => {
-                let mut docs = vec![self.expr(a), self.token()];
-                for (i, index) in indices.iter().enumerate() {
-                    if i > 0 {
-                        docs.push(Doc::Space);
-                    }
-                    docs.extend([self.expr(index), self.token()]);
+            ExprKind::Index(a, indices) => Doc::Seq(vec![self.expr(a), self.subscripts(indices)]),
+            ExprKind::With(a, places, value) => {
+                let mut docs = vec![self.expr(a), Doc::Line, self.token(), Doc::Space];
+                docs.extend([self.subscripts(places), Doc::Space]);
+                // `<-` is two tokens, `=` one.
+                if self.next_is("<") {
+                    docs.push(self.token());
                 }
-                Doc::Seq(docs)
+                docs.extend([self.token(), nest(vec![Doc::Line, self.expr(value)])]);
+                group(docs)
             }
+            ExprKind::Array(parts) => self.listed(parts, Self::expr),
             ExprKind::Proj(x, _) => Doc::Seq(vec![self.expr(x), self.token()]),
             ExprKind::Unary(_, x) => {
                 let mut docs = vec![self.token()];

@@ -20,6 +20,8 @@ pub enum Tok {
     Field,
     /// `'t`, a type parameter.
     TypeParam,
+    /// A text in quotation marks.
+    Text,
     /// A keyword.
     Word(&'static str),
     /// Punctuation or an operator.
@@ -59,9 +61,9 @@ pub struct Lexed {
     pub diagnostics: Diagnostics,
 }
 
-const KEYWORDS: [&str; 15] = [
-    "entry", "def", "let", "in", "if", "then", "else", "loop", "for", "while", "do", "true",
-    "false", "with", "type",
+const KEYWORDS: [&str; 16] = [
+    "import", "entry", "def", "let", "in", "if", "then", "else", "loop", "for", "while", "do",
+    "true", "false", "with", "type",
 ];
 /// Longer symbols first.
 const SYMBOLS: [&str; 41] = [
@@ -139,6 +141,7 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
             )
             .at(source, Span::new(start, at), "");
             out.diagnostics.push(match c {
+                '"' => d.help("a text in quotation marks ends on the same line"),
                 'λ' => d.help("write a function as `\\x -> ...`"),
                 '×' | '·' => d.help("write the product as `*`"),
                 _ => d,
@@ -199,6 +202,10 @@ fn token(source: &Source, at: usize, last: Option<&Token>) -> Option<(Tok, usize
         }
         let keyword = KEYWORDS.into_iter().find(|k| *k == name);
         return Some((keyword.map_or(Tok::Ident, Tok::Word), end));
+    }
+    if c == b'"' {
+        let end = run(at + 1, |c| !matches!(c, b'"' | b'\n'));
+        return (text.get(end) == Some(&b'"')).then_some((Tok::Text, end + 1));
     }
     if c.is_ascii_digit() {
         return Some((Tok::Number, number_end(text, at)));

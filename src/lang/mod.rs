@@ -10,6 +10,7 @@ pub mod lexer;
 mod linear;
 mod naming;
 pub mod parser;
+mod prelude;
 pub mod scalar_op;
 pub mod size;
 pub mod smaller;

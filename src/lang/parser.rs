@@ -7,10 +7,13 @@
 mod records;
 mod types;
 
-use super::ast::{Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, binary_operator};
+use super::ast::{
+    Decl, Expr, ExprKind, File, Import, LoopForm, Name, Pat, PatKind, Slice, Subscript, binary_operator,
+};
 use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
 use super::typed::ScalarOp;
 use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Severity, Source, Span};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An error that was already added to the diagnostics.
@@ -30,6 +33,11 @@ pub fn failed(diagnostics: &[Diagnostic]) -> bool {
 
 /// Like [`parse`], but also returns the tokens and comments.
 pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
+    parse_at(source, 0)
+}
+
+/// Like [`parse_tokens`], for a text whose first byte has the place `base`.
+pub fn parse_at(source: &Arc<Source>, base: usize) -> (File, Lexed, Vec<Diagnostic>) {
     let most = Limits::DEFAULT.program_bytes;
     if source.text.len() > most {
         let message = format!("the program has {} bytes, more than {most}", source.text.len());
@@ -39,16 +47,22 @@ pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
     }
     let mut lexed = lexer::lex(source);
     let diagnostics = std::mem::take(&mut lexed.diagnostics);
+    let tokens = lexed.tokens.iter_mut().map(|t| &mut t.span);
+    for span in tokens.chain(lexed.comments.iter_mut().map(|c| &mut c.span)) {
+        *span = Span::new(span.start as usize + base, span.end as usize + base);
+    }
     let mut parser = Parser {
         source,
+        base,
         tokens: &lexed.tokens,
         comments: &lexed.comments,
         at: 0,
         nesting: 0,
         limit: Limits::DEFAULT.nesting,
-        types: types::Types::new(source, &lexed.tokens),
+        types: types::Types::default(),
         diagnostics,
     };
+    parser.types = parser.named_types();
     let file = parser.file();
     let mut diagnostics = parser.diagnostics;
     diagnostics.sort();
@@ -58,6 +72,7 @@ pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
 
 struct Parser<'a> {
     source: &'a Arc<Source>,
+    base: usize,
     tokens: &'a [Token],
     comments: &'a [Comment],
     at: usize,
@@ -90,7 +105,9 @@ impl Parser<'_> {
     }
 
     fn text(&self, span: Span) -> &str {
-        self.source.text.get(span.range()).unwrap_or("")
+        let Range { start, end } = span.range();
+        let range = start.saturating_sub(self.base)..end.saturating_sub(self.base);
+        self.source.text.get(range).unwrap_or("")
     }
 
     fn advance(&mut self) -> Token {
@@ -170,6 +187,8 @@ impl Parser<'_> {
                 self.named_type().map(|t| file.types.push(t))
             } else if self.is_decl() {
                 self.decl().map(|decl| file.decls.push(decl))
+            } else if self.is("import") && file.decls.is_empty() && file.types.is_empty() {
+                self.import().map(|import| file.imports.push(import))
             } else {
                 let d = Diagnostic::error(
                     Code::Parse,
@@ -180,6 +199,7 @@ impl Parser<'_> {
                     "module" | "open" | "local" => d.help(
                         "there are no modules; a definition that takes functions serves as one",
                     ),
+                    "import" => d.help("imports stand before the definitions"),
                     _ => d,
                 };
                 self.diagnostics.push(d);
@@ -192,6 +212,15 @@ impl Parser<'_> {
         file
     }
 
+    fn import(&mut self) -> Parse<Import> {
+        self.advance();
+        if self.tok() != Tok::Text {
+            return self.unexpected("a file in quotation marks, such as `\"lib\"`");
+        }
+        let span = self.advance().span;
+        Ok(Import { path: self.text(span).trim_matches('"').to_owned(), span })
+    }
+
     /// Returns whether a declaration starts here, where an expression may not.
     fn is_decl(&self) -> bool {
         matches!(self.tok(), Tok::Word("entry" | "def" | "let" | "type"))
@@ -200,7 +229,8 @@ impl Parser<'_> {
     /// Goes on to the next declaration. A `let` inside a line is part of an expression.
     fn skip_to_decl(&mut self) {
         let in_line = |this: &Self| {
-            let before = this.source.text.get(..this.span().range().start).unwrap_or("");
+            let start = u32::try_from(this.base).unwrap_or(u32::MAX);
+            let before = this.text(Span { start, end: this.span().start });
             this.is("let") && !before.is_empty() && !before.ends_with('\n')
         };
         while self.tok() != Tok::Eof && (!self.is_decl() || in_line(self)) {
@@ -373,6 +403,58 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses an update of part of `array`, from `with` on.
+    fn with(&mut self, array: Expr) -> Parse<Expr> {
+        self.advance();
+        if self.tok() == Tok::Ident {
+            return self.field_update(array);
+        }
+        self.expect("[", "and the place of what changes, after `with`")?;
+        let (subscripts, mut depths) = self.subscripts()?;
+        // `<-` is not a token, since `x <-1` compares `x` with a negative number.
+        let arrow = self.eat("<") && self.eat("-");
+        if !arrow && !self.eat("=") {
+            return self.unexpected("`<-` and the new value");
+        }
+        let value = self.operators(0)?;
+        let start = array.span;
+        depths.extend([array.depth, value.depth]);
+        let kind = ExprKind::With(Box::new(array), subscripts, Box::new(value));
+        self.node(kind, start, &depths)
+    }
+
+    /// Parses what stands between `[` and `]`, and `]`. Also returns the heights of the expressions.
+    fn subscripts(&mut self) -> Parse<(Vec<Subscript>, Vec<usize>)> {
+        let mut out = vec![self.subscript()?];
+        while self.eat(",") {
+            out.push(self.subscript()?);
+        }
+        self.expect("]", "after the index")?;
+        let depths = out.iter().flat_map(Subscript::parts).map(|e| e.depth).collect();
+        Ok((out, depths))
+    }
+
+    fn subscript(&mut self) -> Parse<Subscript> {
+        let start = self.span();
+        let from = if self.is(":") { None } else { Some(self.nested(|p| p.operators(0))?) };
+        let from = match from {
+            Some(index) if !self.is(":") => return Ok(Subscript::At(index)),
+            from => from,
+        };
+        self.advance();
+        let to = self.bound()?;
+        let stepped = self.eat(":");
+        let step = if stepped { self.bound()? } else { None };
+        let span = start.to(self.last_span());
+        Ok(Subscript::Slice(Slice { from, to, step, stepped, span }))
+    }
+
+    /// Parses a part of a slice, which may be left out.
+    fn bound(&mut self) -> Parse<Option<Expr>> {
+        let missing = self.is(":") || self.is(",") || self.is("]");
+        Ok(if missing { None } else { Some(self.nested(|p| p.operators(0))?) })
+    }
+
     /// Parses operands joined by operators of precedence `least` or higher. All operators associate to the left.
     fn operators(&mut self, least: u8) -> Parse<Expr> {
         let mut left = self.operand()?;
@@ -503,18 +585,26 @@ impl Parser<'_> {
             self.expect(")", "after the accumulator")?;
         }
         let form = if self.eat("for") {
-            let name = self.name("the counter of the loop")?;
-            self.expect("<", "and the counter's bound")?;
-            LoopForm::For(name, Box::new(self.expr()?))
+            let counted =
+                self.tok() == Tok::Ident && self.token_at(self.at + 1).tok == Tok::Sym("<");
+            if counted {
+                let name = self.name("the counter of the loop")?;
+                self.expect("<", "and the counter's bound")?;
+                LoopForm::For(name, Box::new(self.expr()?))
+            } else {
+                let element = self.nested(Self::pattern)?;
+                self.expect("in", "and an array (or `<` and the counter's bound)")?;
+                LoopForm::In(element, Box::new(self.expr()?))
+            }
         } else if self.eat("while") {
             LoopForm::While(Box::new(self.expr()?))
         } else {
-            return self.unexpected("`for i < n` or `while c`");
+            return self.unexpected("`for i < n`, `for x in xs` or `while c`");
         };
         self.expect("do", "before the body of the loop")?;
         let body = self.expr()?;
         let steering = match &form {
-            LoopForm::For(_, e) | LoopForm::While(e) => e.depth,
+            LoopForm::For(_, e) | LoopForm::In(_, e) | LoopForm::While(e) => e.depth,
         };
         let depths = [init.depth, steering, body.depth];
         let (init, body) = (Box::new(init), Box::new(body));
@@ -541,6 +631,7 @@ impl Parser<'_> {
                 | Tok::Number
                 | Tok::Proj
                 | Tok::Field
+                | Tok::Text
                 | Tok::Sym(_) => {}
             }
         }
@@ -554,7 +645,7 @@ impl Parser<'_> {
                 | Tok::Qualified
                 | Tok::Number
                 | Tok::Word("true" | "false")
-                | Tok::Sym("(" | "{")
+                | Tok::Sym("(" | "[" | "{")
         )
     }
 
@@ -594,12 +685,7 @@ impl Parser<'_> {
                 }
                 Tok::Sym("[") if self.span().start == start.end => {
                     self.advance();
-                    let mut indices = vec![self.expr()?];
-                    while self.eat(",") {
-                        indices.push(self.expr()?);
-                    }
-                    self.expect("]", "after the index")?;
-                    let mut depths: Vec<_> = indices.iter().map(|i| i.depth).collect();
+                    let (indices, mut depths) = self.subscripts()?;
                     depths.push(depth + indices.len());
                     e = self.node(ExprKind::Index(Box::new(e), indices), start, &depths)?;
                 }
@@ -628,14 +714,22 @@ impl Parser<'_> {
             Tok::Sym("(") => return self.parenthesis(),
             Tok::Sym("{") => return self.record(),
             Tok::Sym("[") => {
-                let d = Diagnostic::error(Code::Parse, "expected an expression, found `[`").at(
-                    self.source,
-                    start,
-                    "no expression starts like this",
-                );
-                return self.fail(
-                    d.help("there are no array literals; use `replicate`, `iota` or `generate`"),
-                );
+                self.advance();
+                if self.is("]") {
+                    let d = Diagnostic::error(Code::Parse, "an array without elements").at(
+                        self.source,
+                        start.to(self.span()),
+                        "of which type?",
+                    );
+                    return self.fail(d.help("write `replicate 0 x`"));
+                }
+                let mut parts = vec![self.expr()?];
+                while self.eat(",") {
+                    parts.push(self.expr()?);
+                }
+                self.expect("]", "after the elements")?;
+                let depths: Vec<_> = parts.iter().map(|e| e.depth).collect();
+                return self.node(ExprKind::Array(parts), start, &depths);
             }
             _ => return self.unexpected("an expression"),
         };

@@ -117,6 +117,13 @@ impl Size {
         (self.0.len() == terms).then_some((factor, rest.unwrap_or(0)))
     }
 
+    /// Returns the sum without its number.
+    #[must_use]
+    pub fn without_constant(&self) -> Size {
+        let terms = self.0.iter().filter(|(monomial, _)| !monomial.is_empty());
+        Size(terms.map(|(m, c)| (m.clone(), *c)).collect())
+    }
+
     /// Returns whether the size is 0.
     pub fn is_zero(&self) -> bool {
         self.0.is_empty()

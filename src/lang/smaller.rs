@@ -4,7 +4,7 @@
 //! An edit replaces the text of an expression by the text of a part of it or by a constant of its type, or removes
 //! something that may not be needed. The checker decides whether the result is a valid program.
 
-use super::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind};
+use super::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, Subscript};
 use super::parser::{failed, parse_tokens};
 use super::typed;
 use super::types::{ScalarType, Type};
@@ -137,7 +137,7 @@ fn children(e: &Expr) -> Vec<&Expr> {
         ExprKind::Name(_) | ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Section(_) => {
             vec![]
         }
-        ExprKind::Tuple(es) => es.iter().collect(),
+        ExprKind::Tuple(es) | ExprKind::Array(es) => es.iter().collect(),
         ExprKind::Apply(f, args) => [&**f].into_iter().chain(args).collect(),
         ExprKind::Paren(e)
         | ExprKind::Lambda(_, _, e)
@@ -152,10 +152,15 @@ fn children(e: &Expr) -> Vec<&Expr> {
         ExprKind::Let { value, body, .. } => vec![body, value],
         ExprKind::If(c, a, b) => vec![a, b, c],
         ExprKind::Loop { init, form, body, .. } => match form {
-            LoopForm::For(_, n) => vec![init, n, body],
+            LoopForm::For(_, n) | LoopForm::In(_, n) => vec![init, n, body],
             LoopForm::While(c) => vec![init, c, body],
         },
-        ExprKind::Index(a, is) => [&**a].into_iter().chain(is).collect(),
+        ExprKind::Index(a, is) => {
+            [&**a].into_iter().chain(is.iter().flat_map(Subscript::parts)).collect()
+        }
+        ExprKind::With(a, is, e) => {
+            [&**a, e].into_iter().chain(is.iter().flat_map(Subscript::parts)).collect()
+        }
         ExprKind::Binary(_, a, b)
         | ExprKind::Pipe(a, b)
         | ExprKind::Infix(a, _, b)

@@ -1,7 +1,7 @@
 //! Reads and checks program files, with which every command starts.
 
 use super::generate::Generator;
-use super::rules::read;
+use super::imports;
 use crate::calculus::elaborate::{self, elaborate};
 use crate::calculus::laws;
 use crate::diag::{Code, Diagnostic, Failure, Result, Severity, Source};
@@ -40,7 +40,7 @@ impl Program {
     /// # Errors
     /// When the file cannot be read (E0901), is not a valid program, or has no such entry.
     pub fn load(path: &Path, entry: Option<&str>) -> Result<Program> {
-        Program::check(&read(path)?, entry)
+        Program::check(&imports::read_program(path)?, entry)
     }
 
     /// Checks one entry of a source.

@@ -195,6 +195,13 @@ fn the_generator_uses_the_whole_language() {
         "hypot",
         "trunc",
         "[",
+        "::",
+        "with [",
+        "([",
+        "sum ",
+        "argmin",
+        "any ",
+        "find ",
     ] {
         assert!(text.contains(word), "{word}");
     }

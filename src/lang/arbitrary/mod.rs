@@ -9,6 +9,7 @@
 
 mod arrays;
 mod functions;
+mod parts;
 mod records;
 mod scalars;
 #[cfg(test)]

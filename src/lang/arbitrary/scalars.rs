@@ -1,5 +1,6 @@
 //! Generates expressions of scalar types.
 
+use super::parts::atom;
 use super::{BOOL, Generator, I32, LIMIT, MODEST, Made, array, literal_text, number};
 use crate::lang::size::Size;
 use crate::lang::types::{ScalarType, Type};
@@ -34,6 +35,11 @@ impl Generator {
 
     pub(super) fn make_scalar(&mut self, s: ScalarType, depth: usize) -> Made {
         let ty = Type::Scalar(s);
+        if self.once_in(12)
+            && let Some(made) = self.of_prelude(s, depth)
+        {
+            return made;
+        }
         if s == ScalarType::Bool {
             return self.make_bool(depth);
         }
@@ -275,10 +281,6 @@ impl Generator {
             Some(v) => v,
             None => self.make(&of, depth),
         };
-        let atom = match xs.text.starts_with('(') || xs.text.chars().all(char::is_alphanumeric) {
-            true => xs.text,
-            false => format!("({})", xs.text),
-        };
-        Some(Made { text: format!("{atom}[{i}]"), mag: xs.mag, exact: xs.exact })
+        Some(Made { text: format!("{}[{i}]", atom(&xs.text)), mag: xs.mag, exact: xs.exact })
     }
 }

@@ -6,8 +6,9 @@ use super::elab::{Abort, Checker, Res};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::ast::{Decl, Pat, PatKind};
+use crate::lang::prelude;
 use crate::lang::typed::{Prim, ScalarOp, VarId};
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
@@ -18,6 +19,24 @@ pub fn pattern_name(pat: &Pat) -> Option<&str> {
         PatKind::Name(name) => Some(name),
         PatKind::Paren(p) | PatKind::Typed(p, _) => pattern_name(p),
         PatKind::Wild | PatKind::Tuple(_) | PatKind::Record(_) => None,
+    }
+}
+
+/// Moves an error in a function of the prelude to the place of its use.
+fn moved(d: &mut Diagnostic, decl: &Decl, to: Span) {
+    if !d.labels.iter().any(|l| prelude::holds(l.span)) {
+        return;
+    }
+    d.labels.iter_mut().filter(|l| prelude::holds(l.span)).for_each(|l| l.span = to);
+    let mut seen = vec![];
+    d.labels.retain(|l| {
+        let new = !seen.contains(&l.span);
+        seen.push(l.span);
+        new
+    });
+    d.labels.iter_mut().take(1).for_each(|l| l.primary = true);
+    if !prelude::holds(to) {
+        d.notes.push(format!("`{}` is defined as `{}`", decl.name.text, prelude::text(decl)));
     }
 }
 
@@ -221,12 +240,22 @@ impl<'a> Checker<'a> {
                 };
                 let what = format!("the argument of `{}`", builtin.name());
                 let node = self.coerce(node, &lift(from), &what)?;
+                if to == from {
+                    return Ok(Elab::Value(node));
+                }
                 let kind = NodeKind::Scalar(ScalarOp::Cast(to), vec![node]);
                 Node::new(kind, lift(to), span)
             }
+            Builtin::Length => {
+                let array = self.values(args)?.pop().ok_or(Abort(None))?;
+                let (n, _) = self.sliced(&array, span)?;
+                self.named(&array);
+                let ty = self.infer.fresh(Class::Integer);
+                Node::new(NodeKind::Size(n), ty, span)
+            }
             Builtin::Id => return args.pop().map(|a| a.elab).ok_or(Abort(None)),
             Builtin::Pattern(prim, width) => self.pattern(prim, width, args, at, span)?,
-            Builtin::Constant(..) | Builtin::Mode(_) => {
+            Builtin::Constant(..) | Builtin::Mode(_) | Builtin::Extreme { .. } => {
                 let message = format!("`{}` is not a function", builtin.name());
                 return Err(self.error(Code::Arity, message, at).into());
             }
@@ -262,7 +291,10 @@ impl<'a> Checker<'a> {
             }
         });
         // The error may be the caller's fault, so mention the use.
-        let note = |d: &mut crate::diag::Diagnostic| {
+        let note = |d: &mut Diagnostic| {
+            if prelude::holds(decl.name.span) {
+                return moved(d, decl, span);
+            }
             let label = crate::diag::Label {
                 span,
                 text: format!("in this use of `{}`", decl.name.text),
@@ -273,10 +305,16 @@ impl<'a> Checker<'a> {
             }
         };
         self.diagnostics.iter_mut().skip(before).for_each(note);
-        let result = result.map_err(|mut abort| {
+        let mut result = result.map_err(|mut abort| {
             abort.0.iter_mut().for_each(|d| note(d));
             abort
         })?;
+        if prelude::holds(decl.name.span) {
+            if let Elab::Value(node) = &mut result {
+                node.moved(&prelude::holds, span);
+            }
+            self.infer.sizes.moved(&prelude::holds, span);
+        }
         self.under(result, lets)
     }
 

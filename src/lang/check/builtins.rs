@@ -22,6 +22,13 @@ pub enum Builtin {
     Mode(PadMode),
     /// `id`.
     Id,
+    /// `length`.
+    Length,
+    /// `highest` or `lowest`, of the type that the context requires.
+    Extreme {
+        /// Whether it is the greatest value.
+        highest: bool,
+    },
 }
 
 /// Constants in the name space of a scalar type.
@@ -131,6 +138,9 @@ pub fn lookup(name: &str) -> Option<Builtin> {
         "pow" => Some(Builtin::FloatOnly(ScalarOp::Pow, None)),
         "fmod" => Some(Builtin::FloatOnly(ScalarOp::Rem, None)),
         "id" => Some(Builtin::Id),
+        "length" => Some(Builtin::Length),
+        "highest" => Some(Builtin::Extreme { highest: true }),
+        "lowest" => Some(Builtin::Extreme { highest: false }),
         "wrap" => Some(Builtin::Mode(PadMode::Wrap)),
         "mirror" => Some(Builtin::Mode(PadMode::Mirror)),
         _ => None,
@@ -170,7 +180,9 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
 /// Returns every unqualified name, for suggestions.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let scalars = scalar_op::FUNCTIONS.iter().map(|(n, _)| *n);
-    scalars.chain(PATTERNS.iter().map(|(n, ..)| *n)).chain(["pow", "fmod", "id"])
+    scalars
+        .chain(PATTERNS.iter().map(|(n, ..)| *n))
+        .chain(["pow", "fmod", "id", "length", "highest", "lowest"])
 }
 
 /// Returns the names that stand behind the name of a type, for suggestions.
@@ -251,8 +263,8 @@ impl Builtin {
     pub fn arity(self) -> usize {
         match self {
             Builtin::Scalar(op, _) | Builtin::FloatOnly(op, _) => op.arity(),
-            Builtin::Cast(..) | Builtin::Id => 1,
-            Builtin::Constant(..) | Builtin::Mode(_) => 0,
+            Builtin::Cast(..) | Builtin::Id | Builtin::Length => 1,
+            Builtin::Constant(..) | Builtin::Mode(_) | Builtin::Extreme { .. } => 0,
             Builtin::Pattern(prim, width) => slots(prim, width).len(),
         }
     }
@@ -272,6 +284,9 @@ impl Builtin {
             Builtin::Mode(PadMode::Wrap) => "wrap".to_owned(),
             Builtin::Mode(_) => "mirror".to_owned(),
             Builtin::Id => "id".to_owned(),
+            Builtin::Length => "length".to_owned(),
+            Builtin::Extreme { highest: true } => "highest".to_owned(),
+            Builtin::Extreme { highest: false } => "lowest".to_owned(),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNO
 use crate::lang::foreign;
 use crate::lang::lexer::Number;
 use crate::lang::naming::nearest;
+use crate::lang::prelude;
 use crate::lang::size::Size;
 use crate::lang::typed::{ScalarOp, VarId};
 use crate::lang::types::ScalarType;
@@ -398,13 +399,14 @@ impl<'a> Checker<'a> {
             }
             ExprKind::Index(array, indices) => {
                 let array = self.value(array, env);
-                let mut node = array;
-                for index in indices {
-                    let index = self.value(index, env);
-                    node = self.index(node, index, span)?;
-                }
-                node
+                self.subscripted(array, indices, span, env)?
             }
+            ExprKind::With(array, places, value) => {
+                let array = self.value(array, env);
+                let value = self.value(value, env);
+                self.updated(array, places, value, span, env)?
+            }
+            ExprKind::Array(parts) => self.literal(parts, span, env)?,
             ExprKind::Proj(tuple, i) => {
                 let tuple = self.value(tuple, env);
                 self.project(tuple, *i, span)?
@@ -462,11 +464,19 @@ impl<'a> Checker<'a> {
             }
             Some(Bind::Type(_)) | None => {}
         }
-        if let Some(decl) = self.decls.get(name).copied() {
+        let own = self.decls.get(name).copied().filter(|_| !prelude::holds(span));
+        if let Some(decl) = own.or_else(|| prelude::get(name)) {
             if decl.params.is_empty() {
                 return self.inline(decl, vec![], span);
             }
             let fun = Rc::new(FunVal::Decl(decl));
+            return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
+        }
+        if let Some((ty, decl)) = of_type(name) {
+            // The result has the type, and so do the elements.
+            let whole = Rc::new(FunVal::Decl(decl));
+            let typed = Rc::new(FunVal::Builtin(Builtin::Cast(ty, ty)));
+            let fun = Rc::new(FunVal::Compose(whole, typed));
             return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
         }
         match builtins::lookup(name) {
@@ -480,6 +490,10 @@ impl<'a> Checker<'a> {
                     Constant::E => Lit::Float(std::f64::consts::E),
                 };
                 Ok(Elab::Value(Node::new(NodeKind::Lit(lit), Ty::Scalar(ty), span)))
+            }
+            Some(Builtin::Extreme { highest }) => {
+                let ty = self.infer.fresh(Class::Number);
+                Ok(Elab::Value(Node::new(NodeKind::Lit(Lit::Extreme { highest }), ty, span)))
             }
             Some(builtin) => Ok(Self::builtin(builtin, span)),
             None => Err(self.unknown(name, span, env).into()),
@@ -505,7 +519,7 @@ impl<'a> Checker<'a> {
         for name in self.decls.keys() {
             known.push(name);
         }
-        for name in builtins::names() {
+        for name in builtins::names().chain(prelude::names()) {
             known.push(name);
         }
         if let Some(near) = nearest(name, known.into_iter()) {
@@ -582,6 +596,10 @@ impl<'a> Checker<'a> {
         env: &Env<'a>,
     ) -> Res<Node> {
         let init = self.value(init, env);
+        if let LoopForm::In(element, array) = form {
+            let array = self.value(array, env);
+            return self.fold_over((pat, init), (element, array), body, span, env);
+        }
         let ty = init.ty.clone();
         let acc = self.fresh_var(super::apply::pattern_name(pat).unwrap_or("acc"));
         let node = Node::new(NodeKind::Var(acc), ty.clone(), pat.span);
@@ -600,6 +618,7 @@ impl<'a> Checker<'a> {
                 let next = self.coerce(next, &ty, "the next accumulator")?;
                 NodeKind::LoopFor(acc, Box::new(init), index, Box::new(bound), Box::new(next))
             }
+            LoopForm::In(..) => return Err(Abort(None)),
             LoopForm::While(cond) => {
                 let cond = self.value(cond, &inner);
                 let cond = self.defining(cond, lets.clone())?;
@@ -622,7 +641,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn index(&mut self, array: Node, index: Node, span: Span) -> Res<Node> {
+    pub fn index(&mut self, array: Node, index: Node, span: Span) -> Res<Node> {
         self.restrict(&index, Class::Integer, "an index")?;
         match self.infer.shallow(&array.ty) {
             Ty::Array(_, element) => {
@@ -787,4 +806,12 @@ impl<'a> Checker<'a> {
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients")
             .into()
     }
+}
+
+/// Returns the type and the function of `f32.sum` and the like.
+fn of_type(name: &str) -> Option<(ScalarType, &'static Decl)> {
+    let (ty, member) = name.split_once('.')?;
+    let reduces = ["sum", "product", "maximum", "minimum"].contains(&member);
+    let ty = ScalarType::from_name(ty).filter(|ty| *ty != ScalarType::Bool && reduces)?;
+    Some((ty, prelude::get(member)?))
 }

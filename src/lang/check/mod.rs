@@ -16,6 +16,7 @@ mod nesting;
 mod prims;
 mod records;
 mod sizes;
+mod subscripts;
 mod uses;
 
 use super::ast::{Decl, File, PatKind};
@@ -38,7 +39,7 @@ pub fn check(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
 }
 
 fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
-    let (file, mut diagnostics) = parser::parse(source);
+    let (file, mut diagnostics) = parsed(source);
     if parser::failed(&diagnostics) {
         return (vec![], diagnostics);
     }
@@ -63,6 +64,17 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
         }
     }
     (entries, distinct(diagnostics))
+}
+
+/// Parses a program. Its imports must have been replaced by what they name, since nothing here reads files.
+fn parsed(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
+    let (file, mut diagnostics) = parser::parse(source);
+    diagnostics.extend(file.imports.iter().map(|import| {
+        let message = format!("the file `{}` is not part of this text", import.path);
+        let d = Diagnostic::error(Code::UnknownName, message).at(source, import.span, "");
+        d.help("imports are resolved where programs are read from files")
+    }));
+    (file, diagnostics)
 }
 
 /// Checks one entry with its declared sizes. The name may be omitted if there is only one entry.
@@ -106,7 +118,7 @@ fn with_entry_here<T>(
     name: Option<&str>,
     check: impl FnOnce(&BTreeMap<&str, &Decl>, &Decl) -> Result<T>,
 ) -> Result<T> {
-    let (file, diagnostics) = parser::parse(source);
+    let (file, diagnostics) = parsed(source);
     if parser::failed(&diagnostics) {
         return Err(Failure(diagnostics));
     }

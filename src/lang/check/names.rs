@@ -2,7 +2,7 @@
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use crate::lang::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, TypeExpr, TypeKind,
+    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeExpr, TypeKind,
 };
 use crate::lang::naming::duplicate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,9 @@ impl Walk {
                 }
             }
             ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Section(_) => {}
-            ExprKind::Tuple(parts) => parts.iter().for_each(|p| self.expr(p)),
+            ExprKind::Tuple(parts) | ExprKind::Array(parts) => {
+                parts.iter().for_each(|p| self.expr(p));
+            }
             ExprKind::Paren(x)
             | ExprKind::Proj(x, _)
             | ExprKind::Field(x, _)
@@ -230,6 +232,12 @@ impl Walk {
                 self.expr(init);
                 match form {
                     LoopForm::While(cond) => self.within(&[pat], cond),
+                    LoopForm::In(element, array) => {
+                        self.types_of(element);
+                        self.expr(array);
+                        self.within(&[pat, element], body);
+                        return;
+                    }
                     LoopForm::For(name, bound) => {
                         self.expr(bound);
                         self.local.push(name.text.clone());
@@ -242,7 +250,12 @@ impl Walk {
             }
             ExprKind::Index(a, indices) => {
                 self.expr(a);
-                indices.iter().for_each(|i| self.expr(i));
+                indices.iter().flat_map(Subscript::parts).for_each(|i| self.expr(i));
+            }
+            ExprKind::With(a, indices, value) => {
+                self.expr(a);
+                indices.iter().flat_map(Subscript::parts).for_each(|i| self.expr(i));
+                self.expr(value);
             }
             ExprKind::Binary(_, a, b) | ExprKind::Pipe(a, b) => {
                 self.expr(a);

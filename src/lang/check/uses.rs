@@ -68,6 +68,13 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Returns whether a number that was declared as a length is a size of its own here, in general mode.
+    pub fn stands_for_number(&self, size: &Size) -> bool {
+        let Some(uses) = &self.uses else { return false };
+        let declared = |v: &String| uses.declared.get(v).is_some_and(|d| d.parse::<i64>().is_ok());
+        self.infer.sizes.resolve(size).variables().iter().any(declared)
+    }
+
     /// Records a use of a name. For a parameter, returns it with the outermost axis that it has in this function.
     pub fn used(&mut self, node: Node) -> Node {
         let (NodeKind::Var(v), Ty::Array(n, element)) = (&node.kind, &node.ty) else {

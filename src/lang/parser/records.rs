@@ -36,9 +36,8 @@ impl Parser<'_> {
         Ok(fields)
     }
 
-    /// Parses an update of a part of `whole`, from `with` on.
-    pub(super) fn with(&mut self, whole: Expr) -> Parse<Expr> {
-        self.advance();
+    /// Parses an update of a field of `whole`, behind `with`.
+    pub(super) fn field_update(&mut self, whole: Expr) -> Parse<Expr> {
         let mut path = vec![self.name("the name of the field that changes")?];
         while self.tok() == Tok::Field {
             let span = self.advance().span;

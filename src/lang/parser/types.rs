@@ -4,9 +4,9 @@
 //! type that it stands for.
 
 use super::{Parse, Parser, Reported};
-use crate::diag::{Code, Diagnostic, Limits, Source};
+use crate::diag::{Code, Diagnostic, Limits};
 use crate::lang::ast::{Expr, ExprKind, Name, TypeDecl, TypeExpr, TypeKind, UNKNOWN};
-use crate::lang::lexer::{Tok, Token};
+use crate::lang::lexer::Tok;
 use crate::lang::naming::{duplicate, nearest};
 use crate::lang::types::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,22 +36,20 @@ enum State {
     Known(Arc<TypeDecl>, usize),
 }
 
-impl Types {
-    /// Returns the declarations in a text, of which none is parsed yet.
-    pub fn new(source: &Source, tokens: &[Token]) -> Types {
-        let text = |t: &Token| source.text.get(t.span.range()).unwrap_or("").to_owned();
+impl Parser<'_> {
+    /// Returns the declarations of types in the text, of which none is parsed yet.
+    pub(super) fn named_types(&self) -> Types {
         let mut types = Types::default();
-        for (i, token) in tokens.iter().enumerate().filter(|(_, t)| t.tok == Tok::Ident) {
-            types.names.insert(text(token));
-            if i > 0 && tokens[i - 1].tok == Tok::Word("type") {
-                types.named.entry(text(token)).or_insert((i - 1, State::Unread));
+        for (i, token) in self.tokens.iter().enumerate().filter(|(_, t)| t.tok == Tok::Ident) {
+            let name = self.text(token.span).to_owned();
+            if i > 0 && self.tokens[i - 1].tok == Tok::Word("type") {
+                types.named.entry(name.clone()).or_insert((i - 1, State::Unread));
             }
+            types.names.insert(name);
         }
         types
     }
-}
 
-impl Parser<'_> {
     /// Parses a declaration of a type, unless a use was parsed before it.
     pub(super) fn named_type(&mut self) -> Parse<Arc<TypeDecl>> {
         let at = self.at;

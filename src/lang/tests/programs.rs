@@ -22,6 +22,17 @@ entry gemm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) (C: [n][m]f32) (alpha: f32) (
     "entry nbody [n] (xs: [n]f32) (ms: [n]f32) : [n]f32 =
   map (\\x -> reduce (+) 0 (map2 (\\y m -> let d = y - x in m * d * rsqrt (d * d + 0.01)) xs ms)) xs
 ",
+    "entry parts [n][m] (xs: [2*n]f32) (A: [n][m]f32) (i: i32) : ([n]f32, [2][2]f32, [n][m]f32, [m]f32) =
+  let w = [0.25, 0.5, xs[0]] -- weights
+  let b = [[1, 2], [sum w, argmax w |> f32.i32]]
+  let ys = xs with [0] <- 1 with [1:2 * n - 1] = xs[2:]
+  in
+  ( map2 (+) ys[::2] xs[1::2]
+  , b
+  , A with [i, :m] <- (loop (r = A[0]) for a in A[1:, :] do map2 (+) r a)
+  , A[::-1, :][i]
+  )
+",
     "-- trailing things
 entry shapes [n][m] (xs: [n]f32) (xss: [n][m]f32) (is: [m]i32) (bs: [n]bool) -- here
   : ([n]f32, [m]i32, [n*m]f32, [m][n]f32, [n]f32, [m]f32, [n]f32, [2*n]f32, [n]f32, [n]f32) =
