@@ -2,8 +2,8 @@
 //! so that it can lose neither a token nor a comment. The syntax tree determines where lines may break.
 
 use super::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeDecl, TypeExpr, TypeKind,
-    binary_operator,
+    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeDecl, TypeExpr,
+    TypeKind, binary_operator,
 };
 use super::lexer::{Comment, Lexed, Tok, lex};
 use super::parser;

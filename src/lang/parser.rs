@@ -8,7 +8,8 @@ mod records;
 mod types;
 
 use super::ast::{
-    Decl, Expr, ExprKind, File, Import, LoopForm, Name, Pat, PatKind, Slice, Subscript, binary_operator,
+    Decl, Expr, ExprKind, File, Import, LoopForm, Name, Pat, PatKind, Slice, Subscript,
+    binary_operator,
 };
 use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
 use super::typed::ScalarOp;

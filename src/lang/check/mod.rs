@@ -33,6 +33,11 @@ use std::sync::Arc;
 /// Sizes that general inference introduced, each with the equal declared size.
 pub type FreshSizes = Vec<(String, Size)>;
 
+/// Returns the names of all functions of the language and of its prelude.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    builtins::names().chain(super::prelude::names())
+}
+
 /// Checks a whole file. Returns the entries with their declared sizes, and all diagnostics.
 pub fn check(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     on_own_stack(|| check_here(source)).unwrap_or_else(|failure| (vec![], failure.0))
