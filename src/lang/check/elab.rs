@@ -703,8 +703,8 @@ impl<'a> Checker<'a> {
                 _ => self.infer.fresh(Class::Any),
             },
             TypeKind::Record(fields) => {
-                let parts = fields.iter().map(|(_, t)| self.ty(t, env)).collect::<Res<_>>()?;
-                self.record_type(fields.iter().map(|(name, _)| name), parts)?
+                let parts = fields.iter().map(|(_, t)| self.ty(t, env)).collect::<Res<Vec<_>>>()?;
+                self.record_type(fields.iter().map(|(name, _)| name), &parts)?
             }
             TypeKind::Named(decl, sizes) => {
                 let inner = self.named_type(decl, sizes, env)?;

@@ -299,7 +299,7 @@ fn pattern_type<'a>(
                 let Some(ty) = pattern_type(checker, part, sizes, mode)? else { return Ok(None) };
                 parts.push(ty);
             }
-            Some(checker.record_type(fields.iter().map(|(name, _)| name), parts)?)
+            Some(checker.record_type(fields.iter().map(|(name, _)| name), &parts)?)
         }
         PatKind::Name(_) | PatKind::Wild => None,
     })
@@ -320,8 +320,8 @@ fn param_type<'a>(
         TypeKind::Paren(t) | TypeKind::Unique(t) => param_type(checker, t, sizes, mode)?,
         TypeKind::Record(fields) => {
             let parts = fields.iter().map(|(_, t)| param_type(checker, t, sizes, mode));
-            let parts = parts.collect::<Res<_>>()?;
-            checker.record_type(fields.iter().map(|(name, _)| name), parts)?
+            let parts = parts.collect::<Res<Vec<_>>>()?;
+            checker.record_type(fields.iter().map(|(name, _)| name), &parts)?
         }
         TypeKind::Named(decl, args) => {
             let inner = checker.named_type(decl, args, sizes)?;

@@ -35,6 +35,13 @@ fn array(n: Size, element: Ty) -> Ty {
     Ty::Array(n, Rc::new(element))
 }
 
+/// Adds what to write where an operator of scalars is given rows.
+fn rows_hint(d: Diagnostic, name: &str) -> Diagnostic {
+    let name = name.trim_matches('`');
+    d.help(format!("the elements of the array are arrays; for each of them alone write `map ({name} (+) 0) xss`"))
+        .help(format!("to combine them element by element, write `{name} (map2 (+)) (replicate m 0) xss`"))
+}
+
 impl<'a> Checker<'a> {
     /// Elaborates a pattern with all its arguments.
     pub fn pattern(
@@ -199,7 +206,7 @@ impl<'a> Checker<'a> {
         let z = self.coerce(z, element, &t.place(0)).map_err(|Abort(d)| {
             let rows = scalar && matches!(self.infer.shallow(element), Ty::Array(..));
             Abort(d.map(|d| match rows {
-                true => Box::new(self.rows_hint(*d, &t.name)),
+                true => Box::new(rows_hint(*d, &t.name)),
                 false => d,
             }))
         })?;
@@ -209,13 +216,6 @@ impl<'a> Checker<'a> {
         let what = format!("the result of the operator of {}", t.name);
         fun.body = Box::new(self.coerce(Node { ty: result, ..*fun.body }, element, &what)?);
         Ok(fun)
-    }
-
-    /// Adds what to write where an operator of scalars is given rows.
-    fn rows_hint(&self, d: Diagnostic, name: &str) -> Diagnostic {
-        let name = name.trim_matches('`');
-        d.help(format!("the elements of the array are arrays; for each of them alone write `map ({name} (+) 0) xss`"))
-            .help(format!("to combine them element by element, write `{name} (map2 (+)) (replicate m 0) xss`"))
     }
 
     /// Checks the first accumulator and the operator of a fold from the left: `op : acc -> a -> acc`.

@@ -25,11 +25,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the type of a record with these fields, given in the order of the text.
-    pub fn record_type<'n>(
-        &self,
-        names: impl Iterator<Item = &'n Name>,
-        parts: Vec<Ty>,
-    ) -> Res<Ty> {
+    pub fn record_type<'n>(&self, names: impl Iterator<Item = &'n Name>, parts: &[Ty]) -> Res<Ty> {
         let names: Vec<&Name> = names.collect();
         let order = self.order(&names)?;
         let sorted = order.iter().map(|i| names[*i].text.clone()).collect();
@@ -109,17 +105,17 @@ impl<'a> Checker<'a> {
     pub fn update(&mut self, record: Node, path: &[Name], value: Node, span: Span) -> Res<Node> {
         let mut lets = vec![];
         let record = self.shared(record, "r", &mut lets);
-        let updated = self.with_field(record, path, value, span)?;
+        let updated = self.with_field(&record, path, value, span)?;
         self.defining(updated, lets)
     }
 
-    fn with_field(&mut self, record: Node, path: &[Name], value: Node, span: Span) -> Res<Node> {
+    fn with_field(&mut self, record: &Node, path: &[Name], value: Node, span: Span) -> Res<Node> {
         let Some((name, rest)) = path.split_first() else {
             let ty = record.ty.clone();
             return self.coerce(value, &ty, "the new value");
         };
         let old = self.field(record.clone(), &name.text, name.span)?;
-        let new = self.with_field(old, rest, value, span)?;
+        let new = self.with_field(&old, rest, value, span)?;
         let Ty::Record(names, _) = self.infer.shallow(&record.ty) else { return Err(Abort(None)) };
         let mut new = Some(new);
         let mut nodes = vec![];
