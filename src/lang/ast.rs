@@ -46,6 +46,8 @@ pub struct TypeDecl {
     pub body: TypeExpr,
     /// The number of components of the type, those of other named types in it included.
     pub components: usize,
+    /// The height of the type's tree, with the same other types.
+    pub depth: usize,
 }
 
 /// `entry`, `def` or, with the same meaning, `let`.

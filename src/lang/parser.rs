@@ -325,6 +325,9 @@ impl Parser<'_> {
             ),
             Tok::Sym("=") => d.help("equality is `==`; a local definition is `let x = ... in ...`"),
             Tok::Sym(")") => d.help("this parenthesis closes nothing"),
+            Tok::Sym(".") if self.token_at(self.at + 1).tok == Tok::Sym(".") => {
+                d.help("the numbers from 0 are `iota n`; there are no other ranges")
+            }
             Tok::Sym(".") => {
                 d.help("a component of a tuple is `t.0`, without spaces; composition is `f >-> g`")
             }

@@ -107,10 +107,14 @@ impl Parser<'_> {
             let d = Diagnostic::error(Code::KernelLimit, message).at(self.source, name.span, "");
             return self.fail(d.help("the components of its components count, too"));
         }
+        let depth = depth(&body);
+        if depth > self.limit {
+            return self.too_deep(name.span);
+        }
         if self.tok() != Tok::Eof && !self.is_decl() {
             return self.unexpected("a declaration, after that of a type");
         }
-        Ok(Arc::new(TypeDecl { name, params, body, components }))
+        Ok(Arc::new(TypeDecl { name, params, body, components, depth }))
     }
 
     /// Parses `[n]`.
@@ -262,6 +266,19 @@ fn components(ty: &TypeExpr) -> usize {
         TypeKind::Named(decl, _) => decl.components,
         TypeKind::Function(t, u) => components(t) + components(u),
     }
+}
+
+/// Returns the height of a type's tree.
+fn depth(ty: &TypeExpr) -> usize {
+    let below = match &ty.kind {
+        TypeKind::Scalar(_) | TypeKind::Vector(..) | TypeKind::Param(_) => 0,
+        TypeKind::Tuple(ts) => ts.iter().map(depth).max().unwrap_or(0),
+        TypeKind::Record(ts) => ts.iter().map(|(_, t)| depth(t)).max().unwrap_or(0),
+        TypeKind::Paren(t) | TypeKind::Unique(t) | TypeKind::Array(_, t) => depth(t),
+        TypeKind::Named(decl, _) => decl.depth,
+        TypeKind::Function(t, u) => depth(t).max(depth(u)),
+    };
+    1 + below
 }
 
 /// Parses `f32` or `f32x4`.

@@ -52,6 +52,10 @@ fn deep_nesting_is_an_error() {
     deep("x |> ", "");
     deep("loop x = ", "");
     deep("", " : i32");
+    deep("{a = ", "}");
+    deep("", ".a");
+    deep("", " with a = x");
+    deep("x `f` ", "");
 }
 
 #[test]
@@ -86,6 +90,28 @@ fn definitions_that_explode_are_an_error() {
         diagnostics.iter().all(|d| d.code == Code::KernelLimit && d.severity == Severity::Error)
     );
     assert!(!diagnostics.is_empty());
+}
+
+#[test]
+fn types_that_explode_are_an_error() {
+    let chain = |body: &dyn Fn(usize) -> String, order: &mut dyn Iterator<Item = usize>| {
+        let mut text = "type t0 = f32\n".to_owned();
+        order.for_each(|i| text += &format!("type t{i} = {}\n", body(i - 1)));
+        text += "entry f (x: t1) (y: [3]t400) = x";
+        survive(&text);
+        let diagnostics = check(&Source::new("p", text)).1;
+        diagnostics.first().map(|d| d.code)
+    };
+    let pairs = |i: usize| format!("(t{i}, t{i})");
+    let rows = |i: usize| format!("[2]t{i}");
+    assert_eq!(chain(&pairs, &mut (1..=400)), Some(Code::KernelLimit));
+    assert_eq!(chain(&rows, &mut (1..=400)), Some(Code::Parse));
+    assert_eq!(chain(&rows, &mut (1..=400).rev()), Some(Code::Parse));
+    // A name that is used very often.
+    let uses = "(\\(_: t) -> 1) 2 + ".repeat(150);
+    let definitions: String = (0..20).map(|i| format!("def d{i} = {uses} 1\n")).collect();
+    let text = format!("type t = ({} f32)\n{definitions}entry f = d0", "f32, ".repeat(900));
+    survive(&text);
 }
 
 fn word() -> impl Strategy<Value = String> {
@@ -149,6 +175,19 @@ fn word() -> impl Strategy<Value = String> {
         "&",
         "<<",
         "~",
+        "type t = ",
+        "t",
+        "{x = ",
+        "{x: ",
+        "}",
+        ".x",
+        "with",
+        "with x =",
+        "`",
+        "#[a]",
+        "'t",
+        "[]",
+        "f32.+",
         "99999999999999999999",
     ];
     proptest::sample::select(words.to_vec()).prop_map(str::to_owned)
