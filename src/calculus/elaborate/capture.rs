@@ -59,6 +59,9 @@ impl Bracket {
         let open = |k: usize| args.get(k).is_some_and(|a| !a.free().is_empty());
         let captures = funs.first().is_some_and(|f| !f.captures().is_empty());
         match *prim {
+            Prim::Scan(ScanKind::Exclusive) if open(0) || captures => {
+                self.scan_before(&funs[0], args, e).map(Some)
+            }
             Prim::Scan(_) if open(0) => self.scan_from(&funs[0], args, e).map(Some),
             // Rules on maps and reductions then apply to it, whether it captures or not.
             Prim::ReducePart => self.parts(&funs[0], args, e).map(Some),
@@ -104,6 +107,28 @@ impl Bracket {
         };
         let body = Box::new(value.value(span));
         let f = Lambda { params: vec![result], body };
+        Ok(Ex::new(Kind::Map(Prim::Map, f, vec![scanned]), e.ty.clone(), span))
+    }
+
+    /// An exclusive scan with a captured initial value or operator: its state is the value after an element and the
+    /// one before it, which is the result.
+    fn scan_before(&mut self, op: &Lambda, args: &[Ex], e: &Ex) -> Result<Ex> {
+        let span = e.span;
+        let [acc, x] = op.params.as_slice() else {
+            return Err(inner_problem("a scan's operator with other than two parameters", span));
+        };
+        let pair = |a: &Layout, b: Layout| Layout::Pair(Box::new(a.clone()), Box::new(b));
+        let next = Ex::pair((*op.body).clone(), acc.value(span));
+        let state = pair(acc, self.renamed(acc));
+        let step = Lambda { params: vec![state.clone(), x.clone()], body: Box::new(next) };
+        let (n, _) = super::build::elements(&e.ty).map_err(super::bracket::at(span))?;
+        let start = Ex::pair(args[0].clone(), args[0].clone());
+        let scanned =
+            Kind::Prim(Prim::Scan(ScanKind::Seq), vec![step], vec![], vec![start, args[1].clone()]);
+        let scanned = Ex::new(scanned, Ty::array(&n, &state.ty()), span);
+        let (after, result) = (self.renamed(acc), self.renamed(acc));
+        let body = Box::new(result.value(span));
+        let f = Lambda { params: vec![pair(&after, result)], body };
         Ok(Ex::new(Kind::Map(Prim::Map, f, vec![scanned]), e.ty.clone(), span))
     }
 

@@ -255,6 +255,13 @@ fn rows_by_element_are_columns() {
         of("[n][m]f32", "scan (map2 (+)) (replicate m 0) a"),
         "transpose . map (scan(assoc) {Add(_1, _2)} {0}) . transpose . a"
     );
+    assert_eq!(
+        of("[n][m]f32", "scan_exclusive (map2 (+)) (replicate m 0) a"),
+        "transpose . map (scan(exclusive) {Add(_1, _2)} {0}) . transpose . a"
+    );
+    // What is captured comes with the elements, so the scan is sequential.
+    let row = "map (\\r -> scan_exclusive (\\x y -> (x + y) * r[1]) 0 r) a";
+    assert!(of("[n][m]f32", row).contains("scan(seq)"), "{}", of("[n][m]f32", row));
     // The elements of a row meet: it stays a row.
     let met = of("[m]f32", "reduceSeq (\\x y -> map2 (+) x (reverse y)) (replicate m 0) a");
     assert!(met.starts_with("reduce(seq)"), "{met}");

@@ -286,7 +286,7 @@ impl Generator {
         let op = self.operator(t);
         let xs = self.elements_for(&op, n, t, depth);
         let mag = if op.adds { xs.mag * self.length(n).max(1) as f64 } else { xs.mag };
-        let word = if self.once_in(4) { "scanSeq" } else { "scan" };
+        let word = ["scan", "scan", "scan_exclusive", "scanSeq"][self.below(4)];
         let text = format!("({word} {} {} {})", op.text, op.neutral, xs.text);
         Made::new(text, mag.max(4.0), xs.exact)
     }

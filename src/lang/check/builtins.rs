@@ -76,7 +76,7 @@ const SCALARS: [(&str, ScalarOp); 21] = [
     ("neg", ScalarOp::Neg),
 ];
 
-const PATTERNS: [(&str, Prim, usize); 56] = [
+const PATTERNS: [(&str, Prim, usize); 57] = [
     ("map", Prim::Map, 1),
     ("map2", Prim::Map, 2),
     ("map3", Prim::Map, 3),
@@ -96,6 +96,7 @@ const PATTERNS: [(&str, Prim, usize); 56] = [
     ("reduce_comm", Prim::ReduceComm, 1),
     ("reducePart", Prim::ReducePart, 1),
     ("scan", Prim::Scan(ScanKind::Assoc), 1),
+    ("scan_exclusive", Prim::Scan(ScanKind::Exclusive), 1),
     ("split", Prim::Split, 1),
     ("join", Prim::Join, 1),
     ("transpose", Prim::Transpose, 1),

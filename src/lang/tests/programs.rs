@@ -52,6 +52,7 @@ entry blur [n][m] (a: [n][m]f32) : [n][m]f32 =
 ",
     "entry parts [n] (xs: [4*n]f32) : [4]f32 = reducePart (+) 0 4 xs
 entry sums [n] (xs: [n]i64) : [n]i64 = scan (+) 0 xs
+entry offsets [n] (xs: [n]i64) : [n]i64 = scan_exclusive (+) 0 xs
 entry hist [n] (is: [n]i32) : [16]i32 = histogram (+) 0 16 is (map (\\_ -> 1) is)
 entry best [n] (xs: [n]f32) : (f32, i32) =
   reduce_comm (\\(a, i) (b, j) -> if a > b then (a, i) else (b, j)) (f32.lowest, -1) (zip xs (iota n))

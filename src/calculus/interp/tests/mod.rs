@@ -210,6 +210,9 @@ fn reductions() {
     for p in [Prim::Scan(ScanKind::Assoc), Prim::Scan(ScanKind::Seq)] {
         gives(&[1, 2, 3], prim(p, to(3), vec![add()], &[], vec![int(0), xs()]), &[1, 3, 6]);
     }
+    let before = Prim::Scan(ScanKind::Exclusive);
+    gives(&[1, 2, 3], prim(before, to(3), vec![add()], &[], vec![int(5), xs()]), &[5, 6, 8]);
+    gives(&[], prim(before, to(0), vec![add()], &[], vec![int(5), xs()]), &[]);
     gives(
         &[1, 2, 3, 4],
         prim(Prim::ReducePart, to(2), vec![add()], &[2], vec![int(0), xs()]),
