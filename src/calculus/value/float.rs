@@ -206,7 +206,7 @@ impl Mode {
     /// A number with the sign of another. Devices need not agree on the signs of zeros and of NaN.
     fn copysign(&self, a: Cell, b: Cell) -> Cell {
         let (x, y) = (a.as_float(), b.as_float());
-        let v = x.copysign(y);
+        let v = value(ScalarOp::Copysign, self.ty, [x, y, 0.0]);
         if y.abs() > self.error(b) {
             return self.finish(v, a.mag(), a.grain());
         }
@@ -438,6 +438,7 @@ fn value(op: ScalarOp, ty: ScalarType, [x, y, z]: [f64; 3]) -> f64 {
         O::Hypot => x.hypot(y),
         O::Erf => libm::erf(x),
         O::Erfc => libm::erfc(x),
+        O::Copysign => x.copysign(y),
         O::Trunc => x.trunc(),
         O::Floor => x.floor(),
         O::Ceil => x.ceil(),

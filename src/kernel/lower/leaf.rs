@@ -487,7 +487,7 @@ impl Leaf<'_> {
     }
 
     /// A shift. C leaves open what happens if the number of places is negative, or not less than the number of bits.
-    fn shift(&mut self, op: ScalarOp, x: Expr, places: Expr) -> Step<Expr> {
+    fn shift(&mut self, op: ScalarOp, x: &Expr, places: Expr) -> Step<Expr> {
         let ty = x.ty();
         let bits = i128::try_from(ty.scalar.bits()).unwrap_or_default();
         let number = |n: i128| Expr::Lit(Lit::int(ty.scalar, n)).widen(ty.width);
@@ -546,7 +546,7 @@ impl Leaf<'_> {
             });
         }
         if let (ScalarOp::Shl | ScalarOp::Shr, [x, places]) = (op, es.as_slice()) {
-            return self.shift(op, x.clone(), places.clone());
+            return self.shift(op, x, places.clone());
         }
         Ok(Expr::Op(op, ElemTy { scalar: t, width }, es))
     }
