@@ -175,7 +175,13 @@ impl Build {
     /// A parameter of the entry.
     pub fn input(&mut self, name: &str, ty: Type) -> Expr {
         let var = self.var(name);
-        let param = Param { name: name.to_owned(), var, ty: ty.clone(), span: Span::default() };
+        let param = Param {
+            name: name.to_owned(),
+            var,
+            ty: ty.clone(),
+            labels: vec![],
+            span: Span::default(),
+        };
         self.params.push(param);
         expr(ExprKind::Var(var), ty)
     }

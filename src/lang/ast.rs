@@ -4,6 +4,7 @@ use super::lexer::Number;
 use super::scalar_op::{self, ScalarOp};
 use super::types::ScalarType;
 use crate::diag::Span;
+use std::sync::Arc;
 
 /// A name with its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub struct File {
     pub imports: Vec<Import>,
     /// The declarations in order.
     pub decls: Vec<Decl>,
+    /// The names of types in order.
+    pub types: Vec<Arc<TypeDecl>>,
 }
 
 /// `import "path"`.
@@ -32,7 +35,20 @@ pub struct Import {
     pub span: Span,
 }
 
-/// `entry` or `def`.
+/// `type t [n] = ...`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeDecl {
+    /// Its name.
+    pub name: Name,
+    /// Its size parameters.
+    pub params: Vec<Name>,
+    /// The type that it stands for.
+    pub body: TypeExpr,
+    /// The number of components of the type, those of other named types in it included.
+    pub components: usize,
+}
+
+/// `entry`, `def` or, with the same meaning, `let`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decl {
     /// Whether it is an `entry`.
@@ -43,12 +59,23 @@ pub struct Decl {
     pub name: Name,
     /// The size parameters that it binds: `[n]`.
     pub binders: Vec<Name>,
+    /// The sizes that `[]` in the types of its parameters stands for.
+    pub unnamed: Vec<Name>,
+    /// The type parameters that it binds: `'t`, without the quote.
+    pub type_params: Vec<Name>,
     /// Its parameters.
     pub params: Vec<Pat>,
     /// The declared result type.
     pub result: Option<TypeExpr>,
     /// The expression after `=`.
     pub body: Expr,
+}
+
+impl Decl {
+    /// Returns all size parameters.
+    pub fn sizes(&self) -> impl Iterator<Item = &Name> {
+        self.binders.iter().chain(&self.unnamed)
+    }
 }
 
 /// A pattern that binds names.
@@ -69,6 +96,8 @@ pub enum PatKind {
     Wild,
     /// `(p, q)`.
     Tuple(Vec<Pat>),
+    /// `{x = p, y}`.
+    Record(Vec<(Name, Option<Pat>)>),
     /// `(p)`.
     Paren(Box<Pat>),
     /// `p : t`, inside parentheses.
@@ -95,8 +124,32 @@ pub enum TypeKind {
     Tuple(Vec<TypeExpr>),
     /// `(t)`.
     Paren(Box<TypeExpr>),
-    /// `[n]t`.
+    /// `[n]t`. Without a size, `[]t`, the expression is [`UNKNOWN`] or a name of [`Decl::unnamed`], and takes no space.
     Array(Box<Expr>, Box<TypeExpr>),
+    /// `{x: t, y: u}`.
+    Record(Vec<(Name, TypeExpr)>),
+    /// A named type with its sizes.
+    Named(Arc<TypeDecl>, Vec<Expr>),
+    /// A type parameter.
+    Param(String),
+    /// `*t`. The mark has no effect.
+    Unique(Box<TypeExpr>),
+    /// `t -> u`.
+    Function(Box<TypeExpr>, Box<TypeExpr>),
+}
+
+/// The name of a size that is inferred.
+pub const UNKNOWN: &str = "_";
+
+impl TypeExpr {
+    /// Returns whether this is the type of a function.
+    pub fn is_function(&self) -> bool {
+        match &self.kind {
+            TypeKind::Function(..) => true,
+            TypeKind::Paren(t) => t.is_function(),
+            _ => false,
+        }
+    }
 }
 
 /// An expression.
@@ -125,8 +178,8 @@ pub enum ExprKind {
     Paren(Box<Expr>),
     /// `f x y`.
     Apply(Box<Expr>, Vec<Expr>),
-    /// `\x y -> e`.
-    Lambda(Vec<Pat>, Box<Expr>),
+    /// `\x y -> e`; with the type of the result, `\x y : t -> e`.
+    Lambda(Vec<Pat>, Option<TypeExpr>, Box<Expr>),
     /// `let p = e in e`; with parameters, `let f x = e in e`.
     Let {
         /// The pattern that is bound.
@@ -161,6 +214,14 @@ pub enum ExprKind {
     Array(Vec<Expr>),
     /// `t.0`.
     Proj(Box<Expr>, usize),
+    /// `{x = e, y}`.
+    Record(Vec<(Name, Option<Expr>)>),
+    /// `p.x`.
+    Field(Box<Expr>, String),
+    /// `p with x.y = e`.
+    Update(Box<Expr>, Vec<Name>, Box<Expr>),
+    /// ``a `f` b``.
+    Infix(Box<Expr>, Name, Box<Expr>),
     /// `-e`, `!e` or `~e`.
     Unary(ScalarOp, Box<Expr>),
     /// `a + b`.

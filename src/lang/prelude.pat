@@ -23,18 +23,17 @@ def all p xs = reduce (&&) true (map p xs)
 def count p xs = reduce (+) 0 (map (\x -> if p x then 1 else 0) xs)
 
 -- The index of the first element for which `p` holds; the length if there is none.
-def find p xs =
-  reduce min (length xs) (map2 (\x i -> if p x then i else length xs) xs (indices xs))
+def find p xs = reduce min (length xs) (map2 (\x i -> if p x then i else length xs) xs (indices xs))
 
 -- The index of the least element, the first of equal ones; the length without elements.
 def argmin xs =
-  let before = \(a, i) (b, j) -> if a < b || (a == b && i < j) then (a, i) else (b, j)
-  in (reduce before (highest, length xs) (zip xs (indices xs))).1
+  let before = \(a, i) (b, j) -> if a < b || (a == b && i < j) then (a, i) else (b, j) in
+  (reduce before (highest, length xs) (zip xs (indices xs))).1
 
 -- The index of the greatest element, the first of equal ones; the length without elements.
 def argmax xs =
-  let before = \(a, i) (b, j) -> if a > b || (a == b && i < j) then (a, i) else (b, j)
-  in (reduce before (lowest, length xs) (zip xs (indices xs))).1
+  let before = \(a, i) (b, j) -> if a > b || (a == b && i < j) then (a, i) else (b, j) in
+  (reduce before (lowest, length xs) (zip xs (indices xs))).1
 
 -- From the left: `f (... (f (f z x0) x1) ...)`, one element after the other.
 def foldl f z xs = loop (acc = z) for x in xs do f acc x
@@ -80,3 +79,31 @@ def map_3d f xsss = map (map (map f)) xsss
 
 -- `f` of the elements of two arrays of rows.
 def map2_2d f xss yss = map2 (map2 f) xss yss
+
+-- Whether all elements are true.
+def and xs = reduce (&&) true xs
+
+-- Whether an element is true.
+def or xs = reduce (||) false xs
+
+-- Another name of `histogram`.
+def hist op z m is vs = histogram op z m is vs
+
+-- `dest`, with the values of index `i` combined with element `i`: `op` associative and commutative with neutral
+-- element `z`.
+def reduce_by_index dest op z is vs = map2 op dest (histogram op z (length dest) is vs)
+
+-- `m` elements: `vs[j]` at `is[j]`, and `z` elsewhere.
+def spread m z is vs = scatter (replicate m z) is vs
+
+-- The value itself. What is copied is decided by patsat.
+def copy x = x
+
+-- `f` with its arguments in the other order.
+def flip f x y = f y x
+
+-- `f`, which takes a pair, of two arguments.
+def curry f x y = f (x, y)
+
+-- `f`, which takes two arguments, of a pair.
+def uncurry f (x, y) = f x y

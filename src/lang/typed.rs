@@ -23,8 +23,22 @@ pub struct Param {
     pub var: VarId,
     /// Its type.
     pub ty: Type,
+    /// The names of its components, if there are records in its type: `x`, `p.x`, `0.x`.
+    pub labels: Vec<String>,
     /// Place of its declaration.
     pub span: Span,
+}
+
+impl Param {
+    /// Returns the number of the component with this name, which is that number in digits or the path to a field.
+    pub fn component(&self, name: &str) -> Option<usize> {
+        self.labels.iter().position(|l| l == name).or_else(|| name.parse().ok())
+    }
+
+    /// Returns the name of a component.
+    pub fn label(&self, component: usize) -> String {
+        self.labels.get(component).cloned().unwrap_or_else(|| component.to_string())
+    }
 }
 
 /// An `entry`, checked and inlined.

@@ -467,10 +467,27 @@ mod tests {
             let schedule = schedule(&term(text, inputs), &SizeEnv::default(), &options());
             schedule.expect("lowers").to_string()
         };
-        assert_eq!(shown(0), "");
-        assert_eq!(shown(1), "");
-        assert_eq!(shown(2), "");
-        assert_eq!(shown(3), "");
+        let rows = "input A: [6400]f32
+output out: [64]f32
+kernel f_0: 64 work-items in groups of 8
+  mapGlb 0 of 64, work-items i0 < 64
+    reduceSeq of 100 [work-item]
+      register t6 <- 0.0
+      for i7 < 100
+        register t6 <- (+) of register t6, A[100 * i0 + i7]
+      out[i0] <- register t6
+";
+        assert_eq!(shown(0), rows);
+        let has = |k: usize, lines: &[&str]| {
+            let text = shown(k);
+            lines.iter().for_each(|line| assert!(text.contains(line), "{line}\n{text}"));
+        };
+        let group = "mapWrg 0 of 8, groups g0 < 8";
+        let stored = "[l0] <- abs of xs[32 * g0 + l0]";
+        has(1, &[group, "  local tile", "mapLcl 0 of 32, work-items l0 < 32", stored, "[31 - l0]"]);
+        let vector = "out[16 * i0 + 4 * u0 .. +4] <- abs of xs[16 * i0 + 4 * u0 .. +4]";
+        has(2, &["mapGlb 0 of 16, work-items i0 < 16", "unrolled u0 < 4", vector]);
+        has(3, &["temporary temp", "host: repeat step", "  kernel f_1", "  host: exchange temp"]);
     }
 
     #[test]
@@ -483,7 +500,7 @@ mod tests {
         assert_eq!(of(&[5, 5, 5, 5]).as_deref(), Some("5"));
         assert_eq!(of(&[1, 3, 5, 7, 9, 11, 13, 15]).as_deref(), Some("2 * u + 1"));
         let runs = of(&[0, 1, 2, 3, 32, 33, 34, 35]);
-        assert_eq!(runs.as_deref(), Some("((u) % 4) + 32 * ((u) / 4)"));
+        assert_eq!(runs.as_deref(), Some("32 * ((u) / 4) + ((u) % 4)"));
         assert_eq!(of(&[0, 1, 3, 7]), None);
     }
 }

@@ -68,7 +68,8 @@ impl Generator {
         }
         let times = self.length(n);
         let body = self.under(vars, times, |g| g.make(t, depth));
-        let f = format!("(\\{} -> {})", patterns.join(" "), body.text);
+        let result = if self.once_in(6) { format!(" : {t}") } else { String::new() };
+        let f = format!("(\\{}{result} -> {})", patterns.join(" "), body.text);
         let text = match (count, self.below(3)) {
             (1, 0) => format!("({} |> map {f})", arrays.join(" ")),
             (1, _) => {

@@ -18,7 +18,7 @@ pub fn pattern_name(pat: &Pat) -> Option<&str> {
     match &pat.kind {
         PatKind::Name(name) => Some(name),
         PatKind::Paren(p) | PatKind::Typed(p, _) => pattern_name(p),
-        PatKind::Wild | PatKind::Tuple(_) => None,
+        PatKind::Wild | PatKind::Tuple(_) | PatKind::Record(_) => None,
     }
 }
 
@@ -240,6 +240,9 @@ impl<'a> Checker<'a> {
                 };
                 let what = format!("the argument of `{}`", builtin.name());
                 let node = self.coerce(node, &lift(from), &what)?;
+                if to == from {
+                    return Ok(Elab::Value(node));
+                }
                 let kind = NodeKind::Scalar(ScalarOp::Cast(to), vec![node]);
                 Node::new(kind, lift(to), span)
             }
@@ -263,9 +266,13 @@ impl<'a> Checker<'a> {
     /// Replaces a use of a definition by its body.
     pub fn inline(&mut self, decl: &'a Decl, args: Vec<Arg<'a>>, span: Span) -> Res<Elab<'a>> {
         let mut sizes = Env::default();
-        for binder in &decl.binders {
+        for binder in decl.sizes() {
             let size = self.infer.sizes.fresh();
             sizes = sizes.with(&binder.text, Bind::Size(size));
+        }
+        for param in &decl.type_params {
+            let ty = self.infer.fresh(Class::Any);
+            sizes = sizes.with(&format!("'{}", param.text), Bind::Type(ty));
         }
         let mut inner = sizes.clone();
         let mut lets = vec![];
@@ -335,6 +342,13 @@ impl<'a> Checker<'a> {
                 Ok(env.with(name, Bind::Fun(closure.fun)))
             }
             (PatKind::Wild, _) => Ok(env.clone()),
+            (PatKind::Typed(inner, ty), elab @ Elab::Fun(_)) if ty.is_function() => {
+                self.bind(inner, Arg { elab, span: arg.span }, env, sizes, lets, what)
+            }
+            (PatKind::Record(fields), elab) => {
+                let node = self.as_value(elab)?;
+                self.bind_fields(fields, node, arg.span, env, sizes, lets)
+            }
             (PatKind::Typed(inner, ty), elab) => {
                 let ty = self.annotation(ty, sizes)?;
                 let node = self.as_value(elab)?;

@@ -1,5 +1,6 @@
 //! The built-in names: scalar functions, casts and patterns, with their parameters.
 
+use crate::lang::ast::binary_operator;
 use crate::lang::scalar_op::{self, ScalarOp};
 use crate::lang::typed::{PadMode, Prim, ScanKind};
 use crate::lang::types::ScalarType;
@@ -162,6 +163,9 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
     if let Some(constant) = constant {
         return Some(Builtin::Constant(ty, constant));
     }
+    if let Some((op, _)) = binary_operator(member) {
+        return Some(Builtin::Scalar(op, Some(ty)));
+    }
     match lookup(member)? {
         // Futhark's name of the complement.
         Builtin::Scalar(ScalarOp::Not, None) if ty.is_integer() => {
@@ -179,6 +183,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     scalars
         .chain(PATTERNS.iter().map(|(n, ..)| *n))
         .chain(["pow", "fmod", "id", "length", "highest", "lowest"])
+}
+
+/// Returns the names that stand behind the name of a type, for suggestions.
+pub fn members() -> impl Iterator<Item = &'static str> {
+    let constants = ["highest", "lowest", "inf", "nan", "pi", "e", "pow", "fmod"];
+    scalar_op::FUNCTIONS.iter().map(|(n, _)| *n).chain(constants)
 }
 
 /// Returns the name of a pattern.

@@ -7,10 +7,11 @@ use super::builtins::{self, Builtin, Constant};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Clash, Class, Infer, Ty};
 use super::ir::{Lit, Node, NodeKind};
-use super::names::nearest;
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
-use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind};
+use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
+use crate::lang::foreign;
 use crate::lang::lexer::Number;
+use crate::lang::naming::nearest;
 use crate::lang::prelude;
 use crate::lang::size::Size;
 use crate::lang::typed::{ScalarOp, VarId};
@@ -193,7 +194,7 @@ impl<'a> Checker<'a> {
             let scalar = match self.infer.shallow(&node.ty) {
                 Ty::Scalar(_) => true,
                 Ty::Meta(i) => self.infer.class(i) == Class::Integer,
-                Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..) => false,
+                Ty::Vector(..) | Ty::Tuple(_) | Ty::Record(..) | Ty::Array(..) => false,
             };
             if scalar {
                 return match self.infer.unify(&node.ty, &element, node.span) {
@@ -285,13 +286,19 @@ impl<'a> Checker<'a> {
                 let d = self.error(Code::KernelLimit, message, span);
                 return Err(d.help("the components of its components count, too").into());
             }
-            self.components += components;
-            if self.components > limits.all_type_components {
-                let most = limits.all_type_components;
-                return Err(self.too_large("components of types", most, span));
-            }
+            self.charge(components, span)?;
         }
         Ok(made)
+    }
+
+    /// Adds to the number of components of types, which has a limit.
+    pub fn charge(&mut self, components: usize, span: Span) -> Res<()> {
+        self.components += components;
+        let most = Limits::DEFAULT.all_type_components;
+        if self.components > most {
+            return Err(self.too_large("components of types", most, span));
+        }
+        Ok(())
     }
 
     fn too_large(&self, of: &str, most: usize, span: Span) -> Abort {
@@ -347,8 +354,9 @@ impl<'a> Checker<'a> {
                 let fun = Rc::new(FunVal::Compose(f.fun, g.fun));
                 return Ok(Elab::Fun(Closure { fun, lets, span }));
             }
-            ExprKind::Lambda(params, body) => {
-                let fun = FunVal::Lambda { params, result: None, body, env: env.clone() };
+            ExprKind::Lambda(params, result, body) => {
+                let fun =
+                    FunVal::Lambda { params, result: result.as_ref(), body, env: env.clone() };
                 return Ok(Elab::Fun(Closure { fun: Rc::new(fun), lets: vec![], span }));
             }
             ExprKind::Section(op) => return Ok(Self::builtin(Builtin::Scalar(*op, None), span)),
@@ -403,6 +411,21 @@ impl<'a> Checker<'a> {
                 let tuple = self.value(tuple, env);
                 self.project(tuple, *i, span)?
             }
+            ExprKind::Field(record, name) => {
+                let record = self.value(record, env);
+                self.field(record, name, span)?
+            }
+            ExprKind::Record(fields) => self.record(fields, span, env)?,
+            ExprKind::Update(record, path, value) => {
+                let record = self.value(record, env);
+                let value = self.value(value, env);
+                self.update(record, path, value, span)?
+            }
+            ExprKind::Infix(a, name, b) => {
+                let function = self.name(&name.text, name.span, env);
+                let args = vec![self.arg(a, env), self.arg(b, env)];
+                return self.apply_elab(function?, args, name.span, span);
+            }
             ExprKind::Unary(op, x) => {
                 let x = self.value(x, env);
                 self.scalar(*op, None, vec![x], span)?
@@ -425,7 +448,8 @@ impl<'a> Checker<'a> {
         Elab::Fun(Closure { fun: Rc::new(FunVal::Builtin(builtin)), lets: vec![], span })
     }
 
-    fn name(&mut self, name: &str, span: Span, env: &Env<'a>) -> Res<Elab<'a>> {
+    /// Returns the meaning of a name.
+    pub fn name(&mut self, name: &str, span: Span, env: &Env<'a>) -> Res<Elab<'a>> {
         match env.get(name) {
             Some(Bind::Value(node)) => {
                 let node = Node { span, ..node.clone() };
@@ -438,7 +462,7 @@ impl<'a> Checker<'a> {
             Some(Bind::Fun(fun)) => {
                 return Ok(Elab::Fun(Closure { fun: fun.clone(), lets: vec![], span }));
             }
-            None => {}
+            Some(Bind::Type(_)) | None => {}
         }
         let own = self.decls.get(name).copied().filter(|_| !prelude::holds(span));
         if let Some(decl) = own.or_else(|| prelude::get(name)) {
@@ -446,6 +470,13 @@ impl<'a> Checker<'a> {
                 return self.inline(decl, vec![], span);
             }
             let fun = Rc::new(FunVal::Decl(decl));
+            return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
+        }
+        if let Some((ty, decl)) = of_type(name) {
+            // The result has the type, and so do the elements.
+            let whole = Rc::new(FunVal::Decl(decl));
+            let typed = Rc::new(FunVal::Builtin(Builtin::Cast(ty, ty)));
+            let fun = Rc::new(FunVal::Compose(whole, typed));
             return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
         }
         match builtins::lookup(name) {
@@ -471,6 +502,19 @@ impl<'a> Checker<'a> {
 
     fn unknown(&self, name: &str, span: Span, env: &Env<'a>) -> Diagnostic {
         let d = self.error(Code::UnknownName, format!("nothing is called `{name}`"), span);
+        let (member, of) = match name.split_once('.') {
+            Some((ty, member)) => (member, Some(ty)),
+            None => (name, None),
+        };
+        if let Some(instead) = foreign::instead(member) {
+            return d.help(instead);
+        }
+        if let Some(ty) = of {
+            return match nearest(member, builtins::members()) {
+                Some(near) => d.help(format!("did you mean `{ty}.{near}`?")),
+                None => d,
+            };
+        }
         let mut known: Vec<&str> = env.names();
         for name in self.decls.keys() {
             known.push(name);
@@ -613,22 +657,24 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Returns component `i`, which has this type.
+    pub fn component(tuple: Node, i: usize, ty: Ty, span: Span) -> Node {
+        let kind = match tuple.kind {
+            NodeKind::Tuple(mut nodes) if nodes.iter().all(Node::is_atomic) => {
+                nodes.swap_remove(i).kind
+            }
+            kind => NodeKind::Proj(Box::new(Node::new(kind, tuple.ty, tuple.span)), i),
+        };
+        Node::new(kind, ty, span)
+    }
+
     /// Returns `tuple.i`.
     pub fn project(&mut self, tuple: Node, i: usize, span: Span) -> Res<Node> {
         match self.infer.shallow(&tuple.ty) {
             Ty::Tuple(parts) => match parts.get(i) {
                 Some(ty) => {
                     let ty = ty.clone();
-                    let kind = match tuple.kind {
-                        NodeKind::Tuple(mut nodes) if nodes.iter().all(Node::is_atomic) => {
-                            nodes.swap_remove(i).kind
-                        }
-                        kind => {
-                            let tuple = Node::new(kind, tuple.ty, tuple.span);
-                            NodeKind::Proj(Box::new(tuple), i)
-                        }
-                    };
-                    Ok(Node::new(kind, ty, span))
+                    Ok(Self::component(tuple, i, ty, span))
                 }
                 None => {
                     let found = self.infer.show(&tuple.ty);
@@ -651,7 +697,20 @@ impl<'a> Checker<'a> {
         Ok(match &ty.kind {
             TypeKind::Scalar(s) => Ty::Scalar(*s),
             TypeKind::Vector(s, w) => Ty::Vector(Size::constant(*w), Rc::new(Ty::Scalar(*s))),
-            TypeKind::Paren(t) => self.ty(t, env)?,
+            TypeKind::Paren(t) | TypeKind::Unique(t) => self.ty(t, env)?,
+            TypeKind::Param(name) => match env.get(&format!("'{name}")) {
+                Some(Bind::Type(ty)) => ty.clone(),
+                _ => self.infer.fresh(Class::Any),
+            },
+            TypeKind::Record(fields) => {
+                let parts = fields.iter().map(|(_, t)| self.ty(t, env)).collect::<Res<Vec<_>>>()?;
+                self.record_type(fields.iter().map(|(name, _)| name), &parts)?
+            }
+            TypeKind::Named(decl, sizes) => {
+                let inner = self.named_type(decl, sizes, env)?;
+                self.ty(&decl.body, &inner)?
+            }
+            TypeKind::Function(..) => return Err(self.not_a_value(ty.span)),
             TypeKind::Tuple(ts) => {
                 Ty::Tuple(ts.iter().map(|t| self.ty(t, env)).collect::<Res<_>>()?)
             }
@@ -664,6 +723,9 @@ impl<'a> Checker<'a> {
 
     /// Converts a size as written in a type.
     pub fn size_in_type(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Size> {
+        if matches!(&e.kind, ExprKind::Name(name) if name == UNKNOWN) {
+            return Ok(self.infer.sizes.fresh());
+        }
         if let ExprKind::Name(name) = &e.kind
             && env.get(name).is_none()
             && !self.decls.contains_key(name.as_str())
@@ -726,7 +788,11 @@ impl<'a> Checker<'a> {
                     let exponent = self.size_of(b)?.as_constant();
                     match exponent.and_then(|c| u32::try_from(c).ok()).filter(|c| *c < 64) {
                         Some(exponent) => Ok(self.size_of(a)?.pow(exponent)),
-                        None => Err(self.not_a_size(node)),
+                        None => {
+                            let message = "the exponent in a size must be a number below 64";
+                            let d = self.error(Code::TypeMismatch, message, b.span);
+                            Err(d.help("bind a size for the whole power, such as `[n]`").into())
+                        }
                     }
                 }
                 _ => Err(self.not_a_size(node)),
@@ -740,4 +806,12 @@ impl<'a> Checker<'a> {
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients")
             .into()
     }
+}
+
+/// Returns the type and the function of `f32.sum` and the like.
+fn of_type(name: &str) -> Option<(ScalarType, &'static Decl)> {
+    let (ty, member) = name.split_once('.')?;
+    let reduces = ["sum", "product", "maximum", "minimum"].contains(&member);
+    let ty = ScalarType::from_name(ty).filter(|ty| *ty != ScalarType::Bool && reduces)?;
+    Some((ty, prelude::get(member)?))
 }

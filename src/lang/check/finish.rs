@@ -97,6 +97,10 @@ impl<'c, 'a> Finish<'c, 'a> {
                 }
             }
             Ty::Tuple(ts) => Type::Tuple(ts.iter().map(|t| self.ty(t, span)).collect()),
+            Ty::Record(_, ts) => match &*ts {
+                [t] => self.ty(t, span),
+                ts => Type::Tuple(ts.iter().map(|t| self.ty(t, span)).collect()),
+            },
             Ty::Array(n, t) => Type::Array(self.size(&n, span), Box::new(self.ty(&t, span))),
         }
     }

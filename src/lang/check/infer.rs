@@ -20,6 +20,8 @@ pub enum Ty {
     Vector(Size, Rc<Ty>),
     /// Two or more components.
     Tuple(Rc<[Ty]>),
+    /// The fields of a record, in the order of their names.
+    Record(Rc<[String]>, Rc<[Ty]>),
     /// An array.
     Array(Size, Rc<Ty>),
 }
@@ -168,7 +170,7 @@ impl Infer {
                         return count;
                     }
                 }
-                Ty::Tuple(ts) => {
+                Ty::Tuple(ts) | Ty::Record(_, ts) => {
                     for t in ts.iter() {
                         if count >= most {
                             return count;
@@ -191,7 +193,7 @@ impl Infer {
             Ty::Meta(i) => i == hole,
             Ty::Scalar(_) => false,
             Ty::Vector(_, t) | Ty::Array(_, t) => self.occurs(hole, &t),
-            Ty::Tuple(ts) => ts.iter().any(|t| self.occurs(hole, t)),
+            Ty::Tuple(ts) | Ty::Record(_, ts) => ts.iter().any(|t| self.occurs(hole, t)),
         }
     }
 
@@ -210,7 +212,7 @@ impl Infer {
                 self.restrict(&t, class)
             }
             _ if class == Class::Any => Ok(()),
-            Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..) => {
+            Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Record(..) | Ty::Array(..) => {
                 Err(Clash::Class(class))
             }
         }
@@ -245,11 +247,16 @@ impl Infer {
             (Ty::Tuple(ts), Ty::Tuple(us)) if ts.len() == us.len() => {
                 ts.iter().zip(&*us).try_for_each(|(t, u)| self.unify(t, u, span))
             }
+            (Ty::Record(names, ts), Ty::Record(others, us)) if names == others => {
+                ts.iter().zip(&*us).try_for_each(|(t, u)| self.unify(t, u, span))
+            }
             (Ty::Array(n, t), Ty::Array(m, u)) => {
                 self.unify(&t, &u, span)?;
                 self.sizes.unify(&n, &m, span)
             }
-            (Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..), _) => Err(Clash::Type),
+            (Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Record(..) | Ty::Array(..), _) => {
+                Err(Clash::Type)
+            }
         }
     }
 
@@ -265,6 +272,11 @@ impl Infer {
             Ty::Tuple(ts) => {
                 let parts: Vec<_> = ts.iter().map(|t| self.show(t)).collect();
                 format!("({})", parts.join(", "))
+            }
+            Ty::Record(names, ts) => {
+                let parts = names.iter().zip(ts.iter());
+                let parts: Vec<_> = parts.map(|(n, t)| format!("{n}: {}", self.show(t))).collect();
+                format!("{{{}}}", parts.join(", "))
             }
             Ty::Array(n, t) => {
                 let mut text = format!("[{}]", self.show_size(&n));

@@ -448,7 +448,7 @@ impl<'a> Checker<'a> {
     fn has_array(&self, ty: &Ty) -> bool {
         match self.infer.shallow(ty) {
             Ty::Array(..) => true,
-            Ty::Tuple(ts) => ts.iter().any(|t| self.has_array(t)),
+            Ty::Tuple(ts) | Ty::Record(_, ts) => ts.iter().any(|t| self.has_array(t)),
             Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => false,
         }
     }

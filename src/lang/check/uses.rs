@@ -52,6 +52,10 @@ impl<'a> Checker<'a> {
         match ty {
             Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => ty.clone(),
             Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.loosened(t, seen)).collect()),
+            Ty::Record(names, ts) => {
+                let parts = ts.iter().map(|t| self.loosened(t, seen));
+                Ty::Record(names.clone(), parts.collect())
+            }
             Ty::Array(n, t) => {
                 let resolved = self.infer.sizes.resolve(n);
                 let unknown = resolved.as_var().filter(|v| v.starts_with('?'));
