@@ -221,9 +221,11 @@ fn functions_stay_within_their_bounds() {
         }
         let format = Format::of(ty);
         let at = args.map(|a| inside(rng, ty, a));
-        let (want, have) = (got.as_float(), round(ty, value(op, ty, at)));
-        let (want, have) = (round(ty, want), have);
-        if want.is_nan() || want.is_infinite() || have.is_infinite() {
+        if at.iter().any(|x| x.is_finite() && x.abs() > format.most) {
+            continue;
+        }
+        let (want, have) = (got.as_float(), value(op, ty, at));
+        if want.is_nan() || want.is_infinite() || have.abs() > format.most {
             let near =
                 want.signum() == have.signum() && want.abs().min(have.abs()) > format.most * 0.4;
             assert!(
