@@ -10,7 +10,7 @@ use patsat::calculus::elaborate::elaborate;
 use patsat::device::DeviceKind;
 use patsat::device::cost_model::CostModel;
 use patsat::diag::{Limits, Source};
-use patsat::kernel::{DeviceLimits, Options, lower};
+use patsat::kernel::{DeviceLimits, Options, lower, schedule};
 use patsat::opencl::print::print;
 use patsat::rules::RuleSet;
 use patsat::{extract, lang, saturate};
@@ -34,8 +34,12 @@ const PROGRAMS: &[(&str, &[(&str, u64)])] = &[
     ("kmeans", &[("n", 10_000), ("k", 5), ("d", 34)]),
 ];
 
-/// Returns the program, its five best terms by the additive estimate, and the kernels of the first.
-fn show(program: &str, sizes: &[(&str, u64)], kind: DeviceKind) -> String {
+/// The programs of which the schedule of the first term is shown, too.
+const SCHEDULED: &[&str] = &["asum", "gemv", "matmul"];
+
+/// Returns the program, its five best terms by the additive estimate, and the kernels of the first; and the schedule of
+/// these kernels.
+fn show(program: &str, sizes: &[(&str, u64)], kind: DeviceKind) -> (String, String) {
     let path = format!("{}/programs/{program}.pat", env!("CARGO_MANIFEST_DIR"));
     let source = Source::new(&path, std::fs::read_to_string(&path).expect("a shipped program"));
     let entry = lang::check_entry(&source, None).expect("well-typed");
@@ -66,7 +70,8 @@ fn show(program: &str, sizes: &[(&str, u64)], kind: DeviceKind) -> String {
     for l in &plan.launches {
         out.push_str(&format!("// {}: {:?} in groups of {:?}\n", l.kernel, l.global, l.local));
     }
-    out
+    let schedule = schedule(&best.term, &best.env, &options).expect("lowers");
+    (out, format!("{}\n\n{schedule}", best.term))
 }
 
 #[test]
@@ -78,7 +83,11 @@ fn programs() {
         settings.set_omit_expression(true);
         settings.bind(|| {
             for (program, sizes) in PROGRAMS {
-                insta::assert_snapshot!(*program, show(program, sizes, kind));
+                let (text, schedule) = show(program, sizes, kind);
+                insta::assert_snapshot!(*program, text);
+                if SCHEDULED.contains(program) {
+                    insta::assert_snapshot!(format!("{program}-schedule"), schedule);
+                }
             }
         });
     }

@@ -151,7 +151,7 @@ pub fn cost_model(data: &[u8]) {
 /// Arrays.
 pub fn npy(data: &[u8]) {
     match npy::parse(data, "fuzz") {
-        Err(failure) => refused(&Source { name: String::new(), text: String::new() }, &failure),
+        Err(failure) => refused(&Source::new("", ""), &failure),
         Ok(array) => assert_eq!(array.shape.iter().product::<usize>(), array.data.len()),
     }
 }

@@ -63,14 +63,12 @@ pub fn int(x: i128) -> Expr {
     expr(ExprKind::Lit(Literal::Int(x)), i32())
 }
 
-/// A scalar operation, whose result is a truth value or has the type of its first operand.
+/// A scalar operation, whose result has a type of its own or that of its first operand.
 pub fn op(op: ScalarOp, args: Vec<Expr>) -> Expr {
-    use ScalarOp::{And, Eq, Ge, Gt, Le, Lt, Ne, Not, Or, Select};
-    let ty = match (op, args.as_slice()) {
-        (Eq | Ne | Lt | Le | Gt | Ge | And | Or | Not, _) => scalar(ScalarType::Bool),
-        (ScalarOp::Cast(t), _) => scalar(t),
-        (Select, [_, a, ..]) | (_, [a, ..]) => a.ty.clone(),
-        (_, []) => f32(),
+    let ty = match (op, op.fixed_result(), args.as_slice()) {
+        (_, Some(t), _) | (ScalarOp::Cast(t), ..) => scalar(t),
+        (ScalarOp::Select, _, [_, a, ..]) | (.., [a, ..]) => a.ty.clone(),
+        (.., []) => f32(),
     };
     expr(ExprKind::Scalar(op, args), ty)
 }
@@ -177,7 +175,13 @@ impl Build {
     /// A parameter of the entry.
     pub fn input(&mut self, name: &str, ty: Type) -> Expr {
         let var = self.var(name);
-        let param = Param { name: name.to_owned(), var, ty: ty.clone(), span: Span::default() };
+        let param = Param {
+            name: name.to_owned(),
+            var,
+            ty: ty.clone(),
+            labels: vec![],
+            span: Span::default(),
+        };
         self.params.push(param);
         expr(ExprKind::Var(var), ty)
     }

@@ -305,6 +305,7 @@ impl Compiler<'_> {
             }
             Op::Tiled(_)
             | Op::TiledRows
+            | Op::Turned
             | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)

@@ -305,16 +305,7 @@ fn sorted(e: &SExpr) -> SExpr {
     match e {
         SExpr::Op(op, t, es) => {
             let mut es: Vec<SExpr> = es.iter().map(sorted).collect();
-            let commutes = matches!(
-                op,
-                ScalarOp::Add
-                    | ScalarOp::Mul
-                    | ScalarOp::Min
-                    | ScalarOp::Max
-                    | ScalarOp::And
-                    | ScalarOp::Or
-            );
-            if commutes {
+            if op.is_commutative() {
                 es.sort();
             }
             SExpr::Op(*op, *t, es)

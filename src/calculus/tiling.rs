@@ -58,6 +58,17 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
         (Op::TiledRows, [n, _, t, r], [h]) => {
             flow.first(|a| a.pad_last(r)?.split(t))?.distr()?.then(h)?.join()?.take(n)?
         }
+        (Op::Turned, [n, m, t, u, r, q], [h]) => flow
+            .pad_last(r)?
+            .map(|row| row.pad_last(q))?
+            .split(t)?
+            .map(|x| x.map(|row| row.split(u))?.transpose())?
+            .then(h)?
+            .transpose()?
+            .map(|row| row.transpose()?.map(Flow::join))?
+            .join()?
+            .map(|row| row.take(n))?
+            .take(m)?,
         (Op::Blocked(with), [n, m, _, t, r], [sa, sb, u, z, f]) => {
             let zero = Flow::from(&Ty::Unit).then(z)?.replicate(m)?.replicate(n)?.term();
             let reduced = |x: Flow| {

@@ -9,7 +9,7 @@ use crate::rules::check::Check;
 use crate::session::generate::Generator;
 use crate::session::{
     Device, Float, Given, Plan, Program, Request, Session, Strategy, check_own_rules, npy, read,
-    rule_set,
+    read_program, rule_set,
 };
 use crate::tune::store::{Store, default_path};
 use crate::tune::worker::Worker;
@@ -355,7 +355,12 @@ pub fn plan(path: &Path) -> Result<Plan> {
     Plan::parse(&read(path)?)
 }
 
-/// Reads a source file.
+/// Reads a program, with the files that it imports.
+pub fn program_source(path: &Path) -> Result<Arc<Source>> {
+    read_program(path)
+}
+
+/// Reads a source file as it is.
 pub fn source(path: &Path) -> Result<Arc<Source>> {
     read(path)
 }

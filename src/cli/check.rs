@@ -1,6 +1,6 @@
 //! `patsat check`: checks programs.
 
-use super::args::{file_entry, source};
+use super::args::{file_entry, program_source};
 use super::out::{Done, Out, Stop};
 use crate::diag::{Code, Failure, Severity};
 use crate::lang::typed::Entry;
@@ -19,7 +19,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let mut worst: Option<Failure> = None;
     for file in &args.files {
         let (path, name) = file_entry(file);
-        let source = match source(&path) {
+        let source = match program_source(&path) {
             Ok(source) => source,
             Err(failure) => {
                 out.failure(&failure)?;

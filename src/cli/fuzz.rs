@@ -1,6 +1,6 @@
 //! `patsat fuzz`: compiles random programs and compares their candidates with the interpreter.
 
-use super::args::{FloatArg, cost_model, seconds, source};
+use super::args::{FloatArg, cost_model, program_source, seconds};
 use super::interrupt;
 use super::out::{Done, Out, Stop};
 use crate::diag::{Code, Diagnostic, Interrupt, Limits, Result};
@@ -123,7 +123,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let mut session = args.session()?;
     let interrupt = interrupt::listen()?;
     session.limits.interrupt = interrupt.clone();
-    let sources: Result<Vec<_>> = args.programs_given.iter().map(|path| source(path)).collect();
+    let sources: Result<Vec<_>> =
+        args.programs_given.iter().map(|path| program_source(path)).collect();
     let sources = sources?;
     let mut watch = Watch { out, interrupt, last: Instant::now(), error: None };
     let tally = match sources.is_empty() {

@@ -47,6 +47,8 @@ pub struct Args {
 enum Emit {
     /// The program and its best low-level term.
     Term,
+    /// What lowering decided for the best kernels: loops, memories, and each access as a function of indices.
+    Schedule,
     /// The best kernels, in OpenCL C.
     Kernel,
     /// The host plan, as JSON: buffers, launches, options.
@@ -106,6 +108,9 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     } else {
         for what in &args.emit {
             let text = match (of_result(*what, &optimized)?, &optimized.saturated) {
+                _ if *what == Emit::Schedule => {
+                    Some(session.schedule(&program, &optimized)?.to_string())
+                }
                 (Some(text), _) => Some(text),
                 (None, Some(saturated)) => {
                     let env = program.elaborate(&optimized.sizes)?.env;
@@ -175,7 +180,7 @@ fn of_result(what: Emit, o: &Optimized) -> Result<Option<String>, Stop> {
             let c = &o.counts;
             stats(&o.report, [c.terms, c.skeletons, c.generated], &c.dropped)?
         }
-        Emit::Egraph | Emit::Dot => return Ok(None),
+        Emit::Egraph | Emit::Dot | Emit::Schedule => return Ok(None),
     }))
 }
 
@@ -193,7 +198,7 @@ fn of_graph(
             pretty(&export::json(&shown, &costs))?
         }
         Emit::Dot => export::dot(&Shown::new(saturated, &Focus::default())),
-        Emit::Term | Emit::Kernel | Emit::Host | Emit::Stats => return Ok(None),
+        Emit::Term | Emit::Schedule | Emit::Kernel | Emit::Host | Emit::Stats => return Ok(None),
     }))
 }
 

@@ -1,9 +1,10 @@
 //! Renders diagnostics, as text and as JSON.
 
 use super::clean::{clean, clean_source};
-use crate::diag::{Diagnostic, Severity};
+use crate::diag::{Diagnostic, Label, Severity};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// Renders a diagnostic as text, with the lines of the source that it refers to.
 pub fn text(d: &Diagnostic, styled: bool) -> String {
@@ -14,22 +15,25 @@ pub fn text(d: &Diagnostic, styled: bool) -> String {
     let message = clean(&d.message);
     let title = level.primary_title(&*message).id(d.code.as_str());
     let [notes, help] = [&d.notes, &d.help].map(|l| l.iter().map(|t| clean(t)).collect::<Vec<_>>());
-    let shown = clean_source(d.source.as_ref().map_or("", |s| s.text.as_str()));
-    let path = d.source.as_ref().map(|s| clean(&s.name));
     let labels: Vec<_> = d.labels.iter().map(|l| clean(&l.text)).collect();
     let mut group = Group::with_title(title);
-    if let Some(source) = &d.source {
-        let mut snippet = Snippet::source(&*shown).path(path.as_deref());
+    let parts = parts(d);
+    let texts: Vec<_> =
+        parts.iter().map(|(name, text, _)| (clean(name), clean_source(text))).collect();
+    for ((_, part, start), (path, shown)) in parts.iter().zip(&texts) {
+        let mut snippet = Snippet::source(&**shown).path(Some(&**path));
         for (label, text) in d.labels.iter().zip(&labels) {
+            if start_of(d, label) != *start {
+                continue;
+            }
             let kind =
                 if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
-            let range = clip(&source.text, label.span.range());
+            let Range { start: from, end: to } = label.span.range();
+            let range = clip(part, from - start..to.max(from) - start);
             let text = (!text.is_empty()).then_some(&**text);
             snippet = snippet.annotation(kind.span(range).label(text));
         }
-        if !d.labels.is_empty() {
-            group = group.element(snippet);
-        }
+        group = group.element(snippet);
     }
     for note in &notes {
         group = group.element(Level::NOTE.message(&**note));
@@ -41,8 +45,28 @@ pub fn text(d: &Diagnostic, styled: bool) -> String {
     renderer.render(&[group])
 }
 
+/// Returns the texts that a diagnostic shows, that of the error itself first: name, text, and first byte in the source.
+fn parts(d: &Diagnostic) -> Vec<(&str, &str, usize)> {
+    let Some(source) = &d.source else { return vec![] };
+    let mut out: Vec<(&str, &str, usize)> = vec![];
+    let (primary, others): (Vec<&Label>, Vec<&Label>) = d.labels.iter().partition(|l| l.primary);
+    for label in primary.into_iter().chain(others) {
+        let (name, range) = source.part(label.span.start as usize);
+        if out.iter().all(|(.., start)| *start != range.start) {
+            let start = range.start;
+            out.push((name, source.text.get(range).unwrap_or_default(), start));
+        }
+    }
+    out
+}
+
+/// Returns the first byte of the text that a label belongs to.
+fn start_of(d: &Diagnostic, label: &Label) -> usize {
+    d.source.as_ref().map_or(0, |s| s.part(label.span.start as usize).1.start)
+}
+
 /// Clips a range to a text and extends it to the boundaries of characters.
-fn clip(text: &str, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+fn clip(text: &str, range: Range<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(range.start.min(text.len()));
     let end = text.ceil_char_boundary(range.end.min(text.len()));
     start..end.max(start)
@@ -54,8 +78,11 @@ pub fn json(d: &Diagnostic) -> Value {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    let text = d.source.as_ref().map_or("", |s| s.text.as_str());
-    let place = |at: usize| {
+    let parts = parts(d);
+    let place = |label: &Label| {
+        let start = start_of(d, label);
+        let text = parts.iter().find(|(.., s)| *s == start).map_or("", |(_, text, _)| text);
+        let at = label.span.start as usize - start;
         let before = &text[..text.floor_char_boundary(at.min(text.len()))];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
@@ -65,9 +92,12 @@ pub fn json(d: &Diagnostic) -> Value {
         .labels
         .iter()
         .map(|l| {
-            let (line, column) = place(l.span.start as usize);
+            let (line, column) = place(l);
+            let start = start_of(d, l);
+            let [from, to] =
+                [l.span.start, l.span.end].map(|at| (at as usize).saturating_sub(start));
             json!({
-                "start": l.span.start, "end": l.span.end, "line": line, "column": column,
+                "start": from, "end": to, "line": line, "column": column,
                 "text": l.text, "primary": l.primary,
             })
         })
@@ -76,7 +106,7 @@ pub fn json(d: &Diagnostic) -> Value {
         "code": d.code.as_str(),
         "severity": severity,
         "message": d.message,
-        "file": d.source.as_ref().map(|s| s.name.clone()),
+        "file": parts.first().map(|p| p.0).or(d.source.as_ref().map(|s| s.name.as_str())),
         "labels": labels,
         "notes": d.notes,
         "help": d.help,

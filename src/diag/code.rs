@@ -56,6 +56,7 @@ codes! {
     Lex "E0101" Program "A character or literal that the language does not have.";
     Parse "E0102" Program "The text does not follow the grammar.";
     BadExpectation "E0106" Program "An expectation in a program's comments that does not follow the grammar.";
+    NoEffect "W0107" Check "Something in a program that has no effect.";
     UnknownName "E0201" Program "A name that nothing defines.";
     DuplicateName "E0202" Program "Two definitions of one name.";
     Recursion "E0203" Program "A definition that mentions itself; definitions are inlined.";

@@ -51,6 +51,8 @@ pub struct Source {
     pub name: String,
     /// The whole text.
     pub text: String,
+    /// If the text was joined from several, the first byte and the name of each, in order; else empty.
+    pub parts: Vec<(usize, String)>,
 }
 
 impl fmt::Debug for Source {
@@ -63,7 +65,17 @@ impl fmt::Debug for Source {
 impl Source {
     /// Returns a shared source.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { name: name.into(), text: text.into() })
+        Arc::new(Source { name: name.into(), text: text.into(), parts: vec![] })
+    }
+
+    /// Returns the name of the text that a byte belongs to, and the range of that text.
+    pub fn part(&self, at: usize) -> (&str, std::ops::Range<usize>) {
+        let next = self.parts.partition_point(|(start, _)| *start <= at);
+        let end = self.parts.get(next).map_or(self.text.len(), |(start, _)| *start);
+        match next.checked_sub(1).and_then(|i| self.parts.get(i)) {
+            Some((start, name)) => (name, *start..end),
+            None => (&self.name, 0..end),
+        }
     }
 }
 

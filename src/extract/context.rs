@@ -197,6 +197,7 @@ impl Context {
                 Inside(self.settled())
             }
             Op::TiledRows => Inside(self),
+            Op::Turned if self.level() == Level::Host || self.place.is_in_batch() => Inside(self),
             Op::ToMem(Space::Stream)
                 if self.level() == Level::Host && self.sink && !self.placed =>
             {
@@ -231,6 +232,7 @@ impl Context {
             | Op::While
             | Op::Spread(_)
             | Op::SpreadRows
+            | Op::Turned
             | Op::ToMem(_)
             | Op::Cond
             | Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)

@@ -60,6 +60,7 @@ impl Choice {
             Some(Op::Map(MapKind::Glb(e) | MapKind::Wrg(e))) => *e == d,
             Some(Op::Compose) => self.args.iter().any(|a| a.spreads(d)),
             Some(Op::Tiled(_)) => self.args[2].spreads(d),
+            Some(Op::Turned) => self.args[0].spreads(d),
             _ => false,
         }
     }
@@ -898,7 +899,8 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
     let named = match op {
         Op::Map(MapKind::Plain) => false,
         Op::Map(_) | Op::Vectorize | Op::ToMem(_) | Op::Fold | Op::Spread(_) => true,
-        Op::Tiled(_) | Op::TiledRows | Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
+        Op::Tiled(_) | Op::TiledRows | Op::Turned => true,
+        Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
         Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) | Op::ReduceLcl | Op::Sliced => true,
         Op::Scan(_) | Op::ScanLcl(_) => true,
         _ => false,

@@ -153,6 +153,9 @@ impl Target {
     /// The lengths of unrolled loops and register arrays to try.
     const UNROLLS: &[u64] = &[2, 4, 8];
 
+    /// The numbers of columns of a turned tile to try. A row of it is a run in memory.
+    const TURNED: &[u64] = &[16, 32, 64];
+
     /// Returns the numbers of chunks to try for a dimension, for chunks of work-items or of groups.
     fn counts(&self, items: bool) -> Vec<u64> {
         let factors: &[u64] = match (self.gpu, items) {
@@ -426,6 +429,8 @@ struct Uses {
     tiles: Option<Tiles>,
     /// The slices of the elements of a group.
     slices: Option<Slices>,
+    /// Numbers of columns of the tiles that are turned, through which each work-item goes.
+    turned: IndexSet<Size>,
 }
 
 impl Uses {
@@ -465,6 +470,12 @@ impl Uses {
                 arrays(&t.ty().cod, &mut unrolled);
             }
         });
+        let mut turned = IndexSet::new();
+        compact.visit(&mut |t| {
+            if *t.op() == Op::Turned {
+                turned.insert(t.sizes()[3].clone());
+            }
+        });
         let mut symbols: IndexSet<Sym> = IndexSet::new();
         for s in &sizes {
             s.visit(&mut |sym| {
@@ -494,7 +505,8 @@ impl Uses {
             };
             roles.insert(s.clone(), role);
         }
-        Uses { term: term.clone(), symbols, roles, sizes, lanes, together, unrolled, tiles, slices }
+        let term = term.clone();
+        Uses { term, symbols, roles, sizes, lanes, together, unrolled, tiles, slices, turned }
     }
 
     /// Returns the options for a symbol: widths, values of a tile, or numbers of chunks into which the tile
@@ -507,6 +519,7 @@ impl Uses {
             return options;
         }
         match s {
+            s if self.turned.contains(&Size::sym(s.clone())) => Target::TURNED.to_vec(),
             Sym::Width(_) => target.widths.clone(),
             Sym::Tile(of) => match self.roles.get(s) {
                 Some(Role::Lanes) => target.local_sizes(),

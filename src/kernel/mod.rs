@@ -30,27 +30,57 @@ pub use estimate::{Prediction, estimate, profile};
 pub use ir::index;
 pub use options::{DeviceLimits, Options};
 
-use lower::{Step, Stop};
+pub use lower::Schedule;
+
+use lower::{Record, Step, Stop};
 
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic};
+use ir::walk::Fresh;
 use std::collections::BTreeSet;
 
-/// Generates the kernels without verifying them. Arrays of a group start out in registers. If a
-/// work-item turns out to read an element that another one holds, generation starts again with that
-/// array in local memory.
-fn program(term: &Term, env: &SizeEnv, options: &Options) -> Step<ir::Program> {
+/// Generates the kernels without passes. Arrays of a group start out in registers. If a work-item
+/// turns out to read an element that another one holds, generation starts again with that array in
+/// local memory. Decisions are recorded if `record` is set.
+fn lowered(
+    term: &Term,
+    env: &SizeEnv,
+    options: &Options,
+    record: bool,
+) -> Step<(ir::Program, Fresh, Option<Record>)> {
     let mut passed_on = BTreeSet::new();
     loop {
-        match lower::program(term, env, options, &passed_on) {
+        match lower::program(term, env, options, &passed_on, record.then(Record::default)) {
             Err(Stop::Elsewhere(of)) if passed_on.insert(of.clone()) => {}
-            Err(s) => return Err(s),
-            Ok((mut program, mut fresh)) => {
-                passes::run(&mut program, &options.device, &mut fresh);
-                return Ok(program);
-            }
+            done => return done,
         }
+    }
+}
+
+/// Generates the kernels with arrays in registers or, if an index into one does not become constant,
+/// in private memory. `finish` completes them.
+fn generated<T>(
+    (term, env, options): (&Term, &SizeEnv, &Options),
+    record: bool,
+    finish: impl Fn(ir::Program, Fresh, Option<Record>) -> T,
+) -> Result<T, Box<Diagnostic>> {
+    check_nesting(term)?;
+    let program = lowered(term, env, options, record).or_else(|s| match s {
+        Stop::Dynamic(_) => lowered(term, env, &options.without_register_arrays(), record),
+        s => Err(s),
+    });
+    match program {
+        Ok((program, fresh, record)) => Ok(finish(program, fresh, record)),
+        Err(Stop::Error(d)) => Err(d),
+        Err(Stop::Elsewhere(t)) => Err(Box::new(Diagnostic::error(
+            Code::Internal,
+            format!("`{t}` is neither in registers nor in local memory"),
+        ))),
+        Err(Stop::Dynamic(i)) => Err(Box::new(Diagnostic::error(
+            Code::KernelLimit,
+            format!("registers are indexed by `{i}`, which is not constant after unrolling"),
+        ))),
     }
 }
 
@@ -66,24 +96,24 @@ pub fn lower(
     env: &SizeEnv,
     options: &Options,
 ) -> Result<ir::Program, Box<Diagnostic>> {
-    check_nesting(term)?;
-    let program = program(term, env, options).or_else(|s| match s {
-        // An index into an array in registers does not become constant: keep arrays in private
-        // memory.
-        Stop::Dynamic(_) => program(term, env, &options.without_register_arrays()),
-        s => Err(s),
-    });
-    let program = program.map_err(|s| match s {
-        Stop::Error(d) => d,
-        Stop::Elsewhere(t) => Box::new(Diagnostic::error(
-            Code::Internal,
-            format!("`{t}` is neither in registers nor in local memory"),
-        )),
-        Stop::Dynamic(i) => Box::new(Diagnostic::error(
-            Code::KernelLimit,
-            format!("registers are indexed by `{i}`, which is not constant after unrolling"),
-        )),
+    let program = generated((term, env, options), false, |mut program, mut fresh, _| {
+        passes::run(&mut program, &options.device, &mut fresh);
+        program
     })?;
     verify::verify(&program, &options.device)?;
     Ok(program)
+}
+
+/// Returns the decisions that [`lower()`] takes for a term.
+///
+/// # Errors
+/// As for [`lower()`], except that nothing is proved.
+pub fn schedule(
+    term: &Term,
+    env: &SizeEnv,
+    options: &Options,
+) -> Result<Schedule, Box<Diagnostic>> {
+    generated((term, env, options), true, |program, _, record| {
+        record.unwrap_or_default().schedule(program)
+    })
 }

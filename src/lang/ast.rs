@@ -1,9 +1,10 @@
 //! The syntax tree as written: without resolved names, desugaring or comments.
 
 use super::lexer::Number;
-use super::typed::ScalarOp;
+use super::scalar_op::{self, ScalarOp};
 use super::types::ScalarType;
 use crate::diag::Span;
+use std::sync::Arc;
 
 /// A name with its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,11 +18,37 @@ pub struct Name {
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct File {
+    /// The files that it imports.
+    pub imports: Vec<Import>,
     /// The declarations in order.
     pub decls: Vec<Decl>,
+    /// The names of types in order.
+    pub types: Vec<Arc<TypeDecl>>,
 }
 
-/// `entry` or `def`.
+/// `import "path"`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    /// The path as written.
+    pub path: String,
+    /// Its place.
+    pub span: Span,
+}
+
+/// `type t [n] = ...`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeDecl {
+    /// Its name.
+    pub name: Name,
+    /// Its size parameters.
+    pub params: Vec<Name>,
+    /// The type that it stands for.
+    pub body: TypeExpr,
+    /// The number of components of the type, those of other named types in it included.
+    pub components: usize,
+}
+
+/// `entry`, `def` or, with the same meaning, `let`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decl {
     /// Whether it is an `entry`.
@@ -32,12 +59,23 @@ pub struct Decl {
     pub name: Name,
     /// The size parameters that it binds: `[n]`.
     pub binders: Vec<Name>,
+    /// The sizes that `[]` in the types of its parameters stands for.
+    pub unnamed: Vec<Name>,
+    /// The type parameters that it binds: `'t`, without the quote.
+    pub type_params: Vec<Name>,
     /// Its parameters.
     pub params: Vec<Pat>,
     /// The declared result type.
     pub result: Option<TypeExpr>,
     /// The expression after `=`.
     pub body: Expr,
+}
+
+impl Decl {
+    /// Returns all size parameters.
+    pub fn sizes(&self) -> impl Iterator<Item = &Name> {
+        self.binders.iter().chain(&self.unnamed)
+    }
 }
 
 /// A pattern that binds names.
@@ -58,6 +96,8 @@ pub enum PatKind {
     Wild,
     /// `(p, q)`.
     Tuple(Vec<Pat>),
+    /// `{x = p, y}`.
+    Record(Vec<(Name, Option<Pat>)>),
     /// `(p)`.
     Paren(Box<Pat>),
     /// `p : t`, inside parentheses.
@@ -84,8 +124,32 @@ pub enum TypeKind {
     Tuple(Vec<TypeExpr>),
     /// `(t)`.
     Paren(Box<TypeExpr>),
-    /// `[n]t`.
+    /// `[n]t`. Without a size, `[]t`, the expression is [`UNKNOWN`] or a name of [`Decl::unnamed`], and takes no space.
     Array(Box<Expr>, Box<TypeExpr>),
+    /// `{x: t, y: u}`.
+    Record(Vec<(Name, TypeExpr)>),
+    /// A named type with its sizes.
+    Named(Arc<TypeDecl>, Vec<Expr>),
+    /// A type parameter.
+    Param(String),
+    /// `*t`. The mark has no effect.
+    Unique(Box<TypeExpr>),
+    /// `t -> u`.
+    Function(Box<TypeExpr>, Box<TypeExpr>),
+}
+
+/// The name of a size that is inferred.
+pub const UNKNOWN: &str = "_";
+
+impl TypeExpr {
+    /// Returns whether this is the type of a function.
+    pub fn is_function(&self) -> bool {
+        match &self.kind {
+            TypeKind::Function(..) => true,
+            TypeKind::Paren(t) => t.is_function(),
+            _ => false,
+        }
+    }
 }
 
 /// An expression.
@@ -114,8 +178,8 @@ pub enum ExprKind {
     Paren(Box<Expr>),
     /// `f x y`.
     Apply(Box<Expr>, Vec<Expr>),
-    /// `\x y -> e`.
-    Lambda(Vec<Pat>, Box<Expr>),
+    /// `\x y -> e`; with the type of the result, `\x y : t -> e`.
+    Lambda(Vec<Pat>, Option<TypeExpr>, Box<Expr>),
     /// `let p = e in e`; with parameters, `let f x = e in e`.
     Let {
         /// The pattern that is bound.
@@ -142,11 +206,23 @@ pub enum ExprKind {
         /// The next accumulator.
         body: Box<Expr>,
     },
-    /// `a[i, j]`.
-    Index(Box<Expr>, Vec<Expr>),
+    /// `a[i, j]`, `a[1:n, :]`.
+    Index(Box<Expr>, Vec<Subscript>),
+    /// `a with [i, j] <- e`.
+    With(Box<Expr>, Vec<Subscript>, Box<Expr>),
+    /// `[e, f]`.
+    Array(Vec<Expr>),
     /// `t.0`.
     Proj(Box<Expr>, usize),
-    /// `-e` or `!e`.
+    /// `{x = e, y}`.
+    Record(Vec<(Name, Option<Expr>)>),
+    /// `p.x`.
+    Field(Box<Expr>, String),
+    /// `p with x.y = e`.
+    Update(Box<Expr>, Vec<Name>, Box<Expr>),
+    /// ``a `f` b``.
+    Infix(Box<Expr>, Name, Box<Expr>),
+    /// `-e`, `!e` or `~e`.
     Unary(ScalarOp, Box<Expr>),
     /// `a + b`.
     Binary(ScalarOp, Box<Expr>, Box<Expr>),
@@ -169,32 +245,53 @@ pub enum ExprKind {
     Ascribe(Box<Expr>, TypeExpr),
 }
 
+/// What is chosen along one dimension of an array.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subscript {
+    /// An index.
+    At(Expr),
+    /// A part.
+    Slice(Slice),
+}
+
+/// `from:to:step`. Each may be left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// The first index.
+    pub from: Option<Expr>,
+    /// The index before which the part ends.
+    pub to: Option<Expr>,
+    /// The distance from each index to the next.
+    pub step: Option<Expr>,
+    /// Whether the second colon is written.
+    pub stepped: bool,
+    /// Its place.
+    pub span: Span,
+}
+
+impl Subscript {
+    /// Returns the expressions in order.
+    pub fn parts(&self) -> impl Iterator<Item = &Expr> {
+        let (index, slice) = match self {
+            Subscript::At(index) => (Some(index), None),
+            Subscript::Slice(slice) => (None, Some(slice)),
+        };
+        index.into_iter().chain(slice.into_iter().flat_map(|s| [&s.from, &s.to, &s.step]).flatten())
+    }
+}
+
 /// The condition that ends a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoopForm {
     /// `for i < n`.
     For(Name, Box<Expr>),
+    /// `for x in xs`.
+    In(Pat, Box<Expr>),
     /// `while c`.
     While(Box<Expr>),
 }
 
-/// Returns the binary operator with this spelling, and its precedence.
+/// Returns the binary operator with this spelling, and its precedence: above those of `|>` and of compositions.
 pub fn binary_operator(text: &str) -> Option<(ScalarOp, u8)> {
-    Some(match text {
-        "||" => (ScalarOp::Or, 3),
-        "&&" => (ScalarOp::And, 4),
-        "==" => (ScalarOp::Eq, 5),
-        "!=" => (ScalarOp::Ne, 5),
-        "<" => (ScalarOp::Lt, 5),
-        "<=" => (ScalarOp::Le, 5),
-        ">" => (ScalarOp::Gt, 5),
-        ">=" => (ScalarOp::Ge, 5),
-        "+" => (ScalarOp::Add, 6),
-        "-" => (ScalarOp::Sub, 6),
-        "*" => (ScalarOp::Mul, 7),
-        "/" => (ScalarOp::Div, 7),
-        "%" => (ScalarOp::Rem, 7),
-        "**" => (ScalarOp::Pow, 8),
-        _ => return None,
-    })
+    scalar_op::infix(text).map(|(op, strength)| (op, strength + 2))
 }

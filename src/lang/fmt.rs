@@ -2,27 +2,32 @@
 //! so that it can lose neither a token nor a comment. The syntax tree determines where lines may break.
 
 use super::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, TypeExpr, TypeKind, binary_operator,
+    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeDecl, TypeExpr,
+    TypeKind, binary_operator,
 };
 use super::lexer::{Comment, Lexed, Tok, lex};
 use super::parser;
 use crate::diag::{Code, Diagnostic, Failure, Result, Source};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const WIDTH: usize = 100;
 const INDENT: usize = 2;
+/// Stands for the precedence of functions in quotes, the least.
+const INFIX: u8 = u8::MAX;
 const OPERATORS: [&str; 14] =
     ["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "**"];
 
 /// Returns the program in the standard form: with the same tokens and comments, but other white space.
 pub fn format(source: &Arc<Source>) -> Result<String> {
     let (file, lexed, diagnostics) = parser::parse_tokens(source);
-    if !diagnostics.is_empty() {
+    if parser::failed(&diagnostics) {
         return Err(Failure(diagnostics));
     }
     let mut builder = Builder { lexed: &lexed, at: 0 };
     let decls = builder.file(&file);
-    let mut writer = Writer { source, lexed: &lexed, out: String::new(), gap: Gap::None };
+    let starts = decls.iter().map(|d| d.first).collect();
+    let mut writer = Writer { source, lexed: &lexed, starts, out: String::new(), gap: Gap::None };
     for decl in &decls {
         writer.top_level(decl.first);
         writer.doc(&decl.doc, 0, false);
@@ -104,16 +109,49 @@ impl Builder<'_> {
     }
 
     fn file(&mut self, file: &File) -> Vec<TopLevel> {
-        file.decls.iter().map(|d| TopLevel { first: self.at, doc: self.decl(d) }).collect()
+        let mut out = vec![];
+        let mut imports = vec![];
+        for i in 0..file.imports.len() {
+            imports.extend((i > 0).then_some(Doc::HardLine));
+            imports.extend([self.token(), Doc::Space, self.token()]);
+        }
+        if !imports.is_empty() {
+            out.push(TopLevel { first: 0, doc: Doc::Seq(imports) });
+        }
+        let mut types = file.types.iter().peekable();
+        for decl in &file.decls {
+            while let Some(ty) = types.next_if(|t| t.name.span < decl.name.span) {
+                out.push(TopLevel { first: self.at, doc: self.named_type(ty) });
+            }
+            out.push(TopLevel { first: self.at, doc: self.decl(decl) });
+        }
+        out.extend(types.map(|ty| TopLevel { first: self.at, doc: self.named_type(ty) }));
+        out
+    }
+
+    fn named_type(&mut self, ty: &TypeDecl) -> Doc {
+        let mut head = vec![self.token(), Doc::Space, self.token()];
+        for i in 0..ty.params.len() {
+            head.extend((i == 0).then_some(Doc::Space));
+            head.extend([self.token(), self.token(), self.token()]);
+        }
+        head.extend([Doc::Space, self.token(), nest(vec![Doc::Line, self.ty(&ty.body)])]);
+        group(head)
     }
 
     fn decl(&mut self, decl: &Decl) -> Doc {
         let mut head = vec![self.token(), Doc::Space, self.token()];
-        if !decl.binders.is_empty() {
-            head.push(Doc::Space);
-        }
-        for _ in &decl.binders {
-            head.extend([self.token(), self.token(), self.token()]);
+        let mut last = None;
+        for _ in 0..decl.binders.len() + decl.type_params.len() {
+            let size = self.next_is("[");
+            if !size || last != Some(size) {
+                head.push(Doc::Space);
+            }
+            head.push(self.token());
+            if size {
+                head.extend([self.token(), self.token()]);
+            }
+            last = Some(size);
         }
         let mut rest = vec![];
         for param in &decl.params {
@@ -141,22 +179,57 @@ impl Builder<'_> {
                 Doc::Seq(vec![self.pattern(p), self.token(), Doc::Space, self.ty(ty)])
             }
             PatKind::Tuple(parts) => self.listed(parts, Self::pattern),
+            PatKind::Record(fields) => self.fields(fields, Self::pattern),
         }
     }
 
     fn ty(&mut self, ty: &TypeExpr) -> Doc {
         match &ty.kind {
-            TypeKind::Scalar(_) | TypeKind::Vector(..) => self.token(),
+            TypeKind::Scalar(_) | TypeKind::Vector(..) | TypeKind::Param(_) => self.token(),
             TypeKind::Paren(t) => Doc::Seq(vec![self.token(), self.ty(t), self.token()]),
             TypeKind::Tuple(ts) => self.listed(ts, Self::ty),
-            TypeKind::Array(n, t) => {
-                Doc::Seq(vec![self.token(), self.expr(n), self.token(), self.ty(t)])
+            TypeKind::Record(fields) => self.listed(fields, |this, (_, t)| {
+                Doc::Seq(vec![this.token(), this.token(), Doc::Space, this.ty(t)])
+            }),
+            TypeKind::Array(n, t) => Doc::Seq(vec![self.size(n), self.ty(t)]),
+            TypeKind::Named(_, sizes) => {
+                let mut docs = vec![self.token()];
+                for (i, n) in sizes.iter().enumerate() {
+                    docs.extend((i == 0).then_some(Doc::Space));
+                    docs.push(self.size(n));
+                }
+                Doc::Seq(docs)
+            }
+            TypeKind::Unique(t) => Doc::Seq(vec![self.token(), self.ty(t)]),
+            TypeKind::Function(t, u) => {
+                Doc::Seq(vec![self.ty(t), Doc::Space, self.token(), Doc::Space, self.ty(u)])
             }
         }
     }
 
+    /// Lays out `[n]` or `[]`.
+    fn size(&mut self, n: &Expr) -> Doc {
+        let mut docs = vec![self.token()];
+        if !self.next_is("]") {
+            docs.push(self.expr(n));
+        }
+        docs.push(self.token());
+        Doc::Seq(docs)
+    }
+
+    /// Lays out the fields of a record.
+    fn fields<T>(&mut self, fields: &[(Name, Option<T>)], part: fn(&mut Self, &T) -> Doc) -> Doc {
+        self.listed(fields, |this, (_, value)| {
+            let mut docs = vec![this.token()];
+            if let Some(value) = value {
+                docs.extend([Doc::Space, this.token(), Doc::Space, part(this, value)]);
+            }
+            Doc::Seq(docs)
+        })
+    }
+
     /// Lays out a comma-separated list in parentheses.
-    fn listed<T>(&mut self, parts: &[T], part: fn(&mut Self, &T) -> Doc) -> Doc {
+    fn listed<T>(&mut self, parts: &[T], part: impl Fn(&mut Self, &T) -> Doc) -> Doc {
         let open = self.token();
         let mut inner = vec![];
         for (i, p) in parts.iter().enumerate() {
@@ -166,6 +239,30 @@ impl Builder<'_> {
             inner.extend([part(self, p), self.token()]);
         }
         group(vec![open, nest(inner)])
+    }
+
+    /// Lays out indices and slices, in brackets.
+    fn subscripts(&mut self, subscripts: &[Subscript]) -> Doc {
+        let mut docs = vec![self.token()];
+        for (i, subscript) in subscripts.iter().enumerate() {
+            if i > 0 {
+                docs.push(Doc::Space);
+            }
+            match subscript {
+                Subscript::At(index) => docs.push(self.expr(index)),
+                Subscript::Slice(s) => {
+                    docs.extend(s.from.as_ref().map(|e| self.expr(e)));
+                    docs.push(self.token());
+                    docs.extend(s.to.as_ref().map(|e| self.expr(e)));
+                    if s.stepped {
+                        docs.push(self.token());
+                    }
+                    docs.extend(s.step.as_ref().map(|e| self.expr(e)));
+                }
+            }
+            docs.push(self.token());
+        }
+        Doc::Seq(docs)
     }
 
     /// Lays out operands of operators with the same precedence: either all on one line, or each on its own.
@@ -180,7 +277,11 @@ impl Builder<'_> {
         let first = self.expr(left);
         let mut rest = vec![];
         for right in rights.into_iter().rev() {
-            rest.extend([Doc::Line, self.token(), Doc::Space, self.expr(right)]);
+            rest.extend([Doc::Line, self.token()]);
+            if level == INFIX {
+                rest.extend([self.token(), self.token()]);
+            }
+            rest.extend([Doc::Space, self.expr(right)]);
         }
         group(vec![first, nest(rest)])
     }
@@ -221,13 +322,24 @@ impl Builder<'_> {
                 docs.push(nest(rest));
                 group(docs)
             }
-            ExprKind::Lambda(params, body) => {
+            ExprKind::Record(fields) => self.fields(fields, Self::expr),
+            ExprKind::Field(x, _) => Doc::Seq(vec![self.expr(x), self.token()]),
+            ExprKind::Update(x, path, value) => {
+                let mut docs = vec![self.expr(x), Doc::Line, self.token(), Doc::Space];
+                docs.extend(path.iter().map(|_| self.token()));
+                docs.extend([Doc::Space, self.token(), nest(vec![Doc::Line, self.expr(value)])]);
+                group(docs)
+            }
+            ExprKind::Lambda(params, result, body) => {
                 let mut docs = vec![self.token()];
                 for (i, p) in params.iter().enumerate() {
                     if i > 0 {
                         docs.push(Doc::Space);
                     }
                     docs.push(self.pattern(p));
+                }
+                if let Some(ty) = result {
+                    docs.extend([Doc::Space, self.token(), Doc::Space, self.ty(ty)]);
                 }
                 docs.extend([Doc::Space, self.token()]);
                 docs.push(nest(vec![Doc::Line, self.expr(body)]));
@@ -270,13 +382,10 @@ impl Builder<'_> {
                 if whole {
                     docs.push(self.token());
                 }
-                docs.extend([
-                    self.pattern(pat),
-                    Doc::Space,
-                    self.token(),
-                    Doc::Space,
-                    self.expr(init),
-                ]);
+                docs.push(self.pattern(pat));
+                if init.span != pat.span {
+                    docs.extend([Doc::Space, self.token(), Doc::Space, self.expr(init)]);
+                }
                 if whole {
                     docs.push(self.token());
                 }
@@ -286,22 +395,28 @@ impl Builder<'_> {
                         docs.extend([self.token(), Doc::Space, self.token(), Doc::Space]);
                         docs.push(self.expr(bound));
                     }
+                    LoopForm::In(element, array) => {
+                        docs.extend([self.pattern(element), Doc::Space, self.token(), Doc::Space]);
+                        docs.push(self.expr(array));
+                    }
                     LoopForm::While(cond) => docs.push(self.expr(cond)),
                 }
                 docs.extend([Doc::Space, self.token()]);
                 docs.push(nest(vec![Doc::Line, self.expr(body)]));
                 group(docs)
             }
-            ExprKind::Index(a, indices) => {
-                let mut docs = vec![self.expr(a), self.token()];
-                for (i, index) in indices.iter().enumerate() {
-                    if i > 0 {
-                        docs.push(Doc::Space);
-                    }
-                    docs.extend([self.expr(index), self.token()]);
+            ExprKind::Index(a, indices) => Doc::Seq(vec![self.expr(a), self.subscripts(indices)]),
+            ExprKind::With(a, places, value) => {
+                let mut docs = vec![self.expr(a), Doc::Line, self.token(), Doc::Space];
+                docs.extend([self.subscripts(places), Doc::Space]);
+                // `<-` is two tokens, `=` one.
+                if self.next_is("<") {
+                    docs.push(self.token());
                 }
-                Doc::Seq(docs)
+                docs.extend([self.token(), nest(vec![Doc::Line, self.expr(value)])]);
+                group(docs)
             }
+            ExprKind::Array(parts) => self.listed(parts, Self::expr),
             ExprKind::Proj(x, _) => Doc::Seq(vec![self.expr(x), self.token()]),
             ExprKind::Unary(_, x) => {
                 let mut docs = vec![self.token()];
@@ -319,7 +434,10 @@ impl Builder<'_> {
             ExprKind::SectionRight(_, x) => {
                 Doc::Seq(vec![self.token(), self.token(), Doc::Space, self.expr(x), self.token()])
             }
-            ExprKind::Binary(..) | ExprKind::Pipe(..) | ExprKind::Compose { .. } => self.chain(e),
+            ExprKind::Binary(..)
+            | ExprKind::Pipe(..)
+            | ExprKind::Compose { .. }
+            | ExprKind::Infix(..) => self.chain(e),
             ExprKind::Ascribe(x, ty) => {
                 Doc::Seq(vec![self.expr(x), Doc::Space, self.token(), Doc::Space, self.ty(ty)])
             }
@@ -330,7 +448,7 @@ impl Builder<'_> {
 /// Returns the operands in the order of the text.
 fn operands(kind: &ExprKind) -> Option<(&Expr, &Expr)> {
     match kind {
-        ExprKind::Binary(_, l, r) | ExprKind::Pipe(l, r) => Some((l, r)),
+        ExprKind::Binary(_, l, r) | ExprKind::Pipe(l, r) | ExprKind::Infix(l, _, r) => Some((l, r)),
         ExprKind::Compose { first, second } if first.span <= second.span => Some((first, second)),
         ExprKind::Compose { first, second } => Some((second, first)),
         _ => None,
@@ -347,6 +465,7 @@ fn level(kind: &ExprKind) -> u8 {
             .map_or(0, |(_, l)| l),
         ExprKind::Pipe(..) => 1,
         ExprKind::Compose { .. } => 2,
+        ExprKind::Infix(..) => INFIX,
         _ => 0,
     }
 }
@@ -362,6 +481,8 @@ enum Gap {
 struct Writer<'a> {
     source: &'a Source,
     lexed: &'a Lexed,
+    /// The first token of each definition.
+    starts: BTreeSet<usize>,
     out: String,
     gap: Gap,
 }
@@ -472,8 +593,7 @@ impl Writer<'_> {
         match doc {
             Doc::Token(i) => {
                 // The comments before a definition have been printed already.
-                let top = matches!(self.lexed.tokens.get(*i), Some(t) if matches!(t.tok, Tok::Word("entry" | "def")));
-                if !top {
+                if !self.starts.contains(i) {
                     for comment in self.comments(*i) {
                         self.comment(comment, indent);
                     }

@@ -10,12 +10,18 @@ use std::sync::Arc;
 pub enum Tok {
     /// A name.
     Ident,
-    /// A name in the name space of a scalar type, such as `f32.i32`.
+    /// A name or an operator in the name space of a scalar type, such as `f32.i32` or `f32.+`.
     Qualified,
     /// A number, with its suffix.
     Number,
     /// `.0`, directly after an operand.
     Proj,
+    /// `.x`, directly after an operand.
+    Field,
+    /// `'t`, a type parameter.
+    TypeParam,
+    /// A text in quotation marks.
+    Text,
     /// A keyword.
     Word(&'static str),
     /// Punctuation or an operator.
@@ -33,10 +39,10 @@ pub struct Token {
     pub span: Span,
 }
 
-/// A comment, without its line end.
+/// A comment, or an attribute `#[...]`, which has no effect either. Without its line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// The place, including the dashes.
+    /// The place, including the dashes or brackets.
     pub span: Span,
     /// The index of the token that follows.
     pub before: usize,
@@ -55,14 +61,15 @@ pub struct Lexed {
     pub diagnostics: Diagnostics,
 }
 
-const KEYWORDS: [&str; 13] = [
-    "entry", "def", "let", "in", "if", "then", "else", "loop", "for", "while", "do", "true",
-    "false",
+const KEYWORDS: [&str; 16] = [
+    "import", "entry", "def", "let", "in", "if", "then", "else", "loop", "for", "while", "do",
+    "true", "false", "with", "type",
 ];
 /// Longer symbols first.
-const SYMBOLS: [&str; 34] = [
-    ">->", "<-<", "|>", "->", "**", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%",
-    "<", ">", "!", "=", ":", ",", "\\", "(", ")", "[", "]", ".", "{", "}", ";", "#", "@", "_",
+const SYMBOLS: [&str; 41] = [
+    ">->", "<-<", "|>", "->", "**", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "+", "-", "*",
+    "/", "%", "&", "|", "^", "~", "<", ">", "!", "=", ":", ",", "\\", "(", ")", "[", "]", ".", "{",
+    "}", ";", "#", "@", "_", "`",
 ];
 
 /// The value of a number token.
@@ -106,6 +113,14 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
                 before: out.tokens.len(),
                 trailing: line_has_token,
             });
+        } else if let Some(end) = attribute(text, at) {
+            at = end;
+            let span = Span::new(start, end);
+            let comment = Comment { span, before: out.tokens.len(), trailing: line_has_token };
+            out.comments.push(comment);
+            let text = format!("the attribute `{}` has no effect", &source.text[start..end]);
+            let d = Diagnostic::warning(Code::NoEffect, text);
+            out.diagnostics.push(d.at(source, span, "").help("patsat decides how, by measurement"));
         } else if let Some((tok, end)) = token(source, at, out.tokens.last()) {
             at = end;
             line_has_token = true;
@@ -126,8 +141,7 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
             )
             .at(source, Span::new(start, at), "");
             out.diagnostics.push(match c {
-                '|' => d.help("pipe is `|>`, logical or is `||`"),
-                '&' => d.help("logical and is `&&`"),
+                '"' => d.help("a text in quotation marks ends on the same line"),
                 'λ' => d.help("write a function as `\\x -> ...`"),
                 '×' | '·' => d.help("write the product as `*`"),
                 _ => d,
@@ -137,6 +151,30 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
     let end = Span::new(text.len(), text.len());
     out.tokens.push(Token { tok: Tok::Eof, span: end });
     out
+}
+
+/// Returns the end of the attribute that starts at `at`.
+fn attribute(text: &[u8], at: usize) -> Option<usize> {
+    if !text[at..].starts_with(b"#[") {
+        return None;
+    }
+    let line = text[at..].iter().take_while(|c| **c != b'\n').enumerate();
+    let mut open = 0usize;
+    for (i, c) in line {
+        match c {
+            b'[' => open += 1,
+            b']' if open == 1 => return Some(at + i + 1),
+            b']' => open -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns whether a symbol is spelled as an operator of two numbers.
+fn is_operator(symbol: &str) -> bool {
+    symbol.bytes().all(|c| b"+-*/%<>=!&|^".contains(&c))
+        && !matches!(symbol, "=" | "!" | "->" | "|>" | ">->" | "<-<")
 }
 
 /// Returns the token at `at`, and the position of its end.
@@ -149,11 +187,15 @@ fn token(source: &Source, at: usize, last: Option<&Token>) -> Option<(Tok, usize
     if is_name_start(c) {
         let end = run(at, is_name);
         let name = &source.text[at..end];
-        if ScalarType::from_name(name).is_some()
-            && text.get(end) == Some(&b'.')
-            && text.get(end + 1).is_some_and(|c| is_name_start(*c))
-        {
-            return Some((Tok::Qualified, run(end + 1, is_name)));
+        if ScalarType::from_name(name).is_some() && text.get(end) == Some(&b'.') {
+            if text.get(end + 1).is_some_and(|c| is_name_start(*c)) {
+                return Some((Tok::Qualified, run(end + 1, is_name)));
+            }
+            let rest = &text[end + 1..];
+            let operator = SYMBOLS.into_iter().find(|s| rest.starts_with(s.as_bytes()));
+            if let Some(operator) = operator.filter(|s| is_operator(s)) {
+                return Some((Tok::Qualified, end + 1 + operator.len()));
+            }
         }
         if name == "_" {
             return Some((Tok::Sym("_"), end));
@@ -161,17 +203,28 @@ fn token(source: &Source, at: usize, last: Option<&Token>) -> Option<(Tok, usize
         let keyword = KEYWORDS.into_iter().find(|k| *k == name);
         return Some((keyword.map_or(Tok::Ident, Tok::Word), end));
     }
+    if c == b'"' {
+        let end = run(at + 1, |c| !matches!(c, b'"' | b'\n'));
+        return (text.get(end) == Some(&b'"')).then_some((Tok::Text, end + 1));
+    }
     if c.is_ascii_digit() {
         return Some((Tok::Number, number_end(text, at)));
     }
-    if c == b'.' && text.get(at + 1).is_some_and(u8::is_ascii_digit) {
-        let attached = last.is_some_and(|t| {
-            t.span.end as usize == at
-                && matches!(t.tok, Tok::Ident | Tok::Proj | Tok::Sym(")" | "]"))
-        });
-        if attached {
-            return Some((Tok::Proj, run(at + 1, |c| c.is_ascii_digit())));
+    let attached = last.is_some_and(|t| {
+        t.span.end as usize == at
+            && matches!(t.tok, Tok::Ident | Tok::Proj | Tok::Field | Tok::Sym(")" | "]" | "}"))
+    });
+    if c == b'.' && attached {
+        match text.get(at + 1) {
+            Some(c) if c.is_ascii_digit() => {
+                return Some((Tok::Proj, run(at + 1, |c| c.is_ascii_digit())));
+            }
+            Some(c) if is_name_start(*c) => return Some((Tok::Field, run(at + 1, is_name))),
+            _ => {}
         }
+    }
+    if c == b'\'' && text.get(at + 1).is_some_and(|c| is_name_start(*c)) {
+        return Some((Tok::TypeParam, run(at + 1, is_name)));
     }
     let symbol = SYMBOLS.into_iter().find(|s| text[at..].starts_with(s.as_bytes()))?;
     Some((Tok::Sym(symbol), at + symbol.len()))
@@ -257,10 +310,13 @@ mod tests {
 
     #[test]
     fn projections_are_not_floats() {
-        use Tok::{Eof, Ident, Number, Proj, Qualified, Sym};
+        use Tok::{Eof, Field, Ident, Number, Proj, Qualified, Sym, TypeParam};
         assert_eq!(toks("t.0.1"), [Ident, Proj, Proj, Eof]);
         assert_eq!(toks("1.5"), [Number, Eof]);
         assert_eq!(toks("f32.i32 x"), [Qualified, Ident, Eof]);
+        assert_eq!(toks("p.x.0"), [Ident, Field, Proj, Eof]);
+        assert_eq!(toks("(f32.*)"), [Sym("("), Qualified, Sym(")"), Eof]);
+        assert_eq!(toks("'t"), [TypeParam, Eof]);
         assert_eq!(toks("a>->b"), [Ident, Sym(">->"), Ident, Eof]);
     }
 
@@ -277,6 +333,15 @@ mod tests {
         assert!(number("0x").is_err());
         assert!(number("1e999").is_err());
         assert!(number("9".repeat(60).as_str()).is_err());
+    }
+
+    #[test]
+    fn attributes_are_comments() {
+        let source = Source::new("t", "#[unroll(4)] x #[a\n]");
+        let lexed = lex(&source);
+        assert_eq!(lexed.comments.len(), 1);
+        assert_eq!(lexed.diagnostics.into_vec()[0].code, Code::NoEffect);
+        assert_eq!(lexed.tokens[1].tok, Tok::Sym("#"));
     }
 
     #[test]

@@ -4,17 +4,22 @@ pub mod arbitrary;
 pub mod ast;
 mod check;
 pub mod fmt;
+mod foreign;
 pub mod hierarchy;
 pub mod lexer;
 mod linear;
+mod naming;
 pub mod parser;
+mod prelude;
+pub mod scalar_op;
 pub mod size;
 pub mod smaller;
 pub mod typed;
 pub mod types;
 
-pub use check::{FreshSizes, check, check_entry, check_entry_general, distance};
+pub use check::{FreshSizes, check, check_entry, check_entry_general, functions};
 pub use fmt::format;
+pub use naming::distance;
 
 #[cfg(test)]
 mod tests;

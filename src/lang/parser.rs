@@ -1,16 +1,20 @@
 //! Converts tokens to the syntax tree, by recursive descent with precedence climbing for operators.
 //!
-//! An error ends its declaration, and the parser continues at the next `entry` or `def`, so that one run reports an
+//! An error ends its declaration, and the parser continues at the next one, so that one run reports an
 //! error for each faulty declaration. The height of the tree is limited, so that later stages may recurse. The
 //! parser does not resolve names.
 
+mod records;
+mod types;
+
 use super::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, TypeExpr, TypeKind, binary_operator,
+    Decl, Expr, ExprKind, File, Import, LoopForm, Name, Pat, PatKind, Slice, Subscript,
+    binary_operator,
 };
 use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
 use super::typed::ScalarOp;
-use super::types::ScalarType;
-use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Source, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Limits, Severity, Source, Span};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An error that was already added to the diagnostics.
@@ -23,8 +27,18 @@ pub fn parse(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
     (file, diagnostics)
 }
 
+/// Returns whether there are errors among the diagnostics.
+pub fn failed(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|d| d.severity == Severity::Error)
+}
+
 /// Like [`parse`], but also returns the tokens and comments.
 pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
+    parse_at(source, 0)
+}
+
+/// Like [`parse_tokens`], for a text whose first byte has the place `base`.
+pub fn parse_at(source: &Arc<Source>, base: usize) -> (File, Lexed, Vec<Diagnostic>) {
     let most = Limits::DEFAULT.program_bytes;
     if source.text.len() > most {
         let message = format!("the program has {} bytes, more than {most}", source.text.len());
@@ -34,15 +48,22 @@ pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
     }
     let mut lexed = lexer::lex(source);
     let diagnostics = std::mem::take(&mut lexed.diagnostics);
+    let tokens = lexed.tokens.iter_mut().map(|t| &mut t.span);
+    for span in tokens.chain(lexed.comments.iter_mut().map(|c| &mut c.span)) {
+        *span = Span::new(span.start as usize + base, span.end as usize + base);
+    }
     let mut parser = Parser {
         source,
+        base,
         tokens: &lexed.tokens,
         comments: &lexed.comments,
         at: 0,
         nesting: 0,
         limit: Limits::DEFAULT.nesting,
+        types: types::Types::default(),
         diagnostics,
     };
+    parser.types = parser.named_types();
     let file = parser.file();
     let mut diagnostics = parser.diagnostics;
     diagnostics.sort();
@@ -52,11 +73,13 @@ pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
 
 struct Parser<'a> {
     source: &'a Arc<Source>,
+    base: usize,
     tokens: &'a [Token],
     comments: &'a [Comment],
     at: usize,
     nesting: usize,
     limit: usize,
+    types: types::Types,
     diagnostics: Diagnostics,
 }
 
@@ -83,7 +106,9 @@ impl Parser<'_> {
     }
 
     fn text(&self, span: Span) -> &str {
-        self.source.text.get(span.range()).unwrap_or("")
+        let Range { start, end } = span.range();
+        let range = start.saturating_sub(self.base)..end.saturating_sub(self.base);
+        self.source.text.get(range).unwrap_or("")
     }
 
     fn advance(&mut self) -> Token {
@@ -158,27 +183,58 @@ impl Parser<'_> {
     fn file(&mut self) -> File {
         let mut file = File::default();
         while self.tok() != Tok::Eof {
-            if self.is("entry") || self.is("def") {
-                self.nesting = 0;
-                match self.decl() {
-                    Ok(decl) => file.decls.push(decl),
-                    Err(Reported) => self.skip_to_decl(),
-                }
+            self.nesting = 0;
+            let parsed = if self.is("type") {
+                self.named_type().map(|t| file.types.push(t))
+            } else if self.is_decl() {
+                self.decl().map(|decl| file.decls.push(decl))
+            } else if self.is("import") && file.decls.is_empty() && file.types.is_empty() {
+                self.import().map(|import| file.imports.push(import))
             } else {
                 let d = Diagnostic::error(
                     Code::Parse,
                     format!("expected `entry` or `def`, found {}", self.found()),
                 )
                 .at(self.source, self.span(), "not the start of a definition");
+                let d = match self.text(self.span()) {
+                    "module" | "open" | "local" => d.help(
+                        "there are no modules; a definition that takes functions serves as one",
+                    ),
+                    "import" => d.help("imports stand before the definitions"),
+                    _ => d,
+                };
                 self.diagnostics.push(d);
+                Err(Reported)
+            };
+            if parsed.is_err() {
                 self.skip_to_decl();
             }
         }
         file
     }
 
+    fn import(&mut self) -> Parse<Import> {
+        self.advance();
+        if self.tok() != Tok::Text {
+            return self.unexpected("a file in quotation marks, such as `\"lib\"`");
+        }
+        let span = self.advance().span;
+        Ok(Import { path: self.text(span).trim_matches('"').to_owned(), span })
+    }
+
+    /// Returns whether a declaration starts here, where an expression may not.
+    fn is_decl(&self) -> bool {
+        matches!(self.tok(), Tok::Word("entry" | "def" | "let" | "type"))
+    }
+
+    /// Goes on to the next declaration. A `let` inside a line is part of an expression.
     fn skip_to_decl(&mut self) {
-        while !(self.tok() == Tok::Eof || self.is("entry") || self.is("def")) {
+        let in_line = |this: &Self| {
+            let start = u32::try_from(this.base).unwrap_or(u32::MAX);
+            let before = this.text(Span { start, end: this.span().start });
+            this.is("let") && !before.is_empty() && !before.ends_with('\n')
+        };
+        while self.tok() != Tok::Eof && (!self.is_decl() || in_line(self)) {
             self.advance();
         }
     }
@@ -194,7 +250,8 @@ impl Parser<'_> {
             if comment.trailing || newlines(comment.span.end, next) > 1 {
                 break;
             }
-            lines.push(self.text(comment.span).trim_start_matches('-').trim());
+            let text = self.text(comment.span);
+            lines.extend(text.starts_with('-').then(|| text.trim_start_matches('-').trim()));
             next = comment.span.start;
         }
         lines.reverse();
@@ -222,14 +279,22 @@ impl Parser<'_> {
         self.advance();
         let name = self.name("the name of the definition")?;
         let mut binders = vec![];
-        while self.eat("[") {
-            if self.is("]") {
-                return self.unexpected("the name of a size");
+        self.types.params.clear();
+        loop {
+            if self.is("[") {
+                binders.push(self.size_name()?);
+            } else if self.tok() == Tok::TypeParam {
+                let span = self.advance().span;
+                let text = self.text(span).trim_start_matches('\'').to_owned();
+                self.types.params.push(Name { text, span });
+            } else {
+                break;
             }
-            binders.push(self.name("the name of a size")?);
-            self.expect("]", "after the name of a size")?;
         }
-        let params = self.patterns()?;
+        self.types.unnamed = Some(vec![]);
+        let params = self.patterns();
+        let unnamed = self.types.unnamed.take().unwrap_or_default();
+        let params = params?;
         let result = if self.eat(":") { Some(self.ty()?) } else { None };
         if !self.is("=") {
             let wanted = if result.is_some() { "`=`" } else { "a parameter, `: type` or `=`" };
@@ -237,10 +302,11 @@ impl Parser<'_> {
         }
         self.advance();
         let body = self.expr()?;
-        if !(self.tok() == Tok::Eof || self.is("entry") || self.is("def")) {
+        if self.tok() != Tok::Eof && !self.is_decl() {
             return self.after_expression();
         }
-        Ok(Decl { entry, doc, name, binders, params, result, body })
+        let type_params = self.types.params.clone();
+        Ok(Decl { entry, doc, name, binders, unnamed, type_params, params, result, body })
     }
 
     /// Reports a token where the expression should have ended.
@@ -269,7 +335,7 @@ impl Parser<'_> {
     }
 
     fn starts_pattern(&self) -> bool {
-        matches!(self.tok(), Tok::Ident | Tok::Sym("(" | "_"))
+        matches!(self.tok(), Tok::Ident | Tok::Sym("(" | "_" | "{"))
     }
 
     fn patterns(&mut self) -> Parse<Vec<Pat>> {
@@ -288,6 +354,7 @@ impl Parser<'_> {
                 self.advance();
                 PatKind::Wild
             }
+            Tok::Sym("{") => self.record_pattern()?,
             Tok::Sym("(") => {
                 self.advance();
                 let mut parts = vec![self.nested(Self::typed_pattern)?];
@@ -313,63 +380,9 @@ impl Parser<'_> {
         if !self.eat(":") {
             return Ok(pat);
         }
-        let ty = self.ty()?;
+        let ty = self.function_type()?;
         let span = pat.span.to(ty.span);
         Ok(Pat { kind: PatKind::Typed(Box::new(pat), ty), span })
-    }
-
-    fn ty(&mut self) -> Parse<TypeExpr> {
-        self.nested(Self::type_here)
-    }
-
-    fn type_here(&mut self) -> Parse<TypeExpr> {
-        let start = self.span();
-        let kind = match self.tok() {
-            Tok::Ident => {
-                let text = self.text(start).to_owned();
-                let Some(kind) = scalar_or_vector(&text) else {
-                    let names = ScalarType::ALL.map(ScalarType::name).join(", ");
-                    let d =
-                        Diagnostic::error(Code::UnknownName, format!("there is no type `{text}`"));
-                    let d = d.at(self.source, start, "not a type");
-                    return self.fail(d.help(format!("element types are {names}")));
-                };
-                self.advance();
-                kind
-            }
-            Tok::Sym("(") => {
-                self.advance();
-                let mut parts = vec![self.ty()?];
-                while self.eat(",") {
-                    parts.push(self.ty()?);
-                }
-                self.expect(")", "to close the type")?;
-                match (parts.len(), parts.pop()) {
-                    (1, Some(part)) => TypeKind::Paren(Box::new(part)),
-                    (_, last) => {
-                        parts.extend(last);
-                        TypeKind::Tuple(parts)
-                    }
-                }
-            }
-            Tok::Sym("[") => {
-                self.advance();
-                if self.is("]") {
-                    let d = Diagnostic::error(Code::Parse, "an array type without a size").at(
-                        self.source,
-                        start.to(self.span()),
-                        "which length?",
-                    );
-                    return self
-                        .fail(d.help("bind a size, `entry f [n] (xs: [n]f32)`, and write `[n]`"));
-                }
-                let size = self.expr()?;
-                self.expect("]", "after the size")?;
-                TypeKind::Array(Box::new(size), Box::new(self.ty()?))
-            }
-            _ => return self.unexpected("a type"),
-        };
-        Ok(TypeExpr { kind, span: start.to(self.last_span()) })
     }
 
     fn expr(&mut self) -> Parse<Expr> {
@@ -377,13 +390,70 @@ impl Parser<'_> {
     }
 
     fn ascribed(&mut self) -> Parse<Expr> {
-        let e = self.operators(0)?;
-        if !self.eat(":") {
-            return Ok(e);
+        let mut e = self.operators(0)?;
+        loop {
+            let (start, depth) = (e.span, e.depth);
+            if self.eat(":") {
+                let ty = self.ty()?;
+                e = self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])?;
+            } else if self.is("with") {
+                e = self.with(e)?;
+            } else {
+                return Ok(e);
+            }
         }
-        let ty = self.ty()?;
-        let (start, depth) = (e.span, e.depth);
-        self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])
+    }
+
+    /// Parses an update of part of `array`, from `with` on.
+    fn with(&mut self, array: Expr) -> Parse<Expr> {
+        self.advance();
+        if self.tok() == Tok::Ident {
+            return self.field_update(array);
+        }
+        self.expect("[", "and the place of what changes, after `with`")?;
+        let (subscripts, mut depths) = self.subscripts()?;
+        // `<-` is not a token, since `x <-1` compares `x` with a negative number.
+        let arrow = self.eat("<") && self.eat("-");
+        if !arrow && !self.eat("=") {
+            return self.unexpected("`<-` and the new value");
+        }
+        let value = self.operators(0)?;
+        let start = array.span;
+        depths.extend([array.depth, value.depth]);
+        let kind = ExprKind::With(Box::new(array), subscripts, Box::new(value));
+        self.node(kind, start, &depths)
+    }
+
+    /// Parses what stands between `[` and `]`, and `]`. Also returns the heights of the expressions.
+    fn subscripts(&mut self) -> Parse<(Vec<Subscript>, Vec<usize>)> {
+        let mut out = vec![self.subscript()?];
+        while self.eat(",") {
+            out.push(self.subscript()?);
+        }
+        self.expect("]", "after the index")?;
+        let depths = out.iter().flat_map(Subscript::parts).map(|e| e.depth).collect();
+        Ok((out, depths))
+    }
+
+    fn subscript(&mut self) -> Parse<Subscript> {
+        let start = self.span();
+        let from = if self.is(":") { None } else { Some(self.nested(|p| p.operators(0))?) };
+        let from = match from {
+            Some(index) if !self.is(":") => return Ok(Subscript::At(index)),
+            from => from,
+        };
+        self.advance();
+        let to = self.bound()?;
+        let stepped = self.eat(":");
+        let step = if stepped { self.bound()? } else { None };
+        let span = start.to(self.last_span());
+        Ok(Subscript::Slice(Slice { from, to, step, stepped, span }))
+    }
+
+    /// Parses a part of a slice, which may be left out.
+    fn bound(&mut self) -> Parse<Option<Expr>> {
+        let missing = self.is(":") || self.is(",") || self.is("]");
+        Ok(if missing { None } else { Some(self.nested(|p| p.operators(0))?) })
     }
 
     /// Parses operands joined by operators of precedence `least` or higher. All operators associate to the left.
@@ -391,6 +461,7 @@ impl Parser<'_> {
         let mut left = self.operand()?;
         while let Tok::Sym(symbol) = self.tok() {
             let level = match symbol {
+                "`" => 0,
                 "|>" => 1,
                 ">->" | "<-<" => 2,
                 _ => match binary_operator(symbol) {
@@ -403,9 +474,14 @@ impl Parser<'_> {
                 break;
             }
             self.advance();
+            let infix = if symbol == "`" { Some(self.infix()?) } else { None };
             let right = self.operators(level + 1)?;
             let (start, depths) = (left.span, [left.depth, right.depth]);
             let (l, r) = (Box::new(left), Box::new(right));
+            if let Some(name) = infix {
+                left = self.node(ExprKind::Infix(l, name, r), start, &depths)?;
+                continue;
+            }
             let kind = match (symbol, binary_operator(symbol)) {
                 (_, Some((op, _))) => ExprKind::Binary(op, l, r),
                 ("|>", None) => ExprKind::Pipe(l, r),
@@ -420,9 +496,13 @@ impl Parser<'_> {
     fn operand(&mut self) -> Parse<Expr> {
         let start = self.span();
         match self.tok() {
-            Tok::Sym(symbol @ ("-" | "!")) => {
+            Tok::Sym(symbol @ ("-" | "!" | "~")) => {
                 self.advance();
-                let op = if symbol == "-" { ScalarOp::Neg } else { ScalarOp::Not };
+                let op = match symbol {
+                    "-" => ScalarOp::Neg,
+                    "!" => ScalarOp::Not,
+                    _ => ScalarOp::BitNot,
+                };
                 let e = self.nested(Self::operand)?;
                 let depth = e.depth;
                 self.node(ExprKind::Unary(op, Box::new(e)), start, &[depth])
@@ -435,16 +515,30 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses the name of a function and the quote behind it.
+    fn infix(&mut self) -> Parse<Name> {
+        let span = self.span();
+        let name = if self.tok() == Tok::Qualified {
+            self.advance();
+            Name { text: self.text(span).to_owned(), span }
+        } else {
+            self.name("the name of a function")?
+        };
+        self.expect("`", "after the name")?;
+        Ok(name)
+    }
+
     fn lambda(&mut self) -> Parse<Expr> {
         let start = self.advance().span;
         let params = self.patterns()?;
         if params.is_empty() {
             return self.unexpected("a parameter of the function");
         }
+        let result = if self.eat(":") { Some(self.ty()?) } else { None };
         self.expect("->", "after the parameters of the function")?;
         let body = self.expr()?;
         let depth = body.depth;
-        self.node(ExprKind::Lambda(params, Box::new(body)), start, &[depth])
+        self.node(ExprKind::Lambda(params, result, Box::new(body)), start, &[depth])
     }
 
     fn let_in(&mut self) -> Parse<Expr> {
@@ -482,24 +576,36 @@ impl Parser<'_> {
             self.advance();
         }
         let pat = self.nested(Self::typed_pattern)?;
-        self.expect("=", "and the accumulator's first value")?;
-        let init = self.expr()?;
+        let init = if self.is("for") || self.is("while") {
+            as_expression(&pat)
+        } else {
+            self.expect("=", "and the accumulator's first value")?;
+            self.expr()?
+        };
         if whole {
             self.expect(")", "after the accumulator")?;
         }
         let form = if self.eat("for") {
-            let name = self.name("the counter of the loop")?;
-            self.expect("<", "and the counter's bound")?;
-            LoopForm::For(name, Box::new(self.expr()?))
+            let counted =
+                self.tok() == Tok::Ident && self.token_at(self.at + 1).tok == Tok::Sym("<");
+            if counted {
+                let name = self.name("the counter of the loop")?;
+                self.expect("<", "and the counter's bound")?;
+                LoopForm::For(name, Box::new(self.expr()?))
+            } else {
+                let element = self.nested(Self::pattern)?;
+                self.expect("in", "and an array (or `<` and the counter's bound)")?;
+                LoopForm::In(element, Box::new(self.expr()?))
+            }
         } else if self.eat("while") {
             LoopForm::While(Box::new(self.expr()?))
         } else {
-            return self.unexpected("`for i < n` or `while c`");
+            return self.unexpected("`for i < n`, `for x in xs` or `while c`");
         };
         self.expect("do", "before the body of the loop")?;
         let body = self.expr()?;
         let steering = match &form {
-            LoopForm::For(_, e) | LoopForm::While(e) => e.depth,
+            LoopForm::For(_, e) | LoopForm::In(_, e) | LoopForm::While(e) => e.depth,
         };
         let depths = [init.depth, steering, body.depth];
         let (init, body) = (Box::new(init), Box::new(body));
@@ -511,8 +617,8 @@ impl Parser<'_> {
         let mut open = 0usize;
         for token in self.tokens.iter().skip(self.at) {
             match token.tok {
-                Tok::Sym("(" | "[") => open += 1,
-                Tok::Sym(")" | "]") => {
+                Tok::Sym("(" | "[" | "{") => open += 1,
+                Tok::Sym(")" | "]" | "}") => {
                     open = open.saturating_sub(1);
                     if open == 0 {
                         return false;
@@ -520,7 +626,14 @@ impl Parser<'_> {
                 }
                 Tok::Sym("=") => return open == 1,
                 Tok::Word(_) | Tok::Eof => return false,
-                Tok::Ident | Tok::Qualified | Tok::Number | Tok::Proj | Tok::Sym(_) => {}
+                Tok::Ident
+                | Tok::Qualified
+                | Tok::TypeParam
+                | Tok::Number
+                | Tok::Proj
+                | Tok::Field
+                | Tok::Text
+                | Tok::Sym(_) => {}
             }
         }
         false
@@ -529,7 +642,11 @@ impl Parser<'_> {
     fn starts_atom(&self) -> bool {
         matches!(
             self.tok(),
-            Tok::Ident | Tok::Qualified | Tok::Number | Tok::Word("true" | "false") | Tok::Sym("(")
+            Tok::Ident
+                | Tok::Qualified
+                | Tok::Number
+                | Tok::Word("true" | "false")
+                | Tok::Sym("(" | "[" | "{")
         )
     }
 
@@ -562,14 +679,14 @@ impl Parser<'_> {
                     };
                     e = self.node(ExprKind::Proj(Box::new(e), i), start, &[depth])?;
                 }
+                Tok::Field => {
+                    let span = self.advance().span;
+                    let name = self.text(span).trim_start_matches('.').to_owned();
+                    e = self.node(ExprKind::Field(Box::new(e), name), start, &[depth])?;
+                }
                 Tok::Sym("[") if self.span().start == start.end => {
                     self.advance();
-                    let mut indices = vec![self.expr()?];
-                    while self.eat(",") {
-                        indices.push(self.expr()?);
-                    }
-                    self.expect("]", "after the index")?;
-                    let mut depths: Vec<_> = indices.iter().map(|i| i.depth).collect();
+                    let (indices, mut depths) = self.subscripts()?;
                     depths.push(depth + indices.len());
                     e = self.node(ExprKind::Index(Box::new(e), indices), start, &depths)?;
                 }
@@ -596,15 +713,24 @@ impl Parser<'_> {
                 ExprKind::Bool(word == "true")
             }
             Tok::Sym("(") => return self.parenthesis(),
+            Tok::Sym("{") => return self.record(),
             Tok::Sym("[") => {
-                let d = Diagnostic::error(Code::Parse, "expected an expression, found `[`").at(
-                    self.source,
-                    start,
-                    "no expression starts like this",
-                );
-                return self.fail(
-                    d.help("there are no array literals; use `replicate`, `iota` or `generate`"),
-                );
+                self.advance();
+                if self.is("]") {
+                    let d = Diagnostic::error(Code::Parse, "an array without elements").at(
+                        self.source,
+                        start.to(self.span()),
+                        "of which type?",
+                    );
+                    return self.fail(d.help("write `replicate 0 x`"));
+                }
+                let mut parts = vec![self.expr()?];
+                while self.eat(",") {
+                    parts.push(self.expr()?);
+                }
+                self.expect("]", "after the elements")?;
+                let depths: Vec<_> = parts.iter().map(|e| e.depth).collect();
+                return self.node(ExprKind::Array(parts), start, &depths);
             }
             _ => return self.unexpected("an expression"),
         };
@@ -668,13 +794,19 @@ impl Parser<'_> {
     }
 }
 
-/// Parses `f32` or `f32x4`.
-fn scalar_or_vector(text: &str) -> Option<TypeKind> {
-    if let Some(scalar) = ScalarType::from_name(text) {
-        return Some(TypeKind::Scalar(scalar));
-    }
-    let (name, width) = text.split_once('x')?;
-    let digits = !width.is_empty() && width.bytes().all(|b| b.is_ascii_digit());
-    let width = width.parse().ok().filter(|w| digits && *w > 0)?;
-    Some(TypeKind::Vector(ScalarType::from_name(name)?, width))
+/// Returns the value of the names in a pattern, at the same place: `loop (a, b) for ...` begins with `(a, b)`.
+fn as_expression(pat: &Pat) -> Expr {
+    let parts = |pats: &[Pat]| pats.iter().map(as_expression).collect::<Vec<_>>();
+    let kind = match &pat.kind {
+        PatKind::Name(name) => ExprKind::Name(name.clone()),
+        PatKind::Wild => ExprKind::Name("_".to_owned()),
+        PatKind::Tuple(pats) => ExprKind::Tuple(parts(pats)),
+        PatKind::Record(fields) => ExprKind::Record(
+            fields.iter().map(|(n, p)| (n.clone(), p.as_ref().map(as_expression))).collect(),
+        ),
+        PatKind::Paren(p) | PatKind::Typed(p, _) => as_expression(p).kind,
+    };
+    let parts: &[Expr] = if let ExprKind::Tuple(parts) = &kind { parts } else { &[] };
+    let depth = 1 + parts.iter().map(|e| e.depth).max().unwrap_or(0);
+    Expr { kind, span: pat.span, depth }
 }

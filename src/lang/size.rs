@@ -108,6 +108,22 @@ impl Size {
         }
     }
 
+    /// Returns `(a, b)` if the size is `a * name + b` with numbers `a`, which is not zero, and `b`.
+    pub fn as_linear(&self, name: &str) -> Option<(i64, i64)> {
+        let own = Monomial::from([(Atom::Var(name.to_owned()), 1)]);
+        let factor = *self.0.get(&own)?;
+        let rest = self.0.get(&Monomial::new()).copied();
+        let terms = 1 + usize::from(rest.is_some());
+        (self.0.len() == terms).then_some((factor, rest.unwrap_or(0)))
+    }
+
+    /// Returns the sum without its number.
+    #[must_use]
+    pub fn without_constant(&self) -> Size {
+        let terms = self.0.iter().filter(|(monomial, _)| !monomial.is_empty());
+        Size(terms.map(|(m, c)| (m.clone(), *c)).collect())
+    }
+
     /// Returns whether the size is 0.
     pub fn is_zero(&self) -> bool {
         self.0.is_empty()

@@ -4,8 +4,8 @@
 //! An edit replaces the text of an expression by the text of a part of it or by a constant of its type, or removes
 //! something that may not be needed. The checker decides whether the result is a valid program.
 
-use super::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind};
-use super::parser::parse_tokens;
+use super::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, Subscript};
+use super::parser::{failed, parse_tokens};
 use super::typed;
 use super::types::{ScalarType, Type};
 use super::{check_entry, size::Size};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Returns the programs that result from one edit, shortest first.
 pub fn smaller(source: &Arc<Source>) -> Vec<String> {
     let (file, _, diagnostics) = parse_tokens(source);
-    if !diagnostics.is_empty() {
+    if failed(&diagnostics) {
         return vec![];
     }
     let mut edits = Edits { text: &source.text, found: vec![], types: types(source) };
@@ -120,14 +120,15 @@ impl Edits<'_> {
 /// Returns the span of a definition, from its keyword to the end of its body.
 fn whole(decl: &Decl, text: &str) -> Span {
     let before = text.get(..decl.name.span.range().start).unwrap_or_default();
-    Span::new(before.rfind("def").unwrap_or(before.len()), decl.body.span.range().end)
+    let keyword = before.rfind("def").max(before.rfind("let"));
+    Span::new(keyword.unwrap_or(before.len()), decl.body.span.range().end)
 }
 
 fn name_of(p: &Pat) -> Option<&str> {
     match &p.kind {
         PatKind::Name(name) => Some(name),
         PatKind::Paren(p) | PatKind::Typed(p, _) => name_of(p),
-        PatKind::Wild | PatKind::Tuple(_) => None,
+        PatKind::Wild | PatKind::Tuple(_) | PatKind::Record(_) => None,
     }
 }
 
@@ -136,24 +137,33 @@ fn children(e: &Expr) -> Vec<&Expr> {
         ExprKind::Name(_) | ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Section(_) => {
             vec![]
         }
-        ExprKind::Tuple(es) => es.iter().collect(),
+        ExprKind::Tuple(es) | ExprKind::Array(es) => es.iter().collect(),
         ExprKind::Apply(f, args) => [&**f].into_iter().chain(args).collect(),
         ExprKind::Paren(e)
-        | ExprKind::Lambda(_, e)
+        | ExprKind::Lambda(_, _, e)
         | ExprKind::Proj(e, _)
+        | ExprKind::Field(e, _)
         | ExprKind::Unary(_, e)
         | ExprKind::SectionLeft(e, _)
         | ExprKind::SectionRight(_, e)
         | ExprKind::Ascribe(e, _) => vec![e],
+        ExprKind::Record(fields) => fields.iter().filter_map(|(_, e)| e.as_ref()).collect(),
+        ExprKind::Update(e, _, value) => vec![e, value],
         ExprKind::Let { value, body, .. } => vec![body, value],
         ExprKind::If(c, a, b) => vec![a, b, c],
         ExprKind::Loop { init, form, body, .. } => match form {
-            LoopForm::For(_, n) => vec![init, n, body],
+            LoopForm::For(_, n) | LoopForm::In(_, n) => vec![init, n, body],
             LoopForm::While(c) => vec![init, c, body],
         },
-        ExprKind::Index(a, is) => [&**a].into_iter().chain(is).collect(),
+        ExprKind::Index(a, is) => {
+            [&**a].into_iter().chain(is.iter().flat_map(Subscript::parts)).collect()
+        }
+        ExprKind::With(a, is, e) => {
+            [&**a, e].into_iter().chain(is.iter().flat_map(Subscript::parts)).collect()
+        }
         ExprKind::Binary(_, a, b)
         | ExprKind::Pipe(a, b)
+        | ExprKind::Infix(a, _, b)
         | ExprKind::Compose { first: a, second: b } => vec![a, b],
     }
 }

@@ -5,6 +5,7 @@
 //! compositions are gone. Every expression has a type whose sizes mention only the entry's size parameters (and,
 //! inside an `iterate`, its own size variable).
 
+pub use super::scalar_op::ScalarOp;
 use super::size::Size;
 use super::types::{ScalarType, Type};
 use crate::diag::Span;
@@ -22,8 +23,22 @@ pub struct Param {
     pub var: VarId,
     /// Its type.
     pub ty: Type,
+    /// The names of its components, if there are records in its type: `x`, `p.x`, `0.x`.
+    pub labels: Vec<String>,
     /// Place of its declaration.
     pub span: Span,
+}
+
+impl Param {
+    /// Returns the number of the component with this name, which is that number in digits or the path to a field.
+    pub fn component(&self, name: &str) -> Option<usize> {
+        self.labels.iter().position(|l| l == name).or_else(|| name.parse().ok())
+    }
+
+    /// Returns the name of a component.
+    pub fn label(&self, component: usize) -> String {
+        self.labels.get(component).cloned().unwrap_or_else(|| component.to_string())
+    }
 }
 
 /// An `entry`, checked and inlined.
@@ -175,84 +190,6 @@ pub enum ExprKind {
         /// Its value arguments, in order.
         args: Vec<Expr>,
     },
-}
-
-/// Scalar operations. All are component-wise on vectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ScalarOp {
-    /// `a + b`; integers wrap.
-    Add,
-    /// `a - b`.
-    Sub,
-    /// `a * b`.
-    Mul,
-    /// `a / b`; integers truncate towards zero; division by zero is an error in checked mode.
-    Div,
-    /// `a % b`; the sign is that of the dividend for integers; `fmod` for floats.
-    Rem,
-    /// `a ** b`; `pow` for floats, a wrapping power for integers (with a non-negative exponent).
-    Pow,
-    /// `a == b`, of type `bool`.
-    Eq,
-    /// `a != b`.
-    Ne,
-    /// `a < b`.
-    Lt,
-    /// `a <= b`.
-    Le,
-    /// `a > b`.
-    Gt,
-    /// `a >= b`.
-    Ge,
-    /// `a && b`, lazy in `b`.
-    And,
-    /// `a || b`, lazy in `b`.
-    Or,
-    /// `!a`.
-    Not,
-    /// `-a`.
-    Neg,
-    /// `abs a`.
-    Abs,
-    /// `min a b`.
-    Min,
-    /// `max a b`.
-    Max,
-    /// `sqrt a`.
-    Sqrt,
-    /// `rsqrt a`.
-    Rsqrt,
-    /// `exp a`.
-    Exp,
-    /// `log a`.
-    Log,
-    /// `sin a`.
-    Sin,
-    /// `cos a`.
-    Cos,
-    /// `tan a`.
-    Tan,
-    /// `atan a`.
-    Atan,
-    /// `atan2 a b`.
-    Atan2,
-    /// `floor a`.
-    Floor,
-    /// `ceil a`.
-    Ceil,
-    /// `round a`, half away from zero.
-    Round,
-    /// `fma a b c`.
-    Fma,
-    /// `sign a`: -1, 0 or 1 in the type of `a`.
-    Sign,
-    /// `clamp x lo hi`.
-    Clamp,
-    /// `select c a b`: `a` if `c`, else `b`; evaluates both.
-    Select,
-    /// `T.S a`: conversion to the expression's type. With a scalar operand and a vector result, every component is
-    /// the operand (which has the vector's element type, `T`).
-    Cast(ScalarType),
 }
 
 /// How `pad` fills the elements outside the array.

@@ -74,6 +74,11 @@ impl ScalarType {
         }
     }
 
+    /// Returns the size of an element in memory, in bits.
+    pub fn bits(self) -> usize {
+        8 * self.bytes()
+    }
+
     /// Returns whether the type is `f16`, `f32` or `f64`.
     pub fn is_float(self) -> bool {
         matches!(self, ScalarType::F16 | ScalarType::F32 | ScalarType::F64)

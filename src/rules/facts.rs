@@ -44,7 +44,7 @@ impl Facts {
                 tiles: *op == Op::Compose && args.iter().any(|f| f.tiles),
                 ..none
             },
-            Op::Tiled(_) => Facts { tiles: true, ..none },
+            Op::Tiled(_) | Op::Turned => Facts { tiles: true, ..none },
             Op::Id | Op::Fst | Op::Snd | Op::Bang => {
                 Facts { view: true, vectorisable: elements, lanewise: lanes, ..none }
             }

@@ -3,14 +3,16 @@
 //! Each size and type on the left side of a rule becomes a pattern variable. After a match, the sizes and
 //! types that were found are matched with the rule's expressions, which binds the rule's own size and type
 //! variables. A rule whose left side is a composition is compiled a second time with a tail, so that it also
-//! applies inside longer chains.
+//! applies inside longer chains. If a function variable begins a chain inside the left side, the rule is also
+//! compiled with two or more variables in its place, since chains are nested to the right: `map (f . reduce op z)`
+//! would not match `map (a . (b . reduce op z))`.
 
 use super::EGraph;
 use super::analysis::{Data, Typed};
 use super::changes::Depth;
 use super::language::{Kind, Node, NodeOp};
 use crate::calculus::size::Size;
-use crate::calculus::term::{Op, Term};
+use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::ty::{FnTy, Ty};
 use crate::rules::{Bindings, Condition, Facts, LetSize, Rule};
 use egg::{
@@ -18,6 +20,9 @@ use egg::{
     Symbol, Var,
 };
 use std::str::FromStr;
+
+/// Most factors for which a function variable at the beginning of an inner chain stands.
+const PREFIX: usize = 3;
 
 /// One compiled direction of a rule.
 struct Action {
@@ -137,14 +142,75 @@ fn factors(t: &Term) -> Vec<Term> {
     parts
 }
 
-/// Returns the rule and, if it has one, its form for commutative operators, each with the name of its
-/// rewrite.
+/// Returns the rule, its form for commutative operators if it has one, and the forms of both for longer prefixes of
+/// chains, each with the name of its rewrite.
 fn forms(rule: &Rule) -> Vec<(String, Rule)> {
     let mut forms = vec![(rule.name.clone(), rule.clone())];
     if let Some(commutative) = rule.for_commutative() {
         forms.push((format!("{}/comm", rule.name), commutative));
     }
+    for (name, rule) in forms.clone() {
+        for prefix in prefixes(&rule.lhs) {
+            let longer =
+                (2..=PREFIX).map(|k| (format!("{name}/{k}"), with_prefix(&rule, &prefix, k)));
+            forms.extend(longer);
+        }
+    }
     forms
+}
+
+/// Returns the function variables that begin a chain of several factors inside a term.
+fn prefixes(t: &Term) -> Vec<Term> {
+    let mut out: Vec<Term> = vec![];
+    for arg in t.chain().iter().flat_map(|f| f.args().to_vec()) {
+        let chain = arg.chain();
+        let first = chain.first().filter(|f| chain.len() > 1 && matches!(f.op(), Op::Meta(_)));
+        out.extend(first.filter(|f| !out.contains(f)).cloned());
+        for f in prefixes(&arg) {
+            if !out.contains(&f) {
+                out.push(f);
+            }
+        }
+    }
+    out
+}
+
+/// The name of the `k`-th of the variables that stand for variable `f`, from 1.
+fn factor_name(f: &str, k: usize) -> String {
+    format!("{f}.{k}")
+}
+
+/// Returns the rule with a chain of `k` variables in place of a function variable.
+fn with_prefix(rule: &Rule, prefix: &Term, k: usize) -> Rule {
+    let Op::Meta(name) = prefix.op() else { return rule.clone() };
+    let ty = prefix.ty();
+    // The types between the factors are variables, too.
+    let between = |i: usize| match i {
+        0 => ty.cod.clone(),
+        i if i == k => ty.dom.clone(),
+        i => Ty::Meta(factor_name(name, i).into()),
+    };
+    let factor = |i: usize| {
+        let op = Op::Meta(factor_name(name, i).into());
+        Term::new(op, vec![], vec![between(i), between(i - 1)], vec![])
+            .expect("invariant: a variable has any type")
+    };
+    let factors: Vec<Term> = (1..=k).map(factor).collect();
+    let replaced = |t: &Term| replace(t, name, &factors);
+    Rule { lhs: replaced(&rule.lhs), rhs: replaced(&rule.rhs), ..rule.clone() }
+}
+
+/// Returns the term with a chain in place of a function variable.
+fn replace(t: &Term, name: &str, chain: &[Term]) -> Term {
+    fn place(t: &Term, name: &str, chain: &[Term]) -> Result<Term, TypeError> {
+        if matches!(t.op(), Op::Meta(n) if **n == *name) {
+            return Term::of_chain(chain);
+        }
+        let args = t.args().iter().map(|a| place(a, name, chain)).collect::<Result<Vec<_>, _>>()?;
+        t.with_args(args)
+    }
+    let out = place(t, name, chain).and_then(|t| t.flat());
+    out.expect("invariant: the chain has the type of the variable")
 }
 
 fn one(name: &str, rule: &Rule, tail: bool) -> Compiled {
@@ -291,9 +357,22 @@ impl Action {
         Some(b)
     }
 
-    /// Returns the facts known of the function that a match found for variable `f`.
+    /// Returns the facts known of the function that a match found for variable `f`, or for the variables in its place.
     fn facts(&self, egraph: &EGraph, subst: &Subst, f: &str) -> Facts {
-        self.class_of(subst, f).map(|c| egraph[c].data.facts()).unwrap_or_default()
+        if let Some(class) = self.class_of(subst, f) {
+            return egraph[class].data.facts();
+        }
+        let factors: Vec<Id> =
+            (1..).map_while(|k| self.class_of(subst, &factor_name(f, k))).collect();
+        let ty = |id: &Id| egraph[*id].data.function();
+        match (factors.first().and_then(ty), factors.last().and_then(ty)) {
+            (Some(first), Some(last)) => {
+                let all: Vec<Facts> = factors.iter().map(|c| egraph[*c].data.facts()).collect();
+                let ty = FnTy::new(last.dom.clone(), first.cod.clone());
+                Facts::of_node(&Op::Compose, &ty, &all)
+            }
+            _ => Facts::default(),
+        }
     }
 
     /// Returns the class that a match found for a function variable.
@@ -357,6 +436,7 @@ pub(super) fn is_broken(egraph: &EGraph) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::calculus::term::Op;
     use crate::diag::Limits;
     use crate::rules::RuleSet;
     use crate::saturate::run::tests::program;
@@ -375,6 +455,23 @@ mod tests {
             let report = saturate(&[term], &rules, &limits).expect("sound rules").report;
             assert_eq!(report.stop_reason, StopReason::Saturated, "{text}");
             assert!(report.nodes < 1_000, "{text}: {} nodes", report.nodes);
+        }
+    }
+
+    #[test]
+    fn a_variable_stands_for_several_factors_at_the_beginning_of_an_inner_chain() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let limits = Limits { saturation_time: None, ..Limits::default() };
+        let inputs = [("A", "[n][k]f32"), ("B", "[m][k]f32")];
+        // `cross-block-then` names what follows the reduction by one variable.
+        for end in ["abs", "abs . fst . fork abs id", "abs . fst . fork abs id . sqrt"] {
+            let sum = "reduce (+) 0.0 . map (*) . zip";
+            let term = program(&format!("map (map ({end} . {sum})) . cross . fork A B"), &inputs);
+            let graph = saturate(&[term], &rules, &limits).expect("sound rules");
+            assert_eq!(graph.report.stop_reason, StopReason::Saturated, "{end}");
+            let nodes = graph.egraph.classes().flat_map(|c| &c.nodes);
+            let blocked = nodes.filter(|n| n.function() == Some(&Op::Blocked(false))).count();
+            assert!(blocked > 0, "{end}");
         }
     }
 }

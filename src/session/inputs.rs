@@ -32,7 +32,8 @@ pub enum Given {
 pub struct Request {
     /// Values of size parameters. The others follow from the shapes of arrays.
     pub sizes: Sizes,
-    /// Values by parameter, or by `PARAMETER.K` for component `K` of a parameter that holds tuples.
+    /// Values by parameter, or by `PARAMETER.K` for component `K` of a parameter that holds tuples, or by
+    /// `PARAMETER.FIELD` of one that holds records.
     pub values: IndexMap<String, Given>,
     /// The generator for values that are not given, unless the program's comment names another. If `None`, a value
     /// that is not given is an error.
@@ -134,6 +135,7 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
             }
         }
     }
+    solve(program, arrays(), &mut known)?;
     let missing: Vec<&String> =
         entry.sizes.iter().filter(|n| !known.contains_key(n.as_str())).collect();
     if let Some(first) = missing.first() {
@@ -141,10 +143,18 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
             let have = if missing.len() == 1 { "has" } else { "have" };
             format!("{} {have}", list(&missing))
         });
-        return Err(Diagnostic::error(Code::SizeUnknown, text)
+        let mut d = Diagnostic::error(Code::SizeUnknown, text)
             .at(&program.source, entry.span, "")
-            .help(format!("give one with `--size {first}=1048576`, or an array with `--input`"))
-            .into());
+            .help(format!("give one with `--size {first}=1048576`, or an array with `--input`"));
+        for (slot, array, name) in arrays() {
+            let open = |dim: &&Size| missing.iter().any(|n| dim.mentions(n));
+            for dim in slot.dims.iter().filter(open) {
+                let shape = &array.shape;
+                let text = format!("the shape {shape:?} of {name} gives `{dim}`, not its parts");
+                d = d.note(text);
+            }
+        }
+        return Err(d.into());
     }
     let all: Sizes =
         entry.sizes.iter().filter_map(|n| Some((n.clone(), known.get(n.as_str())?.0))).collect();
@@ -159,6 +169,58 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
         }
     }
     Ok(all)
+}
+
+/// Solves lengths such as `2*h` for sizes, one after the other, as long as one equation has a single unknown and is linear
+/// in it.
+fn solve<'p, 'a: 'p>(
+    program: &'p Program,
+    arrays: impl Iterator<Item = (&'a Slot<'a>, &'a NpyArray, &'a String)>,
+    known: &mut BTreeMap<&'p str, (u64, String)>,
+) -> Result<()> {
+    let mut open: Vec<_> = arrays
+        .flat_map(|(slot, array, name)| {
+            slot.dims.iter().zip(&array.shape).map(move |(dim, n)| (slot, array, name, dim, *n))
+        })
+        .collect();
+    loop {
+        let before = known.len();
+        let mut failure = None;
+        open.retain(|(slot, array, name, dim, length)| {
+            let put = |v: &str| {
+                let value = i64::try_from(known.get(v)?.0).ok()?;
+                Some(Size::constant(value))
+            };
+            let (dividend, divisor) = dim.substitute(&put).ratio();
+            let Ok(length) = i64::try_from(*length) else { return true };
+            let equation = dividend.sub(&divisor.mul(&Size::constant(length)));
+            let unknowns = equation.variables();
+            let var = unknowns.first().and_then(|v| program.entry.sizes.iter().find(|n| *n == v));
+            let (1, Some(var)) = (unknowns.len(), var) else { return !unknowns.is_empty() };
+            let Some((factor, rest)) = equation.as_linear(var) else { return true };
+            match rest.checked_neg().filter(|r| r % factor == 0).map(|r| r / factor) {
+                Some(value) if value >= 0 => {
+                    let from =
+                        format!("the shape {:?} of {name}, where {length} is `{dim}`", array.shape);
+                    known.insert(var, (value.unsigned_abs(), from));
+                }
+                _ => {
+                    let shape = &array.shape;
+                    let text = format!(
+                        "{name} has shape {shape:?}, but `{dim}` is {length} for no `{var}`"
+                    );
+                    failure.get_or_insert(mismatch(program, slot, text));
+                }
+            }
+            false
+        });
+        if let Some(d) = failure {
+            return Err(d.into());
+        }
+        if known.len() == before {
+            return Ok(());
+        }
+    }
 }
 
 /// Binds every parameter and size to its value.
@@ -267,6 +329,10 @@ fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
                 .values
                 .get_key_value(&format!("{}.{component}", param.name))
                 .or_else(|| {
+                    let label = format!("{}.{}", param.name, param.label(component));
+                    request.values.get_key_value(&label)
+                })
+                .or_else(|| {
                     let whole = request.values.get_key_value(&param.name)?;
                     // An array given by the parameter's name stands for its only component; a generator applies to all
                     // components.
@@ -301,11 +367,11 @@ fn known(program: &Program, name: &str) -> Result<()> {
         return Ok(());
     }
     let entry = &program.entry.name;
-    if let Some((whole, k)) = name.rsplit_once('.')
+    if let Some((whole, k)) = name.split_once('.')
         && let Some(param) = params.iter().find(|p| p.name == whole)
     {
         let count = components(&param.ty).len();
-        if k.parse().is_ok_and(|k: usize| k < count) {
+        if param.component(k).is_some_and(|k| k < count) {
             return Ok(());
         }
         let text = format!("`{whole}` of `{entry}` has no component `{k}`");
@@ -313,6 +379,10 @@ fn known(program: &Program, name: &str) -> Result<()> {
             .at(&program.source, param.span, format!("of type `{}`", param.ty))
             .help(match count {
                 1 => format!("give the parameter as `{whole}`"),
+                _ if !param.labels.is_empty() => {
+                    let labels = param.labels.iter().map(|l| format!("{whole}.{l}"));
+                    format!("its components are {}", list(&labels.collect::<Vec<_>>()))
+                }
                 n => format!("its components are `{whole}.0` to `{whole}.{}`", n - 1),
             })
             .into());
@@ -334,7 +404,8 @@ fn missing(program: &Program, param: &Param, count: usize, component: usize) -> 
     );
     if count > 1 {
         d.note(format!("its {count} components are separate arrays")).help(format!(
-            "give it with `--input {name}.{component}=FILE.npy`, or `--gen {name}=normal`"
+            "give it with `--input {name}.{}=FILE.npy`, or `--gen {name}=normal`",
+            param.label(component)
         ))
     } else if components(&param.ty).iter().all(|(_, dims)| dims.is_empty()) {
         d.help(format!("give it with `--arg {name}=1.5`"))
@@ -443,4 +514,68 @@ fn list<T: AsRef<str>>(names: &[T]) -> String {
 
 fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::Source;
+
+    /// Returns the sizes of an entry with these parameters, of which `a` is given with the shape.
+    fn solved(params: &str, shape: &[usize]) -> std::result::Result<Vec<u64>, Diagnostic> {
+        let text = format!("entry f {params} : i32 = 1");
+        let program = Program::check(&Source::new("f.pat", text), None).expect("a program");
+        let data = HostArray::zeros(ScalarType::F32, shape.iter().product());
+        let given = Given::Array(NpyArray { shape: shape.to_vec(), data }, "`a.npy`".to_owned());
+        let values = IndexMap::from([("a".to_owned(), given)]);
+        let request = Request { values, ..Request::default() };
+        let sizes = sizes(&program, &request).map_err(|Failure(mut ds)| ds.remove(0))?;
+        Ok(sizes.values().copied().collect())
+    }
+
+    #[test]
+    fn lengths_are_solved_for_sizes() {
+        let sizes = |params, shape: &[usize]| solved(params, shape).expect("lengths that fit");
+        assert_eq!(sizes("[h][w] (a: [2*h][w-1]f32)", &[6, 3]), [3, 4]);
+        assert_eq!(sizes("[n] (a: [n/4]f32)", &[3]), [12]);
+        // Each equation may need the solution of another, in any order.
+        assert_eq!(sizes("[n][m][k] (a: [m*n + k][n*m][n]f32)", &[13, 10, 5]), [5, 2, 3]);
+        assert_eq!(sizes("[n] (a: [n][2*n]f32)", &[4, 8]), [4]);
+    }
+
+    #[test]
+    fn lengths_that_have_no_solution() {
+        let fails = |params, shape: &[usize]| solved(params, shape).expect_err("no solution");
+        let odd = fails("[h] (a: [2*h]f32)", &[5]);
+        assert_eq!(odd.code, Code::InputShape);
+        assert!(odd.message.contains("`2*h` is 5 for no `h`"), "{}", odd.message);
+        assert_eq!(fails("[h] (a: [h + 3]f32)", &[2]).code, Code::InputShape);
+        assert_eq!(fails("[n] (a: [n][2*n]f32)", &[4, 9]).code, Code::InputShape);
+        let product = fails("[k][n] (a: [k*n]f32)", &[6]);
+        assert_eq!(product.code, Code::SizeUnknown);
+        assert!(product.notes[0].contains("gives `k*n`, not its parts"), "{:?}", product.notes);
+        assert_eq!(fails("[n] (a: [n*n]f32)", &[9]).code, Code::SizeUnknown);
+    }
+
+    #[test]
+    fn components_of_records_have_names() {
+        let text = "-- gen: ps.at.y=const:3 ps=iota\n\
+            entry f [n] (ps: [n]{mass: f32, at: {x: f32, y: f32}}) : [n]f32 = map (\\p -> p.at.y) ps";
+        let program = Program::check(&Source::new("f.pat", text), None).expect("a program");
+        let sizes = Sizes::from([("n".to_owned(), 2)]);
+        let values = [("ps.mass", "const:7"), ("ps.0", "const:5")];
+        let made = |how: &str| Given::Made(how.parse().expect("a generator"));
+        let values = values.map(|(name, how)| (name.to_owned(), made(how)));
+        let default = Some(Generator::Iota);
+        let request = Request { sizes, values: values.into_iter().collect(), default, seed: 0 };
+        let bound = bind(&program, &request).expect("every input can be made up");
+        let first = |k| bound.inputs.get("ps", k).expect("a component").to_vec::<f32>();
+        assert_eq!([0, 1, 2].map(|k| first(k).expect("floats")[0]), [5.0, 3.0, 7.0]);
+        let request = Request {
+            values: [("ps.weight".to_owned(), Given::Text(String::new()))].into(),
+            ..request
+        };
+        let d = bind(&program, &request).expect_err("no such field").0.remove(0);
+        assert!(d.help[0].contains("`ps.at.x`, `ps.at.y`, `ps.mass`"), "{:?}", d.help);
+    }
 }

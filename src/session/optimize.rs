@@ -16,7 +16,7 @@ use crate::device::DeviceInfo;
 use crate::device::cost_model::Choice;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result};
 use crate::extract;
-use crate::kernel::Options;
+use crate::kernel::{self, Options, Schedule};
 use crate::opencl::yardstick::Traffic;
 use crate::saturate::{Report, Saturated};
 use crate::tune::event::{Event, Observer, Phase};
@@ -189,6 +189,16 @@ impl Session {
         memory::check_device(program, &sizes, &device)?;
         let bound = bind(program, request)?;
         self.measured(program, bound, begun, observer)
+    }
+
+    /// Returns what lowering decided for the best kernels, as a text for people.
+    ///
+    /// # Errors
+    /// When this version generates no kernels for the term of a stored answer.
+    pub fn schedule(&self, program: &Program, found: &Optimized) -> Result<Schedule> {
+        let (variant, options) =
+            (&found.best.variant, self.options(&program.entry.name, &found.device));
+        Ok(kernel::schedule(&variant.term, &variant.env, &options).map_err(|d| *d)?)
     }
 
     /// Runs the kernels of an imported answer and returns whether their result is right.

@@ -1,7 +1,7 @@
 //! Reads and checks program files, with which every command starts.
 
 use super::generate::Generator;
-use super::rules::read;
+use super::imports;
 use crate::calculus::elaborate::{self, elaborate};
 use crate::calculus::laws;
 use crate::diag::{Code, Diagnostic, Failure, Result, Severity, Source};
@@ -40,7 +40,7 @@ impl Program {
     /// # Errors
     /// When the file cannot be read (E0901), is not a valid program, or has no such entry.
     pub fn load(path: &Path, entry: Option<&str>) -> Result<Program> {
-        Program::check(&read(path)?, entry)
+        Program::check(&imports::read_program(path)?, entry)
     }
 
     /// Checks one entry of a source.
@@ -145,7 +145,9 @@ impl Program {
     pub fn hash(&self) -> String {
         // Hashes the typed core without its spans, since they depend on the layout. The closed term is no alternative:
         // it exists only at given sizes.
-        let text = format!("{:?}", Entry { doc: String::new(), ..self.general.clone() });
+        let mut entry = Entry { doc: String::new(), ..self.general.clone() };
+        entry.params.iter_mut().for_each(|p| p.labels.clear());
+        let text = format!("{entry:?}");
         let mut hasher = blake3::Hasher::new();
         let mut rest = text.as_str();
         while let Some(at) = rest.find("Span {") {
@@ -168,22 +170,18 @@ pub(super) fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<St
         let Some((name, how)) = word.split_once('=') else {
             return Err(wrong(format!("`{word}` is no `NAME=HOW`")).into());
         };
-        let (whole, component) = match name.split_once('.') {
-            Some((whole, k)) => (whole, k.parse::<usize>().ok()),
-            None => (name, Some(0)),
-        };
-        let known = entry
-            .params
-            .iter()
-            .any(|p| p.name == whole && component.is_some_and(|k| k < components(&p.ty).len()));
-        if !known {
+        let (whole, part) = name.split_once('.').unwrap_or((name, "0"));
+        let param = entry.params.iter().find(|p| p.name == whole);
+        let component = param.and_then(|p| Some((p, p.component(part)?)));
+        let Some((_, k)) = component.filter(|(p, k)| *k < components(&p.ty).len()) else {
             return Err(wrong(format!("`{}` has no parameter `{name}`", entry.name)).into());
-        }
+        };
         let how = how.parse().map_err(|Failure(ds)| {
             let place = |d: Diagnostic| d.at(source, entry.span, "in the comment above");
             Failure(ds.into_iter().map(place).collect())
         })?;
-        out.insert(name.to_owned(), how);
+        let key = if whole == name { name.to_owned() } else { format!("{whole}.{k}") };
+        out.insert(key, how);
     }
     Ok(out)
 }

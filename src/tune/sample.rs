@@ -6,12 +6,16 @@ use rand::{RngExt, SeedableRng, rngs::SmallRng};
 /// Least number of indices kept in a dimension before the next dimension is thinned out too.
 const SPREAD: usize = 16;
 
+/// Most indices of a dimension, unless all are taken. The places of windows and neighbours of many more elements take
+/// longer to list than their values to compute, and tell no more.
+const MOST: usize = 1 << 14;
+
 /// A fixed seed: a program always gets the same sample.
 const SEED: u64 = 0x5eed;
 
 /// Returns a sample of the result that takes about `budget` operations. The sample has the first and last index of
-/// each dimension and others spread between them: as many indices of the outermost dimension as the budget allows,
-/// and fewer of the next dimension only if a few outermost indices already exceed the budget. Returns `None` if the
+/// each dimension and others spread between them: as many indices of the outermost dimension as the budget and
+/// [`MOST`] allow, and fewer of the next dimension only if a few outermost indices already exceed the budget. Returns `None` if the
 /// budget allows the whole result, or if even the smallest sample costs almost as much as the whole.
 pub fn sample(compiled: &Compiled, budget: f64) -> Option<Choice> {
     let whole = compiled.operations(&compiled.whole());
@@ -28,7 +32,7 @@ pub fn sample(compiled: &Compiled, budget: f64) -> Option<Choice> {
         let at = |n: usize| [&taken[..], &[n]].concat();
         let few = longest.min(SPREAD);
         if cost(&at(few)) <= budget {
-            let (mut fits, mut beyond) = (few, longest + 1);
+            let (mut fits, mut beyond) = (few, longest.min(MOST) + 1);
             while beyond - fits > 1 {
                 let middle = fits.midpoint(beyond);
                 if cost(&at(middle)) <= budget { fits = middle } else { beyond = middle }
@@ -149,6 +153,20 @@ mod tests {
             assert_eq!(inside.is_some(), share < 0.4, "{share}: {choice:?}");
             assert!(inside.is_none() || rows.len() <= SPREAD);
         }
+    }
+
+    #[test]
+    fn samples_of_long_results_are_short() {
+        let text = "entry f [n] (xs: [n + 63]f32) : [n]f32 = slide 64 1 xs |> map (reduce (+) 0)";
+        let entry =
+            check_entry(&Source::new("f.pat", text), None).expect("the program is well-typed");
+        let n = 1 << 20;
+        let sizes = Sizes::from_iter([("n".to_owned(), n as u64)]);
+        let inputs = [Value::floats(F32, &[n + 63], &vec![1.0; n + 63])];
+        let c = Compiled::new(&entry, &sizes, &inputs).expect("it has a value on its inputs");
+        let choice = sample(&c, 5e7).expect("the budget does not allow the whole");
+        let rows = choice[0][0].as_deref().expect("elements are left out");
+        assert_eq!((rows.len(), rows[0], rows[rows.len() - 1]), (MOST, 0, n - 1));
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn opportunity() -> u64 {
 }
 
 /// All lies, each with whether it costs the candidate that the message is about.
-const LIES: [(&str, bool); 12] = [
+const LIES: [(&str, bool); 13] = [
     ("hangs", true),
     ("ends", true),
     ("says no more", true),
@@ -39,6 +39,7 @@ const LIES: [(&str, bool); 12] = [
     ("a huge header", true),
     ("huge contents", true),
     ("answers to come", true),
+    ("loses the device", true),
     ("late answers", false),
     ("noise", false),
 ];
@@ -89,7 +90,7 @@ fn lying_worker() {
         .expect("a worker");
     let mut from = worker.stdout.take().expect("a pipe");
     let mut to = io::stdout().lock();
-    let mut last = None;
+    let (mut last, mut lost) = (None, false);
     while let Ok(mut frame) = read(&mut from) {
         let reply = frame.header[1].clone();
         // Lie about the first outputs: once some are known to be right, later ones are compared in the worker and
@@ -127,6 +128,12 @@ fn lying_worker() {
                 // Write until nobody reads.
                 let spaces = vec![b' '; 1 << 16];
                 while to.write_all(&spaces).is_ok() {}
+            }
+            "loses the device" if lost || about_times => {
+                // After a fault of a kernel, nothing runs in this process any more.
+                lost = true;
+                let failure = json!({"class": "resources", "log": "CL_OUT_OF_RESOURCES"});
+                frame = Frame { header: json!([number, { "failed": failure }]), bulk: vec![] };
             }
             "answers to come" if about_times => frame.header[0] = json!(number + 1),
             "late answers" => {

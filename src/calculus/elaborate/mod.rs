@@ -17,6 +17,7 @@ mod bracket;
 mod branches;
 mod build;
 mod capture;
+mod copies;
 mod core;
 mod elements;
 mod enter;
@@ -152,7 +153,8 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(|t| batches::cut(&t, env))
         .and_then(|t| nests::perfect(&t))
         .and_then(|t| leaves::together(&t))
-        .and_then(|t| parts::rows_named(&t, env))?;
+        .and_then(|t| parts::rows_named(&t, env))
+        .and_then(copies::copied)?;
     let apart = apart::reductions_apart(&term, env)?;
     let parts = parts::products_in_parts(apart.as_ref().unwrap_or(&term), env)?;
     Ok(std::iter::once(term).chain(apart).chain(parts).collect())

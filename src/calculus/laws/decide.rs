@@ -7,6 +7,7 @@
 //! Operators that are not proved here are tried on values.
 
 use super::slice::expr;
+use crate::calculus::scalar::Lit;
 use crate::lang::typed::{Expr, ExprKind, Fun, Literal, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
 use indexmap::IndexMap;
@@ -195,6 +196,14 @@ fn tree(e: &Expr, scope: &mut IndexMap<VarId, Tree>) -> Option<Tree> {
                 _ => None,
             }
         }
+        ExprKind::Scalar(ScalarOp::BitNot, es)
+            if matches!(es[..], [Expr { kind: ExprKind::Lit(Literal::Int(_)), .. }]) =>
+        {
+            let (ExprKind::Lit(Literal::Int(x)), Type::Scalar(t)) = (&es[0].kind, &e.ty) else {
+                return None;
+            };
+            leaf(Node::Constant(Literal::Int(Lit::int(*t, !x).as_int()?)))
+        }
         ExprKind::Scalar(op, es) if !matches!(op, ScalarOp::Cast(_)) => {
             let of = es.iter().map(|e| tree(e, scope)?.leaf()).collect::<Option<Vec<_>>>()?;
             leaf(Node::Operation(*op, of))
@@ -279,7 +288,8 @@ fn operation(part: &Node, i: usize, width: usize) -> Option<ScalarOp> {
 
 /// Returns the neutral element of an operation that keeps its laws on a type.
 fn unit_of(op: ScalarOp, ty: ScalarType) -> Option<Literal> {
-    let bits = ty.bytes() * 8;
+    use ScalarOp as O;
+    let bits = ty.bits();
     let (highest, lowest) = match ty.is_signed() {
         true => ((1i128 << (bits - 1)) - 1, -(1i128 << (bits - 1))),
         false => ((1i128 << bits) - 1, 0),
@@ -287,17 +297,17 @@ fn unit_of(op: ScalarOp, ty: ScalarType) -> Option<Literal> {
     let number =
         |float, int| Some(if ty.is_float() { Literal::Float(float) } else { Literal::Int(int) });
     match (op, ty) {
-        (ScalarOp::And | ScalarOp::Min | ScalarOp::Eq, ScalarType::Bool) => {
-            Some(Literal::Bool(true))
-        }
-        (ScalarOp::Or | ScalarOp::Max | ScalarOp::Ne, ScalarType::Bool) => {
+        (O::And | O::BitAnd | O::Min | O::Eq, ScalarType::Bool) => Some(Literal::Bool(true)),
+        (O::Or | O::BitOr | O::BitXor | O::Max | O::Ne, ScalarType::Bool) => {
             Some(Literal::Bool(false))
         }
         (_, ScalarType::Bool) => None,
-        (ScalarOp::Add, _) => number(0.0, 0),
-        (ScalarOp::Mul, _) => number(1.0, 1),
-        (ScalarOp::Min, _) => number(f64::INFINITY, highest),
-        (ScalarOp::Max, _) => number(f64::NEG_INFINITY, lowest),
+        (O::Add, _) => number(0.0, 0),
+        (O::Mul, _) => number(1.0, 1),
+        (O::Min, _) => number(f64::INFINITY, highest),
+        (O::Max, _) => number(f64::NEG_INFINITY, lowest),
+        (O::BitOr | O::BitXor, _) => Some(Literal::Int(0)),
+        (O::BitAnd, _) => Some(Literal::Int(if ty.is_signed() { -1 } else { highest })),
         _ => None,
     }
 }

@@ -200,7 +200,7 @@ impl<'a> Trial<'a> {
         entry.body = bound(ab, both(a, b), bound(bc, both(b, c), tuple));
         for (var, ty) in params {
             let name = entry.names.get(var.0 as usize).cloned().unwrap_or_default();
-            entry.params.push(Param { name, var, ty, span: Span::default() });
+            entry.params.push(Param { name, var, ty, labels: vec![], span: Span::default() });
         }
         let (captured, element) = (slice.captured.clone(), element.clone());
         Trial { entry, source, site, captured, element }

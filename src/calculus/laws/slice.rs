@@ -144,7 +144,13 @@ impl Slice {
 
     fn parameter(&mut self, var: VarId, ty: &Type, draw: Draw) {
         let name = self.entry.names.get(var.0 as usize).cloned().unwrap_or_default();
-        self.entry.params.push(Param { name, var, ty: ty.clone(), span: Span::default() });
+        self.entry.params.push(Param {
+            name,
+            var,
+            ty: ty.clone(),
+            labels: vec![],
+            span: Span::default(),
+        });
         self.draws.push(draw);
     }
 

@@ -45,6 +45,9 @@ fn operators_of_the_language_pass() {
         ("i64", "\\a b -> max a b", "i64.lowest"),
         ("bool", "&&", "true"),
         ("bool", "||", "false"),
+        ("bool", "^", "false"),
+        ("i32", "&", "(-1)"),
+        ("u16", "|", "0"),
         ("bool", "\\a b -> a != b", "false"),
     ] {
         passes(&reduce(t, op, z));
@@ -96,6 +99,14 @@ fn laws_of_operators_built_of_known_ones_are_proved() {
         ("u64", "\\a b -> max a b", "0"),
         ("bool", "\\a b -> a != b", "false"),
         ("f32", "\\a b -> if a > b then a else b", "f32.lowest"),
+        ("i32", "&", "(-1)"),
+        ("u8", "&", "(~0)"),
+        ("i64", "\\a b -> b & a", "(~0)"),
+        ("u64", "|", "0"),
+        ("i32", "^", "0"),
+        ("bool", "&", "true"),
+        ("bool", "^", "false"),
+        ("(u32, i32)", "\\(a, b) (c, d) -> (a ^ c, b | d)", "(0, 0)"),
         // Component-wise, in any order of the components.
         ("(f32, f32)", "\\(a, b) (c, d) -> (a + c, max b d)", "(0, f32.lowest)"),
         (
@@ -132,6 +143,8 @@ fn laws_of_operators_built_of_known_ones_are_proved() {
         reduce("f32", "\\a b -> a - b", "0"),
         reduce("f32", "\\a b -> (a + b) / 2", "0"),
         reduce("i32", "\\a b -> max a b", "0"),
+        reduce("i32", "\\a b -> a & b", "0"),
+        reduce("i32", "\\a b -> a << b", "0"),
         reduce("i32", "\\a b -> min 1000 (a + b)", "0"),
         reduce("(f32, f32)", "\\(a, b) (c, d) -> (a + d, b + c)", "(0, 0)"),
         reduce("(f32, f32)", "\\(a, b) (c, d) -> (a + c, max a d)", "(0, f32.lowest)"),

@@ -191,6 +191,9 @@ pub enum Op {
     Tiled(bool),
     /// As [`Op::Tiled`], for rows alone.
     TiledRows,
+    /// Short for `h` on all tiles of `t` by `u` of a matrix, with lengths rounded up to `r` and `q`. `h` turns each
+    /// tile; the result has rows for the columns of the matrix.
+    Turned,
     /// All pairs of rows are reduced together, `t` elements at a time, with `k` rounded up to `r`. `z` is the
     /// initial value of each result, `u` a step (its flag says whether an element is one of the `k`), `f` the
     /// end. `sa` and `sb` apply to the blocks: identities that may copy them. If true (`blockedWith`), the

@@ -177,6 +177,8 @@ operators! {
          (([n]A, [m]B), [n][m]X) -> [n][m]C";
     "tiledRows" [Op::TiledRows] Computes
         "n m t/ r!; ; h: [r/t]([t]A, [m]B) -> [r/t][t]C; ([n]A, [m]B) -> [n]C";
+    "turned" [Op::Turned] Computes
+        "n m t/ u/ r! q!; ; h: [r/t][q/u][t][u]A -> [r/t][q/u][u][t]B; [n][m]A -> [m][n]B";
     "blocked" [Op::Blocked(false)] Computes
         "n m k t/ r!; ; sa: [t][n]A -> [t][n]A, sb: [t][m]B -> [t][m]B, \
          u: [n][m](C, [t](bool, (A, B))) -> [n][m]C, z: () -> C, f: [n][m]C -> D; \

@@ -115,7 +115,7 @@ fn leaf(ty: &Ty, body: SExpr, unit: SExpr) -> Operator {
 
 /// Returns the largest value of a type, or infinity.
 fn highest(s: ScalarType) -> Lit {
-    let bits = s.bytes() * 8;
+    let bits = s.bits();
     match s {
         _ if s.is_float() => Lit::float(s, f64::INFINITY),
         ScalarType::Bool => Lit::int(s, 1),
@@ -128,7 +128,7 @@ fn highest(s: ScalarType) -> Lit {
 fn lowest(s: ScalarType) -> Lit {
     match s {
         _ if s.is_float() => Lit::float(s, f64::NEG_INFINITY),
-        _ if s.is_signed() => Lit::int(s, -(1 << (s.bytes() * 8 - 1))),
+        _ if s.is_signed() => Lit::int(s, -(1 << (s.bits() - 1))),
         _ => Lit::int(s, 0),
     }
 }

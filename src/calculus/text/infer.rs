@@ -240,10 +240,10 @@ impl Infer<'_> {
     }
 
     fn scalar_op(&mut self, span: Span, op: ScalarOp, dom: &Ty) -> Result<Inferred> {
-        let arity = super::names::FUNCTIONS.iter().find(|f| f.1 == op).map_or(2, |f| f.2);
-        let pattern = match (&op, arity) {
-            (ScalarOp::Cast(_), _) | (_, 1) => RawPattern::Name("a".into()),
-            (_, 2) => RawPattern::Pair(
+        let arity = op.arity();
+        let pattern = match arity {
+            1 => RawPattern::Name("a".into()),
+            2 => RawPattern::Pair(
                 Box::new(RawPattern::Name("a".into())),
                 Box::new(RawPattern::Name("b".into())),
             ),
@@ -255,7 +255,6 @@ impl Infer<'_> {
                 )),
             ),
         };
-        let arity = if matches!(op, ScalarOp::Cast(_)) { 1 } else { arity };
         let name = |n: &str| RawScalar { kind: RawScalarKind::Name(n.into(), 0), span };
         let args = ["a", "b", "c"][..arity].iter().map(|n| name(n)).collect();
         self.lambda(span, &pattern, &RawScalar { kind: RawScalarKind::Op(op, args), span }, dom)
@@ -345,15 +344,9 @@ impl Infer<'_> {
                     types.push(t);
                 }
                 let result = match op {
-                    ScalarOp::Eq
-                    | ScalarOp::Ne
-                    | ScalarOp::Lt
-                    | ScalarOp::Le
-                    | ScalarOp::Gt
-                    | ScalarOp::Ge => ScalarType::Bool,
                     ScalarOp::Cast(to) => *to,
                     ScalarOp::Select => types[1],
-                    _ => types[0],
+                    _ => op.fixed_result().unwrap_or(types[0]),
                 };
                 let uniform = if *op == ScalarOp::Select { &types[1..] } else { &types[..] };
                 if uniform.windows(2).any(|w| w[0] != w[1]) {

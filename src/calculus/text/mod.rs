@@ -2,7 +2,6 @@
 //! that infers types from the type of the argument.
 
 mod infer;
-mod names;
 mod parse;
 mod print;
 mod raw;

@@ -1,13 +1,12 @@
 //! The parser of terms, sizes and types as text.
 
-use super::names::{FUNCTIONS, INFIX};
 use super::raw::{Raw, RawKind, RawPattern, RawScalar, RawScalarKind};
 use crate::calculus::op::{Entry, Spelling};
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic, Limits, Result, Source, Span};
-use crate::lang::typed::ScalarOp;
+use crate::lang::scalar_op::{self, ScalarOp};
 use crate::lang::types::ScalarType;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,8 +26,8 @@ enum Tok {
 }
 
 const SYMBOLS: &[&str] = &[
-    "->", "||", "&&", "==", "!=", "<=", ">=", "**", "(", ")", "[", "]", ",", "\\", "=", "<", ">",
-    "+", "-", "*", "/", "%", "^", "#", ".",
+    "->", "||", "&&", "==", "!=", "<=", ">=", "<<", ">>", "**", "(", ")", "[", "]", ",", "\\", "=",
+    "<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "#", ".",
 ];
 
 fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
@@ -286,11 +285,11 @@ impl Parser<'_> {
             Tok::Sym("\\") => self.lambda(start),
             Tok::Sym("(") => {
                 if let Tok::Sym(s) = self.peek().clone()
-                    && let Some((_, op, _)) = INFIX.iter().find(|(t, _, _)| *t == s)
+                    && let Some((op, _)) = scalar_op::infix(s)
                     && matches!(self.toks.get(self.pos + 1), Some((Tok::Sym(")"), _)))
                 {
                     self.pos += 2;
-                    return simple(RawKind::ScalarOp(*op), self);
+                    return simple(RawKind::ScalarOp(op), self);
                 }
                 if self.eat("-") {
                     let l = self.negative()?;
@@ -422,16 +421,16 @@ impl Parser<'_> {
         let start = self.span();
         let mut left = self.scalar_application()?;
         while let Tok::Sym(s) = self.peek().clone() {
-            let Some((_, op, strength)) = INFIX.iter().find(|(t, _, _)| *t == s) else {
+            let Some((op, strength)) = scalar_op::infix(s) else {
                 break;
             };
-            if *strength < level {
+            if strength < level {
                 break;
             }
             self.pos += 1;
             let right = self.nested(|p| p.infix(strength + 1))?;
             left = RawScalar {
-                kind: RawScalarKind::Op(*op, vec![left, right]),
+                kind: RawScalarKind::Op(op, vec![left, right]),
                 span: start.to(self.last()),
             };
         }
@@ -451,11 +450,7 @@ impl Parser<'_> {
             }
             if let Some(op) = function(&name) {
                 self.pos += 1;
-                let arity = match op {
-                    ScalarOp::Cast(_) => 1,
-                    _ => FUNCTIONS.iter().find(|f| f.1 == op).map_or(1, |f| f.2),
-                };
-                let args = (0..arity).map(|_| self.scalar_atom()).collect::<Result<_>>()?;
+                let args = (0..op.arity()).map(|_| self.scalar_atom()).collect::<Result<_>>()?;
                 return Ok(RawScalar {
                     kind: RawScalarKind::Op(op, args),
                     span: start.to(self.last()),
@@ -703,7 +698,7 @@ fn function(name: &str) -> Option<ScalarOp> {
     {
         return Some(ScalarOp::Cast(to));
     }
-    FUNCTIONS.iter().find(|f| f.0 == name).map(|f| f.1)
+    scalar_op::function(name)
 }
 
 #[cfg(test)]
@@ -739,6 +734,9 @@ mod tests {
             &xs,
         );
         round_trip("map (\\(a, b) -> if a < b then a else b - (-1.5)) . zip . fork xs xs", &xs);
+        round_trip("map (\\x -> x << 3 & 7 ^ x >> 1 - x | complement x) . xs", &[("xs", "[n]i32")]);
+        round_trip("map (\\x -> 2.0 ** x ** tanh x * 1.5) . xs", &xs[..1]);
+        round_trip("reduce (^) 0 . map popcount . xs", &[("xs", "[n]u8")]);
         round_trip("mapWrg 1 (reduce min f32.inf) . split (2*n.t0) . xs", &[("xs", "[n]f32")][..]);
     }
 

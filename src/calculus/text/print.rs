@@ -1,13 +1,12 @@
 //! The pretty printer.
 
-use super::names::{FUNCTIONS, INFIX};
 use crate::calculus::op::Entry;
 use crate::calculus::position::Position;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::Ty;
-use crate::lang::typed::ScalarOp;
+use crate::lang::scalar_op::{self, ScalarOp};
 use crate::lang::types::ScalarType;
 use std::fmt;
 use std::ops::Range;
@@ -136,7 +135,7 @@ pub fn head(op: &Op, sizes: &[Size], tys: &[Ty]) -> String {
 /// Returns an input's name, quoted if it could be read as something else.
 fn name_text(name: &str) -> String {
     let reserved = Entry::named(name).is_some()
-        || FUNCTIONS.iter().any(|f| f.0 == name)
+        || scalar_op::function(name).is_some()
         || matches!(
             name,
             "let"
@@ -174,18 +173,17 @@ fn lit(l: Lit) -> String {
 
 fn scalar_fn(f: &ScalarFn, place: Place) -> String {
     if let Some(op) = f.as_binary() {
-        if let Some((text, _, _)) = INFIX.iter().find(|(_, o, _)| *o == op) {
+        if let Some((text, _)) = op.infix() {
             return format!("({text})");
         }
-        if let Some((text, _, _)) = FUNCTIONS.iter().find(|(_, o, _)| *o == op) {
-            return (*text).to_owned();
+        if let Some(name) = op.function() {
+            return name.to_owned();
         }
     }
     if let SExpr::Op(op, _, es) = &f.body
-        && let ([SExpr::Arg], Some((text, _, 1))) =
-            (es.as_slice(), FUNCTIONS.iter().find(|(_, o, _)| o == op))
+        && let ([SExpr::Arg], Some(name)) = (es.as_slice(), op.function())
     {
-        return (*text).to_owned();
+        return name.to_owned();
     }
     if let (Ty::Unit, SExpr::Lit(l)) = (&f.dom, &f.body) {
         return lit(*l);
@@ -291,6 +289,11 @@ fn pattern(ty: &Ty, at: &mut Vec<bool>, used: &[Vec<bool>], names: &mut Names) -
     name
 }
 
+/// Binding strengths above those of infix operators and their operands: of applications, and of what is one token or in
+/// parentheses.
+const APPLICATION: u8 = 9;
+const ATOM: u8 = 10;
+
 /// Prints an expression under `depth` binders; `level` is the surrounding operator's binding strength.
 fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
     if let Some(p) = path(e) {
@@ -307,30 +310,28 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
     match e {
         SExpr::Arg => "()".to_owned(),
         SExpr::Proj(e, second) => {
-            format!("{}.{}", expr(e, names, depth, 9), u8::from(*second))
+            format!("{}.{}", expr(e, names, depth, ATOM), u8::from(*second))
         }
         SExpr::Lit(l) => lit(*l),
         SExpr::Input(name, 0, _) => name_text(name),
         SExpr::Input(name, i, _) => format!("{}#{i}", name_text(name)),
-        SExpr::Size(s, t) => paren(format!("sizeOf {} {t}", size_arg(s)), level > 7),
+        SExpr::Size(s, t) => paren(format!("sizeOf {} {t}", size_arg(s)), level > APPLICATION),
         SExpr::Var(i, _) => format!("{}{i}", names.binder),
         SExpr::Pair(a, b) => {
             format!("({}, {})", expr(a, names, depth, 0), expr(b, names, depth, 0))
         }
         SExpr::Op(ScalarOp::Cast(from), to, es) => {
-            let arg = es.first().map_or(String::new(), |e| expr(e, names, depth, 9));
-            paren(format!("{to}.{from} {arg}"), level > 7)
+            let arg = es.first().map_or(String::new(), |e| expr(e, names, depth, ATOM));
+            paren(format!("{to}.{from} {arg}"), level > APPLICATION)
         }
         SExpr::Op(op, _, es) => {
-            if let (Some((text, _, s)), [a, b]) =
-                (INFIX.iter().find(|(_, o, _)| o == op), es.as_slice())
-            {
-                let (l, r) = (expr(a, names, depth, *s), expr(b, names, depth, *s + 1));
-                return paren(format!("{l} {text} {r}"), level > *s);
+            if let (Some((text, s)), [a, b]) = (op.infix(), es.as_slice()) {
+                let (l, r) = (expr(a, names, depth, s), expr(b, names, depth, s + 1));
+                return paren(format!("{l} {text} {r}"), level > s);
             }
-            let name = FUNCTIONS.iter().find(|(_, o, _)| o == op).map_or("?", |(n, _, _)| n);
-            let args: Vec<String> = es.iter().map(|e| expr(e, names, depth, 9)).collect();
-            paren(format!("{name} {}", args.join(" ")), level > 7)
+            let name = op.function().unwrap_or("?");
+            let args: Vec<String> = es.iter().map(|e| expr(e, names, depth, ATOM)).collect();
+            paren(format!("{name} {}", args.join(" ")), level > APPLICATION)
         }
         SExpr::If(c, a, b) => paren(
             format!(

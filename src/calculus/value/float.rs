@@ -15,12 +15,15 @@
 //! Values are rounded to their type after every operation, unless the caller asks for `unrounded` (inside
 //! reductions). Magnitudes are rounded too, so that `m = |x|` survives rounding.
 
+mod slope;
+
 use super::cell::{ANYTHING, Cell, Format, Grain, INEXACT, ZERO, product, quotient};
 use super::compare::Slack;
 use super::number::{int_to, round};
 use super::spread::Spread;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
+use slope::slope;
 use std::f64::consts::{PI, TAU};
 
 /// The parameters for computing with floats of one type.
@@ -106,7 +109,9 @@ impl Mode {
                 return self.compare(O::Eq, a, zero);
             }
             O::And | O::Or => return self.connect(op, a, b),
-            O::Floor | O::Ceil | O::Round | O::Sign => return self.jump(op, a),
+            O::Floor | O::Ceil | O::Round | O::Trunc | O::Sign => return self.jump(op, a),
+            O::Copysign => return self.copysign(a, b),
+            O::IsNan | O::IsInf => return self.classify(op, a),
             O::Rem => return self.remainder(a, b),
             // The caller handles these.
             O::Select | O::Cast(_) => return a,
@@ -186,8 +191,36 @@ impl Mode {
                     v.abs() * (1.0 + 2.0 * base + 1.15 * exponent),
                 )
             }
-            _ => f64::NAN,
+            // The slope is at most 1 in either direction.
+            O::Hypot => v + ma + mb,
+            _ => {
+                let moves = if ea == 0.0 { 0.0 } else { slope(op, x, ea) * ma };
+                let m = v.abs() + moves;
+                // As for `exp`.
+                let never_0 = matches!(op, O::Exp2 | O::Exp10 | O::Erfc) && x.is_finite();
+                unless(!moves.is_finite(), if never_0 { m.max(f64::MIN_POSITIVE) } else { m })
+            }
         }
+    }
+
+    /// A number with the sign of another. Devices need not agree on the signs of zeros and of NaN.
+    fn copysign(&self, a: Cell, b: Cell) -> Cell {
+        let (x, y) = (a.as_float(), b.as_float());
+        let v = value(ScalarOp::Copysign, self.ty, [x, y, 0.0]);
+        if y.abs() > self.error(b) {
+            return self.finish(v, a.mag(), a.grain());
+        }
+        Cell::inexact(v, a.mag().max(spread(2.0 * (x.abs() + self.error(a)), self.r)))
+    }
+
+    /// Whether a number is NaN, or infinite.
+    fn classify(&self, op: ScalarOp, a: Cell) -> Cell {
+        let (x, m, most) = (a.as_float(), a.mag(), self.format.most);
+        let doubtful = m == ANYTHING
+            || op == ScalarOp::IsInf
+                && if x.is_infinite() { m < 2.0 * most } else { x.abs() + self.error(a) > most };
+        let truth = if op == ScalarOp::IsNan { x.is_nan() } else { x.is_infinite() };
+        if doubtful { Cell::either(truth) } else { Cell::bool(truth) }
     }
 
     /// Returns the smaller or the larger operand.
@@ -296,7 +329,7 @@ impl Mode {
 
     /// Returns the magnitude of a result from its values at the ends of the operands' intervals.
     fn at_the_ends(&self, op: ScalarOp, args: [Cell; 3], v: f64) -> f64 {
-        let used = super::number::arity(op);
+        let used = op.arity();
         let mut all = vec![vec![]];
         for (k, a) in args.into_iter().enumerate() {
             let ends = if k < used { self.ends(op, a) } else { Some(vec![0.0]) };
@@ -387,6 +420,26 @@ fn value(op: ScalarOp, ty: ScalarType, [x, y, z]: [f64; 3]) -> f64 {
         O::Tan => x.tan(),
         O::Atan => x.atan(),
         O::Atan2 => x.atan2(y),
+        O::Asin => x.asin(),
+        O::Acos => x.acos(),
+        O::Sinh => x.sinh(),
+        O::Cosh => x.cosh(),
+        O::Tanh => x.tanh(),
+        O::Asinh => libm::asinh(x),
+        O::Acosh => libm::acosh(x),
+        O::Atanh => libm::atanh(x),
+        O::Exp2 => x.exp2(),
+        O::Exp10 => libm::exp10(x),
+        O::Expm1 => x.exp_m1(),
+        O::Log2 => x.log2(),
+        O::Log10 => x.log10(),
+        O::Log1p => x.ln_1p(),
+        O::Cbrt => x.cbrt(),
+        O::Hypot => x.hypot(y),
+        O::Erf => libm::erf(x),
+        O::Erfc => libm::erfc(x),
+        O::Copysign => x.copysign(y),
+        O::Trunc => x.trunc(),
         O::Floor => x.floor(),
         O::Ceil => x.ceil(),
         O::Round => x.round(),

@@ -72,20 +72,6 @@ pub(super) fn int_to(ty: ScalarType, wide: i128, low: i64) -> Cell {
     if back == wide { cell } else { Cell::inexact(x, cell.mag()) }
 }
 
-/// Returns the number of operands of an operation.
-pub fn arity(op: ScalarOp) -> usize {
-    use ScalarOp as O;
-    match op {
-        O::Add | O::Sub | O::Mul | O::Div | O::Rem | O::Pow => 2,
-        O::Eq | O::Ne | O::Lt | O::Le | O::Gt | O::Ge | O::And | O::Or => 2,
-        O::Min | O::Max | O::Atan2 => 2,
-        O::Not | O::Neg | O::Abs | O::Sqrt | O::Rsqrt | O::Exp | O::Log => 1,
-        O::Sin | O::Cos | O::Tan | O::Atan | O::Floor | O::Ceil | O::Round => 1,
-        O::Sign | O::Cast(_) => 1,
-        O::Fma | O::Clamp | O::Select => 3,
-    }
-}
-
 /// Applies `op` to operands of type `from` (for [`ScalarOp::Select`], the type of the last two) and returns a
 /// result of type `to`. Unused operands are ignored. If `exact` is true, floats stay unrounded, except in
 /// casts.
@@ -154,7 +140,7 @@ fn doubtful(
     };
     let wide = args.map(|a| a.as_wide(from));
     let nominal = on(wide)?;
-    let used = |k: usize| k < arity(op);
+    let used = |k: usize| k < op.arity();
     let of = |k: usize, listed: bool| -> Option<Vec<i128>> {
         let (x, spread) = (wide[k], args[k].spread());
         match (used(k), listed) {
@@ -221,6 +207,9 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
     let min = |p: Cell, q: Cell| if less(q, p) { q } else { p };
     let max = |p: Cell, q: Cell| if less(p, q) { q } else { p };
     let w = |v: i64| wrap(ty, v);
+    let width = ty.bits() as u64;
+    // The bits without the extension.
+    let own = a.bits & (u64::MAX >> (64 - width));
     let nonzero = |d: i64| {
         if d == 0 { Err(Fault::DivisionByZero) } else { Ok(()) }
     };
@@ -251,6 +240,20 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
         O::And => Cell::bool(x != 0 && y != 0),
         O::Or => Cell::bool(x != 0 || y != 0),
         O::Not => Cell::bool(x == 0),
+        O::BitAnd => Cell::int(x & y),
+        O::BitOr => Cell::int(x | y),
+        O::BitXor => Cell::int(x ^ y),
+        O::BitNot => w(!x),
+        // A negative number of places is a large one without its sign.
+        O::Shl if b.bits < width => w(x << b.bits),
+        O::Shl => Cell::int(0),
+        O::Shr if signed => Cell::int(x >> b.bits.min(width - 1)),
+        O::Shr if b.bits < width => Cell { bits: a.bits >> b.bits, ..Cell::default() },
+        O::Shr => Cell::int(0),
+        O::Popcount => Cell::int(i64::from(own.count_ones())),
+        O::Clz => Cell::int(i64::from(own.leading_zeros()) - (64 - width).cast_signed()),
+        O::Ctz => Cell::int(i64::from(own.trailing_zeros()).min(width.cast_signed())),
+        O::MulHi => w(upper_half(signed, width, a, b)),
         O::Neg => w(x.wrapping_neg()),
         O::Abs if signed => w(x.wrapping_abs()),
         O::Min => min(a, b),
@@ -260,11 +263,19 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
         O::Sign if signed => Cell::int(x.signum()),
         O::Sign => Cell::bool(x != 0),
         // Integers are whole already; the type checker restricts the other functions to floats.
-        O::Abs | O::Floor | O::Ceil | O::Round => a,
-        O::Sqrt | O::Rsqrt | O::Exp | O::Log | O::Sin | O::Cos | O::Tan | O::Atan | O::Atan2 => a,
-        // `apply` handles these.
-        O::Select | O::Cast(_) => a,
+        // `apply` handles selections and casts.
+        _ => a,
     })
+}
+
+/// Returns the upper half of a product of twice as many bits.
+fn upper_half(signed: bool, width: u64, a: Cell, b: Cell) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half fits")]
+    if signed {
+        ((i128::from(a.as_int()) * i128::from(b.as_int())) >> width) as i64
+    } else {
+        ((u128::from(a.bits) * u128::from(b.bits)) >> width) as i64
+    }
 }
 
 fn wrapping_power(mut base: i64, mut exponent: u64) -> i64 {
@@ -282,7 +293,7 @@ fn wrapping_power(mut base: i64, mut exponent: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ScalarType::{F32, I8, I32, U8, U64};
+    use ScalarType::{F32, I8, I32, I64, U8, U64};
 
     fn ints(op: ScalarOp, ty: ScalarType, a: i128, b: i128) -> Result<i128, Fault> {
         let cells = [Cell::from_int(ty, a), Cell::from_int(ty, b), Cell::default()];
@@ -308,6 +319,48 @@ mod tests {
         assert_eq!(ints(ScalarOp::Rem, U8, 1, 0), Err(Fault::DivisionByZero));
         assert_eq!(ints(ScalarOp::Pow, I32, 1, -1), Err(Fault::NegativeExponent));
         assert_eq!(ints(ScalarOp::Max, U64, -1, 1), Ok(i128::from(u64::MAX)));
+    }
+
+    #[test]
+    fn bits() {
+        use ScalarOp as O;
+        assert_eq!(ints(O::BitAnd, I8, -4, 7), Ok(4));
+        assert_eq!(ints(O::BitOr, U8, 0xf0, 0x0f), Ok(255));
+        assert_eq!(ints(O::BitXor, I32, -1, 5), Ok(-6));
+        assert_eq!(ints(O::BitNot, U8, 0, 0), Ok(255));
+        assert_eq!(ints(O::BitNot, I64, 0, 0), Ok(-1));
+        assert_eq!(ints(O::Shl, I8, 3, 6), Ok(-64));
+        assert_eq!(ints(O::Shl, U64, 1, 63), Ok(1 << 63));
+        assert_eq!(ints(O::Shr, I8, -64, 4), Ok(-4));
+        assert_eq!(ints(O::Shr, U8, 0x80, 4), Ok(8));
+        // As many places as there are bits, more, and a negative number.
+        for places in [32, 1000, -1, i128::from(i32::MIN)] {
+            assert_eq!(ints(O::Shl, I32, -3, places), Ok(0));
+            assert_eq!(ints(O::Shr, I32, -3, places), Ok(-1));
+            assert_eq!(ints(O::Shr, I32, 3, places), Ok(0));
+        }
+        assert_eq!(ints(O::Shr, U8, 255, 8), Ok(0));
+        assert_eq!(ints(O::Shr, U64, -1, 64), Ok(0));
+        let count = |op, ty, a: i128| {
+            let cells = [Cell::from_int(ty, a), Cell::default(), Cell::default()];
+            apply(op, ty, I32, false, &Slack::of(1), cells).map(|c| c.as_wide(I32))
+        };
+        for (ty, x, ones, above, below) in [
+            (I8, -1, 8, 0, 0),
+            (I8, 0, 0, 8, 8),
+            (U8, 0x50, 2, 1, 4),
+            (I32, i128::from(i32::MIN), 1, 0, 31),
+            (I64, -2, 63, 0, 1),
+            (U64, 0, 0, 64, 64),
+        ] {
+            assert_eq!(count(O::Popcount, ty, x), Ok(ones), "{ty} {x}");
+            assert_eq!(count(O::Clz, ty, x), Ok(above), "{ty} {x}");
+            assert_eq!(count(O::Ctz, ty, x), Ok(below), "{ty} {x}");
+        }
+        assert_eq!(ints(O::MulHi, I8, -128, -128), Ok(64));
+        assert_eq!(ints(O::MulHi, U8, 255, 255), Ok(254));
+        assert_eq!(ints(O::MulHi, I64, -1, 1), Ok(-1));
+        assert_eq!(ints(O::MulHi, U64, -1, -1), Ok(i128::from(u64::MAX - 1)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::lang::typed::ScalarOp;
 /// Cost classes of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OpKind {
-    /// Sum, difference, negation, minimum, maximum, absolute value or rounding of floats.
+    /// Sum, difference, negation, minimum, maximum, absolute value, sign or rounding of floats.
     Add,
     /// Product of floats.
     Mul,
@@ -14,7 +14,7 @@ pub enum OpKind {
     Fma,
     /// Quotient, remainder, root.
     Div,
-    /// Exponential, logarithm, power, trigonometry.
+    /// Exponential, logarithm, power, trigonometry, error function.
     Special,
     /// Integers, comparisons, selections, conversions.
     Other,
@@ -34,7 +34,9 @@ pub fn kind(op: ScalarOp, float: bool) -> OpKind {
         | ScalarOp::Max
         | ScalarOp::Floor
         | ScalarOp::Ceil
-        | ScalarOp::Round => OpKind::Add,
+        | ScalarOp::Round
+        | ScalarOp::Trunc
+        | ScalarOp::Copysign => OpKind::Add,
         ScalarOp::Mul => OpKind::Mul,
         ScalarOp::Fma => OpKind::Fma,
         _ => OpKind::Other,

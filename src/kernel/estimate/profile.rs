@@ -8,6 +8,7 @@ pub use super::op_kind::OpKind;
 use super::op_kind::kind;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
+use crate::lang::typed::ScalarOp;
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -160,7 +161,7 @@ fn signed(n: i64) -> f64 {
     n as f64
 }
 
-/// Assumed number of iterations of a host loop that ends by a condition.
+/// Assumed number of iterations of a loop that ends by a condition.
 const UNKNOWN: f64 = 16.0;
 
 /// Computes the features of a program.
@@ -246,6 +247,19 @@ fn plain(b: &Block) -> bool {
         });
     }
     plain
+}
+
+/// Returns the trip count of a loop with this condition, if its left side starts at zero, as the counter of a counted loop does.
+fn iterations(go_on: &Expr) -> f64 {
+    let known = match go_on {
+        Expr::Op(ScalarOp::Lt, _, operands) => match operands.as_slice() {
+            [Expr::Reg(_), Expr::Lit(bound)] => bound.as_int(),
+            [Expr::Reg(_), Expr::Index(bound, _)] => bound.as_constant().map(i128::from),
+            _ => None,
+        },
+        _ => None,
+    };
+    known.map_or(UNKNOWN, |n| n.max(0) as f64)
 }
 
 /// Operations: their home loop, the first three parts of their key in [`KernelProfile::ops`], and
@@ -355,9 +369,10 @@ impl Walk<'_> {
                 self.block(a, count / 2.0, uniform);
                 self.block(b, count / 2.0, uniform);
             }
-            Stmt::While(head, _, body) => {
-                self.block(head, count, uniform);
-                self.block(body, count, uniform);
+            Stmt::While(head, go_on, body) => {
+                let times = iterations(go_on);
+                self.block(head, count * times, uniform);
+                self.block(body, count * times, uniform);
             }
             Stmt::Once(b) => self.block(b, count, false),
             // The work-items of a sub-group do not wait for other sub-groups.
@@ -597,5 +612,27 @@ fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
             ops.entry(of(kind)).and_modify(|n| *n -= both);
         }
         *ops.entry(of(OpKind::Fma)).or_insert(0.0) += both;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::scalar::Lit;
+    use crate::kernel::ir::{ElemTy, Reg};
+    use crate::lang::types::ScalarType;
+
+    #[test]
+    fn counted_loops_in_scalar_functions_have_their_trip_count() {
+        let int = ElemTy::scalar(ScalarType::I32);
+        let of = |op, bound: Expr| {
+            let counter = Expr::Reg(Reg { id: 0, name: "i".into(), ty: int });
+            iterations(&Expr::Op(op, ElemTy::scalar(ScalarType::Bool), vec![counter, bound]))
+        };
+        let lit = |n| Expr::Lit(Lit::int(ScalarType::I32, n));
+        assert_eq!(of(ScalarOp::Lt, lit(100)), 100.0);
+        assert_eq!(of(ScalarOp::Lt, lit(-1)), 0.0);
+        assert_eq!(of(ScalarOp::Lt, Expr::Reg(Reg { id: 1, name: "n".into(), ty: int })), UNKNOWN);
+        assert_eq!(of(ScalarOp::Gt, lit(100)), UNKNOWN);
     }
 }

@@ -112,20 +112,39 @@ pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
 
 /// Operations that take many cycles.
 pub fn is_dear(op: ScalarOp) -> bool {
+    use ScalarOp as O;
     matches!(
         op,
-        ScalarOp::Div
-            | ScalarOp::Rem
-            | ScalarOp::Pow
-            | ScalarOp::Sqrt
-            | ScalarOp::Rsqrt
-            | ScalarOp::Exp
-            | ScalarOp::Log
-            | ScalarOp::Sin
-            | ScalarOp::Cos
-            | ScalarOp::Tan
-            | ScalarOp::Atan
-            | ScalarOp::Atan2
+        O::Div
+            | O::Rem
+            | O::Pow
+            | O::Sqrt
+            | O::Rsqrt
+            | O::Cbrt
+            | O::Hypot
+            | O::Exp
+            | O::Exp2
+            | O::Exp10
+            | O::Expm1
+            | O::Log
+            | O::Log2
+            | O::Log10
+            | O::Log1p
+            | O::Sin
+            | O::Cos
+            | O::Tan
+            | O::Asin
+            | O::Acos
+            | O::Atan
+            | O::Atan2
+            | O::Sinh
+            | O::Cosh
+            | O::Tanh
+            | O::Asinh
+            | O::Acosh
+            | O::Atanh
+            | O::Erf
+            | O::Erfc
     )
 }
 

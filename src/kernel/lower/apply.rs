@@ -296,6 +296,7 @@ impl Views {
             | Op::While
             | Op::Tiled(_)
             | Op::TiledRows
+            | Op::Turned
             | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)

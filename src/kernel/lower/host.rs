@@ -3,6 +3,7 @@
 use super::dest::Dest;
 use super::leaf::Emit;
 use super::lowerer::{Building, Context, Lowerer};
+use super::schedule::Record;
 use super::view::{Shape, Slot, Step, View, Views, stop};
 use crate::calculus::scalar::SExpr;
 use crate::calculus::size::{Size, SizeEnv};
@@ -21,13 +22,15 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Lowers a whole program. Also returns the source of the registers that passes add to it.
+/// Lowers a whole program. Also returns the source of the registers that passes add to it. Decisions are recorded if
+/// there is a record.
 pub fn program(
     term: &Term,
     env: &SizeEnv,
     options: &Options,
     passed_on: &BTreeSet<Term>,
-) -> Step<(Program, Fresh)> {
+    record: Option<Record>,
+) -> Step<(Program, Fresh, Option<Record>)> {
     let mut builder = Inputs {
         views: Views {
             env: env.clone(),
@@ -74,13 +77,14 @@ pub fn program(
         streaming: false,
         copies: 1,
         passed_on: passed_on.clone(),
+        record,
         next: 0,
         reserved: names,
     };
     let dest = Dest::of_slots(&shape, &slots)?;
     lowerer.write(&term.chain(), &View::Unit, &dest)?;
-    let Lowerer { program, next, reserved, .. } = lowerer;
-    Ok((program, Fresh { next, reserved }))
+    let Lowerer { program, next, reserved, record, .. } = lowerer;
+    Ok((program, Fresh { next, reserved }, record))
 }
 
 /// Whether a kernel has reductions by a whole group.
@@ -185,6 +189,31 @@ fn is_reserved(name: &str) -> bool {
         "atan2",
         "pow",
         "fmod",
+        "asin",
+        "acos",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "exp2",
+        "exp10",
+        "expm1",
+        "log2",
+        "log10",
+        "log1p",
+        "cbrt",
+        "hypot",
+        "erf",
+        "erfc",
+        "copysign",
+        "trunc",
+        "isnan",
+        "isinf",
+        "popcount",
+        "clz",
+        "mul_hi",
         "floor",
         "ceil",
         "round",
@@ -368,7 +397,7 @@ impl Lowerer {
             ..Building::default()
         };
         self.begin();
-        let done = body(self);
+        let done = self.stage_of_kernel(body);
         self.context = Context::Host;
         let block = self.end();
         let kernel = std::mem::take(&mut self.kernel);
@@ -401,6 +430,9 @@ impl Lowerer {
         let mut seen = BTreeSet::new();
         let stem = unique(&self.options.name, &mut seen);
         let body = self.chosen(body);
+        if let Some(r) = &mut self.record {
+            r.end_kernel();
+        }
         self.program.control.push(Control::Launch(self.program.kernels.len()));
         self.program.kernels.push(Kernel {
             name: format!("{stem}_{}", self.program.kernels.len()),
@@ -482,6 +514,9 @@ impl Lowerer {
             Some(open) => {
                 let last = self.program.kernels.pop();
                 self.program.control.pop();
+                if let Some(r) = &mut self.record {
+                    r.continue_kernel();
+                }
                 self.kernel = open;
                 self.blocks.push(last.map_or(vec![], |k| k.body));
             }
@@ -498,7 +533,7 @@ impl Lowerer {
             }
         }
         self.context = Context::Item;
-        let done = body(self);
+        let done = self.stage_of_kernel(body);
         self.context = Context::Host;
         let block = self.end();
         let kernel = std::mem::take(&mut self.kernel);
@@ -517,12 +552,16 @@ impl Lowerer {
 
     /// Emits a kernel that copies a view, parallel over its two outer dimensions.
     pub fn copy_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        self.stage_named("copy", |me| me.copies_on_host(v, dest, shape))
+    }
+
+    fn copies_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         match shape {
             Shape::Unit => Ok(()),
             Shape::Elem(_) => self.single(|me| me.store(v, dest, shape)),
             Shape::Pair(a, b) => {
-                self.copy_on_host(&v.fst()?, &dest.component(false)?, a)?;
-                self.copy_on_host(&v.snd()?, &dest.component(true)?, b)
+                self.copies_on_host(&v.fst()?, &dest.component(false)?, a)?;
+                self.copies_on_host(&v.snd()?, &dest.component(true)?, b)
             }
             Shape::Array(n, t) => {
                 let id = Term::id(&Ty::Unit);

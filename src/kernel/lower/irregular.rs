@@ -322,7 +322,7 @@ impl Lowerer {
         for c in tests {
             block = vec![Stmt::Branch(c, block, vec![])];
         }
-        block.into_iter().try_for_each(|s| self.emit(s))
+        block.into_iter().try_for_each(|s| self.put(s))
     }
 
     /// Runs the body if one index is less than another.
@@ -336,11 +336,7 @@ impl Lowerer {
         if Facts::default().decide(&guard) == Some(true) {
             return body(self);
         }
-        self.begin();
-        let done = body(self);
-        let block = self.end();
-        done?;
-        self.emit(Stmt::If(guard, block, vec![]))
+        self.where_holds(&guard, body)
     }
 }
 
@@ -352,16 +348,14 @@ fn has_native_operations(shape: &Shape) -> bool {
 
 /// Returns an operator as one operation for each component of a value, if there is an atomic operation for each.
 fn atomic_steps(op: &Term) -> Option<Vec<(Vec<bool>, ScalarOp)>> {
+    use ScalarOp::{Add, BitAnd, BitOr, BitXor, Max, Min};
     fn of(e: &SExpr, t: &Ty, path: &[bool], out: &mut Vec<(Vec<bool>, ScalarOp)>) -> Option<()> {
         match (e, t) {
             (SExpr::Pair(a, b), Ty::Pair(x, y)) => {
                 of(a, x, &[path, &[false]].concat(), out)?;
                 of(b, y, &[path, &[true]].concat(), out)
             }
-            (
-                SExpr::Op(op @ (ScalarOp::Add | ScalarOp::Min | ScalarOp::Max), _, es),
-                Ty::Scalar(t),
-            ) => {
+            (SExpr::Op(op @ (Add | Min | Max | BitAnd | BitOr | BitXor), _, es), Ty::Scalar(t)) => {
                 let side = |second| path.iter().fold(SExpr::Arg.proj(second), |e, s| e.proj(*s));
                 let both = [side(false), side(true)];
                 let same = es[..] == both || es.iter().rev().eq(&both);

@@ -98,7 +98,7 @@ fn share(body: &SExpr, path: &[bool], arg: &View, cx: &mut Sink) -> Step<View> {
 }
 
 /// Returns how often the component of the argument at `path` is used. Uses of the whole argument
-/// count. A use in a loop, or as an operand of `sign` or `pow`, counts twice.
+/// count. A use in a loop, or as an operand of `sign`, `pow` or `ctz`, counts twice.
 fn uses(e: &SExpr, path: &[bool]) -> usize {
     if let Some(p) = arg_path(e) {
         return usize::from(path.starts_with(&p));
@@ -106,7 +106,7 @@ fn uses(e: &SExpr, path: &[bool]) -> usize {
     match e {
         SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => 0,
         SExpr::Proj(e, _) => uses(e, path),
-        SExpr::Op(ScalarOp::Sign | ScalarOp::Pow, _, es) => {
+        SExpr::Op(ScalarOp::Sign | ScalarOp::Pow | ScalarOp::Ctz, _, es) => {
             es.iter().map(|e| uses(e, path)).sum::<usize>() * 2
         }
         SExpr::Op(_, _, es) => es.iter().map(|e| uses(e, path)).sum(),
@@ -486,6 +486,35 @@ impl Leaf<'_> {
         })
     }
 
+    /// A shift. C leaves open what happens if the number of places is negative, or not less than the number of bits.
+    fn shift(&mut self, op: ScalarOp, x: &Expr, places: Expr) -> Step<Expr> {
+        let ty = x.ty();
+        let bits = i128::try_from(ty.scalar.bits()).unwrap_or_default();
+        let number = |n: i128| Expr::Lit(Lit::int(ty.scalar, n)).widen(ty.width);
+        let shifted = |places: Expr| Expr::Op(op, ty, vec![x.clone(), places]);
+        let fills_with_sign = op == ScalarOp::Shr && ty.scalar.is_signed();
+        if let Some(k) = constant(&places) {
+            return Ok(match (0..bits).contains(&k) {
+                true => shifted(places),
+                false if fills_with_sign => shifted(number(bits - 1)),
+                false => number(0),
+            });
+        }
+        let places = match self.cx.in_view() {
+            true => places,
+            false => bind(&View::Elem(places), self.cx)?.expr()?,
+        };
+        // The number of bits is a power of two: no higher bits are set, the sign included.
+        let higher = Expr::Op(ScalarOp::BitAnd, ty, vec![places.clone(), number(-bits)]);
+        let truth = ElemTy { scalar: ScalarType::Bool, ..ty };
+        let inside = Expr::Op(ScalarOp::Eq, truth, vec![higher, number(0)]);
+        let chosen = |a: Expr, b: Expr| Expr::Op(ScalarOp::Select, ty, vec![inside, a, b]);
+        Ok(match fills_with_sign {
+            true => shifted(chosen(places, number(bits - 1))),
+            false => chosen(shifted(places), number(0)),
+        })
+    }
+
     fn operation(&mut self, op: ScalarOp, t: ScalarType, es: Vec<Expr>) -> Step<Expr> {
         let width = es.iter().map(|e| e.ty().width).max().unwrap_or(1);
         if let (ScalarOp::Pow, [x, exponent]) = (op, es.as_slice())
@@ -516,7 +545,19 @@ impl Leaf<'_> {
                 None => Expr::Index(i, t),
             });
         }
+        if let (ScalarOp::Shl | ScalarOp::Shr, [x, places]) = (op, es.as_slice()) {
+            return self.shift(op, x, places.clone());
+        }
         Ok(Expr::Op(op, ElemTy { scalar: t, width }, es))
+    }
+}
+
+/// Returns the value of an integer constant, or of a vector of equal ones.
+fn constant(e: &Expr) -> Option<i128> {
+    match e {
+        Expr::Lit(l) => l.as_int(),
+        Expr::Splat(e, _) => constant(e),
+        _ => None,
     }
 }
 
@@ -560,6 +601,10 @@ fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
         // Quotients of the language truncate towards zero.
         (ScalarOp::Div, _, Some(k)) if least >= 0 && k > 0 => a.div(k),
         (ScalarOp::Rem, _, Some(k)) if least >= 0 && k > 0 => a.rem(k),
+        (ScalarOp::Shl, _, Some(k @ 0..31)) => a.times(1 << k),
+        // Arithmetic on bits is that on numbers here.
+        (ScalarOp::Shr, _, Some(k @ 0..31)) if least >= 0 => a.div(1 << k),
+        (ScalarOp::BitAnd, _, Some(k)) if least >= 0 && k >= 0 && k & (k + 1) == 0 => a.rem(k + 1),
         (ScalarOp::Min, ..) => a.lesser(&b),
         (ScalarOp::Max, ..) => a.greater(&b),
         _ => return None,

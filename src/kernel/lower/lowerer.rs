@@ -8,6 +8,8 @@ use super::apply::is_pure;
 use super::dest::{Dest, inverse};
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
+use super::record::{held_by, written};
+use super::schedule::Record;
 use super::view::{Shape, Step, Stop, View, Views, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
 use crate::diag::{Code, Diagnostic};
@@ -120,6 +122,8 @@ pub struct Lowerer {
     pub copies: i64,
     /// Arrays of a group of which a work-item reads elements that another work-item computed.
     pub passed_on: BTreeSet<Term>,
+    /// What was decided so far, if that is wanted.
+    pub record: Option<Record>,
     /// The next unused id.
     pub next: u32,
     /// Names of parameters and buffers, which must not be given to variables.
@@ -139,13 +143,8 @@ impl Emit for Lowerer {
     }
 
     fn emit(&mut self, s: Stmt) -> Step<()> {
-        match self.blocks.last_mut() {
-            Some(b) => {
-                b.push(s);
-                Ok(())
-            }
-            None => stop(Code::Internal, "a statement outside any kernel"),
-        }
+        self.note(&s);
+        self.put(s)
     }
 
     fn begin(&mut self) {
@@ -189,6 +188,12 @@ fn runs_by_host(f: &Term) -> bool {
     }
 }
 
+/// Whether `copy` copies a block to local memory of which `f` gives each work-item a row.
+fn takes_rows_of(f: &Term, copy: &Term) -> bool {
+    let staged = *copy.op() == Op::ToMem(Space::Local) && is_pure(&copy.args()[0]);
+    staged && *f.op() == Op::Map(MapKind::Lcl(0)) && f.args()[0].ty().dom.has_array()
+}
+
 fn spreads(t: &Term, kind: fn(&MapKind) -> bool) -> bool {
     matches!(t.op(), Op::Map(k) if kind(k)) || t.args().iter().any(|a| spreads(a, kind))
 }
@@ -226,6 +231,30 @@ impl Lowerer {
         }
     }
 
+    /// Appends a statement that was emitted to a block of its own before, or that holds such blocks.
+    pub fn put(&mut self, s: Stmt) -> Step<()> {
+        match self.blocks.last_mut() {
+            Some(b) => {
+                b.push(s);
+                Ok(())
+            }
+            None => stop(Code::Internal, "a statement outside any kernel"),
+        }
+    }
+
+    /// Runs `body`, and emits what it emits under a guard.
+    pub fn where_holds(
+        &mut self,
+        g: &Guard,
+        body: impl FnOnce(&mut Lowerer) -> Step<()>,
+    ) -> Step<()> {
+        self.begin();
+        let done = self.guarded(g, body);
+        let block = self.end();
+        done?;
+        if block.is_empty() { Ok(()) } else { self.put(Stmt::If(g.clone(), block, vec![])) }
+    }
+
     /// Stores the result of applying the factors to `x` at `dest`.
     pub fn write(&mut self, factors: &[Term], x: &View, dest: &Dest) -> Step<()> {
         match dest {
@@ -234,14 +263,7 @@ impl Lowerer {
                 return self.where_in_warp(g, |me| me.write(factors, x, d));
             }
             Dest::Guarded(g, d) if self.context != Context::Host => {
-                self.begin();
-                let done = self.write(factors, x, d);
-                let block = self.end();
-                done?;
-                if !block.is_empty() {
-                    self.emit(Stmt::If(g.clone(), block, vec![]))?;
-                }
-                return Ok(());
+                return self.where_holds(g, |me| me.write(factors, x, d));
             }
             _ => {}
         }
@@ -269,7 +291,7 @@ impl Lowerer {
         }
         if self.context == Context::Host && runs_by_host(f) {
             let mid = self.read_or(rest, x)?;
-            return self.write_node(f, &mid, dest);
+            return self.write_stage(f, &mid, dest);
         }
         if self.context == Context::Host && !is_parallel(f) {
             let elsewhere = |f: &Term| is_parallel(f) || runs_by_host(f);
@@ -295,12 +317,19 @@ impl Lowerer {
             }
             return self.lanes(1, &mut |me, _| me.write(ours, &mid, dest));
         }
-        let mid = self.read_or(rest, x)?;
+        let mid = match rest {
+            [copy, before @ ..] if self.context == Context::Group && takes_rows_of(f, copy) => {
+                let block = self.read_or(before, x)?;
+                let block = self.apply(&copy.args()[0].chain(), &block)?;
+                self.stage(&block, &self.views.shape(&copy.ty().cod)?, true)?
+            }
+            _ => self.read_or(rest, x)?,
+        };
         if is_pure(f) {
             let v = self.views.apply(f, &mid)?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
-        self.write_node(f, &mid, dest)
+        self.write_stage(f, &mid, dest)
     }
 
     fn read_or(&mut self, factors: &[Term], x: &View) -> Step<View> {
@@ -342,6 +371,12 @@ impl Lowerer {
             }
         };
         self.apply(prefix, &v)
+    }
+
+    /// Stores the result of one factor, as a stage.
+    fn write_stage(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let to = |(): &(), out: &mut _| written(dest, out);
+        self.stage_of(f, |me| me.element(f, x, to, |me| me.write_node(f, x, dest)))
     }
 
     /// Stores the result of one factor.
@@ -417,15 +452,20 @@ impl Lowerer {
             | Op::Cond
             | Op::Vectorize
             | Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) => {
-                let v = self.value(f, x)?;
+                let v = self.value_of(f, x)?;
                 self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
             }
             _ => unlowered(f),
         }
     }
 
-    /// Returns the result of one factor, in registers or in the memory of the context.
+    /// Returns the result of one factor, in registers or in the memory of the context, as a stage.
     fn value(&mut self, f: &Term, x: &View) -> Step<View> {
+        self.stage_of(f, |me| me.element(f, x, held_by, |me| me.value_of(f, x)))
+    }
+
+    /// Returns the result of one factor, in registers or in the memory of the context.
+    fn value_of(&mut self, f: &Term, x: &View) -> Step<View> {
         let args = f.args();
         let shape = self.views.shape(&f.ty().cod)?;
         if self.context == Context::Warp
@@ -475,7 +515,7 @@ impl Lowerer {
                 if is_pure(&args[0]) && self.context == Context::Group =>
             {
                 let v = self.apply(&args[0].chain(), x)?;
-                self.stage(&v, &shape)
+                self.stage(&v, &shape, false)
             }
             Op::ToMem(space) => {
                 if shape.is_element() && *space == Space::Private {
@@ -565,7 +605,10 @@ impl Lowerer {
         let var = Var { id, name, lo: 0, hi: n - 1 };
         let mark = self.mark();
         self.begin();
-        match body(self, &Index::from(var.clone())) {
+        let done = self.on_trial(Step::is_ok, |me| {
+            me.looped(LoopKind::Seq, (&var, n), |me| body(me, &Index::from(var.clone())))
+        });
+        match done {
             Ok(()) => {
                 let body = self.end();
                 if body.is_empty() {
@@ -628,19 +671,25 @@ impl Lowerer {
         let was = self.copies;
         self.copies = was.saturating_mul(n);
         let mut copies = vec![];
-        let done = (0..n).try_for_each(|i| {
-            self.begin();
-            let done = body(self, &Index::from(i));
-            copies.push(self.end());
-            done
+        let done = self.all_copies(n, |me| {
+            (0..n).try_for_each(|i| {
+                me.begin();
+                let done = me.one_copy(|me| body(me, &Index::from(i)));
+                copies.push(me.end());
+                done
+            })
         });
         self.copies = was;
         done?;
-        side_by_side(copies).into_iter().try_for_each(|s| self.emit(s))
+        side_by_side(copies).into_iter().try_for_each(|s| self.put(s))
     }
 
     /// Copies a view, spread over the work-items of the context if there are several.
     pub fn copy(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        self.stage_named("copy", |me| me.copied(v, dest, shape))
+    }
+
+    fn copied(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         match self.context {
             Context::Host => self.copy_on_host(v, dest, shape),
             Context::Nest => {
@@ -671,13 +720,7 @@ impl Lowerer {
         }
         match (shape, dest) {
             (_, Dest::Nowhere) | (Shape::Unit, _) => Ok(()),
-            (_, Dest::Guarded(g, d)) => {
-                self.begin();
-                let done = self.store(v, d, shape);
-                let block = self.end();
-                done?;
-                self.emit(Stmt::If(g.clone(), block, vec![]))
-            }
+            (_, Dest::Guarded(g, d)) => self.where_holds(g, |me| me.store(v, d, shape)),
             (Shape::Elem(_), _) => self.store_element(v.expr()?, dest),
             (Shape::Pair(a, b), _) => {
                 self.store(&v.fst()?, &dest.component(false)?, a)?;
@@ -698,13 +741,7 @@ impl Lowerer {
                 self.emit(if once { Stmt::Once(vec![s]) } else { s })
             }
             Dest::Reg(r) => self.emit(Stmt::Set(r.clone(), e.widen(r.ty.width))),
-            Dest::Guarded(g, d) => {
-                self.begin();
-                let done = self.store_element(e, d);
-                let block = self.end();
-                done?;
-                self.emit(Stmt::If(g.clone(), block, vec![]))
-            }
+            Dest::Guarded(g, d) => self.where_holds(g, |me| me.store_element(e, d)),
             Dest::Lanes(lanes) => {
                 let e = leaf::bind(&View::Elem(e), self)?.expr()?;
                 for (k, d) in lanes.iter().enumerate() {

@@ -6,7 +6,8 @@
 //!
 //! Values are views (`view`), and results go to destinations (`dest`). Patterns that only rearrange
 //! change views (`apply`); scalar leaves become expressions (`leaf`). `lowerer` holds the state and
-//! chooses for each pattern the file that lowers it. `host` starts and ends the kernels.
+//! chooses for each pattern the file that lowers it. `host` starts and ends the kernels. If asked for,
+//! `record` describes all this in a [`Schedule`], which can be printed.
 
 mod accumulator;
 mod apply;
@@ -21,12 +22,15 @@ mod loops;
 mod lowerer;
 mod memory;
 mod parallel;
+mod record;
 mod reduce;
 mod reduce_group;
 mod scan_group;
+mod schedule;
 mod staging;
 mod view;
 mod warp;
 
 pub use host::program;
+pub use schedule::{Record, Schedule};
 pub use view::{Step, Stop};

@@ -34,7 +34,7 @@ impl Lowerer {
         self.context = if nested { Context::Nest } else { inside };
         self.kernel.workers.push(var.clone());
         self.begin();
-        let done = self.strided(&var, n, count, body);
+        let done = self.looped(kind, (&var, count), |me| me.strided(&var, n, count, body));
         self.kernel.workers.pop();
         self.context = was;
         let block = self.end();
@@ -58,11 +58,7 @@ impl Lowerer {
             if always {
                 return body(me, &i);
             }
-            me.begin();
-            let done = body(me, &i);
-            let block = me.end();
-            done?;
-            me.emit(Stmt::If(guard, block, vec![]))
+            me.where_holds(&guard, |me| body(me, &i))
         })
     }
 
@@ -87,7 +83,8 @@ impl Lowerer {
         self.context = if nested { Context::Nest } else { Context::Item };
         self.kernel.workers.push(var.clone());
         self.begin();
-        let done = self.strided(&var, n, count, body);
+        let kind = LoopKind::Lcl(d);
+        let done = self.looped(kind, (&var, count), |me| me.strided(&var, n, count, body));
         let block = self.end();
         self.kernel.workers.pop();
         self.kernel.local_dims.pop();
@@ -96,13 +93,7 @@ impl Lowerer {
         if block.is_empty() {
             return Ok(());
         }
-        let l = Stmt::Loop {
-            kind: LoopKind::Lcl(d),
-            var,
-            lo: Index::from(0),
-            hi: Index::from(count),
-            body: block,
-        };
+        let l = Stmt::Loop { kind, var, lo: Index::from(0), hi: Index::from(count), body: block };
         if was == Context::Group { self.alone(l) } else { self.emit(l) }
     }
 

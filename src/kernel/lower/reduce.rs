@@ -135,15 +135,20 @@ impl Lowerer {
 
     /// Stores `op(arg)`, and returns true, unless that would read what is already overwritten.
     fn in_place(&mut self, op: &[Term], arg: &View, dest: &Dest, owned: &Owned) -> Step<bool> {
-        self.begin();
-        let done = self.write(op, arg, dest);
-        let block = self.end();
-        done?;
-        if hazard::reads_what_it_wrote(&block, owned) {
-            return Ok(false);
-        }
-        block.into_iter().try_for_each(|s| self.emit(s))?;
-        Ok(true)
+        self.on_trial(
+            |done| matches!(done, Ok(true)),
+            |me| {
+                me.begin();
+                let done = me.write(op, arg, dest);
+                let block = me.end();
+                done?;
+                if hazard::reads_what_it_wrote(&block, owned) {
+                    return Ok(false);
+                }
+                block.into_iter().try_for_each(|s| me.put(s))?;
+                Ok(true)
+            },
+        )
     }
 
     /// `foldSeq`: the accumulator is an argument, and is updated in registers of its own.

@@ -77,19 +77,21 @@ impl Lowerer {
             let rounds = shares / count + i64::from(shares % count != 0);
             let unroll = rounds * run <= WRITTEN_OUT * RUNS[0] && rounds <= WRITTEN_OUT;
             let mark = self.mark();
-            let done = self.local(0, count, false, &mut |me, i| {
-                let own = me.neutral(&z, shape)?;
-                me.repeat(rounds, unroll, &mut |me, t| {
-                    let share = i.add(&t.times(count));
-                    me.where_less(&share, &Index::from(shares), &mut |me| {
-                        (0..run).try_for_each(|lane| {
-                            let v = x.at(&share.times(run).plus(lane))?;
-                            let v = me.read(&g, &v)?;
-                            me.combine(f, &own, v, shape)
+            let done = self.on_trial(Step::is_ok, |me| {
+                me.local(0, count, false, &mut |me, i| {
+                    let own = me.neutral(&z, shape)?;
+                    me.repeat(rounds, unroll, &mut |me, t| {
+                        let share = i.add(&t.times(count));
+                        me.where_less(&share, &Index::from(shares), &mut |me| {
+                            (0..run).try_for_each(|lane| {
+                                let v = x.at(&share.times(run).plus(lane))?;
+                                let v = me.read(&g, &v)?;
+                                me.combine(f, &own, v, shape)
+                            })
                         })
-                    })
-                })?;
-                me.store(&own.view, &out.dest.at(i)?, shape)
+                    })?;
+                    me.store(&own.view, &out.dest.at(i)?, shape)
+                })
             });
             match done {
                 // Another work-item has the element in its registers. Try the next run length.

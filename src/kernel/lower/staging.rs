@@ -1,8 +1,8 @@
 //! Copies of blocks to local memory by a whole work-group.
 //!
 //! Neighbouring work-items read neighbouring elements, in vectors if the source allows it. Rows are
-//! padded if writing them would cause bank conflicts. A copy can be made in two parts, with the
-//! copied elements in registers in between.
+//! padded if writing them, or reading one in each work-item, would cause bank conflicts. A copy can
+//! be made in two parts, with the copied elements in registers in between.
 
 use super::dest::Dest;
 use super::leaf::{self, Emit};
@@ -107,9 +107,14 @@ impl Tile {
 }
 
 impl Lowerer {
-    /// Copies a view to local memory of the work-group.
-    pub fn stage(&mut self, v: &View, shape: &Shape) -> Step<View> {
-        let tile = Rc::new(self.tile(v, shape, 1)?);
+    /// Copies a view to local memory of the work-group. With `by_rows`, each work-item then goes through a row.
+    pub fn stage(&mut self, v: &View, shape: &Shape, by_rows: bool) -> Step<View> {
+        let mut plan = self.layout(v, shape)?;
+        if by_rows && plan.rows > 1 {
+            // An odd distance puts the elements that neighbours read into different banks.
+            plan.stride = plan.columns | 1;
+        }
+        let tile = Rc::new(self.tile_of(plan, 1));
         let first = Index::from(0);
         self.copy_block(&tile, v, &first)?;
         Ok(tile.view(&first))
@@ -117,6 +122,12 @@ impl Lowerer {
 
     /// Allocates local memory for this many blocks that are read in the same way as this one.
     pub fn tile(&mut self, v: &View, shape: &Shape, blocks: i64) -> Step<Tile> {
+        let tile = self.layout(v, shape)?;
+        Ok(self.tile_of(tile, blocks))
+    }
+
+    /// Plans local memory for blocks that are read in the same way as this one.
+    fn layout(&mut self, v: &View, shape: &Shape) -> Step<Tile> {
         // Take the two outermost dimensions as rows and columns, or a single row if there is only
         // one dimension.
         let (rows, columns, t) = match shape {
@@ -135,11 +146,16 @@ impl Lowerer {
         };
         let plan = self.plan(&source, rows, columns, &t)?;
         let stride = if plan.down { columns + PADDING } else { columns };
-        let together = together(&t);
-        let step = together.map_or(1, |(_, step)| step);
-        let mut tile = Tile { rows, columns, stride, t, step, flat, plan, slots: Rc::new([]) };
+        let step = together(&t).map_or(1, |(_, step)| step);
+        Ok(Tile { rows, columns, stride, t, step, flat, plan, slots: Rc::new([]) })
+    }
+
+    /// Allocates local memory for this many blocks.
+    fn tile_of(&mut self, mut tile: Tile, blocks: i64) -> Tile {
+        let together = together(&tile.t);
         // The last block needs no padding for the alignment of a next one.
-        let elements = tile.size().saturating_mul(blocks - 1).saturating_add(rows * stride);
+        let elements =
+            tile.size().saturating_mul(blocks - 1).saturating_add(tile.rows * tile.stride);
         let mut slots = vec![];
         if let Some((e, step)) = together {
             let mem = self.local_array(e, elements.saturating_mul(step));
@@ -151,14 +167,16 @@ impl Lowerer {
             slots.push(Slot { mem, index: Index::from(0) });
         }
         tile.slots = slots.into();
-        Ok(tile)
+        tile
     }
 
     /// Copies a block to local memory.
     pub fn copy_block(&mut self, tile: &Tile, source: &View, block: &Index) -> Step<()> {
-        self.local(0, tile.unit().1, false, &mut |me, f| {
-            let value = tile.load(source, f)?;
-            me.store_unit(tile, &value, f, block)
+        self.stage_named("copy of a block", |me| {
+            me.local(0, tile.unit().1, false, &mut |me, f| {
+                let value = tile.load(source, f)?;
+                me.store_unit(tile, &value, f, block)
+            })
         })
     }
 
@@ -167,16 +185,20 @@ impl Lowerer {
         let (unit, count) = tile.unit();
         let shape = Shape::Array(count, Box::new(unit.clone()));
         let own = self.distributed(&[Some(0)], &shape, None)?;
-        self.local(0, count, false, &mut |me, f| {
-            me.store(&tile.load(source, f)?, &own.dest.at(f)?, &unit)
+        self.stage_named("load of a block", |me| {
+            me.local(0, count, false, &mut |me, f| {
+                me.store(&tile.load(source, f)?, &own.dest.at(f)?, &unit)
+            })
         })?;
         Ok(own.view)
     }
 
     /// Stores a loaded block to local memory.
     pub fn store_block(&mut self, tile: &Tile, loaded: &View, block: &Index) -> Step<()> {
-        self.local(0, tile.unit().1, false, &mut |me, f| {
-            me.store_unit(tile, &loaded.at(f)?, f, block)
+        self.stage_named("store of a block", |me| {
+            me.local(0, tile.unit().1, false, &mut |me, f| {
+                me.store_unit(tile, &loaded.at(f)?, f, block)
+            })
         })
     }
 

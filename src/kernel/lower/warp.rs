@@ -67,7 +67,7 @@ impl Lowerer {
             let guard = if always { Guard::default() } else { guard };
             me.kernel.in_warp = Some(InWarp { var: var.clone(), guard });
             me.context = Context::Warp;
-            let done = body(me, &i);
+            let done = me.looped(LoopKind::Warp, (&var, count), |me| body(me, &i));
             me.context = was;
             done
         });
@@ -87,7 +87,7 @@ impl Lowerer {
         if let Some(w) = &mut self.kernel.in_warp {
             w.guard = w.guard.and(g);
         }
-        let done = body(self);
+        let done = self.guarded(g, body);
         self.kernel.in_warp = outer;
         done
     }
@@ -105,7 +105,8 @@ impl Lowerer {
         let was = std::mem::replace(&mut self.context, Context::Item);
         self.kernel.workers.push(lane.clone());
         self.begin();
-        let done = self.strided(&lane, n, count, body);
+        let done =
+            self.looped(LoopKind::Lane, (&lane, count), |me| me.strided(&lane, n, count, body));
         let block = self.end();
         self.kernel.workers.pop();
         self.context = was;

@@ -98,7 +98,8 @@ fn update(s: &Stmt, relaxed: bool) -> Option<Update> {
 /// Whether an operation with this value leaves the other operand as it is.
 fn is_neutral(op: ScalarOp, z: Lit, relaxed: bool) -> bool {
     match (op, z.ty.is_float()) {
-        (ScalarOp::Add, false) => z.as_int() == Some(0),
+        (ScalarOp::Add | ScalarOp::BitOr | ScalarOp::BitXor, false) => z.as_int() == Some(0),
+        (ScalarOp::BitAnd, false) => z == Lit::int(z.ty, -1),
         (ScalarOp::Add, true) => relaxed && z.as_float() == Some(0.0),
         (ScalarOp::Min, true) => z.as_float() == Some(f64::INFINITY),
         (ScalarOp::Max, true) => z.as_float() == Some(f64::NEG_INFINITY),

@@ -9,7 +9,7 @@ impl Generator {
     pub(super) fn make_array(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let goal = array(n, t);
         for _ in 0..3 {
-            let choice = self.below(26);
+            let choice = self.below(30);
             let made = match choice {
                 0..5 => None,
                 5 | 6 => self.zipped(n, t, depth),
@@ -28,6 +28,9 @@ impl Generator {
                 22 => Some(self.iterated(n, t, depth)),
                 23 => self.rows_reduced(n, t, depth),
                 24 => Some(self.unzipped(n, t, depth)),
+                25 | 26 => self.sliced(n, t, depth),
+                27 => self.updated(n, t, depth),
+                28 => self.written(n, t, depth),
                 _ => Self::counted(n, t),
             };
             match made {
@@ -65,7 +68,8 @@ impl Generator {
         }
         let times = self.length(n);
         let body = self.under(vars, times, |g| g.make(t, depth));
-        let f = format!("(\\{} -> {})", patterns.join(" "), body.text);
+        let result = if self.once_in(6) { format!(" : {t}") } else { String::new() };
+        let f = format!("(\\{}{result} -> {})", patterns.join(" "), body.text);
         let text = match (count, self.below(3)) {
             (1, 0) => format!("({} |> map {f})", arrays.join(" ")),
             (1, _) => {

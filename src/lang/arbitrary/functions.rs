@@ -193,7 +193,7 @@ impl Generator {
     }
 
     /// Generates the first value of an accumulator, and a step that keeps it within bounds.
-    fn step(
+    pub(super) fn step(
         &mut self,
         goal: &Type,
         more: Vec<Var>,
@@ -215,6 +215,9 @@ impl Generator {
     pub(super) fn make_loop(&mut self, goal: &Type, depth: usize) -> Made {
         let counter = self.name("i");
         let plain = Var { value: Made::plain(counter.clone()), ty: I32, below: None };
+        if self.once_in(4) {
+            return self.loop_over(goal, depth);
+        }
         if self.once_in(3) {
             let (init, pattern, body) = self.step(goal, vec![plain], 4, depth);
             let most = self.below(5);

@@ -9,6 +9,8 @@
 
 mod arrays;
 mod functions;
+mod parts;
+mod records;
 mod scalars;
 #[cfg(test)]
 mod tests;
@@ -402,7 +404,7 @@ impl Generator {
             return self.reduction(goal, depth);
         }
         let parts: Vec<Made> = ts.iter().map(|t| self.make(t, depth)).collect();
-        tuple(&parts)
+        self.tuple_or_record(&parts)
     }
 
     /// Limits the magnitude of the floats of a value.

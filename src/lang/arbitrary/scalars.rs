@@ -1,5 +1,6 @@
 //! Generates expressions of scalar types.
 
+use super::parts::atom;
 use super::{BOOL, Generator, I32, LIMIT, MODEST, Made, array, literal_text, number};
 use crate::lang::size::Size;
 use crate::lang::types::{ScalarType, Type};
@@ -34,6 +35,11 @@ impl Generator {
 
     pub(super) fn make_scalar(&mut self, s: ScalarType, depth: usize) -> Made {
         let ty = Type::Scalar(s);
+        if self.once_in(12)
+            && let Some(made) = self.of_prelude(s, depth)
+        {
+            return made;
+        }
         if s == ScalarType::Bool {
             return self.make_bool(depth);
         }
@@ -47,6 +53,7 @@ impl Generator {
                 let one = literal_text(1.0, s);
                 Made::plain(format!("({} {sign} (max {one} {}))", a.text, b.text))
             }
+            9 if s.is_integer() && self.once_in(2) => self.bits(s, depth),
             8 | 9 if s.is_float() && !self.exact => self.rounding(s, depth),
             9 => {
                 let x = self.make(&ty, depth);
@@ -83,6 +90,26 @@ impl Generator {
         Made::new(text, mag, a.exact && b.exact)
     }
 
+    /// Generates an operation on bits.
+    fn bits(&mut self, s: ScalarType, depth: usize) -> Made {
+        let ty = Type::Scalar(s);
+        let x = self.make(&ty, depth);
+        let which = self.below(8);
+        if which < 2 {
+            let f = ["~", "complement "][which];
+            return Made::plain(format!("({f}{})", x.text));
+        }
+        let (f, y) = (["popcount", "clz", "ctz"][self.below(3)], self.make(&ty, depth));
+        Made::plain(match which {
+            2 if s == ScalarType::I32 => format!("({f} {})", x.text),
+            2 | 3 => format!("(mulhi {} {})", x.text, y.text),
+            // Small numbers of places, and any.
+            4 => format!("({} << {})", x.text, literal_text(self.below(10) as f64, s)),
+            5 => format!("({} >> {})", x.text, y.text),
+            _ => format!("({} {} {})", x.text, ["&", "|", "^"][self.below(3)], y.text),
+        })
+    }
+
     fn unary(&mut self, s: ScalarType, depth: usize) -> Made {
         let ty = Type::Scalar(s);
         match self.below(5) {
@@ -97,7 +124,7 @@ impl Generator {
             }
             2 if s.is_float() => {
                 let x = self.exactly(|g| g.make(&ty, depth));
-                let f = ["floor", "ceil", "round"][self.below(3)];
+                let f = ["floor", "ceil", "round", "trunc"][self.below(4)];
                 Made { text: format!("({f} {})", x.text), ..x }
             }
             3 if s.is_integer() => {
@@ -118,7 +145,7 @@ impl Generator {
         let x = self.make(&ty, depth);
         let x = self.cap(x, &ty, MODEST);
         let one = literal_text(1.0, s);
-        let (text, mag) = match self.below(9) {
+        let (text, mag) = match self.below(16) {
             0 => (format!("(sqrt (abs {}))", x.text), x.mag),
             1 => (format!("(rsqrt ({one} + abs {}))", x.text), 1.0),
             2 => {
@@ -132,6 +159,33 @@ impl Generator {
             7 => {
                 let y = self.make(&ty, depth);
                 (format!("({} / ({one} + abs {}))", x.text, y.text), x.mag)
+            }
+            8 => {
+                let f = ["tanh", "erf", "erfc", "asinh", "cbrt"][self.below(5)];
+                (format!("({f} {})", x.text), x.mag.max(2.0))
+            }
+            9 => {
+                let f = ["sinh", "cosh", "exp2", "expm1"][self.below(4)];
+                let four = literal_text(4.0, s);
+                (format!("({f} (clamp {} (-{four}) {four}))", x.text), 60.0)
+            }
+            10 => {
+                let f = ["log2", "log10", "log1p", "acosh"][self.below(4)];
+                (format!("({f} ({one} + abs {}))", x.text), 12.0)
+            }
+            11 => {
+                let f = ["asin", "acos", "atanh"][self.below(3)];
+                let half = literal_text(0.5, s);
+                (format!("({f} (clamp {} (-{half}) {half}))", x.text), 4.0)
+            }
+            12 => {
+                let y = self.make(&ty, depth);
+                let y = self.cap(y, &ty, MODEST);
+                (format!("(hypot {} {})", x.text, y.text), x.mag + y.mag)
+            }
+            13 => {
+                let sign = self.exactly(|g| g.make(&ty, depth.min(2)));
+                (format!("(copysign {} {})", x.text, sign.text), x.mag)
             }
             _ => {
                 let y = self.make(&ty, depth);
@@ -178,7 +232,7 @@ impl Generator {
             }
             1 | 2 => {
                 let (a, b) = (self.make(&BOOL, depth), self.make(&BOOL, depth));
-                let sign = if self.once_in(2) { "&&" } else { "||" };
+                let sign = ["&&", "||", "&", "|", "^"][self.below(5)];
                 Made::plain(format!("({} {sign} {})", a.text, b.text))
             }
             3 => self.reduction(&BOOL, depth),
@@ -227,10 +281,6 @@ impl Generator {
             Some(v) => v,
             None => self.make(&of, depth),
         };
-        let atom = match xs.text.starts_with('(') || xs.text.chars().all(char::is_alphanumeric) {
-            true => xs.text,
-            false => format!("({})", xs.text),
-        };
-        Some(Made { text: format!("{atom}[{i}]"), mag: xs.mag, exact: xs.exact })
+        Some(Made { text: format!("{}[{i}]", atom(&xs.text)), mag: xs.mag, exact: xs.exact })
     }
 }

@@ -6,8 +6,9 @@ use super::elab::{Abort, Checker, Res};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::ast::{Decl, Pat, PatKind};
+use crate::lang::prelude;
 use crate::lang::typed::{Prim, ScalarOp, VarId};
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
@@ -17,7 +18,25 @@ pub fn pattern_name(pat: &Pat) -> Option<&str> {
     match &pat.kind {
         PatKind::Name(name) => Some(name),
         PatKind::Paren(p) | PatKind::Typed(p, _) => pattern_name(p),
-        PatKind::Wild | PatKind::Tuple(_) => None,
+        PatKind::Wild | PatKind::Tuple(_) | PatKind::Record(_) => None,
+    }
+}
+
+/// Moves an error in a function of the prelude to the place of its use.
+fn moved(d: &mut Diagnostic, decl: &Decl, to: Span) {
+    if !d.labels.iter().any(|l| prelude::holds(l.span)) {
+        return;
+    }
+    d.labels.iter_mut().filter(|l| prelude::holds(l.span)).for_each(|l| l.span = to);
+    let mut seen = vec![];
+    d.labels.retain(|l| {
+        let new = !seen.contains(&l.span);
+        seen.push(l.span);
+        new
+    });
+    d.labels.iter_mut().take(1).for_each(|l| l.primary = true);
+    if !prelude::holds(to) {
+        d.notes.push(format!("`{}` is defined as `{}`", decl.name.text, prelude::text(decl)));
     }
 }
 
@@ -200,12 +219,13 @@ impl<'a> Checker<'a> {
                 let nodes = self.values(args)?;
                 self.scalar(op, ty, nodes, span)?
             }
-            Builtin::FloatPow(ty) => {
+            Builtin::FloatOnly(op, ty) => {
                 let nodes = self.values(args)?;
+                let what = format!("an operand of `{}`", builtin.name());
                 for node in &nodes {
-                    self.restrict(node, Class::Float, "an operand of `pow`")?;
+                    self.restrict(node, Class::Float, &what)?;
                 }
-                self.scalar(ScalarOp::Pow, ty, nodes, span)?
+                self.scalar(op, ty, nodes, span)?
             }
             Builtin::Cast(to, from) => {
                 let mut nodes = self.values(args)?;
@@ -220,12 +240,22 @@ impl<'a> Checker<'a> {
                 };
                 let what = format!("the argument of `{}`", builtin.name());
                 let node = self.coerce(node, &lift(from), &what)?;
+                if to == from {
+                    return Ok(Elab::Value(node));
+                }
                 let kind = NodeKind::Scalar(ScalarOp::Cast(to), vec![node]);
                 Node::new(kind, lift(to), span)
             }
+            Builtin::Length => {
+                let array = self.values(args)?.pop().ok_or(Abort(None))?;
+                let (n, _) = self.sliced(&array, span)?;
+                self.named(&array);
+                let ty = self.infer.fresh(Class::Integer);
+                Node::new(NodeKind::Size(n), ty, span)
+            }
             Builtin::Id => return args.pop().map(|a| a.elab).ok_or(Abort(None)),
             Builtin::Pattern(prim, width) => self.pattern(prim, width, args, at, span)?,
-            Builtin::Constant(..) | Builtin::Mode(_) => {
+            Builtin::Constant(..) | Builtin::Mode(_) | Builtin::Extreme { .. } => {
                 let message = format!("`{}` is not a function", builtin.name());
                 return Err(self.error(Code::Arity, message, at).into());
             }
@@ -236,9 +266,13 @@ impl<'a> Checker<'a> {
     /// Replaces a use of a definition by its body.
     pub fn inline(&mut self, decl: &'a Decl, args: Vec<Arg<'a>>, span: Span) -> Res<Elab<'a>> {
         let mut sizes = Env::default();
-        for binder in &decl.binders {
+        for binder in decl.sizes() {
             let size = self.infer.sizes.fresh();
             sizes = sizes.with(&binder.text, Bind::Size(size));
+        }
+        for param in &decl.type_params {
+            let ty = self.infer.fresh(Class::Any);
+            sizes = sizes.with(&format!("'{}", param.text), Bind::Type(ty));
         }
         let mut inner = sizes.clone();
         let mut lets = vec![];
@@ -257,7 +291,10 @@ impl<'a> Checker<'a> {
             }
         });
         // The error may be the caller's fault, so mention the use.
-        let note = |d: &mut crate::diag::Diagnostic| {
+        let note = |d: &mut Diagnostic| {
+            if prelude::holds(decl.name.span) {
+                return moved(d, decl, span);
+            }
             let label = crate::diag::Label {
                 span,
                 text: format!("in this use of `{}`", decl.name.text),
@@ -268,10 +305,16 @@ impl<'a> Checker<'a> {
             }
         };
         self.diagnostics.iter_mut().skip(before).for_each(note);
-        let result = result.map_err(|mut abort| {
+        let mut result = result.map_err(|mut abort| {
             abort.0.iter_mut().for_each(|d| note(d));
             abort
         })?;
+        if prelude::holds(decl.name.span) {
+            if let Elab::Value(node) = &mut result {
+                node.moved(&prelude::holds, span);
+            }
+            self.infer.sizes.moved(&prelude::holds, span);
+        }
         self.under(result, lets)
     }
 
@@ -299,6 +342,13 @@ impl<'a> Checker<'a> {
                 Ok(env.with(name, Bind::Fun(closure.fun)))
             }
             (PatKind::Wild, _) => Ok(env.clone()),
+            (PatKind::Typed(inner, ty), elab @ Elab::Fun(_)) if ty.is_function() => {
+                self.bind(inner, Arg { elab, span: arg.span }, env, sizes, lets, what)
+            }
+            (PatKind::Record(fields), elab) => {
+                let node = self.as_value(elab)?;
+                self.bind_fields(fields, node, arg.span, env, sizes, lets)
+            }
             (PatKind::Typed(inner, ty), elab) => {
                 let ty = self.annotation(ty, sizes)?;
                 let node = self.as_value(elab)?;
@@ -351,15 +401,11 @@ impl<'a> Checker<'a> {
         mut args: Vec<Node>,
         span: Span,
     ) -> Res<Node> {
-        use ScalarOp::{
-            Abs, Add, And, Atan, Atan2, Cast, Ceil, Clamp, Cos, Div, Eq, Exp, Floor, Fma, Ge, Gt,
-            Le, Log, Lt, Max, Min, Mul, Ne, Neg, Not, Or, Pow, Rem, Round, Rsqrt, Select, Sign,
-            Sin, Sqrt, Sub, Tan,
-        };
+        use ScalarOp as O;
         let bool = Ty::Scalar(ScalarType::Bool);
         let name = builtins::op_name(op);
         // Fold the sign into the literal, so that the least integer can be written.
-        if let (Neg, [Node { kind: NodeKind::Lit(lit @ (Lit::Int(_) | Lit::Float(_))), .. }]) =
+        if let (O::Neg, [Node { kind: NodeKind::Lit(lit @ (Lit::Int(_) | Lit::Float(_))), .. }]) =
             (op, args.as_slice())
         {
             let lit = match *lit {
@@ -371,22 +417,25 @@ impl<'a> Checker<'a> {
             return Ok(Node::new(NodeKind::Lit(lit), ty, span));
         }
         let class = match op {
-            And | Or | Not => Class::Any,
-            Eq | Ne | Select => Class::Scalar,
-            Add | Sub | Mul | Div | Rem | Pow | Lt | Le | Gt | Ge | Neg | Abs | Min | Max
-            | Sign | Clamp | Cast(_) => Class::Number,
-            Sqrt | Rsqrt | Exp | Log | Sin | Cos | Tan | Atan | Atan2 | Floor | Ceil | Round
-            | Fma => Class::Float,
+            O::And | O::Or | O::Not => Class::Any,
+            O::Eq | O::Ne | O::Select => Class::Scalar,
+            O::Add | O::Sub | O::Mul | O::Div | O::Rem | O::Pow => Class::Number,
+            O::Lt | O::Le | O::Gt | O::Ge => Class::Number,
+            O::Neg | O::Abs | O::Min | O::Max | O::Sign | O::Clamp | O::Cast(_) => Class::Number,
+            O::BitAnd | O::BitOr | O::BitXor => Class::Bits,
+            O::BitNot | O::Shl | O::Shr => Class::Integer,
+            O::Popcount | O::Clz | O::Ctz | O::MulHi => Class::Integer,
+            _ => Class::Float,
         };
         let mut nodes = vec![];
-        if op == Select {
+        if op == O::Select {
             let condition = args.remove(0);
             nodes.push(self.coerce(condition, &bool, "the condition of `select`")?);
         }
         let vector =
             args.iter().map(|a| self.infer.shallow(&a.ty)).find(|t| matches!(t, Ty::Vector(..)));
         let operand = match (ty, vector) {
-            _ if matches!(op, And | Or | Not) => bool.clone(),
+            _ if matches!(op, O::And | O::Or | O::Not) => bool.clone(),
             (Some(s), Some(Ty::Vector(w, _))) => Ty::Vector(w, Rc::new(Ty::Scalar(s))),
             (Some(s), _) => Ty::Scalar(s),
             (None, Some(v)) => v,
@@ -398,8 +447,12 @@ impl<'a> Checker<'a> {
                 return Err(self.bad_operand(name, class, &arg));
             }
             let (arg_span, found) = (arg.span, self.infer.show(&arg.ty));
+            let integer = matches!(self.infer.shallow(&arg.ty), Ty::Scalar(s) if s.is_integer());
             match (self.coerce(arg, &operand, &format!("an operand of `{name}`")), &first) {
                 (Ok(node), _) => nodes.push(node),
+                (Err(Abort(Some(cause))), None) if integer && op == O::Not => {
+                    return Err(cause.help("`~` inverts the bits of an integer").into());
+                }
                 (Err(abort), None) => return Err(abort),
                 (Err(Abort(None)), Some(_)) => return Err(Abort(None)),
                 (Err(Abort(Some(cause))), Some((first_span, first_ty))) => {
@@ -420,13 +473,14 @@ impl<'a> Checker<'a> {
             let message = format!("`{name}` does not work on {}", self.infer.show(&operand));
             return Err(self.error(Code::TypeMismatch, message, span).into());
         }
-        let comparison = matches!(op, Eq | Ne | Lt | Le | Gt | Ge | And | Or | Not);
-        if matches!(self.infer.shallow(&operand), Ty::Vector(..)) && (comparison || op == Select) {
+        let result = op.fixed_result();
+        let one = result.is_some() || op == O::Select;
+        if matches!(self.infer.shallow(&operand), Ty::Vector(..)) && one {
             let message = format!("`{name}` does not work on vectors");
             let d = self.error(Code::TypeMismatch, message, span);
             return Err(d.help("use it inside the function of `vectorize`").into());
         }
-        let ty = if comparison { bool } else { operand };
+        let ty = result.map_or(operand, Ty::Scalar);
         Ok(Node::new(NodeKind::Scalar(op, nodes), ty, span))
     }
 
@@ -440,6 +494,10 @@ impl<'a> Checker<'a> {
             )),
             Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
                 d.help(format!("convert it: `f32.{s} x`"))
+            }
+            Ty::Scalar(ScalarType::Bool) if name == "~" => d.help("the negation of `bool` is `!`"),
+            Ty::Scalar(s) if matches!(class, Class::Integer | Class::Bits) && s.is_float() => {
+                d.help(format!("convert it: `i32.{s} x`"))
             }
             _ => d,
         }

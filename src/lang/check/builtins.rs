@@ -1,6 +1,8 @@
 //! The built-in names: scalar functions, casts and patterns, with their parameters.
 
-use crate::lang::typed::{PadMode, Prim, ScalarOp, ScanKind};
+use crate::lang::ast::binary_operator;
+use crate::lang::scalar_op::{self, ScalarOp};
+use crate::lang::typed::{PadMode, Prim, ScanKind};
 use crate::lang::types::ScalarType;
 
 /// A built-in function (or mode).
@@ -8,8 +10,8 @@ use crate::lang::types::ScalarType;
 pub enum Builtin {
     /// A scalar operation. If it is qualified by a type (`f32.max`), its operands have that type.
     Scalar(ScalarOp, Option<ScalarType>),
-    /// `pow`: like `**`, but only on floats.
-    FloatPow(Option<ScalarType>),
+    /// The name of an operator for floats alone: `pow` for `**`, `fmod` for `%`.
+    FloatOnly(ScalarOp, Option<ScalarType>),
     /// A cast, written `to.from`.
     Cast(ScalarType, ScalarType),
     /// A constant of a type, such as `f32.highest`.
@@ -20,6 +22,13 @@ pub enum Builtin {
     Mode(PadMode),
     /// `id`.
     Id,
+    /// `length`.
+    Length,
+    /// `highest` or `lowest`, of the type that the context requires.
+    Extreme {
+        /// Whether it is the greatest value.
+        highest: bool,
+    },
 }
 
 /// Constants in the name space of a scalar type.
@@ -31,6 +40,8 @@ pub enum Constant {
     Lowest,
     /// Infinity.
     Inf,
+    /// Not a number.
+    Nan,
     /// The ratio of a circle's circumference to its diameter.
     Pi,
     /// The base of the natural logarithm.
@@ -51,30 +62,6 @@ pub enum Slot {
     /// A value.
     Value,
 }
-
-const SCALARS: [(&str, ScalarOp); 21] = [
-    ("abs", ScalarOp::Abs),
-    ("min", ScalarOp::Min),
-    ("max", ScalarOp::Max),
-    ("sqrt", ScalarOp::Sqrt),
-    ("rsqrt", ScalarOp::Rsqrt),
-    ("exp", ScalarOp::Exp),
-    ("log", ScalarOp::Log),
-    ("sin", ScalarOp::Sin),
-    ("cos", ScalarOp::Cos),
-    ("tan", ScalarOp::Tan),
-    ("atan", ScalarOp::Atan),
-    ("atan2", ScalarOp::Atan2),
-    ("floor", ScalarOp::Floor),
-    ("ceil", ScalarOp::Ceil),
-    ("round", ScalarOp::Round),
-    ("fma", ScalarOp::Fma),
-    ("sign", ScalarOp::Sign),
-    ("sgn", ScalarOp::Sign),
-    ("clamp", ScalarOp::Clamp),
-    ("select", ScalarOp::Select),
-    ("neg", ScalarOp::Neg),
-];
 
 const PATTERNS: [(&str, Prim, usize); 57] = [
     ("map", Prim::Map, 1),
@@ -141,15 +128,19 @@ pub fn lookup(name: &str) -> Option<Builtin> {
     if let Some((ty, member)) = name.split_once('.') {
         return qualified(ScalarType::from_name(ty)?, member);
     }
-    if let Some((_, op)) = SCALARS.iter().find(|(n, _)| *n == name) {
-        return Some(Builtin::Scalar(*op, None));
+    if let Some(op) = scalar_op::function(name) {
+        return Some(Builtin::Scalar(op, None));
     }
     if let Some((_, prim, width)) = PATTERNS.iter().find(|(n, ..)| *n == name) {
         return Some(Builtin::Pattern(*prim, *width));
     }
     match name {
-        "pow" => Some(Builtin::FloatPow(None)),
+        "pow" => Some(Builtin::FloatOnly(ScalarOp::Pow, None)),
+        "fmod" => Some(Builtin::FloatOnly(ScalarOp::Rem, None)),
         "id" => Some(Builtin::Id),
+        "length" => Some(Builtin::Length),
+        "highest" => Some(Builtin::Extreme { highest: true }),
+        "lowest" => Some(Builtin::Extreme { highest: false }),
         "wrap" => Some(Builtin::Mode(PadMode::Wrap)),
         "mirror" => Some(Builtin::Mode(PadMode::Mirror)),
         _ => None,
@@ -164,6 +155,7 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
         "highest" => Some(Constant::Highest),
         "lowest" => Some(Constant::Lowest),
         "inf" if ty.is_float() => Some(Constant::Inf),
+        "nan" if ty.is_float() => Some(Constant::Nan),
         "pi" if ty.is_float() => Some(Constant::Pi),
         "e" if ty.is_float() => Some(Constant::E),
         _ => None,
@@ -171,17 +163,32 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
     if let Some(constant) = constant {
         return Some(Builtin::Constant(ty, constant));
     }
+    if let Some((op, _)) = binary_operator(member) {
+        return Some(Builtin::Scalar(op, Some(ty)));
+    }
     match lookup(member)? {
+        // Futhark's name of the complement.
+        Builtin::Scalar(ScalarOp::Not, None) if ty.is_integer() => {
+            Some(Builtin::Scalar(ScalarOp::BitNot, Some(ty)))
+        }
         Builtin::Scalar(op, None) => Some(Builtin::Scalar(op, Some(ty))),
-        Builtin::FloatPow(None) => Some(Builtin::FloatPow(Some(ty))),
+        Builtin::FloatOnly(op, None) => Some(Builtin::FloatOnly(op, Some(ty))),
         _ => None,
     }
 }
 
 /// Returns every unqualified name, for suggestions.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let scalars = SCALARS.iter().map(|(n, _)| *n);
-    scalars.chain(PATTERNS.iter().map(|(n, ..)| *n)).chain(["pow", "id"])
+    let scalars = scalar_op::FUNCTIONS.iter().map(|(n, _)| *n);
+    scalars
+        .chain(PATTERNS.iter().map(|(n, ..)| *n))
+        .chain(["pow", "fmod", "id", "length", "highest", "lowest"])
+}
+
+/// Returns the names that stand behind the name of a type, for suggestions.
+pub fn members() -> impl Iterator<Item = &'static str> {
+    let constants = ["highest", "lowest", "inf", "nan", "pi", "e", "pow", "fmod"];
+    scalar_op::FUNCTIONS.iter().map(|(n, _)| *n).chain(constants)
 }
 
 /// Returns the name of a pattern.
@@ -204,39 +211,11 @@ impl Prim {
 /// Returns the spelling of a scalar operation.
 pub fn op_name(op: ScalarOp) -> &'static str {
     match op {
-        ScalarOp::Add => "+",
-        ScalarOp::Sub | ScalarOp::Neg => "-",
-        ScalarOp::Mul => "*",
-        ScalarOp::Div => "/",
-        ScalarOp::Rem => "%",
-        ScalarOp::Pow => "**",
-        ScalarOp::Eq => "==",
-        ScalarOp::Ne => "!=",
-        ScalarOp::Lt => "<",
-        ScalarOp::Le => "<=",
-        ScalarOp::Gt => ">",
-        ScalarOp::Ge => ">=",
-        ScalarOp::And => "&&",
-        ScalarOp::Or => "||",
+        ScalarOp::Neg => "-",
         ScalarOp::Not => "!",
+        ScalarOp::BitNot => "~",
         ScalarOp::Cast(ty) => ty.name(),
-        _ => SCALARS.iter().find(|(_, o)| *o == op).map_or("?", |(n, _)| n),
-    }
-}
-
-/// Returns the number of operands of a scalar operation.
-pub fn op_arity(op: ScalarOp) -> usize {
-    use ScalarOp::{
-        Abs, Add, And, Atan, Atan2, Cast, Ceil, Clamp, Cos, Div, Eq, Exp, Floor, Fma, Ge, Gt, Le,
-        Log, Lt, Max, Min, Mul, Ne, Neg, Not, Or, Pow, Rem, Round, Rsqrt, Select, Sign, Sin, Sqrt,
-        Sub, Tan,
-    };
-    match op {
-        Not | Neg | Abs | Sqrt | Rsqrt | Exp | Log | Sin | Cos | Tan | Atan | Floor | Ceil
-        | Round | Sign | Cast(_) => 1,
-        Add | Sub | Mul | Div | Rem | Pow | Eq | Ne | Lt | Le | Gt | Ge | And | Or | Min | Max
-        | Atan2 => 2,
-        Fma | Clamp | Select => 3,
+        _ => op.infix().map(|(text, _)| text).or(op.function()).unwrap_or("?"),
     }
 }
 
@@ -283,10 +262,9 @@ impl Builtin {
     /// Returns the number of arguments (for `vectorize`, without those of its function).
     pub fn arity(self) -> usize {
         match self {
-            Builtin::Scalar(op, _) => op_arity(op),
-            Builtin::FloatPow(_) => 2,
-            Builtin::Cast(..) | Builtin::Id => 1,
-            Builtin::Constant(..) | Builtin::Mode(_) => 0,
+            Builtin::Scalar(op, _) | Builtin::FloatOnly(op, _) => op.arity(),
+            Builtin::Cast(..) | Builtin::Id | Builtin::Length => 1,
+            Builtin::Constant(..) | Builtin::Mode(_) | Builtin::Extreme { .. } => 0,
             Builtin::Pattern(prim, width) => slots(prim, width).len(),
         }
     }
@@ -296,14 +274,19 @@ impl Builtin {
         match self {
             Builtin::Scalar(op, None) => op_name(op).to_owned(),
             Builtin::Scalar(op, Some(ty)) => format!("{ty}.{}", op_name(op)),
-            Builtin::FloatPow(None) => "pow".to_owned(),
-            Builtin::FloatPow(Some(ty)) => format!("{ty}.pow"),
+            Builtin::FloatOnly(op, ty) => {
+                let name = if op == ScalarOp::Pow { "pow" } else { "fmod" };
+                ty.map_or(name.to_owned(), |ty| format!("{ty}.{name}"))
+            }
             Builtin::Cast(to, from) => format!("{to}.{from}"),
             Builtin::Constant(ty, _) => format!("{ty} constant"),
             Builtin::Pattern(prim, width) => pattern_name(prim, width).to_owned(),
             Builtin::Mode(PadMode::Wrap) => "wrap".to_owned(),
             Builtin::Mode(_) => "mirror".to_owned(),
             Builtin::Id => "id".to_owned(),
+            Builtin::Length => "length".to_owned(),
+            Builtin::Extreme { highest: true } => "highest".to_owned(),
+            Builtin::Extreme { highest: false } => "lowest".to_owned(),
         }
     }
 }

@@ -7,10 +7,12 @@ use super::builtins::{self, Builtin, Constant};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Clash, Class, Infer, Ty};
 use super::ir::{Lit, Node, NodeKind};
-use super::names::nearest;
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
-use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind};
+use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
+use crate::lang::foreign;
 use crate::lang::lexer::Number;
+use crate::lang::naming::nearest;
+use crate::lang::prelude;
 use crate::lang::size::Size;
 use crate::lang::typed::{ScalarOp, VarId};
 use crate::lang::types::ScalarType;
@@ -192,7 +194,7 @@ impl<'a> Checker<'a> {
             let scalar = match self.infer.shallow(&node.ty) {
                 Ty::Scalar(_) => true,
                 Ty::Meta(i) => self.infer.class(i) == Class::Integer,
-                Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..) => false,
+                Ty::Vector(..) | Ty::Tuple(_) | Ty::Record(..) | Ty::Array(..) => false,
             };
             if scalar {
                 return match self.infer.unify(&node.ty, &element, node.span) {
@@ -284,13 +286,19 @@ impl<'a> Checker<'a> {
                 let d = self.error(Code::KernelLimit, message, span);
                 return Err(d.help("the components of its components count, too").into());
             }
-            self.components += components;
-            if self.components > limits.all_type_components {
-                let most = limits.all_type_components;
-                return Err(self.too_large("components of types", most, span));
-            }
+            self.charge(components, span)?;
         }
         Ok(made)
+    }
+
+    /// Adds to the number of components of types, which has a limit.
+    pub fn charge(&mut self, components: usize, span: Span) -> Res<()> {
+        self.components += components;
+        let most = Limits::DEFAULT.all_type_components;
+        if self.components > most {
+            return Err(self.too_large("components of types", most, span));
+        }
+        Ok(())
     }
 
     fn too_large(&self, of: &str, most: usize, span: Span) -> Abort {
@@ -346,8 +354,9 @@ impl<'a> Checker<'a> {
                 let fun = Rc::new(FunVal::Compose(f.fun, g.fun));
                 return Ok(Elab::Fun(Closure { fun, lets, span }));
             }
-            ExprKind::Lambda(params, body) => {
-                let fun = FunVal::Lambda { params, result: None, body, env: env.clone() };
+            ExprKind::Lambda(params, result, body) => {
+                let fun =
+                    FunVal::Lambda { params, result: result.as_ref(), body, env: env.clone() };
                 return Ok(Elab::Fun(Closure { fun: Rc::new(fun), lets: vec![], span }));
             }
             ExprKind::Section(op) => return Ok(Self::builtin(Builtin::Scalar(*op, None), span)),
@@ -390,16 +399,32 @@ impl<'a> Checker<'a> {
             }
             ExprKind::Index(array, indices) => {
                 let array = self.value(array, env);
-                let mut node = array;
-                for index in indices {
-                    let index = self.value(index, env);
-                    node = self.index(node, index, span)?;
-                }
-                node
+                self.subscripted(array, indices, span, env)?
             }
+            ExprKind::With(array, places, value) => {
+                let array = self.value(array, env);
+                let value = self.value(value, env);
+                self.updated(array, places, value, span, env)?
+            }
+            ExprKind::Array(parts) => self.literal(parts, span, env)?,
             ExprKind::Proj(tuple, i) => {
                 let tuple = self.value(tuple, env);
                 self.project(tuple, *i, span)?
+            }
+            ExprKind::Field(record, name) => {
+                let record = self.value(record, env);
+                self.field(record, name, span)?
+            }
+            ExprKind::Record(fields) => self.record(fields, span, env)?,
+            ExprKind::Update(record, path, value) => {
+                let record = self.value(record, env);
+                let value = self.value(value, env);
+                self.update(record, path, value, span)?
+            }
+            ExprKind::Infix(a, name, b) => {
+                let function = self.name(&name.text, name.span, env);
+                let args = vec![self.arg(a, env), self.arg(b, env)];
+                return self.apply_elab(function?, args, name.span, span);
             }
             ExprKind::Unary(op, x) => {
                 let x = self.value(x, env);
@@ -423,7 +448,8 @@ impl<'a> Checker<'a> {
         Elab::Fun(Closure { fun: Rc::new(FunVal::Builtin(builtin)), lets: vec![], span })
     }
 
-    fn name(&mut self, name: &str, span: Span, env: &Env<'a>) -> Res<Elab<'a>> {
+    /// Returns the meaning of a name.
+    pub fn name(&mut self, name: &str, span: Span, env: &Env<'a>) -> Res<Elab<'a>> {
         match env.get(name) {
             Some(Bind::Value(node)) => {
                 let node = Node { span, ..node.clone() };
@@ -436,13 +462,21 @@ impl<'a> Checker<'a> {
             Some(Bind::Fun(fun)) => {
                 return Ok(Elab::Fun(Closure { fun: fun.clone(), lets: vec![], span }));
             }
-            None => {}
+            Some(Bind::Type(_)) | None => {}
         }
-        if let Some(decl) = self.decls.get(name).copied() {
+        let own = self.decls.get(name).copied().filter(|_| !prelude::holds(span));
+        if let Some(decl) = own.or_else(|| prelude::get(name)) {
             if decl.params.is_empty() {
                 return self.inline(decl, vec![], span);
             }
             let fun = Rc::new(FunVal::Decl(decl));
+            return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
+        }
+        if let Some((ty, decl)) = of_type(name) {
+            // The result has the type, and so do the elements.
+            let whole = Rc::new(FunVal::Decl(decl));
+            let typed = Rc::new(FunVal::Builtin(Builtin::Cast(ty, ty)));
+            let fun = Rc::new(FunVal::Compose(whole, typed));
             return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
         }
         match builtins::lookup(name) {
@@ -451,10 +485,15 @@ impl<'a> Checker<'a> {
                     Constant::Highest => Lit::Extreme { highest: true },
                     Constant::Lowest => Lit::Extreme { highest: false },
                     Constant::Inf => Lit::Float(f64::INFINITY),
+                    Constant::Nan => Lit::Float(f64::NAN),
                     Constant::Pi => Lit::Float(std::f64::consts::PI),
                     Constant::E => Lit::Float(std::f64::consts::E),
                 };
                 Ok(Elab::Value(Node::new(NodeKind::Lit(lit), Ty::Scalar(ty), span)))
+            }
+            Some(Builtin::Extreme { highest }) => {
+                let ty = self.infer.fresh(Class::Number);
+                Ok(Elab::Value(Node::new(NodeKind::Lit(Lit::Extreme { highest }), ty, span)))
             }
             Some(builtin) => Ok(Self::builtin(builtin, span)),
             None => Err(self.unknown(name, span, env).into()),
@@ -463,11 +502,24 @@ impl<'a> Checker<'a> {
 
     fn unknown(&self, name: &str, span: Span, env: &Env<'a>) -> Diagnostic {
         let d = self.error(Code::UnknownName, format!("nothing is called `{name}`"), span);
+        let (member, of) = match name.split_once('.') {
+            Some((ty, member)) => (member, Some(ty)),
+            None => (name, None),
+        };
+        if let Some(instead) = foreign::instead(member) {
+            return d.help(instead);
+        }
+        if let Some(ty) = of {
+            return match nearest(member, builtins::members()) {
+                Some(near) => d.help(format!("did you mean `{ty}.{near}`?")),
+                None => d,
+            };
+        }
         let mut known: Vec<&str> = env.names();
         for name in self.decls.keys() {
             known.push(name);
         }
-        for name in builtins::names() {
+        for name in builtins::names().chain(prelude::names()) {
             known.push(name);
         }
         if let Some(near) = nearest(name, known.into_iter()) {
@@ -544,6 +596,10 @@ impl<'a> Checker<'a> {
         env: &Env<'a>,
     ) -> Res<Node> {
         let init = self.value(init, env);
+        if let LoopForm::In(element, array) = form {
+            let array = self.value(array, env);
+            return self.fold_over((pat, init), (element, array), body, span, env);
+        }
         let ty = init.ty.clone();
         let acc = self.fresh_var(super::apply::pattern_name(pat).unwrap_or("acc"));
         let node = Node::new(NodeKind::Var(acc), ty.clone(), pat.span);
@@ -562,6 +618,7 @@ impl<'a> Checker<'a> {
                 let next = self.coerce(next, &ty, "the next accumulator")?;
                 NodeKind::LoopFor(acc, Box::new(init), index, Box::new(bound), Box::new(next))
             }
+            LoopForm::In(..) => return Err(Abort(None)),
             LoopForm::While(cond) => {
                 let cond = self.value(cond, &inner);
                 let cond = self.defining(cond, lets.clone())?;
@@ -584,7 +641,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn index(&mut self, array: Node, index: Node, span: Span) -> Res<Node> {
+    pub fn index(&mut self, array: Node, index: Node, span: Span) -> Res<Node> {
         self.restrict(&index, Class::Integer, "an index")?;
         match self.infer.shallow(&array.ty) {
             Ty::Array(_, element) => {
@@ -600,22 +657,24 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Returns component `i`, which has this type.
+    pub fn component(tuple: Node, i: usize, ty: Ty, span: Span) -> Node {
+        let kind = match tuple.kind {
+            NodeKind::Tuple(mut nodes) if nodes.iter().all(Node::is_atomic) => {
+                nodes.swap_remove(i).kind
+            }
+            kind => NodeKind::Proj(Box::new(Node::new(kind, tuple.ty, tuple.span)), i),
+        };
+        Node::new(kind, ty, span)
+    }
+
     /// Returns `tuple.i`.
     pub fn project(&mut self, tuple: Node, i: usize, span: Span) -> Res<Node> {
         match self.infer.shallow(&tuple.ty) {
             Ty::Tuple(parts) => match parts.get(i) {
                 Some(ty) => {
                     let ty = ty.clone();
-                    let kind = match tuple.kind {
-                        NodeKind::Tuple(mut nodes) if nodes.iter().all(Node::is_atomic) => {
-                            nodes.swap_remove(i).kind
-                        }
-                        kind => {
-                            let tuple = Node::new(kind, tuple.ty, tuple.span);
-                            NodeKind::Proj(Box::new(tuple), i)
-                        }
-                    };
-                    Ok(Node::new(kind, ty, span))
+                    Ok(Self::component(tuple, i, ty, span))
                 }
                 None => {
                     let found = self.infer.show(&tuple.ty);
@@ -638,7 +697,20 @@ impl<'a> Checker<'a> {
         Ok(match &ty.kind {
             TypeKind::Scalar(s) => Ty::Scalar(*s),
             TypeKind::Vector(s, w) => Ty::Vector(Size::constant(*w), Rc::new(Ty::Scalar(*s))),
-            TypeKind::Paren(t) => self.ty(t, env)?,
+            TypeKind::Paren(t) | TypeKind::Unique(t) => self.ty(t, env)?,
+            TypeKind::Param(name) => match env.get(&format!("'{name}")) {
+                Some(Bind::Type(ty)) => ty.clone(),
+                _ => self.infer.fresh(Class::Any),
+            },
+            TypeKind::Record(fields) => {
+                let parts = fields.iter().map(|(_, t)| self.ty(t, env)).collect::<Res<Vec<_>>>()?;
+                self.record_type(fields.iter().map(|(name, _)| name), &parts)?
+            }
+            TypeKind::Named(decl, sizes) => {
+                let inner = self.named_type(decl, sizes, env)?;
+                self.ty(&decl.body, &inner)?
+            }
+            TypeKind::Function(..) => return Err(self.not_a_value(ty.span)),
             TypeKind::Tuple(ts) => {
                 Ty::Tuple(ts.iter().map(|t| self.ty(t, env)).collect::<Res<_>>()?)
             }
@@ -651,6 +723,9 @@ impl<'a> Checker<'a> {
 
     /// Converts a size as written in a type.
     pub fn size_in_type(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Size> {
+        if matches!(&e.kind, ExprKind::Name(name) if name == UNKNOWN) {
+            return Ok(self.infer.sizes.fresh());
+        }
         if let ExprKind::Name(name) = &e.kind
             && env.get(name).is_none()
             && !self.decls.contains_key(name.as_str())
@@ -713,7 +788,11 @@ impl<'a> Checker<'a> {
                     let exponent = self.size_of(b)?.as_constant();
                     match exponent.and_then(|c| u32::try_from(c).ok()).filter(|c| *c < 64) {
                         Some(exponent) => Ok(self.size_of(a)?.pow(exponent)),
-                        None => Err(self.not_a_size(node)),
+                        None => {
+                            let message = "the exponent in a size must be a number below 64";
+                            let d = self.error(Code::TypeMismatch, message, b.span);
+                            Err(d.help("bind a size for the whole power, such as `[n]`").into())
+                        }
                     }
                 }
                 _ => Err(self.not_a_size(node)),
@@ -727,4 +806,12 @@ impl<'a> Checker<'a> {
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients")
             .into()
     }
+}
+
+/// Returns the type and the function of `f32.sum` and the like.
+fn of_type(name: &str) -> Option<(ScalarType, &'static Decl)> {
+    let (ty, member) = name.split_once('.')?;
+    let reduces = ["sum", "product", "maximum", "minimum"].contains(&member);
+    let ty = ScalarType::from_name(ty).filter(|ty| *ty != ScalarType::Bool && reduces)?;
+    Some((ty, prelude::get(member)?))
 }

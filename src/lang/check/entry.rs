@@ -182,7 +182,7 @@ fn name_classes(checker: &mut Checker<'_>, axes: &[Axis]) -> FreshSizes {
 }
 
 fn decl_sizes(decl: &Decl) -> Vec<String> {
-    decl.binders.iter().map(|b| b.text.clone()).collect()
+    decl.sizes().map(|b| b.text.clone()).collect()
 }
 
 /// The parameters and the body of a definition.
@@ -190,7 +190,11 @@ type Parts = (Vec<(String, VarId, Ty, Span)>, Node);
 
 fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<Parts> {
     let mut sizes = Env::default();
-    for binder in &decl.binders {
+    if let (Some(param), true) = (decl.type_params.first(), decl.entry) {
+        let d = checker.error(Code::Ambiguous, "an entry has no type parameters", param.span);
+        return Err(d.help(format!("write a type in place of `{}`", param.text)).into());
+    }
+    for binder in decl.sizes() {
         let size = match mode {
             Mode::Declared => Size::var(&binder.text),
             Mode::General { axes, .. } => {
@@ -270,7 +274,7 @@ fn without_type(pat: &Pat) -> &Pat {
     match &pat.kind {
         PatKind::Typed(inner, _) => inner,
         PatKind::Paren(inner) => without_type(inner),
-        PatKind::Name(_) | PatKind::Wild | PatKind::Tuple(_) => pat,
+        PatKind::Name(_) | PatKind::Wild | PatKind::Tuple(_) | PatKind::Record(_) => pat,
     }
 }
 
@@ -288,6 +292,15 @@ fn pattern_type<'a>(
             let parts = parts.iter().map(|p| pattern_type(checker, p, sizes, mode));
             parts.collect::<Res<Option<_>>>()?.map(Ty::Tuple)
         }
+        PatKind::Record(fields) => {
+            let mut parts = vec![];
+            for (_, part) in fields {
+                let Some(part) = part else { return Ok(None) };
+                let Some(ty) = pattern_type(checker, part, sizes, mode)? else { return Ok(None) };
+                parts.push(ty);
+            }
+            Some(checker.record_type(fields.iter().map(|(name, _)| name), &parts)?)
+        }
         PatKind::Name(_) | PatKind::Wild => None,
     })
 }
@@ -300,8 +313,20 @@ fn param_type<'a>(
     mode: &mut Mode,
 ) -> Res<Ty> {
     Ok(match &ty.kind {
-        TypeKind::Scalar(_) | TypeKind::Vector(..) => checker.ty(ty, sizes)?,
-        TypeKind::Paren(t) => param_type(checker, t, sizes, mode)?,
+        TypeKind::Scalar(_)
+        | TypeKind::Vector(..)
+        | TypeKind::Param(_)
+        | TypeKind::Function(..) => checker.ty(ty, sizes)?,
+        TypeKind::Paren(t) | TypeKind::Unique(t) => param_type(checker, t, sizes, mode)?,
+        TypeKind::Record(fields) => {
+            let parts = fields.iter().map(|(_, t)| param_type(checker, t, sizes, mode));
+            let parts = parts.collect::<Res<Vec<_>>>()?;
+            checker.record_type(fields.iter().map(|(name, _)| name), &parts)?
+        }
+        TypeKind::Named(decl, args) => {
+            let inner = checker.named_type(decl, args, sizes)?;
+            param_type(checker, &decl.body, &inner, mode)?
+        }
         TypeKind::Tuple(ts) => {
             let parts = ts.iter().map(|t| param_type(checker, t, sizes, mode));
             Ty::Tuple(parts.collect::<Res<_>>()?)
@@ -316,17 +341,17 @@ fn param_type<'a>(
                     axes.push(Axis { unknown, declared: number.to_string() });
                     size
                 }
-                (Mode::General { axes, used, .. }, ExprKind::Name(name), _) => {
-                    // The first axis with a name keeps the size that the name stands for.
-                    if used.insert(name.clone())
-                        || !declared.as_var().is_some_and(|v| v.starts_with('?'))
-                    {
-                        declared
-                    } else {
-                        let unknown = checker.infer.sizes.fresh_axis();
-                        let size = Size::var(&unknown);
-                        axes.push(Axis { unknown, declared: name.clone() });
-                        size
+                (Mode::General { axes, used, .. }, ExprKind::Name(_), _) => {
+                    let same = |a: &&Axis| declared.as_var() == Some(&a.unknown);
+                    match axes.iter().find(same).map(|a| a.declared.clone()) {
+                        // The first axis with a name keeps the size that the name stands for.
+                        Some(name) if !used.insert(name.clone()) => {
+                            let unknown = checker.infer.sizes.fresh_axis();
+                            let size = Size::var(&unknown);
+                            axes.push(Axis { unknown, declared: name });
+                            size
+                        }
+                        _ => declared,
                     }
                 }
                 (Mode::General { .. } | Mode::Declared, ..) => declared,
@@ -341,6 +366,9 @@ fn shape(checker: &mut Checker<'_>, ty: &Ty) -> Ty {
     match ty {
         Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => ty.clone(),
         Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| shape(checker, t)).collect()),
+        Ty::Record(names, ts) => {
+            Ty::Record(names.clone(), ts.iter().map(|t| shape(checker, t)).collect())
+        }
         Ty::Array(_, t) => {
             let n = checker.infer.sizes.fresh();
             Ty::Array(n, Rc::new(shape(checker, t)))
@@ -356,8 +384,9 @@ fn finish(
 ) -> (Entry, Vec<Diagnostic>) {
     let mut finish = Finish::new(checker);
     let param = |(name, var, ty, span): (String, VarId, Ty, Span)| {
+        let labels = checker.labels(&ty);
         let ty = finish.ty(&ty, span);
-        Param { name, var, ty, span }
+        Param { name, var, ty, labels, span }
     };
     let params: Vec<Param> = params.into_iter().map(param).collect();
     let body = finish.expr(&body);

@@ -1,6 +1,7 @@
 //! The meaning of names while a program is inlined: values, and functions, which exist only at compile time.
 
 use super::builtins::Builtin;
+use super::infer::Ty;
 use super::ir::Node;
 use crate::diag::Span;
 use crate::lang::ast::{Decl, Expr, Pat, TypeExpr};
@@ -63,6 +64,8 @@ pub enum Bind<'a> {
     Size(Size),
     /// A function.
     Fun(Rc<FunVal<'a>>),
+    /// A type parameter, whose name begins with a quote here.
+    Type(Ty),
 }
 
 /// Local names, innermost first. Cheap to clone.

@@ -23,7 +23,7 @@ pub struct Finish<'c, 'a> {
 
 /// Returns whether an integer is in the range of the type.
 fn fits(v: i128, ty: ScalarType) -> bool {
-    let bits = ty.bytes() * 8;
+    let bits = ty.bits();
     match (ty.is_integer(), ty.is_signed()) {
         (false, _) => true,
         (true, true) => v >= -(1i128 << (bits - 1)) && v < 1i128 << (bits - 1),
@@ -33,7 +33,7 @@ fn fits(v: i128, ty: ScalarType) -> bool {
 
 /// Returns the greatest or least value of a type.
 fn extreme(ty: ScalarType, highest: bool) -> Literal {
-    let bits = ty.bytes() * 8;
+    let bits = ty.bits();
     match (ty.is_float(), ty.is_signed(), highest) {
         (true, _, true) => Literal::Float(f64::INFINITY),
         (true, _, false) => Literal::Float(f64::NEG_INFINITY),
@@ -80,7 +80,7 @@ impl<'c, 'a> Finish<'c, 'a> {
         match self.checker.infer.shallow(ty) {
             Ty::Scalar(s) => Type::Scalar(s),
             Ty::Meta(i) => match self.checker.infer.class(i) {
-                Class::Number | Class::Integer => Type::Scalar(ScalarType::I32),
+                Class::Number | Class::Integer | Class::Bits => Type::Scalar(ScalarType::I32),
                 Class::Float => Type::Scalar(ScalarType::F32),
                 Class::Any | Class::Scalar => {
                     let message = "nothing determines the type of this expression".to_owned();
@@ -97,6 +97,10 @@ impl<'c, 'a> Finish<'c, 'a> {
                 }
             }
             Ty::Tuple(ts) => Type::Tuple(ts.iter().map(|t| self.ty(t, span)).collect()),
+            Ty::Record(_, ts) => match &*ts {
+                [t] => self.ty(t, span),
+                ts => Type::Tuple(ts.iter().map(|t| self.ty(t, span)).collect()),
+            },
             Ty::Array(n, t) => Type::Array(self.size(&n, span), Box::new(self.ty(&t, span))),
         }
     }

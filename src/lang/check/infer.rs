@@ -20,6 +20,8 @@ pub enum Ty {
     Vector(Size, Rc<Ty>),
     /// Two or more components.
     Tuple(Rc<[Ty]>),
+    /// The fields of a record, in the order of their names.
+    Record(Rc<[String]>, Rc<[Ty]>),
     /// An array.
     Array(Size, Rc<Ty>),
 }
@@ -48,6 +50,8 @@ pub enum Class {
     Float,
     /// An integer; `i32` by default.
     Integer,
+    /// An integer or truth value, or a vector of these; `i32` by default.
+    Bits,
 }
 
 impl Class {
@@ -57,6 +61,7 @@ impl Class {
             Class::Number => s != ScalarType::Bool,
             Class::Float => s.is_float(),
             Class::Integer => s.is_integer(),
+            Class::Bits => !s.is_float(),
         }
     }
 
@@ -64,6 +69,9 @@ impl Class {
         Some(match (self, other) {
             (Class::Any, c) | (c, Class::Any) => c,
             (Class::Scalar, c) | (c, Class::Scalar) => c,
+            (Class::Bits, Class::Bits) => Class::Bits,
+            (Class::Bits, Class::Float) | (Class::Float, Class::Bits) => return None,
+            (Class::Bits, _) | (_, Class::Bits) => Class::Integer,
             (Class::Number, c) | (c, Class::Number) => c,
             (Class::Float, Class::Float) => Class::Float,
             (Class::Integer, Class::Integer) => Class::Integer,
@@ -79,6 +87,7 @@ impl Class {
             Class::Number => "a number",
             Class::Float => "a float",
             Class::Integer => "an integer",
+            Class::Bits => "an integer or `bool`",
         }
     }
 }
@@ -161,7 +170,7 @@ impl Infer {
                         return count;
                     }
                 }
-                Ty::Tuple(ts) => {
+                Ty::Tuple(ts) | Ty::Record(_, ts) => {
                     for t in ts.iter() {
                         if count >= most {
                             return count;
@@ -184,7 +193,7 @@ impl Infer {
             Ty::Meta(i) => i == hole,
             Ty::Scalar(_) => false,
             Ty::Vector(_, t) | Ty::Array(_, t) => self.occurs(hole, &t),
-            Ty::Tuple(ts) => ts.iter().any(|t| self.occurs(hole, t)),
+            Ty::Tuple(ts) | Ty::Record(_, ts) => ts.iter().any(|t| self.occurs(hole, t)),
         }
     }
 
@@ -203,7 +212,7 @@ impl Infer {
                 self.restrict(&t, class)
             }
             _ if class == Class::Any => Ok(()),
-            Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..) => {
+            Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Record(..) | Ty::Array(..) => {
                 Err(Clash::Class(class))
             }
         }
@@ -238,11 +247,16 @@ impl Infer {
             (Ty::Tuple(ts), Ty::Tuple(us)) if ts.len() == us.len() => {
                 ts.iter().zip(&*us).try_for_each(|(t, u)| self.unify(t, u, span))
             }
+            (Ty::Record(names, ts), Ty::Record(others, us)) if names == others => {
+                ts.iter().zip(&*us).try_for_each(|(t, u)| self.unify(t, u, span))
+            }
             (Ty::Array(n, t), Ty::Array(m, u)) => {
                 self.unify(&t, &u, span)?;
                 self.sizes.unify(&n, &m, span)
             }
-            (Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Array(..), _) => Err(Clash::Type),
+            (Ty::Scalar(_) | Ty::Vector(..) | Ty::Tuple(_) | Ty::Record(..) | Ty::Array(..), _) => {
+                Err(Clash::Type)
+            }
         }
     }
 
@@ -258,6 +272,11 @@ impl Infer {
             Ty::Tuple(ts) => {
                 let parts: Vec<_> = ts.iter().map(|t| self.show(t)).collect();
                 format!("({})", parts.join(", "))
+            }
+            Ty::Record(names, ts) => {
+                let parts = names.iter().zip(ts.iter());
+                let parts: Vec<_> = parts.map(|(n, t)| format!("{n}: {}", self.show(t))).collect();
+                format!("{{{}}}", parts.join(", "))
             }
             Ty::Array(n, t) => {
                 let mut text = format!("[{}]", self.show_size(&n));

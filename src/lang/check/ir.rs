@@ -135,6 +135,14 @@ impl Node {
         }
     }
 
+    /// Moves the parts at these places to another.
+    pub fn moved(&mut self, from: &dyn Fn(Span) -> bool, to: Span) {
+        if from(self.span) {
+            self.span = to;
+        }
+        self.kind.parts_mut().into_iter().for_each(|part| part.moved(from, to));
+    }
+
     /// Returns the depth of the expression inside these `let`s.
     pub fn depth_under(&self, lets: &[(VarId, Node)]) -> usize {
         lets.iter().rev().fold(self.depth, |depth, (_, value)| 1 + depth.max(value.depth))
@@ -150,6 +158,22 @@ impl Node {
 }
 
 impl NodeKind {
+    /// Returns the direct parts, to change them.
+    fn parts_mut(&mut self) -> Vec<&mut Node> {
+        match self {
+            NodeKind::Hole | NodeKind::Lit(_) | NodeKind::Var(_) | NodeKind::Size(_) => vec![],
+            NodeKind::Tuple(parts) | NodeKind::Scalar(_, parts) => parts.iter_mut().collect(),
+            NodeKind::Proj(e, _) | NodeKind::Broadcast(e) => vec![e],
+            NodeKind::Index(a, b) | NodeKind::Let(_, a, b) => vec![a, b],
+            NodeKind::If(a, b, c)
+            | NodeKind::LoopFor(_, a, _, b, c)
+            | NodeKind::LoopWhile(_, a, b, c) => vec![a, b, c],
+            NodeKind::Prim { funs, args, .. } => {
+                funs.iter_mut().map(|f| &mut *f.body).chain(args).collect()
+            }
+        }
+    }
+
     /// Returns the depth of the deepest part; 0 if there are no parts.
     fn depth(&self) -> usize {
         let all = |parts: &[Node]| parts.iter().map(|p| p.depth).max().unwrap_or(0);

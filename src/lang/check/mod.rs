@@ -14,12 +14,13 @@ mod ir;
 mod names;
 mod nesting;
 mod prims;
+mod records;
 mod sizes;
+mod subscripts;
 mod uses;
 
-pub use names::distance;
-
 use super::ast::{Decl, File, PatKind};
+use super::naming::nearest;
 use super::parser;
 use super::size::Size;
 use super::typed::Entry;
@@ -32,14 +33,19 @@ use std::sync::Arc;
 /// Sizes that general inference introduced, each with the equal declared size.
 pub type FreshSizes = Vec<(String, Size)>;
 
+/// Returns the names of all functions of the language and of its prelude.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    builtins::names().chain(super::prelude::names())
+}
+
 /// Checks a whole file. Returns the entries with their declared sizes, and all diagnostics.
 pub fn check(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     on_own_stack(|| check_here(source)).unwrap_or_else(|failure| (vec![], failure.0))
 }
 
 fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
-    let (file, mut diagnostics) = parser::parse(source);
-    if !diagnostics.is_empty() {
+    let (file, mut diagnostics) = parsed(source);
+    if parser::failed(&diagnostics) {
         return (vec![], diagnostics);
     }
     let (decls, wrong) = names::resolve(source, &file);
@@ -49,6 +55,11 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     let mut entries = vec![];
     let mut left = Limits::DEFAULT.file_expressions;
     for decl in &file.decls {
+        if !decl.entry && decl.doc.lines().any(|l| l.trim_start().starts_with("gen:")) {
+            let text = format!("`gen:` above the definition `{}` has no effect", decl.name.text);
+            let d = Diagnostic::warning(Code::NoEffect, text).at(source, decl.name.span, "");
+            diagnostics.push(d.help("it says how parameters of an entry are generated"));
+        }
         if decl.entry {
             let (entry, found) = entry::declared(source, &decls, decl, &mut left);
             entries.extend(entry);
@@ -58,6 +69,17 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
         }
     }
     (entries, distinct(diagnostics))
+}
+
+/// Parses a program. Its imports must have been replaced by what they name, since nothing here reads files.
+fn parsed(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
+    let (file, mut diagnostics) = parser::parse(source);
+    diagnostics.extend(file.imports.iter().map(|import| {
+        let message = format!("the file `{}` is not part of this text", import.path);
+        let d = Diagnostic::error(Code::UnknownName, message).at(source, import.span, "");
+        d.help("imports are resolved where programs are read from files")
+    }));
+    (file, diagnostics)
 }
 
 /// Checks one entry with its declared sizes. The name may be omitted if there is only one entry.
@@ -101,8 +123,8 @@ fn with_entry_here<T>(
     name: Option<&str>,
     check: impl FnOnce(&BTreeMap<&str, &Decl>, &Decl) -> Result<T>,
 ) -> Result<T> {
-    let (file, diagnostics) = parser::parse(source);
-    if !diagnostics.is_empty() {
+    let (file, diagnostics) = parsed(source);
+    if parser::failed(&diagnostics) {
         return Err(Failure(diagnostics));
     }
     let (decls, wrong) = names::resolve(source, &file);
@@ -132,7 +154,7 @@ fn find_entry<'f>(source: &Arc<Source>, file: &'f File, name: Option<&str>) -> R
                 Err(if is_def {
                     d.help(format!("`{name}` is a `def`; mark it with `entry`")).into()
                 } else {
-                    match names::nearest(name, listed.iter().copied()) {
+                    match nearest(name, listed.iter().copied()) {
                         Some(near) => d.help(format!("did you mean `{near}`?")).into(),
                         None => d.into(),
                     }
@@ -161,13 +183,16 @@ fn finished(entry: Option<Entry>, diagnostics: Vec<Diagnostic>) -> Result<Entry>
 fn is_annotated(decl: &Decl) -> bool {
     fn typed(kind: &PatKind) -> bool {
         match kind {
-            PatKind::Typed(..) => true,
+            PatKind::Typed(_, ty) => !ty.is_function(),
             PatKind::Paren(p) => typed(&p.kind),
+            PatKind::Record(fields) => {
+                fields.iter().all(|(_, p)| p.as_ref().is_some_and(|p| typed(&p.kind)))
+            }
             PatKind::Tuple(ps) => ps.iter().all(|p| typed(&p.kind)),
             PatKind::Name(_) | PatKind::Wild => false,
         }
     }
-    decl.params.iter().all(|p| typed(&p.kind))
+    decl.type_params.is_empty() && decl.params.iter().all(|p| typed(&p.kind))
 }
 
 /// Removes repeated diagnostics: an error in a definition is found at every use of it. Sorts the others by place,

@@ -1,41 +1,12 @@
-//! Checks names of definitions: finds duplicates and recursion, and makes suggestions.
+//! Checks names of definitions: finds duplicates and recursion.
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
-use crate::lang::ast::{Decl, Expr, ExprKind, File, LoopForm, Pat, PatKind, TypeExpr, TypeKind};
+use crate::lang::ast::{
+    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeExpr, TypeKind,
+};
+use crate::lang::naming::duplicate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Returns the known name most similar to an unknown one, if there is a similar one.
-pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    // The comparison takes time proportional to the product of the lengths.
-    if name.len() > 64 {
-        return None;
-    }
-    let limit = (name.len() / 3).clamp(1, 3);
-    known
-        .filter(|k| k.len().abs_diff(name.len()) <= limit && *k != name)
-        .map(|k| (distance(name, k), k))
-        .filter(|(d, k)| *d <= limit && *d < k.len())
-        .min_by_key(|(d, _)| *d)
-        .map(|(_, k)| k)
-}
-
-/// Returns the edit distance of two words, ignoring case.
-pub fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) =
-        (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
 
 /// Returns the definitions by name, and the errors in their names.
 pub fn resolve<'a>(
@@ -51,7 +22,7 @@ pub fn resolve<'a>(
             decls.insert(&decl.name.text, decl);
         }
         let mut seen: BTreeMap<String, Span> = BTreeMap::new();
-        let binders = decl.binders.iter().map(|b| (b.text.clone(), b.span));
+        let binders = decl.sizes().map(|b| (b.text.clone(), b.span));
         let mut bound: Vec<(String, Span)> = binders.collect();
         decl.params.iter().for_each(|p| pattern_names(p, &mut bound));
         for (name, span) in bound {
@@ -65,13 +36,6 @@ pub fn resolve<'a>(
     }
     diagnostics.extend(recursion(source, file, &decls));
     (decls, diagnostics.into_vec())
-}
-
-fn duplicate(source: &Arc<Source>, name: &str, span: Span, first: Span) -> Diagnostic {
-    Diagnostic::error(Code::DuplicateName, format!("`{name}` is defined twice"))
-        .at(source, span, "defined again")
-        .also(first, "first defined here")
-        .help("rename one of them")
 }
 
 fn recursion(source: &Arc<Source>, file: &File, decls: &BTreeMap<&str, &Decl>) -> Vec<Diagnostic> {
@@ -130,6 +94,10 @@ pub fn pattern_names(pat: &Pat, names: &mut Vec<(String, Span)>) {
         PatKind::Name(name) => names.push((name.clone(), pat.span)),
         PatKind::Wild => {}
         PatKind::Tuple(parts) => parts.iter().for_each(|p| pattern_names(p, names)),
+        PatKind::Record(fields) => fields.iter().for_each(|(name, part)| match part {
+            Some(part) => pattern_names(part, names),
+            None => names.push((name.text.clone(), name.span)),
+        }),
         PatKind::Paren(p) | PatKind::Typed(p, _) => pattern_names(p, names),
     }
 }
@@ -142,7 +110,7 @@ struct Walk {
 
 impl Walk {
     fn decl(&mut self, decl: &Decl) {
-        self.local.extend(decl.binders.iter().map(|b| b.text.clone()));
+        self.local.extend(decl.sizes().map(|b| b.text.clone()));
         decl.params.iter().for_each(|p| self.types_of(p));
         decl.params.iter().for_each(|p| self.bind(p));
         if let Some(ty) = &decl.result {
@@ -161,6 +129,9 @@ impl Walk {
         match &pat.kind {
             PatKind::Name(_) | PatKind::Wild => {}
             PatKind::Tuple(parts) => parts.iter().for_each(|p| self.types_of(p)),
+            PatKind::Record(fields) => {
+                fields.iter().filter_map(|(_, p)| p.as_ref()).for_each(|p| self.types_of(p));
+            }
             PatKind::Paren(p) => self.types_of(p),
             PatKind::Typed(p, ty) => {
                 self.types_of(p);
@@ -171,12 +142,24 @@ impl Walk {
 
     fn ty(&mut self, ty: &TypeExpr) {
         match &ty.kind {
-            TypeKind::Scalar(_) | TypeKind::Vector(..) => {}
+            TypeKind::Scalar(_) | TypeKind::Vector(..) | TypeKind::Param(_) => {}
             TypeKind::Tuple(ts) => ts.iter().for_each(|t| self.ty(t)),
-            TypeKind::Paren(t) => self.ty(t),
+            TypeKind::Record(fields) => fields.iter().for_each(|(_, t)| self.ty(t)),
+            TypeKind::Paren(t) | TypeKind::Unique(t) => self.ty(t),
             TypeKind::Array(n, t) => {
                 self.expr(n);
                 self.ty(t);
+            }
+            TypeKind::Named(decl, sizes) => {
+                sizes.iter().for_each(|n| self.expr(n));
+                let params = decl.params.iter().map(|p| p.text.clone()).collect();
+                let outer = std::mem::replace(&mut self.local, params);
+                self.ty(&decl.body);
+                self.local = outer;
+            }
+            TypeKind::Function(t, u) => {
+                self.ty(t);
+                self.ty(u);
             }
         }
     }
@@ -189,6 +172,12 @@ impl Walk {
         self.local.truncate(depth);
     }
 
+    fn name(&mut self, name: &Name) {
+        if !self.local.contains(&name.text) {
+            self.found.push((name.text.clone(), name.span));
+        }
+    }
+
     fn expr(&mut self, e: &Expr) {
         match &e.kind {
             ExprKind::Name(name) => {
@@ -197,9 +186,12 @@ impl Walk {
                 }
             }
             ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Section(_) => {}
-            ExprKind::Tuple(parts) => parts.iter().for_each(|p| self.expr(p)),
+            ExprKind::Tuple(parts) | ExprKind::Array(parts) => {
+                parts.iter().for_each(|p| self.expr(p));
+            }
             ExprKind::Paren(x)
             | ExprKind::Proj(x, _)
+            | ExprKind::Field(x, _)
             | ExprKind::Unary(_, x)
             | ExprKind::SectionLeft(x, _)
             | ExprKind::SectionRight(_, x) => self.expr(x),
@@ -207,8 +199,22 @@ impl Walk {
                 self.expr(f);
                 args.iter().for_each(|a| self.expr(a));
             }
-            ExprKind::Lambda(params, body) => {
+            ExprKind::Record(fields) => fields.iter().for_each(|(name, value)| match value {
+                Some(value) => self.expr(value),
+                None => self.name(name),
+            }),
+            ExprKind::Update(x, _, value) => {
+                self.expr(x);
+                self.expr(value);
+            }
+            ExprKind::Infix(a, name, b) => {
+                self.name(name);
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Lambda(params, result, body) => {
                 params.iter().for_each(|p| self.types_of(p));
+                result.iter().for_each(|t| self.ty(t));
                 self.within(&params.iter().collect::<Vec<_>>(), body);
             }
             ExprKind::Let { pat, params, ty, value, body } => {
@@ -226,6 +232,12 @@ impl Walk {
                 self.expr(init);
                 match form {
                     LoopForm::While(cond) => self.within(&[pat], cond),
+                    LoopForm::In(element, array) => {
+                        self.types_of(element);
+                        self.expr(array);
+                        self.within(&[pat, element], body);
+                        return;
+                    }
                     LoopForm::For(name, bound) => {
                         self.expr(bound);
                         self.local.push(name.text.clone());
@@ -238,7 +250,12 @@ impl Walk {
             }
             ExprKind::Index(a, indices) => {
                 self.expr(a);
-                indices.iter().for_each(|i| self.expr(i));
+                indices.iter().flat_map(Subscript::parts).for_each(|i| self.expr(i));
+            }
+            ExprKind::With(a, indices, value) => {
+                self.expr(a);
+                indices.iter().flat_map(Subscript::parts).for_each(|i| self.expr(i));
+                self.expr(value);
             }
             ExprKind::Binary(_, a, b) | ExprKind::Pipe(a, b) => {
                 self.expr(a);

@@ -5,7 +5,7 @@ use super::elab::{Abort, Checker, Res};
 use super::env::{Arg, Closure, Elab, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{PadMode, Prim, ScalarOp, ScanKind, VarId};
 use std::rc::Rc;
@@ -33,6 +33,13 @@ impl Taken<'_> {
 
 fn array(n: Size, element: Ty) -> Ty {
     Ty::Array(n, Rc::new(element))
+}
+
+/// Adds what to write where an operator of scalars is given rows.
+fn rows_hint(d: Diagnostic, name: &str) -> Diagnostic {
+    let name = name.trim_matches('`');
+    d.help(format!("the elements of the array are arrays; for each of them alone write `map ({name} (+) 0) xss`"))
+        .help(format!("to combine them element by element, write `{name} (map2 (+)) (replicate m 0) xss`"))
 }
 
 impl<'a> Checker<'a> {
@@ -195,7 +202,14 @@ impl<'a> Checker<'a> {
     /// Checks the neutral element and the operator of a reduction: `op : a -> a -> a`.
     fn operator(&mut self, t: &mut Taken<'a>, element: &Ty) -> Res<Fun> {
         let z = t.values.remove(0);
-        let z = self.coerce(z, element, &t.place(0))?;
+        let scalar = matches!(self.infer.shallow(&z.ty), Ty::Scalar(_) | Ty::Meta(_));
+        let z = self.coerce(z, element, &t.place(0)).map_err(|Abort(d)| {
+            let rows = scalar && matches!(self.infer.shallow(element), Ty::Array(..));
+            Abort(d.map(|d| match rows {
+                true => Box::new(rows_hint(*d, &t.name)),
+                false => d,
+            }))
+        })?;
         t.values.insert(0, z);
         let (mut fun, result) =
             self.fun(&t.funs[0], vec![element.clone(), element.clone()], &t.name)?;
@@ -246,6 +260,10 @@ impl<'a> Checker<'a> {
                 let parts = ts.iter().map(|t| self.vectors(width, t, span));
                 Ok(Ty::Tuple(parts.collect::<Res<_>>()?))
             }
+            Ty::Record(names, ts) => {
+                let parts = ts.iter().map(|t| self.vectors(width, t, span));
+                Ok(Ty::Record(names, parts.collect::<Res<_>>()?))
+            }
             t @ (Ty::Vector(..) | Ty::Array(..)) => {
                 let message = format!(
                     "only scalars and tuples of scalars form vectors, not {}",
@@ -281,6 +299,10 @@ impl<'a> Checker<'a> {
                 let parts = ts.iter().map(|t| self.scalars(width, t, span));
                 Ok(Ty::Tuple(parts.collect::<Res<_>>()?))
             }
+            Ty::Record(names, ts) => {
+                let parts = ts.iter().map(|t| self.scalars(width, t, span));
+                Ok(Ty::Record(names, parts.collect::<Res<_>>()?))
+            }
             t @ Ty::Array(..) => {
                 let message = format!("expected a vector, but this is {}", self.infer.show(&t));
                 Err(self.error(Code::TypeMismatch, message, span).into())
@@ -292,7 +314,7 @@ impl<'a> Checker<'a> {
     fn vector_width(&self, ty: &Ty) -> Option<Size> {
         match self.infer.shallow(ty) {
             Ty::Vector(w, _) => Some(w),
-            Ty::Tuple(ts) => ts.iter().find_map(|t| self.vector_width(t)),
+            Ty::Tuple(ts) | Ty::Record(_, ts) => ts.iter().find_map(|t| self.vector_width(t)),
             Ty::Meta(_) | Ty::Scalar(_) | Ty::Array(..) => None,
         }
     }

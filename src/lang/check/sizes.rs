@@ -102,6 +102,13 @@ impl SizeVars {
         dividend.div(&divisor)
     }
 
+    /// Moves conditions from these places to another.
+    pub fn moved(&mut self, from: &dyn Fn(Span) -> bool, to: Span) {
+        let places = self.divides.iter_mut().map(|d| &mut d.span);
+        let places = places.chain(self.waiting.iter_mut().map(|(.., span)| span));
+        places.filter(|span| from(**span)).for_each(|span| *span = to);
+    }
+
     /// Makes two sizes equal, now or later.
     pub fn unify(&mut self, a: &Size, b: &Size, span: Span) -> Result<(), Clash> {
         let (a, b) = (self.resolve(a), self.resolve(b));

@@ -52,6 +52,10 @@ impl<'a> Checker<'a> {
         match ty {
             Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => ty.clone(),
             Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.loosened(t, seen)).collect()),
+            Ty::Record(names, ts) => {
+                let parts = ts.iter().map(|t| self.loosened(t, seen));
+                Ty::Record(names.clone(), parts.collect())
+            }
             Ty::Array(n, t) => {
                 let resolved = self.infer.sizes.resolve(n);
                 let unknown = resolved.as_var().filter(|v| v.starts_with('?'));
@@ -62,6 +66,13 @@ impl<'a> Checker<'a> {
                 Ty::Array(n, Rc::new(self.loosened(t, seen)))
             }
         }
+    }
+
+    /// Returns whether a number that was declared as a length is a size of its own here, in general mode.
+    pub fn stands_for_number(&self, size: &Size) -> bool {
+        let Some(uses) = &self.uses else { return false };
+        let declared = |v: &String| uses.declared.get(v).is_some_and(|d| d.parse::<i64>().is_ok());
+        self.infer.sizes.resolve(size).variables().iter().any(declared)
     }
 
     /// Records a use of a name. For a parameter, returns it with the outermost axis that it has in this function.

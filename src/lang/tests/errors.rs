@@ -25,20 +25,26 @@ fn render(text: &str, diagnostics: &[Diagnostic]) -> String {
 }
 
 const WRONG: &[(&str, &str)] = &[
-    ("lex_character", "entry f (x: f32) = x ? 1 | 2"),
+    ("lex_character", "entry f (x: f32) = x ? 1 \u{b7} 2"),
     ("lex_number", "entry f (x: f32) = x + 12abc"),
     (
         "parse_several",
         "entry f (x: f32) = (x + 1\nentry g (x: f32) = let y = 1\nthing\nentry h = \\ -> 1",
     ),
     ("parse_index_space", "entry f [n] (xs: [n]f32) = xs + [0]"),
-    ("parse_unsized", "entry f (xs: []f32) = reduce (+) 0 xs"),
+    ("parse_type_decl", "type t = (f32, u)\ntype v [n] = [n]f32\nentry f (x: t) (y: v) = x.0"),
+    ("type_lacks_size", "type v [n] = [n]f32\nentry f (y: v) = y"),
+    ("parse_record", "entry f (x: f32) = {x = 1, = 2}\nentry g {x, 1} = 2"),
+    ("parse_module", "module m = 1\nentry f (x: f32) = x"),
     ("parse_keyword", "entry loop (x: f32) = x"),
     ("parse_type", "entry f (x: float) = x"),
     ("unknown_name", "entry f [n] (values: [n]f32) = reduce (+) 0 valeus"),
     ("unknown_pattern", "entry f [n] (xs: [n]f32) = redcue (+) 0 xs"),
     ("unknown_size", "entry f [n] (xs: [m]f32) = reduce (+) 0 xs"),
     ("duplicate", "def f x = x\ndef f y = y\nentry g [n][n] (x: [n]f32) = f x"),
+    ("recursion_type", "type a = [2]b\ntype b = (a, f32)\nentry f (x: a) = x"),
+    ("duplicate_type", "type a = f32\ntype a = i32\ntype f32 = i32\nentry f (x: a) = x"),
+    ("duplicate_field", "entry f (x: f32) = {y = x, x, y = 1}"),
     ("recursion", "def f x = g x\ndef g x = h x\ndef h x = f x\nentry e (x: f32) = f x"),
     ("recursion_self", "def f x = f (x - 1)\nentry e (x: f32) = f x"),
     ("type_operands", "entry f (x: f32) (i: i32) = x * i"),
@@ -57,10 +63,22 @@ const WRONG: &[(&str, &str)] = &[
     ("type_in_use", "def twice x = x + x\nentry f (b: bool) = twice b"),
     ("type_tuple", "entry f (x: f32) = let (a, b) = x in a"),
     ("type_projection", "entry f (t: (f32, i32)) = t.2"),
+    ("type_field", "entry f (p: {x: f32, width: f32}) = p.widht"),
+    ("type_not_record", "entry f (p: (f32, f32)) = p.x"),
+    ("type_field_unknown", "entry f [n] (xs: [n]f32) = (\\p -> p.x) xs"),
+    ("type_record", "entry f (p: {x: f32}) : {y: f32} = p"),
+    ("type_update", "entry f (p: {x: f32, y: f32}) = p with x = true"),
+    ("type_function", "entry f (g: f32 -> f32) (x: f32) = g x"),
+    ("type_parameter", "entry f 't (x: t) = x"),
+    ("type_lambda_result", "entry f [n] (xs: [n]f32) = map (\\x : i32 -> x) xs"),
+    ("type_reduce_rows", "entry f [n][m] (xss: [n][m]f32) = reduce (+) 0 xss"),
     ("type_operator_result", "entry f [n] (xs: [n]f32) = reduce (\\a b -> a < b) 0 xs"),
     ("type_vectors", "entry f [n] (xs: [n][4]f32) = asVector 2 xs"),
     ("type_as_scalar", "entry f [n] (xs: [n]f32) = asScalar xs"),
     ("type_loop", "entry f [n] (xs: [n]f32) = loop (acc = xs) for i < 3 do 1"),
+    ("type_bits", "entry f (x: f32) = x & 1"),
+    ("type_shift", "entry f (i: i32) (b: bool) = i << b"),
+    ("type_not", "entry f (i: i32) (b: bool) = (!i, ~b)"),
     ("type_sqrt", "entry f (i: i32) = sqrt i"),
     ("size_zip", "entry f [n][m] (xs: [n]f32) (ys: [m]f32) = map2 (+) xs ys"),
     ("size_result", "entry f [n][m] (xs: [n][m]f32) : [n][m]f32 = transpose xs"),
@@ -70,6 +88,7 @@ const WRONG: &[(&str, &str)] = &[
         "entry f [n] (xs: [n]f32) = iterate n (split 2 >-> map (reduce (+) 0)) xs",
     ),
     ("size_dynamic", "entry f [n] (k: i32) (xs: [n]f32) = split k xs"),
+    ("size_power", "entry f [k] (xs: [2 ** k]f32) = reduce (+) 0 xs"),
     ("size_negative", "entry f [n] (xs: [n]f32) = take (0 - 3) xs"),
     ("size_take", "entry f (xs: [8]f32) = take 9 xs"),
     ("size_overflow", "entry f = replicate (9223372036854775807 * 9) 1"),
@@ -86,8 +105,41 @@ const WRONG: &[(&str, &str)] = &[
     ("nest_local", "entry f [n] (xs: [n]f32) = mapGlb 0 sqrt (toLocal (mapSeq id) xs)"),
     ("nest_mixed", "entry f [n][m] (xs: [n][m]f32) = mapWrg 0 (mapGlb 1 sqrt) xs"),
     ("dimension", "entry f [n] (xs: [n]f32) = mapGlb 3 sqrt xs"),
+    (
+        "no_effect",
+        "-- gen: xs=iota\ndef g [n] (xs: *[n]f32) = #[unroll] map sqrt xs\nentry f [n] (xs: [n]f32) = g xs",
+    ),
     ("pad_mode", "entry f [n] (xs: [n]f32) = pad 1 1 sqrt xs"),
 ];
+
+/// Names from elsewhere, misspelt names, and operands that need a conversion, each with a part of the advice.
+const ADVICE: &[(&str, &str)] = &[
+    ("filter (> 0) xs", "`scatter`"),
+    ("zipWith (+) xs xs", "`map2 f xs ys`"),
+    ("map (+ inf) xs", "`f32.inf`"),
+    ("map (\\x -> f32.pii * x) xs", "did you mean `f32.pi`?"),
+    ("map (\\x -> f32.sqr x) xs", "did you mean `f32.sqrt`?"),
+    ("fold (+) 0 xs", "`foldl f z xs`"),
+    ("map_intra sqrt xs", "write `map f xs`"),
+    ("map (* f32 2) xs", "`f32.i32 x` converts from i32"),
+    ("map (+ f32.i32 (len xs)) xs", "`length xs`"),
+    ("scam (+) 0 xs", "did you mean `scan`?"),
+    ("map2 (+) xs (iota n)", "convert it: `f32.i32 n`"),
+    ("map2 (\\x i -> x * i) xs is", "convert it: `f32.i32 x`"),
+    ("map2 (*) xs is", "convert it: `f32.i32 x`"),
+    ("map (+ n) xs", "convert it: `f32.i32 n`"),
+    ("scan (+) 0 xss", "`map (scan (+) 0) xss`"),
+];
+
+#[test]
+fn advice() {
+    for (body, advice) in ADVICE {
+        let text = format!("entry f [n] (xs: [n]f32) (is: [n]i32) (xss: [n][n]f32) = {body}");
+        let found = check(&Source::new("wrong.pat", text)).1;
+        let help = found.iter().flat_map(|d| &d.help).any(|h| h.contains(advice));
+        assert!(help, "{body}: {}", render(body, &found));
+    }
+}
 
 #[test]
 fn wrong_programs() {

@@ -1,5 +1,6 @@
 //! Tests of the front end as a whole.
 
+mod arrays;
 mod errors;
 mod format;
 mod programs;

@@ -22,6 +22,17 @@ entry gemm [n][m][k] (A: [n][k]f32) (B: [k][m]f32) (C: [n][m]f32) (alpha: f32) (
     "entry nbody [n] (xs: [n]f32) (ms: [n]f32) : [n]f32 =
   map (\\x -> reduce (+) 0 (map2 (\\y m -> let d = y - x in m * d * rsqrt (d * d + 0.01)) xs ms)) xs
 ",
+    "entry parts [n][m] (xs: [2*n]f32) (A: [n][m]f32) (i: i32) : ([n]f32, [2][2]f32, [n][m]f32, [m]f32) =
+  let w = [0.25, 0.5, xs[0]] -- weights
+  let b = [[1, 2], [sum w, argmax w |> f32.i32]]
+  let ys = xs with [0] <- 1 with [1:2 * n - 1] = xs[2:]
+  in
+  ( map2 (+) ys[::2] xs[1::2]
+  , b
+  , A with [i, :m] <- (loop (r = A[0]) for a in A[1:, :] do map2 (+) r a)
+  , A[::-1, :][i]
+  )
+",
     "-- trailing things
 entry shapes [n][m] (xs: [n]f32) (xss: [n][m]f32) (is: [m]i32) (bs: [n]bool) -- here
   : ([n]f32, [m]i32, [n*m]f32, [m][n]f32, [n]f32, [m]f32, [n]f32, [2*n]f32, [n]f32, [n]f32) =
@@ -73,6 +84,16 @@ entry bag [n] (xs: [n]f32) : f32 = reduce (+) 0 (reorder xs)
   let t = fma x y r + sign x + clamp x 0 1 + select b x y
   let u = -i % 3 + i32.f32 x + abs (i - 0x1f)
   in (r + s + t, u, !b && x <= y || x != y && i >= 3 && i == 4 || x < y)
+entry bits [n] (xs: [n]u32) (i: i32) (b: bool) : ([n]u32, i32, bool) =
+  let ys = map (>> 3) xs |> map (0x80000000 |) |> map2 (^) xs |> map (& 0xff) |> map (~0 ^)
+  let j = i & 7 << 2 | ~i ^ i >> 1 + 2
+  let k = popcount i + clz (u8.i32 i) + ctz i + mulhi i 3 + i32.popc i + u64.clz 9
+  in (map complement ys, j + k + i32.not i, b & not b | b ^ true)
+entry functions (x: f32) (y: f64) : (f32, f64, bool) =
+  let a = tanh x + asin x + acos x + sinh x + cosh x + asinh x + acosh x + atanh x
+  let b = exp2 x + exp10 x + expm1 x + log2 x + log10 x + log1p x + cbrt x + hypot x a
+  let c = erf y + erfc y + trunc y + fmod y 3 + copysign y (-1) + f64.tanh y + f64.fmod y f64.pi
+  in (a + b, c, isnan x || isinf y || isnan f32.nan)
 entry names [n] (xs: [n]f32) : f32 =
   let inc = (+ 1)
   let half x = x / 2
@@ -105,6 +126,30 @@ entry lanes [n] (xs: [32*n]f32) : [32*n]f32 =
 entry typed [n] (x: f32, (ys: [n]f32, _: f32)) ((i: i32)) : [n]f32 =
   map (\\y -> (nearer (x, i) (y, 1)).0) ys
 ",
+    "let g = 9.81
+type vec = {x: f32, y: f32}
+type body = {pos: vec, mass: f32}
+type mat [n][m] = [n][m]f32
+let tau : f32 = 2 * f32.pi
+let scale (s: f32) (v: vec) : vec = {x = s * v.x, y = s * v.y}
+def add ({x, y}: vec) ({x = a, y = b}: vec) : vec = {y = y + b, x = x + a}
+entry centre [n] (bodies: [n]body) : vec =
+  let total = reduce add {x = 0, y = 0} (map (\\b : vec -> scale b.mass b.pos) bodies)
+  in total with x = total.x / tau
+entry fall [n] (t: f32) (bodies: [n]body) : [n]body =
+  map (\\b -> b with pos.y = b.pos.y - g * t * t / 2) bodies
+entry product [n][k] (A: mat [n][k]) (B: mat [k][n]) : mat [n][n] =
+  map (\\a -> map (\\b : f32 -> reduce (+) 0 (map2 (f32.*) a b)) (transpose B)) A
+entry implicit (xs: []f32) (ys: [][]f32) : []f32 = xs |> map (\\x -> x `max` ys[0, 0])
+def both 'a 'b (f: a -> b) (x: a, y: a) : (b, b) = (f x, f y)
+def compose [n] 'a (op: a -> (a -> a)) (ne: a) (xs: [n]a) : a = reduce op ne xs
+entry pair [n] (x: f32) (xs: [n]f32) = (both sqrt (x, x), compose (+) 0 xs)
+entry one (p: {only: f32}) : {only: f32} = {only = p.only + 1}
+entry spread [h][w] (a: [2*h][w - 1]f32) : [2*h][w - 1]f32 = map (map sqrt) a
+entry again (k: i32) (x: f32) (y: f32) = loop (x, y) for i < k do (y, x + f32.i32 i)
+entry spiral (k: i32) =
+  loop {x, y = b} = {y = 0f32, x = 1f32} for i < k do {x = x - b, y = x + b}
+",
     "entry lows [n] (xs: [n][8]f32) : [n][8]f32 =
   mapGlb 1 (mapGlb 0 (mapSeq (\\x -> x + 1) >-> toGlobal (mapUnroll id)) >-> id) (map (split 8) xs) |> map join
 entry strides [n] (xs: [4*n]f32) : [4*n]f32 = xs |> reorderStride 4 |> toPrivate (mapSeq (+ 1)) |> scanSeq (+) 0
@@ -122,6 +167,42 @@ fn programs_check() {
 }
 
 #[test]
+fn records_are_tuples_in_the_order_of_names() {
+    let text = "type p = {y: f32, x: i32, at: (f32, {z: u8})}
+        entry f [n] (ps: [n]p) ({only = q}: {only: [n]f32}) : [n]{b: f32, a: i32} =
+          map2 (\\{y, x} s : {a: i32, b: f32} -> {b = y + s, a = x}) ps q";
+    let entry = check_entry(&Source::new("p.pat", text), None).expect("the program is well-typed");
+    let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
+    assert_eq!(types, ["[n]((f32, u8), i32, f32)", "[n]f32"]);
+    assert_eq!(entry.body.ty.to_string(), "[n](i32, f32)");
+    assert_eq!(entry.params[0].labels, ["at.0", "at.1.z", "x", "y"]);
+    assert_eq!(entry.params[1].labels, ["only"]);
+    assert_eq!(entry.params[0].component("at.1.z"), Some(1));
+    assert_eq!(entry.params[0].component("3"), Some(3));
+}
+
+#[test]
+fn lengths_without_names_are_distinct() {
+    let text =
+        "entry f (n: f32) (xs: []f32) (ys: [][2]f32) : []f32 = map (* n) (map (\\y -> y[0]) ys)";
+    let source = Source::new("p.pat", text);
+    let entry = check_entry(&source, None).expect("the program is well-typed");
+    let types: Vec<_> = entry.params.iter().map(|p| p.ty.to_string()).collect();
+    // The name `n` is taken.
+    assert_eq!(types, ["f32", "[m]f32", "[k][2]f32"]);
+    assert_eq!(entry.body.ty.to_string(), "[k]f32");
+    let twice = "entry f (xs: []f32) (ys: []f32) : []f32 = map2 (+) xs ys";
+    assert!(check_entry(&Source::new("p.pat", twice), None).is_err());
+}
+
+#[test]
+fn what_has_no_effect_is_only_a_warning() {
+    let text = "entry f [n] (xs: *[n]f32) : *[n]f32 = #[unroll] map sqrt xs";
+    let (entries, found) = check(&Source::new("p.pat", text));
+    assert_eq!((entries.len(), found.len()), (1, 3));
+}
+
+#[test]
 fn general_sizes_of_a_square_product() {
     let source = Source::new(
         "p.pat",
@@ -134,6 +215,14 @@ fn general_sizes_of_a_square_product() {
     assert_eq!(types, ["[n][n_1]f32", "[n_1][n_2]f32"]);
     assert_eq!(entry.body.ty.to_string(), "[n][n_2]f32");
     assert_eq!(entry.sizes, ["n", "n_1", "n_2"]);
+    let named = Source::new(
+        "p.pat",
+        "type mat [r][c] = [r][c]f32
+         entry mm [n] (A: mat [n][n]) (B: mat [n][n]) : mat [n][n] =
+           map (\\a -> map (\\b -> reduce (+) 0 (map2 (*) a b)) (transpose B)) A",
+    );
+    let (same, _) = check_entry_general(&named, None, true).expect("the program is well-typed");
+    assert_eq!(same.params.iter().map(|p| p.ty.to_string()).collect::<Vec<_>>(), types);
     assert!(sizes.iter().all(|(_, s)| s.to_string() == "n"));
     let declared = check_entry(&source, None).expect("the program is well-typed");
     assert_eq!(declared.body.ty.to_string(), "[n][n]f32");

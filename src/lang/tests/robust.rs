@@ -147,6 +147,8 @@ fn word() -> impl Strategy<Value = String> {
         "'",
         "\"",
         "&",
+        "<<",
+        "~",
         "99999999999999999999",
     ];
     proptest::sample::select(words.to_vec()).prop_map(str::to_owned)

@@ -21,6 +21,9 @@ fn name(op: ScalarOp) -> Option<&'static str> {
         ScalarOp::Add => Some("add"),
         ScalarOp::Min => Some("min"),
         ScalarOp::Max => Some("max"),
+        ScalarOp::BitAnd => Some("and"),
+        ScalarOp::BitOr => Some("or"),
+        ScalarOp::BitXor => Some("xor"),
         _ => None,
     }
 }

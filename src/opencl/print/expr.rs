@@ -15,9 +15,11 @@ pub(super) enum Prec {
     Or,
     And,
     BitOr,
+    BitXor,
     BitAnd,
     Equal,
     Compare,
+    Shift,
     Add,
     Mul,
     Unary,
@@ -330,6 +332,36 @@ impl Printer<'_> {
             ScalarOp::And => infix("&", Prec::BitAnd, x(0), x(1)),
             ScalarOp::Or => infix("|", Prec::BitOr, x(0), x(1)),
             ScalarOp::Not => Text(format!("~{}", x(0).at(Prec::Unary)), Prec::Unary),
+            ScalarOp::BitAnd => narrowed(t, infix("&", Prec::BitAnd, x(0), x(1))),
+            ScalarOp::BitOr => narrowed(t, infix("|", Prec::BitOr, x(0), x(1))),
+            ScalarOp::BitXor => narrowed(t, infix("^", Prec::BitXor, x(0), x(1))),
+            ScalarOp::BitNot => {
+                narrowed(t, Text(format!("~{}", x(0).at(Prec::Unary)), Prec::Unary))
+            }
+            // Lowering ensures that the number of places is less than the number of bits.
+            ScalarOp::Shl => Self::arithmetic("<<", Prec::Shift, t, x(0), x(1)),
+            ScalarOp::Shr => narrowed(t, infix(">>", Prec::Shift, x(0), x(1))),
+            ScalarOp::Popcount | ScalarOp::Clz => {
+                cast(from, t, self.call(op.function().unwrap_or_default(), es))
+            }
+            ScalarOp::Ctz => {
+                // OpenCL C 1.2 has no such function. These are the zeros below the lowest one, as ones.
+                let [x] = es else { return primary(String::new()) };
+                let one = Expr::Lit(Lit::int(from.scalar, 1)).widen(from.width);
+                let less = Expr::Op(ScalarOp::Sub, from, vec![x.clone(), one]);
+                let others = Expr::Op(ScalarOp::BitNot, from, vec![x.clone()]);
+                let below = Expr::Op(ScalarOp::BitAnd, from, vec![others, less]);
+                self.operation(ScalarOp::Popcount, t, &[below])
+            }
+            ScalarOp::MulHi => self.call("mul_hi", es),
+            ScalarOp::IsNan | ScalarOp::IsInf => {
+                let test = self.call(op.function().unwrap_or_default(), es);
+                if t.width == 1 {
+                    infix("!=", Prec::Equal, test, primary("0".to_owned()))
+                } else {
+                    comparison(from, test)
+                }
+            }
             ScalarOp::Neg if float => Text(format!("-{}", x(0).at(Prec::Primary)), Prec::Unary),
             ScalarOp::Neg => {
                 let zero = Expr::Lit(Lit::int(t.scalar, 0));
@@ -355,20 +387,7 @@ impl Printer<'_> {
             ScalarOp::Max if t.scalar == ScalarType::Bool => infix("|", Prec::BitOr, x(0), x(1)),
             ScalarOp::Min => self.call("min", es),
             ScalarOp::Max => self.call("max", es),
-            ScalarOp::Sqrt => self.call("sqrt", es),
-            ScalarOp::Rsqrt => self.call("rsqrt", es),
-            ScalarOp::Exp => self.call("exp", es),
-            ScalarOp::Log => self.call("log", es),
-            ScalarOp::Sin => self.call("sin", es),
-            ScalarOp::Cos => self.call("cos", es),
-            ScalarOp::Tan => self.call("tan", es),
-            ScalarOp::Atan => self.call("atan", es),
-            ScalarOp::Atan2 => self.call("atan2", es),
-            ScalarOp::Floor => self.call("floor", es),
-            ScalarOp::Ceil => self.call("ceil", es),
-            ScalarOp::Round => self.call("round", es),
-            ScalarOp::Fma if float => self.call("fma", es),
-            ScalarOp::Fma => {
+            ScalarOp::Fma if !float => {
                 let product = Self::arithmetic("*", Prec::Mul, t, x(0), x(1));
                 Self::arithmetic("+", Prec::Add, t, product, x(2))
             }
@@ -411,6 +430,8 @@ impl Printer<'_> {
                 primary(format!("select({}, {}, {mask})", x(2).0, x(1).0))
             }
             ScalarOp::Cast(_) => cast(from, t, x(0)),
+            // The other functions of floats have the same names in OpenCL C.
+            _ => self.call(op.function().unwrap_or_default(), es),
         }
     }
 

@@ -623,6 +623,34 @@ fn integer_leaves() {
             sop(ScalarOp::Neg, t, &[x()]),
             sop(ScalarOp::Min, t, &[x(), k(60)]),
             sop(ScalarOp::Clamp, t, &[x(), k(20), k(60)]),
+            sop(ScalarOp::BitAnd, t, &[x(), k(-10)]),
+            sop(ScalarOp::BitOr, t, &[x(), k(9)]),
+            sop(
+                ScalarOp::BitXor,
+                t,
+                &[x(), sop(ScalarOp::BitNot, t, &[sop(ScalarOp::Neg, t, &[x()])])],
+            ),
+            // Numbers of places inside and outside 0..64, constant and not.
+            sop(ScalarOp::Shl, t, &[x(), sop(ScalarOp::Sub, t, &[x(), k(30)])]),
+            sop(
+                ScalarOp::Shr,
+                t,
+                &[sop(ScalarOp::Sub, t, &[x(), k(60)]), sop(ScalarOp::Rem, t, &[x(), k(70)])],
+            ),
+            sop(
+                ScalarOp::Shr,
+                t,
+                &[sop(ScalarOp::Neg, t, &[x()]), sop(ScalarOp::Sub, t, &[x(), k(30)])],
+            ),
+            sop(ScalarOp::Shl, t, &[x(), k(5)]),
+            sop(ScalarOp::Shr, t, &[sop(ScalarOp::Neg, t, &[x()]), k(6)]),
+            sop(ScalarOp::Shl, t, &[x(), k(64)]),
+            sop(ScalarOp::Shr, t, &[sop(ScalarOp::Neg, t, &[x()]), k(64)]),
+            sop(
+                ScalarOp::MulHi,
+                t,
+                &[sop(ScalarOp::Mul, t, &[x(), k(113)]), sop(ScalarOp::Neg, t, &[x()])],
+            ),
             SExpr::If(
                 Arc::new(sop(ScalarOp::Lt, ScalarType::Bool, &[x(), k(50)])),
                 Arc::new(k(1)),
@@ -630,6 +658,58 @@ fn integer_leaves() {
             ),
         ];
         check_leaves(t, &bodies.map(|e| (t, e)), &v, 64);
+        let counts = [ScalarOp::Popcount, ScalarOp::Clz, ScalarOp::Ctz];
+        let of = |op| (I32, sop(op, I32, &[sop(ScalarOp::Sub, t, &[x(), k(37)])]));
+        check_leaves(t, &counts.map(of), &v, 64);
+    }
+    let truths = Value::ints(ScalarType::Bool, &[8], &[0, 1, 1, 0, 1, 0, 0, 1]);
+    let b = ScalarType::Bool;
+    let ops = [ScalarOp::BitAnd, ScalarOp::BitOr, ScalarOp::BitXor];
+    let of = |op| (b, sop(op, b, &[x(), sop(ScalarOp::Not, b, &[sop(op, b, &[x(), x()])])]));
+    check_leaves(b, &ops.map(of), &truths, 8);
+}
+
+#[test]
+fn functions_of_floats() {
+    use ScalarOp as O;
+    for t in [F32, ScalarType::F64] {
+        let k = |x| SExpr::Lit(Lit::float(t, x));
+        let of = |op: ScalarOp, args: &[SExpr]| sop(op, t, args);
+        let x = || SExpr::Arg;
+        let above_1 = || of(O::Add, &[k(1.25), of(O::Abs, &[x()])]);
+        let mut leaves: Vec<_> = [
+            O::Asin,
+            O::Acos,
+            O::Sinh,
+            O::Cosh,
+            O::Tanh,
+            O::Asinh,
+            O::Atanh,
+            O::Exp2,
+            O::Exp10,
+            O::Expm1,
+            O::Log1p,
+            O::Cbrt,
+            O::Erf,
+            O::Erfc,
+            O::Trunc,
+        ]
+        .map(|op| (t, of(op, &[x()])))
+        .to_vec();
+        leaves.extend([O::Acosh, O::Log2, O::Log10].map(|op| (t, of(op, &[above_1()]))));
+        leaves.push((t, of(O::Hypot, &[x(), k(0.75)])));
+        leaves.push((t, of(O::Copysign, &[above_1(), x()])));
+        leaves.push((t, of(O::Trunc, &[of(O::Mul, &[x(), k(1e3)])])));
+        let values = Value::floats(t, &[64], &random(64));
+        check_leaves(t, &leaves, &values, 64);
+        // Values that are no numbers, or out of the range of the integers that they are converted to.
+        let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 3e38, -3e38, 300.5, -300.5, 0.0];
+        let values = Value::floats(t, &[8], &special);
+        let b = ScalarType::Bool;
+        let mut leaves = vec![(b, sop(O::IsNan, b, &[x()])), (b, sop(O::IsInf, b, &[x()]))];
+        let to = |s| (s, sop(O::Cast(t), s, &[x()]));
+        leaves.extend(ScalarType::ALL.into_iter().filter(|s| !s.is_float()).map(to));
+        check_leaves(t, &leaves, &values, 8);
     }
 }
 

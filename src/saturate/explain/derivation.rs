@@ -279,6 +279,7 @@ fn short_form(op: &Op) -> (&'static str, &'static str, &'static str) {
             "tiledWith t u r q pa pb h: h of all pairs of tiles, each with its tile of a matrix",
         ),
         Op::TiledRows => ("tiledRows", "n m t r", "tiledRows t r h: h of all tiles of rows"),
+        Op::Turned => ("turned", "n m t u r q", "turned t u r q h: h turns all tiles of a matrix"),
         Op::Blocked(true) => (
             "blockedWith",
             "n m k t r",

@@ -31,6 +31,7 @@ pub(super) fn is_short(op: &Op) -> bool {
             | Op::Packed
             | Op::Tiled(_)
             | Op::TiledRows
+            | Op::Turned
             | Op::Blocked(_)
             | Op::BlockedRows
             | Op::Spread(_)

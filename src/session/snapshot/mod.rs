@@ -13,6 +13,7 @@ mod tests;
 
 pub use block::{Block, Kind, Options, Renewal, blocks, replaced};
 
+use super::imports;
 use super::{Graph, Optimized, Program, Request, Session, Sizes, rule_set};
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
@@ -92,6 +93,8 @@ pub fn check(source: &Arc<Source>) -> Result<Checked> {
 /// Checks the blocks of a file. Graphs and results are shared by blocks with the same options.
 struct Judge<'a> {
     source: &'a Arc<Source>,
+    /// The source with the files that it imports; or what is wrong with these.
+    whole: Result<Arc<Source>>,
     folder: PathBuf,
     graphs: Vec<(Options, Rc<Graph>)>,
     optimized: Vec<(Options, Rc<Optimized>)>,
@@ -100,7 +103,8 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn new(source: &Arc<Source>) -> Judge<'_> {
         let folder = Path::new(&source.name).parent().unwrap_or(Path::new("")).to_owned();
-        Judge { source, folder, graphs: vec![], optimized: vec![] }
+        let whole = imports::with_imports(source);
+        Judge { source, whole, folder, graphs: vec![], optimized: vec![] }
     }
 
     fn verdict(&mut self, block: &Block) -> Result<Verdict> {
@@ -187,8 +191,8 @@ impl Judge<'_> {
             shares: false,
             ..Session::new()?
         };
-        let program =
-            Program::check(self.source, options.entry.as_deref())?.under(&session.rules)?;
+        let program = Program::check(&self.whole.clone()?, options.entry.as_deref())?
+            .under(&session.rules)?;
         Ok((program, request, session))
     }
 

@@ -333,8 +333,8 @@ impl Worker {
         }
     }
 
-    /// Sends a request. A child that dies or takes too long is replaced at the next request, and candidate `id` has
-    /// failed.
+    /// Sends a request. A child that dies, takes too long, or fails to run a kernel is replaced at the next request, and
+    /// candidate `id` has failed.
     fn ask(
         &mut self,
         id: u64,
@@ -343,8 +343,13 @@ impl Worker {
         allowed: Allowance,
     ) -> Answer<(Reply, Vec<u8>)> {
         let interrupt = self.limits.interrupt.clone();
+        let runs = matches!(request, Request::Run { .. } | Request::Check { .. });
         let process = self.process().map_err(WorkerError::unusable)?;
         match process.ask(request, None, most, allowed, &interrupt) {
+            // After a kernel's fault, some drivers refuse whatever the process asks for next.
+            Ok((Reply::Failed(CandidateFailure { class, log }), _)) if runs => {
+                Err(self.lost(id, class, log))
+            }
             Ok((Reply::Failed(failure), _)) => Err(self.out(id, failure)),
             Ok(answer) => Ok(answer),
             Err(Silence::Interrupted) => {

@@ -71,6 +71,7 @@ fn entry(params: &[(&str, Type)], body: Expr) -> Entry {
         name: (*name).to_owned(),
         var: VarId(i),
         ty: ty.clone(),
+        labels: vec![],
         span: Span::default(),
     });
     Entry {

@@ -78,6 +78,26 @@ fn magnitudes_are_numbers_and_cover_values() {
         O::Tan,
         O::Atan,
         O::Atan2,
+        O::Asin,
+        O::Acos,
+        O::Sinh,
+        O::Cosh,
+        O::Tanh,
+        O::Asinh,
+        O::Acosh,
+        O::Atanh,
+        O::Exp2,
+        O::Exp10,
+        O::Expm1,
+        O::Log2,
+        O::Log10,
+        O::Log1p,
+        O::Cbrt,
+        O::Hypot,
+        O::Erf,
+        O::Erfc,
+        O::Copysign,
+        O::Trunc,
         O::Floor,
         O::Ceil,
         O::Round,
@@ -156,6 +176,121 @@ fn arithmetic_stays_within_its_bounds() {
         };
         assert!(off <= bound, "{op:?} {ty} {args:?} at {at:?}: {got:?}");
     }
+}
+
+/// The functions that are bounded by their slopes, and jumps; with the units in the last place that OpenCL allows to
+/// each in single precision.
+const FUNCTIONS: [(ScalarOp, f64); 20] = {
+    use ScalarOp as O;
+    [
+        (O::Asin, 4.0),
+        (O::Acos, 4.0),
+        (O::Sinh, 4.0),
+        (O::Cosh, 4.0),
+        (O::Tanh, 5.0),
+        (O::Asinh, 4.0),
+        (O::Acosh, 4.0),
+        (O::Atanh, 5.0),
+        (O::Exp2, 3.0),
+        (O::Exp10, 3.0),
+        (O::Expm1, 3.0),
+        (O::Log2, 3.0),
+        (O::Log10, 3.0),
+        (O::Log1p, 2.0),
+        (O::Cbrt, 2.0),
+        (O::Hypot, 4.0),
+        (O::Erf, 16.0),
+        (O::Erfc, 16.0),
+        (O::Copysign, 0.0),
+        (O::Trunc, 0.0),
+    ]
+};
+
+#[test]
+fn functions_stay_within_their_bounds() {
+    let rng = &mut SmallRng::seed_from_u64(4);
+    let mut bounded = [0; FUNCTIONS.len()];
+    for _ in 0..60_000 {
+        let ty = TYPES[rng.random_range(0..2)];
+        let args = [0; 3].map(|_| operand(rng, ty));
+        let which = rng.random_range(0..FUNCTIONS.len());
+        let (op, ulps) = FUNCTIONS[which];
+        let got = on(op, ty, args);
+        if got.mag() == ANYTHING {
+            continue;
+        }
+        let format = Format::of(ty);
+        let at = args.map(|a| inside(rng, ty, a));
+        let (want, have) = (got.as_float(), round(ty, value(op, ty, at)));
+        let (want, have) = (round(ty, want), have);
+        if want.is_nan() || want.is_infinite() || have.is_infinite() {
+            let near =
+                want.signum() == have.signum() && want.abs().min(have.abs()) > format.most * 0.4;
+            assert!(
+                want.is_nan() && have.is_nan() || near,
+                "{op:?} {ty} {args:?} at {at:?}: {got:?}"
+            );
+            continue;
+        }
+        let own = ulps * format.epsilon * have.abs() * if ty == F16 { 0.25 } else { 1.0 };
+        let bound = Slack::of(1).relative(ty) * got.mag() * 1.001 + format.tiny;
+        let off = (have - want).abs() + own;
+        let slack = if got.is_exact() { 0.0 } else { bound };
+        // The function's own error stands beside that of its operands only if these are inexact.
+        assert!(off <= slack + own, "{op:?} {ty} {args:?} at {at:?}: {have}, not {got:?}");
+        if args[0].is_exact() && args[1].is_exact() {
+            assert!(off <= slack, "{op:?} {ty} {args:?}: {own} is allowed, not {bound}");
+        }
+        bounded[which] += 1;
+    }
+    assert!(bounded.iter().all(|n| *n > 500), "{bounded:?}");
+}
+
+#[test]
+fn functions_have_the_known_values() {
+    use ScalarOp as O;
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    for (op, x, y, want) in [
+        (O::Asin, 1.0, 0.0, PI / 2.0),
+        (O::Acos, -1.0, 0.0, PI),
+        (O::Acos, 1.5, 0.0, nan),
+        (O::Sinh, 1.0, 0.0, 1.175_201_193_643_801_4),
+        (O::Cosh, 1.0, 0.0, 1.543_080_634_815_243_7),
+        (O::Tanh, 0.5, 0.0, 0.462_117_157_260_009_8),
+        (O::Tanh, -inf, 0.0, -1.0),
+        (O::Asinh, 1.0, 0.0, 0.881_373_587_019_543),
+        (O::Acosh, 2.0, 0.0, 1.316_957_896_924_816_6),
+        (O::Atanh, 0.5, 0.0, 0.549_306_144_334_054_9),
+        (O::Atanh, 1.0, 0.0, inf),
+        (O::Exp2, -3.0, 0.0, 0.125),
+        (O::Exp10, 3.0, 0.0, 1000.0),
+        (O::Expm1, 1e-10, 0.0, 1.000_000_000_05e-10),
+        (O::Log2, 8.0, 0.0, 3.0),
+        (O::Log10, 0.01, 0.0, -2.0),
+        (O::Log1p, 1e-10, 0.0, 9.999_999_999_5e-11),
+        (O::Cbrt, -27.0, 0.0, -3.0),
+        (O::Hypot, 3e200, 4e200, 5e200),
+        (O::Erf, 1.0, 0.0, 0.842_700_792_949_714_9),
+        (O::Erfc, 3.0, 0.0, 2.209_049_699_858_544e-5),
+        (O::Copysign, 2.0, -1.0, -2.0),
+        (O::Trunc, -2.7, 0.0, -2.0),
+    ] {
+        let args = [Cell::float(F64, x), Cell::float(F64, y), Cell::default()];
+        let got = on(op, F64, args).as_float();
+        let same = got == want || got.is_nan() && want.is_nan();
+        assert!(same || (got - want).abs() <= 4e-15 * want.abs(), "{op:?} {x} {y}: {got}");
+    }
+    let test = |op, cell| {
+        apply(op, F32, ScalarType::Bool, false, &Slack::of(1), [cell; 3]).expect("it has a value")
+    };
+    let said = |cell: Cell| (cell.is_true(), cell.is_doubtful());
+    assert_eq!(said(test(O::IsNan, Cell::float(F32, nan))), (true, false));
+    assert_eq!(said(test(O::IsNan, Cell::float(F32, inf))), (false, false));
+    assert_eq!(said(test(O::IsInf, Cell::float(F32, -inf))), (true, false));
+    assert_eq!(said(test(O::IsInf, Cell::float(F32, 1.0))), (false, false));
+    // Rounding may decide whether a sum overflows, and what has no bound may be NaN.
+    assert_eq!(said(test(O::IsInf, Cell::inexact(3.4028e38, 3.4e38))), (false, true));
+    assert_eq!(said(test(O::IsNan, Cell::inexact(1.0, ANYTHING))), (false, true));
 }
 
 /// A device whose operations are off by a few units and that may flush numbers below the normal ones.

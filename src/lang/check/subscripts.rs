@@ -1,0 +1,493 @@
+//! Indices, slices, updates and array literals. They become patterns that the language has without them, so that rules
+//! see nothing new: a slice is `take` and `drop`, a column a row of the transposed array, an update of an element a map
+//! that chooses, and a literal a concatenation.
+
+use super::elab::{Abort, Checker, Res};
+use super::env::{Arg, Elab, Env};
+use super::infer::{Class, Ty};
+use super::ir::{Fun, Node, NodeKind};
+use crate::diag::{Code, Span};
+use crate::lang::ast::{Expr, Pat, Slice, Subscript};
+use crate::lang::size::Size;
+use crate::lang::typed::{Prim, ScalarOp, VarId};
+use crate::lang::types::ScalarType;
+use std::rc::Rc;
+
+/// What is chosen along one dimension, with its place.
+enum Cut<'a> {
+    At(Node),
+    Slice(&'a Slice),
+}
+
+/// A slice of an array of known length: `count` elements from `from` on, each `step` after the one before. With
+/// `backwards`, of the reversed array.
+struct Range {
+    from: Size,
+    count: Size,
+    step: Size,
+    /// Number of elements from the first to the last.
+    reach: Size,
+    backwards: bool,
+}
+
+fn array(n: &Size, element: &Ty) -> Ty {
+    Ty::Array(n.clone(), Rc::new(element.clone()))
+}
+
+fn pattern(prim: Prim, sizes: Vec<Size>, args: Vec<Node>, ty: Ty, span: Span) -> Node {
+    Node::new(NodeKind::Prim { prim, funs: vec![], sizes, args }, ty, span)
+}
+
+fn variable((var, ty): &(VarId, Ty), span: Span) -> Node {
+    Node::new(NodeKind::Var(*var), ty.clone(), span)
+}
+
+impl<'a> Checker<'a> {
+    /// Elaborates `array[...]`.
+    pub fn subscripted(
+        &mut self,
+        array: Node,
+        subscripts: &'a [Subscript],
+        span: Span,
+        env: &Env<'a>,
+    ) -> Res<Node> {
+        let cuts: Vec<_> = subscripts.iter().map(|s| self.cut(s, env)).collect();
+        self.chosen(array, &cuts.iter().collect::<Vec<_>>(), span, env)
+    }
+
+    fn cut(&mut self, subscript: &'a Subscript, env: &Env<'a>) -> Cut<'a> {
+        match subscript {
+            Subscript::At(index) => Cut::At(self.value(index, env)),
+            Subscript::Slice(slice) => Cut::Slice(slice),
+        }
+    }
+
+    fn chosen(&mut self, node: Node, cuts: &[&Cut<'a>], span: Span, env: &Env<'a>) -> Res<Node> {
+        let Some((first, rest)) = cuts.split_first() else { return Ok(node) };
+        // Indices first: what they choose is a part of the array as it is, whatever the slices before them leave out.
+        let index = cuts.iter().enumerate().find_map(|(at, cut)| match cut {
+            Cut::At(index) => Some((at, index.clone())),
+            Cut::Slice(_) => None,
+        });
+        if let Some((at, index)) = index {
+            let others: Vec<_> = cuts[..at].iter().chain(&cuts[at + 1..]).copied().collect();
+            let front = self.to_front(node, at, span)?;
+            let part = self.index(front, index, span)?;
+            return self.chosen(part, &others, span, env);
+        }
+        let Cut::Slice(slice) = first else { return Ok(node) };
+        let (n, _) = self.sliced(&node, slice.span)?;
+        let range = self.range(slice, &n, env)?;
+        let part = self.part(node, &range, span)?;
+        if rest.is_empty() {
+            return Ok(part);
+        }
+        self.map_rows(vec![part], span, |this, mut rows| match rows.pop() {
+            Some(row) => this.chosen(row, rest, span, env),
+            None => Err(Abort(None)),
+        })
+    }
+
+    /// Returns the length and the element type of what is sliced.
+    pub fn sliced(&self, node: &Node, span: Span) -> Res<(Size, Ty)> {
+        match self.infer.shallow(&node.ty) {
+            Ty::Array(n, element) => Ok((self.infer.sizes.resolve(&n), (*element).clone())),
+            _ if matches!(node.kind, NodeKind::Hole) => Err(Abort(None)),
+            ty => {
+                let found = self.infer.show(&ty);
+                let message = format!("this must be an array, but it is {found}");
+                Err(self.error(Code::TypeMismatch, message, span).into())
+            }
+        }
+    }
+
+    /// Makes dimension `at` the outermost one.
+    fn to_front(&mut self, node: Node, at: usize, span: Span) -> Res<Node> {
+        if at == 0 {
+            return Ok(node);
+        }
+        let node = self.map_rows(vec![node], span, |this, mut rows| match rows.pop() {
+            Some(row) => this.to_front(row, at - 1, span),
+            None => Err(Abort(None)),
+        })?;
+        let (n, row) = self.sliced(&node, span)?;
+        let inner = node.stand_in(row);
+        let (m, element) = self.sliced(&inner, span)?;
+        let ty = array(&m, &array(&n, &element));
+        Ok(pattern(Prim::Transpose, vec![], vec![node], ty, span))
+    }
+
+    /// Returns the map of a function over arrays of one length; one of them itself, if the function returns its row.
+    fn map_rows(
+        &mut self,
+        arrays: Vec<Node>,
+        span: Span,
+        f: impl FnOnce(&mut Self, Vec<Node>) -> Res<Node>,
+    ) -> Res<Node> {
+        let mut params = vec![];
+        let mut length = Size::constant(0);
+        for a in &arrays {
+            let (n, element) = self.sliced(a, span)?;
+            params.push((self.fresh_var("row"), element));
+            length = n;
+        }
+        let body = f(self, params.iter().map(|p| variable(p, span)).collect())?;
+        if let NodeKind::Var(v) = body.kind
+            && let Some(same) = params.iter().position(|(p, _)| *p == v)
+            && let Some(whole) = arrays.get(same)
+        {
+            return Ok(whole.clone());
+        }
+        let ty = array(&length, &body.ty);
+        let funs = vec![Fun { params, body: Box::new(body) }];
+        let kind = NodeKind::Prim { prim: Prim::Map, funs, sizes: vec![], args: arrays };
+        Ok(Node::new(kind, ty, span))
+    }
+
+    /// Returns a bound of a slice.
+    fn bound(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Size> {
+        let node = self.value(e, env);
+        match self.as_integer(&Node { span: e.span, ..node }) {
+            Err(Abort(Some(d))) if d.code == Code::TypeMismatch => {
+                let d = d.help("choose elements at computed places with `generate k (\\i -> xs[from + i])` or `gather`");
+                Err(d.into())
+            }
+            other => other,
+        }
+    }
+
+    /// Returns what a slice chooses of an array of `n` elements.
+    fn range(&mut self, slice: &'a Slice, n: &Size, env: &Env<'a>) -> Res<Range> {
+        let step = match &slice.step {
+            None => Size::constant(1),
+            Some(e) => self.bound(e, env)?,
+        };
+        if step.is_zero() {
+            let message = "the step of a slice must not be 0";
+            return Err(self.error(Code::SizeRange, message, slice.span).into());
+        }
+        let mut given = |e: &'a Option<Expr>| match e {
+            None => Ok(None),
+            Some(e) => self.bound(e, env).map(Some),
+        };
+        let (from, to) = (given(&slice.from)?, given(&slice.to)?);
+        let backwards = step.is_below_zero();
+        let last = n.sub(&Size::constant(1));
+        let (from, to, step) = if backwards {
+            // Element `i` is number `n - 1 - i` of the reversed array.
+            let turned = |bound: Size| last.sub(&bound);
+            let to = to.map_or(n.clone(), turned);
+            (from.map_or(Size::constant(0), turned), to, step.neg())
+        } else {
+            (from.unwrap_or(Size::constant(0)), to.unwrap_or(n.clone()), step)
+        };
+        let length = to.sub(&from);
+        let negative = |size: &Size| size.as_constant().is_some_and(|c| c < 0);
+        let ends = match backwards {
+            true => ["begins after the last element", "ends before the first element"],
+            false => ["begins before the first element", "ends after the last element"],
+        };
+        if let Some((_, wrong)) =
+            [(&from, ends[0]), (&n.sub(&to), ends[1]), (&length, "ends before it begins")]
+                .into_iter()
+                .find(|(size, _)| negative(size))
+        {
+            let n = self.infer.show_size(n);
+            let message = format!("this slice of {n} elements {wrong}");
+            let d = self.error(Code::SizeRange, message, slice.span);
+            let help = match backwards {
+                true => "`a[i:j:-1]` has the elements from `i` down to `j + 1`",
+                false => {
+                    "`a[i:j]` has the elements from `i` to `j - 1`, counted from 0; the last two are `a[n - 2:]`"
+                }
+            };
+            return Err(d.help(help).into());
+        }
+        let one = Size::constant(1);
+        let (count, reach) = if step == one || length.is_zero() {
+            (length.clone(), length)
+        } else {
+            // A number that the length ends in can be rounded up: `2 * n - 1` has `n` even places.
+            let number = length.sub(&length.without_constant()).as_constant().unwrap_or(0);
+            let number = step.as_constant().map_or(0, |_| number);
+            let whole = length.sub(&Size::constant(number));
+            if !whole.is_multiple_of(&step) && self.stands_for_number(&whole) {
+                let message = "the step need not divide this length, which is a number";
+                return Err(self.error(Code::NotDivisible, message, slice.span).into());
+            }
+            let up = step.as_constant().map_or(0, |s| (number + s - 1).div_euclid(s));
+            let up = Size::constant(up);
+            let count = self.infer.sizes.quotient(&whole, &step, slice.span).add(&up);
+            (count, whole.add(&up.sub(&one).mul(&step)).add(&one))
+        };
+        Ok(Range { from, count, step, reach, backwards })
+    }
+
+    /// Returns a slice of an array.
+    fn part(&mut self, node: Node, range: &Range, span: Span) -> Res<Node> {
+        let (n, element) = self.sliced(&node, span)?;
+        let Range { from, count, step, reach, backwards } = range;
+        let mut node = node;
+        let mut length = n;
+        if *backwards {
+            node = pattern(Prim::Reverse, vec![], vec![node], array(&length, &element), span);
+        }
+        if !from.is_zero() {
+            length = length.sub(from);
+            let ty = array(&length, &element);
+            node = pattern(Prim::Drop, vec![from.clone()], vec![node], ty, span);
+        }
+        let one = Size::constant(1);
+        if !length.sub(reach).is_zero() {
+            let ty = array(reach, &element);
+            node = pattern(Prim::Take, vec![reach.clone()], vec![node], ty, span);
+        }
+        if *step == one || count.is_zero() {
+            return Ok(node);
+        }
+        let ty = array(count, &array(&one, &element));
+        let windows = pattern(Prim::Slide, vec![one, step.clone()], vec![node], ty, span);
+        Ok(pattern(Prim::Join, vec![], vec![windows], array(count, &element), span))
+    }
+
+    /// Elaborates `array with [...] <- value`.
+    pub fn updated(
+        &mut self,
+        array: Node,
+        subscripts: &'a [Subscript],
+        value: Node,
+        span: Span,
+        env: &Env<'a>,
+    ) -> Res<Node> {
+        let cuts: Vec<_> = subscripts.iter().map(|s| self.cut(s, env)).collect();
+        let mut lets = vec![];
+        let array = self.shared(array, "old", &mut lets);
+        let mut shared = vec![];
+        for cut in cuts {
+            shared.push(match cut {
+                Cut::At(index) => {
+                    self.restrict(&index, Class::Integer, "an index")?;
+                    Cut::At(self.shared(index, "i", &mut lets))
+                }
+                Cut::Slice(slice) => Cut::Slice(slice),
+            });
+        }
+        let value = self.shared(value, "new", &mut lets);
+        let node = self.changed(array, &shared, vec![], value, span, env)?;
+        self.defining(node, lets)
+    }
+
+    /// Returns the array with a part of it changed, where all of `conditions` hold.
+    fn changed(
+        &mut self,
+        node: Node,
+        cuts: &[Cut<'a>],
+        conditions: Vec<Node>,
+        value: Node,
+        span: Span,
+        env: &Env<'a>,
+    ) -> Res<Node> {
+        let Some((first, rest)) = cuts.split_first() else {
+            let ty = node.ty.clone();
+            let value = self.coerce(value, &ty, "the new value")?;
+            return self.replaced(node, value, &conditions, span);
+        };
+        let (n, _) = self.sliced(&node, span)?;
+        match first {
+            Cut::At(index) => {
+                let ty = array(&n, &index.ty);
+                let indices = pattern(Prim::Iota, vec![n], vec![], ty, span);
+                self.map_rows(vec![indices, node], span, |this, rows| {
+                    let [i, row] = <[Node; 2]>::try_from(rows).map_err(|_| Abort(None))?;
+                    let here = this.scalar(ScalarOp::Eq, None, vec![i, index.clone()], span)?;
+                    let conditions = conditions.into_iter().chain([here]).collect();
+                    this.changed(row, rest, conditions, value, span, env)
+                })
+            }
+            Cut::Slice(slice) => {
+                let range = self.range(slice, &n, env)?;
+                let (count, element) = self.sliced(&value, slice.span)?;
+                if self.infer.sizes.unify(&count, &range.count, slice.span).is_err() {
+                    let (a, b) = (self.infer.show_size(&range.count), self.infer.show_size(&count));
+                    let message = format!("this slice has {a} elements, but the new value has {b}");
+                    return Err(self.error(Code::SizeMismatch, message, slice.span).into());
+                }
+                let value = Node { ty: array(&range.count, &element), ..value };
+                let part = self.part(node.clone(), &range, span)?;
+                let part = self.map_rows(vec![part, value], span, |this, rows| {
+                    let [row, new] = <[Node; 2]>::try_from(rows).map_err(|_| Abort(None))?;
+                    this.changed(row, rest, conditions, new, span, env)
+                })?;
+                self.put_back(node, part, &range, span)
+            }
+        }
+    }
+
+    /// Returns the array with a new slice in place of its own.
+    fn put_back(&mut self, node: Node, part: Node, range: &Range, span: Span) -> Res<Node> {
+        let (n, element) = self.sliced(&node, span)?;
+        let whole = array(&n, &element);
+        let turned = |node: Node| match range.backwards {
+            true => pattern(Prim::Reverse, vec![], vec![node], whole.clone(), span),
+            false => node,
+        };
+        let old = turned(node);
+        if range.step != Size::constant(1) {
+            let index = (self.fresh_var("i"), Ty::Scalar(ScalarType::I32));
+            let size =
+                |s: &Size| Node::new(NodeKind::Size(s.clone()), Ty::Scalar(ScalarType::I32), span);
+            let ahead = self.scalar(
+                ScalarOp::Mul,
+                None,
+                vec![variable(&index, span), size(&range.step)],
+                span,
+            )?;
+            let place = self.scalar(ScalarOp::Add, None, vec![size(&range.from), ahead], span)?;
+            let funs = vec![Fun { params: vec![index.clone()], body: Box::new(place) }];
+            let sizes = vec![range.count.clone()];
+            let kind = NodeKind::Prim { prim: Prim::Generate, funs, sizes, args: vec![] };
+            let places = Node::new(kind, array(&range.count, &index.1), span);
+            let args = vec![old, places, part];
+            return Ok(turned(pattern(Prim::Scatter, vec![], args, whole.clone(), span)));
+        }
+        let end = range.from.add(&range.count);
+        let after = n.sub(&end);
+        let mut parts = vec![];
+        if !range.from.is_zero() {
+            let ty = array(&range.from, &element);
+            parts.push(pattern(Prim::Take, vec![range.from.clone()], vec![old.clone()], ty, span));
+        }
+        parts.push(part);
+        if !after.is_zero() {
+            parts.push(pattern(Prim::Drop, vec![end], vec![old], array(&after, &element), span));
+        }
+        self.concatenated(parts, span).map(turned)
+    }
+
+    /// Returns `new` where all conditions hold, else `old`. Arrays are compared element by element, so that only scalars
+    /// are chosen.
+    fn replaced(&mut self, old: Node, new: Node, conditions: &[Node], span: Span) -> Res<Node> {
+        if conditions.is_empty() {
+            return Ok(new);
+        }
+        if matches!(self.infer.shallow(&old.ty), Ty::Array(..)) {
+            return self.map_rows(vec![old, new], span, |this, rows| {
+                let [old, new] = <[Node; 2]>::try_from(rows).map_err(|_| Abort(None))?;
+                this.replaced(old, new, conditions, span)
+            });
+        }
+        let mut all = conditions.iter().cloned();
+        let Some(mut here) = all.next() else { return Ok(new) };
+        for condition in all {
+            here = self.scalar(ScalarOp::And, None, vec![here, condition], span)?;
+        }
+        let ty = old.ty.clone();
+        Ok(Node::new(NodeKind::If(Box::new(here), Box::new(new), Box::new(old)), ty, span))
+    }
+
+    /// Elaborates `loop (pat = init) for element in array do body`: a fold if the accumulator holds no arrays, else a
+    /// counted loop, whose steps may be parallel.
+    pub fn fold_over(
+        &mut self,
+        (pat, init): (&'a Pat, Node),
+        (element, elements): (&'a Pat, Node),
+        body: &'a Expr,
+        span: Span,
+        env: &Env<'a>,
+    ) -> Res<Node> {
+        let (n, element_ty) = self.sliced(&elements, elements.span)?;
+        let ty = init.ty.clone();
+        let name = |pat, other| super::apply::pattern_name(pat).unwrap_or(other);
+        let acc = (self.fresh_var(name(pat, "acc")), ty.clone());
+        let x = (self.fresh_var(name(element, "x")), element_ty);
+        let mut lets = vec![];
+        let arg = |node: Node, span| Arg { elab: Elab::Value(node), span };
+        let inner = self.bind(
+            pat,
+            arg(variable(&acc, pat.span), init.span),
+            env,
+            env,
+            &mut lets,
+            "the accumulator",
+        )?;
+        let inner = self.bind(
+            element,
+            arg(variable(&x, element.span), elements.span),
+            &inner,
+            env,
+            &mut lets,
+            "the element",
+        )?;
+        let fold = !self.has_array(&ty);
+        let function = self.function;
+        if fold {
+            self.functions += 1;
+            self.function = self.functions;
+        }
+        let next = self.value(body, &inner);
+        self.function = function;
+        let next = self.defining(next, lets)?;
+        let next = self.coerce(next, &ty, "the next accumulator")?;
+        if fold {
+            let funs = vec![Fun { params: vec![acc, x], body: Box::new(next) }];
+            let args = vec![init, elements];
+            let kind = NodeKind::Prim { prim: Prim::ReduceSeq, funs, sizes: vec![], args };
+            return Ok(Node::new(kind, ty, span));
+        }
+        let mut around = vec![];
+        let elements = self.shared(elements, "xs", &mut around);
+        let counter = (self.fresh_var("i"), Ty::Scalar(ScalarType::I32));
+        let bound = Node::new(NodeKind::Size(n), counter.1.clone(), span);
+        let here = self.index(elements, variable(&counter, span), span)?;
+        let next = self.defining(next, vec![(x.0, here)])?;
+        let kind =
+            NodeKind::LoopFor(acc.0, Box::new(init), counter.0, Box::new(bound), Box::new(next));
+        self.defining(Node::new(kind, ty, span), around)
+    }
+
+    fn has_array(&self, ty: &Ty) -> bool {
+        match self.infer.shallow(ty) {
+            Ty::Array(..) => true,
+            Ty::Tuple(ts) | Ty::Record(_, ts) => ts.iter().any(|t| self.has_array(t)),
+            Ty::Meta(_) | Ty::Scalar(_) | Ty::Vector(..) => false,
+        }
+    }
+
+    /// Elaborates `[e, f, ...]`.
+    pub fn literal(&mut self, parts: &'a [Expr], span: Span, env: &Env<'a>) -> Res<Node> {
+        let mut element: Option<Ty> = None;
+        let mut rows = vec![];
+        for part in parts {
+            let node = self.value(part, env);
+            let node = match &element {
+                None => node,
+                Some(ty) => self.coerce(node, ty, "an element of the array")?,
+            };
+            element.get_or_insert_with(|| node.ty.clone());
+            let one = Size::constant(1);
+            let ty = array(&one, &node.ty);
+            rows.push(pattern(Prim::Replicate, vec![one], vec![node], ty, part.span));
+        }
+        self.concatenated(rows, span)
+    }
+
+    /// Returns arrays one after the other, combined in a balanced tree: an access makes few tests.
+    fn concatenated(&mut self, parts: Vec<Node>, span: Span) -> Res<Node> {
+        let mut parts = parts;
+        while parts.len() > 1 {
+            let mut next = vec![];
+            let mut left = parts.into_iter();
+            while let Some(a) = left.next() {
+                let Some(b) = left.next() else {
+                    next.push(a);
+                    break;
+                };
+                let ((n, element), (m, _)) = (self.sliced(&a, span)?, self.sliced(&b, span)?);
+                let ty = array(&n.add(&m), &element);
+                next.push(pattern(Prim::Concat, vec![], vec![a, b], ty, span));
+            }
+            parts = next;
+        }
+        parts.pop().ok_or(Abort(None))
+    }
+}

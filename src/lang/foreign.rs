@@ -1,0 +1,86 @@
+//! Names that other languages have for what is written in another way here.
+
+/// Names, and what to write instead.
+const FOREIGN: &[(&[&str], &str)] = &[
+    (
+        &["filter", "partition", "where", "compact", "nonzero"],
+        "no length may depend on data; number the elements that are kept with `scan (+) 0`, and store them with `scatter`",
+    ),
+    (&["fold", "foldl'", "reduce_left", "accumulate"], "a fold from the left is `foldl f z xs`"),
+    (
+        &["scanl", "scanl1", "cumsum", "cumulative_sum", "prefix_sum"],
+        "inclusive prefixes are `scan (+) 0 xs`",
+    ),
+    (
+        &["zipWith", "zip_with", "map_2"],
+        "a function of the elements of two arrays is `map2 f xs ys`",
+    ),
+    (
+        &["mapi", "imap", "map_with_index", "enumerate"],
+        "with the index of each element: `map2 f (iota n) xs`",
+    ),
+    (&["range", "arange", "seq", "upto"], "the numbers from 0 are `iota n`"),
+    (
+        &["zeros", "zeroes", "ones", "fill", "full", "constant"],
+        "an array of equal elements is `replicate n x`",
+    ),
+    (
+        &["len", "size", "shape", "count_elements"],
+        "a length is a size `[n]` of the type, and `n` its value; or write `length xs`",
+    ),
+    (
+        &["reshape", "view", "unflatten_2d"],
+        "write `split k xs` for rows of `k`, `join xss` for all elements in a row",
+    ),
+    (
+        &["inf", "infinity", "INFINITY", "nan", "NaN", "pi", "PI", "M_PI"],
+        "constants have the name of their type in front: `f32.inf`, `f32.nan`, `f32.pi`",
+    ),
+    (&["ln"], "the natural logarithm is `log`"),
+    (&["fabs", "absolute"], "the absolute value is `abs`"),
+    (&["powf", "power", "powi"], "a power is `x ** y`"),
+    (&["mod", "rem", "modulo"], "the remainder is `x % y`"),
+    (&["div", "quot"], "the quotient is `x / y`; integers are truncated towards zero"),
+    (&["ceiling"], "rounding up is `ceil`"),
+    (&["fmin", "fmax"], "write `min` and `max`"),
+    (
+        &["float", "double", "int", "toFloat", "fromIntegral", "realToFrac"],
+        "a conversion names both types: `f32.i32 x` is `x` as `f32`",
+    ),
+    (
+        &[
+            "map_intra",
+            "map_seq",
+            "map_par",
+            "parallel_map",
+            "pmap",
+            "map_stream",
+            "stream_map",
+            "map_stream_per",
+        ],
+        "patsat decides how a `map` runs; write `map f xs`",
+    ),
+    (
+        &["reduce_stream", "reduce_stream_per", "stream_red", "redomap"],
+        "write `reduce op z (map f xs)`; patsat fuses them",
+    ),
+    (
+        &["sort", "merge_sort", "radix_sort"],
+        "there is no sort; `scan` and `scatter` by the bits of keys make a radix sort",
+    ),
+    (
+        &["matmul", "mm", "dot", "einsum"],
+        "a product is written out: `map (\\a -> map (\\b -> reduce (+) 0 (map2 (*) a b)) (transpose B)) A`",
+    ),
+    (&["ifelse", "iff", "cond"], "write `if c then a else b`, or `select c a b`"),
+    (
+        &["switch", "case", "match"],
+        "there are no alternatives of a type; write `if c then a else b`",
+    ),
+    (&["jvp", "vjp", "grad"], "there are no derivatives"),
+];
+
+/// Returns what to write in place of a name that other languages have.
+pub fn instead(name: &str) -> Option<&'static str> {
+    FOREIGN.iter().find(|(names, _)| names.contains(&name)).map(|(_, help)| *help)
+}

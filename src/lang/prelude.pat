@@ -1,0 +1,109 @@
+-- Functions that are defined in the language itself. A definition of a program hides one with the same name. `lowest`,
+-- `highest` and numbers take their types from the context, so these work for every type of number.
+
+-- The sum of all elements; 0 without elements.
+def sum xs = reduce (+) 0 xs
+
+-- The product of all elements; 1 without elements.
+def product xs = reduce (*) 1 xs
+
+-- The greatest element; the type's lowest value without elements.
+def maximum xs = reduce max lowest xs
+
+-- The least element; the type's highest value without elements.
+def minimum xs = reduce min highest xs
+
+-- Whether `p` holds for an element.
+def any p xs = reduce (||) false (map p xs)
+
+-- Whether `p` holds for all elements.
+def all p xs = reduce (&&) true (map p xs)
+
+-- The number of elements for which `p` holds.
+def count p xs = reduce (+) 0 (map (\x -> if p x then 1 else 0) xs)
+
+-- The index of the first element for which `p` holds; the length if there is none.
+def find p xs = reduce min (length xs) (map2 (\x i -> if p x then i else length xs) xs (indices xs))
+
+-- The index of the least element, the first of equal ones; the length without elements.
+def argmin xs =
+  let before = \(a, i) (b, j) -> if a < b || (a == b && i < j) then (a, i) else (b, j) in
+  (reduce before (highest, length xs) (zip xs (indices xs))).1
+
+-- The index of the greatest element, the first of equal ones; the length without elements.
+def argmax xs =
+  let before = \(a, i) (b, j) -> if a > b || (a == b && i < j) then (a, i) else (b, j) in
+  (reduce before (lowest, length xs) (zip xs (indices xs))).1
+
+-- From the left: `f (... (f (f z x0) x1) ...)`, one element after the other.
+def foldl f z xs = loop (acc = z) for x in xs do f acc x
+
+-- From the right: `f x0 (f x1 (... z))`, one element after the other.
+def foldr f z xs = loop (acc = z) for x in xs[::-1] do f x acc
+
+-- The indices of an array.
+def indices xs = iota (length xs)
+
+-- The first element.
+def head xs = xs[0]
+
+-- The last element.
+def last xs = xs[length xs - 1]
+
+-- All elements but the last.
+def init xs = xs[:length xs - 1]
+
+-- All elements but the first.
+def tail xs = xs[1:]
+
+-- The rows one after the other.
+def flatten xss = join xss
+
+-- Rows one after the other as an array of rows; the context says how long they are.
+def unflatten [m] xs = split m xs
+
+-- `f` of every index.
+def tabulate n f = generate n f
+
+-- `f` of every pair of indices.
+def tabulate_2d n m f = generate n (\i -> generate m (\j -> f i j))
+
+-- `f` of every three indices.
+def tabulate_3d n m k f = generate n (\i -> generate m (\j -> generate k (\l -> f i j l)))
+
+-- `f` of every element of every row.
+def map_2d f xss = map (map f) xss
+
+-- `f` of every element of three dimensions.
+def map_3d f xsss = map (map (map f)) xsss
+
+-- `f` of the elements of two arrays of rows.
+def map2_2d f xss yss = map2 (map2 f) xss yss
+
+-- Whether all elements are true.
+def and xs = reduce (&&) true xs
+
+-- Whether an element is true.
+def or xs = reduce (||) false xs
+
+-- Another name of `histogram`.
+def hist op z m is vs = histogram op z m is vs
+
+-- `dest`, with the values of index `i` combined with element `i`: `op` associative and commutative with neutral
+-- element `z`.
+def reduce_by_index dest op z is vs = map2 op dest (histogram op z (length dest) is vs)
+
+-- `m` elements: `vs[j]` at `is[j]`, and `z` elsewhere.
+def spread m z is vs = scatter (replicate m z) is vs
+
+-- The value itself. What is copied is decided by patsat.
+def copy x = x
+
+-- `f` with its arguments in the other order.
+def flip f x y = f y x
+
+-- `f`, which takes a pair, of two arguments.
+def curry f x y = f (x, y)
+
+-- `f`, which takes two arguments, of a pair.
+def uncurry f (x, y) = f x y
