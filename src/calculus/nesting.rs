@@ -37,20 +37,20 @@ fn walk(t: &Term, at: Place) -> Result<(), Box<Diagnostic>> {
     let Some(step) = step(t.op()) else {
         return t.args().iter().try_for_each(|a| walk(a, at));
     };
-    let inside = at.enter(step).map_err(|rule| broken(t.op(), rule))?;
+    let inside = at.enter(step).map_err(|rule| Box::new(broken(t.op(), rule)))?;
     t.args().iter().try_for_each(|a| {
         let stages = Stages::of(a, step);
         walk(a, if stages.akin && stages.other { inside.settled() } else { inside })
     })
 }
 
-fn broken(op: &Op, rule: Rule) -> Box<Diagnostic> {
+fn broken(op: &Op, rule: Rule) -> Diagnostic {
     let name = op.name().unwrap_or("this");
     let name = match op {
         Op::Map(MapKind::Glb(d) | MapKind::Wrg(d) | MapKind::Lcl(d)) => format!("{name} {d}"),
         _ => name.to_owned(),
     };
-    Box::new(Diagnostic::error(Code::IllNested, format!("`{name}` {rule}")).help(rule.advice()))
+    Diagnostic::error(Code::IllNested, format!("`{name}` {rule}")).help(rule.advice())
 }
 
 /// Whether a term, which may contain constants and parameters, only rearranges and needs no code of its own.

@@ -110,7 +110,7 @@ fn agree(path: &Path) {
         Ok(entry) => {
             assert_eq!(message, None, "{text}");
             let made = elaborate(&entry, &IndexMap::new()).expect("the program elaborates");
-            let options = Options::new("f", DeviceLimits::default(), &Limits::DEFAULT);
+            let options = Options::new("f", DeviceLimits::default(), Limits::DEFAULT);
             let kernels = lower(&made.term, &made.env, &options);
             assert!(kernels.is_ok(), "{text}: {:?}", kernels.err());
         }
@@ -158,7 +158,7 @@ fn nothing_is_computed_between_dimensions() {
         assert_eq!(checked.is_ok(), legal, "{text}");
         if let Ok(entry) = checked {
             let made = elaborate(&entry, &IndexMap::new()).expect("the program elaborates");
-            let options = Options::new("f", DeviceLimits::default(), &Limits::DEFAULT);
+            let options = Options::new("f", DeviceLimits::default(), Limits::DEFAULT);
             assert!(lower(&made.term, &made.env, &options).is_ok(), "{text}");
         }
     }
