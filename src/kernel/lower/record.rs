@@ -3,7 +3,7 @@
 
 use super::dest::Dest;
 use super::lowerer::{Context, Lowerer};
-use super::schedule::{How, Loop, Part, Place, together};
+use super::schedule::{How, Loop, Part, Place, Record, together};
 use super::view::{Step, View};
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::kernel::ir::index::{Guard, Var};
@@ -160,7 +160,7 @@ impl Lowerer {
         used: impl FnOnce(&Step<T>) -> bool,
         body: impl FnOnce(&mut Lowerer) -> Step<T>,
     ) -> Step<T> {
-        let before = self.record.as_ref().map_or(0, |r| r.len());
+        let before = self.record.as_ref().map_or(0, Record::len);
         let done = body(self);
         if let Some(r) = self.record.as_mut().filter(|_| !used(&done)) {
             r.truncate(before);
