@@ -23,6 +23,7 @@ mod lowerer;
 mod memory;
 mod nest;
 mod parallel;
+mod places;
 mod record;
 mod reduce;
 mod reduce_group;
