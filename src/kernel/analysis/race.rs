@@ -59,9 +59,28 @@ impl Access {
         if self.mem != other.mem || !(self.write || other.write) || self.atomic && other.atomic {
             return Meet::Never;
         }
-        let cases = halves(&self.index, &other.index, same);
-        let of_case = |(a, b): &(Index, Index)| self.meets_at(a, other, b, same);
-        cases.iter().map(of_case).max().unwrap_or(Meet::Never)
+        self.meets_in_cases(&self.index, other, &other.index, same)
+    }
+
+    /// As [`Access::meets`], at these indices. A two-valued expression that has the same value in both is tried with
+    /// either value: it selects the half of a memory that is used and the half that is filled, which alternate between
+    /// steps of a loop.
+    fn meets_in_cases(
+        &self,
+        here: &Index,
+        other: &Access,
+        there: &Index,
+        same: &BTreeSet<u32>,
+    ) -> Meet {
+        let Some(half) = half(here, there, same) else {
+            return self.meets_at(here, other, there, same);
+        };
+        let at = |i: &Index, value: i64| {
+            i.sub(&i.part(half)).plus(weight(i, half).saturating_mul(value))
+        };
+        let (lo, hi) = half.range();
+        let of_value = |x: i64| self.meets_in_cases(&at(here, x), other, &at(there, x), same);
+        of_value(lo).max(of_value(hi))
     }
 
     fn meets_at(&self, here: &Index, other: &Access, there: &Index, same: &BTreeSet<u32>) -> Meet {
@@ -92,12 +111,13 @@ impl Access {
     }
 }
 
-/// Splits cases: returns both indices for each value of a two-valued expression that has the same
-/// value in both. Such an expression selects the half of a memory that is used and the half that is
-/// filled, which alternate between steps of a loop.
-fn halves(a: &Index, b: &Index, same: &BTreeSet<u32>) -> Vec<(Index, Index)> {
-    let weight = |i: &Index, atom: &Atom| i.terms().find(|(x, _)| *x == atom).map_or(0, |t| t.1);
-    let half = a.terms().chain(b.terms()).map(|(atom, _)| atom).find(|atom| match atom {
+fn weight(i: &Index, atom: &Atom) -> i64 {
+    i.terms().find(|(x, _)| *x == atom).map_or(0, |t| t.1)
+}
+
+/// Returns a two-valued expression in the indices that has the same value in both.
+fn half<'a>(a: &'a Index, b: &'a Index, same: &BTreeSet<u32>) -> Option<&'a Atom> {
+    a.terms().chain(b.terms()).map(|(atom, _)| atom).find(|atom| match atom {
         // A variable with the same weight in both indices cancels out, so its values need not be
         // tried.
         Atom::Var(v) => {
@@ -109,11 +129,7 @@ fn halves(a: &Index, b: &Index, same: &BTreeSet<u32>) -> Vec<(Index, Index)> {
             common
         }
         _ => false,
-    });
-    let Some(half) = half else { return vec![(a.clone(), b.clone())] };
-    let at = |i: &Index, value: i64| i.sub(&i.part(half)).plus(weight(i, half) * value);
-    let (lo, hi) = half.range();
-    [lo, hi].iter().flat_map(|x| halves(&at(a, *x), &at(b, *x), same)).collect()
+    })
 }
 
 /// Whether two accesses touch no scalar in common, whichever work-items make them. The ranges of
@@ -365,6 +381,10 @@ impl Phase {
         let mut mems = BTreeSet::new();
         for (a, ordered) in &self.seen {
             for b in next {
+                // Nothing is worse, and the memory is known: the pair adds nothing.
+                if worst == Meet::Group && mems.contains(&b.mem) {
+                    continue;
+                }
                 let m = meets(a, b);
                 if m == Meet::Never || (m == Meet::Warp && *ordered) {
                     continue;

@@ -8,7 +8,7 @@ use super::apply::is_pure;
 use super::dest::{Dest, inverse};
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
-use super::record::{held_by, written};
+use super::places::{held_by, written};
 use super::schedule::Record;
 use super::view::{Shape, Step, Stop, View, Views, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};

@@ -22,6 +22,7 @@ mod loops;
 mod lowerer;
 mod memory;
 mod parallel;
+mod places;
 mod record;
 mod reduce;
 mod reduce_group;

@@ -1,13 +1,13 @@
 //! What lowering records for a schedule. Without a record, each of these functions only runs its body; a record
 //! changes no kernel.
 
-use super::dest::Dest;
 use super::lowerer::{Context, Lowerer};
-use super::schedule::{How, Loop, Part, Place, together};
+use super::places::{read_by, read_by_view, register};
+use super::schedule::{How, Loop, Part, Place, Record, together};
 use super::view::{Step, View};
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::kernel::ir::index::{Guard, Var};
-use crate::kernel::ir::{Expr, LoopKind, Reg, Stmt};
+use crate::kernel::ir::{Expr, LoopKind, Stmt};
 use std::sync::Arc;
 
 /// Maximum number of characters of a scalar function that are shown.
@@ -160,7 +160,7 @@ impl Lowerer {
         used: impl FnOnce(&Step<T>) -> bool,
         body: impl FnOnce(&mut Lowerer) -> Step<T>,
     ) -> Step<T> {
-        let before = self.record.as_ref().map_or(0, |r| r.len());
+        let before = self.record.as_ref().map_or(0, Record::len);
         let done = body(self);
         if let Some(r) = self.record.as_mut().filter(|_| !used(&done)) {
             r.truncate(before);
@@ -219,63 +219,5 @@ impl Lowerer {
             _ => How::Expression,
         };
         r.add(Part::Element(how, reads, vec![to]));
-    }
-}
-
-fn register(r: &Reg) -> Place {
-    Place::Regs(vec![r.name.clone()])
-}
-
-/// Adds the places that an expression reads, each once.
-fn read_by(e: &Expr, out: &mut Vec<Place>) {
-    e.visit(&mut |e| {
-        let place = match e {
-            Expr::Load(m, t, i) => Place::Mem(*m, i.clone(), t.width),
-            Expr::Reg(r) => register(r),
-            Expr::Arg(k, _) => Place::Arg(*k),
-            _ => return,
-        };
-        if !out.contains(&place) {
-            out.push(place);
-        }
-    });
-}
-
-/// Adds the places that the elements of a view are read from.
-pub fn read_by_view(v: &View, out: &mut Vec<Place>) {
-    match v {
-        View::Elem(e) => read_by(e, out),
-        View::Pair(a, b) => {
-            read_by_view(a, out);
-            read_by_view(b, out);
-        }
-        View::Unit | View::Array(_) => {}
-    }
-}
-
-/// Adds the registers that hold a view.
-pub fn held_by(v: &View, out: &mut Vec<Place>) {
-    match v {
-        View::Elem(Expr::Reg(r)) => out.push(register(r)),
-        View::Pair(a, b) => {
-            held_by(a, out);
-            held_by(b, out);
-        }
-        View::Unit | View::Elem(_) | View::Array(_) => {}
-    }
-}
-
-/// Adds the places that an element is stored to.
-pub fn written(d: &Dest, out: &mut Vec<Place>) {
-    match d {
-        Dest::Nowhere | Dest::Array(_) => {}
-        Dest::Mem(m, t, i) => out.push(Place::Mem(*m, i.clone(), t.width)),
-        Dest::Reg(r) | Dest::Lane(r, _) => out.push(register(r)),
-        Dest::Pair(a, b) => {
-            written(a, out);
-            written(b, out);
-        }
-        Dest::Guarded(_, d) | Dest::Either(_, d, _) => written(d, out),
-        Dest::Lanes(ds) => ds.iter().for_each(|d| written(d, out)),
     }
 }

@@ -398,7 +398,7 @@ impl Display for Schedule {
                 }
                 Control::Check(k) => writeln!(f, "{pad}host: end unless {}[0]", buffer(k))?,
                 Control::Swap(a, b) => {
-                    writeln!(f, "{pad}host: exchange {} and {}", buffer(a), buffer(b))?
+                    writeln!(f, "{pad}host: exchange {} and {}", buffer(a), buffer(b))?;
                 }
                 Control::End => depth = depth.saturating_sub(1),
             }
