@@ -93,7 +93,7 @@ fn the_prelude_works_for_every_type_of_number() {
         ("(find (> 0) xs, argmin xs, argmax is : i64)", "(i32, i32, i64)"),
         ("(foldl (\\a x -> a * 2 + x) 0 xs, foldr (-) 0 xs)", "(f32, f32)"),
         ("(head xs, last A, init xs, tail A)", "(f32, [m]f32, [n - 1]f32, [n - 1][m]f32)"),
-        ("(length A, indices xs, flatten A)", "(i32, [n]i32, [n*m]f32)"),
+        ("(length A, indices xs, flatten A)", "(i32, [n]i32, [m*n]f32)"),
         ("(unflatten (flatten A) : [n][m]f32)", "[n][m]f32"),
         ("(unflatten is : [8][8]i32)", "[8][8]i32"),
         ("tabulate 3 (\\k -> k)", "[3]i32"),
