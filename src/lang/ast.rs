@@ -253,7 +253,7 @@ pub enum Subscript {
     /// An index.
     At(Expr),
     /// A part.
-    Slice(Slice),
+    Slice(Box<Slice>),
 }
 
 /// `from:to:step`. Each may be left out.
@@ -276,7 +276,7 @@ impl Subscript {
     pub fn parts(&self) -> impl Iterator<Item = &Expr> {
         let (index, slice) = match self {
             Subscript::At(index) => (Some(index), None),
-            Subscript::Slice(slice) => (None, Some(slice)),
+            Subscript::Slice(slice) => (None, Some(&**slice)),
         };
         index.into_iter().chain(slice.into_iter().flat_map(|s| [&s.from, &s.to, &s.step]).flatten())
     }

@@ -450,7 +450,7 @@ impl Parser<'_> {
         let stepped = self.eat(":");
         let step = if stepped { self.bound()? } else { None };
         let span = start.to(self.last_span());
-        Ok(Subscript::Slice(Slice { from, to, step, stepped, span }))
+        Ok(Subscript::Slice(Box::new(Slice { from, to, step, stepped, span })))
     }
 
     /// Parses a part of a slice, which may be left out.

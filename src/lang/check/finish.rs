@@ -69,7 +69,7 @@ impl<'c, 'a> Finish<'c, 'a> {
             let message = "nothing determines this size".to_owned();
             let d = Diagnostic::error(Code::Ambiguous, message).at(self.source, span, "");
             self.diagnostics.push(
-                d.help("a size bound by a `def` must occur by itself in the type of a parameter"),
+                d.help("a size bound by a `def` must occur by itself in the type of a parameter, or the context must require the length: `(e : [8][8]f32)`"),
             );
         }
         size

@@ -71,7 +71,7 @@ impl<'a> Checker<'a> {
         });
         if let Some((at, index)) = index {
             let others: Vec<_> = cuts[..at].iter().chain(&cuts[at + 1..]).copied().collect();
-            let front = self.to_front(node, at, span)?;
+            let front = self.outermost(node, at, span)?;
             let part = self.index(front, index, span)?;
             return self.chosen(part, &others, span, env);
         }
@@ -102,12 +102,12 @@ impl<'a> Checker<'a> {
     }
 
     /// Makes dimension `at` the outermost one.
-    fn to_front(&mut self, node: Node, at: usize, span: Span) -> Res<Node> {
+    fn outermost(&mut self, node: Node, at: usize, span: Span) -> Res<Node> {
         if at == 0 {
             return Ok(node);
         }
         let node = self.map_rows(vec![node], span, |this, mut rows| match rows.pop() {
-            Some(row) => this.to_front(row, at - 1, span),
+            Some(row) => this.outermost(row, at - 1, span),
             None => Err(Abort(None)),
         })?;
         let (n, row) = self.sliced(&node, span)?;
