@@ -26,7 +26,7 @@ impl Depth {
     /// Returns the depth of a pattern.
     pub fn of(pattern: &PatternAst<Node>) -> Depth {
         let mut depths: Vec<(Option<u8>, u8)> = vec![];
-        for part in pattern.iter() {
+        for part in pattern {
             depths.push(match part {
                 ENodeOrVar::Var(_) => (None, 0),
                 ENodeOrVar::ENode(n) => {
