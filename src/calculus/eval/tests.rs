@@ -68,6 +68,12 @@ fn views() {
     );
     given(&term(Op::Pad(PadMode::Mirror), &[1, 6, 8], i, &[]), &six, &[0, 0, 1, 2, 3, 4, 5, 5]);
     given(&term(Op::PadLast, &[0, 0], i, &[]), &ints(&[]), &[]);
+    // Units have no cells, but there are as many of them as the type says.
+    let bangs = term(Op::Map(MapKind::Plain), &[6], &[], &[term(Op::Bang, &[], i, &[])]);
+    let padded = term(Op::PadLast, &[6, 8], &[Ty::Unit], &[]).after(&bangs);
+    let sevens = term(Op::Map(MapKind::Plain), &[8], &[], &[lit(7)]);
+    let sevens = sevens.after(&padded.expect("the types meet")).expect("the types meet");
+    given(&sevens, &six, &[7; 8]);
     let split = term(Op::Split, &[2, 3], i, &[]);
     given(
         &term(Op::Join, &[2, 3], i, &[]).after(&split).expect("the types meet"),

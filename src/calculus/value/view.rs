@@ -202,7 +202,8 @@ impl Value {
     /// [`PadMode::Constant`]; see [`Value::pad_with`].
     pub fn pad(&self, mode: PadMode, l: usize, m: usize) -> Viewed {
         let n = self.outer_len()?;
-        if m == 0 {
+        // An array of units has no leaves, and its values do not tell its length.
+        if m == 0 || self.leaves.is_empty() {
             return Ok(self.clone());
         }
         if n == 0 {

@@ -55,7 +55,9 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     let mut entries = vec![];
     let mut left = Limits::DEFAULT.file_expressions;
     for decl in &file.decls {
-        if !decl.entry && decl.doc.lines().any(|l| l.trim_start().starts_with("gen:")) {
+        // An imported entry is a definition; what it says of itself stands for when it is compiled on its own.
+        let own = source.part(decl.name.span.start as usize).0 == source.name;
+        if own && !decl.entry && decl.doc.lines().any(|l| l.trim_start().starts_with("gen:")) {
             let text = format!("`gen:` above the definition `{}` has no effect", decl.name.text);
             let d = Diagnostic::warning(Code::NoEffect, text).at(source, decl.name.span, "");
             diagnostics.push(d.help("it says how parameters of an entry are generated"));
