@@ -3,7 +3,7 @@
 //! A rule names the tile of a size `n` by `n` alone, so that one e-class serves every place. A product and
 //! the row operation after it would therefore have to agree on one value. If the array between two kernels
 //! has a length that mentions no tile, the two need not agree: the symbols of the later stages are renamed,
-//! `n.t0` to `n'1.t0`.
+//! `n.t0` to `n'1.t0`. An array whose order depends on a tile ties its stages together, although its length does not.
 
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
@@ -186,7 +186,22 @@ fn walk(t: &Term, replace: Replace<'_>) -> Result<Term, TypeError> {
 /// Whether factor `f` begins a new stage, given the factors of the stage before it, outermost first.
 fn ends_before(stage: &[Term], f: &Term) -> bool {
     let alone = holds_stages(f) || stage.first().is_some_and(holds_stages);
-    is_free(&f.ty().cod) && (alone || (stage.iter().any(has_symbols) && has_symbols(f)))
+    !orders(f)
+        && !tied(stage)
+        && is_free(&f.ty().cod)
+        && (alone || (stage.iter().any(has_symbols) && has_symbols(f)))
+}
+
+/// Whether a factor changes the order of elements by a chosen symbol. Another factor, with the same symbol, restores the order.
+fn orders(f: &Term) -> bool {
+    matches!(f.op(), Op::Stride | Op::Transpose) && f.sizes().iter().any(mentions)
+}
+
+/// Whether the order in which the factors read their argument may matter to their result: they order it, and nothing that
+/// reads all of it stands between.
+fn tied(stage: &[Term]) -> bool {
+    let passes = |f: &&Term| f.is_view() || matches!(f.op(), Op::Map(_));
+    stage.iter().rev().take_while(passes).any(orders)
 }
 
 /// Whether the arguments of a factor have stages of their own: the factor only passes values on, or the host runs it as a
@@ -303,6 +318,25 @@ mod tests {
         let last = r"map (\(a, b) -> a * b) . distr";
         let forked = format!("{last} . fork ({MAP}) (reduceSeq (+) 0.0 . {MAP}) . {MAP} . xs");
         assert_eq!(ordered(&forked), Some(vec![2, 0, 1]));
+    }
+
+    #[test]
+    fn orders_that_depend_on_tiles_tie_stages() {
+        for text in [
+            format!(
+                "reorderStride (n/n.t0) . join . transpose . mapGlb 0 (mapSeq abs) . split n.t0 . {MAP} . xs"
+            ),
+            format!(
+                "join . transpose . mapGlb 0 (mapSeq abs) . split n.t0 . reorderStride (n/n.t0) . {MAP} . xs"
+            ),
+            format!("reorderStride (n/n.t0) . zip . fork (reorderStride n.t0 . {MAP}) id . xs"),
+        ] {
+            let t = term(&text);
+            assert_eq!(apart(&t).expect("well-typed").compact, t, "{text}");
+        }
+        // Nothing restores the order behind the last map: there it does not matter.
+        let t = term(&format!("{MAP} . {MAP} . reorderStride n.t0 . xs"));
+        assert_eq!(apart(&t).expect("well-typed").parts.len(), 2);
     }
 
     #[test]

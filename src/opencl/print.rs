@@ -12,7 +12,8 @@ mod types;
 use super::plan::{Arg, Buffer, Control, FAULT_WORDS, HostPlan, Launch, Role, Scalar};
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
-    self, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
+    self, ARRAY_ALIGNMENT, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray,
+    Program, Scope, Stmt,
 };
 use crate::lang::types::ScalarType;
 use expr::stored;
@@ -237,10 +238,9 @@ fn kernel(
         k.locals.iter().map(|a| (a, "local ")).chain(k.privates.iter().map(|a| (a, "")))
     {
         let c = c_type(stored(ElemTy::scalar(a.scalar)));
-        // Vector accesses need the alignment of the widest vector.
         let _ = writeln!(
             head,
-            "    {space}{c} {}[{}] __attribute__((aligned(64)));",
+            "    {space}{c} {}[{}] __attribute__((aligned({ARRAY_ALIGNMENT})));",
             a.name,
             a.len.max(1)
         );

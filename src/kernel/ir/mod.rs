@@ -308,12 +308,16 @@ impl Program {
     }
 }
 
+/// Arrays in local and private memory begin at multiples of this number of bytes, so that any vector of OpenCL may be at their beginning.
+pub const ARRAY_ALIGNMENT: usize = 64;
+
 impl Kernel {
-    /// Bytes of local memory of one work-group.
+    /// Bytes of local memory of one work-group, in which each array begins at a multiple of [`ARRAY_ALIGNMENT`].
     pub fn local_bytes(&self) -> usize {
+        let aligned = |bytes: usize| bytes.checked_next_multiple_of(ARRAY_ALIGNMENT);
         self.locals
             .iter()
-            .map(|a| a.len.saturating_mul(a.scalar.bytes()))
+            .map(|a| aligned(a.len.saturating_mul(a.scalar.bytes())).unwrap_or(usize::MAX))
             .fold(0, usize::saturating_add)
     }
 
