@@ -132,7 +132,7 @@ fn what_is_wrong_is_found_made_small_and_written_down() {
 #[test]
 fn the_generator_uses_the_whole_language() {
     let scalars: Vec<_> = ScalarType::ALL.into_iter().filter(|t| *t != ScalarType::F16).collect();
-    let text: String = (0..400).map(|seed| random(seed, &LENGTHS, &scalars).text).collect();
+    let text: String = (0..4000).map(|seed| random(seed, &LENGTHS, &scalars).text).collect();
     for word in [
         "map ",
         "map2",
