@@ -21,6 +21,10 @@ use egg::{
 };
 use std::str::FromStr;
 
+/// The set whose rules also take chains apart. They bring prefixes to one factor by themselves, and their graphs are too
+/// large for patterns of more factors.
+const EXPANSIVE: &str = "primitive";
+
 /// Most factors for which a function variable at the beginning of an inner chain stands.
 const PREFIX: usize = 3;
 
@@ -148,6 +152,9 @@ fn forms(rule: &Rule) -> Vec<(String, Rule)> {
     let mut forms = vec![(rule.name.clone(), rule.clone())];
     if let Some(commutative) = rule.for_commutative() {
         forms.push((format!("{}/comm", rule.name), commutative));
+    }
+    if rule.set == EXPANSIVE {
+        return forms;
     }
     for (name, rule) in forms.clone() {
         for prefix in prefixes(&rule.lhs) {
