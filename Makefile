@@ -102,9 +102,8 @@ tools:
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(TOOLS); }
 
 # Generate the reference of the rules. Only the times in its last table depend on the machine.
-# The sets `default` and `published` on each program, and all sets together, which only a limit ends.
+# The sets `default` and `published` on each program.
 GRAPHS := $(wildcard programs/*.pat) $(addsuffix @published,$(wildcard programs/*.pat)) \
-  programs/asum.pat@default,warp,primitive,thesis,partials,published \
   snapshots/rewrites/golden_sum.pat@thesis,warp snapshots/rewrites/golden_sum.pat@partials,to-global \
   snapshots/rewrites/golden_asum.pat@partials,fusion snapshots/rewrites/golden_scal.pat@partials
 docs: $(PATSAT)
