@@ -192,16 +192,30 @@ fn ends_before(stage: &[Term], f: &Term) -> bool {
         && (alone || (stage.iter().any(has_symbols) && has_symbols(f)))
 }
 
-/// Whether a factor changes the order of elements by a chosen symbol. Another factor, with the same symbol, restores the order.
+/// Whether a factor changes the order of elements, or of the elements of rows, by a chosen symbol. Another factor, with the
+/// same symbol, restores the order.
 fn orders(f: &Term) -> bool {
-    matches!(f.op(), Op::Stride | Op::Transpose) && f.sizes().iter().any(mentions)
+    match f.op() {
+        Op::Stride | Op::Transpose => f.sizes().iter().any(mentions),
+        Op::Map(_) => f.is_view() && f.args()[0].chain().iter().any(orders),
+        _ => false,
+    }
 }
 
-/// Whether the order in which the factors read their argument may matter to their result: they order it, and nothing that
-/// reads all of it stands between.
+/// Whether factors keep the order of what they read.
+fn passes(f: &&Term) -> bool {
+    f.is_view() || matches!(f.op(), Op::Map(_))
+}
+
+/// Whether the order in which the factors of a stage read their argument may matter to their result: they order it, and
+/// nothing that reads all of it stands between.
 fn tied(stage: &[Term]) -> bool {
-    let passes = |f: &&Term| f.is_view() || matches!(f.op(), Op::Map(_));
     stage.iter().rev().take_while(passes).any(orders)
+}
+
+/// Whether the order of a function's result may depend on a chosen symbol.
+fn gives_order(t: &Term) -> bool {
+    t.chain().iter().take_while(passes).any(orders)
 }
 
 /// Whether the arguments of a factor have stages of their own: the factor only passes values on, or the host runs it as a
@@ -223,7 +237,7 @@ fn holds_stages(t: &Term) -> bool {
 fn stage(factors: &[Term], before: &[Term], replace: Replace<'_>) -> Result<Vec<Term>, TypeError> {
     if let [t] = factors
         && holds_stages(t)
-        && t.args().iter().all(|a| is_free(&a.ty().dom) && is_free(&a.ty().cod))
+        && t.args().iter().all(|a| is_free(&a.ty().dom) && is_free(&a.ty().cod) && !gives_order(a))
     {
         let mut args = vec![];
         for a in t.args() {
@@ -330,6 +344,13 @@ mod tests {
                 "join . transpose . mapGlb 0 (mapSeq abs) . split n.t0 . reorderStride (n/n.t0) . {MAP} . xs"
             ),
             format!("reorderStride (n/n.t0) . zip . fork (reorderStride n.t0 . {MAP}) id . xs"),
+            // What meets in a zip has one order.
+            format!(
+                "reduceSeq (\\(c, (a, b)) -> c + a * b) 0.0 . zip . fork (reorderStride n.t0 . {MAP}) (reorderStride n.t0 . {MAP}) . xs"
+            ),
+            format!(
+                "the . map (reorderStride (n/n.t0) . join . transpose) . wrap . mapGlb 0 (mapSeq abs) . split n.t0 . {MAP} . xs"
+            ),
         ] {
             let t = term(&text);
             assert_eq!(apart(&t).expect("well-typed").compact, t, "{text}");
