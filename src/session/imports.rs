@@ -48,7 +48,9 @@ struct Joined {
 impl Joined {
     /// Adds a file and what it imports. `open` are the files that are being added, this one last.
     fn add(&mut self, source: &Arc<Source>, imported: bool, open: &mut Vec<PathBuf>) -> Result<()> {
-        let (file, tokens, diagnostics) = parser::parse_tokens(source);
+        let (file, tokens, mut diagnostics) = parser::parse_tokens(source);
+        // Types of other files are known in the joined text only.
+        diagnostics.retain(|d| d.code != Code::UnknownName);
         if parser::failed(&diagnostics) {
             return Err(Failure(diagnostics));
         }
@@ -156,6 +158,28 @@ mod tests {
         let again = Source::new("elsewhere", program.source.text.clone());
         let again = Program::check(&again, None).expect("a program");
         assert_eq!(again.entry, program.entry);
+    }
+
+    #[test]
+    fn types_and_constants_of_other_files_are_known() {
+        let files = [
+            (
+                "main.pat",
+                "import \"a\"\nentry f [n] (ps: [n]point) : [n]f32 = map (\\p -> g * length2 p) ps\n",
+            ),
+            (
+                "a.pat",
+                "import \"b\"\nlet g = 9.81\ndef length2 (p: point) : f32 = p.x * p.x + p.y * p.y\n",
+            ),
+            ("b.pat", "type point = {x: f32, y: f32}\n"),
+        ];
+        let program = Program::load(&folder(&files).path().join("main.pat"), None);
+        assert_eq!(program.expect("a program").entry.params.len(), 1);
+        // A type that no file has is reported where it is mentioned.
+        let d = failed(&[files[0], files[1], ("b.pat", "def h (x: f32) = x\n")]);
+        assert_eq!((d.code, d.message.as_str()), (Code::UnknownName, "there is no type `point`"));
+        let source = d.source.expect("a place");
+        assert!(source.part(d.labels[0].span.start as usize).0.ends_with("main.pat"));
     }
 
     #[test]
