@@ -53,6 +53,10 @@ fn push(f: Term, chain: &mut Vec<Term>) -> Result<(), TypeError> {
         chain.push(map);
         return Ok(());
     }
+    if let Some(factors) = every_few(&f, chain)? {
+        chain.truncate(chain.len() - 2);
+        return factors.into_iter().try_for_each(|t| push(t, chain));
+    }
     let swapped = match chain.last() {
         Some(last) => swapped(&f, last)?,
         None => None,
@@ -63,6 +67,21 @@ fn push(f: Term, chain: &mut Vec<Term>) -> Result<(), TypeError> {
     };
     chain.pop();
     factors.into_iter().filter(|t| *t.op() != Op::Id).try_for_each(|t| push(t, chain))
+}
+
+/// Returns what a map and `join . slide 1 s` behind it become, innermost first: the map of every `s`-th element.
+fn every_few(join: &Term, chain: &[Term]) -> Result<Option<[Term; 3]>, TypeError> {
+    let [.., map, slide] = chain else { return Ok(None) };
+    let (Op::Join, Op::Slide, [w, s, _, m]) = (join.op(), slide.op(), slide.sizes()) else {
+        return Ok(None);
+    };
+    if *map.op() != Op::Map(MapKind::Plain) || w.as_constant() != Some(1) {
+        return Ok(None);
+    }
+    let slide = Term::on(Op::Slide, &[w.clone(), s.clone(), m.clone()], &map.ty().dom, vec![])?;
+    let join = Term::on(Op::Join, &[], &slide.ty().cod, vec![])?;
+    let map = Term::on(Op::Map(MapKind::Plain), &[], &join.ty().cod, map.args().to_vec())?;
+    Ok(Some([slide, join, map]))
 }
 
 /// Returns what a view and the factor before it become, innermost first; `None` if nothing moves.

@@ -180,6 +180,13 @@ fn maps_come_after_views() {
     assert_eq!(dear, "gather . fork (map (reduce {Add(_1, _2)} {0}) . a) is");
     let rows = of("[n]f32", "reverse (map (reduce (+) 0) a)");
     assert_eq!(rows, "map (reduce {Add(_1, _2)} {0}) . reverse . a");
+    // Of every third element, only these are computed.
+    let third = "(map (* 2) (reverse xs))[::3]";
+    assert_eq!(of("[n/3]f32", third), format!("{twice} . join . slide . take . reverse . xs"));
+    let rows = of("[n/3]f32", "(map (reduce (+) 0) a)[::3]");
+    assert_eq!(rows, "map (reduce {Add(_1, _2)} {0}) . join . slide . take . a");
+    let windows = of("[n/3][3]f32", "slide 3 3 (map (* 2) xs)");
+    assert_eq!(windows, format!("slide . {twice} . xs"));
 }
 
 #[test]
