@@ -6,7 +6,7 @@
 //! around, so each place is an index function of these variables.
 
 use crate::kernel::ir::index::{Guard, Index, Var};
-use crate::kernel::ir::{BufferRole, Control, LoopKind, Mem, MemArray, Program};
+use crate::kernel::ir::{BufferRole, Control, Kernel, LoopKind, Mem, Program};
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::sync::Arc;
 
@@ -256,32 +256,47 @@ impl Display for Loop {
     }
 }
 
-impl Display for Place {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
+/// What a kernel's memories and arguments are called.
+struct Names<'a> {
+    program: &'a Program,
+    kernel: &'a Kernel,
+}
+
+impl Names<'_> {
+    fn place(&self, place: &Place) -> String {
+        match place {
             Place::Mem(mem, i, width) => {
                 let lanes = if *width > 1 { format!(" .. +{width}") } else { String::new() };
-                write!(f, "{mem}[{i}{lanes}]")
+                format!("{}[{i}{lanes}]", self.memory(*mem))
             }
             Place::Regs(names) => match &names[..] {
-                [first, .., last] => write!(f, "registers {first} to {last}"),
-                one => one.iter().try_for_each(|name| write!(f, "register {name}")),
+                [first, .., last] => format!("registers {first} to {last}"),
+                one => one.iter().map(|name| format!("register {name}")).collect(),
             },
-            Place::Arg(k) => write!(f, "arg{k}"),
+            Place::Arg(k) => {
+                self.program.scalars.get(*k).map_or(format!("arg{k}"), |s| s.name.to_string())
+            }
         }
     }
-}
 
-fn list(places: &[Place]) -> String {
-    places.iter().map(Place::to_string).collect::<Vec<_>>().join(", ")
-}
+    fn memory(&self, mem: Mem) -> String {
+        let array = match mem {
+            Mem::Global(k) => self.program.buffers.get(k).map(|b| &b.array),
+            Mem::Local(k) => self.kernel.locals.get(k),
+            Mem::Private(k) => self.kernel.privates.get(k),
+        };
+        array.map_or(mem.to_string(), |a| a.name.to_string())
+    }
 
-impl Part {
+    fn list(&self, places: &[Place]) -> String {
+        places.iter().map(|p| self.place(p)).collect::<Vec<_>>().join(", ")
+    }
+
     /// Prints the part. Loops and guards with a single part stand in one line with it, if it is a loop or guard, too.
-    fn show(&self, out: &mut String, depth: usize) -> fmt::Result {
+    fn part(&self, part: &Part, out: &mut String, depth: usize) -> fmt::Result {
         let pad = "  ".repeat(depth);
         let mut headings = vec![];
-        let mut parts = std::slice::from_ref(self);
+        let mut parts = std::slice::from_ref(part);
         while let [part] = parts {
             let (heading, inside) = match part {
                 Part::Stage(..) if !headings.is_empty() => break,
@@ -296,55 +311,21 @@ impl Part {
         }
         if !headings.is_empty() {
             writeln!(out, "{pad}{}", headings.join(", "))?;
-            return parts.iter().try_for_each(|p| p.show(out, depth + 1));
+            return parts.iter().try_for_each(|p| self.part(p, out, depth + 1));
         }
-        let Part::Element(how, reads, writes) = self else { return Ok(()) };
-        let to = if writes.is_empty() { "used at once".to_owned() } else { list(writes) };
+        let Part::Element(how, reads, writes) = part else { return Ok(()) };
+        let to = if writes.is_empty() { "used at once".to_owned() } else { self.list(writes) };
         match how {
             How::Function(f) if reads.is_empty() => writeln!(out, "{pad}{to} <- {f}"),
-            How::Function(f) => writeln!(out, "{pad}{to} <- {f} of {}", list(reads)),
-            How::Same => writeln!(out, "{pad}{to} <- {}", list(reads)),
-            How::Expression => writeln!(out, "{pad}{to} <- from {}", list(reads)),
+            How::Function(f) => writeln!(out, "{pad}{to} <- {f} of {}", self.list(reads)),
+            How::Same => writeln!(out, "{pad}{to} <- {}", self.list(reads)),
+            How::Expression => writeln!(out, "{pad}{to} <- from {}", self.list(reads)),
             How::Constant(text) => writeln!(out, "{pad}{to} <- {text}"),
         }
     }
 }
 
 impl Schedule {
-    /// Returns a text about kernel `k` with the names of memories and arguments in place of their numbers.
-    fn named(&self, text: &str, k: usize) -> String {
-        let kernel = self.program.kernels.get(k);
-        let name = |word: &str| -> Option<Arc<str>> {
-            let at = word.find(|c: char| c.is_ascii_digit())?;
-            let (kind, number) = word.split_at(at);
-            let number = number.parse::<usize>().ok()?;
-            let of = |arrays: &[MemArray]| arrays.get(number).map(|a| a.name.clone());
-            match kind {
-                "global" => self.program.buffers.get(number).map(|b| b.array.name.clone()),
-                "local" => of(&kernel?.locals),
-                "private" => of(&kernel?.privates),
-                "arg" => self.program.scalars.get(number).map(|s| s.name.clone()),
-                _ => None,
-            }
-        };
-        let mut out = String::new();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let in_word = |c: char| c.is_alphanumeric() || c == '_';
-            let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            match name(word) {
-                Some(name) => out.push_str(&name),
-                None => out.push_str(word),
-            }
-            let next = after.find(in_word).unwrap_or(after.len());
-            let (between, after) = after.split_at(next);
-            out.push_str(between);
-            rest = after;
-        }
-        out
-    }
-
     fn kernel(&self, f: &mut Formatter<'_>, k: usize, depth: usize) -> fmt::Result {
         let (pad, Some(kernel)) = ("  ".repeat(depth), self.program.kernels.get(k)) else {
             return Ok(());
@@ -362,10 +343,11 @@ impl Schedule {
             }
         }
         let mut text = String::new();
+        let names = Names { program: &self.program, kernel };
         for part in self.kernels.get(k).into_iter().flatten() {
-            part.show(&mut text, depth + 1)?;
+            names.part(part, &mut text, depth + 1)?;
         }
-        f.write_str(&self.named(&text, k))
+        f.write_str(&text)
     }
 }
 
@@ -487,6 +469,11 @@ kernel f_0: 64 work-items in groups of 8
         has(1, &[group, "  local tile", "mapLcl 0 of 32, work-items l0 < 32", stored, "[31 - l0]"]);
         let vector = "out[16 * i0 + 4 * u0 .. +4] <- abs of xs[16 * i0 + 4 * u0 .. +4]";
         has(2, &["mapGlb 0 of 16, work-items i0 < 16", "unrolled u0 < 4", vector]);
+        // Inputs may be called like memories.
+        let scaled =
+            term("mapGlb 0 (\\x -> global0 * x) . xs", &[("xs", "[64]f32"), ("global0", "f32")]);
+        let text = schedule(&scaled, &SizeEnv::default(), &options()).expect("lowers").to_string();
+        assert!(text.contains("out[i0] <- \\x -> global0 * x of xs[i0]"), "{text}");
         has(3, &["temporary temp", "host: repeat step", "  kernel f_1", "  host: exchange temp"]);
     }
 
