@@ -21,10 +21,6 @@ use egg::{
 };
 use std::str::FromStr;
 
-/// The set whose rules also take chains apart. They bring prefixes to one factor by themselves, and their graphs are too
-/// large for patterns of more factors.
-const EXPANSIVE: &str = "primitive";
-
 /// Most factors for which a function variable at the beginning of an inner chain stands.
 const PREFIX: usize = 3;
 
@@ -153,9 +149,6 @@ fn forms(rule: &Rule) -> Vec<(String, Rule)> {
     if let Some(commutative) = rule.for_commutative() {
         forms.push((format!("{}/comm", rule.name), commutative));
     }
-    if rule.set == EXPANSIVE {
-        return forms;
-    }
     for (name, rule) in forms.clone() {
         for prefix in prefixes(&rule.lhs) {
             let longer =
@@ -166,12 +159,15 @@ fn forms(rule: &Rule) -> Vec<(String, Rule)> {
     forms
 }
 
-/// Returns the function variables that begin a chain of several factors inside a term.
+/// Returns the function variables that begin a chain inside a term, if an operator follows: of `f . g`, either variable
+/// may stand for the rest of a chain.
 fn prefixes(t: &Term) -> Vec<Term> {
     let mut out: Vec<Term> = vec![];
     for arg in t.chain().iter().flat_map(|f| f.args().to_vec()) {
         let chain = arg.chain();
-        let first = chain.first().filter(|f| chain.len() > 1 && matches!(f.op(), Op::Meta(_)));
+        let is_variable = |f: &Term| matches!(f.op(), Op::Meta(_));
+        let fixed = chain.iter().any(|f| !is_variable(f));
+        let first = chain.first().filter(|f| fixed && is_variable(f));
         out.extend(first.filter(|f| !out.contains(f)).cloned());
         for f in prefixes(&arg) {
             if !out.contains(&f) {
