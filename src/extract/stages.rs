@@ -203,19 +203,19 @@ fn orders(f: &Term) -> bool {
 }
 
 /// Whether factors keep the order of what they read.
-fn passes(f: &&Term) -> bool {
+fn passes(f: &Term) -> bool {
     f.is_view() || matches!(f.op(), Op::Map(_))
 }
 
 /// Whether the order in which the factors of a stage read their argument may matter to their result: they order it, and
 /// nothing that reads all of it stands between.
 fn tied(stage: &[Term]) -> bool {
-    stage.iter().rev().take_while(passes).any(orders)
+    stage.iter().rev().take_while(|f| passes(f)).any(orders)
 }
 
 /// Whether the order of a function's result may depend on a chosen symbol.
 fn gives_order(t: &Term) -> bool {
-    t.chain().iter().take_while(passes).any(orders)
+    t.chain().iter().take_while(|f| passes(f)).any(orders)
 }
 
 /// Whether the arguments of a factor have stages of their own: the factor only passes values on, or the host runs it as a
