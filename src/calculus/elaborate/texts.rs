@@ -573,3 +573,22 @@ fn arrays_of_a_zip_are_arranged_by_side() {
          fork (map zip . zip . fork x y) (map zip . zip . fork y x)"
     );
 }
+
+/// In a loop inside of a map, an update of an element is a scatter; elsewhere it is a pass.
+#[test]
+fn updates_in_loops_of_maps_are_scatters() {
+    let of = |body: &str| {
+        let head = "entry f [n] [m] (xs: [n]f32) (xss: [m][n]f32) (k: i32) = ";
+        term(&format!("{head}{body}"))
+    };
+    let step = "loop ys = xs for i < k do ys with [i] <- ys[i + 1]";
+    assert!(!of(step).contains("scatter"), "{}", of(step));
+    assert!(of(&format!("map (\\xs -> {step}) xss")).contains("scatter . fork"));
+    let table = "map (\\xs -> loop t = replicate 3 xs for i < k do t with [2, i] <- xs[i]) xss";
+    assert!(of(table).contains("split . scatter . fork (join"), "{}", of(table));
+    let row = "map (\\xs -> loop t = replicate 3 xs for i < k do t with [i, :] <- t[i + 1]) xss";
+    assert!(of(row).contains("scatter . fork"), "{}", of(row));
+    // A function of the step has its own element.
+    let inner = "map (\\xs -> loop t = xss for i < k do map (\\r -> r with [i] <- 0.0) t) xss";
+    assert!(!of(inner).contains("scatter"), "{}", of(inner));
+}

@@ -17,6 +17,16 @@ impl Owned {
         Owned { regs: regs.iter().map(|r| r.id).collect(), mems: BTreeSet::new() }
     }
 
+    /// Whether the memory belongs to the accumulator.
+    pub fn has_memory(&self, m: Mem) -> bool {
+        self.mems.contains(&m)
+    }
+
+    /// Whether the register belongs to the accumulator.
+    pub fn has_register(&self, r: &Reg) -> bool {
+        self.regs.contains(&r.id)
+    }
+
     /// The global buffers of the accumulator.
     pub fn buffers(&self) -> impl Iterator<Item = usize> {
         self.mems.iter().filter_map(|m| match m {
@@ -51,6 +61,7 @@ pub fn reads_what_it_wrote(block: &Block, owned: &Owned) -> bool {
                 e.visit(&mut |e| {
                     if let Expr::Load(m, _, i) = e {
                         foreign |= owned.mems.contains(m)
+                            && stores.iter().any(|(to, _)| to == m)
                             && (stores.len() > 1 || !stores.contains(&(*m, i.clone())));
                     }
                 });

@@ -77,6 +77,7 @@ pub fn program(
         streaming: false,
         copies: 1,
         passed_on: passed_on.clone(),
+        later: None,
         record,
         next: 0,
         reserved: names,

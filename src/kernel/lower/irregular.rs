@@ -1,6 +1,7 @@
 //! Patterns that store at computed places, or whose parts depend on each other: scatters,
 //! histograms and scans.
 
+use super::apply::is_pure;
 use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::{Body, Context, Lowerer};
@@ -31,21 +32,60 @@ const GROUP: i64 = 256;
 const GROUPS_OF_UNIT: i64 = 8;
 
 impl Lowerer {
-    /// Copies the destination array, then stores each value at its place. Places outside the array
-    /// are skipped. Outside kernels, each of the two steps is a kernel. If two places are equal,
-    /// the program is in error.
+    /// Copies the array, then stores each value at its place. Places outside the array are skipped. Outside kernels, each of
+    /// the two steps is a kernel. If two places are equal, the program is in error.
     pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        self.copy(&x.fst()?, dest, &self.views.shape(&f.ty().cod)?)?;
+        self.store_at_places(f, &x.snd()?, dest)
+    }
+
+    /// As [`Lowerer::scatter`], if the scatter `f` follows the factors `rest` and these compute its array: the array is
+    /// computed where the result goes, and not copied. Returns false if the array is a view.
+    pub fn scatter_computed(
+        &mut self,
+        f: &Term,
+        rest: &[Term],
+        x: &View,
+        dest: &Dest,
+    ) -> Step<bool> {
+        let rest: Vec<Term> = rest.iter().flat_map(Term::chain).collect();
+        let Some((both, before)) = rest.split_first() else { return Ok(false) };
+        let is_pair = matches!(both.op(), Op::Fork | Op::Bimap);
+        if !is_pair || is_pure(&both.args()[0]) {
+            return Ok(false);
+        }
+        let x = if before.is_empty() { x.clone() } else { self.read(before, x)? };
+        let (old, new) = match both.op() {
+            Op::Fork => {
+                let x = self.shared(&x)?;
+                (x.clone(), x)
+            }
+            _ => (x.fst()?, x.snd()?),
+        };
+        let new = self.read(&both.args()[1].chain(), &new)?;
+        self.write(&both.args()[0].chain(), &old, dest)?;
+        self.stage_of(f, |me| me.store_at_places(f, &new, dest))?;
+        Ok(true)
+    }
+
+    /// Stores each value at its place.
+    fn store_at_places(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
-        let shape = self.views.shape(&f.ty().cod)?;
-        let Shape::Array(_, elem) = &shape else {
+        let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
             return stop(Code::Internal, "a scatter gives an array");
         };
-        let (places, values) = (x.snd()?.fst()?, x.snd()?.snd()?);
-        self.copy(&x.fst()?, dest, &shape)?;
+        let (places, values) = (x.fst()?, x.snd()?);
+        if m > 0 && self.defers(dest)? {
+            return self.scatter_later((n, m), (&places, &values), dest, &elem);
+        }
+        let only = m == 1 && self.context == Context::Item;
         let store = &mut |me: &mut Lowerer, j: &Index| {
-            me.at_place(&places.at(j)?, n, &mut |me, i| {
-                me.store(&values.at(j)?, &dest.at(i)?, elem)
-            })
+            let store =
+                &mut |me: &mut Lowerer, i: &Index| me.store(&values.at(j)?, &dest.at(i)?, &elem);
+            match only {
+                true => me.at_only_place(&places.at(j)?, n, store),
+                false => me.at_place(&places.at(j)?, n, store),
+            }
         };
         match n {
             // Nothing in the index of a single element tells the verifier that the program chose it: one work-item stores.
@@ -167,7 +207,7 @@ impl Lowerer {
         let z = f.args()[1].chain();
         let combine = |me: &mut Lowerer, j: &Index, bins: &Dest| {
             me.at_place(&places.at(j)?, m, &mut |me, i| {
-                me.at_once(steps, &values.at(j)?, &bins.at(i)?)
+                me.atomically(steps, &values.at(j)?, &bins.at(i)?)
             })
         };
         let local =
@@ -199,7 +239,7 @@ impl Lowerer {
                     })
                 })?;
                 me.local(0, m, false, &mut |me, i| match parts {
-                    1 => me.at_once(steps, &own.view.at(i)?, &result.at(i)?),
+                    1 => me.atomically(steps, &own.view.at(i)?, &result.at(i)?),
                     _ => me.store(&own.view.at(i)?, &bins.dest.at(g)?.at(i)?, elem),
                 })
             })
@@ -220,7 +260,7 @@ impl Lowerer {
     }
 
     /// Combines each component of a value with that of an element, by one atomic operation.
-    fn at_once(&mut self, steps: &[(Vec<bool>, ScalarOp)], v: &View, dest: &Dest) -> Step<()> {
+    fn atomically(&mut self, steps: &[(Vec<bool>, ScalarOp)], v: &View, dest: &Dest) -> Step<()> {
         for (path, op) in steps {
             let (mut v, mut dest) = (v.clone(), dest.clone());
             for second in path {
@@ -294,7 +334,7 @@ impl Lowerer {
     }
 
     /// Runs the body if a computed place is in `0..n`.
-    fn at_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
+    pub fn at_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
         if n == 0 {
             return Ok(());
         }
@@ -325,6 +365,17 @@ impl Lowerer {
         block.into_iter().try_for_each(|s| self.put(s))
     }
 
+    /// As [`Lowerer::at_place`], where the place is the only one of its step. If it is an index, its range may decide that it
+    /// is in the array. Places of other work-items are never taken for indices: the verifier could not prove that they differ.
+    pub fn at_only_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
+        match known(place) {
+            Some(i) => self.where_less(&Index::from(-1), &i, &mut |me| {
+                me.where_less(&i, &Index::from(n), &mut |me| body(me, &i))
+            }),
+            None => self.at_place(place, n, body),
+        }
+    }
+
     /// Runs the body if one index is less than another.
     pub fn where_less(
         &mut self,
@@ -337,6 +388,14 @@ impl Lowerer {
             return body(self);
         }
         self.where_holds(&guard, body)
+    }
+}
+
+/// Returns a place that is an index without data.
+pub fn known(place: &View) -> Option<Index> {
+    match place {
+        View::Elem(Expr::Index(i, _)) if !i.has_data() => Some(i.clone()),
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use super::lane_checks;
 use super::view::{Step, View, Views, stop};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::diag::Code;
-use crate::kernel::ir::index::Index;
+use crate::kernel::ir::index::{Facts, Guard, Index};
 use crate::kernel::ir::walk::is_dear;
 use crate::kernel::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use crate::lang::typed::ScalarOp;
@@ -545,6 +545,9 @@ impl Leaf<'_> {
                 None => Expr::Index(i, t),
             });
         }
+        if let Some(known) = decided(op, &es) {
+            return Ok(known);
+        }
         if let (ScalarOp::Shl | ScalarOp::Shr, [x, places]) = (op, es.as_slice()) {
             return self.shift(op, x, places.clone());
         }
@@ -576,17 +579,15 @@ fn small_exponent(e: &Expr) -> Option<i64> {
 /// Returns an operation on indices and numbers as an index, which has a known range. Returns `None`
 /// if the result may not fit its type, or if indices have no such operation.
 fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
-    let index = |e: &Expr| match e {
-        Expr::Index(i, _) if !i.has_data() => Some(i.clone()),
-        Expr::Lit(l) => l.as_int().and_then(|n| i64::try_from(n).ok()).map(Index::from),
-        _ => None,
-    };
+    if let (ScalarOp::Cast(_), [x @ Expr::Index(..)]) = (op, es) {
+        return fitting(t, as_index(x)?);
+    }
     if let (ScalarOp::Clamp, [x, least, most]) = (op, es) {
-        let inside = index(x)?.greater(&index(least)?).lesser(&index(most)?);
+        let inside = as_index(x)?.greater(&as_index(least)?).lesser(&as_index(most)?);
         return fitting(t, inside);
     }
     let [a, b] = es else { return None };
-    let (a, b) = (index(a)?, index(b)?);
+    let (a, b) = (as_index(a)?, as_index(b)?);
     // Products of numbers in this range fit into 64 bits.
     let small = |i: &Index| i.range().0 >= -(1 << 31) && i.range().1 < 1 << 31;
     if !(small(&a) && small(&b)) {
@@ -610,6 +611,48 @@ fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
         _ => return None,
     };
     fitting(t, out)
+}
+
+/// Returns the result of a comparison of indices that their ranges decide, and of a connective with a known operand.
+fn decided(op: ScalarOp, es: &[Expr]) -> Option<Expr> {
+    use ScalarOp::{And, Ge, Gt, Le, Lt, Not, Or};
+    let truth = |b: bool| Expr::Lit(Lit::int(ScalarType::Bool, i128::from(b)));
+    if let (Not, [a]) = (op, es) {
+        return (a.is_true() || a.is_false()).then(|| truth(a.is_false()));
+    }
+    let [a, b] = es else { return None };
+    match op {
+        And | Or if a.ty().width == 1 => {
+            let neutral = |e: &Expr| if op == And { e.is_true() } else { e.is_false() };
+            let decides = |e: &Expr| if op == And { e.is_false() } else { e.is_true() };
+            match (a, b) {
+                (a, _) if decides(a) => Some(a.clone()),
+                (a, b) if neutral(a) => Some(b.clone()),
+                (a, b) if neutral(b) => Some(a.clone()),
+                _ => None,
+            }
+        }
+        Lt | Gt | Le | Ge => {
+            let (a, b) = (as_index(a)?, as_index(b)?);
+            let (less, of) = match op {
+                Lt => (Guard::less(&a, &b), true),
+                Gt => (Guard::less(&b, &a), true),
+                Le => (Guard::less(&b, &a), false),
+                _ => (Guard::less(&a, &b), false),
+            };
+            Facts::default().decide(&less).map(|holds| truth(holds == of))
+        }
+        _ => None,
+    }
+}
+
+/// Returns an index without data, or an integer literal as one.
+fn as_index(e: &Expr) -> Option<Index> {
+    match e {
+        Expr::Index(i, _) if !i.has_data() => Some(i.clone()),
+        Expr::Lit(l) => l.as_int().and_then(|n| i64::try_from(n).ok()).map(Index::from),
+        _ => None,
+    }
 }
 
 /// Returns an index if all its values fit an integer type.

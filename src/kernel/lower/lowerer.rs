@@ -6,6 +6,7 @@
 
 use super::apply::is_pure;
 use super::dest::{Dest, inverse};
+use super::in_place::Later;
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
 use super::places::{held_by, written};
@@ -122,6 +123,8 @@ pub struct Lowerer {
     pub copies: i64,
     /// Arrays of a group of which a work-item reads elements that another work-item computed.
     pub passed_on: BTreeSet<Term>,
+    /// Stores that follow the update around, if there is one that defers them.
+    pub later: Option<Later>,
     /// What was decided so far, if that is wanted.
     pub record: Option<Record>,
     /// The next unused id.
@@ -198,6 +201,15 @@ fn spreads(t: &Term, kind: fn(&MapKind) -> bool) -> bool {
     matches!(t.op(), Op::Map(k) if kind(k)) || t.args().iter().any(|a| spreads(a, kind))
 }
 
+/// Whether the destination holds the value already.
+fn is_held_by(e: &Expr, dest: &Dest) -> bool {
+    match (e, dest) {
+        (Expr::Load(m, t, i), Dest::Mem(to, ty, at)) => m == to && t == ty && i == at,
+        (Expr::Reg(r), Dest::Reg(to)) => r == to,
+        _ => false,
+    }
+}
+
 /// Returns the error for a pattern for which no kernel can be generated.
 pub fn unlowered<T>(t: &Term) -> Step<T> {
     let what = match t.op() {
@@ -249,7 +261,7 @@ impl Lowerer {
         body: impl FnOnce(&mut Lowerer) -> Step<()>,
     ) -> Step<()> {
         self.begin();
-        let done = self.guarded(g, body);
+        let done = self.undeferred(|me| me.guarded(g, body));
         let block = self.end();
         done?;
         if block.is_empty() { Ok(()) } else { self.put(Stmt::If(g.clone(), block, vec![])) }
@@ -288,6 +300,12 @@ impl Lowerer {
             let v = self.read_or(rest, x)?;
             let v = self.apply(&f.args()[0].chain(), &v)?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
+        if *f.op() == Op::Scatter
+            && matches!(self.context, Context::Host | Context::Item)
+            && self.scatter_computed(f, rest, x, dest)?
+        {
+            return Ok(());
         }
         if self.context == Context::Host && runs_by_host(f) {
             let mid = self.read_or(rest, x)?;
@@ -439,14 +457,7 @@ impl Lowerer {
             }
             Op::Cond if !self.views.shape(&f.ty().cod)?.is_element() => {
                 let c = self.read(&[args[0].clone()], x)?.expr()?;
-                self.begin();
-                let a = self.write(&[args[1].clone()], x, dest);
-                let then = self.end();
-                self.begin();
-                let b = self.write(&[args[2].clone()], x, dest);
-                let otherwise = self.end();
-                a.and(b)?;
-                self.emit(Stmt::Branch(c, then, otherwise))
+                self.choice(c, [&args[1], &args[2]], x, dest)
             }
             Op::Scalar(_)
             | Op::Cond
@@ -543,7 +554,7 @@ impl Lowerer {
 
     /// Computes a value once for two readers. Between kernels, in nests and in warps the value is a
     /// view, so there is nothing to compute.
-    fn shared(&mut self, x: &View) -> Step<View> {
+    pub fn shared(&mut self, x: &View) -> Step<View> {
         match self.context {
             Context::Host | Context::Nest | Context::Warp => Ok(x.clone()),
             Context::Group | Context::Item => leaf::bind(x, self),
@@ -597,6 +608,10 @@ impl Lowerer {
         if n == 1 {
             return body(self, &Index::from(0));
         }
+        self.undeferred(|me| me.iterations(n, unroll, body))
+    }
+
+    fn iterations(&mut self, n: i64, unroll: bool, body: Body) -> Step<()> {
         let most = i64::try_from(self.options.unroll).unwrap_or(i64::MAX);
         if unroll && n.saturating_mul(self.copies) <= most {
             return self.unrolled(n, body);
@@ -733,6 +748,12 @@ impl Lowerer {
     }
 
     fn store_element(&mut self, e: Expr, dest: &Dest) -> Step<()> {
+        if is_held_by(&e, dest) {
+            return Ok(());
+        }
+        if self.defers(dest)? {
+            return self.store_later(e, dest);
+        }
         match dest {
             Dest::Nowhere => Ok(()),
             Dest::Mem(m, t, i) => {

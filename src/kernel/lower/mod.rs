@@ -14,6 +14,7 @@ mod apply;
 mod dest;
 mod double_buffer;
 mod host;
+mod in_place;
 mod interleave;
 mod irregular;
 mod lane_checks;
@@ -29,6 +30,8 @@ mod reduce_group;
 mod scan_group;
 mod schedule;
 mod staging;
+#[cfg(test)]
+mod testing;
 mod view;
 mod warp;
 

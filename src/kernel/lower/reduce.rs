@@ -4,11 +4,9 @@ use super::accumulator::{Accumulator, form};
 use super::apply::is_pure;
 use super::dest::{Dest, inverse};
 use super::double_buffer;
-use super::leaf::Emit;
 use super::lowerer::{Context, Lowerer};
 use super::view::{Shape, Step, View};
 use crate::calculus::term::{Op, ReduceKind, ScanKind, Space, Term};
-use crate::kernel::analysis::hazard::{self, Owned};
 
 impl Lowerer {
     /// Allocates an accumulator and stores its first value.
@@ -101,24 +99,6 @@ impl Lowerer {
         Ok(acc)
     }
 
-    /// Stores `op(arg)` over a value that `arg` may read. The store is in place unless it would
-    /// then read elements that are already overwritten.
-    pub fn update(
-        &mut self,
-        op: &[Term],
-        arg: &View,
-        dest: &Dest,
-        owned: &Owned,
-        shape: &Shape,
-    ) -> Step<()> {
-        if self.in_place(op, arg, dest, owned)? {
-            return Ok(());
-        }
-        let fresh = self.allocate(shape, None)?;
-        self.write(op, arg, &fresh.dest)?;
-        self.copy(&fresh.view, dest, shape)
-    }
-
     /// As [`Lowerer::update`], for a step of a reduction.
     pub fn step(&mut self, op: &[Term], arg: &View, acc: &Accumulator, shape: &Shape) -> Step<()> {
         if acc.spread {
@@ -131,24 +111,6 @@ impl Lowerer {
         let fresh = self.allocate(&acc.kept_shape, None)?;
         self.write(op, arg, &inverse(&self.views, &acc.form.back, &fresh.dest)?)?;
         self.copy(&fresh.view, &acc.kept_dest, &acc.kept_shape)
-    }
-
-    /// Stores `op(arg)`, and returns true, unless that would read what is already overwritten.
-    fn in_place(&mut self, op: &[Term], arg: &View, dest: &Dest, owned: &Owned) -> Step<bool> {
-        self.on_trial(
-            |done| matches!(done, Ok(true)),
-            |me| {
-                me.begin();
-                let done = me.write(op, arg, dest);
-                let block = me.end();
-                done?;
-                if hazard::reads_what_it_wrote(&block, owned) {
-                    return Ok(false);
-                }
-                block.into_iter().try_for_each(|s| me.put(s))?;
-                Ok(true)
-            },
-        )
     }
 
     /// `foldSeq`: the accumulator is an argument, and is updated in registers of its own.

@@ -393,29 +393,9 @@ impl Display for Schedule {
 mod tests {
     use super::linear;
     use crate::calculus::size::SizeEnv;
-    use crate::calculus::text::{Context, parse_type, read_term};
-    use crate::calculus::ty::Ty;
-    use crate::diag::{Limits, Source};
     use crate::kernel::index::{Index, Var};
-    use crate::kernel::{DeviceLimits, Options, lowered, schedule};
-
-    fn options() -> Options {
-        let device = DeviceLimits {
-            max_work_group_size: 1024,
-            max_item_sizes: [1024; 3],
-            local_mem_bytes: 1 << 15,
-            compute_units: 2,
-            ..DeviceLimits::default()
-        };
-        Options::new("f", device, &Limits::default())
-    }
-
-    fn term(text: &str, inputs: &[(&str, &str)]) -> crate::calculus::term::Term {
-        let ty = |text: &str| parse_type(&Source::new("t", text), 0..text.len()).expect("a type");
-        let inputs = inputs.iter().map(|(n, t)| ((*n).to_owned(), ty(t))).collect();
-        let context = Context { inputs, variables: None };
-        read_term(&Source::new("f", text), &Ty::Unit, &context).expect("a term")
-    }
+    use crate::kernel::lower::testing::{options, term};
+    use crate::kernel::{lowered, schedule};
 
     const TERMS: &[(&str, &[(&str, &str)])] = &[
         ("mapGlb 0 (reduceSeq (+) 0.0) . A", &[("A", "[64][100]f32")]),

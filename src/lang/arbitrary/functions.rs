@@ -206,10 +206,37 @@ impl Generator {
         let init = self.cap(init, goal, MODEST);
         let (pattern, mut vars) = self.pattern(goal, MODEST, exact);
         vars.extend(more);
-        let body = self.under(vars, times, |g| g.make(goal, depth));
+        let body = self.under(vars, times, |g| g.next_state(goal, depth));
         let body = self.cap(body, goal, MODEST);
         self.exact = kept;
         (init, pattern, Made { exact, mag: MODEST, ..body })
+    }
+
+    /// Generates the next value of an accumulator: often with some elements of its arrays changed, perhaps under a condition.
+    fn next_state(&mut self, goal: &Type, depth: usize) -> Made {
+        match goal {
+            Type::Tuple(ts) if self.once_in(2) => {
+                let parts: Vec<Made> = ts.iter().map(|t| self.next_state(t, depth)).collect();
+                let texts: Vec<&str> = parts.iter().map(|p| p.text.as_str()).collect();
+                let mag = parts.iter().fold(0.0, |m: f64, p| m.max(p.mag));
+                Made::new(format!("({})", texts.join(", ")), mag, parts.iter().all(|p| p.exact))
+            }
+            Type::Array(n, t) if self.once_in(2) => match self.variable(goal) {
+                Some(old) => {
+                    let changed = self.changed(old.clone(), n, t, depth);
+                    let changed = changed.unwrap_or_else(|| old.clone());
+                    if self.once_in(3) {
+                        let c = self.exactly(|g| g.make(&BOOL, depth.min(2)));
+                        let text =
+                            format!("(if {} then {} else {})", c.text, changed.text, old.text);
+                        return Made { text, ..changed };
+                    }
+                    changed
+                }
+                None => self.make(goal, depth),
+            },
+            _ => self.make(goal, depth),
+        }
     }
 
     pub(super) fn make_loop(&mut self, goal: &Type, depth: usize) -> Made {

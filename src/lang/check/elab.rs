@@ -52,6 +52,8 @@ pub struct Checker<'a> {
     /// far.
     pub function: usize,
     pub functions: usize,
+    /// The function passed to a pattern in which the innermost loop stands, if there are both.
+    pub step_of: Option<usize>,
     depth: usize,
     /// Number of expressions so far; `components` counts the components of their types.
     pub expressions: usize,
@@ -84,6 +86,7 @@ impl<'a> Checker<'a> {
             uses: None,
             function: 0,
             functions: 0,
+            step_of: None,
             depth: 0,
             expressions: 0,
             most: most.min(Limits::DEFAULT.inlined_expressions),
@@ -613,7 +616,7 @@ impl<'a> Checker<'a> {
                 let index = self.fresh_var(&name.text);
                 let counter = Node::new(NodeKind::Var(index), bound.ty.clone(), name.span);
                 let inner = inner.with(&name.text, Bind::Value(counter));
-                let next = self.value(body, &inner);
+                let next = self.in_step(|this| this.value(body, &inner));
                 let next = self.defining(next, lets)?;
                 let next = self.coerce(next, &ty, "the next accumulator")?;
                 NodeKind::LoopFor(acc, Box::new(init), index, Box::new(bound), Box::new(next))
@@ -623,7 +626,7 @@ impl<'a> Checker<'a> {
                 let cond = self.value(cond, &inner);
                 let cond = self.defining(cond, lets.clone())?;
                 let cond = self.coerce(cond, &Ty::Scalar(ScalarType::Bool), "the condition")?;
-                let next = self.value(body, &inner);
+                let next = self.in_step(|this| this.value(body, &inner));
                 let next = self.defining(next, lets)?;
                 let next = self.coerce(next, &ty, "the next accumulator")?;
                 NodeKind::LoopWhile(acc, Box::new(init), Box::new(cond), Box::new(next))

@@ -17,6 +17,7 @@ mod prims;
 mod records;
 mod sizes;
 mod subscripts;
+mod updates;
 mod uses;
 
 use super::ast::{Decl, File, PatKind};

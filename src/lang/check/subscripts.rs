@@ -30,16 +30,27 @@ struct Range {
     backwards: bool,
 }
 
-fn array(n: &Size, element: &Ty) -> Ty {
+pub fn array(n: &Size, element: &Ty) -> Ty {
     Ty::Array(n.clone(), Rc::new(element.clone()))
 }
 
-fn pattern(prim: Prim, sizes: Vec<Size>, args: Vec<Node>, ty: Ty, span: Span) -> Node {
+pub fn pattern(prim: Prim, sizes: Vec<Size>, args: Vec<Node>, ty: Ty, span: Span) -> Node {
     Node::new(NodeKind::Prim { prim, funs: vec![], sizes, args }, ty, span)
 }
 
 fn variable((var, ty): &(VarId, Ty), span: Span) -> Node {
     Node::new(NodeKind::Var(*var), ty.clone(), span)
+}
+
+/// Returns the indices of subscripts that choose one element or row: indices first, and then nothing but whole dimensions.
+fn indices_alone(cuts: &[Cut<'_>]) -> Option<Vec<Node>> {
+    let at = |cut: &Cut<'_>| match cut {
+        Cut::At(index) => Some(index.clone()),
+        Cut::Slice(_) => None,
+    };
+    let indices: Vec<_> = cuts.iter().map_while(at).collect();
+    let all = |cut: &Cut<'_>| matches!(cut, Cut::Slice(s) if s.from.is_none() && s.to.is_none() && s.step.is_none());
+    (!indices.is_empty() && cuts.iter().skip(indices.len()).all(all)).then_some(indices)
 }
 
 impl<'a> Checker<'a> {
@@ -273,6 +284,12 @@ impl<'a> Checker<'a> {
             });
         }
         let value = self.shared(value, "new", &mut lets);
+        if let Some(indices) = indices_alone(&shared)
+            && self.is_in_step()
+        {
+            let node = self.scattered(array, &indices, value, span)?;
+            return self.defining(node, lets);
+        }
         let node = self.changed(array, &shared, vec![], value, span, env)?;
         self.defining(node, lets)
     }
@@ -424,7 +441,10 @@ impl<'a> Checker<'a> {
             self.functions += 1;
             self.function = self.functions;
         }
-        let next = self.value(body, &inner);
+        let next = match fold {
+            true => self.value(body, &inner),
+            false => self.in_step(|this| this.value(body, &inner)),
+        };
         self.function = function;
         let next = self.defining(next, lets)?;
         let next = self.coerce(next, &ty, "the next accumulator")?;

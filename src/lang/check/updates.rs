@@ -1,0 +1,104 @@
+//! Updates of elements in loops inside of maps. Such a loop runs in one work-item, so a pass over the array in each step
+//! would cost as much as the array is long. The update becomes a `scatter` of one element, which kernels do in place.
+//! Outside of maps an update is a pass, which joins the passes around it (`subscripts`).
+
+use super::elab::{Abort, Checker, Res};
+use super::infer::Ty;
+use super::ir::{Lit, Node, NodeKind};
+use super::subscripts::{array, pattern};
+use crate::diag::Span;
+use crate::lang::size::Size;
+use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
+
+/// The type of places in arrays of several dimensions.
+const PLACE: Ty = Ty::Scalar(ScalarType::I64);
+
+impl Checker<'_> {
+    /// Runs `body`, which checks the step of a loop.
+    pub fn in_step<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        let here = (self.function != 0).then_some(self.function);
+        let around = std::mem::replace(&mut self.step_of, here);
+        let done = body(self);
+        self.step_of = around;
+        done
+    }
+
+    /// Whether what is checked is part of a loop's step, inside of a map, and not of a function in that step.
+    pub fn is_in_step(&self) -> bool {
+        self.step_of == Some(self.function)
+    }
+
+    /// Returns the array with `value` at the place that `indices` choose, one for each outer dimension.
+    pub fn scattered(
+        &mut self,
+        node: Node,
+        indices: &[Node],
+        value: Node,
+        span: Span,
+    ) -> Res<Node> {
+        let (mut lengths, mut row) = (vec![], node.clone());
+        for _ in indices {
+            let (n, element) = self.sliced(&row, span)?;
+            lengths.push(n);
+            row = row.stand_in(element);
+        }
+        let element = row.ty;
+        let value = self.coerce(value, &element, "the new value")?;
+        let place = match indices {
+            [index] => index.clone(),
+            _ => self.flat_place(indices, &lengths, span)?,
+        };
+        let one = Size::constant(1);
+        let of_one = |x: Node| {
+            let ty = array(&one, &x.ty);
+            pattern(Prim::Replicate, vec![one.clone()], vec![x], ty, span)
+        };
+        let all = lengths.iter().fold(Size::constant(1), |all, n| all.mul(n));
+        let nested = |outer: &Size, inner: &[Size]| {
+            let row = inner.iter().rev().fold(element.clone(), |t, n| array(n, &t));
+            array(outer, &row)
+        };
+        let (mut flat, mut outer) = (node, Size::constant(1));
+        for (k, n) in lengths.iter().enumerate() {
+            outer = outer.mul(n);
+            if k > 0 {
+                let ty = nested(&outer, lengths.get(k + 1..).unwrap_or_default());
+                flat = pattern(Prim::Join, vec![], vec![flat], ty, span);
+            }
+        }
+        let args = vec![flat, of_one(place), of_one(value)];
+        let mut out = pattern(Prim::Scatter, vec![], args, array(&all, &element), span);
+        for k in (1..lengths.len()).rev() {
+            let (before, inner) = lengths.split_at(k);
+            let outer = before.iter().fold(Size::constant(1), |all, n| all.mul(n));
+            let ty = nested(&outer, inner);
+            let n = inner.first().cloned().ok_or(Abort(None))?;
+            out = pattern(Prim::Split, vec![n], vec![out], ty, span);
+        }
+        Ok(out)
+    }
+
+    /// Returns the place of an element among all elements, row by row; -1 if an index is outside its dimension.
+    fn flat_place(&mut self, indices: &[Node], lengths: &[Size], span: Span) -> Res<Node> {
+        let number = |v| Node::new(NodeKind::Lit(Lit::Int(v)), PLACE, span);
+        let mut conditions = vec![];
+        let mut place = number(0);
+        for (index, n) in indices.iter().zip(lengths) {
+            let kind = NodeKind::Scalar(ScalarOp::Cast(ScalarType::I64), vec![index.clone()]);
+            let i = Node::new(kind, PLACE, span);
+            let n = Node::new(NodeKind::Size(n.clone()), PLACE, span);
+            conditions.push(self.scalar(ScalarOp::Ge, None, vec![i.clone(), number(0)], span)?);
+            conditions.push(self.scalar(ScalarOp::Lt, None, vec![i.clone(), n.clone()], span)?);
+            place = self.scalar(ScalarOp::Mul, None, vec![place, n], span)?;
+            place = self.scalar(ScalarOp::Add, None, vec![place, i], span)?;
+        }
+        let mut all = conditions.into_iter();
+        let mut inside = all.next().ok_or(Abort(None))?;
+        for c in all {
+            inside = self.scalar(ScalarOp::And, None, vec![inside, c], span)?;
+        }
+        let kind = NodeKind::If(Box::new(inside), Box::new(place), Box::new(number(-1)));
+        Ok(Node::new(kind, PLACE, span))
+    }
+}
