@@ -223,7 +223,7 @@ impl Generator {
             }
             Type::Array(n, t) if self.once_in(2) => match self.variable(goal) {
                 Some(old) => {
-                    let changed = self.changed(old.clone(), n, t, depth);
+                    let changed = self.changed(&old, n, t, depth);
                     let changed = changed.unwrap_or_else(|| old.clone());
                     if self.once_in(3) {
                         let c = self.exactly(|g| g.make(&BOOL, depth.min(2)));

@@ -47,11 +47,11 @@ impl Generator {
     /// Generates an array with some elements changed.
     pub(super) fn updated(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
         let xs = self.make(&array(n, t), depth);
-        self.changed(xs, n, t, depth)
+        self.changed(&xs, n, t, depth)
     }
 
     /// Changes some elements of an array of `n` elements.
-    pub(super) fn changed(&mut self, xs: Made, n: &Size, t: &Type, depth: usize) -> Option<Made> {
+    pub(super) fn changed(&mut self, xs: &Made, n: &Size, t: &Type, depth: usize) -> Option<Made> {
         let (place, new) = match (self.below(4), t) {
             (0, _) => {
                 let length = self.value(n)?;
