@@ -25,6 +25,8 @@ pub(super) struct Context {
     pub vector: bool,
     /// Inside a step that updates the accumulators of a tile.
     pub tile: bool,
+    /// The first state of a group's loop and the elements of its steps, as a pair.
+    pub start: bool,
     /// Whether every operator has a default: intermediate arrays may be stored wherever they are made.
     pub total: bool,
 }
@@ -46,6 +48,7 @@ impl Context {
         registers: false,
         vector: false,
         tile: false,
+        start: false,
         total: false,
     };
 
@@ -62,13 +65,26 @@ impl Context {
     /// Returns the same place, for a value that is read again rather than stored.
     #[must_use]
     pub fn intermediate(self) -> Context {
-        Context { sink: false, placed: false, ..self.settled() }
+        Context { sink: false, placed: false, start: false, ..self.settled() }
     }
 
     /// Returns the same place after a computation: no further dimension of a parallel nest may follow.
     #[must_use]
     pub fn settled(self) -> Context {
         Context { place: self.place.settled(), ..self }
+    }
+
+    /// Returns the contexts of the components of a pair that is made here.
+    pub fn components(self) -> [Context; 2] {
+        let here = Context { start: false, ..self.settled() };
+        // A group computes the first state of its loop where the state is.
+        [Context { sink: self.sink || self.start, ..here }, here]
+    }
+
+    /// Returns the place of the argument of a group's loop.
+    #[must_use]
+    pub fn start_of_loop(self) -> Context {
+        Context { start: true, ..self.intermediate() }
     }
 
     /// Returns the context of one work-item of this place.
@@ -139,10 +155,10 @@ impl Context {
     pub fn enter(self, op: &Op, small: bool, array: bool) -> Verdict {
         use Verdict::{Inside, No};
         let Ok(place) = self.inside(op) else { return No };
-        let inside = Context { place: place.settled(), placed: false, ..self };
+        let inside = Context { place: place.settled(), placed: false, start: false, ..self };
         // A kernel has memory for its result, also if another kernel reads it.
         let sink = self.sink || self.level() == Level::Host;
-        let dimension = Context { place, sink, placed: false, ..self };
+        let dimension = Context { place, sink, placed: false, start: false, ..self };
         match op {
             Op::Map(kind) => match (kind, self.level()) {
                 (MapKind::Plain, _) => No,
@@ -165,7 +181,9 @@ impl Context {
                 Inside(Context { registers: array, ..self.item().intermediate() })
             }
             Op::ReduceLcl if !array => Inside(self.item().intermediate()),
-            Op::ScanLcl(_) if self.stores() => Inside(self.item().intermediate()),
+            Op::ScanLcl(_) if self.stores() || !(self.registers || self.tile) => {
+                Inside(self.item().intermediate())
+            }
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if !self.sink && !self.registers && !self.placed =>
             {
@@ -187,6 +205,11 @@ impl Context {
             Op::Fold | Op::While | Op::Histogram | Op::Scatter if self.vector => No,
             Op::Fold if self.level() == Level::Item => {
                 Inside(Context { registers: array, ..self.intermediate() })
+            }
+            // The state is in local memory, where each step stores the next one.
+            Op::Fold if self.level() == Level::Group && array => {
+                let free = !self.registers && !self.tile && !self.vector;
+                if free { Inside(Context { sink: true, ..inside }) } else { No }
             }
             // The host runs the loop, whose steps are kernels.
             Op::Fold if self.level() == Level::Host => Inside(self.settled()),

@@ -88,7 +88,12 @@ pub(super) fn share(
         }
         Op::Fold => {
             let n = n();
-            Share { own: n * (target.loop_ns + element(result, value, target)), times: n }
+            let step = match at.level() {
+                // The work-items of a group wait for each other after each step.
+                Level::Group => target.barrier_ns,
+                _ => element(result, value, target),
+            };
+            Share { own: n * (target.loop_ns + step), times: n }
         }
         Op::Blocked(_) => Share {
             own: 0.0,

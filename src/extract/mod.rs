@@ -118,8 +118,10 @@ pub fn draw(
     let mut without: Vec<usize> = (0..saturated.forms.len()).collect();
     for scope in Scope::ALL {
         draw_terms(saturated, &without, env, device, model, limits, scope, &mut drawn)?;
-        // Terms without values for their tunables are no candidates.
-        without.retain(|form| !drawn.candidates.iter().any(|c| c.form == *form));
+        // Terms without values for their tunables are no candidates. A loop that a group runs may be slower than one that
+        // each work-item runs for itself, which may need defaults.
+        let has = |c: &Candidate, form| c.form == form && !loops_in_group(&c.term);
+        without.retain(|form| !drawn.candidates.iter().any(|c| has(c, *form)));
         // The search with defaults takes long, and a form that needs them is rarely the best of several.
         if without.is_empty() || saturated.forms.len() - without.len() >= ENOUGH {
             break;
@@ -354,6 +356,11 @@ fn shares(t: &Term) -> bool {
         );
     });
     found
+}
+
+/// Whether the work-items of a group run the steps of a loop together.
+fn loops_in_group(t: &Term) -> bool {
+    (*t.op() == Op::Fold && shares(t)) || t.args().iter().any(loops_in_group)
 }
 
 #[cfg(test)]

@@ -560,6 +560,13 @@ impl Search<'_> {
             && self.target.least_bytes(t, self.sizes.dims) <= SHORT
     }
 
+    /// Whether a class is a loop over a state of arrays, with a known number of steps.
+    fn is_loop_over_arrays(&self, class: Id) -> bool {
+        let class = &self.egraph[class];
+        let has_array = matches!(&class.data, Data::Fn(t, _) if t.cod.has_array());
+        has_array && class.nodes.iter().any(|n| n.function() == Some(&Op::Fold))
+    }
+
     fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Gathered) {
         let Some(op) = node.function().cloned() else { return };
         if !self.scope.has(self.egraph, node) {
@@ -591,7 +598,12 @@ impl Search<'_> {
                 // The outer part reads an intermediate, unless it is an invertible view: then the inner part
                 // stores through the view into the destination of the whole.
                 let turned = self.views.get(&args[0]).is_some_and(|v| can_turn(v));
-                let inner = if turned { at } else { at.intermediate() };
+                let begins = at.level() == Level::Group && self.is_loop_over_arrays(args[0]);
+                let inner = match (turned, begins) {
+                    (true, _) => at,
+                    (false, true) => at.start_of_loop(),
+                    (false, false) => at.intermediate(),
+                };
                 let inner = self.best((args[1], inner));
                 vec![outer, inner]
             }
@@ -606,7 +618,21 @@ impl Search<'_> {
                         .collect()
                 }
             },
-            Op::Fork | Op::Bimap => args.iter().map(|a| self.best((*a, at.settled()))).collect(),
+            Op::Fork | Op::Bimap => {
+                let parts = args.iter().zip(at.components());
+                parts.map(|(a, at)| self.best((*a, at))).collect()
+            }
+            Op::Fold if at.level() == Level::Group && !policy.slices => {
+                return found.dropped.add(Reason::NoGain);
+            }
+            // The present state and the next one are in local memory.
+            Op::Fold
+                if at.level() == Level::Group
+                    && 2.0 * self.target.least_bytes(&result, self.sizes.dims)
+                        > self.target.local_bytes() =>
+            {
+                return found.dropped.add(Reason::StageTooLarge);
+            }
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if !policy.stages && self.views.contains_key(&args[0]) =>
             {
@@ -642,7 +668,10 @@ impl Search<'_> {
                     _ => {}
                 }
                 let small = sizes.first().is_some_and(can_unroll);
-                let array = matches!(result, Ty::Array(..));
+                let array = match op {
+                    Op::Fold if at.level() == Level::Group => result.has_array(),
+                    _ => matches!(result, Ty::Array(..)),
+                };
                 let inner = match at.enter(op, small, array) {
                     Verdict::Inside(inner) => Some(inner),
                     Verdict::No if short => at.short_array(),

@@ -36,8 +36,10 @@ pub enum Step {
     /// A loop inside a kernel: a sequential map, reduction or scan. Outside kernels it is a kernel of one
     /// work-item.
     Loop,
-    /// A loop over a state. Outside kernels the host runs it.
+    /// A loop over a state, with a known number of steps. Outside kernels the host runs it.
     Repeat,
+    /// A loop over a state that decides when it ends. Outside kernels the host runs it.
+    While,
     /// A choice between two functions.
     Choice,
     /// A reduction or scan by all work-items of a group.
@@ -81,8 +83,10 @@ pub enum Rule {
     MemoryInLane,
     /// A reduction by a group is in a group, outside its work-items.
     TogetherOutside,
-    /// A loop over a state is outside kernels, or in a work-item.
-    RepeatInGroup,
+    /// A loop over a state is not between the lanes of a warp.
+    RepeatInWarp,
+    /// A loop whose state decides when it ends is outside kernels, or in a work-item.
+    WhileInGroup,
     /// A choice is not between the lanes of a warp.
     ChoiceInWarp,
     /// Elements at computed places are updated outside kernels, or in a work-item.
@@ -150,10 +154,11 @@ impl Place {
             }
             Step::Loop if self.level == Level::Host => Ok(self.item()),
             Step::Loop => Ok(self.settled()),
-            Step::Repeat if in_group => Err(Rule::RepeatInGroup),
+            Step::Repeat if self.level == Level::Warp => Err(Rule::RepeatInWarp),
+            Step::While if in_group => Err(Rule::WhileInGroup),
             Step::Choice if self.level == Level::Warp => Err(Rule::ChoiceInWarp),
             Step::Update if in_group => Err(Rule::UpdateInGroup),
-            Step::Repeat | Step::Choice | Step::Update => Ok(self.settled()),
+            Step::Repeat | Step::While | Step::Choice | Step::Update => Ok(self.settled()),
             Step::Together if self.level != Level::Group => Err(Rule::TogetherOutside),
             Step::Together => Ok(self.item()),
             Step::Local if self.used & ALL_WRG == 0 => Err(Rule::MemoryOutside),
@@ -239,7 +244,8 @@ impl Rule {
             | Rule::LaneOutside
             | Rule::InSingle
             | Rule::TogetherOutside
-            | Rule::RepeatInGroup
+            | Rule::RepeatInWarp
+            | Rule::WhileInGroup
             | Rule::ChoiceInWarp
             | Rule::UpdateInGroup => false,
         }
@@ -270,7 +276,7 @@ impl Rule {
                 "local memory belongs to a work-group: a work-item has `toPrivate`"
             }
             Rule::TogetherOutside => "put it inside the function of a `mapWrg`",
-            Rule::RepeatInGroup | Rule::ChoiceInWarp | Rule::UpdateInGroup => {
+            Rule::RepeatInWarp | Rule::WhileInGroup | Rule::ChoiceInWarp | Rule::UpdateInGroup => {
                 "put it inside the function of `mapLcl` or `mapLane`"
             }
         }
@@ -294,8 +300,8 @@ impl fmt::Display for Rule {
             Rule::MemoryOutside => "that no `mapWrg` encloses",
             Rule::MemoryInLane => "inside `mapLane`",
             Rule::TogetherOutside => "that is not in a work-group, outside its work-items",
-            Rule::RepeatInGroup | Rule::UpdateInGroup => "in a work-group, outside its work-items",
-            Rule::ChoiceInWarp => "in a warp, outside its lanes",
+            Rule::WhileInGroup | Rule::UpdateInGroup => "in a work-group, outside its work-items",
+            Rule::RepeatInWarp | Rule::ChoiceInWarp => "in a warp, outside its lanes",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Reductions by all work-items of a group (`reduceLcl`), rows that stay in the registers of the work-items that
+//! Reductions and loops by all work-items of a group (`reduceLcl`, `foldSeq`), rows that stay in the registers of the work-items that
 //! compute them, and data that is loaded once for several stages.
 
 use crate::check::{Kernels, array, cpu, kernels};
@@ -35,6 +35,54 @@ fn centred(n: u64, m: u64, again: &str) -> Kernels {
          . mapLcl 0 (\\x -> 2.0 * x)"
     );
     rows(&program, n, m, &row)
+}
+
+/// A loop of `k` steps over each row, in which neighbours meet.
+fn smoothed(n: u64, m: u64, k: u64) -> Kernels {
+    let program = format!(
+        "entry smoothed [n][m] (xs: [n][m]f32) : [n][m]f32 =
+           map (\\r -> loop v = map abs r for t < {k} do map2 (\\a b -> 0.5 * (a + b)) v (rotate 1 v)) xs"
+    );
+    let step = "mapLcl 0 (\\(a, b) -> 0.5 * (a + b)) . zip . fork fst (rotate 1 . fst)";
+    let row = format!("foldSeq ({step}) . fork (mapLcl 0 abs) (iota {k} i32)");
+    rows(&program, n, m, &row)
+}
+
+/// A loop over two arrays, each of which is computed from both.
+fn exchanged(n: u64, m: u64, k: u64) -> Kernels {
+    let program = format!(
+        "entry exchanged [n][m] (xs: [n][m]f32) : [n][m]f32 =
+           map (\\r -> let (a, b) = loop (a, b) = (r, r) for t < {k} do (map2 (+) a (reverse b), map2 max b (rotate 1 a))
+                      in map2 (-) a b) xs"
+    );
+    let step = "fork (mapLcl 0 (+) . zip . bimap id reverse . fst) (mapLcl 0 max . zip . fork snd (rotate 1 . fst) . fst)";
+    let start = "fork (fork id id) (iota K i32)".replace('K', &k.to_string());
+    rows(&program, n, m, &format!("mapLcl 0 (-) . zip . foldSeq ({step}) . {start}"))
+}
+
+fn loops() -> Vec<Kernels> {
+    let shapes = [[3, 1, 4], [2, 7, 0], [2, 7, 1], [5, 16, 2], [2, 100, 5], [1, 1028, 3]];
+    shapes.iter().flat_map(|[n, m, k]| [smoothed(*n, *m, *k), exchanged(*n, *m, *k)]).collect()
+}
+
+#[test]
+fn groups_run_loops() {
+    let rt = cpu();
+    loops().iter().for_each(|k| k.run(&rt));
+}
+
+#[test]
+fn oclgrind_finds_nothing_where_groups_run_loops() {
+    loops().iter().for_each(Kernels::grind);
+}
+
+#[test]
+fn every_barrier_of_a_loop_is_needed() {
+    let k = smoothed(3, 100, 6);
+    let (_, count) = changed(&k.ir, &|_, s| Some(s.clone()));
+    let missed = (0..count).filter(|b| is_missed(&k.ir, *b)).count();
+    // Two steps in an iteration. Each work-item stores those elements of the result that it computed.
+    assert_eq!((count, missed), (2, 2), "{}", k.plan.source);
 }
 
 fn all() -> Vec<Kernels> {

@@ -307,6 +307,10 @@ impl Lowerer {
         {
             return Ok(());
         }
+        if *f.op() == Op::Fold && self.context == Context::Group {
+            let v = self.stage_of(f, |me| me.group_fold(f, rest, x))?;
+            return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
         if self.context == Context::Host && runs_by_host(f) {
             let mid = self.read_or(rest, x)?;
             return self.write_stage(f, &mid, dest);
@@ -370,6 +374,9 @@ impl Lowerer {
             Op::Fork | Op::Bimap => {
                 let mid = self.read_or(before, x)?;
                 self.value(f, &mid)?
+            }
+            Op::Fold if self.context == Context::Group => {
+                self.stage_of(f, |me| me.group_fold(f, before, x))?
             }
             _ if self.context == Context::Host => {
                 let shape = self.views.shape(&f.ty().cod)?;
@@ -713,6 +720,10 @@ impl Lowerer {
             Context::Group => match shape {
                 Shape::Array(n, t) if self.kernel.group[0] > 1 => {
                     self.local(0, *n, false, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
+                }
+                Shape::Pair(a, b) => {
+                    self.copied(&v.fst()?, &dest.component(false)?, a)?;
+                    self.copied(&v.snd()?, &dest.component(true)?, b)
                 }
                 _ => self.store(v, dest, shape),
             },
