@@ -6,6 +6,7 @@
 
 use super::hashed::Hashed;
 use indexmap::IndexMap;
+use num_integer::gcd;
 use rustc_hash::FxBuildHasher;
 use std::fmt;
 use std::sync::Arc;
@@ -61,10 +62,6 @@ pub enum SizeError {
     /// Too large for 64 bits.
     #[error("`{0}` overflows")]
     Overflow(Size),
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl Size {

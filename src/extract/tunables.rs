@@ -21,6 +21,7 @@ use crate::device::cost_model::{CostModel, Locality, Search, Warps};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::Limits;
 use indexmap::{IndexMap, IndexSet};
+use num_integer::gcd;
 
 /// The properties of a device that the search needs.
 #[derive(Clone, Debug)]
@@ -405,10 +406,6 @@ fn tiled(
 fn vectors(tile: &Sym) -> Size {
     let tile = Size::sym(tile.clone());
     tile.div(&tile.width())
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// How a term uses its symbols.

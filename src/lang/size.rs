@@ -7,6 +7,7 @@
 
 use super::linear::exact_quotient;
 use crate::diag::Limits;
+use num_integer::gcd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -400,10 +401,6 @@ fn over(a: &Monomial, b: &Monomial) -> Option<Monomial> {
         }
     }
     Some(quotient)
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Returns the largest term that divides every term of both sizes.

@@ -12,6 +12,7 @@ use crate::diag::{Code, Result, Span};
 use crate::lang::size::{Atom, Monomial, Size as Poly, SizeError};
 use crate::lang::types::Type;
 use indexmap::IndexMap;
+use num_integer::gcd;
 use std::collections::HashMap;
 
 /// The values of size parameters, and the translations of the sizes met so far.
@@ -206,7 +207,4 @@ fn divided(poly: &Poly, common: &Monomial, content: i64) -> Poly {
     };
     Poly(poly.0.iter().map(|(m, c)| (strip(m), c / content)).collect())
 }
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

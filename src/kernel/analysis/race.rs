@@ -8,6 +8,7 @@
 
 use crate::kernel::ir::index::{Atom, Guard, Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
+use num_integer::gcd;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The work-items of a group that make an access.
@@ -192,6 +193,13 @@ pub fn apart(
         }
         !fixed
     });
+    let width = accesses.iter().map(|(_, w)| *w).max().unwrap_or(1);
+    let width = i128::try_from(width).unwrap_or(i128::MAX / 2);
+    let others = left.values().chain(right.values()).map(|(c, ..)| i128::from(*c));
+    let shift = i128::from(a.constant()) - i128::from(b.constant());
+    if are_lowest(&digits, width, others.chain([shift])) {
+        return true;
+    }
     // The lowest digit: the range of the sum of the light terms in either index.
     let mut light = [a, b].map(|i| (i128::from(i.constant()), i128::from(i.constant())));
     for (k, summands) in [&mut left, &mut right].into_iter().enumerate() {
@@ -205,9 +213,7 @@ pub fn apart(
             false
         });
     }
-    let width = accesses.iter().map(|(_, w)| *w).max().unwrap_or(1);
-    let mut span = (light[0].1 - light[1].0).max(light[1].1 - light[0].0)
-        + i128::try_from(width).unwrap_or(i128::MAX / 2);
+    let mut span = (light[0].1 - light[1].0).max(light[1].1 - light[0].0) + width;
     for (summand, (c, lo, hi)) in left {
         // The same term in both indices is one digit, with the values of both.
         let other = right.get(&summand).copied().filter(|o| o.0 == c);
@@ -223,12 +229,26 @@ pub fn apart(
     for (c, lo, hi) in right.into_values() {
         digits.push((i128::from(c).abs(), i128::from(hi.max(0)) - i128::from(lo.min(0))));
     }
+    are_digits(&mut digits, &mut span)
+}
+
+/// Whether the weight of each digit exceeds the largest sum of the lower ones, of which the lowest is less than `span`. Adds
+/// the largest sum of the digits to `span`.
+fn are_digits(digits: &mut [(i128, i128)], span: &mut i128) -> bool {
     digits.sort_unstable();
-    digits.into_iter().all(|(weight, most)| {
+    digits.iter().all(|(weight, most)| {
         let above = weight >= span;
-        span = span.saturating_add(weight.saturating_mul(most));
+        *span = span.saturating_add(weight.saturating_mul(*most));
         above
     })
+}
+
+/// Whether the digits of the workers are the lowest ones: all other terms of the difference are multiples of a number that
+/// exceeds the largest sum of these digits. So it is where each element of an array has a place for each work-item.
+fn are_lowest(digits: &[(i128, i128)], width: i128, others: impl Iterator<Item = i128>) -> bool {
+    let common = others.fold(0, gcd);
+    let mut span = width;
+    common > 0 && are_digits(&mut digits.to_vec(), &mut span) && span <= common
 }
 
 /// As [`apart`], by enumerating which work-item touches which scalar; `None` if there are too many.
@@ -616,6 +636,24 @@ mod tests {
         assert!(!alone(&sum(&[(4, &l0), (1, &i)], 0), 1, &item));
         assert!(alone(&sum(&[(1, &l0), (32, &i)], 0), 1, &item));
         assert!(!alone(&sum(&[(1, &l0), (16, &i)], 0), 1, &item));
+    }
+
+    #[test]
+    fn places_for_each_work_item_side_by_side() {
+        let (w, k, j) = (var(0, 64), var(1, 9), var(2, 9));
+        // Element `9*k + j` of 81, and the one 10 places before.
+        let at = |c: i64| sum(&[(64 * 9, &k), (64, &j), (1, &w)], 64 * c);
+        let apart_at = |a: &Index, b: &Index| {
+            apart([(a, 1), (b, 1)], &mut std::iter::once(&w), &BTreeSet::new())
+        };
+        assert!(apart_at(&at(0), &at(-10)));
+        assert!(!apart_at(&at(0), &sum(&[(64 * 9, &k), (64, &j), (1, &w)], 63)));
+        assert!(!apart_at(&at(0), &sum(&[(32, &j), (1, &w)], 0)));
+        // Vectors of two.
+        let two = |c: i64| sum(&[(128, &j), (2, &w)], 128 * c);
+        let vectors = |a, b| apart([(a, 2), (b, 2)], &mut std::iter::once(&w), &BTreeSet::new());
+        assert!(vectors(&two(0), &two(3)));
+        assert!(!vectors(&two(0), &sum(&[(127, &j), (2, &w)], 0)));
     }
 
     #[test]

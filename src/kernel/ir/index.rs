@@ -6,6 +6,7 @@
 //! is valid only under a guard.
 
 use super::{Check, Expr};
+use num_integer::gcd;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -49,10 +50,6 @@ pub enum Atom {
 pub struct Index {
     terms: BTreeMap<Atom, i64>,
     constant: i64,
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.abs() } else { gcd(b, a % b) }
 }
 
 fn clip(x: i128) -> i64 {

@@ -55,7 +55,7 @@ pub fn program(
             scalar: t.scalar,
             len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
         };
-        slots.push(Slot { mem: Mem::Global(buffers.len()), index: Index::from(0) });
+        slots.push(Slot::new(Mem::Global(buffers.len()), Index::from(0)));
         buffers.push(Buffer { array, role: BufferRole::Output(k) });
     }
     let mut lowerer = Lowerer {
@@ -320,8 +320,7 @@ impl Inputs {
                         scalar: t.scalar,
                         len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
                     };
-                    slots
-                        .push(Slot { mem: Mem::Global(self.buffers.len()), index: Index::from(0) });
+                    slots.push(Slot::new(Mem::Global(self.buffers.len()), Index::from(0)));
                     self.buffers
                         .push(Buffer { array, role: BufferRole::Input(name.clone(), *component) });
                     *component += 1;

@@ -85,7 +85,17 @@ impl Lowerer {
                     let (slice, slices) = self.slice(space);
                     let whole = len.saturating_mul(slices);
                     let mem = self.array(space, t, usize::try_from(whole).unwrap_or(usize::MAX));
-                    slots.push(Slot { mem, index: slice.times(len) });
+                    // Neighbouring work-items of a GPU access neighbouring memory at the same time.
+                    let apart = space == Space::Global
+                        && self.context == Context::Item
+                        && self.options.device.shares_local_memory();
+                    slots.push(match apart {
+                        true => {
+                            let width = i64::try_from(t.width).unwrap_or(1);
+                            Slot { mem, index: slice.times(width), step: slices }
+                        }
+                        false => Slot::new(mem, slice.times(len)),
+                    });
                 }
                 Ok(Storage {
                     view: View::of_slots(shape, &slots)?,

@@ -159,12 +159,12 @@ impl Lowerer {
         let mut slots = vec![];
         if let Some((e, step)) = together {
             let mem = self.local_array(e, elements.saturating_mul(step));
-            slots.extend((0..tile.t.elems()).map(|c| Slot { mem, index: Index::from(c) }));
+            slots.extend((0..tile.t.elems()).map(|c| Slot::new(mem, Index::from(c))));
         }
         for (e, n) in tile.t.components().into_iter().filter(|_| together.is_none()) {
             let each = n.saturating_mul(i64::try_from(e.width).unwrap_or(1));
             let mem = self.local_array(e, elements.saturating_mul(each));
-            slots.push(Slot { mem, index: Index::from(0) });
+            slots.push(Slot::new(mem, Index::from(0)));
         }
         tile.slots = slots.into();
         tile

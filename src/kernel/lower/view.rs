@@ -116,6 +116,15 @@ pub struct Slot {
     pub mem: Mem,
     /// The first scalar.
     pub index: Index,
+    /// Distance between the elements of an array, in elements.
+    pub step: i64,
+}
+
+impl Slot {
+    /// Elements side by side from this scalar on.
+    pub fn new(mem: Mem, index: Index) -> Slot {
+        Slot { mem, index, step: 1 }
+    }
 }
 
 type At = dyn Fn(&Index) -> Step<View>;
@@ -268,9 +277,9 @@ pub fn advance(t: &Shape, slots: &[Slot], i: &Index) -> Vec<Slot> {
     t.components()
         .iter()
         .zip(slots)
-        .map(|((e, m), s)| Slot {
-            mem: s.mem,
-            index: s.index.add(&i.times(m.saturating_mul(i64::try_from(e.width).unwrap_or(1)))),
+        .map(|((e, m), s)| {
+            let scalars = m.saturating_mul(i64::try_from(e.width).unwrap_or(1));
+            Slot { index: s.index.add(&i.times(scalars.saturating_mul(s.step))), ..s.clone() }
         })
         .collect()
 }

@@ -10,6 +10,7 @@ use crate::calculus::term::Term;
 use crate::calculus::ty::Ty;
 use crate::rules::{Condition, LetSize, Rule, SizeMaker};
 use indexmap::IndexMap;
+use num_integer::gcd;
 use rand::RngExt;
 use std::sync::Arc;
 
@@ -209,10 +210,6 @@ impl Sizes {
 fn length(rng: &mut Rng, least: u64, most: u64) -> u64 {
     let fits: Vec<u64> = LENGTHS.into_iter().filter(|n| (least..=most).contains(n)).collect();
     if fits.is_empty() { least } else { fits[rng.random_range(0..fits.len())] }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Returns every size in a term, and in the definitions of its short forms.

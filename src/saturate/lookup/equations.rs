@@ -6,6 +6,7 @@
 
 use crate::calculus::size::{Size, SizeEnv, SizeError, Sym};
 use indexmap::IndexSet;
+use num_integer::gcd;
 
 /// Most choices for free symbols that are tried before a system counts as unsolvable.
 const CHOICES: usize = 1 << 16;
@@ -32,10 +33,6 @@ pub(super) struct Equations {
     solved: Vec<(usize, Monomial)>,
     /// Monomials that must equal 1 and in which no symbol has the exponent 1 or -1.
     rest: Vec<Monomial>,
-}
-
-fn gcd(a: u128, b: u128) -> u128 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl Monomial {
