@@ -676,8 +676,12 @@ impl Search<'_> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
                 || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
-            // Several copies of a loop make a longer program, not a faster one.
-            if op == Op::Map(MapKind::Unroll) && inner_loops && !at.total {
+            // Several copies of a loop make a longer program, not a faster one. Copies of a reduction to one
+            // element are one loop with several accumulators (`kernel::lower::interleave`), which loads once
+            // what they have in common.
+            let joined = !at.registers
+                && matches!(&result, Ty::Array(_, t) if t.components().iter().all(|(dims, _)| dims.is_empty()));
+            if op == Op::Map(MapKind::Unroll) && inner_loops && !joined && !at.total {
                 found.dropped.add(Reason::LoopCopied);
                 return None;
             }

@@ -90,6 +90,8 @@ fn resident(k: &KernelProfile, m: &CostModel) -> f64 {
 struct Levels {
     /// Bytes of the cache of one unit.
     near_bytes: f64,
+    /// Bytes of the last cache.
+    last_bytes: f64,
     /// Bandwidth of the caches of all units together.
     near: f64,
     /// Bandwidth of the cache that all units share.
@@ -112,6 +114,7 @@ impl Levels {
         let shared = m.memory.load_ns;
         Levels {
             near_bytes: near.map_or(0.0, |c| whole(c.bytes)) / units,
+            last_bytes: m.memory.cache.last().map_or(0.0, |c| whole(c.bytes)),
             near: near.map_or(read, |c| c.gb_per_s),
             common: common.map_or(read, |c| c.gb_per_s).max(read),
             fits: m.memory.cache.last().is_some_and(|c| traffic(k) <= whole(c.bytes)),
@@ -207,6 +210,14 @@ fn moved(
 ) -> Moved {
     let wanted = a.count * bytes(a);
     let requests = a.count / s.lanes;
+    // What several accesses of a work-item touch in common is fetched once.
+    let distinct = |footprint: f64, cache: f64| match k.streaks.get(a.streak) {
+        Some(streak) if !a.store => {
+            let scalar = real(a.elem_bytes.max(1));
+            streak.distinct(a.width, footprint / scalar, cache / scalar)
+        }
+        _ => 1.0,
+    };
     // Each group fetches its own bytes, except that bytes which all groups use may stay in the
     // cache of the unit.
     let anew = (k.groups * a.group_footprint).max(a.footprint).min(wanted);
@@ -230,8 +241,8 @@ fn moved(
     let wait = (1.0 - first) * near + first * (gone * far + (1.0 - gone) * shared);
     Moved {
         asked: requests * p.lines * line,
-        common,
-        far: if l.fits { 0.0 } else { a.footprint * p.waste },
+        common: common * distinct(a.group_footprint, l.near_bytes),
+        far: if l.fits { 0.0 } else { a.footprint * p.waste * distinct(a.footprint, l.last_bytes) },
         waiting: if a.store { 0.0 } else { each * wait },
     }
 }
