@@ -91,8 +91,9 @@ pub(super) fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
 struct Outline {
     /// A set of bits: which mappings occur (work-items, groups, local items, vectors, register arrays),
     /// whether the term transposes, which operands are staged (or loaded ahead) or packed, and whether the
-    /// term has accumulators of a tile, shares a tile out to work-items, has slices, or stores past the caches.
-    features: u16,
+    /// term has accumulators of a tile, shares a tile out to work-items, has slices, stores past the caches, or
+    /// has several reductions side by side.
+    features: u32,
     /// Number of launches, at most 3.
     kernels: u8,
 }
@@ -112,7 +113,12 @@ impl Outline {
             }
             Op::Vectorize => out.features |= 8,
             Op::ToMem(Space::Stream) => out.features |= 64,
-            Op::Map(MapKind::Unroll) => out.features |= 16,
+            Op::Map(MapKind::Unroll) => {
+                // The additive cost prefers reductions that are taken apart further, with arrays of
+                // accumulators; several plain ones are one loop, whose loads are shared.
+                let plain = chosen.iter().all(|c| c.reduces && c.outline.features & 16 == 0);
+                out.features |= if plain { 16 | SIDE_BY_SIDE } else { 16 };
+            }
             Op::ToMem(Space::Local) if chosen.iter().all(|c| c.skeleton == 0) => {
                 out.features |= 128;
             }
@@ -139,7 +145,9 @@ impl Outline {
 }
 
 /// The feature bit of a term that carries the accumulators of a tile over blocks of a reduction.
-const BLOCKED: u16 = 512;
+const BLOCKED: u32 = 512;
+/// The feature bit of a term that computes several reductions in one loop.
+const SIDE_BY_SIDE: u32 = 65536;
 
 /// Returns the `keep` best choices by outline. `share` of them are tiles with accumulators if there are enough
 /// of those; see [`crate::device::cost_model::Search::blocked_share`].

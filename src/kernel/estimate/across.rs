@@ -159,7 +159,7 @@ impl Pattern {
         let apart =
             |stride: Option<i64>| stride.map(|s| s.unsigned_abs() as f64 * real(a.elem_bytes));
         let (item, step) = (apart(a.item_stride), apart(a.loop_stride));
-        let blocks = |unit: f64| match item {
+        let blocks_of = |unit: f64, wanted: f64| match item {
             _ if !a.lanes.is_empty() => {
                 let scale = s.lanes / real(a.lanes.len());
                 scale * real(touched(a, unit / real(a.elem_bytes.max(1))))
@@ -167,6 +167,13 @@ impl Pattern {
             Some(0.0) => (wanted / unit).ceil(),
             Some(d) if d <= unit => (s.lanes * d.max(wanted) / unit).ceil(),
             _ => s.lanes * (wanted / unit).ceil(),
+        };
+        let blocks = |unit: f64| blocks_of(unit, wanted);
+        // A vector at any place is as many accesses as it has scalars.
+        let line = whole(m.memory.line_bytes);
+        let lines = match scalars(a) {
+            1.0 => blocks(line),
+            n => n * blocks_of(line, real(a.elem_bytes)),
         };
         let beside = match a.lanes.is_empty() {
             true => item.is_some_and(|d| d <= sector),
@@ -187,7 +194,7 @@ impl Pattern {
         let new = if within { (wanted / sector).min(1.0) } else { 1.0 };
         Pattern {
             sectors: blocks(sector),
-            lines: blocks(whole(m.memory.line_bytes)),
+            lines,
             sector,
             beside,
             next,
@@ -243,7 +250,7 @@ fn moved(
         asked: requests * p.lines * line,
         common: common * distinct(a.group_footprint, l.near_bytes),
         far: if l.fits { 0.0 } else { a.footprint * p.waste * distinct(a.footprint, l.last_bytes) },
-        waiting: if a.store { 0.0 } else { each * wait },
+        waiting: if a.store { 0.0 } else { scalars(a) * each * wait },
     }
 }
 
@@ -329,6 +336,11 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
 fn round_trip(bytes: f64, m: &CostModel) -> f64 {
     let level = m.memory.cache.iter().find(|c| bytes <= whole(c.bytes));
     level.and_then(|c| c.latency_ns).unwrap_or(m.memory.latency_ns)
+}
+
+/// Returns the number of accesses that one access becomes.
+fn scalars(a: &Access) -> f64 {
+    if a.aligned { 1.0 } else { real(a.width) }
 }
 
 /// Returns the number of blocks of this many scalars that the work-items of a warp touch.
@@ -431,6 +443,12 @@ mod tests {
         // The rest of a sector is not used.
         let apart = of(4096, 4096);
         assert_eq!((apart.lines, apart.waste, apart.new), (32.0, 8.0, 1.0));
+        // A vector that need not be aligned is read scalar by scalar.
+        let vector = |aligned| {
+            let global = access(Mem::Global(0), false, 1e6);
+            Pattern::of(&Access { item_stride: Some(4), width: 4, aligned, ..global }, &k, &s, &m)
+        };
+        assert_eq!((vector(true).lines, vector(false).lines), (4.0, 16.0));
         // Two work-items read the beginning of each row: a sector of each line, all of which they use.
         let lanes = (0..LANES).map(|lane| 4096 * (lane / 2) + 4 * (lane % 2)).collect();
         let global = access(Mem::Global(0), false, 1e6);

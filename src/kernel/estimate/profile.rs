@@ -27,6 +27,9 @@ pub struct Access {
     pub elem_bytes: usize,
     /// Scalars in one access.
     pub width: usize,
+    /// Whether the place is a multiple of the width in all executions. Other vectors are accessed
+    /// scalar by scalar on devices without unaligned accesses.
+    pub aligned: bool,
     /// Number of executions, over all work-items.
     pub count: f64,
     /// Size of the array in bytes.
@@ -547,6 +550,7 @@ impl Walk<'_> {
             store,
             elem_bytes: bytes,
             width,
+            aligned: i64::try_from(width).is_ok_and(|w| i.is_multiple_of(w.max(1))),
             count,
             array_bytes: len * real(bytes),
             footprint: touched * real(bytes),

@@ -7,7 +7,7 @@
 
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::{Fresh, parts, rebuild, with_var, with_var_in};
-use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Stmt};
+use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Reg, Stmt};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Maximum number of steps that are written out.
@@ -129,7 +129,7 @@ fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
             names.insert(std::mem::replace(r, new.clone()).id, new);
         }
     }
-    let name = |r: &crate::kernel::ir::Reg| names.get(&r.id).unwrap_or(r).clone();
+    let name = |r: &Reg| names.get(&r.id).unwrap_or(r).clone();
     for s in &mut b {
         rebuild(s, &mut |e| e.map_regs(&name));
         if let Stmt::Set(r, _) = s {
@@ -137,4 +137,94 @@ fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
         }
     }
     b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::ir::{ElemTy, Mem};
+    use crate::lang::typed::ScalarOp;
+    use crate::lang::types::ScalarType::F32;
+    use std::collections::BTreeSet;
+
+    const FLOAT: ElemTy = ElemTy { scalar: F32, width: 1 };
+
+    fn reg(id: u32) -> Reg {
+        Reg { id, name: format!("t{id}").into(), ty: FLOAT }
+    }
+
+    fn counter(hi: i64) -> Index {
+        Index::from(Var { id: 1, name: "i".into(), lo: 0, hi: hi - 1 })
+    }
+
+    /// `for i < n { t0 = t0 + a[i]; ..; t3 = t3 + a[i + 3 * apart] }`
+    fn sums(n: i64, apart: i64) -> Stmt {
+        let add = |k: u32| {
+            let x = Expr::Load(Mem::Global(0), FLOAT, counter(n).plus(apart * i64::from(k)));
+            Stmt::Set(reg(k), Expr::Op(ScalarOp::Add, FLOAT, vec![Expr::Reg(reg(k)), x]))
+        };
+        let var = Var { id: 1, name: "i".into(), lo: 0, hi: n - 1 };
+        let (lo, hi) = (Index::from(0), Index::from(n));
+        let body = (0..4).map(add).collect();
+        Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body }
+    }
+
+    /// Returns, for each loop or statement outside loops, its iterations and its loads, each once.
+    fn shape(s: Stmt) -> Vec<(i64, usize)> {
+        let mut b = vec![s];
+        block(&mut b, &mut Fresh { next: 100, reserved: BTreeSet::new() });
+        let distinct = |b: &[Stmt]| {
+            let mut found = FxHashSet::default();
+            b.iter().for_each(|s| s.exprs(&mut |e| loads(e, &mut found)));
+            found.len()
+        };
+        let mut out = vec![];
+        for s in &b {
+            match s {
+                Stmt::Loop { hi, lo, body, .. } => {
+                    out.push((hi.sub(lo).constant(), distinct(body)));
+                }
+                s => out.push((1, distinct(std::slice::from_ref(s)))),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn steps_that_load_the_same_are_written_out() {
+        // Four sums in 16 steps name 64 elements, of which 19 differ.
+        assert_eq!(shape(sums(64, 1)), [(4, 19)]);
+        // What is left over.
+        assert_eq!(shape(sums(36, 1))[..1], [(2, 19)]);
+        assert_eq!(shape(sums(36, 1)).len(), 1 + 16);
+        // All steps of a short loop.
+        assert_eq!(shape(sums(5, 1)).len(), 20);
+        // Steps that load different elements stay.
+        assert_eq!(shape(sums(64, 64)), [(64, 4)]);
+        assert_eq!(shape(sums(1, 1)), [(1, 4)]);
+    }
+
+    #[test]
+    fn steps_have_registers_of_their_own() {
+        let Stmt::Loop { kind, var, lo, hi, body } = sums(32, 1) else { unreachable!() };
+        let double = |s: Stmt| match s {
+            Stmt::Set(r, Expr::Op(op, t, es)) => {
+                let x = Reg { id: r.id + 10, name: format!("x{}", r.id).into(), ty: FLOAT };
+                let held = Stmt::Decl(x.clone(), Some(es[1].clone()));
+                vec![held, Stmt::Set(r.clone(), Expr::Op(op, t, vec![Expr::Reg(r), Expr::Reg(x)]))]
+            }
+            s => vec![s],
+        };
+        let body = body.into_iter().flat_map(double).collect();
+        let mut b = vec![Stmt::Loop { kind, var, lo, hi, body }];
+        block(&mut b, &mut Fresh { next: 100, reserved: BTreeSet::new() });
+        let mut declared = vec![];
+        b[0].visit(&mut |s| {
+            if let Stmt::Decl(r, _) = s {
+                declared.push(r.id);
+            }
+        });
+        assert_eq!(declared.len(), 64);
+        assert_eq!(declared.iter().collect::<FxHashSet<_>>().len(), 64);
+    }
 }
