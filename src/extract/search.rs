@@ -148,6 +148,8 @@ impl Outline {
 const BLOCKED: u32 = 512;
 /// The feature bit of a term that computes several reductions in one loop.
 const SIDE_BY_SIDE: u32 = 65536;
+/// How many other choices are kept for each choice with reductions side by side.
+const BESIDE: usize = 3;
 
 /// Returns the `keep` best choices by outline. `share` of them are tiles with accumulators if there are enough
 /// of those; see [`crate::device::cost_model::Search::blocked_share`].
@@ -528,7 +530,11 @@ impl Search<'_> {
         let Gathered { best, mut covers, mut dropped } = found;
         let all: Vec<Rc<Choice>> = best.values().cloned().collect();
         let (count, keep) = (all.len(), self.width(class, at));
+        // Reductions side by side are kept besides the others: they do not displace any.
+        let (beside, all): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|c| c.outline.features & SIDE_BY_SIDE != 0);
         let mut out = kept(all, keep, self.target.search.blocked_share);
+        out.extend(diverse(beside, keep / BESIDE));
         // The best of a part may only occur beside expensive choices of the others. From one occurrence, `joined` learns its
         // share of the time.
         let known: Set<u64> = out.iter().map(|c| c.skeleton).collect();

@@ -247,7 +247,12 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
 }
 
 fn register_bytes(b: &Block) -> usize {
-    let own = |s: &Stmt| if let Stmt::Decl(r, _) = s { r.ty.bytes() } else { 0 };
+    let own = |s: &Stmt| match s {
+        // Another name for a register, or for a part of one.
+        Stmt::Decl(_, Some(Expr::Reg(_) | Expr::Lane(..))) => 0,
+        Stmt::Decl(r, _) => r.ty.bytes(),
+        _ => 0,
+    };
     let inside = |s: &Stmt| s.blocks().into_iter().map(register_bytes).max().unwrap_or(0);
     b.iter().map(own).sum::<usize>() + b.iter().map(inside).max().unwrap_or(0)
 }
