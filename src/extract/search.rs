@@ -91,8 +91,9 @@ pub(super) fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
 struct Outline {
     /// A set of bits: which mappings occur (work-items, groups, local items, vectors, register arrays),
     /// whether the term transposes, which operands are staged (or loaded ahead) or packed, and whether the
-    /// term has accumulators of a tile, shares a tile out to work-items, has slices, or stores past the caches.
-    features: u16,
+    /// term has accumulators of a tile, shares a tile out to work-items, has slices, stores past the caches, or
+    /// has several reductions side by side.
+    features: u32,
     /// Number of launches, at most 3.
     kernels: u8,
 }
@@ -112,7 +113,12 @@ impl Outline {
             }
             Op::Vectorize => out.features |= 8,
             Op::ToMem(Space::Stream) => out.features |= 64,
-            Op::Map(MapKind::Unroll) => out.features |= 16,
+            Op::Map(MapKind::Unroll) => {
+                // The additive cost prefers reductions that are taken apart further, with arrays of
+                // accumulators; several plain ones are one loop, whose loads are shared.
+                let plain = chosen.iter().all(|c| c.reduces && c.outline.features & 16 == 0);
+                out.features |= if plain { 16 | SIDE_BY_SIDE } else { 16 };
+            }
             Op::ToMem(Space::Local) if chosen.iter().all(|c| c.skeleton == 0) => {
                 out.features |= 128;
             }
@@ -139,7 +145,11 @@ impl Outline {
 }
 
 /// The feature bit of a term that carries the accumulators of a tile over blocks of a reduction.
-const BLOCKED: u16 = 512;
+const BLOCKED: u32 = 512;
+/// The feature bit of a term that computes several reductions in one loop.
+const SIDE_BY_SIDE: u32 = 65536;
+/// How many other choices are kept for each choice with reductions side by side.
+const BESIDE: usize = 3;
 
 /// Returns the `keep` best choices by outline. `share` of them are tiles with accumulators if there are enough
 /// of those; see [`crate::device::cost_model::Search::blocked_share`].
@@ -520,7 +530,11 @@ impl Search<'_> {
         let Gathered { best, mut covers, mut dropped } = found;
         let all: Vec<Rc<Choice>> = best.values().cloned().collect();
         let (count, keep) = (all.len(), self.width(class, at));
+        // Reductions side by side are kept besides the others: they do not displace any.
+        let (beside, all): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|c| c.outline.features & SIDE_BY_SIDE != 0);
         let mut out = kept(all, keep, self.target.search.blocked_share);
+        out.extend(diverse(beside, keep / BESIDE));
         // The best of a part may only occur beside expensive choices of the others. From one occurrence, `joined` learns its
         // share of the time.
         let known: Set<u64> = out.iter().map(|c| c.skeleton).collect();
@@ -705,8 +719,12 @@ impl Search<'_> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
                 || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
-            // Several copies of a loop make a longer program, not a faster one.
-            if op == Op::Map(MapKind::Unroll) && inner_loops && !at.total {
+            // Several copies of a loop make a longer program, not a faster one. Copies of a reduction to one
+            // element are one loop with several accumulators (`kernel::lower::interleave`), which loads once
+            // what they have in common.
+            let joined = !at.registers
+                && matches!(&result, Ty::Array(_, t) if t.components().iter().all(|(dims, _)| dims.is_empty()));
+            if op == Op::Map(MapKind::Unroll) && inner_loops && !joined && !at.total {
                 found.dropped.add(Reason::LoopCopied);
                 return None;
             }

@@ -90,6 +90,8 @@ fn resident(k: &KernelProfile, m: &CostModel) -> f64 {
 struct Levels {
     /// Bytes of the cache of one unit.
     near_bytes: f64,
+    /// Bytes of the last cache.
+    last_bytes: f64,
     /// Bandwidth of the caches of all units together.
     near: f64,
     /// Bandwidth of the cache that all units share.
@@ -112,6 +114,7 @@ impl Levels {
         let shared = m.memory.load_ns;
         Levels {
             near_bytes: near.map_or(0.0, |c| whole(c.bytes)) / units,
+            last_bytes: m.memory.cache.last().map_or(0.0, |c| whole(c.bytes)),
             near: near.map_or(read, |c| c.gb_per_s),
             common: common.map_or(read, |c| c.gb_per_s).max(read),
             fits: m.memory.cache.last().is_some_and(|c| traffic(k) <= whole(c.bytes)),
@@ -156,7 +159,7 @@ impl Pattern {
         let apart =
             |stride: Option<i64>| stride.map(|s| s.unsigned_abs() as f64 * real(a.elem_bytes));
         let (item, step) = (apart(a.item_stride), apart(a.loop_stride));
-        let blocks = |unit: f64| match item {
+        let blocks_of = |unit: f64, wanted: f64| match item {
             _ if !a.lanes.is_empty() => {
                 let scale = s.lanes / real(a.lanes.len());
                 scale * real(touched(a, unit / real(a.elem_bytes.max(1))))
@@ -164,6 +167,13 @@ impl Pattern {
             Some(0.0) => (wanted / unit).ceil(),
             Some(d) if d <= unit => (s.lanes * d.max(wanted) / unit).ceil(),
             _ => s.lanes * (wanted / unit).ceil(),
+        };
+        let blocks = |unit: f64| blocks_of(unit, wanted);
+        // A vector at any place is as many accesses as it has scalars.
+        let line = whole(m.memory.line_bytes);
+        let lines = match scalars(a) {
+            1.0 => blocks(line),
+            n => n * blocks_of(line, real(a.elem_bytes)),
         };
         let beside = match a.lanes.is_empty() {
             true => item.is_some_and(|d| d <= sector),
@@ -184,7 +194,7 @@ impl Pattern {
         let new = if within { (wanted / sector).min(1.0) } else { 1.0 };
         Pattern {
             sectors: blocks(sector),
-            lines: blocks(whole(m.memory.line_bytes)),
+            lines,
             sector,
             beside,
             next,
@@ -207,6 +217,14 @@ fn moved(
 ) -> Moved {
     let wanted = a.count * bytes(a);
     let requests = a.count / s.lanes;
+    // What several accesses of a work-item touch in common is fetched once.
+    let distinct = |footprint: f64, cache: f64| match k.streaks.get(a.streak) {
+        Some(streak) if !a.store => {
+            let scalar = real(a.elem_bytes.max(1));
+            streak.distinct(a.width, footprint / scalar, cache / scalar)
+        }
+        _ => 1.0,
+    };
     // Each group fetches its own bytes, except that bytes which all groups use may stay in the
     // cache of the unit.
     let anew = (k.groups * a.group_footprint).max(a.footprint).min(wanted);
@@ -230,9 +248,9 @@ fn moved(
     let wait = (1.0 - first) * near + first * (gone * far + (1.0 - gone) * shared);
     Moved {
         asked: requests * p.lines * line,
-        common,
-        far: if l.fits { 0.0 } else { a.footprint * p.waste },
-        waiting: if a.store { 0.0 } else { each * wait },
+        common: common * distinct(a.group_footprint, l.near_bytes),
+        far: if l.fits { 0.0 } else { a.footprint * p.waste * distinct(a.footprint, l.last_bytes) },
+        waiting: if a.store { 0.0 } else { scalars(a) * each * wait },
     }
 }
 
@@ -318,6 +336,11 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
 fn round_trip(bytes: f64, m: &CostModel) -> f64 {
     let level = m.memory.cache.iter().find(|c| bytes <= whole(c.bytes));
     level.and_then(|c| c.latency_ns).unwrap_or(m.memory.latency_ns)
+}
+
+/// Returns the number of accesses that one access becomes.
+fn scalars(a: &Access) -> f64 {
+    if a.aligned { 1.0 } else { real(a.width) }
 }
 
 /// Returns the number of blocks of this many scalars that the work-items of a warp touch.
@@ -420,6 +443,12 @@ mod tests {
         // The rest of a sector is not used.
         let apart = of(4096, 4096);
         assert_eq!((apart.lines, apart.waste, apart.new), (32.0, 8.0, 1.0));
+        // A vector that need not be aligned is read scalar by scalar.
+        let vector = |aligned| {
+            let global = access(Mem::Global(0), false, 1e6);
+            Pattern::of(&Access { item_stride: Some(4), width: 4, aligned, ..global }, &k, &s, &m)
+        };
+        assert_eq!((vector(true).lines, vector(false).lines), (4.0, 16.0));
         // Two work-items read the beginning of each row: a sector of each line, all of which they use.
         let lanes = (0..LANES).map(|lane| 4096 * (lane / 2) + 4 * (lane % 2)).collect();
         let global = access(Mem::Global(0), false, 1e6);

@@ -81,6 +81,7 @@ mod tests {
             store,
             elem_bytes: 4,
             width: 1,
+            aligned: true,
             count,
             array_bytes: bytes,
             footprint: bytes,

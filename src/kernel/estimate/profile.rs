@@ -27,6 +27,9 @@ pub struct Access {
     pub elem_bytes: usize,
     /// Scalars in one access.
     pub width: usize,
+    /// Whether the place is a multiple of the width in all executions. Other vectors are accessed
+    /// scalar by scalar on devices without unaligned accesses.
+    pub aligned: bool,
     /// Number of executions, over all work-items.
     pub count: f64,
     /// Size of the array in bytes.
@@ -63,6 +66,8 @@ pub struct Access {
 pub struct Streak {
     /// Positions of the accesses in scalars from a common origin, ascending.
     pub places: Vec<i64>,
+    /// What divides all distances between the places of one access; 0 if it has a single place.
+    pub step: i64,
 }
 
 impl Streak {
@@ -81,6 +86,33 @@ impl Streak {
         places.sort_unstable();
         places.dedup();
         1 + places.windows(2).take_while(|w| w[1] == w[0] + 1).count()
+    }
+
+    /// Returns how many of the scalars that the accesses touch are different, as a share of their sum. Each access
+    /// touches `touched` scalars, `width` at a time. Accesses further than `most` scalars apart do not count as
+    /// touching the same, since a cache does not hold what lies between.
+    pub fn distinct(&self, width: usize, touched: f64, most: f64) -> f64 {
+        let lanes = i64::try_from(width.max(1)).unwrap_or(1);
+        let all: BTreeSet<i64> =
+            self.places.iter().flat_map(|p| (0..lanes).map(move |k| p + k)).collect();
+        let sum = real(self.places.len() * width.max(1));
+        if self.step == 0 || touched <= 0.0 {
+            return real(all.len()) / sum.max(1.0);
+        }
+        // The places of one lane are a step apart; those of another lane are among them if the distance is a
+        // multiple of the step, apart from the ends.
+        let extent = (touched / real(width.max(1)) * signed(self.step)).max(1.0);
+        let mut last: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut different = 0.0;
+        for place in all {
+            different += match last.insert(place.rem_euclid(self.step), place) {
+                Some(before) if signed(place - before) <= most => {
+                    (signed(place - before) / extent).min(1.0)
+                }
+                _ => 1.0,
+            };
+        }
+        different / sum.max(1.0)
     }
 
     /// Number of blocks of this many scalars that contain the places.
@@ -215,7 +247,12 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
 }
 
 fn register_bytes(b: &Block) -> usize {
-    let own = |s: &Stmt| if let Stmt::Decl(r, _) = s { r.ty.bytes() } else { 0 };
+    let own = |s: &Stmt| match s {
+        // Another name for a register, or for a part of one.
+        Stmt::Decl(_, Some(Expr::Reg(_) | Expr::Lane(..))) => 0,
+        Stmt::Decl(r, _) => r.ty.bytes(),
+        _ => 0,
+    };
     let inside = |s: &Stmt| s.blocks().into_iter().map(register_bytes).max().unwrap_or(0);
     b.iter().map(own).sum::<usize>() + b.iter().map(inside).max().unwrap_or(0)
 }
@@ -493,14 +530,24 @@ impl Walk<'_> {
         let (lo, hi) = i.range();
         let span = if i.has_data() { len } else { signed(hi) - signed(lo) + real(width) };
         let touched = (combinations * real(width)).min(span).min(len);
-        let of_group = (in_group * real(width)).min(touched);
-        let of_item = (in_item * real(width)).min(of_group);
+        // Windows overlap: what a group or a work-item touches lies in the span of its places.
+        let in_span = |of_group: bool| {
+            if i.has_data() {
+                return f64::INFINITY;
+            }
+            let within = i.substitute(&|v| self.held(v, of_group));
+            let (lo, hi) = within.range();
+            signed(hi) - signed(lo) + real(width)
+        };
+        let of_group = (in_group * real(width)).min(in_span(true)).min(touched);
+        let of_item = (in_item * real(width)).min(in_span(false)).min(of_group);
         let place = i.constant();
         let next = self.streaks.len();
         let key = (mem, store, width, i.sub(&Index::from(place)));
         let streak = *self.streaks.entry(key).or_insert(next);
         if streak == next {
-            self.out.streaks.push(Streak::default());
+            let step = i.terms().map(|(_, c)| c).fold(0, gcd);
+            self.out.streaks.push(Streak { step, ..Streak::default() });
         }
         self.out.streaks[streak].places.push(place);
         self.out.accesses.push(Access {
@@ -508,6 +555,7 @@ impl Walk<'_> {
             store,
             elem_bytes: bytes,
             width,
+            aligned: i64::try_from(width).is_ok_and(|w| i.is_multiple_of(w.max(1))),
             count,
             array_bytes: len * real(bytes),
             footprint: touched * real(bytes),
@@ -522,6 +570,21 @@ impl Walk<'_> {
             along: 1,
         });
         self.homes.push(self.body);
+    }
+
+    /// Returns a variable with the values that it takes in one group, or in one work-item; `None` if these are all its
+    /// values.
+    fn held(&self, v: &Var, of_group: bool) -> Option<Index> {
+        let (kind, ..) = self.loops.iter().find(|l| l.1 == v.id)?;
+        let count = match kind {
+            LoopKind::Seq => return None,
+            LoopKind::Wrg(_) => 1,
+            LoopKind::Glb(d) if of_group => self.kernel.group[usize::from(*d)],
+            LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane if of_group => return None,
+            _ => 1,
+        };
+        let last = v.lo.saturating_add(i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(1));
+        Some(Index::from(Var { hi: v.hi.min(last), ..v.clone() }))
     }
 
     /// Determines which loops can be vectorised, and assigns operations and accesses to them.
@@ -570,6 +633,10 @@ impl Walk<'_> {
             a.along = along;
         }
     }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
 }
 
 /// Returns the distances of the first work-items from the first one, for an index that is not linear in the number of the
@@ -621,6 +688,23 @@ mod tests {
     use crate::calculus::scalar::Lit;
     use crate::kernel::ir::{ElemTy, Reg};
     use crate::lang::types::ScalarType;
+
+    #[test]
+    fn accesses_that_overlap_touch_the_same() {
+        let of = |places: &[i64], step, width, touched, most| {
+            Streak { places: places.to_vec(), step }.distinct(width, touched, most)
+        };
+        // Neighbours in a long array: `a[i]`, `a[i + 1]`, `a[i + 2]`.
+        assert!((of(&[0, 1, 2], 1, 1, 1e6, 1e3) - 1.0 / 3.0).abs() < 1e-5);
+        // The parts of a row of four, and the first parts of the next row.
+        assert_eq!(of(&[0, 1, 2, 3], 4, 1, 1e6, 1e3), 1.0);
+        assert!((of(&[0, 4, 8, 12], 8, 4, 1e6, 1e3) - 0.5).abs() < 1e-5);
+        // Planes that are further apart than a cache is large, or than they are long.
+        assert_eq!(of(&[0, 4096], 1, 1, 1e6, 1e3), 1.0);
+        assert_eq!(of(&[0, 4096], 1, 1, 1024.0, 1e6), 1.0);
+        // The same place twice.
+        assert_eq!(of(&[7, 7], 0, 1, 1.0, 1e6), 0.5);
+    }
 
     #[test]
     fn counted_loops_in_scalar_functions_have_their_trip_count() {

@@ -234,7 +234,7 @@ mod tests {
             walk: walk.iter().map(|(s, t)| (Some(*s), *t)).collect(),
             ..access(Mem::Global(0), false, count)
         };
-        let streak = Streak { places: places.to_vec() };
+        let streak = Streak { places: places.to_vec(), ..Streak::default() };
         misses(&a, &streak, 64.0, 32768.0).lines
     }
 

@@ -110,6 +110,36 @@ pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
     }
 }
 
+/// Returns the expression with loop variable `id` replaced.
+pub fn with_var_in(e: &Expr, id: u32, by: &Index) -> Expr {
+    let at = |i: &Index| i.substitute(&|v| (v.id == id).then(|| by.clone()));
+    // Values inside indices are replaced first, like all parts.
+    match rebuilt(e, &mut |e, _| with_var_in(e, id, by)) {
+        Expr::Index(i, t) => Expr::Index(at(&i), t),
+        Expr::Load(m, t, i) => Expr::Load(m, t, at(&i)),
+        Expr::Guarded(g, a, b) => Expr::Guarded(Guard(g.0.iter().map(at).collect()), a, b),
+        e => e,
+    }
+}
+
+/// Replaces loop variable `id` in a block and all blocks inside it.
+pub fn with_var(b: &mut Block, id: u32, by: &Index) {
+    let at = |i: &mut Index| *i = i.substitute(&|v| (v.id == id).then(|| by.clone()));
+    for s in b {
+        rebuild(s, &mut |e| with_var_in(e, id, by));
+        match s {
+            Stmt::Store(_, i, _) | Stmt::Atomic(_, _, i, _) => at(i),
+            Stmt::Loop { lo, hi, .. } => {
+                at(lo);
+                at(hi);
+            }
+            Stmt::If(g, ..) => g.0.iter_mut().for_each(at),
+            _ => {}
+        }
+        s.blocks_mut().into_iter().for_each(|b| with_var(b, id, by));
+    }
+}
+
 /// Operations that take many cycles.
 pub fn is_dear(op: ScalarOp) -> bool {
     use ScalarOp as O;

@@ -1,6 +1,12 @@
 //! Interleaves unrolled code: independent copies of a loop body run side by side.
+//!
+//! Loops at the same place of all copies become one loop, if they count alike (unroll and jam). So a
+//! work-item that computes several results, each a reduction, goes through the elements once for
+//! all of them, and what the reductions read in common is loaded once.
 
-use crate::kernel::ir::{Block, Expr, Mem, Reg, Stmt};
+use crate::kernel::ir::index::Index;
+use crate::kernel::ir::walk::with_var;
+use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Reg, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Joins the copies of an unrolled body to one block. Independent copies are interleaved statement
@@ -8,13 +14,45 @@ use std::collections::{BTreeMap, BTreeSet};
 /// chain of operations. Other copies follow one after the other.
 pub fn side_by_side(copies: Vec<Block>) -> Block {
     let length = copies.first().map_or(0, Vec::len);
-    if length < 2 || copies.iter().any(|c| c.len() != length) || !independent(&copies) {
+    let single = length == 1 && !matches!(copies[0][0], Stmt::Loop { .. });
+    if length == 0 || single || copies.iter().any(|c| c.len() != length) || !independent(&copies) {
         return copies.concat();
     }
     let mut copies: Vec<_> = copies.into_iter().map(Vec::into_iter).collect();
     (0..length)
-        .flat_map(|_| copies.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>())
+        .flat_map(|_| jammed(copies.iter_mut().filter_map(Iterator::next).collect()))
         .collect()
+}
+
+/// Makes one loop of the loops of independent copies, if all count alike and none stores: stores of
+/// different copies to one element would change their order.
+fn jammed(copies: Vec<Stmt>) -> Vec<Stmt> {
+    let Some(Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, .. }) = copies.first() else {
+        return copies;
+    };
+    let (var, lo, hi) = (var.clone(), lo.clone(), hi.clone());
+    let alike = |s: &Stmt| match s {
+        Stmt::Loop { kind: LoopKind::Seq, lo: l, hi: h, .. } => (l, h) == (&lo, &hi),
+        _ => false,
+    };
+    if !copies.iter().all(|s| alike(s) && !stores(s)) {
+        return copies;
+    }
+    let mut bodies = vec![];
+    for s in copies {
+        let Stmt::Loop { var: own, mut body, .. } = s else { continue };
+        if own.id != var.id {
+            with_var(&mut body, own.id, &Index::from(var.clone()));
+        }
+        bodies.push(body);
+    }
+    vec![Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body: side_by_side(bodies) }]
+}
+
+fn stores(s: &Stmt) -> bool {
+    let mut found = false;
+    s.visit(&mut |s| found |= matches!(s, Stmt::Store(..) | Stmt::Atomic(..)));
+    found
 }
 
 /// Whether no copy reads what another one writes, and none stores to a memory in two places. Stores
@@ -58,7 +96,7 @@ fn independent(copies: &[Block]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::ir::index::Index;
+    use crate::kernel::ir::index::Var;
     use crate::kernel::ir::{ElemTy, Scope};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::F32;
@@ -87,6 +125,35 @@ mod tests {
             found.next().expect("a statement of a copy")
         };
         all.iter().map(place).collect()
+    }
+
+    #[test]
+    fn loops_that_count_alike_become_one() {
+        let repeat = |k: u32, hi: i64, body: Block| {
+            let var = Var { id: 20 + k, name: format!("i{k}").into(), lo: 0, hi: hi - 1 };
+            let (lo, hi) = (Index::from(0), Index::from(hi));
+            Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body }
+        };
+        let counter =
+            |k: u32| Index::from(Var { id: 20 + k, name: format!("i{k}").into(), lo: 0, hi: 3 });
+        // `t = 0; for i { t = t + from[i + k] }`
+        let step = |k: u32, at: &Index| {
+            let x = Expr::Load(Mem::Global(0), ElemTy::scalar(F32), at.plus(i64::from(k)));
+            let sum = vec![Expr::Reg(reg(k)), x];
+            Stmt::Set(reg(k), Expr::Op(ScalarOp::Add, ElemTy::scalar(F32), sum))
+        };
+        let start = |k: u32| Stmt::Decl(reg(k), Some(load(1, 0)));
+        let sum = |k: u32, hi| vec![start(k), repeat(k, hi, vec![step(k, &counter(k))])];
+        let both = vec![step(1, &counter(1)), step(2, &counter(1))];
+        let one = vec![start(1), start(2), repeat(1, 4, both)];
+        assert_eq!(side_by_side(vec![sum(1, 4), sum(2, 4)]), one);
+        // Different counts.
+        let apart = [start(1), start(2), sum(1, 4).remove(1), sum(2, 5).remove(1)];
+        assert_eq!(side_by_side(vec![sum(1, 4), sum(2, 5)]), apart);
+        // Loops that store keep their order, so that the last value of an element is the same.
+        let fill =
+            |k: u32| vec![repeat(k, 4, vec![Stmt::Store(Mem::Global(1), counter(k), load(0, 0))])];
+        assert_eq!(side_by_side(vec![fill(1), fill(2)]), [fill(1), fill(2)].concat());
     }
 
     #[test]

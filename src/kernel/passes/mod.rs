@@ -15,6 +15,7 @@ mod licm;
 mod load_reuse;
 mod masked;
 mod memory_reuse;
+mod overlap;
 mod wide_accesses;
 
 use crate::kernel::ir::walk::Fresh;
@@ -45,6 +46,7 @@ fn improve(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
         fma::sums(k);
     }
     licm::invariants(k, fresh);
+    overlap::unroll(k, fresh);
     wide_accesses::widen(k, bytes, fresh);
     load_reuse::across_stages(k, fresh);
     cse::share(k, fresh);
