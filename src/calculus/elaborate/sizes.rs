@@ -207,4 +207,3 @@ fn divided(poly: &Poly, common: &Monomial, content: i64) -> Poly {
     };
     Poly(poly.0.iter().map(|(m, c)| (strip(m), c / content)).collect())
 }
-}
