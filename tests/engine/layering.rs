@@ -168,6 +168,7 @@ fn libraries_stay_where_they_belong() {
             "opencl3" => name.starts_with("opencl/runtime"),
             "clap" | "indicatif" | "comfy_table" | "annotate_snippets" | "ctrlc" => layer == "cli",
             "libm" => name.starts_with("calculus/value"),
+            "mimalloc" => layer == "main",
             "rusqlite" => name.starts_with("tune/store"),
             "strsim" => name == "lang/naming.rs",
             _ => false,
@@ -181,6 +182,7 @@ fn libraries_stay_where_they_belong() {
             "annotate_snippets",
             "ctrlc",
             "libm",
+            "mimalloc",
             "rusqlite",
             "strsim",
         ] {
