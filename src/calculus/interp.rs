@@ -18,7 +18,7 @@ pub(super) mod machine;
 mod pick;
 
 use super::value::{Shape, Value};
-use crate::diag::{Code as Error, Diagnostic, Label, Result, Span};
+use crate::diag::{Code as Error, Diagnostic, Interrupt, Label, Result, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{Entry, Expr, ExprKind, Prim};
 use crate::lang::types::{ScalarType, Type};
@@ -148,8 +148,16 @@ impl Compiled {
     /// When the program has no value on these inputs; an error in elements that are not chosen may go
     /// unnoticed.
     pub fn run(&self, choice: &Choice) -> Result<Value> {
+        self.run_until(choice, &Interrupt::NEVER)
+    }
+
+    /// As [`Compiled::run`], but ends with an error soon after it is asked to stop.
+    ///
+    /// # Errors
+    /// Those of [`Compiled::run`], and [`Error::Interrupted`] when it was stopped.
+    pub fn run_until(&self, choice: &Choice, stop: &Interrupt) -> Result<Value> {
         let code = self.code(choice);
-        let result = self.builder.run_values(&code).map_err(|d| *d)?;
+        let result = self.builder.run_values(&code, stop).map_err(|d| *d)?;
         let fits = result.leaves().iter().map(|l| (l.ty(), l.shape())).eq(self.components(choice));
         if fits {
             Ok(result)

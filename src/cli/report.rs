@@ -182,6 +182,12 @@ fn candidates(o: &Optimized, out: &mut Out) -> Done {
     for (reason, count) in c.dropped.get(Lost::Term.text()).into_iter().flatten() {
         out.line(&format!("           {count} of {} terms dropped: {reason}", c.terms))?;
     }
+    if c.unranked > 0 {
+        out.line(&format!(
+            "           {} not ranked: only the additive estimate judged them",
+            c.unranked
+        ))?;
+    }
     if c.duplicates > 0 {
         out.line(&format!("           {} had the same kernels as another", c.duplicates))?;
     }

@@ -64,6 +64,9 @@ pub struct Limits {
     /// Tuning: most operations and rows that the interpreter computes to check results (a few seconds' worth). If a
     /// program has more, the interpreter computes a sample.
     pub reference_operations: u64,
+    /// Tuning: longest time that a search waits for the interpreter once a kernel is to be checked. Operations whose values
+    /// are in doubt take many times as long as others, so that their number does not bound the time.
+    pub reference_time: Duration,
     /// Tuning: longest time one candidate may take to build.
     pub build_time: Duration,
     /// Tuning: longest time one candidate may take to run once.
@@ -103,6 +106,7 @@ impl Limits {
         unroll: 64,
         unrolled_operations: 768,
         reference_operations: 200_000_000,
+        reference_time: Duration::from_secs(5),
         build_time: Duration::from_secs(30),
         run_time: Duration::from_secs(20),
         interrupt: Interrupt::NEVER,

@@ -9,13 +9,17 @@
 //! Where even the smallest sample would take the interpreter minutes, as for one number that depends on a product of
 //! large matrices, a search defers it: the first kernel is the witness without a comparison, and only if two kernels
 //! disagree does the interpreter compute the result.
+//!
+//! The number of operations does not bound the time: values in doubt take many times as long as others. So a search
+//! waits for [`Limits::reference_time`] at most. The interpreter computes a much smaller sample first, which is the
+//! reference if the larger one is not ready in time. Without such a sample, the interpreter is deferred.
 
 use super::sample::{only, places, sample};
 use super::worker::digest;
 use crate::calculus::interp::{self, Choice, Compiled};
 use crate::calculus::value::{Cell, Comparison, Leaf, Tolerance, Value, agree, compare_at};
 use crate::diag::{
-    Code, Diagnostic, Failure, Limits, Result, STACK_BYTES, no_thread, on_own_stack,
+    Code, Diagnostic, Failure, Interrupt, Limits, Result, STACK_BYTES, no_thread, on_own_stack,
 };
 use crate::lang::typed::Entry;
 use crate::opencl::host::HostArray;
@@ -24,13 +28,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval at which a wait polls whether to go on.
 const POLL: Duration = Duration::from_millis(50);
 
 /// A search defers the interpreter if it would take this many times the operations that it may take.
 const PATIENCE: f64 = 20.0;
+
+/// The sample that is computed first takes this fraction (a divisor) of the operations of the sample that is wanted.
+const FIRST: f64 = 64.0;
 
 /// Number of disputed elements of one component that the interpreter computes when two kernels disagree.
 const JUDGED: usize = 8;
@@ -41,6 +48,9 @@ pub struct Reference {
     answer: Option<Answer>,
     terms: u64,
     budget: f64,
+    /// The longest time that a search waits, and the request that ends the interpreter's work after it.
+    most: Option<Duration>,
+    late: Interrupt,
     /// A result that was found right; with a sample, the witness's. Equal bytes need no second comparison.
     right: Option<Right>,
     agreed: usize,
@@ -120,7 +130,7 @@ pub struct Checked {
 impl fmt::Display for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.elements == 0 {
-            write!(f, "not by the reference interpreter, which would take minutes; ")?;
+            write!(f, "not by the reference interpreter, which would take long; ")?;
             return match self.agreed {
                 0 => write!(f, "there is no other kernel to compare with"),
                 _ => write!(f, "all elements against another kernel"),
@@ -156,17 +166,35 @@ impl fmt::Display for Checked {
 
 impl Answer {
     /// Computes the result, or a sample of it if the whole exceeds `budget` operations. Computes nothing if even
-    /// that exceeds `most` operations.
-    fn find(compiled: Compiled, budget: f64, most: f64) -> Result<Answer> {
+    /// that exceeds `most` operations. If it is `late` before that is done, the answer is a smaller sample, or nothing.
+    fn find(compiled: Compiled, budget: f64, most: f64, late: &Interrupt) -> Result<Answer> {
         let choice = sample(&compiled, budget);
-        let work = |choice: &Choice| compiled.operations(choice);
-        let deferred = choice.as_ref().map_or_else(|| work(&compiled.whole()), work) > most;
-        let known = match &choice {
-            _ if deferred => vec![],
-            Some(choice) => vec![Known::compute(&compiled, choice)?],
-            None => vec![Known::compute(&compiled, &compiled.whole())?],
-        };
-        Ok(Answer { compiled, choice, known, deferred })
+        let wanted = choice.clone().unwrap_or_else(|| compiled.whole());
+        if compiled.operations(&wanted) > most {
+            return Ok(Answer { compiled, choice, known: vec![], deferred: true });
+        }
+        let answer = Answer::first(compiled, budget, &wanted, late)?;
+        answer.grown(choice, &wanted, late)
+    }
+
+    /// Computes a sample that is much smaller than the one that is wanted, if there is such a sample.
+    fn first(compiled: Compiled, budget: f64, wanted: &Choice, late: &Interrupt) -> Result<Answer> {
+        let small =
+            |choice: &Choice| 2.0 * compiled.operations(choice) < compiled.operations(wanted);
+        let choice = sample(&compiled, budget / FIRST).filter(small);
+        let known = choice.as_ref().map(|choice| Known::compute(&compiled, choice, late));
+        let known = in_time(known.transpose(), late)?.flatten();
+        let deferred = known.is_none();
+        Ok(Answer { compiled, choice, known: known.into_iter().collect(), deferred })
+    }
+
+    /// Computes what is wanted, a choice or everything. Keeps what there is if that is not ready before it is `late`.
+    fn grown(self, choice: Option<Choice>, wanted: &Choice, late: &Interrupt) -> Result<Answer> {
+        let all = Known::compute(&self.compiled, wanted, late);
+        Ok(match in_time(all, late)? {
+            Some(all) => Answer { choice, known: vec![all], deferred: false, ..self },
+            None => self,
+        })
     }
 
     /// Returns the sample or the whole result; `None` if the interpreter was deferred.
@@ -201,6 +229,14 @@ impl Answer {
     }
 }
 
+/// Returns what was computed; `None` if the work was stopped because it was `late`.
+fn in_time<T>(computed: Result<T>, late: &Interrupt) -> Result<Option<T>> {
+    match computed {
+        Err(_) if late.requested() => Ok(None),
+        computed => computed.map(Some),
+    }
+}
+
 /// Starts the interpreter on a thread of its own. Returns where its answer arrives.
 fn on_its_own(work: impl FnOnce() -> Result<Answer> + Send + 'static) -> Receiver<Result<Answer>> {
     let (send, pending) = mpsc::channel();
@@ -221,8 +257,8 @@ fn gone() -> Failure {
 }
 
 impl Known {
-    fn compute(compiled: &Compiled, choice: &Choice) -> Result<Known> {
-        let value = compiled.run(choice)?;
+    fn compute(compiled: &Compiled, choice: &Choice, stop: &Interrupt) -> Result<Known> {
+        let value = compiled.run_until(choice, stop)?;
         let shapes: Vec<Vec<usize>> =
             compiled.shape().components().into_iter().map(|c| c.1).collect();
         let mut places_of: Vec<_> = shapes.into_iter().map(|shape| (shape, None)).collect();
@@ -252,8 +288,10 @@ pub fn wanted(
     limits: &Limits,
 ) -> Result<Vec<Vec<Wanted>>> {
     let budget = limits.reference_operations as f64;
-    let find =
-        || Compiled::new(entry, sizes, inputs).and_then(|c| Answer::find(c, budget, f64::INFINITY));
+    let find = || {
+        Compiled::new(entry, sizes, inputs)
+            .and_then(|c| Answer::find(c, budget, f64::INFINITY, &Interrupt::NEVER))
+    };
     let answer = on_own_stack(find)??;
     let known = answer.known.first().ok_or_else(gone)?;
     let terms = interp::terms(entry, sizes);
@@ -283,18 +321,19 @@ impl Reference {
         inputs: &[Value],
         limits: &Limits,
     ) -> Reference {
-        Reference::begin(entry, sizes, inputs, limits, f64::INFINITY)
+        Reference::begin(entry, sizes, inputs, limits, None)
     }
 
     /// Starts the interpreter on a thread of its own, unless it would take minutes. Then it runs only if
-    /// [`Reference::is_disputed`].
+    /// [`Reference::is_disputed`]. A [wait](Reference::wait) for it ends after [`Limits::reference_time`], with what it
+    /// has until then.
     pub fn for_search(
         entry: &Entry,
         sizes: &IndexMap<String, u64>,
         inputs: &[Value],
         limits: &Limits,
     ) -> Reference {
-        Reference::begin(entry, sizes, inputs, limits, PATIENCE)
+        Reference::begin(entry, sizes, inputs, limits, Some(PATIENCE))
     }
 
     fn begin(
@@ -302,16 +341,21 @@ impl Reference {
         sizes: &IndexMap<String, u64>,
         inputs: &[Value],
         limits: &Limits,
-        patience: f64,
+        patience: Option<f64>,
     ) -> Reference {
         let budget = limits.reference_operations as f64;
         let (of, at, on) = (entry.clone(), sizes.clone(), inputs.to_vec());
-        let work = move || Answer::find(Compiled::new(&of, &at, &on)?, budget, patience * budget);
+        let most = patience.map_or(f64::INFINITY, |patience| patience * budget);
+        let late = if patience.is_some() { Interrupt::default() } else { Interrupt::NEVER };
+        let stop = late.clone();
+        let work = move || Answer::find(Compiled::new(&of, &at, &on)?, budget, most, &stop);
         Reference {
             pending: Some(on_its_own(work)),
             answer: None,
             terms: interp::terms(entry, sizes),
             budget,
+            most: patience.map(|_| limits.reference_time),
+            late,
             right: None,
             agreed: 0,
             overturned: 0,
@@ -337,12 +381,17 @@ impl Reference {
         self.answer.as_ref().is_some_and(|answer| answer.deferred)
     }
 
-    /// Waits for the result. Returns `false` if `go_on` returned `false` before the result was available.
+    /// Waits for the result. Returns `false` if `go_on` returned `false` before the result was available. In a search,
+    /// the wait is short: then the interpreter is to end with what it has.
     ///
     /// # Errors
     /// When the program has no value on these inputs.
     pub fn wait(&mut self, go_on: impl Fn() -> bool) -> Result<bool> {
+        let begun = Instant::now();
         while self.answer.is_none() {
+            if self.most.is_some_and(|most| begun.elapsed() > most) {
+                self.late.request();
+            }
             let Some(pending) = &self.pending else { return Err(gone()) };
             match pending.recv_timeout(POLL) {
                 Ok(result) => {
@@ -386,8 +435,10 @@ impl Reference {
         }
         let Some(answer) = self.answer.take() else { return false };
         let budget = self.budget;
-        let work = move || Answer::find(answer.compiled, budget, f64::INFINITY);
+        // Without the result, nobody can say which kernel is wrong.
+        let work = move || Answer::find(answer.compiled, budget, f64::INFINITY, &Interrupt::NEVER);
         self.pending = Some(on_its_own(work));
+        self.most = None;
         self.right = None;
         self.was_disputed = true;
         true
@@ -488,7 +539,7 @@ impl Answer {
             if spent > budget && !out.is_empty() {
                 break;
             }
-            out.push(Known::compute(&self.compiled, &choice)?);
+            out.push(Known::compute(&self.compiled, &choice, &Interrupt::NEVER)?);
         }
         Ok(out)
     }
@@ -630,7 +681,7 @@ mod tests {
         assert!(judged(&mut reference, &right).comparison.ok);
         let checked = reference.checked().expect("a deferred interpreter");
         assert_eq!((checked.elements, checked.of_elements, checked.agreed), (0, N * N, 1));
-        assert!(checked.to_string().contains("which would take minutes"), "{checked}");
+        assert!(checked.to_string().contains("which would take long"), "{checked}");
         // A wrong witness is found by the next kernel, and a wrong kernel after it too.
         let mut reference = begin();
         let wrong = with(&right, 7, 1.0);
@@ -641,6 +692,30 @@ mod tests {
         assert!(verdict.comparison.ok && verdict.overturned);
         let verdict = judged(&mut reference, &wrong);
         assert!(!verdict.comparison.ok && !verdict.overturned);
+    }
+
+    /// However long the interpreter takes, a search begins: with a small sample if there is one.
+    #[test]
+    fn a_late_interpreter_answers_with_what_it_has() {
+        let (entry, sizes, inputs) = of_product();
+        let (late, budget) = (Interrupt::default(), 100_000.0);
+        let compiled = || Compiled::new(&entry, &sizes, &inputs).expect("a program");
+        let elements = |answer: &Answer| answer.checked().expect("a sample").elements;
+        let all = Answer::find(compiled(), budget, f64::INFINITY, &late).expect("a sample");
+        let wanted = all.choice.clone().expect("a sample");
+        let small = Answer::first(compiled(), budget, &wanted, &late).expect("a small sample");
+        let of_small = elements(&small);
+        assert!((1..elements(&all)).contains(&of_small));
+        late.request();
+        let kept = small.grown(Some(wanted), &all.choice.expect("a sample"), &late);
+        assert_eq!(elements(&kept.expect("the small sample")), of_small);
+        // The request comes before anything is there.
+        let nothing = Answer::find(compiled(), budget, f64::INFINITY, &late);
+        assert!(nothing.expect("nothing to compute").deferred);
+        // A wait makes the request itself.
+        let limits = Limits { reference_time: Duration::ZERO, ..Limits::default() };
+        let mut reference = Reference::for_search(&entry, &sizes, &inputs, &limits);
+        assert!(reference.wait(|| true).expect("an answer") && reference.late.requested());
     }
 
     #[test]

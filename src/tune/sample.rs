@@ -169,6 +169,31 @@ mod tests {
         assert_eq!((rows.len(), rows[0], rows[rows.len() - 1]), (MOST, 0, n - 1));
     }
 
+    /// Whatever is between the result and the inputs, a sample costs little of the whole.
+    #[test]
+    fn samples_reach_through_windows_and_turned_rows() {
+        let window = "def window op z w xs = slide w 1 xs |> map (reduce op z)
+            entry f [n] (xs: [n]f32) : [n]f32 =
+              let peak = map abs xs |> pad 15 15 0.0 |> window max 0.0 31
+              in pad 7 7 clamp peak |> window (+) 0.0 15 |> map (/ 15.0)";
+        let turned = "entry f [n] (xs: [n]f32) : [n / 64][64]f32 =
+            let unit c = let r = rsqrt (1e-12 + reduce (+) 0 (map (\\x -> x * x) c)) in map (* r) c
+            in split 64 xs |> transpose |> map unit |> transpose";
+        let n = 1 << 16;
+        let by_index =
+            "entry f [n] (xs: [n]f32) : [n]f32 = generate n (\\i -> xs[i] + xs[n - 1 - i])";
+        for text in [window, turned, by_index] {
+            let source = Source::new("f.pat", text);
+            let entry = check_entry(&source, None).expect("the program is well-typed");
+            let sizes = Sizes::from_iter([("n".to_owned(), n as u64)]);
+            let inputs = [Value::floats(F32, &[n], &vec![1.0; n])];
+            let c = Compiled::new(&entry, &sizes, &inputs).expect("it has a value on its inputs");
+            let whole = c.operations(&c.whole());
+            let choice = sample(&c, whole / 20.0).expect("the budget does not allow the whole");
+            assert!(c.operations(&choice) <= whole / 20.0, "{text}");
+        }
+    }
+
     #[test]
     fn what_has_no_rows_is_computed_whole() {
         let c = compiled("reduce (+) 0 (join A)");

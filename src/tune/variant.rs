@@ -202,6 +202,11 @@ impl<'a> Pool<'a> {
         self.plans.len()
     }
 
+    /// Returns the number of candidates that were not looked at: the kernel model did not rank them.
+    pub fn unranked(&self) -> usize {
+        self.candidates.len() - self.seen.len()
+    }
+
     /// Returns the number of candidates whose plan was another candidate's.
     pub fn duplicates(&self) -> usize {
         self.duplicates

@@ -155,6 +155,11 @@ fn what_extraction_dropped_is_shown_with_reasons() {
     assert!(dropped.sum::<u64>() + count(&all["skeletons"]) <= count(&all["terms"]), "{all}");
     let result = p.run(&format!("--json {args}")).ok().last("result");
     assert_eq!(result["candidates"]["dropped"], all["dropped"]);
+    // What the kernel model did not rank is counted.
+    let counts = &result["candidates"];
+    let rejected = counts["rejected"].as_object().expect("reasons").values().map(count);
+    let ranked = count(&counts["lowered"]) + count(&counts["duplicates"]) + rejected.sum::<u64>();
+    assert_eq!(count(&counts["unranked"]), count(&counts["generated"]) - ranked, "{counts}");
     assert!(p.run(args).ok().stdout().contains("terms dropped: past the beam"));
     // Both searches, without and with defaults for every operator, find one term. None of three widths divides.
     let f = p.file("own.rules", VECTORS);

@@ -9,8 +9,9 @@ use super::code::{
 };
 use super::cost::of_code;
 use super::machine::{Machine, Run, fault};
+use super::pick::shared_lengths;
 use crate::calculus::value::{Cell, Leaf, Shape, Slack, Value, room};
-use crate::diag::Code as Error;
+use crate::diag::{Code as Error, Interrupt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::ops::Range;
@@ -79,7 +80,7 @@ impl Typed {
         }
         fn value(e: &Values) -> bool {
             match e {
-                Values::Given(_) | Values::Slot(_) => true,
+                Values::Given(_) | Values::Slot(..) => true,
                 Values::Part(v, _) => value(v),
                 Values::Tuple(vs) => vs.iter().all(value),
                 Values::Pack(e, ..) => cells(e),
@@ -181,7 +182,10 @@ impl Builder {
                 let cells = (base..base + n).map(|r| (Cells::Reg(r), 1));
                 Typed::cells(Cells::Tuple(cells.collect()), shape.clone())
             }
-            Place::Slot { slot, .. } => Typed::value(Values::Slot(slot), shape.clone()),
+            Place::Slot { slot, .. } => {
+                let lengths = shared_lengths(shape).into();
+                Typed::value(Values::Slot(slot, lengths), shape.clone())
+            }
         };
         (place, typed)
     }
@@ -475,16 +479,16 @@ impl Builder {
     /// When the program has no value.
     pub fn run(&mut self, t: Typed) -> Run<Value> {
         let code = self.values(t);
-        self.run_values(&code)
+        self.run_values(&code, &Interrupt::NEVER)
     }
 
-    /// Runs code of a value once.
+    /// Runs code of a value once, until it is asked to stop.
     ///
     /// # Errors
-    /// When the program has no value.
-    pub fn run_values(&self, code: &Values) -> Run<Value> {
+    /// When the program has no value, or the run was stopped.
+    pub fn run_values(&self, code: &Values, stop: &Interrupt) -> Run<Value> {
         let site = Site { name: "result", span: None };
-        let result = self.machine().value(code)?;
+        let result = self.machine().stopped_by(stop).value(code)?;
         for leaf in result.leaves() {
             room(&leaf.shape()).map_err(|e| fault(site, Error::SizeRange, &e))?;
         }

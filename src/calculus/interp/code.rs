@@ -258,8 +258,8 @@ pub type Axis = Option<Arc<[usize]>>;
 pub enum Values {
     /// A constant.
     Given(Value),
-    /// The value in a slot.
-    Slot(usize),
+    /// The value in a slot, and the leading lengths that its components share.
+    Slot(usize, Arc<[usize]>),
     /// Some components of a slot, or of another value.
     Part(Box<Values>, Range<usize>),
     /// The components of several values, one after another.

@@ -10,7 +10,7 @@ const STEPS: f64 = 64.0;
 pub fn operations(v: &Values) -> f64 {
     let count = |n: usize| n as f64;
     match v {
-        Values::Given(_) | Values::Slot(_) => 0.0,
+        Values::Given(_) | Values::Slot(..) => 0.0,
         Values::Part(v, _) | Values::View(_, v, _) => operations(v),
         Values::Tuple(vs) => vs.iter().map(operations).sum(),
         Values::Pack(e, ..) => of_cells(e),

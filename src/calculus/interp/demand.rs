@@ -6,6 +6,7 @@
 use super::code::{Axis, Cells, Code, Fold, Loop, Map, Operator, Place, Until, Values};
 use super::pick::{pick, sorted};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Returns the code of a variable with only those elements that `user` reads, and the user, which reads them at their new
 /// indices.
@@ -20,9 +21,14 @@ pub fn narrowed(place: Place, code: Code, mut user: Values) -> (Place, Code, Val
     };
     each(&mut user, &mut |v| {
         let Values::Pick(from, axes) = v else { return ControlFlow::Continue(()) };
-        if !is_slot(from, slot) {
+        let Values::Slot(s, lengths) = &mut **from else { return ControlFlow::Continue(()) };
+        if *s != slot {
             return ControlFlow::Continue(());
         }
+        let new =
+            |(d, n): (usize, &usize)| wanted.get(d).and_then(Option::as_ref).map_or(*n, Vec::len);
+        let lengths: Arc<[usize]> = lengths.iter().enumerate().map(new).collect();
+        **from = Values::Slot(slot, lengths.clone());
         for (axis, wanted) in axes.iter_mut().zip(&wanted) {
             if let (Some(at), Some(wanted)) = (&*axis, wanted) {
                 let place = |i: &usize| wanted.binary_search(i).unwrap_or_default();
@@ -30,7 +36,7 @@ pub fn narrowed(place: Place, code: Code, mut user: Values) -> (Place, Code, Val
             }
         }
         if axes.iter().all(Option::is_none) {
-            *v = std::mem::replace(from, Values::Slot(slot));
+            *v = Values::Slot(slot, lengths);
         }
         ControlFlow::Break(())
     });
@@ -67,7 +73,7 @@ fn wanted(slot: usize, user: &mut Values) -> Option<Vec<Option<Vec<usize>>>> {
 
 /// Whether the value is the slot. Some components of it are not: they may have dimensions that the others lack.
 fn is_slot(v: &Values, slot: usize) -> bool {
-    matches!(v, Values::Slot(s) if *s == slot)
+    matches!(v, Values::Slot(s, _) if *s == slot)
 }
 
 type Visit<'a> = &'a mut dyn FnMut(&mut Values) -> ControlFlow<()>;
@@ -78,7 +84,7 @@ fn each(v: &mut Values, f: Visit) {
         return;
     }
     match v {
-        Values::Given(_) | Values::Slot(_) | Values::Iota(..) => {}
+        Values::Given(_) | Values::Slot(..) | Values::Iota(..) => {}
         Values::Part(v, _) | Values::View(_, v, _) | Values::Pick(v, _) => each(v, f),
         Values::Tuple(vs) => vs.iter_mut().for_each(|v| each(v, f)),
         Values::Pack(e, ..) => in_cells(e, f),

@@ -350,16 +350,30 @@ impl Machine {
 
 /// Returns the indices below `n` among the possible values of `i`.
 pub fn targets(i: i128, spread: Spread, n: usize) -> Vec<usize> {
-    match spread.values(i) {
+    few_targets(i, spread, n, n).unwrap_or_default()
+}
+
+/// As [`targets`], but returns `None` if there are more than `most`, without listing them.
+fn few_targets(i: i128, spread: Spread, n: usize, most: usize) -> Option<Vec<usize>> {
+    let all: Vec<usize> = match spread.values(i) {
         Some(all) => all.into_iter().filter_map(|i| below(i, n)).collect(),
-        None => (0..n).filter(|k| spread.contains(i, *k as i128)).collect(),
-    }
+        None => {
+            let (low, high) = spread.ends(i).unwrap_or((0, i128::MAX - 1));
+            let from = usize::try_from(low.max(0)).map_or(n, |low| low.min(n));
+            let to = usize::try_from(high.max(-1) + 1).map_or(n, |end| end.min(n));
+            if to.saturating_sub(from) > most {
+                return None;
+            }
+            (from..to).collect()
+        }
+    };
+    (all.len() <= most).then_some(all)
 }
 
 /// Returns the rows of an array at the possible values of `i`; `None` when there are too many.
 pub fn rows_at(xs: &Value, n: usize, i: i128, spread: Spread) -> Option<Vec<Value>> {
-    let at = targets(i, spread, n);
-    (at.len() <= PLACES).then(|| at.into_iter().map(|k| xs.row(k)).collect())
+    let at = few_targets(i, spread, n, PLACES)?;
+    Some(at.into_iter().map(|k| xs.row(k)).collect())
 }
 
 /// Returns the element `own`, extended by the elements at other possible indices.
@@ -367,10 +381,10 @@ pub fn rows_at(xs: &Value, n: usize, i: i128, spread: Spread) -> Option<Vec<Valu
 pub fn perhaps_others(a: &Array, e: &Index, at: &[Cell], slack: &Slack, own: Cell) -> Cell {
     let mut places: Vec<Vec<i128>> = vec![vec![]];
     for (((_, ty), i), n) in e.at.iter().zip(at).zip(a.shape()) {
-        let indices = targets(i.as_wide(*ty), i.spread(), n);
-        if places.len() * indices.len() > PLACES {
+        let most = PLACES / places.len().max(1);
+        let Some(indices) = few_targets(i.as_wide(*ty), i.spread(), n, most) else {
             return anything(a.ty(), own);
-        }
+        };
         let with = |k: &usize| -> Vec<Vec<i128>> {
             places.iter().map(|p| [&p[..], &[*k as i128]].concat()).collect()
         };
@@ -378,4 +392,25 @@ pub fn perhaps_others(a: &Array, e: &Index, at: &[Cell], slack: &Slack, own: Cel
     }
     let elements = places.into_iter().filter_map(|at| a.get(at));
     elements.fold(own, |own, other| either(a.ty(), slack, own, other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A doubtful index into a long array costs no more than its few targets.
+    #[test]
+    fn many_targets_are_not_listed() {
+        let wide = Spread::range(5, -20, 40);
+        assert_eq!(targets(5, wide, 30), (0..30).collect::<Vec<_>>());
+        assert_eq!(targets(5, wide, 100), (0..=40).collect::<Vec<_>>());
+        assert_eq!(few_targets(5, wide, 100, 41), Some((0..=40).collect()));
+        assert_eq!(few_targets(5, wide, 100, 40), None);
+        assert_eq!(few_targets(5, Spread::ANY, usize::MAX, PLACES), None);
+        assert_eq!(targets(5, Spread::ANY, 3), [0, 1, 2]);
+        assert_eq!(targets(-50, Spread::range(-50, -60, -30), 9), [0usize; 0]);
+        let few = Spread::of(5, &[4, 6, 7]);
+        assert_eq!(few_targets(5, few, 7, 2), None);
+        assert_eq!(few_targets(5, few, 7, 3), Some(vec![5, 4, 6]));
+    }
 }

@@ -9,7 +9,7 @@ use super::code::{
 };
 use super::doubt::{Doubtful, Fuel, perhaps_others, rows_at, targets};
 use crate::calculus::value::{Cell, Column, Leaf, Slack, Spread, Value, number, room};
-use crate::diag::{Code as Error, Diagnostic, Label, STACK_BYTES};
+use crate::diag::{Code as Error, Diagnostic, Interrupt, Label, STACK_BYTES};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::num::NonZero;
@@ -52,6 +52,8 @@ pub struct Machine {
     pub(super) fuel: Fuel,
     /// Whether this machine computes a share of another machine's map.
     helper: bool,
+    /// Request to stop, which is polled in every row of a map and in every step of a fold or a loop.
+    stop: Interrupt,
 }
 
 /// Rows that are being collected into an array.
@@ -119,7 +121,23 @@ impl Machine {
             slack,
             fuel: Fuel::default(),
             helper: false,
+            stop: Interrupt::NEVER,
         }
+    }
+
+    /// Makes the machine stop, with an error, when it is requested.
+    #[must_use]
+    pub fn stopped_by(self, stop: &Interrupt) -> Machine {
+        Machine { stop: stop.clone(), ..self }
+    }
+
+    #[inline]
+    fn poll(&self) -> Run<()> {
+        if self.stop.requested() {
+            let site = Site { name: "result", span: None };
+            return Err(fault(site, Error::Interrupted, "the interpreter was stopped"));
+        }
+        Ok(())
     }
 
     /// Evaluates a scalar of one component.
@@ -238,6 +256,7 @@ impl Machine {
 
     /// As `put`, for code that reads the place that it changes; `next` are spare registers.
     pub(super) fn step(&mut self, place: Place, next: usize, code: &Code) -> Run<()> {
+        self.poll()?;
         match (place, code) {
             (Place::Regs { base, n: 1 }, Code::Cells(e)) => {
                 self.regs[base] = self.cell(e)?;
@@ -286,7 +305,7 @@ impl Machine {
         let owned;
         let array = match &e.array {
             // The usual case, without touching a reference counter.
-            Values::Slot(s) => &self.slots[*s],
+            Values::Slot(s, _) => &self.slots[*s],
             other => {
                 owned = self.value(other)?;
                 &owned
@@ -477,6 +496,7 @@ impl Machine {
     fn map_part<'a>(&mut self, map: &'a Map, xs: &Value, rows: Range<usize>) -> Run<Rows<'a>> {
         let mut out = Rows::new(&map.row, rows.len(), map.site)?;
         for i in rows {
+            self.poll()?;
             self.enter(&map.params, xs.leaves(), i);
             match &map.body {
                 Code::Cells(e) if map.row.len() == 1 => {
@@ -633,9 +653,9 @@ impl Machine {
     pub fn value(&mut self, e: &Values) -> Run<Value> {
         Ok(match e {
             Values::Given(v) => v.clone(),
-            Values::Slot(s) => self.slots[*s].clone(),
+            Values::Slot(s, _) => self.slots[*s].clone(),
             Values::Part(v, range) => match &**v {
-                Values::Slot(s) => self.slots[*s].part(range.clone()),
+                Values::Slot(s, _) => self.slots[*s].part(range.clone()),
                 other => self.value(other)?.part(range.clone()),
             },
             Values::Tuple(es) => {

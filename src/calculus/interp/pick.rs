@@ -6,7 +6,7 @@
 
 use super::code::{Axis, Code, Map, Site, Values, View};
 use super::demand::narrowed;
-use crate::calculus::value::{Leaf, Shape, padded};
+use crate::calculus::value::{Cell, Leaf, Shape, Value, padded};
 use std::ops::Range;
 
 /// A part of a result whose arrays share their leading dimensions. Results other than tuples are a single
@@ -33,6 +33,16 @@ fn row(shape: &Shape) -> Option<(usize, Shape)> {
     }
 }
 
+/// Returns the leading lengths that all components of a value of this shape share, outermost first.
+pub fn shared_lengths(shape: &Shape) -> Vec<usize> {
+    let (mut lengths, mut inner) = (vec![], shape.clone());
+    while let Some((n, t)) = row(&inner) {
+        lengths.push(n);
+        inner = t;
+    }
+    lengths
+}
+
 /// Returns the components of a tuple that are chosen from separately.
 fn split(shape: &Shape) -> Option<&[Shape]> {
     match shape {
@@ -52,12 +62,7 @@ pub fn parts(shape: &Shape) -> Vec<Part> {
             }
             return;
         }
-        let (mut lengths, mut inner) = (vec![], shape.clone());
-        while let Some((n, t)) = row(&inner) {
-            lengths.push(n);
-            inner = t;
-        }
-        out.push(Part { components: from..from + shape.width(), lengths });
+        out.push(Part { components: from..from + shape.width(), lengths: shared_lengths(shape) });
     }
     let mut out = vec![];
     visit(shape, 0, &mut out);
@@ -156,7 +161,7 @@ fn width(v: &Values) -> Option<usize> {
         Values::Map(m) => Some(m.row.len()),
         Values::Scan(s) => Some(s.row.len()),
         Values::Histogram(h) => Some(h.row.len()),
-        Values::Slot(_) | Values::Loop(_) | Values::Fold(_) => None,
+        Values::Slot(..) | Values::Loop(_) | Values::Fold(_) => None,
     }
 }
 
@@ -171,7 +176,8 @@ pub fn lengths(v: &Values) -> Vec<usize> {
     match v {
         Values::Given(v) => v.leaves().first().map_or_else(Vec::new, Leaf::shape),
         // Components may differ in lengths that they do not share.
-        Values::Part(..) | Values::Slot(_) | Values::Loop(_) | Values::Fold(_) => vec![],
+        Values::Part(..) | Values::Loop(_) | Values::Fold(_) => vec![],
+        Values::Slot(_, lengths) => lengths.to_vec(),
         Values::Pack(..) => vec![],
         // The longest list that is known: callers only use shared lengths.
         Values::Tuple(vs) => vs.iter().map(lengths).max_by_key(Vec::len).unwrap_or_default(),
@@ -269,6 +275,14 @@ pub fn pick(v: Values, axes: &[Axis]) -> Values {
             let xs = pick(xs, &behind(None, rest));
             Values::Gather(Box::new((xs, pick(is, std::slice::from_ref(first)))), site)
         }
+        // The chosen numbers are known; all of them would cost as much as a long map.
+        Values::Iota(n, ty) => match first.as_deref() {
+            Some(at) if at.iter().all(|i| *i < n) => {
+                let numbers = at.iter().map(|i| Cell::from_int(ty, *i as i128));
+                Values::Given(Value::cells(ty, &[at.len()], numbers))
+            }
+            _ => taken(Values::Iota(n, ty), axes),
+        },
         v => taken(v, axes),
     }
 }
@@ -480,7 +494,7 @@ mod tests {
         for at in [vec![5, 1, 5, 3, 1], vec![1_000_000, 3, 1_000_000]] {
             let once = sorted(at.iter().copied());
             assert!(once.is_sorted_by(|a, b| a < b));
-            let Values::Pick(_, axes) = arranged(Values::Slot(0), &once, &at) else {
+            let Values::Pick(_, axes) = arranged(Values::Slot(0, [].into()), &once, &at) else {
                 panic!("nothing is picked");
             };
             let places = axes[0].as_ref().expect("places");

@@ -651,7 +651,9 @@ mod tests {
         assert!(!apart_at(&at(0), &sum(&[(32, &j), (1, &w)], 0)));
         // Vectors of two.
         let two = |c: i64| sum(&[(128, &j), (2, &w)], 128 * c);
-        let vectors = |a, b| apart([(a, 2), (b, 2)], &mut std::iter::once(&w), &BTreeSet::new());
+        let vectors = |a: &Index, b: &Index| {
+            apart([(a, 2), (b, 2)], &mut std::iter::once(&w), &BTreeSet::new())
+        };
         assert!(vectors(&two(0), &two(3)));
         assert!(!vectors(&two(0), &sum(&[(127, &j), (2, &w)], 0)));
     }

@@ -49,6 +49,9 @@ pub struct Counts {
     pub generated: usize,
     /// Different skeletons among these.
     pub skeletons: usize,
+    /// Candidates for which no kernels were generated, since nothing asked for more: the kernel model did not rank them.
+    #[serde(default)]
+    pub unranked: usize,
     /// Candidates whose kernels were generated, without duplicates.
     pub lowered: usize,
     /// Candidates whose kernels were the same as another's.
@@ -213,6 +216,7 @@ pub fn search(search: Search, pool: &mut Pool, counts: &mut Counts) -> Result<Fo
 /// Copies the pool's statistics into the counts.
 pub fn counts_of(pool: &Pool, counts: &mut Counts) {
     counts.generated = pool.candidates().len();
+    counts.unranked = pool.unranked();
     counts.duplicates = pool.duplicates();
     counts.rejected = pool.rejected().clone();
 }
