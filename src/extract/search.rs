@@ -531,8 +531,7 @@ impl Search<'_> {
         let all: Vec<Rc<Choice>> = best.values().cloned().collect();
         let (count, keep) = (all.len(), self.width(class, at));
         // Reductions side by side are kept besides the others: they do not displace any.
-        let (beside, all): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|c| c.outline.features & SIDE_BY_SIDE != 0);
+        let (beside, all): (Vec<_>, Vec<_>) = all.into_iter().partition(is_beside);
         let mut out = kept(all, keep, self.target.search.blocked_share);
         out.extend(diverse(beside, keep / BESIDE));
         // The best of a part may only occur beside expensive choices of the others. From one occurrence, `joined` learns its
@@ -548,7 +547,8 @@ impl Search<'_> {
             if self.roots.contains(&key) { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
         dropped.add_all(past, count - out.len());
         self.dropped.insert(key, dropped);
-        out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        // Behind the others: pairs are made of the first choices.
+        out.sort_by(|a, b| is_beside(a).cmp(&is_beside(b)).then(a.cost.total_cmp(&b.cost)));
         Rc::new(out)
     }
 
@@ -852,14 +852,15 @@ impl Search<'_> {
             }
             [a, b] => {
                 // Both lists are cut if they are long: few of their pairs could be kept.
-                let most = (PAIRS / b.len()).max(4);
-                for x in a.iter().take(most) {
+                let others = |l: &[Rc<Choice>]| l.iter().filter(|c| !is_beside(c)).count();
+                let (own, most) = (others(a), (PAIRS / others(b).max(1)).max(4));
+                let tried = own.min(most);
+                for x in a.iter().take(tried).chain(&a[own..]) {
                     for y in b.iter() {
                         combine(&[x, y]);
                     }
                 }
-                let untried = a.len().saturating_sub(most) * b.len();
-                found.dropped.add_all(Reason::PartsUntried, untried);
+                found.dropped.add_all(Reason::PartsUntried, (own - tried) * b.len());
             }
             // The arguments do not affect each other: combine the best of each list; at host level, where the
             // arguments are kernels, also the second best of each list, and so on.
@@ -895,6 +896,11 @@ impl Search<'_> {
             }
         }
     }
+}
+
+/// Whether a term has reductions side by side.
+fn is_beside(c: &Rc<Choice>) -> bool {
+    c.outline.features & SIDE_BY_SIDE != 0
 }
 
 /// Returns how often a term reads its argument; 2 means more than once.
