@@ -11,6 +11,16 @@ pub struct Owned {
     mems: BTreeSet<Mem>,
 }
 
+/// What becomes of stores to a value that is updated in place: they follow all of the update's reads.
+pub struct Later {
+    /// The registers and memories of the value.
+    pub owned: Owned,
+    /// Declarations of what is stored, in front of the update.
+    pub declared: Block,
+    /// The stores.
+    pub stores: Block,
+}
+
 impl Owned {
     /// The accumulator consists of these registers.
     pub fn regs(regs: &[Reg]) -> Owned {

@@ -6,19 +6,9 @@ use super::leaf::Emit;
 use super::lowerer::{Context, Lowerer};
 use super::view::{Shape, Step, View};
 use crate::calculus::term::Term;
-use crate::kernel::analysis::hazard::{self, Owned};
+use crate::kernel::analysis::hazard::{self, Later, Owned};
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::{Block, Expr, Stmt};
-
-/// What becomes of stores to a value that is updated in place: they follow all of the update's reads.
-pub struct Later {
-    /// The registers and memories of the value.
-    owned: Owned,
-    /// Declarations of what is stored, in front of the update.
-    declared: Block,
-    /// The stores.
-    stores: Block,
-}
+use crate::kernel::ir::{Expr, Stmt};
 
 impl Lowerer {
     /// Stores `op(arg)` over a value that `arg` may read. The store is in place unless it would

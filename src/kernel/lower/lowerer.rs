@@ -6,7 +6,6 @@
 
 use super::apply::is_pure;
 use super::dest::{Dest, inverse};
-use super::in_place::Later;
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
 use super::places::{held_by, written};
@@ -14,6 +13,7 @@ use super::schedule::Record;
 use super::view::{Shape, Step, Stop, View, Views, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
 use crate::diag::{Code, Diagnostic};
+use crate::kernel::analysis::hazard::Later;
 use crate::kernel::ir::index::{Guard, Index, Var};
 use crate::kernel::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use crate::kernel::options::Options;

@@ -4,7 +4,7 @@ use crate::calculus::term::Term;
 use crate::calculus::text::{Context, parse_type, read_term};
 use crate::calculus::ty::Ty;
 use crate::diag::{Limits, Source};
-use crate::kernel::{DeviceLimits, Options};
+use crate::kernel::options::{DeviceLimits, Options};
 
 /// A GPU with little local memory.
 pub fn options() -> Options {
