@@ -10,6 +10,7 @@ use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
 use crate::lang::typed::ScalarOp;
 use indexmap::IndexSet;
+use num_integer::gcd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -633,10 +634,6 @@ impl Walk<'_> {
             a.along = along;
         }
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
 }
 
 /// Returns the distances of the first work-items from the first one, for an index that is not linear in the number of the

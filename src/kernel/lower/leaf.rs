@@ -579,7 +579,9 @@ fn small_exponent(e: &Expr) -> Option<i64> {
 /// Returns an operation on indices and numbers as an index, which has a known range. Returns `None`
 /// if the result may not fit its type, or if indices have no such operation.
 fn on_indices(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Index> {
-    if let (ScalarOp::Cast(_), [x @ Expr::Index(..)]) = (op, es) {
+    if let (ScalarOp::Cast(_), [x @ Expr::Index(..)]) = (op, es)
+        && t != ScalarType::Bool
+    {
         return fitting(t, as_index(x)?);
     }
     if let (ScalarOp::Clamp, [x, least, most]) = (op, es) {

@@ -6,7 +6,7 @@
 //! (`cse.rs`), and neighbours a vector (`wide_accesses.rs`). The order of operations stays.
 
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::walk::{Fresh, parts, rebuild, with_var, with_var_in};
+use crate::kernel::ir::walk::{Fresh, parts, with_var, with_var_in};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Reg, Stmt};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -131,7 +131,7 @@ fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
     }
     let name = |r: &Reg| names.get(&r.id).unwrap_or(r).clone();
     for s in &mut b {
-        rebuild(s, &mut |e| e.map_regs(&name));
+        s.map_regs(&name);
         if let Stmt::Set(r, _) = s {
             *r = name(r);
         }
