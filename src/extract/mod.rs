@@ -127,6 +127,8 @@ pub fn draw(
             break;
         }
     }
+    let all: Vec<usize> = (0..saturated.forms.len()).collect();
+    draw_terms(saturated, &all, env, device, model, limits, Scope::SideBySide, &mut drawn)?;
     Ok(drawn)
 }
 

@@ -224,18 +224,21 @@ pub(super) enum Scope {
     Fused,
     /// Also terms with a default for every operator: see [`Context::total`].
     Defaults,
-    /// Those of them that have no tiles. They have values for all sizes, and every program has such a term: each
+    /// Terms that compute several reductions in one loop. They have a search of their own, in which they displace no other
+    /// terms.
+    SideBySide,
+    /// Those with defaults that have no tiles. They have values for all sizes, and every program has such a term: each
     /// operator of the program itself has a default.
     Untiled,
 }
 
 impl Scope {
-    /// Every scope, in the order in which they are tried.
+    /// The scopes that are tried one after the other until there are terms.
     pub const ALL: [Scope; 3] = [Scope::Fused, Scope::Defaults, Scope::Untiled];
 
     /// Whether every operator has a default.
     pub fn has_defaults(self) -> bool {
-        self != Scope::Fused
+        matches!(self, Scope::Defaults | Scope::Untiled)
     }
 
     fn has(self, egraph: &EGraph, node: &Node) -> bool {
@@ -327,7 +330,8 @@ pub(super) fn terms(
     let best: Vec<(usize, Rc<Choice>)> = (forms.iter().zip(&roots))
         .flat_map(|(form, root)| {
             let best = search.best(*root);
-            best.iter().map(|choice| (*form, choice.clone())).collect::<Vec<_>>()
+            let wanted = best.iter().filter(|c| scope != Scope::SideBySide || is_beside(c));
+            wanted.map(|choice| (*form, choice.clone())).collect::<Vec<_>>()
         })
         .collect();
     // An interrupted search has seen few of the choices: its terms are not returned.
@@ -530,7 +534,7 @@ impl Search<'_> {
         let Gathered { best, mut covers, mut dropped } = found;
         let all: Vec<Rc<Choice>> = best.values().cloned().collect();
         let (count, keep) = (all.len(), self.width(class, at));
-        // Reductions side by side are kept besides the others: they do not displace any.
+        // The additive cost prefers other choices to reductions side by side.
         let (beside, all): (Vec<_>, Vec<_>) = all.into_iter().partition(is_beside);
         let mut out = kept(all, keep, self.target.search.blocked_share);
         out.extend(diverse(beside, keep / BESIDE));
@@ -547,8 +551,7 @@ impl Search<'_> {
             if self.roots.contains(&key) { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
         dropped.add_all(past, count - out.len());
         self.dropped.insert(key, dropped);
-        // Behind the others: pairs are made of the first choices.
-        out.sort_by(|a, b| is_beside(a).cmp(&is_beside(b)).then(a.cost.total_cmp(&b.cost)));
+        out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         Rc::new(out)
     }
 
@@ -722,7 +725,8 @@ impl Search<'_> {
             // Several copies of a loop make a longer program, not a faster one. Copies of a reduction to one
             // element are one loop with several accumulators (`kernel::lower::interleave`), which loads once
             // what they have in common.
-            let joined = !at.registers
+            let joined = self.scope == Scope::SideBySide
+                && !at.registers
                 && matches!(&result, Ty::Array(_, t) if t.components().iter().all(|(dims, _)| dims.is_empty()));
             if op == Op::Map(MapKind::Unroll) && inner_loops && !joined && !at.total {
                 found.dropped.add(Reason::LoopCopied);
@@ -852,15 +856,14 @@ impl Search<'_> {
             }
             [a, b] => {
                 // Both lists are cut if they are long: few of their pairs could be kept.
-                let others = |l: &[Rc<Choice>]| l.iter().filter(|c| !is_beside(c)).count();
-                let (own, most) = (others(a), (PAIRS / others(b).max(1)).max(4));
-                let tried = own.min(most);
-                for x in a.iter().take(tried).chain(&a[own..]) {
+                let most = (PAIRS / b.len()).max(4);
+                for x in a.iter().take(most) {
                     for y in b.iter() {
                         combine(&[x, y]);
                     }
                 }
-                found.dropped.add_all(Reason::PartsUntried, (own - tried) * b.len());
+                let untried = a.len().saturating_sub(most) * b.len();
+                found.dropped.add_all(Reason::PartsUntried, untried);
             }
             // The arguments do not affect each other: combine the best of each list; at host level, where the
             // arguments are kernels, also the second best of each list, and so on.
