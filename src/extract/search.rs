@@ -116,8 +116,8 @@ impl Outline {
             Op::Map(MapKind::Unroll) => {
                 // The additive cost prefers reductions that are taken apart further, with arrays of
                 // accumulators; several plain ones are one loop, whose loads are shared.
-                let plain = chosen.iter().all(|c| c.reduces && c.outline.features & 16 == 0);
-                out.features |= if plain { 16 | SIDE_BY_SIDE } else { 16 };
+                let plain = |c: &Rc<Choice>| c.reduces && c.loops && c.outline.features & 16 == 0;
+                out.features |= if chosen.iter().all(plain) { 16 | SIDE_BY_SIDE } else { 16 };
             }
             Op::ToMem(Space::Local) if chosen.iter().all(|c| c.skeleton == 0) => {
                 out.features |= 128;
