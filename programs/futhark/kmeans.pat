@@ -16,8 +16,8 @@ def means [n] [k] [d] (points: [n][d]f32) (centres: [k][d]f32) : [k][d]f32 =
 -- more than 0.01. The first centres are the first points.
 entry kmeans [k] [n] [d] (k: i32) (points: [n][d]f32) : ([k][d]f32, i32) =
   let first = generate k (\i -> points[i])
-  let (_, centres, steps) =
-    loop (old, new, steps) = (first, means points first, 0)
-    while any (any (> 0.01)) (map2 (map2 (\a b -> abs (a - b))) old new)
-    do (new, means points new, steps + 1)
+  let (centres, _, steps) =
+    loop (centres, moved, steps) = (first, true, -1) while moved do
+      let next = means points centres
+      in (next, any (any (> 0.01)) (map2 (map2 (\a b -> abs (a - b))) centres next), steps + 1)
   in (centres, steps)

@@ -450,10 +450,13 @@ fn known(program: &Program, name: &str) -> Result<()> {
     }
     let names: Vec<&String> = params.iter().map(|p| &p.name).collect();
     let text = format!("`{entry}` has no parameter `{name}`");
-    Err(Diagnostic::error(Code::UnknownName, text)
+    let d = Diagnostic::error(Code::UnknownName, text)
         .at(&program.source, program.entry.span, "")
-        .note(format!("its parameters: {}", list(&names)))
-        .into())
+        .note(format!("its parameters: {}", list(&names)));
+    Err(match program.entry.sizes.iter().any(|size| size == name) {
+        true => d.help(format!("it is a size: give it with `--size {name}=N`")).into(),
+        false => d.into(),
+    })
 }
 
 fn missing(program: &Program, param: &Param, count: usize, component: usize) -> Diagnostic {
