@@ -14,10 +14,11 @@ use std::sync::Arc;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The shipped models: file name and text. The generic ones match only a kind of device.
-const SHIPPED: [(&str, &str); 5] = [
+const SHIPPED: [(&str, &str); 6] = [
     ("pocl.toml", include_str!("../../cost-models/pocl.toml")),
     ("intel-cpu.toml", include_str!("../../cost-models/intel-cpu.toml")),
     ("nvidia-h200.toml", include_str!("../../cost-models/nvidia-h200.toml")),
+    ("nvidia-h100.toml", include_str!("../../cost-models/nvidia-h100.toml")),
     ("generic-cpu.toml", include_str!("../../cost-models/generic-cpu.toml")),
     ("generic-gpu.toml", include_str!("../../cost-models/generic-gpu.toml")),
 ];
@@ -472,6 +473,51 @@ impl CostModel {
         choose(CostModel::shipped()?, info)
     }
 
+    /// Returns whether the model was measured on another GPU of the device's platform. Such a device is more like that
+    /// GPU than like any GPU. CPUs of one platform differ too much: in their vectors, caches and memory.
+    fn is_relative_of(&self, info: &DeviceInfo) -> bool {
+        info.kind == DeviceKind::Gpu
+            && self.matches.kind == Some(DeviceKind::Gpu)
+            && self.calibrated.as_ref().is_some_and(|c| c.platform == info.platform)
+    }
+
+    /// Returns the model for a device of the same make with another number of compute units. All rates are those of the
+    /// whole device, and so they and what saturates the device grow with the number of units. Latencies stay.
+    fn scaled_to(mut self, units: u32) -> CostModel {
+        let share = f64::from(units.max(1)) / self.execution.groups_to_saturate as f64;
+        let count = |n: u64| ((n as f64 * share) as u64).max(1);
+        let (m, c, e) = (&mut self.memory, &mut self.compute, &mut self.execution);
+        for rate in [
+            &mut m.read_gb_per_s,
+            &mut m.write_gb_per_s,
+            &mut m.copy_gb_per_s,
+            &mut self.local.gb_per_s,
+            &mut c.f32_gflops,
+            &mut c.f64_gflops,
+            &mut c.integer_gops,
+        ] {
+            *rate *= share;
+        }
+        for rate in [&mut m.nontemporal_write_gb_per_s, &mut c.f16_gflops].into_iter().flatten() {
+            *rate *= share;
+        }
+        for level in &mut m.cache {
+            level.gb_per_s *= share;
+            level.bytes = count(level.bytes);
+        }
+        for time in [
+            &mut m.load_ns,
+            &mut e.work_group_overhead_ns,
+            &mut e.work_item_overhead_ns,
+            &mut e.barrier_item_ns,
+        ] {
+            *time /= share;
+        }
+        e.items_to_saturate = count(e.items_to_saturate);
+        e.groups_to_saturate = count(e.groups_to_saturate);
+        self
+    }
+
     /// Returns the impossible quantities, each with its key and the problem.
     fn problems(&self) -> Vec<(&'static str, &'static str)> {
         let (m, c, e) = (&self.memory, &self.compute, &self.execution);
@@ -580,9 +626,16 @@ fn choose(models: Vec<CostModel>, info: &DeviceInfo) -> Result<Choice> {
     let label = info.label();
     let (generic, particular): (Vec<_>, Vec<_>) =
         models.into_iter().partition(|m| m.matches.generic());
-    if let Some(model) = particular.into_iter().find(|m| m.matches.meets(info)) {
+    if let Some(model) = particular.iter().find(|m| m.matches.meets(info)) {
         let why = format!("the cost model `{}` is for {label}", model.name);
-        return Ok(Choice { model, why, fallback: false });
+        return Ok(Choice { model: model.clone(), why, fallback: false });
+    }
+    if let Some(relative) = particular.into_iter().find(|m| m.is_relative_of(info)) {
+        let why = format!(
+            "no cost model is for {label}; `{}` is used, for a device with {} compute units",
+            relative.name, info.compute_units
+        );
+        return Ok(Choice { model: relative.scaled_to(info.compute_units), why, fallback: true });
     }
     // An unknown accelerator is more like a GPU: it has many work-items and slow memory.
     let wanted = match info.kind {
@@ -726,6 +779,15 @@ mod tests {
         assert_eq!((choice.model.name.as_str(), choice.fallback), ("pocl", false));
         let choice = choose("NVIDIA CUDA", "NVIDIA H200", DeviceKind::Gpu);
         assert_eq!((choice.model.name.as_str(), choice.fallback), ("nvidia-h200", false));
+        // Another GPU of the platform has the rates of its compute units; the device of the tests has two.
+        let choice = choose("NVIDIA CUDA", "NVIDIA L4", DeviceKind::Gpu);
+        assert_eq!((choice.model.name.as_str(), choice.fallback), ("nvidia-h200", true));
+        assert!(choice.why.contains("compute units"));
+        assert_eq!(choice.model.execution.groups_to_saturate, 2);
+        let whole =
+            CostModel::parse(&Source::new(SHIPPED[2].0, SHIPPED[2].1)).expect("it is valid");
+        let share = choice.model.memory.read_gb_per_s / whole.memory.read_gb_per_s;
+        assert!((share - 2.0 / 132.0).abs() < 1e-9);
         let choice = choose("Intel(R) OpenCL", "Xeon", DeviceKind::Cpu);
         assert_eq!((choice.model.name.as_str(), choice.fallback), ("intel-cpu", false));
         let choice = choose("A platform", "Xeon", DeviceKind::Cpu);

@@ -131,7 +131,7 @@ struct Moved {
     common: f64,
     /// Bytes transferred from or to memory.
     far: f64,
-    /// Nanoseconds that a work-item waits for its loads.
+    /// Nanoseconds that the busiest work-item of a group waits for its loads.
     waiting: f64,
 }
 
@@ -250,7 +250,8 @@ fn moved(
         asked: requests * p.lines * line,
         common: common * distinct(a.group_footprint, l.near_bytes),
         far: if l.fits { 0.0 } else { a.footprint * p.waste * distinct(a.footprint, l.last_bytes) },
-        waiting: if a.store { 0.0 } else { scalars(a) * each * wait },
+        // A group waits for its busiest work-item.
+        waiting: if a.store { 0.0 } else { scalars(a) * each * a.uneven * wait },
     }
 }
 

@@ -83,6 +83,7 @@ mod tests {
             width: 1,
             aligned: true,
             count,
+            uneven: 1.0,
             array_bytes: bytes,
             footprint: bytes,
             group_footprint: bytes.min(1024.0),

@@ -33,6 +33,9 @@ pub struct Access {
     pub aligned: bool,
     /// Number of executions, over all work-items.
     pub count: f64,
+    /// How many times as often the busiest work-item of a group executes it as the average one does. It is more than 1
+    /// where work-items of the group are idle.
+    pub uneven: f64,
     /// Size of the array in bytes.
     pub array_bytes: f64,
     /// Distinct bytes that all work-items together touch.
@@ -558,6 +561,7 @@ impl Walk<'_> {
             width,
             aligned: i64::try_from(width).is_ok_and(|w| i.is_multiple_of(w.max(1))),
             count,
+            uneven: self.uneven(),
             array_bytes: len * real(bytes),
             footprint: touched * real(bytes),
             group_footprint: of_group * real(bytes),
@@ -571,6 +575,18 @@ impl Walk<'_> {
             along: 1,
         });
         self.homes.push(self.body);
+    }
+
+    /// Returns how many times as often as the average work-item of a group the busiest one executes this code.
+    fn uneven(&self) -> f64 {
+        let of_loop = |(kind, _, trips): &(LoopKind, u32, f64)| match kind {
+            LoopKind::Lcl(d) if *trips > 0.0 => {
+                let items = real(self.kernel.group[usize::from(*d)].max(1));
+                (trips / items).ceil() * items / trips
+            }
+            _ => 1.0,
+        };
+        self.loops.iter().map(of_loop).product()
     }
 
     /// Returns a variable with the values that it takes in one group, or in one work-item; `None` if these are all its
