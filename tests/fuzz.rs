@@ -172,24 +172,6 @@ fn doubled_literals_are_shared() {
     targets::program(text.as_bytes());
 }
 
-/// Each of 60 variables is computed from those before it, and an array holds them all. The time must not double with
-/// each of them.
-#[test]
-fn many_variables_are_elaborated() {
-    let count = 60;
-    let lets: String =
-        (2..count).map(|k| format!("let a{k} = a{} * y[{k}] + a{}\n", k - 1, k - 2)).collect();
-    let items: Vec<_> = (0..count).map(|k| format!("a{k} - a{}", k * 7 % count)).collect();
-    let items = items.join(", ");
-    targets::program(
-        format!(
-            "entry f [n] (ys: [n][{count}]f32) : [n][{count}]f32 = map (\\y ->\n\
-             let a0 = y[0]\nlet a1 = y[1]\n{lets}in map (* 2) [{items}]) ys"
-        )
-        .as_bytes(),
-    );
-}
-
 /// However many errors a text has, fifty are shown, with the number of the others.
 #[test]
 fn diagnostics_are_capped() {
