@@ -269,19 +269,8 @@ fn pushed(f: &Term, g: &Term) -> Result<Option<Term>, TypeError> {
     let (a, b) = (&f.args()[0], &f.args()[1]);
     let shared = !is_const(a) && !is_const(b);
     let views = g.chain().iter().all(is_cheap);
-    if shared && !(views && is_const(g)) {
-        // `fork` would take the projections out again. To push them in at every level and take them out again would take
-        // time that is exponential in their number.
-        let chain = g.chain();
-        let projections = chain.iter().rev().take_while(|t| matches!(t.op(), Op::Fst | Op::Snd));
-        match chain.len() - projections.count() {
-            0 => return Ok(None),
-            kept if kept < chain.len() => {
-                let pushed = compose(f, &Term::of_chain(&chain[..kept])?)?;
-                return compose(&pushed, &Term::of_chain(&chain[kept..])?).map(Some);
-            }
-            _ => {}
-        }
+    if shared && !(views && is_const(g)) && matches!(g.op(), Op::Fst | Op::Snd) {
+        return Ok(None);
     }
     let out = fork(&compose(a, g)?, &compose(b, g)?)?;
     let no_larger = || {
