@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
     /// Returns a diagnostic at a place. Columns count bytes.
     fn bad(&self, at: usize, what: &str) -> Diagnostic {
         let before = &self.bytes[..at.min(self.bytes.len())];
-        let line = 1 + before.iter().filter(|&&c| c == b'\n').count();
+        let line = before.split(|&c| c == b'\n').count();
         let column = 1 + before.iter().rev().take_while(|&&c| c != b'\n').count();
         Diagnostic::error(Code::InputFormat, format!("{}:{line}:{column}: {what}", self.name))
     }
@@ -421,6 +421,7 @@ fn bytes<const N: usize>(of: [u8; N]) -> [u8; 8] {
     all
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "the nearest float is meant")]
 fn float(ty: ScalarType, x: f64) -> [u8; 8] {
     match ty {
         ScalarType::F16 => bytes(f16::from_f64(x).to_ne_bytes()),
@@ -431,11 +432,12 @@ fn float(ty: ScalarType, x: f64) -> [u8; 8] {
 
 /// Reads the nearest float of a type; rounding to `f64` first could give another.
 fn parse_float(ty: ScalarType, digits: &str, negative: bool) -> Option<[u8; 8]> {
-    let sign = if negative { -1.0 } else { 1.0 };
-    match ty {
-        ScalarType::F32 => digits.parse().ok().map(|x: f32| bytes((x * sign as f32).to_ne_bytes())),
-        _ => digits.parse().ok().map(|x: f64| float(ty, x * sign)),
+    if ty == ScalarType::F32 {
+        let x: f32 = digits.parse().ok()?;
+        return Some(bytes(if negative { -x } else { x }.to_ne_bytes()));
     }
+    let x: f64 = digits.parse().ok()?;
+    Some(float(ty, if negative { -x } else { x }))
 }
 
 /// Returns the bytes of an integer, if the type has it.
