@@ -239,6 +239,7 @@ targets! {
     plan 2000;
     cost_model 2000;
     npy 10000;
+    futhark 10000;
     store 5000;
     frame 10000;
 }

@@ -9,7 +9,7 @@ use patsat::device::cost_model::CostModel;
 use patsat::diag::{Code, Diagnostic, Failure, Limits, Source};
 use patsat::lang;
 use patsat::rules::RuleSet;
-use patsat::session::{npy, plan::Plan};
+use patsat::session::{futhark, npy, plan::Plan};
 use patsat::tune::store::Dump;
 use patsat::tune::worker;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// The targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("program", program),
     ("formatter", formatter),
     ("term", term),
@@ -26,6 +26,7 @@ pub const TARGETS: [Target; 9] = [
     ("plan", plan),
     ("cost_model", cost_model),
     ("npy", npy),
+    ("futhark", futhark),
     ("store", store),
     ("frame", frame),
 ];
@@ -154,6 +155,23 @@ pub fn npy(data: &[u8]) {
         Err(failure) => refused(&Source::new("", ""), &failure),
         Ok(array) => assert_eq!(array.shape.iter().product::<usize>(), array.data.len()),
     }
+}
+
+/// Values of Futhark. Those that are read are the same after they were written and read again.
+pub fn futhark(data: &[u8]) {
+    let values = match futhark::parse(data, "fuzz") {
+        Err(failure) => return refused(&Source::new("", ""), &failure),
+        Ok(values) => values,
+    };
+    let text = |values: &[npy::NpyArray]| {
+        let mut text = vec![];
+        futhark::write_to(&mut text, values).expect("memory");
+        text
+    };
+    let written = text(&values);
+    let again = futhark::parse(&written, "again").expect("values that were written");
+    // All NaN are written in one way.
+    assert_eq!(text(&again), written);
 }
 
 /// Exports of stores.

@@ -255,6 +255,7 @@ impl Build {
             doc: String::new(),
             sizes: self.sizes,
             params: self.params,
+            size_params: vec![],
             divides: vec![],
             body,
             names: self.names,

@@ -7,9 +7,10 @@ use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::rules::RuleSet;
 use crate::rules::check::Check;
 use crate::session::generate::Generator;
+use crate::session::npy::NpyArray;
 use crate::session::{
-    Device, Float, Given, Plan, Program, Request, Session, Strategy, check_own_rules, npy, read,
-    read_program, rule_set,
+    Device, Float, Given, Plan, Program, Request, Session, Strategy, check_own_rules, futhark, npy,
+    read, read_program, rule_set,
 };
 use crate::tune::store::{Store, default_path};
 use crate::tune::worker::Worker;
@@ -51,8 +52,13 @@ pub struct DataArgs {
     pub sizes: Vec<(String, u64)>,
     /// Read an array (or a scalar: an array without dimensions) from a file; `NAME.K=FILE` for component K of a
     /// parameter that holds tuples.
+    /// A file that ends in `.in` or `.out` holds a value of Futhark, in text or binary form.
     #[arg(long = "input", value_name = "NAME=FILE.npy", value_parser = pair)]
     pub inputs: Vec<(String, String)>,
+    /// Read all parameters, in order, from a file of Futhark's values, in text or binary form. A size that stands among
+    /// the parameters takes a value, too.
+    #[arg(long, value_name = "FILE.in")]
+    pub input_futhark: Option<PathBuf>,
     /// A scalar parameter's value.
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair, allow_hyphen_values = true)]
     pub args: Vec<(String, String)>,
@@ -68,11 +74,12 @@ pub struct DataArgs {
 impl DataArgs {
     /// Returns the input files.
     pub fn files(&self) -> Vec<PathBuf> {
-        self.inputs.iter().map(|(_, file)| PathBuf::from(file)).collect()
+        let files = self.inputs.iter().map(|(_, file)| PathBuf::from(file));
+        files.chain(self.input_futhark.clone()).collect()
     }
 
-    /// Reads the files and makes a request. `default` generates the values that are not given.
-    pub fn request(&self, default: Option<Generator>) -> Result<Request> {
+    /// Reads the files and makes a request for a program. `default` generates the values that are not given.
+    pub fn request(&self, program: &Program, default: Option<Generator>) -> Result<Request> {
         let mut request = Request { default, seed: self.seed, ..Request::default() };
         let twice = |name: &str| -> Diagnostic {
             Diagnostic::error(Code::Usage, format!("`{name}` is given twice"))
@@ -94,9 +101,30 @@ impl DataArgs {
             add(name, Given::Text(text.clone()))?;
         }
         for (name, file) in &self.inputs {
-            add(name, Given::Array(npy::read(Path::new(file))?, file.clone()))?;
+            add(name, Given::Array(array(Path::new(file))?, file.clone()))?;
+        }
+        if let Some(file) = &self.input_futhark {
+            let values = futhark::read(file)?;
+            request.in_order(program, values, &file.display().to_string())?;
         }
         Ok(request)
+    }
+}
+
+/// Reads the one array of a file.
+fn array(file: &Path) -> Result<NpyArray> {
+    if !futhark::named(file) {
+        return npy::read(file);
+    }
+    let mut values = futhark::read(file)?;
+    match (values.pop(), values.len()) {
+        (Some(value), 0) => Ok(value),
+        (last, more) => {
+            let count = more + usize::from(last.is_some());
+            let text = format!("{} has {count} values, not one", file.display());
+            let d = Diagnostic::error(Code::InputFormat, text);
+            Err(d.help("read the values of all parameters with `--input-futhark`").into())
+        }
     }
 }
 

@@ -57,7 +57,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             data.gens.retain(|(name, _)| has(name));
             data.inputs.retain(|(name, _)| has(name));
         }
-        let request = data.request(Some(Generator::Normal))?;
+        let request = data.request(&program, Some(Generator::Normal))?;
         let mut progress = Progress::new(out, interrupt.clone(), program.entry.name.clone());
         let find = |program: &Program, sizes: &Sizes, device: &DeviceInfo| {
             let mut all = vec![];

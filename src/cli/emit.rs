@@ -45,7 +45,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     }
     let program = program(&args.program, &session.rules)?;
     let given = args.plan.as_deref().map(plan).transpose()?;
-    let request = args.data.request(Some(Generator::Normal))?;
+    let request = args.data.request(&program, Some(Generator::Normal))?;
     if is_stdout(&args.output) {
         let d = Diagnostic::error(Code::Usage, "a directory cannot go to the standard output");
         return Err(d.help("name one: `-o DIR` (`-o ./-` for one that is called `-`)").into());

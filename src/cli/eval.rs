@@ -18,7 +18,7 @@ pub struct Args {
     #[command(flatten)]
     data: DataArgs,
     /// The output file for the result, or `-` for the standard output. The components of a tuple go to `NAME.0.npy`,
-    /// `NAME.1.npy`, ...
+    /// `NAME.1.npy`, ... To a file that ends in `.out` or `.in`, all of them are written as text of Futhark's values.
     #[arg(long, value_name = "FILE.npy")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let program = program(&args.program, &RuleSet::default())?;
     let output = args.output.as_deref();
     let outputs = Outputs::new(output, &program, &args.data, args.force.force, out)?;
-    let evaluated = session::eval(&program, &args.data.request(None)?)?;
+    let evaluated = session::eval(&program, &args.data.request(&program, None)?)?;
     out.diagnostics(&evaluated.warnings)?;
     let arrays = evaluated.arrays()?;
     let written = outputs.write(&arrays, out)?;

@@ -61,7 +61,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let rule = rule.transpose()?;
     let program = program(&args.program, &session.rules)?;
     // Only the check depends on the data, so missing inputs are generated.
-    let request = args.data.request(Some(Generator::Normal))?;
+    let request = args.data.request(&program, Some(Generator::Normal))?;
     let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
     let page = args.html.as_ref();
     let page = page.map(|path| Output::new(path, Kind::Page, &inputs, args.force.force, out));

@@ -66,7 +66,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     args.session.refuse_unmeasured(&session.device)?;
     let program = program(&args.program, &session.rules)?;
     // Only the check depends on the data, so missing inputs are generated.
-    let request = args.data.request(Some(Generator::Normal))?;
+    let request = args.data.request(&program, Some(Generator::Normal))?;
     let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
     let plan = args.output.as_ref();
     let plan = plan.map(|path| Output::new(path, Kind::Plan, &inputs, args.force.force, out));

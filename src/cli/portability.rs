@@ -54,7 +54,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         if args.programs.len() > 1 {
             data.sizes.retain(|(name, _)| program.entry.sizes.contains(name));
         }
-        let request = data.request(Some(Generator::Normal))?;
+        let request = data.request(&program, Some(Generator::Normal))?;
         let mut progress = Progress::new(out, interrupt.clone(), program.entry.name.clone());
         let matrix = session.portability(&program, &request, &tuned, &checked, &mut progress);
         progress.finish();

@@ -24,7 +24,7 @@ pub struct Args {
     #[command(flatten)]
     session: SessionArgs,
     /// The output file for the result, or `-` for the standard output. The components of a tuple go to `NAME.0.npy`,
-    /// `NAME.1.npy`, ...
+    /// `NAME.1.npy`, ... To a file that ends in `.out` or `.in`, all of them are written as text of Futhark's values.
     #[arg(long, value_name = "FILE.npy")]
     output: Option<PathBuf>,
     /// Compile a program in low-level patterns as written, without rewriting it.
@@ -57,7 +57,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let program = program(&args.program, &session.rules)?;
     let plan = args.plan.as_deref().map(plan).transpose()?;
     let outputs = Outputs::new(args.output.as_deref(), &program, &args.data, args.force, out)?;
-    let request = args.data.request(None)?;
+    let request = args.data.request(&program, None)?;
     out.event("start", optimize::start(&program, &args.session))?;
     let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());

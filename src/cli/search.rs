@@ -80,7 +80,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
         .refuse(&UNREAD, "`--strategies` names the strategies, and nothing is kept in a store")?;
     let session = args.session.session()?;
     let program = program(&args.program, &session.rules)?;
-    let request = args.data.request(Some(Generator::Normal))?;
+    let request = args.data.request(&program, Some(Generator::Normal))?;
     if session.budget == 0 {
         return Err(Diagnostic::error(Code::Usage, "nothing is compared with `--budget 0`").into());
     }

@@ -8,6 +8,7 @@ use crate::lang::types::ScalarType;
 use crate::opencl::host::HostArray;
 use crate::session::Program;
 use crate::session::files::Kind;
+use crate::session::futhark;
 use crate::session::npy::{self, NpyArray};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -82,7 +83,12 @@ pub fn json(arrays: &[NpyArray]) -> Value {
 }
 
 /// The destinations of the components of a result.
-pub struct Outputs(Vec<Output>);
+pub enum Outputs {
+    /// A file for each component.
+    Each(Vec<Output>),
+    /// One file of Futhark's values.
+    Values(Output),
+}
 
 impl Outputs {
     /// Checks the destination of each component of a program's result.
@@ -93,7 +99,12 @@ impl Outputs {
         force: bool,
         out: &mut Out,
     ) -> Result<Outputs, Stop> {
-        let Some(path) = path else { return Ok(Outputs(vec![])) };
+        let Some(path) = path else { return Ok(Outputs::Each(vec![])) };
+        let mut inputs = data.files();
+        inputs.push(PathBuf::from(&program.source.name));
+        if futhark::named(path) {
+            return Ok(Outputs::Values(Output::new(path, Kind::Values, &inputs, force, out)?));
+        }
         let count = program.results();
         let paths: Vec<PathBuf> = match count {
             1 => vec![path.to_path_buf()],
@@ -104,18 +115,24 @@ impl Outputs {
             }
             _ => (0..count).map(|k| numbered(path, k)).collect(),
         };
-        let mut inputs = data.files();
-        inputs.push(PathBuf::from(&program.source.name));
         let open = |path: &PathBuf| Output::new(path, Kind::Array, &inputs, force, out);
-        Ok(Outputs(paths.iter().map(open).collect::<Result<_, Stop>>()?))
+        Ok(Outputs::Each(paths.iter().map(open).collect::<Result<_, Stop>>()?))
     }
 
     /// Writes a result, and returns the names of the files.
     pub fn write(&self, arrays: &[NpyArray], out: &mut Out) -> Result<Vec<String>, Stop> {
-        for (output, array) in self.0.iter().zip(arrays) {
-            output.write(out, |to| npy::write_to(to, array))?;
+        match self {
+            Outputs::Each(outputs) => {
+                for (output, array) in outputs.iter().zip(arrays) {
+                    output.write(out, |to| npy::write_to(to, array))?;
+                }
+                Ok(outputs.iter().map(Output::name).collect())
+            }
+            Outputs::Values(output) => {
+                output.write(out, |to| futhark::write_to(to, arrays))?;
+                Ok(vec![output.name()])
+            }
         }
-        Ok(self.0.iter().map(Output::name).collect())
     }
 }
 

@@ -82,7 +82,7 @@ codes! {
     RuleAdvice "W0408" Check "Something about a rule that its author should look at.";
     CostModel "E0451" Program "A cost model that cannot be read.";
     InputMissing "E0501" Data "An input that no value was given for.";
-    InputFormat "E0502" Data "A file that is not a readable .npy array.";
+    InputFormat "E0502" Data "A file that holds no readable .npy array, or no readable values of Futhark.";
     InputShape "E0503" Data "An input with another shape than its parameter.";
     InputType "E0504" Data "An input with another element type than its parameter.";
     NotFinite "W0506" Data "Input data that hold NaN or infinity; they are used as they are.";

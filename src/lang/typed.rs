@@ -52,6 +52,8 @@ pub struct Entry {
     pub sizes: Vec<String>,
     /// Value parameters in order.
     pub params: Vec<Param>,
+    /// The sizes that stand among the parameters, as `(n: i64)`, each with the number of value parameters before it.
+    pub size_params: Vec<(usize, String)>,
     /// Conditions on the sizes, found while checking: `.0` must be a multiple of `.1`, as required at the place
     /// `.2`.
     pub divides: Vec<(Size, Size, Span)>,

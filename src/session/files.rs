@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub enum Kind {
     /// An array (`.npy`).
     Array,
+    /// Values of Futhark.
+    Values,
     /// A plan.
     Plan,
     /// A cost model (TOML).
@@ -31,6 +33,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Kind::Array => "a .npy array",
+            Kind::Values => "a file of Futhark's values",
             Kind::Plan => "a plan",
             Kind::CostModel => "a cost model",
             Kind::Page => "an HTML page",
@@ -46,6 +49,7 @@ impl Kind {
         let has = |text: &str| head.windows(text.len()).any(|w| w == text.as_bytes());
         match self {
             Kind::Array => head.starts_with(b"\x93NUMPY"),
+            Kind::Values => super::futhark::begins(head),
             Kind::Plan => head.starts_with(super::plan::HEAD.as_bytes()),
             Kind::CostModel => has("schema_version"),
             Kind::Page => head.starts_with(b"<!DOCTYPE html>"),

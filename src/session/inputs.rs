@@ -3,6 +3,7 @@
 //! Sizes are determined first, from the request and from the shapes of arrays, so that every mismatch is reported
 //! before large arrays are allocated.
 
+use super::futhark;
 use super::generate::{Generator, generate, generate_shaped};
 use super::npy::NpyArray;
 use super::program::{Program, Sizes, components};
@@ -40,6 +41,66 @@ pub struct Request {
     pub default: Option<Generator>,
     /// Seed of all generated values.
     pub seed: u64,
+}
+
+impl Request {
+    /// Gives values to the parameters of a program, in order: one value for each parameter, or for each component of
+    /// one that holds tuples, and a number for each size that stands among the parameters. `name` is for messages.
+    ///
+    /// # Errors
+    /// When there are more or fewer values, a value for a size is no whole number, or a name has a value already.
+    pub fn in_order(&mut self, program: &Program, values: Vec<NpyArray>, name: &str) -> Result<()> {
+        let entry = &program.entry;
+        let mut sizes = entry.size_params.iter().peekable();
+        // The name of each value, and whether it is that of a size.
+        let mut names = vec![];
+        for i in 0..=entry.params.len() {
+            while let Some((_, size)) = sizes.next_if(|(before, _)| *before == i) {
+                names.push((size.clone(), true));
+            }
+            let Some(param) = entry.params.get(i) else { break };
+            names.extend(match components(&param.ty).len() {
+                1 => vec![(param.name.clone(), false)],
+                n => {
+                    (0..n).map(|k| (format!("{}.{}", param.name, param.label(k)), false)).collect()
+                }
+            });
+        }
+        if names.len() != values.len() {
+            let (have, want) = (values.len(), names.len());
+            let text =
+                format!("{name} has {have} value{}, `{}` takes {want}", plural(have), entry.name);
+            let names: Vec<_> = names.iter().map(|(name, _)| name).collect();
+            return Err(Diagnostic::error(Code::InputShape, text)
+                .at(&program.source, entry.span, "")
+                .note(format!("its parameters, in order: {}", list(&names)))
+                .into());
+        }
+        for (i, ((param, is_size), value)) in names.into_iter().zip(values).enumerate() {
+            let from = format!("value {} of {name}", i + 1);
+            let twice = || Diagnostic::error(Code::Usage, format!("`{param}` is given twice"));
+            if !is_size {
+                let given = Given::Array(value, from);
+                if self.values.insert(param.clone(), given).is_some() {
+                    return Err(twice().into());
+                }
+                continue;
+            }
+            let n = Some(&value.data).filter(|_| value.shape.is_empty());
+            let Some(Ok(n)) = n.and_then(|n| futhark::converted(n, ScalarType::U64)) else {
+                let text = format!("{from} is no length, which the size `{param}` must have");
+                return Err(Diagnostic::error(Code::InputType, text)
+                    .at(&program.source, entry.span, "")
+                    .help("a length is a whole number that is not negative, such as `1024i64`")
+                    .into());
+            };
+            let n = n.to_vec::<u64>().unwrap_or_default().first().copied().unwrap_or_default();
+            if self.sizes.insert(param.clone(), n).is_some_and(|old| old != n) {
+                return Err(twice().into());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Values for all parameters and sizes of a program.
@@ -389,10 +450,13 @@ fn known(program: &Program, name: &str) -> Result<()> {
     }
     let names: Vec<&String> = params.iter().map(|p| &p.name).collect();
     let text = format!("`{entry}` has no parameter `{name}`");
-    Err(Diagnostic::error(Code::UnknownName, text)
+    let d = Diagnostic::error(Code::UnknownName, text)
         .at(&program.source, program.entry.span, "")
-        .note(format!("its parameters: {}", list(&names)))
-        .into())
+        .note(format!("its parameters: {}", list(&names)));
+    Err(match program.entry.sizes.iter().any(|size| size == name) {
+        true => d.help(format!("it is a size: give it with `--size {name}=N`")).into(),
+        false => d.into(),
+    })
 }
 
 fn missing(program: &Program, param: &Param, count: usize, component: usize) -> Diagnostic {
@@ -453,11 +517,27 @@ fn fill(
         }
         Given::Array(array, _) if array.data.ty() == slot.ty => Ok(array.data.clone()),
         Given::Array(array, name) => {
-            let text = format!("{name} holds {}, `{}` {}", array.data.ty(), slot.name(), slot.ty);
-            Err(Diagnostic::error(Code::InputType, text)
-                .at(&program.source, slot.param.span, format!("of type `{}`", slot.param.ty))
-                .help(format!("convert it, in NumPy with `a.astype(\"{}\")`", numpy(slot.ty)))
-                .into())
+            let wrong = |text: String| {
+                let place = format!("of type `{}`", slot.param.ty);
+                Diagnostic::error(Code::InputType, text).at(&program.source, slot.param.span, place)
+            };
+            match futhark::converted(&array.data, slot.ty) {
+                Some(Ok(data)) => Ok(data),
+                Some(Err(n)) => {
+                    let text = format!("{name} holds {n}, which is no value of type {}", slot.ty);
+                    Err(wrong(text).into())
+                }
+                None => {
+                    let ty = array.data.ty();
+                    let text = format!("{name} holds {ty}, `{}` {}", slot.name(), slot.ty);
+                    let help = format!(
+                        "convert it, in NumPy with `a.astype(\"{}\")`, or write the type behind the numbers of a text: `1{}`",
+                        numpy(slot.ty),
+                        slot.ty
+                    );
+                    Err(wrong(text).help(help).into())
+                }
+            }
         }
         Given::Text(text) => {
             if !slot.dims.is_empty() {

@@ -31,6 +31,7 @@ mod compare;
 mod emit;
 mod explain;
 pub mod files;
+pub mod futhark;
 pub mod fuzz;
 pub mod generate;
 mod graph;

@@ -13,6 +13,7 @@ mod egraph;
 mod emit;
 mod every_verb;
 mod explain;
+mod futhark;
 mod fuzz;
 mod options;
 mod outputs;

@@ -33,7 +33,6 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let sets = [&args.a, &args.b]
         .map(|spec| Ok::<_, crate::cli::out::Stop>((spec, rule_set(&[spec], float)?)));
     let interrupt = interrupt::listen()?;
-    let request = args.data.request(Some(Generator::Normal))?;
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header([
@@ -54,6 +53,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         out.event("rules", json!({"rules": spec, "count": rules.len(), "hash": rules.hash()}))?;
         for file in &args.programs {
             let program = program(file, &rules)?;
+            let request = args.data.request(&program, Some(Generator::Normal))?;
             let mut progress = Progress::new(out, interrupt.clone(), program.entry.name.clone());
             let outcome = session.outcome(&rules, &program, &request, &mut progress);
             progress.finish();

@@ -7,7 +7,7 @@ use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Span};
-use crate::lang::ast::{Decl, Pat, PatKind};
+use crate::lang::ast::{Decl, Pat, PatKind, TypeKind};
 use crate::lang::prelude;
 use crate::lang::typed::{Prim, ScalarOp, VarId};
 use crate::lang::types::ScalarType;
@@ -19,6 +19,32 @@ pub fn pattern_name(pat: &Pat) -> Option<&str> {
         PatKind::Name(name) => Some(name),
         PatKind::Paren(p) | PatKind::Typed(p, _) => pattern_name(p),
         PatKind::Wild | PatKind::Tuple(_) | PatKind::Record(_) => None,
+    }
+}
+
+/// Returns the size that a parameter stands for: the one with its name.
+///
+/// # Errors
+/// When it has another type than an integer.
+pub fn size_param<'a>(checker: &Checker<'_>, decl: &'a Decl, pat: &Pat) -> Res<Option<&'a str>> {
+    let size = pattern_name(pat).and_then(|name| decl.sizes().find(|s| s.text == name));
+    let Some(size) = size else { return Ok(None) };
+    if let PatKind::Typed(_, ty) = &inside(pat).kind
+        && matches!(ty.kind, TypeKind::Scalar(s) if s.is_integer())
+    {
+        return Ok(Some(&size.text));
+    }
+    let message =
+        format!("`{}` is the name of a size and of a parameter of another type", size.text);
+    let d = checker.error(Code::TypeMismatch, message, pat.span);
+    Err(d.help(format!("write `({}: i64)`, or give the parameter another name", size.text)).into())
+}
+
+/// Returns a pattern without its parentheses.
+fn inside(pat: &Pat) -> &Pat {
+    match &pat.kind {
+        PatKind::Paren(inner) => inside(inner),
+        _ => pat,
     }
 }
 
@@ -278,6 +304,16 @@ impl<'a> Checker<'a> {
         let mut lets = vec![];
         for (i, (pat, arg)) in decl.params.iter().zip(args).enumerate() {
             let what = format!("argument {} of `{}`", i + 1, decl.name.text);
+            if let Some(name) = size_param(self, decl, pat)? {
+                let node = self.as_value(arg.elab)?;
+                let given = self.as_size(&node)?;
+                let Some(Bind::Size(size)) = sizes.get(name) else { continue };
+                if self.infer.sizes.unify(size, &given, arg.span).is_err() {
+                    let text = format!("{what} is {given}, where `{name}` is {size}");
+                    return Err(self.error(Code::SizeMismatch, text, arg.span).into());
+                }
+                continue;
+            }
             inner = self.bind(pat, arg, &inner, &sizes, &mut lets, &what)?;
         }
         let before = self.diagnostics.len();

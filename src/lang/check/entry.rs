@@ -185,8 +185,8 @@ fn decl_sizes(decl: &Decl) -> Vec<String> {
     decl.sizes().map(|b| b.text.clone()).collect()
 }
 
-/// The parameters and the body of a definition.
-type Parts = (Vec<(String, VarId, Ty, Span)>, Node);
+/// The parameters, the sizes among them, and the body of a definition.
+type Parts = (Vec<(String, VarId, Ty, Span)>, Vec<(usize, String)>, Node);
 
 fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<Parts> {
     let mut sizes = Env::default();
@@ -209,7 +209,12 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
     let mut env = sizes.clone();
     let mut params = vec![];
     let mut lets = vec![];
+    let mut size_params = vec![];
     for (i, pat) in decl.params.iter().enumerate() {
+        if let Some(size) = super::apply::size_param(checker, decl, pat)? {
+            size_params.push((params.len(), size.to_owned()));
+            continue;
+        }
         let Some(ty) = pattern_type(checker, pat, &sizes, mode)? else {
             let name = super::apply::pattern_name(pat).unwrap_or("x");
             let message = format!("parameter `{name}` of `{}` has no type", decl.name.text);
@@ -266,7 +271,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
         let d = checker.error(Code::SizeMismatch, message, span);
         checker.diagnostics.push(d);
     }
-    Ok((params, body))
+    Ok((params, size_params, body))
 }
 
 /// Returns a parameter's pattern without a type annotation of the whole pattern.
@@ -379,7 +384,7 @@ fn shape(checker: &mut Checker<'_>, ty: &Ty) -> Ty {
 fn finish(
     checker: &Checker<'_>,
     decl: &Decl,
-    (params, body): Parts,
+    (params, size_params, body): Parts,
     sizes: Vec<String>,
 ) -> (Entry, Vec<Diagnostic>) {
     let mut finish = Finish::new(checker);
@@ -398,6 +403,7 @@ fn finish(
         doc: decl.doc.clone(),
         sizes,
         params,
+        size_params,
         divides,
         body,
         names: checker.names.clone(),

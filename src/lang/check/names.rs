@@ -1,5 +1,6 @@
 //! Checks names of definitions: finds duplicates and recursion.
 
+use super::apply::pattern_name;
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use crate::lang::ast::{
     Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeExpr, TypeKind,
@@ -22,17 +23,18 @@ pub fn resolve<'a>(
             decls.insert(&decl.name.text, decl);
         }
         let mut seen: BTreeMap<String, Span> = BTreeMap::new();
-        let binders = decl.sizes().map(|b| (b.text.clone(), b.span));
-        let mut bound: Vec<(String, Span)> = binders.collect();
-        decl.params.iter().for_each(|p| pattern_names(p, &mut bound));
-        for (name, span) in bound {
-            match seen.get(&name) {
-                Some(first) => diagnostics.push(duplicate(source, &name, span, *first)),
-                None => {
-                    seen.insert(name, span);
-                }
-            }
-        }
+        let mut bind = |(name, span): (String, Span)| match seen.get(&name) {
+            Some(first) => diagnostics.push(duplicate(source, &name, span, *first)),
+            None => drop(seen.insert(name, span)),
+        };
+        decl.sizes().for_each(|b| bind((b.text.clone(), b.span)));
+        // A parameter with the name of a size is that size.
+        let mut own: BTreeSet<&str> = decl.sizes().map(|b| b.text.as_str()).collect();
+        let is_size = |pat: &&Pat| pattern_name(pat).is_some_and(|name| own.remove(name));
+        let (_, values): (Vec<&Pat>, Vec<&Pat>) = decl.params.iter().partition(is_size);
+        let mut bound = vec![];
+        values.into_iter().for_each(|p| pattern_names(p, &mut bound));
+        bound.into_iter().for_each(bind);
     }
     diagnostics.extend(recursion(source, file, &decls));
     (decls, diagnostics.into_vec())

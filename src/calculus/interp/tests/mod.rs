@@ -79,6 +79,7 @@ fn entry(params: &[(&str, Type)], body: Expr) -> Entry {
         doc: String::new(),
         sizes: vec!["n".to_owned()],
         params: params.collect(),
+        size_params: vec![],
         divides: vec![],
         body,
         names: vec![],
