@@ -84,7 +84,7 @@ fn what_was_found_stays_mended() {
 #[test]
 fn every_pattern_compiles_everywhere() {
     let programs = programs("tests/total");
-    let fuzz = Fuzz { candidates: 2, ..Fuzz::default() };
+    let fuzz = Fuzz { candidates: 2, jobs: 2, ..Fuzz::default() };
     let tally = session("portable").fuzz_programs(&fuzz, &programs, &mut Told).expect("PoCL");
     clean(&tally);
     assert_eq!((tally.refused, tally.compiled), (0, programs.len() as u64), "{:?}", tally.refusals);
@@ -92,7 +92,7 @@ fn every_pattern_compiles_everywhere() {
     let models = CostModel::shipped().expect("shipped models");
     gpu.cost_model = models.into_iter().find(|m| m.matches.kind == Some(DeviceKind::Gpu));
     assert!(gpu.cost_model.is_some(), "no model of a GPU");
-    let fuzz = Fuzz { candidates: 1, ..Fuzz::default() };
+    let fuzz = Fuzz { candidates: 1, jobs: 2, ..Fuzz::default() };
     let tally = gpu.fuzz_programs(&fuzz, &programs, &mut Told).expect("no device is needed");
     clean(&tally);
     assert_eq!((tally.refused, tally.compiled), (0, programs.len() as u64), "{:?}", tally.refusals);

@@ -275,6 +275,38 @@ fn rows_by_element_are_columns() {
 }
 
 #[test]
+fn rows_by_index_are_elements() {
+    let of = |body: &str| {
+        term(&format!(
+            "entry f [h][k][m] (a: [h][m]f32) (b: [k][m]f32) (w: [m]f32) : [h][m]f32 = {body}"
+        ))
+    };
+    // What is computed beside a reduction goes through rows, too.
+    let by_index =
+        "generate h (\\i -> let s = reduce (+) 0 a[i] in generate m (\\j -> a[i, j] * s * w[j]))";
+    assert!(!of(by_index).contains("index"), "{}", of(by_index));
+    // Rows at places that are computed from the counter alone are gathered once.
+    let grouped = "generate h (\\i -> let g = i * k / h
+        let s = reduce (+) 0 (map2 (*) b[g] a[i]) in map (* s) b[g])";
+    let text = of(grouped);
+    assert_eq!((text.matches("gather").count(), text.matches("index").count()), (1, 0), "{text}");
+    // Windows keep their indices.
+    let window = "generate h (\\i -> map (\\x -> x * reduce (+) 0 (map2 (*) b[max 0 (i - 1)] b[min (k - 1) (i + 1)])) a[i])";
+    assert!(!of(window).contains("gather"), "{}", of(window));
+}
+
+#[test]
+fn windows_of_columns_are_windows_of_rows() {
+    let text = "entry f [h][w] (a: [h][w]f32) : [h][w]f32 =
+        a |> transpose |> map (\\c -> pad 1 1 clamp c |> slide 3 1 |> map (\\v -> v[0] + v[2])) |> transpose";
+    assert_eq!(
+        term(text),
+        "map (map ({Add(_1, _2)} . fork (index . fork id ({0} . bang)) (index . fork id ({2} . bang)))) . \
+         map transpose . slide . padClamp . a"
+    );
+}
+
+#[test]
 fn views_move_out_of_nests() {
     let of = |ty: &str, body: &str| {
         term(&format!("entry f [c][h][w] (a: [c][h][w]f32) (b: [c]f32) : {ty} = {body}"))

@@ -457,3 +457,55 @@ fn conditions_of(b: &Block, out: &mut BTreeSet<Index>) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::ir::{Block, Expr, Stmt};
+    use crate::kernel::lower::testing::{options, term};
+    use crate::kernel::lowered;
+
+    /// Number of guarded expressions, and of minima and maxima in the places of loads.
+    fn tests_of(b: &Block) -> usize {
+        let mut n = 0;
+        for s in b {
+            s.visit(&mut |s| {
+                s.exprs(&mut |e| {
+                    e.visit(&mut |e| match e {
+                        Expr::Guarded(..) => n += 1,
+                        Expr::Load(_, _, i) => i.visit_extremes(&mut |_, _| n += 1),
+                        _ => {}
+                    });
+                });
+            });
+        }
+        n
+    }
+
+    /// Returns the numbers of tests of the two versions of each code that has two.
+    fn versions(text: &str) -> Vec<(usize, usize)> {
+        let term = term(text, &[("u", "[64][512]f32")]);
+        let (program, ..) = lowered(&term, &SizeEnv::default(), &options(), false).expect("lowers");
+        let mut found = vec![];
+        for s in &program.kernels[0].body {
+            s.visit(&mut |s| {
+                if let Stmt::If(_, a, b) = s {
+                    found.push((tests_of(a), tests_of(b)));
+                }
+            });
+        }
+        found
+    }
+
+    #[test]
+    fn the_interior_of_padded_arrays_tests_nothing() {
+        let windows = "map transpose . slide 3 1 64 . map (slide 3 1 512) . padClamp 1 66 . \
+            map (padClamp 1 514) . u";
+        let sums = "reduceSeq (+) 0.0 . join";
+        let found = versions(&format!("mapWrg 0 (mapLcl 0 ({sums})) . {windows}"));
+        assert!(matches!(found.as_slice(), [(0, border)] if *border > 0), "{found:?}");
+        // A work-item that goes through rows and columns: its loops are split, and their main parts test nothing.
+        let found = versions(&format!("mapGlb 0 (mapSeq ({sums})) . {windows}"));
+        assert!(found.iter().all(|(inside, _)| *inside == 0), "{found:?}");
+    }
+}
