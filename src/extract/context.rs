@@ -151,7 +151,8 @@ impl Context {
     }
 
     /// Whether `op` may run here, and where its arguments run. `small` says whether its length can
-    /// be unrolled; `array` whether it gives an array.
+    /// be unrolled; `array` whether it gives an array, and for a sequential map in a group whether it
+    /// is one of rows that no tiling made.
     pub fn enter(self, op: &Op, small: bool, array: bool) -> Verdict {
         use Verdict::{Inside, No};
         let Ok(place) = self.inside(op) else { return No };
@@ -167,6 +168,8 @@ impl Context {
                 (MapKind::Lcl(_), Level::Group) if self.stores() || self.keeps() => Inside(inside),
                 (MapKind::Warp | MapKind::Lane, _) if self.stores() => Inside(inside),
                 (MapKind::Seq, Level::Item) if self.sink || self.total => Inside(inside),
+                // A group goes through rows one after the other, and has all its work-items for each.
+                (MapKind::Seq, Level::Group) if array && self.sink => Inside(inside),
                 // A kernel of one work-item.
                 (MapKind::Seq, Level::Host) if self.total => Inside(inside),
                 // A work-item has intermediate arrays in registers: the accumulators of a reduction, and the

@@ -687,6 +687,11 @@ impl Search<'_> {
                 let small = sizes.first().is_some_and(can_unroll);
                 let array = match op {
                     Op::Fold if at.level() == Level::Group => result.has_array(),
+                    Op::Map(MapKind::Seq) if at.level() == Level::Group => {
+                        let tile =
+                            sizes.first().is_none_or(|n| n.factors().any(|(s, _)| s.is_chosen()));
+                        matches!(&result, Ty::Array(_, t) if t.has_array()) && !tile
+                    }
                     _ => matches!(result, Ty::Array(..)),
                 };
                 let inner = match at.enter(op, small, array) {

@@ -2,10 +2,11 @@
 //!
 //! Who computes an array by index writes `a[i]` where `i` counts the elements of a map, and `b[k][j]` or
 //! `map (\row -> row[j]) b` for a column. The rules for reductions and products know elements, rows and pairs of them, and
-//! no indices. So where something is reduced, in the function of a map over `iota n`:
+//! no indices. So where something is reduced, and in what else is computed beside it, in the function of a map over `iota n`:
 //!
 //! - `a[i]` becomes the element of another array of the map, if `a` is the same for all `i`. Arrays of which the function
 //!   also reads other places that depend on `i` (stencils) keep their indices;
+//! - a row `a[g(i)]`, where `g(i)` depends on no other variable, becomes the element of `gather a (map g (iota n))`;
 //! - if the function of a map needs of each row only the element at one place, which is the same for all rows, the map goes
 //!   through this column instead.
 //!
@@ -34,8 +35,9 @@ impl Elements<'_> {
     /// Changes the maps of an expression that reduce something, and the maps whose results are reduced. The inner ones come
     /// first: what they then read may be an element for an outer one.
     fn walk(&mut self, e: &mut Ex, reduced: bool) {
-        let reduces = hoist::reduces(&e.kind);
-        e.parts_mut().into_iter().for_each(|part| self.walk(part, reduced || reduces));
+        let beside = matches!(&e.kind, Kind::Map(_, f, _) if contains_reduction(&f.body));
+        let reduced_inside = reduced || beside || hoist::reduces(&e.kind);
+        e.parts_mut().into_iter().for_each(|part| self.walk(part, reduced_inside));
         if let Kind::Map(Prim::Map, f, args) = &mut e.kind
             && (reduced || contains_reduction(&f.body))
         {
@@ -78,6 +80,7 @@ impl Elements<'_> {
                 f.params.push(name);
                 args.push(rows);
             }
+            self.gathered(i, k, f, args);
         }
         // A counter without uses is not needed, if another array gives the length.
         let used = f.body.free();
@@ -87,6 +90,55 @@ impl Elements<'_> {
                 f.params.remove(k);
                 args.remove(k);
             }
+        }
+    }
+
+    /// Replaces the rows that the function reads at places that are computed from the counter `i`, parameter `k`, alone.
+    fn gathered(&mut self, i: Var, k: usize, f: &mut Lambda, args: &mut Vec<Ex>) {
+        let inner = bound_in(f);
+        let mut places = vec![];
+        scalars_named(&f.body, &mut places);
+        let mut read: Vec<(Ex, Ex, Ex)> = vec![];
+        let mut twice = vec![];
+        indexed(&f.body, &mut |array, at| {
+            let Some(row) = element_type(array).filter(|t| !t.is_scalar()) else { return };
+            let whole = places.iter().rev().fold(at.clone(), |mut whole, (name, value)| {
+                whole.replace(name, value);
+                whole
+            });
+            let free = whole.free();
+            if !free.contains(&i) {
+                return;
+            }
+            if read.iter().any(|(a, w, _)| a.kind == array.kind && w.kind != whole.kind) {
+                twice.push(array.kind.clone());
+            }
+            // Windows keep their indices: their places also depend on what is around the map.
+            let alone = free.iter().all(|v| *v == i);
+            let closed = is_read(array) && inner.is_disjoint(&array.free());
+            if alone && closed && whole.kind != Kind::Var(i) && whole.is_pure_scalar() {
+                let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
+                read.push((array.clone(), whole, Ex::new(element, row, at.span)));
+            } else if closed {
+                twice.push(array.kind.clone());
+            }
+        });
+        let mut done: Vec<Kind> = vec![];
+        for (array, whole, element) in read {
+            // Stencils keep their indices.
+            if twice.contains(&array.kind) || done.contains(&element.kind) {
+                continue;
+            }
+            let counter = [(&f.params[k], &args[k])];
+            let Some(all) = Ex::map_of(whole, counter, self.fresh) else { continue };
+            let Ty::Array(n, _) = &all.ty else { continue };
+            let (ty, span) = (Ty::array(n, &element.ty), element.span);
+            let rows = Kind::Prim(Prim::Gather, vec![], vec![], vec![array, all]);
+            let name = named(&element.ty, self.fresh);
+            f.body.replace(&element, &name.value(span));
+            f.params.push(name);
+            args.push(Ex::new(rows, ty, span));
+            done.push(element.kind);
         }
     }
 
@@ -165,7 +217,7 @@ fn bound_in(f: &Lambda) -> Vars {
 fn is_read(e: &Ex) -> bool {
     match &e.kind {
         Kind::Index(a, i) => is_read(a) && i.is_pure_scalar(),
-        Kind::Prim(Prim::Transpose, _, _, args) => args.iter().all(is_read),
+        Kind::Prim(Prim::Transpose | Prim::Take, _, _, args) => args.iter().all(is_read),
         _ => e.is_free_of_cost(),
     }
 }
@@ -176,6 +228,16 @@ fn indexed<'e>(e: &'e Ex, f: &mut dyn FnMut(&'e Ex, &'e Ex)) {
         f(array, at);
     }
     e.parts().into_iter().for_each(|(_, part)| indexed(part, f));
+}
+
+/// Collects the names of scalars with what they stand for, the outer ones first.
+fn scalars_named(e: &Ex, out: &mut Vec<(Ex, Ex)>) {
+    if let Kind::Let(Layout::Var(v, ty), value, _) = &e.kind
+        && value.is_pure_scalar()
+    {
+        out.push((Ex::new(Kind::Var(*v), ty.clone(), value.span), (**value).clone()));
+    }
+    e.parts().into_iter().for_each(|(_, part)| scalars_named(part, out));
 }
 
 /// Returns the type of an array's elements.

@@ -6,7 +6,8 @@
 //! - what is computed of each row moves behind `cross`, if it is cheap: a loop over the row's partners computes it once;
 //! - what a zip takes from the components of a pair comes in the order of the pair (`sides`), which is how the rules for
 //!   products are written;
-//! - a sequential reduction or scan of rows, element by element, becomes one of each column.
+//! - a sequential reduction or scan of rows, element by element, becomes one of each column;
+//! - windows of columns become windows of rows: neighbouring work-items then go through a row together.
 //!
 //! Each step is right in one direction, so this is done once, before rewriting: as rules, both forms of a reduction's
 //! argument would be rewritten in the e-graph.
@@ -57,6 +58,10 @@ fn push(f: Term, chain: &mut Vec<Term>) -> Result<(), TypeError> {
         chain.truncate(chain.len() - 2);
         return factors.into_iter().try_for_each(|t| push(t, chain));
     }
+    if let Some(factors) = windows_of_columns(&f, chain)? {
+        chain.pop();
+        return factors.into_iter().try_for_each(|t| push(t, chain));
+    }
     let swapped = match chain.last() {
         Some(last) => swapped(&f, last)?,
         None => None,
@@ -82,6 +87,52 @@ fn every_few(join: &Term, chain: &[Term]) -> Result<Option<[Term; 3]>, TypeError
     let join = Term::on(Op::Join, &[], &slide.ty().cod, vec![])?;
     let map = Term::on(Op::Map(MapKind::Plain), &[], &join.ty().cod, map.args().to_vec())?;
     Ok(Some([slide, join, map]))
+}
+
+/// Returns what `map (map f . slide w s . v) . transpose` becomes, innermost first, where `v` are views that only arrange
+/// the elements of a column: `transpose . map (map f) . map transpose . slide w s . v`.
+fn windows_of_columns(map: &Term, chain: &[Term]) -> Result<Option<Vec<Term>>, TypeError> {
+    let Some(transpose) = chain.last().filter(|t| *t.op() == Op::Transpose) else {
+        return Ok(None);
+    };
+    let plain = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
+    let arranges = |t: &Term| {
+        use crate::lang::typed::PadMode::{Clamp, Mirror, Wrap};
+        let arranged = [Op::Slide, Op::Take, Op::Drop, Op::Reverse, Op::Rotate];
+        arranged.contains(t.op()) || [Clamp, Wrap, Mirror].map(Op::Pad).contains(t.op())
+    };
+    if !plain(map) {
+        return Ok(None);
+    }
+    let column = map.args()[0].chain();
+    let maps = column.iter().take_while(|t| plain(t)).count();
+    let (maps, views) = column.split_at(maps);
+    let slides = views.iter().filter(|t| *t.op() == Op::Slide).count();
+    if maps.is_empty() || slides != 1 || !views.iter().all(arranges) {
+        return Ok(None);
+    }
+    let mut out = vec![];
+    let mut ty = transpose.ty().dom.clone();
+    for view in views.iter().rev() {
+        let written = match (view.op(), view.sizes()) {
+            (Op::Slide, [w, s, _, m]) => vec![w.clone(), s.clone(), m.clone()],
+            (Op::Pad(_), [l, _, m]) => vec![l.clone(), m.clone()],
+            (Op::Reverse, _) => vec![],
+            (_, sizes) => sizes[..1].to_vec(),
+        };
+        let view = Term::on(view.op().clone(), &written, &ty, vec![])?;
+        ty = view.ty().cod.clone();
+        out.push(view);
+    }
+    let (rows, windows) = build::elements(&ty)?;
+    let turn = Term::on(Op::Transpose, &[], &windows, vec![])?;
+    out.push(build::map(MapKind::Plain, &rows, &turn)?);
+    let each: Vec<Term> = maps.iter().map(|t| t.args()[0].clone()).collect();
+    let row = build::map(MapKind::Plain, &map.sizes()[0], &Term::of_chain(&each)?)?;
+    out.push(build::map(MapKind::Plain, &rows, &row)?);
+    let back = Term::on(Op::Transpose, &[], &out[out.len() - 1].ty().cod, vec![])?;
+    out.push(back);
+    Ok(Some(out))
 }
 
 /// Returns what a view and the factor before it become, innermost first; `None` if nothing moves.

@@ -69,8 +69,12 @@ fn term(path: &Path) -> Term {
 /// Whether extraction leaves out a legal operator because it looks for better terms.
 fn is_left_out(at: Context, op: &Op) -> bool {
     match op {
-        // A loop around parallel maps runs one part of the work at a time.
-        Op::Map(MapKind::Seq) => at.level() != Level::Item,
+        // A loop around kernels runs one part of the work at a time, and one around intermediate arrays stores them all.
+        Op::Map(MapKind::Seq) => match at.level() {
+            Level::Host | Level::Warp => true,
+            Level::Group => !at.sink,
+            Level::Item => false,
+        },
         // One order of dimensions is enough.
         Op::Map(MapKind::Glb(1) | MapKind::Wrg(1)) => true,
         _ => false,

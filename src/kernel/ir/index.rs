@@ -403,6 +403,49 @@ impl Index {
         out
     }
 
+    /// Replaces minima and maxima that are known: `known(x)` says that `x >= 0`.
+    #[must_use]
+    pub fn resolved(&self, known: &dyn Fn(&Index) -> bool) -> Index {
+        let mut out = Index::from(self.constant);
+        for (a, c) in &self.terms {
+            let x = match a {
+                Atom::Var(_) | Atom::Data(_) => Index::atom(a.clone()),
+                Atom::Div(x, k) => x.resolved(known).div(*k),
+                Atom::Mod(x, k) => x.resolved(known).rem(*k),
+                Atom::Min(x, y) | Atom::Max(x, y) => {
+                    let (x, y) = (x.resolved(known), y.resolved(known));
+                    let least = matches!(a, Atom::Min(..));
+                    if known(&y.sub(&x)) {
+                        if least { x } else { y }
+                    } else if known(&x.sub(&y)) {
+                        if least { y } else { x }
+                    } else if least {
+                        x.lesser(&y)
+                    } else {
+                        x.greater(&y)
+                    }
+                }
+            };
+            out = out.add_times(&x, *c);
+        }
+        out
+    }
+
+    /// Calls `f` on the two sides of every minimum and maximum in it.
+    pub fn visit_extremes(&self, f: &mut dyn FnMut(&Index, &Index)) {
+        for a in self.terms.keys() {
+            match a {
+                Atom::Var(_) | Atom::Data(_) => {}
+                Atom::Div(x, _) | Atom::Mod(x, _) => x.visit_extremes(f),
+                Atom::Min(x, y) | Atom::Max(x, y) => {
+                    f(x, y);
+                    x.visit_extremes(f);
+                    y.visit_extremes(f);
+                }
+            }
+        }
+    }
+
     /// Replaces computed values.
     #[must_use]
     pub fn map_data(&self, f: &dyn Fn(&Expr) -> Expr) -> Index {

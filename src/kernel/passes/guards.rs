@@ -3,6 +3,10 @@
 //! A sequential loop whose body is guarded by conditions that are affine in the loop variable is
 //! split. In the main part, every such condition is known to hold; the parts before and after it
 //! keep their guards. Conditions that do not change in the loop are tested once, outside.
+//!
+//! A work-item whose code is near the border of a padded array for a few work-items only, in several dimensions or outside
+//! loops, has two versions of its code: one for the interior, in which every guard and every clamped index is known, and one
+//! for the border, which keeps them. Split loops would multiply with each dimension.
 
 use crate::kernel::ir::index::{Facts, Guard, Index, Var};
 use crate::kernel::ir::walk::{rebuild, rebuilt};
@@ -14,7 +18,14 @@ use std::sync::Arc;
 /// Resolves the guards of a kernel.
 pub fn resolve(k: &mut Kernel) {
     k.body.iter_mut().for_each(|s| clamp(s, &mut vec![]));
-    let cx = Cx { facts: Facts::default(), scope: BTreeSet::new(), remainder: false };
+    let cx = Cx {
+        facts: Facts::default(),
+        scope: BTreeSet::new(),
+        remainder: false,
+        border: false,
+        interior: false,
+        shared: false,
+    };
     k.body = cx.block(&k.body);
 }
 
@@ -62,7 +73,23 @@ struct Cx {
     /// Whether the code is in the guarded part of a split loop. There, only innermost loops are
     /// split again, so that the code does not grow exponentially with the depth of a nest.
     remainder: bool,
+    /// Whether the code is the version for the border, whose guards stay.
+    border: bool,
+    /// Whether the code is the version for the interior, where clamped indices are resolved.
+    interior: bool,
+    /// Whether the code is inside a loop over the work-items of a group.
+    shared: bool,
 }
+
+/// Maximum number of expressions in code that gets a second version.
+const EXPRESSIONS: usize = 4096;
+
+/// Code inside a loop gets two versions, and not the loop, if it is at the border in less than this share of the loop's
+/// executions at the border.
+const DEEPER: f64 = 0.5;
+
+/// Fewest of the work-items, as a share, that must be in the interior for a second version of the code.
+const INTERIOR: f64 = 0.75;
 
 impl Cx {
     fn knowing(&self, g: &Guard) -> Cx {
@@ -85,7 +112,9 @@ impl Cx {
         match s {
             Stmt::Decl(r, e) => out.push(Stmt::Decl(r.clone(), e.as_ref().map(|e| self.expr(e)))),
             Stmt::Set(r, e) => out.push(Stmt::Set(r.clone(), self.expr(e))),
-            Stmt::Store(m, i, e) => out.push(Stmt::Store(*m, i.clone(), self.expr(e))),
+            Stmt::Store(m, i, e) => {
+                out.push(Stmt::Store(*m, self.resolved(i), self.expr(e)));
+            }
             Stmt::Atomic(op, m, i, e) => {
                 out.push(Stmt::Atomic(*op, *m, i.clone(), self.expr(e)));
             }
@@ -126,9 +155,9 @@ impl Cx {
             Expr::Index(..) | Expr::Load(..) if e.has_check() => {
                 rebuilt(e, &mut |e, _| self.expr(e))
             }
-            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) | Expr::Index(..) | Expr::Load(..) => {
-                e.clone()
-            }
+            Expr::Index(i, t) => Expr::Index(self.resolved(i), *t),
+            Expr::Load(m, t, i) => Expr::Load(*m, *t, self.resolved(i)),
+            Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => e.clone(),
             Expr::Op(op, t, es) => Expr::Op(*op, *t, es.iter().map(|e| self.expr(e)).collect()),
             Expr::Checked(check, es) => {
                 Expr::Checked(*check, es.iter().map(|e| self.checked(e)).collect())
@@ -168,7 +197,8 @@ impl Cx {
         let mut inside =
             Cx { facts: self.facts.with_loop(l.var, lo, hi).with(known), ..self.clone() };
         inside.scope.insert(l.var.id);
-        let body = inside.block(l.body);
+        inside.shared |= matches!(l.kind, LoopKind::Lcl(_));
+        let body = inside.versions(l.kind, l.body);
         (!body.is_empty()).then(|| Stmt::Loop {
             kind: l.kind,
             var: l.var.clone(),
@@ -178,7 +208,123 @@ impl Cx {
         })
     }
 
+    /// Returns the body of a loop, in two versions if that pays.
+    fn versions(&self, kind: LoopKind, body: &Block) -> Block {
+        let Some((g, missing)) = self.interior(kind, body) else { return self.block(body) };
+        if self.versions_of(body).is_some_and(|deeper| deeper < DEEPER * missing) {
+            return self.block(body);
+        }
+        let inner = Cx { interior: true, ..self.knowing(&g) };
+        let outer = Cx { border: true, ..self.clone() };
+        vec![Stmt::If(g, inner.block(body), outer.block(body))]
+    }
+
+    /// Returns the condition for the interior of padded arrays, if code with this body of a loop can have two versions, and
+    /// the share of its executions that are at the border.
+    fn interior(&self, kind: LoopKind, body: &Block) -> Option<(Guard, f64)> {
+        if self.border || self.interior || (kind == LoopKind::Seq && !self.shared) {
+            return None;
+        }
+        let (mut sides, mut count, mut parallel) = (BTreeSet::new(), 0, false);
+        for s in body {
+            s.visit(&mut |s| {
+                parallel |= matches!(s, Stmt::Loop { kind, .. } if *kind != LoopKind::Seq);
+                if let Stmt::Store(_, i, _) = s {
+                    extremes(i, &mut sides);
+                }
+                s.exprs(&mut |e| {
+                    e.visit(&mut |e| {
+                        count += 1;
+                        match e {
+                            Expr::Load(_, _, i) | Expr::Index(i, _) => extremes(i, &mut sides),
+                            Expr::Guarded(g, ..) => {
+                                sides.extend(g.0.iter().map(|c| [c.clone(), c.clone()]));
+                            }
+                            _ => {}
+                        }
+                    });
+                });
+            });
+        }
+        if parallel || sides.is_empty() || count > EXPRESSIONS {
+            return None;
+        }
+        // What an extreme contains is known before the extreme itself.
+        let mut sides: Vec<[Index; 2]> = sides.into_iter().collect();
+        sides.sort_by_cached_key(|[a, _]| {
+            let mut inner = 0;
+            a.visit_extremes(&mut |_, _| inner += 1);
+            inner
+        });
+        let (mut g, mut missing) = (Guard::default(), 0.0_f64);
+        for side in sides {
+            let known = self.facts.with(&g);
+            let [a, b] = side.map(|c| c.resolved(&|x| known.prove(x)));
+            let decided = |c: &Index| known.decide(&Guard(vec![c.clone()])).is_some();
+            if a.has_data() || decided(&a) || decided(&b) {
+                continue;
+            }
+            let least = [a, b].into_iter().filter_map(|c| self.least(&c)).collect::<Vec<_>>();
+            // A guard inside a window, which is the same everywhere.
+            if least.iter().all(|c| c.as_constant().is_some()) {
+                continue;
+            }
+            let (share, most) = least
+                .into_iter()
+                .map(|c| {
+                    let (lo, hi) = c.range();
+                    ((hi as f64 + 1.0) / (hi as f64 - lo as f64 + 1.0), c)
+                })
+                .max_by(|(a, _), (b, _)| a.total_cmp(b))
+                .filter(|(share, _)| *share >= INTERIOR)?;
+            missing += 1.0 - share;
+            g = g.and(&Guard::not_negative(&most));
+        }
+        let of_dimension = |c: &Index| {
+            let mut vars = BTreeSet::new();
+            c.visit_vars(&mut |v| {
+                vars.insert(v.id);
+            });
+            vars
+        };
+        let dimensions: BTreeSet<BTreeSet<u32>> = g.0.iter().map(of_dimension).collect();
+        let several = dimensions.len() > 1 || !body.iter().any(has_loop);
+        (several && g.0.len() > 1).then_some((g, missing))
+    }
+
+    /// Returns the least share at the border of the code inside a loop that can have two versions.
+    fn versions_inside(&self, l: &Loop<'_>, lo: &Index, hi: &Index) -> Option<f64> {
+        let mut inside = Cx { facts: self.facts.with_loop(l.var, lo, hi), ..self.clone() };
+        inside.scope.insert(l.var.id);
+        inside.shared |= matches!(l.kind, LoopKind::Lcl(_));
+        let here = inside.interior(l.kind, l.body).map(|(_, missing)| missing);
+        here.into_iter().chain(inside.versions_of(l.body)).min_by(f64::total_cmp)
+    }
+
+    /// As [`Cx::versions_inside`], of the loops of a block.
+    fn versions_of(&self, b: &Block) -> Option<f64> {
+        let of_loop = |s: &Stmt| match s {
+            Stmt::Loop { kind, var, lo, hi, body } => {
+                self.versions_inside(&Loop { kind: *kind, var, body }, lo, hi)
+            }
+            _ => None,
+        };
+        b.iter().filter_map(of_loop).min_by(f64::total_cmp)
+    }
+
+    /// Returns an index; in the interior, without minima and maxima.
+    fn resolved(&self, i: &Index) -> Index {
+        match self.interior {
+            true => i.resolved(&|x| self.facts.prove(x)),
+            false => i.clone(),
+        }
+    }
+
     fn sequential(&self, l: &Loop<'_>, lo: &Index, hi: &Index, out: &mut Block) {
+        if self.border || self.versions_inside(l, lo, hi).is_some() {
+            out.extend(self.part(l, lo, hi, &Guard::default()));
+            return;
+        }
         let inside = self.facts.with_loop(l.var, lo, hi);
         let mut conditions = BTreeSet::new();
         conditions_of(l.body, &mut conditions);
@@ -273,6 +419,13 @@ impl Cx {
         }
         Some(out)
     }
+}
+
+/// Adds the two differences of the sides of every minimum and maximum in an index: one of them is not negative.
+fn extremes(i: &Index, sides: &mut BTreeSet<[Index; 2]>) {
+    i.visit_extremes(&mut |x, y| {
+        sides.insert([x.sub(y), y.sub(x)]);
+    });
 }
 
 struct Loop<'a> {
