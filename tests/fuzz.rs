@@ -36,6 +36,9 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The longest program outside of the corpus that is a seed, in bytes. A longer one is not mutated, and may take minutes.
+const PROGRAM_BYTES: usize = 5000;
+
 /// Returns the seeds of a target: its own corpus, and files of the same kind in the repository.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let (folder, end) = match name {
@@ -53,7 +56,13 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     }
     let fits = |(i, p): &(usize, PathBuf)| *i < own || p.display().to_string().ends_with(end);
     let paths = paths.into_iter().enumerate().filter(fits);
-    paths.map(|(_, p)| fs::read(&p).unwrap_or_else(|e| panic!("{}: {e}", p.display()))).collect()
+    let read = |(i, p): (usize, PathBuf)| {
+        (i, fs::read(&p).unwrap_or_else(|e| panic!("{}: {e}", p.display())))
+    };
+    let seeds = paths
+        .map(read)
+        .filter(|(i, seed)| *i < own || folder != "programs" || seed.len() < PROGRAM_BYTES);
+    seeds.map(|(_, seed)| seed).collect()
 }
 
 /// Makes a small change, or inserts a part of another seed.
