@@ -484,8 +484,9 @@ impl CostModel {
     /// Returns the model for a device of the same make with another number of compute units. All rates are those of the
     /// whole device, and so they and what saturates the device grow with the number of units. Latencies stay.
     fn scaled_to(mut self, units: u32) -> CostModel {
-        let share = f64::from(units.max(1)) / self.execution.groups_to_saturate as f64;
-        let count = |n: u64| ((n as f64 * share) as u64).max(1);
+        let (units, measured) = (u64::from(units.max(1)), self.execution.groups_to_saturate.max(1));
+        let share = units as f64 / measured as f64;
+        let count = |n: u64| (n.saturating_mul(units) / measured).max(1);
         let (m, c, e) = (&mut self.memory, &mut self.compute, &mut self.execution);
         for rate in [
             &mut m.read_gb_per_s,

@@ -31,16 +31,6 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Kernels that are generated in a round when nothing is measured.
-const UNMEASURED: usize = 128;
-
-/// Most kernels of the first round.
-const FIRST_ROUND: usize = 384;
-
-/// The rounds end after this many whose best prediction was not less than this part of the best before.
-const IN_VAIN: usize = 2;
-const WORTH_ANOTHER: f64 = 0.95;
-
 /// Time spent in each phase, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timings {
@@ -314,18 +304,9 @@ impl Session {
         observer.event(&Event::Phase(Phase::Generate));
         let go_on = || !observer.stop();
         let mut drawn: Vec<Variant> = vec![];
-        // The first round takes a candidate of every skeleton, if there are not too many.
-        let mut most = rewritten.drawn.skeletons().clamp(UNMEASURED, FIRST_ROUND);
-        let mut in_vain = 0;
         loop {
-            let more = pool.draw(most, 1, |_| true, go_on);
-            most = UNMEASURED;
-            let best = |of: &[Variant]| of.first().map_or(f64::INFINITY, |v| v.predicted_us);
-            let better = best(&more) < WORTH_ANOTHER * best(&drawn);
-            drawn.extend(more);
-            drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
-            in_vain = if better { 0 } else { in_vain + 1 };
-            let again = in_vain < IN_VAIN || drawn.is_empty() && pool.fall_back()?;
+            drawn.extend(pool.draw_rounds(go_on));
+            let again = drawn.is_empty() && pool.fall_back()?;
             if !again || observer.stop() {
                 break;
             }

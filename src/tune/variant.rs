@@ -318,6 +318,25 @@ impl<'a> Pool<'a> {
         drawn
     }
 
+    /// Draws candidates in rounds while their predictions become better. The first round takes a candidate of every
+    /// skeleton, if there are not too many. Returns the variants, best prediction first.
+    pub fn draw_rounds(&mut self, go_on: impl Fn() -> bool) -> Vec<Variant> {
+        let skeletons: HashSet<&str> =
+            self.candidates.iter().map(|c| c.skeleton.as_str()).collect();
+        let mut most = skeletons.len().clamp(ROUND, FIRST_ROUND);
+        let mut drawn: Vec<Variant> = vec![];
+        let mut in_vain = 0;
+        while in_vain < IN_VAIN && go_on() {
+            let more = self.draw(most, 1, |_| true, &go_on);
+            most = ROUND;
+            let best = |of: &[Variant]| of.first().map_or(f64::INFINITY, |v| v.predicted_us);
+            in_vain = if best(&more) < WORTH_ANOTHER * best(&drawn) { 0 } else { in_vain + 1 };
+            drawn.extend(more);
+            drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
+        }
+        drawn
+    }
+
     /// Adds candidates that join the best stages of all so far. Their times tell more about the stages: joins again while that pays.
     fn join(&mut self, drawn: &mut Vec<(usize, Variant)>, go_on: &dyn Fn() -> bool) {
         let mut before = f64::INFINITY;
@@ -464,6 +483,14 @@ fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> 
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, i)| i).collect()
 }
+
+/// Number of candidates of a round.
+const ROUND: usize = 128;
+/// Most candidates of the first round.
+const FIRST_ROUND: usize = 384;
+/// The rounds end after this many whose best prediction was not less than this part of the best before.
+const IN_VAIN: usize = 2;
+const WORTH_ANOTHER: f64 = 0.95;
 
 /// Number of further candidates that are tried of a skeleton whose first ones are too large for the device.
 const RETRIES: usize = 8;

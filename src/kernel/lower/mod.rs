@@ -31,7 +31,7 @@ mod scan_group;
 mod schedule;
 mod staging;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod view;
 mod warp;
 

@@ -8,9 +8,7 @@ use super::{AT_A_TIME, Propose, Tried};
 use crate::calculus::size::Sym;
 use std::collections::HashSet;
 
-/// Number of candidates whose kernels are generated before any is measured.
-const MODELLED: usize = 384;
-/// Most variants of one skeleton in the first round.
+/// Most variants of one skeleton that the first round measures.
 const OF_SKELETON: usize = 2;
 /// Share of the budget that the first round spends.
 const FIRST_SHARE: f64 = 0.5;
@@ -69,7 +67,7 @@ impl Propose for Guided {
     ) -> Vec<Variant> {
         if !self.begun {
             self.begun = true;
-            self.rest = pool.draw(MODELLED, OF_SKELETON, |_| true, go_on);
+            self.rest = pool.draw_rounds(go_on);
             let best = self.rest.first().map_or(0.0, |v| v.predicted_us);
             let near: HashSet<String> = (self.rest.iter())
                 .take_while(|v| v.predicted_us <= NEAR * best)
