@@ -301,8 +301,9 @@ fn windows_of_columns_are_windows_of_rows() {
         a |> transpose |> map (\\c -> pad 1 1 clamp c |> slide 3 1 |> map (\\v -> v[0] + v[2])) |> transpose";
     assert_eq!(
         term(text),
-        "map (map ({Add(_1, _2)} . fork (index . fork id ({0} . bang)) (index . fork id ({2} . bang)))) . \
-         map transpose . slide . padClamp . a"
+        "transpose . transpose . \
+         map (map ({Add(_1, _2)} . fork (index . fork id ({0} . bang)) (index . fork id ({2} . bang)))) . \
+         map transpose . slide . pad(clamp) . a"
     );
 }
 

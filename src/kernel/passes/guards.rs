@@ -462,8 +462,8 @@ fn conditions_of(b: &Block, out: &mut BTreeSet<Index>) {
 mod tests {
     use crate::calculus::size::SizeEnv;
     use crate::kernel::ir::{Block, Expr, Stmt};
+    use crate::kernel::lower;
     use crate::kernel::lower::testing::{options, term};
-    use crate::kernel::lowered;
 
     /// Number of guarded expressions, and of minima and maxima in the places of loads.
     fn tests_of(b: &Block) -> usize {
@@ -485,7 +485,7 @@ mod tests {
     /// Returns the numbers of tests of the two versions of each code that has two.
     fn versions(text: &str) -> Vec<(usize, usize)> {
         let term = term(text, &[("u", "[64][512]f32")]);
-        let (program, ..) = lowered(&term, &SizeEnv::default(), &options(), false).expect("lowers");
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
         let mut found = vec![];
         for s in &program.kernels[0].body {
             s.visit(&mut |s| {
