@@ -697,17 +697,8 @@ mod tests {
         let mut text = vec![];
         write_to(&mut text, &[array]).expect("into memory");
         let again = values(&text)[0].data.to_vec::<f32>().expect("floats");
-        assert_eq!(again.map_bits(), special.to_vec().map_bits());
-    }
-
-    trait Bits {
-        fn map_bits(self) -> Vec<u32>;
-    }
-
-    impl Bits for Vec<f32> {
-        fn map_bits(self) -> Vec<u32> {
-            self.into_iter().map(f32::to_bits).collect()
-        }
+        let bits = |xs: &[f32]| xs.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&again), bits(&special));
     }
 
     #[test]

@@ -98,8 +98,13 @@ impl Elements<'_> {
         let inner = bound_in(f);
         let mut places = vec![];
         scalars_named(&f.body, &mut places);
+        // Each array with the place and the row.
         let mut read: Vec<(Ex, Ex, Ex)> = vec![];
-        let mut twice = vec![];
+        // Arrays of which other places that depend on the counter are read: stencils keep their indices.
+        let mut stencils = vec![];
+        // A place in a branch or a loop may be out of range where it is not read.
+        let mut safe = vec![];
+        unconditional(&f.body, &mut |e| safe.push(e));
         indexed(&f.body, &mut |array, at| {
             let Some(row) = element_type(array).filter(|t| !t.is_scalar()) else { return };
             let whole = places.iter().rev().fold(at.clone(), |mut whole, (name, value)| {
@@ -111,22 +116,22 @@ impl Elements<'_> {
                 return;
             }
             if read.iter().any(|(a, w, _)| a.kind == array.kind && w.kind != whole.kind) {
-                twice.push(array.kind.clone());
+                stencils.push(array.kind.clone());
             }
             // Windows keep their indices: their places also depend on what is around the map.
             let alone = free.iter().all(|v| *v == i);
             let closed = is_read(array) && inner.is_disjoint(&array.free());
-            if alone && closed && whole.kind != Kind::Var(i) && whole.is_pure_scalar() {
-                let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
+            let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
+            let moves = whole.kind != Kind::Var(i) && whole.is_pure_scalar();
+            if alone && closed && moves && safe.iter().any(|e| e.kind == element) {
                 read.push((array.clone(), whole, Ex::new(element, row, at.span)));
             } else if closed {
-                twice.push(array.kind.clone());
+                stencils.push(array.kind.clone());
             }
         });
         let mut done: Vec<Kind> = vec![];
         for (array, whole, element) in read {
-            // Stencils keep their indices.
-            if twice.contains(&array.kind) || done.contains(&element.kind) {
+            if stencils.contains(&array.kind) || done.contains(&element.kind) {
                 continue;
             }
             let counter = [(&f.params[k], &args[k])];
@@ -228,6 +233,17 @@ fn indexed<'e>(e: &'e Ex, f: &mut dyn FnMut(&'e Ex, &'e Ex)) {
         f(array, at);
     }
     e.parts().into_iter().for_each(|(_, part)| indexed(part, f));
+}
+
+/// Calls `f` on every expression that is computed whatever the data are: outside branches and the steps of loops.
+fn unconditional<'e>(e: &'e Ex, f: &mut dyn FnMut(&'e Ex)) {
+    f(e);
+    let always = match e.kind {
+        Kind::If(..) | Kind::While(..) => 1,
+        Kind::For(..) => 2,
+        _ => usize::MAX,
+    };
+    e.parts().into_iter().take(always).for_each(|(_, part)| unconditional(part, f));
 }
 
 /// Collects the names of scalars with what they stand for, the outer ones first.

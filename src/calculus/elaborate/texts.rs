@@ -290,6 +290,10 @@ fn rows_by_index_are_elements() {
         let s = reduce (+) 0 (map2 (*) b[g] a[i]) in map (* s) b[g])";
     let text = of(grouped);
     assert_eq!((text.matches("gather").count(), text.matches("index").count()), (1, 0), "{text}");
+    // A place that only one branch reads may be out of range in the other one.
+    let branch =
+        "generate h (\\i -> let s = if i > 0 then reduce (+) 0 b[i - 1] else 0 in map (* s) a[i])";
+    assert!(!of(branch).contains("gather"), "{}", of(branch));
     // Windows keep their indices.
     let window = "generate h (\\i -> map (\\x -> x * reduce (+) 0 (map2 (*) b[max 0 (i - 1)] b[min (k - 1) (i + 1)])) a[i])";
     assert!(!of(window).contains("gather"), "{}", of(window));

@@ -22,8 +22,7 @@ pub fn resolve(k: &mut Kernel) {
         facts: Facts::default(),
         scope: BTreeSet::new(),
         remainder: false,
-        border: false,
-        interior: false,
+        version: Version::Only,
         shared: false,
     };
     k.body = cx.block(&k.body);
@@ -73,12 +72,20 @@ struct Cx {
     /// Whether the code is in the guarded part of a split loop. There, only innermost loops are
     /// split again, so that the code does not grow exponentially with the depth of a nest.
     remainder: bool,
-    /// Whether the code is the version for the border, whose guards stay.
-    border: bool,
-    /// Whether the code is the version for the interior, where clamped indices are resolved.
-    interior: bool,
+    version: Version,
     /// Whether the code is inside a loop over the work-items of a group.
     shared: bool,
+}
+
+/// The version of the code, of those for a padded array.
+#[derive(Clone, Copy, PartialEq)]
+enum Version {
+    /// The only one so far.
+    Only,
+    /// The version for the interior, where clamped indices are resolved.
+    Interior,
+    /// The version for the border, whose guards stay.
+    Border,
 }
 
 /// Maximum number of expressions in code that gets a second version.
@@ -214,15 +221,15 @@ impl Cx {
         if self.versions_of(body).is_some_and(|deeper| deeper < DEEPER * missing) {
             return self.block(body);
         }
-        let inner = Cx { interior: true, ..self.knowing(&g) };
-        let outer = Cx { border: true, ..self.clone() };
+        let inner = Cx { version: Version::Interior, ..self.knowing(&g) };
+        let outer = Cx { version: Version::Border, ..self.clone() };
         vec![Stmt::If(g, inner.block(body), outer.block(body))]
     }
 
     /// Returns the condition for the interior of padded arrays, if code with this body of a loop can have two versions, and
     /// the share of its executions that are at the border.
     fn interior(&self, kind: LoopKind, body: &Block) -> Option<(Guard, f64)> {
-        if self.border || self.interior || (kind == LoopKind::Seq && !self.shared) {
+        if self.version != Version::Only || (kind == LoopKind::Seq && !self.shared) {
             return None;
         }
         let (mut sides, mut count, mut parallel) = (BTreeSet::new(), 0, false);
@@ -314,14 +321,14 @@ impl Cx {
 
     /// Returns an index; in the interior, without minima and maxima.
     fn resolved(&self, i: &Index) -> Index {
-        match self.interior {
-            true => i.resolved(&|x| self.facts.prove(x)),
-            false => i.clone(),
+        match self.version {
+            Version::Interior => i.resolved(&|x| self.facts.prove(x)),
+            Version::Only | Version::Border => i.clone(),
         }
     }
 
     fn sequential(&self, l: &Loop<'_>, lo: &Index, hi: &Index, out: &mut Block) {
-        if self.border || self.versions_inside(l, lo, hi).is_some() {
+        if self.version == Version::Border || self.versions_inside(l, lo, hi).is_some() {
             out.extend(self.part(l, lo, hi, &Guard::default()));
             return;
         }
