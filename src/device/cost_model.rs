@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// Version of the layout of the files.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// How many times as fast stores past the caches must be to be worth a try: more than the noise of both measurements.
+const STREAMING: f64 = 1.02;
+
 /// The shipped models: file name and text. The generic ones match only a kind of device.
 const SHIPPED: [(&str, &str); 6] = [
     ("pocl.toml", include_str!("../../cost-models/pocl.toml")),
@@ -442,6 +445,12 @@ impl CostModel {
             Locality::WithinItem => 1.0,
         };
         self.compute.loop_overhead_ns / at_once
+    }
+
+    /// Whether stores past the caches may gain time: if they were not measured, or were found to be faster than others.
+    pub fn may_stream(&self) -> bool {
+        let m = &self.memory;
+        m.nontemporal_write_gb_per_s.is_none_or(|past| past > STREAMING * m.write_gb_per_s)
     }
 
     /// Returns how compute units run warps: as the file says, else as usual.

@@ -428,6 +428,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn results_are_written_past_the_caches_where_that_gains() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let limits = Limits { saturation_time: None, ..Limits::default() };
+        let graph = saturate(&[program("map abs . xs", &[("xs", "[n]f32")])], &rules, &limits);
+        let graph = graph.expect("sound rules");
+        let device = crate::device::tests::device(0, "P", "D", DeviceKind::Gpu);
+        let mut model = CostModel::choose(&device).expect("a shipped model").model;
+        let env = SizeEnv::from_iter([(Sym::Dim("n".into()), 16_777_259)]);
+        let mut streams = |times: Option<f64>| {
+            let write = model.memory.write_gb_per_s;
+            model.memory.nontemporal_write_gb_per_s = times.map(|n| n * write);
+            let drawn = candidates(&graph, &env, &device, &model, &limits).expect("terms");
+            drawn.candidates.iter().any(|c| c.skeleton.contains("stream"))
+        };
+        // Not measured, as fast as others, faster.
+        assert_eq!([None, Some(1.0), Some(1.5)].map(&mut streams), [true, false, true]);
+    }
+
     /// Draws candidates of a sum of absolute values on a CPU.
     fn drawn(change: impl Fn(&mut DeviceInfo, &mut Limits)) -> Drawn {
         let rules = RuleSet::shipped().expect("shipped rules");

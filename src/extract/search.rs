@@ -661,6 +661,9 @@ impl Search<'_> {
             {
                 return found.dropped.add(Reason::StageTooLarge);
             }
+            Op::ToMem(Space::Stream) if !self.target.streams => {
+                return found.dropped.add(Reason::NoGain);
+            }
             Op::ToMem(Space::Global) if !policy.packs => {
                 return found.dropped.add(Reason::NoGain);
             }

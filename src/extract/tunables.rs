@@ -48,6 +48,8 @@ pub struct Target {
     pub(super) warps: Warps,
     /// What is worth a try.
     pub(super) search: Search,
+    /// Whether stores past the caches are worth a try.
+    pub(super) streams: bool,
     units: u64,
     local: f64,
     widths: Vec<u64>,
@@ -78,6 +80,7 @@ impl Target {
             warp: u64::from(model.compute.simd_width.max(1)),
             warps: model.warps(),
             search,
+            streams: model.may_stream(),
             units,
             local: device.local_mem_bytes as f64,
             widths: [2, 4, 8, 16].into_iter().filter(|w| *w <= useful && (gpu || *w > 2)).collect(),
