@@ -129,6 +129,20 @@ impl SExpr {
         }
     }
 
+    /// Whether the value depends on the argument.
+    pub fn mentions_arg(&self) -> bool {
+        match self {
+            SExpr::Arg => true,
+            SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => false,
+            SExpr::Proj(e, _) => e.mentions_arg(),
+            SExpr::Op(_, _, es) => es.iter().any(SExpr::mentions_arg),
+            SExpr::Pair(a, b) | SExpr::Let(a, b) => a.mentions_arg() || b.mentions_arg(),
+            SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
+                a.mentions_arg() || b.mentions_arg() || c.mentions_arg()
+            }
+        }
+    }
+
     /// A pair.
     pub fn pair(a: SExpr, b: SExpr) -> SExpr {
         SExpr::Pair(Arc::new(a), Arc::new(b))

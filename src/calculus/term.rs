@@ -21,6 +21,10 @@ struct Node {
     tys: Vec<Ty>,
     args: Vec<Term>,
     ty: FnTy,
+    /// The number of nodes, counted once for each use.
+    size: usize,
+    /// Whether the result does not depend on the argument.
+    constant: bool,
 }
 
 /// A well-typed closed function. Cheap to clone; equal terms are structurally equal.
@@ -39,7 +43,16 @@ impl Term {
     }
 
     fn node(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>, ty: FnTy) -> Term {
-        Term(Arc::new(Hashed::new(Node { op, sizes, tys, args, ty })))
+        let size = args.iter().fold(1, |sum: usize, a| sum.saturating_add(a.size()));
+        let constant = ty.dom == Ty::Unit
+            || match &op {
+                Op::Compose => args.last().is_some_and(Term::is_constant),
+                Op::Input(_) | Op::Lit(_) | Op::SizeValue(_) | Op::Bang | Op::Iota => true,
+                Op::Fork | Op::Cond | Op::ToMem(_) => args.iter().all(Term::is_constant),
+                Op::Scalar(f) => !f.body.mentions_arg(),
+                _ => false,
+            };
+        Term(Arc::new(Hashed::new(Node { op, sizes, tys, args, ty, size, constant })))
     }
 
     /// Builds the node that takes `dom`; its other sizes and its types follow from `written`, `dom` and the
@@ -250,7 +263,12 @@ impl Term {
 
     /// Returns the number of nodes.
     pub fn size(&self) -> usize {
-        1 + self.args().iter().map(Term::size).sum::<usize>()
+        self.0.size
+    }
+
+    /// Whether the result does not depend on the argument. Nothing is said of operators such as `map` over constants.
+    pub fn is_constant(&self) -> bool {
+        self.0.constant
     }
 
     /// Calls `f` on every node, parents first.

@@ -1,8 +1,10 @@
 //! Types inside terms. Tuples are nested pairs: `(a, b, c)` is `(a, (b, c))`.
 
+use super::hashed::Hashed;
 use super::size::{Size, Sym};
 use crate::lang::types::ScalarType;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The type of a value.
@@ -14,13 +16,43 @@ pub enum Ty {
     Scalar(ScalarType),
     /// A vector of that many elements, which are scalars or a rule's variable. A vector of pairs is a pair of
     /// vectors, and a vector of arrays is an array of vectors: use [`Ty::vector`].
-    Vector(Size, Arc<Ty>),
+    Vector(Size, Shared),
     /// Two components.
-    Pair(Arc<Ty>, Arc<Ty>),
+    Pair(Shared, Shared),
     /// An array of that many elements.
-    Array(Size, Arc<Ty>),
+    Array(Size, Shared),
     /// A type variable of a rule.
     Meta(Arc<str>),
+}
+
+/// A part of a type. It knows its hash, since the types of environments are as deep as a program has variables.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shared(Arc<Hashed<Ty>>);
+
+impl Deref for Shared {
+    type Target = Ty;
+
+    fn deref(&self) -> &Ty {
+        &self.0
+    }
+}
+
+impl From<Ty> for Shared {
+    fn from(t: Ty) -> Shared {
+        Shared(Arc::new(Hashed::new(t)))
+    }
+}
+
+impl fmt::Display for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&**self, f)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
 }
 
 /// The type of a function; every term is one.
@@ -42,12 +74,12 @@ impl FnTy {
 impl Ty {
     /// `[n]t`.
     pub fn array(n: &Size, t: &Ty) -> Ty {
-        Ty::Array(n.clone(), Arc::new(t.clone()))
+        Ty::Array(n.clone(), t.clone().into())
     }
 
     /// `(a, b)`.
     pub fn pair(a: &Ty, b: &Ty) -> Ty {
-        Ty::Pair(Arc::new(a.clone()), Arc::new(b.clone()))
+        Ty::Pair(a.clone().into(), b.clone().into())
     }
 
     /// Returns the type of `w` values of type `t`, one in each lane: component-wise over pairs and arrays;
@@ -55,7 +87,7 @@ impl Ty {
     pub fn vector(w: &Size, t: &Ty) -> Option<Ty> {
         match t {
             Ty::Unit => Some(Ty::Unit),
-            Ty::Scalar(_) | Ty::Meta(_) => Some(Ty::Vector(w.clone(), Arc::new(t.clone()))),
+            Ty::Scalar(_) | Ty::Meta(_) => Some(Ty::Vector(w.clone(), t.clone().into())),
             Ty::Pair(a, b) => Some(Ty::pair(&Ty::vector(w, a)?, &Ty::vector(w, b)?)),
             Ty::Array(n, t) => Some(Ty::array(n, &Ty::vector(w, t)?)),
             Ty::Vector(..) => None,
@@ -149,7 +181,7 @@ impl Ty {
             Ty::Meta(m) => types(m).unwrap_or_else(|| self.clone()),
             Ty::Vector(w, t) => {
                 let (w, t) = (w.substitute(sizes), t.substitute(types, sizes));
-                Ty::vector(&w, &t).unwrap_or(Ty::Vector(w, Arc::new(t)))
+                Ty::vector(&w, &t).unwrap_or(Ty::Vector(w, t.into()))
             }
             Ty::Pair(a, b) => Ty::pair(&a.substitute(types, sizes), &b.substitute(types, sizes)),
             Ty::Array(n, t) => Ty::array(&n.substitute(sizes), &t.substitute(types, sizes)),

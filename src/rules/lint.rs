@@ -235,7 +235,7 @@ impl Names {
             Ty::Meta(m) => Ty::Meta(self.name(m).into()),
             Ty::Pair(a, b) => Ty::pair(&self.ty(a), &self.ty(b)),
             Ty::Array(n, t) => Ty::array(&self.size(n), &self.ty(t)),
-            Ty::Vector(w, t) => Ty::Vector(self.size(w), Arc::new(self.ty(t))),
+            Ty::Vector(w, t) => Ty::Vector(self.size(w), self.ty(t).into()),
         }
     }
 

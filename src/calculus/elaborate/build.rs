@@ -44,32 +44,6 @@ pub(super) fn proj(pair: &Ty, second: bool) -> Built {
     Term::on(if second { Op::Snd } else { Op::Fst }, &[], pair, vec![])
 }
 
-/// Whether the result does not depend on the argument.
-pub(super) fn is_const(t: &Term) -> bool {
-    match t.op() {
-        _ if t.ty().dom == Ty::Unit => true,
-        Op::Compose => is_const(&t.args()[1]),
-        Op::Input(_) | Op::Lit(_) | Op::SizeValue(_) | Op::Bang | Op::Iota => true,
-        Op::Fork | Op::Cond => t.args().iter().all(is_const),
-        Op::ToMem(_) => is_const(&t.args()[0]),
-        Op::Scalar(f) => !mentions_arg(&f.body),
-        _ => false,
-    }
-}
-
-fn mentions_arg(e: &SExpr) -> bool {
-    match e {
-        SExpr::Arg => true,
-        SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => false,
-        SExpr::Proj(e, _) => mentions_arg(e),
-        SExpr::Op(_, _, es) => es.iter().any(mentions_arg),
-        SExpr::Pair(a, b) | SExpr::Let(a, b) => mentions_arg(a) || mentions_arg(b),
-        SExpr::If(a, b, c) | SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
-            mentions_arg(a) || mentions_arg(b) || mentions_arg(c)
-        }
-    }
-}
-
 /// Returns a constant as a function from `dom`.
 pub(super) fn redomain(t: &Term, dom: &Ty) -> Built {
     if t.ty().dom == *dom {
@@ -83,12 +57,12 @@ pub(super) fn redomain(t: &Term, dom: &Ty) -> Built {
             Term::new(t.op().clone(), t.sizes().to_vec(), tys, vec![])
         }
         Op::Bang => bang(dom),
-        Op::Fork | Op::Cond | Op::ToMem(_) if is_const(t) => {
+        Op::Fork | Op::Cond | Op::ToMem(_) if t.is_constant() => {
             let args = t.args().iter().map(|a| redomain(a, dom));
             let args = args.collect::<Result<Vec<_>, _>>()?;
             Term::new(t.op().clone(), vec![], vec![], args)
         }
-        Op::Scalar(f) if !mentions_arg(&f.body) => scalar_const(&f.cod, &f.body, dom),
+        Op::Scalar(f) if !f.body.mentions_arg() => scalar_const(&f.cod, &f.body, dom),
         _ if t.ty().dom == Ty::Unit => t.after(&bang(dom)?),
         _ => fail(format!("`{}` is not constant", t.ty())),
     }
@@ -108,7 +82,7 @@ pub(super) fn scalar_const(cod: &Ty, body: &SExpr, dom: &Ty) -> Built {
 /// Returns which components of its argument, a pair, a term may depend on.
 fn reads(t: &Term) -> (bool, bool) {
     match t.op() {
-        _ if is_const(t) => (false, false),
+        _ if t.is_constant() => (false, false),
         Op::Fst => (true, false),
         Op::Snd => (false, true),
         Op::Compose => reads(&t.args()[1]),
@@ -136,19 +110,33 @@ pub(super) fn factor(t: &Term, second: bool) -> Result<Option<Term>, TypeError> 
 /// As [`factor`], for a term that is known to use only the component of type `side`.
 fn strip(t: &Term, side: &Ty) -> Built {
     match t.op() {
-        _ if is_const(t) => redomain(t, side),
+        _ if t.is_constant() => redomain(t, side),
         Op::Fst | Op::Snd => Ok(Term::id(side)),
-        Op::Compose => compose(&t.args()[0], &strip(&t.args()[1], side)?),
+        Op::Compose => {
+            let (last, rest) = (&t.args()[0], &t.args()[1]);
+            let stripped = strip(rest, side)?;
+            // The two were in normal form before, and only what begins with something else can meet anew. Building
+            // them anew takes time exponential in the depth of forks.
+            if *stripped.op() != Op::Id && head(&stripped).op() == head(rest).op() {
+                return last.after(&stripped);
+            }
+            compose(last, &stripped)
+        }
         Op::Fork => fork(&strip(&t.args()[0], side)?, &strip(&t.args()[1], side)?),
         _ => fail(format!("`{}` uses its whole argument", t.ty())),
     }
+}
+
+/// Returns the last step of a chain.
+fn head(t: &Term) -> &Term {
+    if *t.op() == Op::Compose { &t.args()[0] } else { t }
 }
 
 /// Builds `fork a b` in normal form: `fork fst snd = id`, `fork (f . fst) (g . snd) = bimap f g`, `fork (f .
 /// fst) (g . fst) = fork f g . fst`. If one side is constant, the result stays a fork of the domain.
 pub(super) fn fork(a: &Term, b: &Term) -> Built {
     let plain = || Term::new(Op::Fork, vec![], vec![], vec![a.clone(), b.clone()]);
-    if is_const(a) || is_const(b) {
+    if a.is_constant() || b.is_constant() {
         return plain();
     }
     let dom = &a.ty().dom;
@@ -200,11 +188,18 @@ pub(super) fn compose(f: &Term, g: &Term) -> Built {
         _ => {}
     }
     // A constant absorbs what comes before it; a function from unit absorbs only `bang`.
-    if is_const(f) && (f.ty().dom != Ty::Unit || *g.op() == Op::Bang) {
+    if f.is_constant() && (f.ty().dom != Ty::Unit || *g.op() == Op::Bang) {
         return redomain(f, &g.ty().dom);
     }
     if *f.op() == Op::Compose {
-        return compose(&f.args()[0], &compose(&f.args()[1], g)?);
+        let (last, before) = (&f.args()[0], &f.args()[1]);
+        let composed = compose(before, g)?;
+        // If the two did not meet, `last` follows the same step as in `f`, which is in normal form. It may meet only
+        // a constant anew.
+        if head(&composed) == head(before) && !g.is_constant() {
+            return last.after(&composed);
+        }
+        return compose(last, &composed);
     }
     let (head, rest) = match g.op() {
         Op::Compose => (g.args()[0].clone(), Some(g.args()[1].clone())),
@@ -237,7 +232,7 @@ pub(super) fn compose(f: &Term, g: &Term) -> Built {
         }
         (Op::Map(MapKind::Plain), Op::Zip) => {
             for second in [false, true] {
-                if is_const(&f.args()[0]) {
+                if f.args()[0].is_constant() {
                     break;
                 }
                 if let Some(inner) = factor(&f.args()[0], second)? {
@@ -267,16 +262,16 @@ pub(super) fn rest(t: &Term) -> Built {
 /// Returns `fork a b . g` as `fork (a . g) (b . g)`, if that computes nothing twice or is no larger.
 fn pushed(f: &Term, g: &Term) -> Result<Option<Term>, TypeError> {
     let (a, b) = (&f.args()[0], &f.args()[1]);
-    let shared = !is_const(a) && !is_const(b);
+    let shared = !a.is_constant() && !b.is_constant();
     let views = g.chain().iter().all(is_cheap);
-    if shared && !(views && is_const(g)) && matches!(g.op(), Op::Fst | Op::Snd) {
+    if shared && !(views && g.is_constant()) && matches!(g.op(), Op::Fst | Op::Snd) {
         return Ok(None);
     }
     let out = fork(&compose(a, g)?, &compose(b, g)?)?;
     let no_larger = || {
         out.size() <= f.size() + g.size() + 1 && reductions(&out) <= reductions(f) + reductions(g)
     };
-    let fine = !shared || views && is_const(g) || no_larger();
+    let fine = !shared || views && g.is_constant() || no_larger();
     Ok(fine.then_some(out))
 }
 

@@ -4,7 +4,7 @@
 //! what the body reads: then the parts are lifted side by side and zipped. Only forms that gain a `cross`
 //! change; any other body stays as it is.
 
-use super::build::{Built, bimap, compose, factor, fork, is_const, map, proj, redomain, view};
+use super::build::{Built, bimap, compose, factor, fork, map, proj, redomain, view};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
@@ -58,7 +58,7 @@ impl Source {
             return map(MapKind::Plain, &self.n, f);
         };
         match factor(f, true)? {
-            Some(inner) if !is_const(f) => {
+            Some(inner) if !f.is_constant() => {
                 compose(&map(MapKind::Plain, &self.n, &inner)?, &proj(&self.dom, true)?)
             }
             _ => compose(&map(MapKind::Plain, &self.n, f)?, distl),
@@ -67,7 +67,7 @@ impl Source {
 
     /// Returns the value of `f` if it is the same for all elements.
     fn invariant(&self, f: &Term) -> Result<Option<Term>, TypeError> {
-        if is_const(f) {
+        if f.is_constant() {
             return redomain(f, &self.dom).map(Some);
         }
         if self.distl.is_none() {
@@ -99,7 +99,7 @@ fn split(body: &Term, source: &Source) -> Result<Split, TypeError> {
     };
     if let Some((distl, outer)) = before.split_last()
         && *distl.op() == Op::Distl
-        && !is_const(&a)
+        && !a.is_constant()
         && let Some(fixed) = source.invariant(&b)?
     {
         let lifted = view(Op::Cross, &fork(&source.varying(&a)?, &fixed)?)?;
@@ -127,11 +127,11 @@ fn sides(a: &Term, b: &Term, source: &Source) -> Result<Split, TypeError> {
     }
     // A constant needs no lifting: it is constant after the lifted part too.
     match (left, right) {
-        (Some((r, l)), None) if is_const(b) => {
+        (Some((r, l)), None) if b.is_constant() => {
             let fixed = redomain(b, &r.ty().dom)?;
             Ok(Some((fork(&r, &fixed)?, l)))
         }
-        (None, Some((r, l))) if is_const(a) => {
+        (None, Some((r, l))) if a.is_constant() => {
             let fixed = redomain(a, &r.ty().dom)?;
             Ok(Some((fork(&fixed, &r)?, l)))
         }

@@ -85,7 +85,7 @@ impl Tree {
 /// Returns the arrays that a term zips, and the functions of their elements; `None` if one of them is taken from both
 /// components, or from none.
 fn of(t: &Term) -> Result<Option<Tree>, TypeError> {
-    if build::is_const(t) {
+    if t.is_constant() {
         return Ok(None);
     }
     for from in [false, true] {

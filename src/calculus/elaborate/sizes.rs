@@ -155,7 +155,7 @@ impl<'a> Sizes<'a> {
             Type::Scalar(s) => Ty::Scalar(*s),
             Type::Vector(w, s) => {
                 let w = self.size(w, span)?;
-                Ty::Vector(w, std::sync::Arc::new(Ty::Scalar(*s)))
+                Ty::Vector(w, Ty::Scalar(*s).into())
             }
             Type::Tuple(ts) => {
                 let tys =

@@ -248,7 +248,7 @@ impl Reduction {
         let counted = |t: &Term| {
             let mut inputs = false;
             t.visit(&mut |t| inputs |= matches!(t.op(), Op::Input(_)));
-            !inputs && build::is_const(t)
+            !inputs && t.is_constant()
         };
         let common = |a: &Term| other.element.arrays.contains(a) && !counted(a);
         self.length == other.length && self.element.arrays.iter().any(common)

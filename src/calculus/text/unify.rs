@@ -169,7 +169,7 @@ impl Equality for Unifier {
             return Some((w, x));
         }
         let x = self.fresh_type();
-        let vector = Ty::Vector(w.clone(), Arc::new(x.clone()));
+        let vector = Ty::Vector(w.clone(), x.clone().into());
         self.unify(&t, &vector).then(|| (w, self.ty(&x)))
     }
 

@@ -541,7 +541,7 @@ fn any_type(rng: &mut Rng, need: TypeNeed, plain: bool, numbers: bool) -> Ty {
             let inner = Ty::pair(&scalar(rng), &scalar(rng));
             Ty::pair(&scalar(rng), &inner)
         }
-        8 if !need.scalar => Ty::Vector(Size::constant(2), Arc::new(scalar(rng))),
+        8 if !need.scalar => Ty::Vector(Size::constant(2), scalar(rng).into()),
         9 if !need.scalar && !need.element => {
             let row = if rng.random() { scalar(rng) } else { Ty::pair(&scalar(rng), &scalar(rng)) };
             Ty::array(&Size::constant(rng.random_range(1..4)), &row)

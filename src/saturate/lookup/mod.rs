@@ -108,7 +108,7 @@ pub fn at_values(term: &Term, values: &SizeEnv) -> Option<Term> {
 fn at(ty: &Ty, value: &dyn Fn(&Size) -> Size) -> Ty {
     match ty {
         Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => ty.clone(),
-        Ty::Vector(w, t) => Ty::Vector(value(w), Arc::new(at(t, value))),
+        Ty::Vector(w, t) => Ty::Vector(value(w), at(t, value).into()),
         Ty::Pair(a, b) => Ty::pair(&at(a, value), &at(b, value)),
         Ty::Array(n, t) => Ty::array(&value(n), &at(t, value)),
     }
