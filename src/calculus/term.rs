@@ -6,6 +6,7 @@ use super::hashed::Hashed;
 use super::scalar::ScalarFn;
 use super::size::{Size, Sym};
 use super::ty::{FnTy, Ty};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 pub use super::op::{MapKind, Op, ReduceKind, ScanKind, Space, TypeError, signature};
@@ -132,8 +133,14 @@ impl Term {
             (Op::Id, _) => g.clone(),
             (_, Op::Id) => self.clone(),
             (Op::Compose, _) => self.args()[0].after(&self.args()[1].after(g)?)?,
-            _ => Term::new(Op::Compose, vec![], vec![], vec![self.clone(), g.clone()])?,
+            _ => self.composed(g),
         })
+    }
+
+    /// Returns the composition with a term whose result type fits.
+    fn composed(&self, g: &Term) -> Term {
+        let ty = FnTy::new(g.ty().dom.clone(), self.ty().cod.clone());
+        Term::node(Op::Compose, vec![], vec![], vec![self.clone(), g.clone()], ty)
     }
 
     /// Returns the factors of a chain of compositions, outermost (applied last) first.
@@ -156,7 +163,10 @@ impl Term {
             return fail("a chain of nothing".to_owned());
         };
         before.iter().rev().try_fold(last.clone(), |inner, outer| {
-            Term::new(Op::Compose, vec![], vec![], vec![outer.clone(), inner])
+            if outer.ty().dom != inner.ty().cod {
+                return fail(format!("composition: `{}` is not `{}`", inner.ty().cod, outer.ty().dom));
+            }
+            Ok(outer.composed(&inner))
         })
     }
 
@@ -255,10 +265,7 @@ impl Term {
     /// # Errors
     /// When the new sizes make a part ill-typed.
     pub fn with_sizes(&self, f: &dyn Fn(&Sym) -> Option<Size>) -> Result<Term, TypeError> {
-        let args = self.args().iter().map(|a| a.with_sizes(f)).collect::<Result<Vec<_>, _>>()?;
-        let sizes = self.sizes().iter().map(|s| s.substitute(f)).collect();
-        let tys = self.tys().iter().map(|t| t.substitute(&|_| None, f)).collect();
-        Term::new(self.op().clone(), sizes, tys, args)
+        Resized { f, terms: FxHashMap::default(), types: FxHashMap::default() }.term(self)
     }
 
     /// Returns the number of nodes.
@@ -277,5 +284,46 @@ impl Term {
         for a in self.args() {
             a.visit(f);
         }
+    }
+}
+
+/// Replaces size symbols. Parts that occur often are replaced once.
+struct Resized<'a> {
+    f: &'a dyn Fn(&Sym) -> Option<Size>,
+    terms: FxHashMap<Term, Term>,
+    types: FxHashMap<Ty, Ty>,
+}
+
+impl Resized<'_> {
+    fn term(&mut self, t: &Term) -> Result<Term, TypeError> {
+        if let Some(known) = self.terms.get(t) {
+            return Ok(known.clone());
+        }
+        let args = t.args().iter().map(|a| self.term(a)).collect::<Result<Vec<_>, _>>()?;
+        let sizes: Vec<Size> = t.sizes().iter().map(|s| s.substitute(self.f)).collect();
+        let tys: Vec<Ty> = t.tys().iter().map(|t| self.ty(t)).collect();
+        let new = if args == t.args() && sizes == t.sizes() && tys == t.tys() {
+            t.clone()
+        } else {
+            Term::new(t.op().clone(), sizes, tys, args)?
+        };
+        self.terms.insert(t.clone(), new.clone());
+        Ok(new)
+    }
+
+    fn ty(&mut self, t: &Ty) -> Ty {
+        if matches!(t, Ty::Unit | Ty::Scalar(_)) {
+            return t.clone();
+        }
+        if let Some(known) = self.types.get(t) {
+            return known.clone();
+        }
+        let new = match t {
+            Ty::Pair(a, b) => Ty::pair(&self.ty(a), &self.ty(b)),
+            Ty::Array(n, t) => Ty::array(&n.substitute(self.f), &self.ty(t)),
+            _ => t.substitute(&|_| None, self.f),
+        };
+        self.types.insert(t.clone(), new.clone());
+        new
     }
 }
