@@ -9,6 +9,7 @@ mod barrier;
 mod copy_propagation;
 mod cse;
 mod fma;
+mod forward_copies;
 mod guards;
 mod hoist_gathers;
 mod licm;
@@ -24,6 +25,7 @@ use crate::kernel::options::DeviceLimits;
 
 /// Runs all passes on a program.
 pub fn run(program: &mut Program, device: &DeviceLimits, fresh: &mut Fresh) {
+    forward_copies::to_results(program);
     for k in &mut program.kernels {
         guards::resolve(k);
         // The assignment of work-items to sub-groups is known only for one-dimensional work-groups

@@ -1,0 +1,94 @@
+//! Lets a result that is a copy of a temporary take the place of that temporary.
+//!
+//! A value that is both a result and an operand of a further kernel is stored in a temporary first. Lowering then copies
+//! it to the result. The kernels can store to the result at once, and read it there.
+
+use super::memory_reuse::{block, touched};
+use crate::kernel::ir::{BufferRole, Control, Expr, Kernel, Mem, Program, Stmt};
+use std::collections::BTreeSet;
+
+/// Removes the kernels that only copy a whole temporary to a result.
+pub fn to_results(p: &mut Program) {
+    let mut depth = 0;
+    let mut at = 0;
+    while at < p.control.len() {
+        match p.control[at] {
+            Control::Repeat(..) | Control::While => depth += 1,
+            Control::End => depth -= 1,
+            Control::Launch(k) if depth == 0 => {
+                if let Some((from, to)) = copied(&p.kernels[k]).filter(|c| may_forward(p, k, *c)) {
+                    let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(to) } else { m };
+                    p.control.remove(at);
+                    p.kernels.remove(k);
+                    for c in &mut p.control {
+                        if let Control::Launch(other) = c {
+                            *other -= usize::from(*other > k);
+                        }
+                    }
+                    for kernel in &mut p.kernels {
+                        kernel.body = block(&kernel.body, &place);
+                    }
+                    continue;
+                }
+            }
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}
+        }
+        at += 1;
+    }
+}
+
+/// Returns the two buffers of a kernel that only copies elements to the same places.
+fn copied(k: &Kernel) -> Option<(usize, usize)> {
+    let mut inner = &k.body;
+    loop {
+        let [s] = inner.as_slice() else { return None };
+        match s {
+            Stmt::Loop { body, .. } => inner = body,
+            Stmt::If(_, body, other) if other.is_empty() => inner = body,
+            Stmt::Store(Mem::Global(to), i, e) => {
+                let Expr::Load(Mem::Global(from), _, j) = e else { return None };
+                return (i == j).then_some((*from, *to));
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Whether the result may take the place of the temporary: kernel `k` alone touches the result, no later kernel stores to
+/// the temporary, and the host names neither.
+fn may_forward(p: &Program, k: usize, (from, to): (usize, usize)) -> bool {
+    let (temporary, result) = (&p.buffers[from], &p.buffers[to]);
+    let alike = temporary.array.scalar == result.array.scalar && temporary.array.len == result.array.len;
+    let roles = temporary.role == BufferRole::Temp && matches!(result.role, BufferRole::Output(_));
+    let named = p.control.iter().any(|c| match c {
+        Control::Check(b) => [from, to].contains(b),
+        Control::Swap(a, b) => [from, to].iter().any(|x| x == a || x == b),
+        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
+    });
+    let others = p.kernels.iter().enumerate().filter(|(other, _)| *other != k);
+    let touches = others.clone().any(|(_, kernel)| buffers(kernel, false).contains(&to));
+    let stores = others.filter(|(other, _)| *other > k).any(|(_, kernel)| buffers(kernel, true).contains(&from));
+    alike && roles && !named && !touches && !stores
+}
+
+/// Returns the global buffers that a kernel touches, or only those that it stores to.
+fn buffers(k: &Kernel, stored: bool) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    let mut add = |m: &Mem| {
+        if let Mem::Global(b) = m {
+            found.insert(*b);
+        }
+    };
+    for s in &k.body {
+        if stored {
+            s.visit(&mut |s| {
+                if let Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) = s {
+                    add(m);
+                }
+            });
+        } else {
+            touched(s, &mut add);
+        }
+    }
+    found
+}
