@@ -17,6 +17,7 @@ mod load_reuse;
 mod masked;
 mod memory_reuse;
 mod overlap;
+mod own_rows;
 mod wide_accesses;
 
 use crate::kernel::ir::walk::Fresh;
@@ -49,6 +50,7 @@ fn improve(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
     }
     licm::invariants(k, fresh);
     overlap::unroll(k, fresh);
+    own_rows::unroll(k, bytes, fresh);
     wide_accesses::widen(k, bytes, fresh);
     load_reuse::across_stages(k, fresh);
     cse::share(k, fresh);

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const STEPS: i64 = 16;
 
 /// Maximum number of statements that the steps become.
-const STATEMENTS: usize = 256;
+pub(super) const STATEMENTS: usize = 256;
 
 /// Maximum number of elements that the steps load: each has a register.
 const ELEMENTS: usize = 64;
@@ -46,8 +46,23 @@ fn unrolled(s: Stmt, fresh: &mut Fresh, out: &mut Block) {
         out.push(s);
         return;
     };
+    if let Some(rest) = written_out(&var, (first, end), steps, body, fresh, out) {
+        unrolled(rest, fresh, out);
+    }
+}
+
+/// Writes out so many steps of a loop at a time, in which every statement declares or sets a register or stores. Returns
+/// the loop over the steps that are left.
+pub(super) fn written_out(
+    var: &Var,
+    (first, end): (i64, i64),
+    steps: i64,
+    body: Block,
+    fresh: &mut Fresh,
+    out: &mut Block,
+) -> Option<Stmt> {
     let rounds = (end - first) / steps;
-    let counter = rounds_of(&var, rounds);
+    let counter = rounds_of(var, rounds);
     let mut all = vec![];
     for step in 0..steps {
         let mut copy = body.clone();
@@ -61,11 +76,11 @@ fn unrolled(s: Stmt, fresh: &mut Fresh, out: &mut Block) {
         out.append(&mut all);
     }
     let done = first + rounds * steps;
-    if done < end {
+    (done < end).then(|| {
         let body = if rounds > 0 { renamed(body, fresh) } else { body };
         let (lo, hi) = (Index::from(done), Index::from(end));
-        unrolled(Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body }, fresh, out);
-    }
+        Stmt::Loop { kind: LoopKind::Seq, var: var.clone(), lo, hi, body }
+    })
 }
 
 /// The variable that counts rounds of several steps.
