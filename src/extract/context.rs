@@ -239,6 +239,10 @@ impl Context {
                 Inside(self)
             }
             Op::Cond if self.has_default() => Inside(self),
+            // The bins are in local memory.
+            Op::Histogram if self.level() == Level::Group && !self.registers && !self.tile => {
+                Inside(self.item().intermediate())
+            }
             // Sequential in one work-item; at host level, in a kernel of one work-item.
             Op::Scan(ScanKind::Seq | ScanKind::Exclusive) | Op::Histogram if self.has_default() => {
                 Inside(Context { registers: array, ..self.item().intermediate() })

@@ -95,6 +95,21 @@ pub(super) fn share(
             };
             Share { own: n * (target.loop_ns + step), times: n }
         }
+        Op::Histogram => {
+            let n = sizes.get(1).map_or(1.0, value);
+            let step = target.loop_ns + OPERATION_NS;
+            match at.level() {
+                Level::Item => Share { own: n * step, times: n },
+                Level::Group | Level::Warp => {
+                    let each = (n / target.lanes).max(1.0);
+                    Share { own: 2.0 * target.barrier_ns + each * step, times: each }
+                }
+                Level::Host => {
+                    let each = (n / target.items).max(1.0);
+                    Share { own: 2.0 * target.launch_ns + each * step, times: each }
+                }
+            }
+        }
         Op::Blocked(_) => Share {
             own: 0.0,
             times: sizes.get(4).map_or(1.0, value) / sizes.get(3).map_or(1.0, value),

@@ -639,7 +639,7 @@ impl Search<'_> {
                 let parts = args.iter().zip(at.components());
                 parts.map(|(a, at)| self.best((*a, at))).collect()
             }
-            Op::Fold if at.level() == Level::Group && !policy.slices => {
+            Op::Fold | Op::Histogram if at.level() == Level::Group && !policy.slices => {
                 return found.dropped.add(Reason::NoGain);
             }
             // The present state and the next one are in local memory.
@@ -658,6 +658,13 @@ impl Search<'_> {
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if self.target.least_bytes(&result, self.sizes.dims)
                     > self.target.local_bytes() =>
+            {
+                return found.dropped.add(Reason::StageTooLarge);
+            }
+            Op::Histogram
+                if at.level() == Level::Group
+                    && self.target.least_bytes(&result, self.sizes.dims)
+                        > self.target.local_bytes() =>
             {
                 return found.dropped.add(Reason::StageTooLarge);
             }

@@ -46,6 +46,8 @@ pub enum Step {
     Together,
     /// An update of elements at computed places.
     Update,
+    /// Values that are combined by bin. A work-group has the bins in its memory.
+    Bins,
     /// A result in the memory of the work-group.
     Local,
 }
@@ -158,7 +160,11 @@ impl Place {
             Step::While if in_group => Err(Rule::WhileInGroup),
             Step::Choice if self.level == Level::Warp => Err(Rule::ChoiceInWarp),
             Step::Update if in_group => Err(Rule::UpdateInGroup),
-            Step::Repeat | Step::While | Step::Choice | Step::Update => Ok(self.settled()),
+            Step::Bins if self.level == Level::Warp => Err(Rule::UpdateInGroup),
+            Step::Bins if self.level == Level::Group => Ok(self.item()),
+            Step::Repeat | Step::While | Step::Choice | Step::Update | Step::Bins => {
+                Ok(self.settled())
+            }
             Step::Together if self.level != Level::Group => Err(Rule::TogetherOutside),
             Step::Together => Ok(self.item()),
             Step::Local if self.used & ALL_WRG == 0 => Err(Rule::MemoryOutside),

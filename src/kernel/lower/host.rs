@@ -1,6 +1,7 @@
 //! Lowering between kernels: inputs, outputs, and which stages share a kernel.
 
 use super::dest::Dest;
+use super::irregular::GROUP;
 use super::leaf::Emit;
 use super::lowerer::{Building, Context, Lowerer};
 use super::schedule::Record;
@@ -472,7 +473,13 @@ impl Lowerer {
     fn group_size(&self, f: &Term, warp: i64) -> Step<[i64; 3]> {
         let mut size = [1i64; 3];
         let (mut failed, mut members) = (None, vec![]);
+        let (mut shared, mut bins) = (false, false);
         f.visit(&mut |t| {
+            bins |= *t.op() == Op::Histogram;
+            shared |= matches!(
+                t.op(),
+                Op::Map(MapKind::Lcl(_) | MapKind::Warp) | Op::ReduceLcl | Op::ScanLcl(_)
+            );
             let (slot, each) = match t.op() {
                 Op::Map(MapKind::Lcl(d)) => (usize::from((*d).min(2)), 1),
                 Op::Map(MapKind::Warp) => (0, warp),
@@ -493,6 +500,10 @@ impl Lowerer {
         // work-item several.
         if let Some(most) = members.into_iter().max() {
             size[0] = most.max(warp);
+        }
+        // Nothing else says how many work-items combine values by bin.
+        if bins && !shared {
+            size[0] = GROUP;
         }
         let limit = |n: usize| i64::try_from(n).unwrap_or(i64::MAX).max(1);
         for (s, most) in size.iter_mut().zip(self.options.device.max_item_sizes) {

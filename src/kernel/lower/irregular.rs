@@ -26,7 +26,7 @@ const PARTS_OF_UNIT: i64 = 64;
 const FEW_PARTS: i64 = 8;
 
 /// Work-items of a group with bins of its own.
-const GROUP: i64 = 256;
+pub const GROUP: i64 = 256;
 
 /// Such groups for each compute unit.
 const GROUPS_OF_UNIT: i64 = 8;
@@ -176,16 +176,44 @@ impl Lowerer {
         })
     }
 
-    /// Whether a histogram of `n` values into `m` bins combines values in bins that work-items share: on a GPU if it has
-    /// operations for them or the bins fit into local memory, and everywhere if there are so many bins that parts of the
-    /// values have none of their own.
+    /// Whether a histogram of `n` values into `m` bins combines values in bins that work-items share: on a GPU, and everywhere
+    /// if there are so many bins that parts of the values have none of their own.
     fn combines_at_once(&self, m: i64, n: i64, elem: &Shape) -> bool {
         let parts = self.units() * PARTS_OF_UNIT;
         let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
-        let bins = Shape::Array(m, Box::new(elem.clone()));
-        let native = has_native_operations(elem) || self.is_half_of_local_memory(&bins);
-        (self.options.device.shares_local_memory() && native)
-            || m.saturating_mul(parts.min(room)) > n
+        // Updates of one element meet rarely if there are many: those of floats, which a device repeats then, are slow only
+        // in few bins, which fit into local memory.
+        self.options.device.shares_local_memory() || room < parts || m.saturating_mul(parts) > n
+    }
+
+    /// A histogram in a work-group, with bins in local memory. Returns the bins. If there is no atomic operation for the
+    /// operator, one work-item combines all values.
+    pub fn histogram_in_group(&mut self, f: &Term, x: &View) -> Step<View> {
+        let (m, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let shape = self.views.shape(&f.ty().cod)?;
+        let Shape::Array(_, elem) = &shape else {
+            return stop(Code::Internal, "a histogram is an array");
+        };
+        let (places, values) = (x.fst()?, x.snd()?);
+        let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
+        let bins = self.allocate(&shape, Some(Space::Local))?;
+        self.local(0, m, false, &mut |me, i| me.write(&z, &View::Unit, &bins.dest.at(i)?))?;
+        match atomic_steps(&f.args()[0]) {
+            Some(steps) => self.local(0, n, false, &mut |me, j| {
+                me.at_place(&places.at(j)?, m, &mut |me, i| {
+                    me.atomically(&steps, &values.at(j)?, &bins.dest.at(i)?)
+                })
+            })?,
+            None => self.local(0, 1, false, &mut |me, _| {
+                me.repeat(n, false, &mut |me, j| {
+                    me.at_place(&places.at(j)?, m, &mut |me, i| {
+                        let pair = View::pair(bins.view.at(i)?, values.at(j)?);
+                        me.update(&op, &pair, &bins.dest.at(i)?, &bins.owned, elem)
+                    })
+                })
+            })?,
+        }
+        Ok(bins.view)
     }
 
     /// A histogram in bins that work-items share, by atomic operations. If the bins fit into local memory, each group of a

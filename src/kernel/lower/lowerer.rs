@@ -311,8 +311,16 @@ impl Lowerer {
             let v = self.stage_of(f, |me| me.group_fold(f, rest, x))?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
+        if *f.op() == Op::Histogram && self.context == Context::Group {
+            let v = self.fused(rest, x)?;
+            let v = self.stage_of(f, |me| me.histogram_in_group(f, &v))?;
+            return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
+        }
         if self.context == Context::Host && runs_by_host(f) {
-            let mid = self.read_or(rest, x)?;
+            let mid = match f.op() {
+                Op::Histogram => self.fused(rest, x)?,
+                _ => self.read_or(rest, x)?,
+            };
             return self.write_stage(f, &mid, dest);
         }
         if self.context == Context::Host && !is_parallel(f) {
@@ -377,6 +385,10 @@ impl Lowerer {
             }
             Op::Fold if self.context == Context::Group => {
                 self.stage_of(f, |me| me.group_fold(f, before, x))?
+            }
+            Op::Histogram if self.context == Context::Group => {
+                let v = self.fused(before, x)?;
+                self.stage_of(f, |me| me.histogram_in_group(f, &v))?
             }
             _ if self.context == Context::Host => {
                 let shape = self.views.shape(&f.ty().cod)?;

@@ -13,6 +13,7 @@ mod accumulator;
 mod apply;
 mod dest;
 mod double_buffer;
+mod fused;
 mod host;
 mod in_place;
 mod interleave;

@@ -1,0 +1,85 @@
+//! Maps that are computed where their elements are read, for patterns that read each element once: what a histogram takes
+//! needs no memory of its own.
+
+use super::lowerer::{Context, Lowerer};
+use super::view::{Step, View};
+use crate::calculus::nesting::is_pure;
+use crate::calculus::size::Size;
+use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
+use crate::kernel::ir::index::Index;
+
+impl Lowerer {
+    /// Returns the result of applying the factors to `x`, as [`Lowerer::read`] does. Its elements are computed where they are
+    /// read, as far as scalar functions allow it.
+    pub fn fused(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        let factors: Vec<Term> = factors.iter().flat_map(Term::chain).collect();
+        self.fused_chain(&in_scalars(&factors), x)
+    }
+
+    fn fused_chain(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        let Some((f, rest)) = factors.split_first() else { return Ok(x.clone()) };
+        if *f.op() == Op::Fork {
+            // Both sides would compute what comes before.
+            let mid = if rest.is_empty() { x.clone() } else { self.read(rest, x)? };
+            let [a, b] = [0, 1].map(|k| self.fused(&f.args()[k].chain(), &mid));
+            return Ok(View::pair(a?, b?));
+        }
+        if !is_elementwise(f) {
+            return self.read(factors, x);
+        }
+        let inner = self.fused_chain(rest, x)?;
+        let fused = self.views.apply(f, &inner)?;
+        if is_pure(f) || has_elements(&fused) {
+            return Ok(fused);
+        }
+        // The function needs statements, which a view cannot hold.
+        let shape = self.views.shape(&f.ty().cod)?;
+        let space = (self.context == Context::Host).then_some(Space::Global);
+        let out = self.allocate(&shape, space)?;
+        self.write(std::slice::from_ref(f), &inner, &out.dest)?;
+        Ok(out.view)
+    }
+}
+
+/// Whether a term rearranges, or maps scalar functions.
+fn is_elementwise(t: &Term) -> bool {
+    match t.op() {
+        Op::Map(_) | Op::Compose | Op::Fork | Op::Bimap => t.args().iter().all(is_elementwise),
+        Op::Scalar(f) => !f.body.has_loop(),
+        Op::Vectorize => false,
+        _ => is_pure(t),
+    }
+}
+
+/// Whether the elements of a view can be computed without statements.
+fn has_elements(v: &View) -> bool {
+    match v {
+        View::Unit | View::Elem(_) => true,
+        View::Pair(a, b) => has_elements(a) && has_elements(b),
+        View::Array(a) => a.len == 0 || v.at(&Index::from(0)).is_ok_and(|e| has_elements(&e)),
+    }
+}
+
+/// Returns the factors with maps over vectors replaced by maps over their lanes: a view has no lane at a computed place.
+fn in_scalars(factors: &[Term]) -> Vec<Term> {
+    let mut out = vec![];
+    let mut rest = factors;
+    while let Some((f, after)) = rest.split_first() {
+        if let (Op::AsScalar, [m, v, behind @ ..]) = (f.op(), after)
+            && let (Op::Map(_), Op::AsVector) = (m.op(), v.op())
+            && *m.args()[0].op() == Op::Vectorize
+            && let Ok(map) = over_lanes(&f.sizes()[0].mul(&f.sizes()[1]), &m.args()[0].args()[0])
+        {
+            out.push(map);
+            rest = behind;
+        } else {
+            out.push(f.clone());
+            rest = after;
+        }
+    }
+    out
+}
+
+fn over_lanes(n: &Size, f: &Term) -> Result<Term, TypeError> {
+    Term::new(Op::Map(MapKind::Seq), vec![n.clone()], vec![], vec![f.clone()])
+}
