@@ -34,7 +34,7 @@ pub(super) struct Found {
 
 /// A chosen e-node with chosen arguments.
 struct Choice {
-    node: Node,
+    node: Rc<Node>,
     args: Vec<Rc<Choice>>,
     cost: f64,
     /// Hash of the compute operators with their sizes; views are left out, and 0 stands for a term of views
@@ -75,7 +75,7 @@ impl Choice {
         }
         let reads = reads(node.function(), &args);
         let (reduces, loops, form, kept) = (false, false, None, false);
-        let node = node.clone();
+        let node = Rc::new(node.clone());
         Choice { node, args, cost, skeleton: 0, outline, reduces, loops, reads, kept, form }
     }
 }
@@ -378,7 +378,7 @@ fn name_values(
     term: &Term,
     classes: &mut HashMap<Term, Id>,
 ) -> std::result::Result<(), TypeError> {
-    if let Some(class) = egraph.lookup(choice.node.clone()) {
+    if let Some(class) = egraph.lookup((*choice.node).clone()) {
         classes.insert(Term::of_chain(&term.chain())?, egraph.find(class));
     }
     if let Op::Compose | Op::Fork | Op::Bimap | Op::Fold | Op::While = term.op() {
@@ -733,6 +733,7 @@ impl Search<'_> {
         let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
+        let shared = Rc::new(node.clone());
         let mut combine = |chosen: &[&Rc<Choice>]| -> Option<(u64, f64)> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
                 || chosen.iter().any(|c| c.reduces);
@@ -767,6 +768,7 @@ impl Search<'_> {
                     }
                     kept = outer.kept;
                 }
+                (Op::Fork | Op::Bimap, chosen) => kept |= chosen.iter().any(|c| c.kept),
                 (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => {
                     found.dropped.add(Reason::NotFused);
                     return None;
@@ -818,7 +820,7 @@ impl Search<'_> {
                 let args: Vec<Rc<Choice>> = chosen.iter().map(|c| Rc::clone(c)).collect();
                 let outline = Outline::of(&op, at, &args);
                 let form = shared_form(&op, &sizes, &args);
-                let node = node.clone();
+                let node = Rc::clone(&shared);
                 let reads = reads(Some(&op), &args);
                 let choice = Choice {
                     node,
@@ -929,6 +931,8 @@ fn reads(op: Option<&Op>, args: &[Rc<Choice>]) -> u8 {
         Some(Op::Compose) => all.product::<u8>().min(2),
         Some(Op::Fork | Op::Cond) => all.sum::<u8>().min(2),
         Some(Op::Bimap) => all.max().unwrap_or(1),
+        // Every element of one side is paired with the whole other side.
+        Some(Op::Distl | Op::Distr | Op::Cross) => 2,
         _ => 1,
     }
 }

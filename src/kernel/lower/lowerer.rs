@@ -390,6 +390,10 @@ impl Lowerer {
                 let v = self.fused(before, x)?;
                 self.stage_of(f, |me| me.histogram_in_group(f, &v))?
             }
+            Op::Histogram if self.context == Context::Item => {
+                let v = self.fused(before, x)?;
+                self.value(f, &v)?
+            }
             _ if self.context == Context::Host => {
                 let shape = self.views.shape(&f.ty().cod)?;
                 let out = self.allocate(&shape, Some(Space::Global))?;

@@ -56,7 +56,13 @@ fn steps(s: &Stmt, bytes: usize, item: u32) -> Option<(i64, Var, (i64, i64), Blo
         let fits = |w: &i64| {
             *w <= most && *w <= end - first && first % w == 0 && row.is_multiple_of(*w)
         };
-        widest = [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1).max(widest);
+        let width: i64 = [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1);
+        if width == 1 { return }
+        // A sector that is read in several steps may leave the cache in between.
+        let sector: i64 = std::env::var("PATSAT_ROWB").ok().and_then(|s| s.parse().ok()).unwrap_or(32);
+        let vectors = (sector / i64::try_from(t.bytes()).unwrap_or(1) / width).max(1);
+        let steps = (0..3).map(|k| vectors >> k).find(|k| (width * k) <= end - first).unwrap_or(1) * width;
+        widest = steps.max(width).max(widest);
     };
     for s in body {
         if let Stmt::Store(m, i, e) = s
