@@ -164,7 +164,11 @@ impl Term {
         };
         before.iter().rev().try_fold(last.clone(), |inner, outer| {
             if outer.ty().dom != inner.ty().cod {
-                return fail(format!("composition: `{}` is not `{}`", inner.ty().cod, outer.ty().dom));
+                return fail(format!(
+                    "composition: `{}` is not `{}`",
+                    inner.ty().cod,
+                    outer.ty().dom
+                ));
             }
             Ok(outer.composed(&inner))
         })

@@ -6,6 +6,10 @@ use crate::calculus::size::{Size, Sym};
 use crate::calculus::ty::Ty;
 use std::fmt;
 
+/// The least number in a program whose parts may be shared out: shorter arrays of a known length are parts themselves, such
+/// as windows and rows of small matrices.
+const LONG: u64 = 128;
+
 /// A condition for a rule to apply. Names are the rule's own variables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
@@ -13,7 +17,7 @@ pub enum Condition {
     Tileable(Size, usize),
     /// `whole n`: `n` measures the data, not a number of partial results: it contains no rounded size.
     Whole(Size),
-    /// `dimension n`: `n` is a dimension of the program, a product of dimensions, or a tile.
+    /// `dimension n`: `n` is a dimension of the program, a product of dimensions, a number of at least 128, or a tile.
     Dimension(Size),
     /// `tile n`: `n` is a tile.
     Tile(Size),
@@ -106,7 +110,7 @@ impl Condition {
                 let of_dimensions = |(s, e): (&Sym, i32)| matches!(s, Sym::Dim(_)) && e > 0;
                 matches!(n.as_sym(), Some(Sym::Tile(_)))
                     || n.coefficient().1 == 1
-                        && n.as_constant().is_none()
+                        && n.as_constant().is_none_or(|n| n >= LONG)
                         && n.factors().all(of_dimensions)
             }
             Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
@@ -174,7 +178,7 @@ impl Condition {
         ("whole n", "n measures the data, not a number of partial results"),
         (
             "dimension n",
-            "n is a dimension of the program, a product of dimensions and whole numbers, or a tile",
+            "n is a dimension of the program, a product of dimensions and whole numbers, a number of at least 128, or a tile",
         ),
         ("tile n", "n is a tile"),
         ("differ n m", "the sizes n and m are not the same"),

@@ -58,7 +58,8 @@ fn copied(k: &Kernel) -> Option<(usize, usize)> {
 /// the temporary, and the host names neither.
 fn may_forward(p: &Program, k: usize, (from, to): (usize, usize)) -> bool {
     let (temporary, result) = (&p.buffers[from], &p.buffers[to]);
-    let alike = temporary.array.scalar == result.array.scalar && temporary.array.len == result.array.len;
+    let alike =
+        temporary.array.scalar == result.array.scalar && temporary.array.len == result.array.len;
     let roles = temporary.role == BufferRole::Temp && matches!(result.role, BufferRole::Output(_));
     let named = p.control.iter().any(|c| match c {
         Control::Check(b) => [from, to].contains(b),
@@ -67,7 +68,9 @@ fn may_forward(p: &Program, k: usize, (from, to): (usize, usize)) -> bool {
     });
     let others = p.kernels.iter().enumerate().filter(|(other, _)| *other != k);
     let touches = others.clone().any(|(_, kernel)| buffers(kernel, false).contains(&to));
-    let stores = others.filter(|(other, _)| *other > k).any(|(_, kernel)| buffers(kernel, true).contains(&from));
+    let stores = others
+        .filter(|(other, _)| *other > k)
+        .any(|(_, kernel)| buffers(kernel, true).contains(&from));
     alike && roles && !named && !touches && !stores
 }
 

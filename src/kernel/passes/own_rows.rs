@@ -48,20 +48,25 @@ fn steps(s: &Stmt, bytes: usize, item: u32) -> Option<(i64, Var, (i64, i64), Blo
     }
     let mut widest = 1;
     let mut access = |m: &Mem, t: ScalarType, i: &Index| {
-        let Some((1, row)) = i.linear_in(var.id).filter(|_| matches!(m, Mem::Global(_))) else { return };
+        let Some((1, row)) = i.linear_in(var.id).filter(|_| matches!(m, Mem::Global(_))) else {
+            return;
+        };
         if i.has_data() || row.linear_in(item).is_none_or(|(c, _)| c == 0) {
             return;
         }
         let most = i64::try_from((bytes / t.bytes().max(1)).min(16)).unwrap_or(1);
-        let fits = |w: &i64| {
-            *w <= most && *w <= end - first && first % w == 0 && row.is_multiple_of(*w)
-        };
+        let fits =
+            |w: &i64| *w <= most && *w <= end - first && first % w == 0 && row.is_multiple_of(*w);
         let width: i64 = [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1);
-        if width == 1 { return }
+        if width == 1 {
+            return;
+        }
         // A sector that is read in several steps may leave the cache in between.
-        let sector: i64 = std::env::var("PATSAT_ROWB").ok().and_then(|s| s.parse().ok()).unwrap_or(32);
+        let sector: i64 =
+            std::env::var("PATSAT_ROWB").ok().and_then(|s| s.parse().ok()).unwrap_or(32);
         let vectors = (sector / i64::try_from(t.bytes()).unwrap_or(1) / width).max(1);
-        let steps = (0..3).map(|k| vectors >> k).find(|k| (width * k) <= end - first).unwrap_or(1) * width;
+        let steps =
+            (0..3).map(|k| vectors >> k).find(|k| (width * k) <= end - first).unwrap_or(1) * width;
         widest = steps.max(width).max(widest);
     };
     for s in body {
