@@ -25,14 +25,21 @@ def count p xs = reduce (+) 0 (map (\x -> if p x then 1 else 0) xs)
 -- The index of the first element for which `p` holds; the length if there is none.
 def find p xs = reduce min (length xs) (map2 (\x i -> if p x then i else length xs) xs (indices xs))
 
--- The index of the least element, the first of equal ones; the length without elements.
+-- The index of the least element, the first of equal ones, or of the first NaN; the length without elements. Only NaN
+-- differs from itself.
 def argmin xs =
-  let before = \(a, i) (b, j) -> if a < b || (a == b && i < j) then (a, i) else (b, j) in
+  let before = \(a, i) (b, j) ->
+    let first = a < b || (a != a && b == b) in
+    let second = b < a || (b != b && a == a) in
+    if first || (!second && i < j) then (a, i) else (b, j) in
   (reduce before (highest, length xs) (zip xs (indices xs))).1
 
--- The index of the greatest element, the first of equal ones; the length without elements.
+-- The index of the greatest element, the first of equal ones, or of the first NaN; the length without elements.
 def argmax xs =
-  let before = \(a, i) (b, j) -> if a > b || (a == b && i < j) then (a, i) else (b, j) in
+  let before = \(a, i) (b, j) ->
+    let first = a > b || (a != a && b == b) in
+    let second = b > a || (b != b && a == a) in
+    if first || (!second && i < j) then (a, i) else (b, j) in
   (reduce before (lowest, length xs) (zip xs (indices xs))).1
 
 -- From the left: `f (... (f (f z x0) x1) ...)`, one element after the other.

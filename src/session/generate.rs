@@ -174,6 +174,14 @@ impl Constant {
         }
     }
 
+    /// Returns the integer before this one; other constants stay.
+    pub(super) fn before(self) -> Constant {
+        match self {
+            Constant::Integer(v) => Constant::Integer(v.saturating_sub(1)),
+            other => other,
+        }
+    }
+
     /// Returns the value as an integer of type `T`; `None` if it is no such integer.
     pub(super) fn integer<T: TryFrom<i128>>(self) -> Option<T> {
         match self {
@@ -257,10 +265,17 @@ pub fn generate_shaped(
                     fill::<$t>(len, |_| rng.random_range(low..low + RANGE as $t))
                 }
                 Generator::Between(low, high) | Generator::Whole(low, high) => {
-                    let low: $t = low.value(sizes)?.integer().ok_or_else(none)?;
-                    let high: $t = high.value(sizes)?.integer().ok_or_else(none)?;
-                    some_integer(low, high, len)?;
-                    fill::<$t>(len, |_| rng.random_range(low..high))
+                    let (low, high) = (low.value(sizes)?, high.value(sizes)?);
+                    let whole = |c: Constant| c.integer::<i128>().ok_or_else(none);
+                    some_integer(whole(low)?, whole(high)?, len)?;
+                    if len == 0 {
+                        fill::<$t>(len, |_| 0)
+                    } else {
+                        let low: $t = low.integer().ok_or_else(none)?;
+                        // The end of the range itself need not be a value of the type.
+                        let last: $t = high.before().integer().ok_or_else(none)?;
+                        fill::<$t>(len, |_| rng.random_range(low..=last))
+                    }
                 }
                 Generator::Neighbours(n) => {
                     let n: $t = n.value(sizes)?.integer().ok_or_else(none)?;
@@ -461,6 +476,9 @@ mod tests {
         let range = range.to_vec::<f32>().expect("of that type");
         assert!(range.iter().all(|x| (0.25..10.0).contains(x)));
         assert!(range.iter().any(|x| *x > 9.0) && range.iter().any(|x| *x < 1.0));
+        let bytes = make("whole:0..256", ScalarType::U8, &[10_000]).expect("bytes");
+        assert!(bytes.to_vec::<u8>().expect("bytes").contains(&255));
+        assert!(make("whole:5..5", ScalarType::U8, &[0]).is_ok());
         let whole = make("whole:-2..n", ScalarType::F32, &[1000]).expect("whole numbers");
         let whole = whole.to_vec::<f32>().expect("floats");
         assert!(whole.iter().all(|x| x.fract() == 0.0 && (-2.0..7.0).contains(x)));
@@ -484,6 +502,8 @@ mod tests {
             ("uniform:0.5..3", ScalarType::I32),
             ("whole:3..3", ScalarType::F32),
             ("whole:0.5..3", ScalarType::F32),
+            ("whole:0..257", ScalarType::U8),
+            ("whole:-129..0", ScalarType::I8),
             ("neighbours:n", ScalarType::F32),
             ("neighbours:5", ScalarType::I32),
         ] {

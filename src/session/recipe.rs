@@ -36,17 +36,16 @@ pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Recipe> {
             Ok(between(low, high.value(sizes)?.float().ok_or_else(none)?))
         }
         Generator::Between(low, high) | Generator::Whole(low, high) => {
-            let low = constant(low.value(sizes)?, ty).ok_or_else(none)?;
-            let high = constant(high.value(sizes)?, ty).ok_or_else(none)?;
-            let empty = match ty {
-                ScalarType::U64 => low.cast_unsigned() >= high.cast_unsigned(),
-                _ => low >= high,
-            };
-            if empty && wanted.shape.iter().all(|n| *n > 0) {
-                let text = format!("there is no integer in `{low}..{high}`");
+            let (first, end) = (low.value(sizes)?, high.value(sizes)?);
+            let (least, most) = (first.integer::<i128>(), end.integer::<i128>());
+            if least >= most && wanted.shape.iter().all(|n| *n > 0) {
+                let text = format!("there is no integer in `{first}..{end}`");
                 return Err(Diagnostic::error(Code::Usage, text).into());
             }
-            Ok(Recipe::Whole { low, count: high.wrapping_sub(low).cast_unsigned() })
+            let low = constant(first, ty).ok_or_else(none)?;
+            // The end of the range itself need not be a value of the type.
+            let last = constant(end.before(), ty).ok_or_else(none)?;
+            Ok(Recipe::Whole { low, count: last.wrapping_sub(low).wrapping_add(1).cast_unsigned() })
         }
         Generator::Neighbours(_) if float => Err(none().into()),
         Generator::Neighbours(n) => {
