@@ -19,6 +19,9 @@ use crate::lang::typed::Prim;
 const ROW: u64 = 16;
 const RESULTS: u64 = 1 << 16;
 
+/// How many times as long as there are results a reduction is at least, for which few results pay, too.
+const TALL: u64 = 16;
+
 /// Returns the program with its products in nests of their own; `None` if there are none among other work.
 pub(super) fn products_apart(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
@@ -72,10 +75,14 @@ impl Fission<'_> {
     /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns their number.
     fn nest(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> usize {
         // The rules know products, and products with scalar functions of their results. But the tiles of a product with a
-        // mask are better off without other work.
-        if let Kind::Map(Prim::Map, g, _) = &behind_lets(&f.body).kind
+        // mask are better off without other work, and so are two products of different rows, and a product that is summed in
+        // parts.
+        let body = behind_lets(&f.body);
+        if let Kind::Map(Prim::Map, g, _) = &body.kind
             && only_computes(&g.body)
             && count(&f.body) == count(&g.body)
+            && !has_apart(&g.body)
+            && !self.is_tall(&g.body, times.saturating_mul(self.rows(&body.ty)))
         {
             return 0;
         }
@@ -95,9 +102,9 @@ impl Fission<'_> {
 
     /// Finds inner maps, outside functions, branches and loops.
     fn inner(&mut self, e: &mut Ex, place: &mut Place) {
-        if let (Kind::Map(Prim::Map, ..), n) = (&e.kind, self.rows(&e.ty))
-            && let Kind::Map(_, g, args) = &mut e.kind
-            && place.times.saturating_mul(n) >= RESULTS
+        let results = place.times.saturating_mul(self.rows(&e.ty));
+        if let Kind::Map(Prim::Map, g, args) = &mut e.kind
+            && (results >= RESULTS || self.is_tall(&g.body, results))
         {
             self.map(g, args, place);
         }
@@ -196,6 +203,12 @@ impl Fission<'_> {
         }
     }
 
+    /// Whether an expression computes more of a long reduction, of which there are so few results that it is summed in parts.
+    fn is_tall(&self, e: &Ex, results: u64) -> bool {
+        let e = behind_lets(e);
+        !reduces(e) && parts_that_reduce(e).iter().any(|r| self.length(r) / TALL >= results)
+    }
+
     /// Returns the length of what a reduction reduces.
     fn length(&self, e: &Ex) -> u64 {
         match &e.kind {
@@ -228,6 +241,21 @@ fn only_computes(e: &Ex) -> bool {
         Kind::Let(_, _, body) => only_computes(body),
         _ => false,
     }
+}
+
+/// Returns the reductions in an expression, without those inside of others.
+fn parts_that_reduce(e: &Ex) -> Vec<&Ex> {
+    match e {
+        e if reduces(e) => vec![e],
+        e => e.parts().into_iter().flat_map(|(_, part)| parts_that_reduce(part)).collect(),
+    }
+}
+
+/// Whether an expression has two reductions that have no array in common.
+fn has_apart(e: &Ex) -> bool {
+    let found = parts_that_reduce(e);
+    let free: Vec<Vars> = found.iter().map(|r| r.free()).collect();
+    free.iter().enumerate().any(|(k, a)| free[..k].iter().any(|b| a.is_disjoint(b)))
 }
 
 /// Whether an expression contains a choice.
