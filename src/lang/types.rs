@@ -80,6 +80,7 @@ impl ScalarType {
     }
 
     /// Returns the unsigned integer type of the same number of bits.
+    #[must_use]
     pub fn unsigned(self) -> ScalarType {
         match self.bytes() {
             1 => ScalarType::U8,
