@@ -3,8 +3,8 @@
 /// Names, and what to write instead.
 const FOREIGN: &[(&[&str], &str)] = &[
     (
-        &["filter", "partition", "where", "compact", "nonzero"],
-        "no length may depend on data; number the elements that are kept with `scan (+) 0`, and store them with `scatter`",
+        &["where", "compact", "nonzero"],
+        "the elements that satisfy `p` are the first `k` of `ys` in `let (k, ys) = filter p xs`",
     ),
     (&["fold", "foldl'", "reduce_left", "accumulate"], "a fold from the left is `foldl f z xs`"),
     (
@@ -65,8 +65,12 @@ const FOREIGN: &[(&[&str], &str)] = &[
         "write `reduce op z (map f xs)`; patsat fuses them",
     ),
     (
-        &["sort", "merge_sort", "radix_sort"],
-        "there is no sort; `scan` and `scatter` by the bits of keys make a radix sort",
+        &["sorted", "qsort", "quicksort", "merge_sort", "insertion_sort", "bubble_sort"],
+        "numbers are sorted by `sort xs`, and elements in the order of `lte` by `sort_by lte xs`",
+    ),
+    (
+        &["radix_sort", "radix_sort_by_key", "radix_sort_int", "radix_sort_float"],
+        "numbers are sorted by `sort xs`, and elements by a number of each, `key x`, by `sort_by_key key xs`",
     ),
     (
         &["matmul", "mm", "dot", "einsum"],

@@ -140,6 +140,9 @@ pub enum ScalarOp {
     Ctz,
     /// `mulhi a b`, the upper half of the product of twice as many bits.
     MulHi,
+    /// `order_key a`, an unsigned integer of the same number of bits, in the order of the numbers. Zeros are equal, and
+    /// NaN is the greatest.
+    OrderKey,
     /// `T.S a`: conversion to the expression's type. With a scalar operand and a vector result, every component is
     /// the operand (which has the vector's element type, `T`).
     Cast(ScalarType),
@@ -221,6 +224,7 @@ pub const FUNCTIONS: &[(&str, ScalarOp)] = &[
     ("ctz", ScalarOp::Ctz),
     ("mulhi", ScalarOp::MulHi),
     ("mul_hi", ScalarOp::MulHi),
+    ("order_key", ScalarOp::OrderKey),
 ];
 
 /// Returns the infix operator with this text, and its binding strength.
@@ -265,6 +269,14 @@ impl ScalarOp {
             O::IsNan | O::IsInf => Some(ScalarType::Bool),
             O::Popcount | O::Clz | O::Ctz => Some(ScalarType::I32),
             _ => None,
+        }
+    }
+
+    /// Returns the type of the result for operands of this type, if it may be another type; `None` for conversions.
+    pub fn result_of(self, operand: ScalarType) -> Option<ScalarType> {
+        match self {
+            ScalarOp::OrderKey => Some(operand.unsigned()),
+            _ => self.fixed_result(),
         }
     }
 

@@ -79,6 +79,17 @@ impl ScalarType {
         8 * self.bytes()
     }
 
+    /// Returns the unsigned integer type of the same number of bits.
+    #[must_use]
+    pub fn unsigned(self) -> ScalarType {
+        match self.bytes() {
+            1 => ScalarType::U8,
+            2 => ScalarType::U16,
+            4 => ScalarType::U32,
+            _ => ScalarType::U64,
+        }
+    }
+
     /// Returns whether the type is `f16`, `f32` or `f64`.
     pub fn is_float(self) -> bool {
         matches!(self, ScalarType::F16 | ScalarType::F32 | ScalarType::F64)

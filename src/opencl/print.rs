@@ -10,6 +10,7 @@ mod names;
 mod types;
 
 use super::plan::{Arg, Buffer, Control, FAULT_WORDS, HostPlan, Launch, Role, Scalar};
+use crate::calculus::scalar::Lit;
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
     self, ARRAY_ALIGNMENT, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray,
@@ -20,16 +21,17 @@ use expr::stored;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use types::c_type;
+use types::{c_type, literal};
 
 /// Returns the host plan of a program.
 pub fn print(program: &Program) -> HostPlan {
     let powers = RefCell::new(BTreeSet::new());
+    let keys = RefCell::new(BTreeSet::new());
     let checks = checks::Shared::default();
     let mut kernels = String::new();
     let mut launches = vec![];
     for k in &program.kernels {
-        let (text, launch) = kernel(program, k, &powers, &checks);
+        let (text, launch) = kernel(program, k, (&powers, &keys), &checks);
         kernels.push('\n');
         kernels.push_str(&text);
         launches.push(launch);
@@ -54,6 +56,9 @@ pub fn print(program: &Program) -> HostPlan {
     }
     for t in powers.into_inner() {
         source.push_str(&power(t));
+    }
+    for t in keys.into_inner() {
+        source.push_str(&order_key(t));
     }
     source.push_str(&atomics::functions(program));
     let (functions, faults) = checks.finish();
@@ -155,6 +160,22 @@ fn power(t: ScalarType) -> String {
     )
 }
 
+/// Returns a C function that computes the key by which a float is sorted, from its bits alone.
+fn order_key(t: ScalarType) -> String {
+    let (c, u) = (c_type(ElemTy::scalar(t)), c_type(ElemTy::scalar(t.unsigned())));
+    let all = u64::MAX >> (64 - t.bits());
+    let sign = all ^ (all >> 1);
+    // The bits of infinity without the sign, and zeros below them.
+    let infinity = Lit::float(t, f64::INFINITY).bits << 1;
+    let k = |bits: u64| literal(Lit::int(t.unsigned(), i128::from(bits)));
+    let [all, sign, infinity, one, zero] = [all, sign, infinity, 1, 0].map(k);
+    format!(
+        "\n{u} order_key_{t}({c} x) {{\n    {u} b = as_{u}(x), m = ({u})(b << {one});\n    \
+         if (m > {infinity}) return {all};\n    if (m == {zero}) return {sign};\n    \
+         return ({u})(b ^ ((b & {sign}) != {zero} ? {all} : {sign}));\n}}\n"
+    )
+}
+
 /// Prints one kernel.
 struct Printer<'a> {
     program: &'a Program,
@@ -168,6 +189,8 @@ struct Printer<'a> {
     buffers: RefCell<BTreeSet<usize>>,
     scalars: RefCell<BTreeSet<usize>>,
     powers: &'a RefCell<BTreeSet<ScalarType>>,
+    /// Floats whose keys are needed.
+    keys: &'a RefCell<BTreeSet<ScalarType>>,
     checks: checks::Checks<'a>,
     /// Whether indices of the kernel contain quotients or remainders, which are then given names.
     divides: bool,
@@ -180,7 +203,7 @@ struct Printer<'a> {
 fn kernel(
     program: &Program,
     k: &Kernel,
-    powers: &RefCell<BTreeSet<ScalarType>>,
+    (powers, keys): (&RefCell<BTreeSet<ScalarType>>, &RefCell<BTreeSet<ScalarType>>),
     checks: &checks::Shared,
 ) -> (String, Launch) {
     let mut changed = BTreeSet::new();
@@ -226,6 +249,7 @@ fn kernel(
         buffers: RefCell::default(),
         scalars: RefCell::default(),
         powers,
+        keys,
         checks: checks::Checks::new(checks),
         divides: names::divides(&k.body),
         named: RefCell::default(),

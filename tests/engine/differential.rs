@@ -189,6 +189,7 @@ fn the_generator_uses_the_whole_language() {
         "~",
         "popcount",
         "mulhi",
+        "order_key",
         "tanh",
         "erf",
         "log2",

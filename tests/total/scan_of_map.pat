@@ -1,3 +1,4 @@
 -- fuzz: seed=1 n=101
 
-entry scanmap [n] (xs: [n]f32) : [n]f32 = xs |> map abs |> scan (+) 0 |> map sqrt
+entry scanmap [n] (xs: [n]f32) : [n]f32 =
+  xs |> map abs |> scan (+) 0 |> map sqrt

@@ -346,7 +346,7 @@ impl Infer<'_> {
                 let result = match op {
                     ScalarOp::Cast(to) => *to,
                     ScalarOp::Select => types[1],
-                    _ => op.fixed_result().unwrap_or(types[0]),
+                    _ => op.result_of(types[0]).unwrap_or(types[0]),
                 };
                 let uniform = if *op == ScalarOp::Select { &types[1..] } else { &types[..] };
                 if uniform.windows(2).any(|w| w[0] != w[1]) {

@@ -21,6 +21,7 @@ use super::cell::{ANYTHING, Cell, Format, Grain, INEXACT, ZERO, product, quotien
 use super::compare::Slack;
 use super::number::{int_to, round};
 use super::spread::Spread;
+use crate::calculus::scalar::Lit;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use slope::slope;
@@ -532,6 +533,36 @@ pub(super) fn float_to(from: ScalarType, to: ScalarType, slack: &Slack, a: Cell)
     let wide = |x: f64| Cell::int(convert(x)).as_wide(to);
     let (low, high) = (wide(x - e), wide(x + e));
     v.or(Spread::range(v.as_wide(to), low, high))
+}
+
+/// Returns the key by which a number is sorted: its bits, which are all inverted if it is negative, and of which else the
+/// sign is.
+pub(super) fn float_key(from: ScalarType, slack: &Slack, a: Cell) -> Cell {
+    let to = from.unsigned();
+    let sign = 1 << (from.bits() - 1);
+    let all = u64::MAX >> (64 - from.bits());
+    let key = |x: f64| {
+        let bits = Lit::float(from, x).bits;
+        match (x.is_nan(), x == 0.0, x < 0.0) {
+            (true, ..) => all,
+            (_, true, _) => sign,
+            (.., true) => bits ^ all,
+            _ => bits ^ sign,
+        }
+    };
+    let of = |x: f64| Cell { bits: key(x), ..Cell::default() };
+    let x = a.as_float();
+    let mode =
+        Mode { ty: from, format: Format::of(from), unrounded: false, r: slack.relative(from) };
+    let e = mode.error(a);
+    if e == 0.0 {
+        return of(x);
+    }
+    if e == ANYTHING || x.is_nan() {
+        return of(x).or(Spread::ANY);
+    }
+    let [value, low, high] = [x, x - e, x + e].map(|x| of(x).as_wide(to));
+    of(x).or(Spread::range(value, low, high))
 }
 
 /// Converts an integer or truth value of type `from`, perhaps one of several, to a float.

@@ -5,7 +5,7 @@
 
 use super::cell::{Cell, Format};
 use super::compare::Slack;
-use super::float::{float, float_of, float_to, join};
+use super::float::{float, float_key, float_of, float_to, join};
 use super::spread::Spread;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -95,6 +95,7 @@ pub fn apply(
         }
         ScalarOp::Cast(_) if from.is_float() => Ok(float_to(from, to, slack, a)),
         ScalarOp::Cast(_) if to.is_float() => Ok(float_of(from, to, slack, a)),
+        ScalarOp::OrderKey if from.is_float() => Ok(float_key(from, slack, a)),
         _ if from.is_float() => Ok(float(op, from, exact, slack, args)),
         _ if a.is_doubtful() || b.is_doubtful() || c.is_doubtful() => doubtful(op, from, to, args),
         ScalarOp::Cast(_) => Ok(int_to(to, a.as_wide(from), a.as_int())),
@@ -171,6 +172,7 @@ fn doubtful(
     // For these operations, the results lie between those at the ends of the ranges, unless some wrap around.
     let between = matches!(op, ScalarOp::Add | ScalarOp::Sub | ScalarOp::Mul);
     let ordered = matches!(op, ScalarOp::Min | ScalarOp::Max | ScalarOp::Clamp)
+        || op == ScalarOp::OrderKey
         || matches!(op, ScalarOp::Lt | ScalarOp::Le | ScalarOp::Gt | ScalarOp::Ge);
     let unwrapped = |[a, b, _]: &[i128; 3]| {
         let exact = match op {
@@ -254,6 +256,8 @@ fn integer(op: ScalarOp, ty: ScalarType, a: Cell, b: Cell, c: Cell) -> Result<Ce
         O::Clz => Cell::int(i64::from(own.leading_zeros()) - (64 - width).cast_signed()),
         O::Ctz => Cell::int(i64::from(own.trailing_zeros()).min(width.cast_signed())),
         O::MulHi => w(upper_half(signed, width, a, b)),
+        O::OrderKey if signed => Cell { bits: own ^ (1 << (width - 1)), ..Cell::default() },
+        O::OrderKey => a,
         O::Neg => w(x.wrapping_neg()),
         O::Abs if signed => w(x.wrapping_abs()),
         O::Min => min(a, b),
@@ -357,6 +361,15 @@ mod tests {
             assert_eq!(count(O::Clz, ty, x), Ok(above), "{ty} {x}");
             assert_eq!(count(O::Ctz, ty, x), Ok(below), "{ty} {x}");
         }
+        let key = |ty, a| {
+            let cells = [Cell::from_int(ty, a), Cell::default(), Cell::default()];
+            let to = ty.unsigned();
+            apply(O::OrderKey, ty, to, false, &Slack::of(1), cells).map(|c| c.as_wide(to))
+        };
+        assert_eq!([-128, -1, 0, 127].map(|x| key(I8, x)), [0, 127, 128, 255].map(Ok));
+        assert_eq!([0, 255].map(|x| key(U8, x)), [0, 255].map(Ok));
+        assert_eq!(key(I64, i128::from(i64::MIN)), Ok(0));
+        assert_eq!(key(I64, i128::from(i64::MAX)), Ok(i128::from(u64::MAX)));
         assert_eq!(ints(O::MulHi, I8, -128, -128), Ok(64));
         assert_eq!(ints(O::MulHi, U8, 255, 255), Ok(254));
         assert_eq!(ints(O::MulHi, I64, -1, 1), Ok(-1));

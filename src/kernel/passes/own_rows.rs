@@ -10,6 +10,9 @@ use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
 use crate::lang::types::ScalarType;
 
+/// Bytes that memory moves at once.
+const SECTOR: i64 = 32;
+
 /// Unrolls the loops of a kernel so far that accesses of rows are at most `bytes` wide.
 pub fn unroll(k: &mut Kernel, bytes: usize, fresh: &mut Fresh) {
     if bytes > 0 {
@@ -58,16 +61,12 @@ fn steps(s: &Stmt, bytes: usize, item: u32) -> Option<(i64, Var, (i64, i64), Blo
         let fits =
             |w: &i64| *w <= most && *w <= end - first && first % w == 0 && row.is_multiple_of(*w);
         let width: i64 = [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1);
-        if width == 1 {
-            return;
-        }
         // A sector that is read in several steps may leave the cache in between.
-        let sector: i64 =
-            std::env::var("PATSAT_ROWB").ok().and_then(|s| s.parse().ok()).unwrap_or(32);
-        let vectors = (sector / i64::try_from(t.bytes()).unwrap_or(1) / width).max(1);
-        let steps =
-            (0..3).map(|k| vectors >> k).find(|k| (width * k) <= end - first).unwrap_or(1) * width;
-        widest = steps.max(width).max(widest);
+        let vectors = SECTOR / i64::try_from(t.bytes()).unwrap_or(SECTOR) / width;
+        let whole = width * vectors.max(1);
+        if width > 1 {
+            widest = widest.max(if whole <= end - first { whole } else { width });
+        }
     };
     for s in body {
         if let Stmt::Store(m, i, e) = s
@@ -104,4 +103,56 @@ fn held(body: Block, fresh: &mut Fresh) -> Block {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::ir::{ElemTy, Reg};
+    use crate::lang::typed::ScalarOp;
+    use ScalarType::{F32, U8};
+    use std::collections::BTreeSet;
+
+    /// `for item < 8 { for i < 64 { t0 = t0 + a[row * item + each * i]; b[row * item + each * i] = t0 } }`
+    fn rows(t: ScalarType, row: i64, each: i64) -> Vec<Stmt> {
+        let ty = ElemTy { scalar: t, width: 1 };
+        let acc = Reg { id: 0, name: "t0".into(), ty };
+        let var = |id, n: i64| Var { id, name: format!("i{id}").into(), lo: 0, hi: n - 1 };
+        let place = Index::from(var(1, 8)).times(row).add(&Index::from(var(2, 64)).times(each));
+        let load = Expr::Load(Mem::Global(0), ty, place.clone());
+        let sum = Expr::Op(ScalarOp::Add, ty, vec![Expr::Reg(acc.clone()), load]);
+        let body =
+            vec![Stmt::Set(acc.clone(), sum), Stmt::Store(Mem::Global(1), place, Expr::Reg(acc))];
+        let repeat = |kind, v: Var, n: i64, body| Stmt::Loop {
+            kind,
+            var: v,
+            lo: Index::from(0),
+            hi: Index::from(n),
+            body,
+        };
+        let inner = repeat(LoopKind::Seq, var(2, 64), 64, body);
+        vec![repeat(LoopKind::Glb(0), var(1, 8), 8, vec![inner])]
+    }
+
+    /// Returns the number of rounds and the number of stores in a round.
+    fn shape(mut b: Vec<Stmt>, bytes: usize) -> (i64, usize) {
+        let mut fresh = Fresh { next: 100, reserved: BTreeSet::new() };
+        block(&mut b, bytes, None, &mut fresh);
+        let Stmt::Loop { body, .. } = &b[0] else { unreachable!() };
+        let [Stmt::Loop { hi, body, .. }] = body.as_slice() else { unreachable!() };
+        let stores = body.iter().filter(|s| matches!(s, Stmt::Store(..))).count();
+        (hi.constant(), stores)
+    }
+
+    #[test]
+    fn rows_are_accessed_by_sectors() {
+        assert_eq!(shape(rows(F32, 64, 1), 16), (8, 8));
+        assert_eq!(shape(rows(U8, 64, 1), 16), (2, 32));
+        // Vectors of such rows would not be aligned.
+        assert_eq!(shape(rows(F32, 65, 1), 16), (64, 1));
+        assert_eq!(shape(rows(F32, 66, 1), 16), (8, 8));
+        // Neighbouring work-items access neighbours already.
+        assert_eq!(shape(rows(F32, 1, 8), 16), (64, 1));
+        assert_eq!(shape(rows(F32, 0, 1), 16), (64, 1));
+    }
 }

@@ -99,6 +99,11 @@ impl Generator {
             let f = ["~", "complement "][which];
             return Made::plain(format!("({f}{})", x.text));
         }
+        if which == 2 && s == ScalarType::U32 {
+            let of = [ScalarType::F32, ScalarType::I32, ScalarType::U32][self.below(3)];
+            let y = self.exactly(|g| g.make(&Type::Scalar(of), depth));
+            return Made::plain(format!("(order_key {})", y.text));
+        }
         let (f, y) = (["popcount", "clz", "ctz"][self.below(3)], self.make(&ty, depth));
         Made::plain(match which {
             2 if s == ScalarType::I32 => format!("({f} {})", x.text),

@@ -458,6 +458,7 @@ impl<'a> Checker<'a> {
             O::Add | O::Sub | O::Mul | O::Div | O::Rem | O::Pow => Class::Number,
             O::Lt | O::Le | O::Gt | O::Ge => Class::Number,
             O::Neg | O::Abs | O::Min | O::Max | O::Sign | O::Clamp | O::Cast(_) => Class::Number,
+            O::OrderKey => Class::Number,
             O::BitAnd | O::BitOr | O::BitXor => Class::Bits,
             O::BitNot | O::Shl | O::Shr => Class::Integer,
             O::Popcount | O::Clz | O::Ctz | O::MulHi => Class::Integer,
@@ -509,8 +510,18 @@ impl<'a> Checker<'a> {
             let message = format!("`{name}` does not work on {}", self.infer.show(&operand));
             return Err(self.error(Code::TypeMismatch, message, span).into());
         }
-        let result = op.fixed_result();
-        let one = result.is_some() || op == O::Select;
+        let result = match self.infer.shallow(&operand) {
+            // The type of the key depends on that of the number, which is the default if nothing says another.
+            Ty::Meta(i) if op == O::OrderKey => {
+                let float = self.infer.class(i) == Class::Float;
+                let default = if float { ScalarType::F32 } else { ScalarType::I32 };
+                let _ = self.infer.unify(&operand, &Ty::Scalar(default), span);
+                op.result_of(default)
+            }
+            Ty::Scalar(s) => op.result_of(s),
+            _ => op.fixed_result(),
+        };
+        let one = result.is_some() || matches!(op, O::Select | O::OrderKey);
         if matches!(self.infer.shallow(&operand), Ty::Vector(..)) && one {
             let message = format!("`{name}` does not work on vectors");
             let d = self.error(Code::TypeMismatch, message, span);

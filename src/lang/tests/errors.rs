@@ -114,7 +114,9 @@ const WRONG: &[(&str, &str)] = &[
 
 /// Names from elsewhere, misspelt names, and operands that need a conversion, each with a part of the advice.
 const ADVICE: &[(&str, &str)] = &[
-    ("filter (> 0) xs", "`scatter`"),
+    ("nonzero xs", "`let (k, ys) = filter p xs`"),
+    ("merge_sort xs", "`sort_by lte xs`"),
+    ("radix_sort xs", "`sort_by_key key xs`"),
     ("zipWith (+) xs xs", "`map2 f xs ys`"),
     ("map (+ inf) xs", "`f32.inf`"),
     ("map (\\x -> f32.pii * x) xs", "did you mean `f32.pi`?"),

@@ -88,6 +88,7 @@ entry bits [n] (xs: [n]u32) (i: i32) (b: bool) : ([n]u32, i32, bool) =
   let ys = map (>> 3) xs |> map (0x80000000 |) |> map2 (^) xs |> map (& 0xff) |> map (~0 ^)
   let j = i & 7 << 2 | ~i ^ i >> 1 + 2
   let k = popcount i + clz (u8.i32 i) + ctz i + mulhi i 3 + i32.popc i + u64.clz 9
+  let ys = map2 (^) ys (map (i32.u32 >-> order_key >-> (^ f32.order_key 1)) xs)
   in (map complement ys, j + k + i32.not i, b & not b | b ^ true)
 entry functions (x: f32) (y: f64) : (f32, f64, bool) =
   let a = tanh x + asin x + acos x + sinh x + cosh x + asinh x + acosh x + atanh x

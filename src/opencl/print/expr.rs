@@ -354,6 +354,25 @@ impl Printer<'_> {
                 self.operation(ScalarOp::Popcount, t, &[below])
             }
             ScalarOp::MulHi => self.call("mul_hi", es),
+            ScalarOp::OrderKey if float => {
+                self.keys.borrow_mut().insert(from.scalar);
+                let of = |e: &Expr| {
+                    let e = std::slice::from_ref(e);
+                    self.call(&format!("order_key_{}", from.scalar), e).0
+                };
+                let Some(e) = es.first() else { return primary(String::new()) };
+                if t.width == 1 {
+                    return primary(of(e));
+                }
+                let lanes: Vec<String> = (0..t.width).map(|k| of(&e.lane(k))).collect();
+                primary(format!("(({})({}))", c_type(t), lanes.join(", ")))
+            }
+            ScalarOp::OrderKey if from.scalar.is_signed() => {
+                let sign = Lit::int(t.scalar, 1 << (t.scalar.bits() - 1));
+                let sign = self.expr(&Expr::Lit(sign).widen(t.width));
+                narrowed(t, infix("^", Prec::BitXor, reinterpret(t, x(0)), sign))
+            }
+            ScalarOp::OrderKey => x(0),
             ScalarOp::IsNan | ScalarOp::IsInf => {
                 let test = self.call(op.function().unwrap_or_default(), es);
                 if t.width == 1 {
@@ -440,7 +459,7 @@ impl Printer<'_> {
         if t.scalar.is_float() {
             return infix(op, p, a, b);
         }
-        let unsigned = ElemTy { scalar: unsigned(t.scalar), ..t };
+        let unsigned = ElemTy { scalar: t.scalar.unsigned(), ..t };
         if t.width > 1 {
             if t.scalar == unsigned.scalar {
                 return infix(op, p, a, b);
@@ -467,16 +486,6 @@ pub(super) fn stored(t: ElemTy) -> ElemTy {
     match t.scalar {
         ScalarType::Bool => ElemTy { scalar: ScalarType::U8, ..t },
         _ => t,
-    }
-}
-
-fn unsigned(t: ScalarType) -> ScalarType {
-    match t {
-        ScalarType::I8 => ScalarType::U8,
-        ScalarType::I16 => ScalarType::U16,
-        ScalarType::I32 => ScalarType::U32,
-        ScalarType::I64 => ScalarType::U64,
-        other => other,
     }
 }
 

@@ -661,6 +661,9 @@ fn integer_leaves() {
         let counts = [ScalarOp::Popcount, ScalarOp::Clz, ScalarOp::Ctz];
         let of = |op| (I32, sop(op, I32, &[sop(ScalarOp::Sub, t, &[x(), k(37)])]));
         check_leaves(t, &counts.map(of), &v, 64);
+        let u = t.unsigned();
+        let key = sop(ScalarOp::OrderKey, u, &[sop(ScalarOp::Sub, t, &[x(), k(37)])]);
+        check_leaves(t, &[(u, key)], &v, 64);
     }
     let truths = Value::ints(ScalarType::Bool, &[8], &[0, 1, 1, 0, 1, 0, 0, 1]);
     let b = ScalarType::Bool;
@@ -677,6 +680,11 @@ fn functions_of_floats() {
         let of = |op: ScalarOp, args: &[SExpr]| sop(op, t, args);
         let x = || SExpr::Arg;
         let above_1 = || of(O::Add, &[k(1.25), of(O::Abs, &[x()])]);
+        let u = t.unsigned();
+        let key = |x: SExpr| (u, sop(O::OrderKey, u, &[x]));
+        let negative = of(O::Neg, &[x()]);
+        let keys = [key(x()), key(negative), key(k(0.0)), key(k(-0.0)), key(k(f64::NEG_INFINITY))];
+        check_leaves(t, &keys, &Value::floats(t, &[64], &random(64)), 64);
         let mut leaves: Vec<_> = [
             O::Asin,
             O::Acos,
@@ -707,6 +715,7 @@ fn functions_of_floats() {
         let values = Value::floats(t, &[8], &special);
         let b = ScalarType::Bool;
         let mut leaves = vec![(b, sop(O::IsNan, b, &[x()])), (b, sop(O::IsInf, b, &[x()]))];
+        leaves.push(key(x()));
         let to = |s| (s, sop(O::Cast(t), s, &[x()]));
         leaves.extend(ScalarType::ALL.into_iter().filter(|s| !s.is_float()).map(to));
         check_leaves(t, &leaves, &values, 8);

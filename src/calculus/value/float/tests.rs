@@ -290,6 +290,20 @@ fn functions_have_the_known_values() {
     assert_eq!(said(test(O::IsNan, Cell::float(F32, inf))), (false, false));
     assert_eq!(said(test(O::IsInf, Cell::float(F32, -inf))), (true, false));
     assert_eq!(said(test(O::IsInf, Cell::float(F32, 1.0))), (false, false));
+    let key = |ty: ScalarType, cell| {
+        let to = ty.unsigned();
+        let got = apply(O::OrderKey, ty, to, false, &Slack::of(1), [cell; 3]).expect("a key");
+        (got.as_wide(to), got.is_doubtful())
+    };
+    let of = |ty, x| key(ty, Cell::float(ty, x)).0;
+    for ty in [F32, F64, F16] {
+        let ordered = [-inf, -2.5, -1e-7, 0.0, 1e-7, 1.0, 1.5, inf, nan].map(|x| of(ty, x));
+        assert!(ordered.is_sorted_by(|a, b| a < b), "{ty}: {ordered:?}");
+        assert_eq!(of(ty, -0.0), of(ty, 0.0));
+        assert_eq!(of(ty, -nan), (1 << ty.bits()) - 1);
+    }
+    assert_eq!(of(F32, 1.0), 0xbf80_0000);
+    assert!(key(F32, Cell::inexact(1.0, 1.0)).1);
     // Rounding may decide whether a sum overflows, and what has no bound may be NaN.
     assert_eq!(said(test(O::IsInf, Cell::inexact(3.4028e38, 3.4e38))), (false, true));
     assert_eq!(said(test(O::IsNan, Cell::inexact(1.0, ANYTHING))), (false, true));
