@@ -28,18 +28,24 @@ def find p xs = reduce min (length xs) (map2 (\x i -> if p x then i else length 
 -- The index of the least element, the first of equal ones, or of the first NaN; the length without elements. Only NaN
 -- differs from itself.
 def argmin xs =
-  let before = \(a, i) (b, j) ->
-    let first = a < b || (a != a && b == b) in
-    let second = b < a || (b != b && a == a) in
-    if first || (!second && i < j) then (a, i) else (b, j) in
+  let before =
+    \(a, i) (b, j) ->
+      let first = a < b || (a != a && b == b) in
+      let second = b < a || (b != b && a == a) in
+      if first || (!second && i < j)
+      then (a, i)
+      else (b, j) in
   (reduce before (highest, length xs) (zip xs (indices xs))).1
 
 -- The index of the greatest element, the first of equal ones, or of the first NaN; the length without elements.
 def argmax xs =
-  let before = \(a, i) (b, j) ->
-    let first = a > b || (a != a && b == b) in
-    let second = b > a || (b != b && a == a) in
-    if first || (!second && i < j) then (a, i) else (b, j) in
+  let before =
+    \(a, i) (b, j) ->
+      let first = a > b || (a != a && b == b) in
+      let second = b > a || (b != b && a == a) in
+      if first || (!second && i < j)
+      then (a, i)
+      else (b, j) in
   (reduce before (lowest, length xs) (zip xs (indices xs))).1
 
 -- How many elements satisfy `p`, and all elements: first those that do, then the others, both in their order.
