@@ -21,10 +21,9 @@ entry low [n] (xs: [n]f32) : [n / 128]f32 =
 -- |     const int g0 = get_group_id(0);
 -- |     const int l0 = get_local_id(0);
 -- |     float t7 = 0.0f;
--- |     #pragma unroll
--- |     for (int i8 = 0; i8 < 2; ++i8) {
--- |         t7 = t7 + fabs(xs[128 * g0 + 2 * l0 + i8]);
--- |     }
+-- |     const float2 t11 = ((global const float2*)xs)[64 * g0 + l0];
+-- |     t7 = t7 + fabs(t11.s0);
+-- |     t7 = t7 + fabs(t11.s1);
 -- |     tile6[l0] = t7;
 -- |     float t9 = 0.0f;
 -- |     barrier(CLK_LOCAL_MEM_FENCE);
