@@ -7,11 +7,5 @@ entry sort [n] (xs: [n]u32) : [n]u32 =
     let zeros = map (\b -> b ^ 1) ones
     let before = scan (+) 0 zeros
     let after = scan (+) 0 ones
-    let places =
-      map4
-        (\b z o last -> if b == 0 then z - 1 else last + o - 1)
-        ones
-        before
-        after
-        (replicate n (before[n - 1])) in
-    scatter ys places ys
+    let places = map4 (\b z o last -> if b == 0 then z - 1 else last + o - 1) ones before after (replicate n (before[n - 1]))
+    in scatter ys places ys
