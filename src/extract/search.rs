@@ -696,7 +696,6 @@ impl Search<'_> {
                 }
                 let small = sizes.first().is_some_and(can_unroll);
                 let array = match op {
-                    Op::Fold if at.level() == Level::Group => true,
                     Op::Map(MapKind::Seq) if at.level() == Level::Group => {
                         let tile =
                             sizes.first().is_none_or(|n| n.factors().any(|(s, _)| s.is_chosen()));
