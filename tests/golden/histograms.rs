@@ -42,3 +42,42 @@ fn a_histogram_beside_another_result_is_parallel() {
     assert!(k.plan.launches.iter().all(|l| l.global != [1; 3]), "{}", k.plan.source);
     assert!(k.plan.source.contains("float_add_local"), "{}", k.plan.source);
 }
+
+/// Numbers of rows and their lengths: shorter than a group, equally long, several rounds.
+const ROWS: &[[u64; 2]] =
+    &[[3, 1], [2, 7], [5, 16], [3, 64], [2, 100], [3, 256], [2, 1000], [1, 1028]];
+
+/// Values of each row by bin: with atomic operations on floats and on integers, and by one work-item for an operator that has
+/// no atomic operation. The work-items of the group read the bins of others.
+fn counted(n: u64, m: u64) -> Vec<Kernels> {
+    let ones = format!("(replicate {m} . 1 . bang)");
+    let operators = [
+        ("f32", "(+)", "0.0", "r", "id"),
+        ("f32", "max", "0.0", "r", "id"),
+        ("f32", "(*)", "1.0", "r", "id"),
+        ("i32", "(+)", "0", "(replicate m 1)", &ones),
+    ];
+    let kernel = |(t, op, z, values, of_row): &(&str, &str, &str, &str, &str)| {
+        let program = format!(
+            "entry counted [n][m] (xs: [n][m]f32) : [n][16]{t} =
+               map (\\r -> let h = histogram {op} {z} 16 (map i32.f32 r) {values} in map2 (+) h (reverse h)) xs"
+        );
+        let row = format!(
+            "mapLcl 0 (+) . zip . fork id reverse . histogram 16 {op} {z} . fork (mapLcl 0 (\\x -> i32.f32 x)) {of_row}"
+        );
+        let term = format!("mapWrg 0 ({row}) . xs");
+        kernels(&program, &[("n", n), ("m", m)], &[("xs", array(&[n, m]))], &term)
+    };
+    operators.iter().map(kernel).collect()
+}
+
+#[test]
+fn groups_combine_by_bin() {
+    let rt = cpu();
+    ROWS.iter().flat_map(|[n, m]| counted(*n, *m)).for_each(|k| k.run(&rt));
+}
+
+#[test]
+fn oclgrind_finds_nothing_where_groups_combine_by_bin() {
+    ROWS[..6].iter().flat_map(|[n, m]| counted(*n, *m)).for_each(|k| k.grind());
+}

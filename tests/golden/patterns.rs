@@ -1,7 +1,7 @@
 //! Every low-level pattern of the language compiles where it is legal; elsewhere it is refused with a clear
 //! message.
 
-use crate::check::{compile, cpu, device};
+use crate::check::{array, compile, cpu, device, kernels};
 use patsat::diag::{Code, Source};
 use patsat::kernel::DeviceLimits;
 use patsat::session::Program;
@@ -375,4 +375,30 @@ fn illegal_programs_are_refused() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// A result that is an operand of a further kernel is stored in the result alone; a second result of the same value is a
+/// copy.
+#[test]
+fn results_are_stored_once() {
+    let rt = cpu();
+    let copies = |program: &str, after: &str| {
+        let term = format!("{after} . mapGlb 0 (\\x -> x * 2.0) . xs");
+        let k = kernels(program, &[("n", 37)], &[("xs", array(&[37]))], &term);
+        k.run(&rt);
+        (k.plan.launches.len(), k.plan.source.contains("temp"))
+    };
+    let sum = "entry f [n] (xs: [n]f32) : ([n]f32, f32) =
+        let ys = map (* 2) xs in (ys, reduce (+) 0 ys)";
+    assert_eq!(
+        copies(sum, "fork id (the . mapWrg 0 (reduceLcl 16 (+) 0.0 id) . wrap)"),
+        (2, false)
+    );
+    let twice = "entry f [n] (xs: [n]f32) : ([n]f32, [n]f32) = let ys = map (* 2) xs in (ys, ys)";
+    assert_eq!(copies(twice, "fork id id"), (2, false));
+    // Elements at other places are a copy.
+    let turned =
+        "entry f [n] (xs: [n]f32) : ([n]f32, f32) = let ys = map (* 2) xs in (reverse ys, ys[0])";
+    let (launches, temporary) = copies(turned, "fork reverse (index . fork id (0 . bang))");
+    assert!(launches > 2 && temporary);
 }
