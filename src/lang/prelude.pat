@@ -38,6 +38,74 @@ def argmax xs =
   let before = \(a, i) (b, j) -> if a > b || (a == b && i < j) then (a, i) else (b, j) in
   (reduce before (lowest, length xs) (zip (map value xs) (indices xs))).1
 
+-- How many elements satisfy `p`, and all elements: first those that do, then the others, both in their order.
+def partition p xs =
+  let upto = scan (+) 0 (map (\x -> if p x then 1 else 0) xs)
+  let kept = if length xs == 0 then 0 else upto[length xs - 1]
+  let places = map3 (\x k i -> if p x then k - 1 else kept + i - k) xs upto (indices xs) in
+  (kept, scatter xs places xs)
+
+-- Another name of `partition`: the elements that satisfy `p` are the first ones, as many as the first component says.
+def filter p xs = partition p xs
+
+-- The elements in the order of the numbers that `key` gives; equal ones keep their order. One partition for each bit in
+-- which the keys differ, from the least.
+def sort_by_key key xs =
+  let order = \x -> order_key (key x)
+  let both = \(a, b) (c, d) -> (a | c, b & d)
+  let (some, every) = reduce both (0, ~0) (map (\x -> (order x, order x)) xs)
+  let differ = some & ~every
+  let (sorted, _) =
+    loop (ys, bits) = (xs, differ) for i < popcount differ do
+      let bit = bits & (0 - bits) in ((partition (\y -> order y & bit == 0) ys).1, bits ^ bit) in
+  sorted
+
+-- The numbers in ascending order.
+def sort xs = sort_by_key (\x -> x) xs
+
+-- The indices of the elements in ascending order, the lower index first of equal ones.
+def argsort xs = (unzip (sort_by_key (\(x, _) -> x) (zip xs (indices xs)))).1
+
+-- The elements in an order that `lte` decides: whether its first argument may stand before the second. Equal ones keep
+-- their order. Each step merges neighbouring runs of `width` elements; an element of a merged run is found by a search
+-- for how many of those before it are of the first run.
+def sort_by lte xs =
+  let n = length xs in
+  loop ys = xs for step < 32 - clz ((max n 1 - 1) : i32) do
+    let width = 1 << step in
+    generate n (\i ->
+      let from = i >> step >> 1 << 1 << step
+      let middle = from + min width (n - from)
+      let end = middle + min width (n - middle)
+      let before = i - from
+      let least = max 0 (before - (end - middle))
+      let (a, _) =
+        loop (low, high) = (least, min before (middle - from)) while low < high do
+          let k = (low + high) / 2 in
+          if lte (ys[from + k]) (ys[middle + before - 1 - k])
+          then (k + 1, high)
+          else (low, k)
+      let (left, right) = (from + a, middle + before - a) in
+      if left < middle && (right >= end || lte (ys[left]) (ys[right]))
+      then ys[left]
+      else ys[right])
+
+-- As `scan op z xs`, begun again at each element whose flag is true.
+def segmented_scan op z flags xs =
+  let join_flagged = \(f, x) (g, y) -> (f || g, if g then y else op x y) in
+  (unzip (scan join_flagged (false, z) (zip flags xs))).1
+
+-- How many segments there are, and their elements combined, in their order; `z` behind them. A segment begins at
+-- element 0 and at each element whose flag is true.
+def segmented_reduce op z flags xs =
+  let n = length xs
+  let starts = map2 (\f i -> f || i == 0) flags (indices flags)
+  let ends = map2 (\f i -> f || i == n - 1) (rotate 1 flags) (indices flags)
+  let number = scan (+) 0 (map (\s -> if s then 1 else 0) starts)
+  let count = if n == 0 then 0 else number[n - 1]
+  let places = map2 (\e k -> if e then k - 1 else -1) ends number in
+  (count, scatter (replicate n z) places (segmented_scan op z starts xs))
+
 -- From the left: `f (... (f (f z x0) x1) ...)`, one element after the other.
 def foldl f z xs = loop (acc = z) for x in xs do f acc x
 
