@@ -63,6 +63,9 @@ pub struct CostModel {
     /// What is worth a try; see [`CostModel::search`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// What the driver allows, for programs that are optimised without the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<GroupLimits>,
 }
 
 /// The devices that a model is for. Every given condition must hold.
@@ -344,6 +347,16 @@ impl Search {
             chains: if across { 1.0 } else { 10.0 },
         }
     }
+}
+
+/// What a driver allows a work-group. A file without it stands for a device with what nearly every device has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupLimits {
+    /// Most work-items of a group.
+    pub items: usize,
+    /// Most bytes of local memory of a group.
+    pub local_bytes: u64,
 }
 
 /// A model, and the reason for its choice.

@@ -85,7 +85,7 @@ pub use strategies::{Strategies, Trial, Tried};
 
 use crate::calculus::interp;
 use crate::calculus::value::{Leaf, Value};
-use crate::device::cost_model::{Choice, CostModel};
+use crate::device::cost_model::{Choice, CostModel, GroupLimits};
 use crate::device::{Capabilities, DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::kernel::{DeviceLimits, Options};
@@ -188,7 +188,7 @@ impl Session {
     /// When there is no such device.
     pub fn target(&self) -> Result<(DeviceInfo, Choice)> {
         let info = match &self.device {
-            Device::None => offline(self.cost_model.as_ref().and_then(|m| m.matches.kind)),
+            Device::None => offline(self.cost_model.as_ref()),
             Device::Selected(selector) => {
                 // The device is opened, not only listed, to find out what its compiler accepts.
                 let command = self.worker_command();
@@ -314,10 +314,14 @@ pub fn eval(program: &Program, request: &Request) -> Result<Evaluated> {
     Ok(Evaluated { value, sizes: bound.sizes, warnings: bound.warnings })
 }
 
-/// Returns the description of a hypothetical device, with features that nearly every CPU (or GPU) with OpenCL offers.
-fn offline(kind: Option<DeviceKind>) -> DeviceInfo {
-    let kind = kind.unwrap_or(DeviceKind::Cpu);
+/// Returns the description of the device that a model is for, as far as the model has it. Otherwise the device has the
+/// features that nearly every CPU (or GPU) with OpenCL offers.
+fn offline(model: Option<&CostModel>) -> DeviceInfo {
+    let kind = model.and_then(|m| m.matches.kind).unwrap_or(DeviceKind::Cpu);
     let gpu = kind == DeviceKind::Gpu;
+    let units = model.and_then(|m| u32::try_from(m.execution.groups_to_saturate).ok());
+    let limits = model.and_then(|m| m.limits);
+    let limits = limits.unwrap_or(GroupLimits { items: 256, local_bytes: 32 << 10 });
     DeviceInfo {
         index: 0,
         platform: "no device".into(),
@@ -326,10 +330,10 @@ fn offline(kind: Option<DeviceKind>) -> DeviceInfo {
         driver: String::new(),
         opencl_version: "OpenCL 1.2".into(),
         kind,
-        compute_units: if gpu { 64 } else { 8 },
-        max_work_group_size: 256,
-        max_work_item_sizes: [256, 256, 64],
-        local_mem_bytes: 32 << 10,
+        compute_units: units.unwrap_or(if gpu { 64 } else { 8 }),
+        max_work_group_size: limits.items,
+        max_work_item_sizes: [limits.items, limits.items, 64],
+        local_mem_bytes: limits.local_bytes,
         local_mem_dedicated: gpu,
         global_mem_bytes: 8 << 30,
         max_alloc_bytes: 2 << 30,

@@ -14,7 +14,7 @@ pub use record::Quantity;
 
 use super::race::add_yardstick;
 use super::{Device, Session};
-use crate::device::cost_model::{Calibrated, CostModel, Locality, Matches};
+use crate::device::cost_model::{Calibrated, CostModel, GroupLimits, Locality, Matches};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::opencl::host::{HostArray, Inputs};
@@ -170,6 +170,10 @@ fn finish(bench: Bench, fallback: bool) -> Result<Calibration> {
         info.label(),
         info.compute_units
     );
+    model.limits = Some(GroupLimits {
+        items: info.max_work_group_size,
+        local_bytes: info.local_mem_bytes,
+    });
     model.calibrated = Some(Calibrated {
         date: date.clone(),
         device: info.name.clone(),
@@ -197,6 +201,7 @@ fn finish(bench: Bench, fallback: bool) -> Result<Calibration> {
         Some(("warps" | "search", _)) => {
             wrapped(&format!("not measured (OpenCL does not say): as in `{}`", record.base))
         }
+        Some(("limits", _)) => vec!["says the driver".to_owned()],
         _ => record.comment(key),
     };
     let text = model.to_annotated_toml(&header, &note)?;
