@@ -3,8 +3,11 @@
 //! Extraction keeps a few dozen terms of a program, and each term has a few hundred values for its tiles. Where a program has
 //! several stages, these are combinations of stages and values, and the best of each stage may meet only in one that was not
 //! kept. The times of stages add up. So new candidates join the stages that take the least time. If each stage is one kernel, its
-//! time is known; otherwise it follows from the times of all kernels of the combinations that are known. Only stages that read and give the same values take each
-//! other's places: two candidates may cut a program at different places between the same types.
+//! time is known; otherwise it follows from the times of all kernels of the combinations that are known. Only stages that read and
+//! give the same values take each other's places: two candidates may cut a program at different places between the same types.
+//!
+//! A candidate without kernels may be so for one of its stages. The others get a time in the company of the best
+//! ([`Joiner::untimed`]).
 //!
 //! A stage has more values for its tiles than there are candidates with it. So other values are tried for the stages that take
 //! most of the time of the best candidate ([`Joiner::other_values`]).
@@ -13,7 +16,7 @@ use super::{Candidate, search, stages, written_out};
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
 use indexmap::{IndexMap, IndexSet};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The values for the tiles of each stage, most promising first. Symbols are renamed as in [`stages::apart`].
@@ -31,37 +34,38 @@ const MUCH: f64 = 0.15;
 /// Steps in which the shares of stages are found.
 const STEPS: usize = 40;
 
-/// A stage of a candidate with the values of its tiles.
+/// A stage with the values of its tiles, as it stands in a compact term: its symbols are not renamed.
 struct Stage {
-    /// The stage as it stands in the candidate's compact term.
     part: Term,
-    /// The same with symbols of its own.
-    renamed: Term,
-    /// The values of its symbols.
-    own: SizeEnv,
+    values: SizeEnv,
+    /// Its least known time in microseconds, if it is one kernel.
+    us: Option<f64>,
 }
 
 impl Stage {
     /// Returns a text that equal stages with equal values share.
     fn text(&self) -> String {
-        let mut values: Vec<_> = self.own.iter().collect();
+        let mut values: Vec<_> = self.values.iter().collect();
         values.sort();
         let values: Vec<String> = values.iter().map(|(s, v)| format!("{s}={v}")).collect();
-        format!("{} {}", self.renamed, values.join(" "))
+        format!("{} {}", self.part, values.join(" "))
     }
 }
 
-/// Candidates whose stages can take each other's places.
+/// The different stages that read and give the same values, by text.
+type Place = IndexMap<String, Stage>;
+
+/// Candidates that differ in their stages alone.
 struct Family {
     frame: Term,
     /// The form of the program that the first of them was found as, and what their stages read and give.
     form: usize,
     values: Arc<[String]>,
-    /// The different stages of each place, by text and values.
-    stages: Vec<IndexMap<String, Stage>>,
-    /// The places in the order in which the host runs them; `None` if it runs some of them in a loop.
+    /// Where each stage stands, as an index into [`Joiner::places`].
+    places: Vec<usize>,
+    /// The stages in the order in which the host runs them; `None` if it runs some of them in a loop.
     order: Option<Vec<usize>>,
-    /// The stages of each candidate as indices into `stages`, with its times if it has kernels.
+    /// The stages of each candidate as indices into its places, with its times if it has kernels.
     known: Vec<(Vec<usize>, Option<Times>)>,
 }
 
@@ -75,81 +79,134 @@ struct Times {
 /// The stages of candidates whose times are known.
 #[derive(Default)]
 pub struct Joiner {
+    /// The stages, by what they read and give.
+    places: IndexMap<String, Place>,
     families: IndexMap<String, Family>,
+    /// The stages that [`Joiner::untimed`] gave, with their places.
+    tried: HashSet<(usize, Term)>,
 }
 
 impl Joiner {
-    /// Adds a candidate with the times of its kernels in microseconds, in the order in which they run, if it has kernels.
+    /// Adds a candidate with the times of its kernels in microseconds, in the order in which they run, if it has kernels. Leaves
+    /// it out if it has not several stages with symbols of their own.
     pub fn add(&mut self, c: &Candidate, kernels_us: Option<&[f64]>) {
-        add(c, kernels_us, &mut self.families);
+        let Ok((frame, parts)) = stages::frame(&c.compact) else { return };
+        if parts.len() < 2 || parts.len() != c.stages.len() {
+            return;
+        }
+        let Ok(apart) = stages::apart(&c.compact) else { return };
+        if stages::share_symbols(&apart.parts) {
+            return;
+        }
+        let (mut places, mut choice) = (vec![], vec![]);
+        for (k, (part, at)) in parts.into_iter().zip(c.stages.iter()).enumerate() {
+            let entry = self.places.entry(at.clone());
+            places.push(entry.index());
+            let stage = Stage { values: stages::values_at(&part, k, &c.env), part, us: None };
+            let entry = entry.or_default().entry(stage.text());
+            choice.push(entry.index());
+            entry.or_insert(stage);
+        }
+        let family =
+            self.families.entry(format!("{frame} {}", c.stages.join(" "))).or_insert_with(|| {
+                let order = stages::order(&frame);
+                let (form, values, known) = (c.form, c.stages.clone(), vec![]);
+                Family { frame, form, values, places, order, known }
+            });
+        let times =
+            kernels_us.map(|us| Times { all: us.iter().sum(), stages: family.of_stages(us) });
+        let own = times.iter().flat_map(|t| t.stages.iter().flatten());
+        for ((place, i), us) in family.places.iter().zip(&choice).zip(own) {
+            let known = &mut self.places[*place][*i].us;
+            *known = Some(known.map_or(*us, |least| least.min(*us)));
+        }
+        family.known.push((choice, times));
     }
 
     /// Returns candidates that join stages of those added, best first. `dims` gives the values of the program's dimensions.
     pub fn joined(&self, dims: &SizeEnv) -> Vec<Candidate> {
         let mut out: Vec<(&Family, f64, Vec<usize>)> = vec![];
         for family in self.families.values() {
-            let best = family.best(&family.shares());
+            let best = family.best(&family.shares(&self.places));
             out.extend(best.into_iter().map(|(us, choice)| (family, us, choice)));
         }
         out.sort_by(|a, b| a.1.total_cmp(&b.1));
         out.truncate(JOINED);
-        out.iter().filter_map(|(family, us, choice)| family.candidate(choice, *us, dims)).collect()
+        let candidate = |(family, us, choice): &(&Family, f64, Vec<usize>)| {
+            self.candidate(family, choice, *us, dims)
+        };
+        out.iter().filter_map(candidate).collect()
+    }
+
+    /// Returns candidates in which each stage that no candidate with kernels has stands among the stages of the best candidate
+    /// with its place. Each is returned once, with one choice of values.
+    pub fn untimed(&mut self, dims: &SizeEnv) -> Vec<Candidate> {
+        let timed: HashSet<(usize, Term)> = (self.families.values())
+            .flat_map(|f| f.timed().map(move |(choice, _)| (f, choice)))
+            .flat_map(|(f, choice)| f.places.iter().copied().zip(choice.iter().copied()))
+            .collect::<HashSet<(usize, usize)>>()
+            .into_iter()
+            .map(|(place, i)| (place, self.places[place][i].part.clone()))
+            .collect();
+        let mut best: Vec<(&Family, &Vec<usize>, f64)> = (self.families.values())
+            .filter_map(|f| f.fastest().map(|(choice, times)| (f, choice, times.all)))
+            .collect();
+        best.sort_by(|a, b| a.2.total_cmp(&b.2));
+        let mut out = vec![];
+        for (place, stages) in self.places.values().enumerate() {
+            let beside = best.iter().find_map(|(family, choice, _)| {
+                Some((*family, *choice, family.places.iter().position(|p| *p == place)?))
+            });
+            let Some((family, choice, k)) = beside else { continue };
+            for (i, stage) in stages.values().enumerate() {
+                let stage = (place, stage.part.clone());
+                if !timed.contains(&stage) && self.tried.insert(stage) {
+                    let mut choice = choice.clone();
+                    choice[k] = i;
+                    out.extend(self.candidate(family, &choice, f64::INFINITY, dims));
+                }
+            }
+        }
+        out
     }
 
     /// Returns the best candidate with other values for one of the stages that take much of its time; for the same stage also the
     /// best forms that others have in its place.
     pub fn other_values(&mut self, values: &StageValues, dims: &SizeEnv) -> Vec<Candidate> {
-        let best = self.families.values_mut().filter_map(|f| Some((f.least()?, f)));
+        let best = self.families.values().filter_map(|f| Some((f.fastest()?.1.all, f)));
         let Some((_, family)) = best.min_by(|a, b| a.0.total_cmp(&b.0)) else { return vec![] };
-        let choices = family.other_values(values);
-        choices.iter().filter_map(|c| family.candidate(c, f64::INFINITY, dims)).collect()
+        let choices = family.other_values(&mut self.places, values);
+        let candidate = |c: &Vec<usize>| self.candidate(family, c, f64::INFINITY, dims);
+        choices.iter().filter_map(candidate).collect()
     }
-}
 
-/// Adds a candidate to its family, if it has several stages with symbols of their own.
-fn add(c: &Candidate, kernels_us: Option<&[f64]>, families: &mut IndexMap<String, Family>) {
-    let Ok((frame, parts)) = stages::frame(&c.compact) else { return };
-    if parts.len() < 2 {
-        return;
-    }
-    let Ok(apart) = stages::apart(&c.compact) else { return };
-    if stages::share_symbols(&apart.parts) {
-        return;
-    }
-    let family =
-        families.entry(format!("{frame} {}", c.stages.join(" "))).or_insert_with(|| Family {
-            order: stages::order(&frame),
-            frame,
-            form: c.form,
-            values: c.stages.clone(),
-            stages: parts.iter().map(|_| IndexMap::new()).collect(),
-            known: vec![],
-        });
-    let mut choice = vec![];
-    for ((place, part), renamed) in family.stages.iter_mut().zip(parts).zip(&apart.parts) {
-        let own = own_values(renamed, &c.env);
-        let stage = Stage { part, renamed: renamed.clone(), own };
-        let entry = place.entry(stage.text());
-        choice.push(entry.index());
-        entry.or_insert(stage);
-    }
-    let times = kernels_us.map(|us| Times { all: us.iter().sum(), stages: family.of_stages(us) });
-    family.known.push((choice, times));
-}
-
-/// Returns the values of the symbols in a stage.
-fn own_values(stage: &Term, env: &SizeEnv) -> SizeEnv {
-    let mut own = SizeEnv::default();
-    stage.visit(&mut |t| {
-        for s in t.sizes() {
-            s.visit(&mut |sym| {
-                if let (true, Some(value)) = (sym.is_chosen(), env.get(sym)) {
-                    own.insert(sym.clone(), *value);
-                }
-            });
+    /// Returns the candidate of a family with these stages.
+    fn candidate(
+        &self,
+        family: &Family,
+        choice: &[usize],
+        us: f64,
+        dims: &SizeEnv,
+    ) -> Option<Candidate> {
+        let of = |(place, i): (&usize, &usize)| Some(self.places[*place].get_index(*i)?.1);
+        let chosen: Vec<&Stage> =
+            family.places.iter().zip(choice).map(of).collect::<Option<_>>()?;
+        let parts: Vec<&Term> = chosen.iter().map(|s| &s.part).collect();
+        let compact = stages::framed(&family.frame, &parts).ok()?;
+        let apart = stages::apart(&compact).ok()?;
+        // Stages from different families may have the same tile of a constant.
+        if stages::share_symbols(&apart.parts) {
+            return None;
         }
-    });
-    own
+        let term = written_out(&apart.compact).ok()?;
+        let mut env = stages::with_aliases(&apart.compact, dims);
+        for (k, stage) in chosen.iter().enumerate() {
+            env.extend(stage.values.iter().map(|(s, v)| (stages::numbered(s, k), *v)));
+        }
+        let skeleton = search::skeleton_text(&term);
+        let (form, stages) = (family.form, family.values.clone());
+        Some(Candidate { term, compact, env, skeleton, form, stages, estimate_us: us })
+    }
 }
 
 impl Family {
@@ -166,25 +223,25 @@ impl Family {
         self.known.iter().filter_map(|(choice, times)| Some((choice, times.as_ref()?)))
     }
 
+    /// Returns the candidate that takes the least time.
+    fn fastest(&self) -> Option<(&Vec<usize>, &Times)> {
+        self.timed().min_by(|a, b| a.1.all.total_cmp(&b.1.all))
+    }
+
     /// Returns the share of each stage in the times. If it is not known as the time of a kernel, it is the one with which the sums
     /// come closest to the known times, found place by place. A stage without a known time has an infinite share.
-    fn shares(&self) -> Vec<Vec<f64>> {
+    fn shares(&self, places: &IndexMap<String, Place>) -> Vec<Vec<f64>> {
         let timed: Vec<(&Vec<usize>, f64)> = self.timed().map(|(c, t)| (c, t.all)).collect();
         let least = timed.iter().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
-        let each = least / self.stages.len() as f64;
-        let mut known: Vec<Vec<Option<f64>>> =
-            self.stages.iter().map(|s| vec![None; s.len()]).collect();
-        for (choice, times) in self.timed() {
-            for (place, us) in times.stages.iter().flatten().enumerate() {
-                known[place][choice[place]] = Some(*us);
-            }
-        }
+        let each = least / self.places.len() as f64;
+        let known: Vec<Vec<Option<f64>>> =
+            self.places.iter().map(|p| places[*p].values().map(|s| s.us).collect()).collect();
         let of = |place: &Vec<Option<f64>>| place.iter().map(|us| us.unwrap_or(each)).collect();
         let mut shares: Vec<Vec<f64>> = known.iter().map(of).collect();
         let steps = if known.iter().flatten().all(Option::is_some) { 0 } else { STEPS };
         for _ in 0..steps {
-            for place in 0..self.stages.len() {
-                let mut sums = vec![(0.0, 0.0); self.stages[place].len()];
+            for place in 0..known.len() {
+                let mut sums = vec![(0.0, 0.0); known[place].len()];
                 for (choice, us) in &timed {
                     let others = choice.iter().enumerate().filter(|(k, _)| *k != place);
                     let rest: f64 = others.map(|(k, i)| shares[k][*i]).sum();
@@ -228,33 +285,30 @@ impl Family {
         found
     }
 
-    /// Returns the least known time.
-    fn least(&self) -> Option<f64> {
-        self.timed().map(|(_, times)| times.all).min_by(f64::total_cmp)
-    }
-
     /// Adds stages with values that none has so far, and returns the combinations of each with the stages of the best candidate.
-    fn other_values(&mut self, values: &StageValues) -> Vec<Vec<usize>> {
-        let Some((best, times)) = self.timed().min_by(|a, b| a.1.all.total_cmp(&b.1.all)) else {
-            return vec![];
-        };
-        let (best, us, shares) = (best.clone(), times.all, self.shares());
+    fn other_values(
+        &self,
+        places: &mut IndexMap<String, Place>,
+        values: &StageValues,
+    ) -> Vec<Vec<usize>> {
+        let Some((best, times)) = self.fastest() else { return vec![] };
+        let shares = self.shares(places);
         let mut out = vec![];
-        for (k, place) in self.stages.iter_mut().enumerate() {
-            if shares[k][best[k]] < MUCH * us {
+        for (k, place) in self.places.iter().enumerate() {
+            if shares[k][best[k]] < MUCH * times.all {
                 continue;
             }
+            let place = &mut places[*place];
             let mut order: Vec<usize> =
                 (0..shares[k].len()).filter(|i| shares[k][*i].is_finite()).collect();
             order.sort_by(|a, b| shares[k][*a].total_cmp(&shares[k][*b]));
-            let stage =
-                |i: &usize| place.get_index(*i).map(|(_, s)| (s.renamed.clone(), s.part.clone()));
-            let forms: IndexMap<Term, Term> = order.iter().filter_map(stage).collect();
-            for (renamed, part) in forms.into_iter().take(FORMS) {
+            let forms: IndexSet<Term> = order.iter().map(|i| place[*i].part.clone()).collect();
+            for part in forms.into_iter().take(FORMS) {
+                let Ok(renamed) = stages::part_at(&part, k) else { continue };
                 let all = values.get(&renamed).into_iter().flatten().map(|env| Stage {
+                    values: stages::values_at(&part, k, env),
                     part: part.clone(),
-                    renamed: renamed.clone(),
-                    own: own_values(&renamed, env),
+                    us: None,
                 });
                 let mut fresh = 0;
                 for stage in all {
@@ -274,23 +328,6 @@ impl Family {
         }
         out
     }
-
-    /// Returns the candidate with these stages.
-    fn candidate(&self, choice: &[usize], us: f64, dims: &SizeEnv) -> Option<Candidate> {
-        let chosen: Vec<&Stage> =
-            self.stages.iter().zip(choice).filter_map(|(s, i)| Some(s.get_index(*i)?.1)).collect();
-        let parts: Vec<&Term> = chosen.iter().map(|s| &s.part).collect();
-        let compact = stages::framed(&self.frame, &parts).ok()?;
-        let apart = stages::apart(&compact).ok()?;
-        let term = written_out(&apart.compact).ok()?;
-        let mut env = stages::with_aliases(&apart.compact, dims);
-        for stage in &chosen {
-            env.extend(stage.own.iter().map(|(s, v)| (s.clone(), *v)));
-        }
-        let skeleton = search::skeleton_text(&term);
-        let (form, stages) = (self.form, self.values.clone());
-        Some(Candidate { term, compact, env, skeleton, form, stages, estimate_us: us })
-    }
 }
 
 #[cfg(test)]
@@ -303,46 +340,50 @@ mod tests {
     use crate::lang::types::ScalarType;
 
     /// A family of two places with these shares, of which only some combinations are known.
-    fn family(shares: [&[f64]; 2], known: &[[usize; 2]]) -> Family {
+    fn family(shares: [&[f64]; 2], known: &[[usize; 2]]) -> (Family, IndexMap<String, Place>) {
         let stage = |k: usize| {
-            (k.to_string(), {
-                let (part, renamed) = (Term::id(&Ty::Unit), Term::id(&Ty::Unit));
-                Stage { part, renamed, own: SizeEnv::default() }
-            })
+            let stage = Stage { part: Term::id(&Ty::Unit), values: SizeEnv::default(), us: None };
+            (k.to_string(), stage)
         };
         let time = |c: &[usize; 2]| {
             let all = shares[0][c[0]] + shares[1][c[1]];
             (c.to_vec(), Some(Times { all, stages: None }))
         };
-        Family {
+        let family = Family {
             form: 0,
             values: [].into(),
             frame: Term::id(&Ty::Unit),
             order: None,
-            stages: shares.iter().map(|s| (0..s.len()).map(stage).collect()).collect(),
+            places: vec![0, 1],
             known: known.iter().map(time).collect(),
-        }
+        };
+        let place = |(k, s): (usize, &&[f64])| (k.to_string(), (0..s.len()).map(stage).collect());
+        (family, shares.iter().enumerate().map(place).collect())
     }
 
     #[test]
     fn the_best_stages_meet() {
         // The best of each place, 1 and 2, are known only beside slow ones.
         let shares = [&[900.0, 10.0, 300.0][..], &[500.0, 700.0, 20.0][..]];
-        let mut family = family(shares, &[[0, 0], [0, 2], [1, 0], [2, 1], [2, 2]]);
-        let best = family.best(&family.shares());
+        let (mut family, places) = family(shares, &[[0, 0], [0, 2], [1, 0], [2, 1], [2, 2]]);
+        let best = family.best(&family.shares(&places));
         assert_eq!(best[0].1, [1, 2]);
         assert!((best[0].0 - 30.0).abs() < 5.0, "{}", best[0].0);
         // A combination without kernels is not proposed again.
         family.known.push((vec![1, 2], None));
-        assert!(family.best(&family.shares()).iter().all(|(_, c)| c != &[1, 2]));
+        assert!(family.best(&family.shares(&places)).iter().all(|(_, c)| c != &[1, 2]));
     }
 
     /// A candidate of two kernels that map these functions, with this length of all tiles.
     fn candidate(of: [&str; 2], tile: u64) -> Candidate {
+        let map = |f: &str| format!("join . mapGlb 0 (mapSeq {f}) . split n.t0");
+        candidate_at(&format!("{} . {} . xs", map(of[0]), map(of[1])), of, tile)
+    }
+
+    /// A candidate with two stages that have these places.
+    fn candidate_at(text: &str, of: [&str; 2], tile: u64) -> Candidate {
         let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
         let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
-        let map = |f: &str| format!("join . mapGlb 0 (mapSeq {f}) . split n.t0");
-        let text = format!("{} . {} . xs", map(of[0]), map(of[1]));
         let compact = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
         let mut env = dims();
         stages::apart(&compact).expect("well-typed").compact.visit(&mut |t| {
@@ -368,9 +409,9 @@ mod tests {
         let of = ["abs", "sqrt"];
         joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
         joiner.add(&candidate(of, 8), Some(&[9.0, 10.0]));
-        let family = joiner.families.values().next().expect("a family");
-        assert_eq!(family.shares(), [[20.0, 10.0], [7.0, 9.0]]);
-        assert_eq!(family.best(&family.shares()), [(17.0, vec![1, 0]), (29.0, vec![0, 1])]);
+        let (family, places) = (&joiner.families[0], &joiner.places);
+        assert_eq!(family.shares(places), [[20.0, 10.0], [7.0, 9.0]]);
+        assert_eq!(family.best(&family.shares(places)), [(17.0, vec![1, 0]), (29.0, vec![0, 1])]);
     }
 
     /// Stages at the same place, of the same type, may compute different functions: the work is cut elsewhere.
@@ -385,6 +426,42 @@ mod tests {
         assert_eq!(joined(&[(candidate(one, 4), 5.0), (candidate(other, 4), 6.0)]), 0);
         assert!(joined(&[(candidate(one, 4), 5.0), (candidate(one, 8), 6.0)]) > 0);
     }
+
+    const GROUPS: &str = "join . mapWrg 0 (mapLcl 0 abs) . split n.t0";
+    const ITEMS: &str = "join . mapGlb 0 (mapSeq sqrt) . split n.t0";
+
+    /// The rest of the program may be cut in another way.
+    #[test]
+    fn a_stage_serves_every_family_with_its_place() {
+        let mut joiner = Joiner::default();
+        let of = ["abs", "sqrt"];
+        joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
+        let forked = format!("fork ({GROUPS}) id . {ITEMS} . xs");
+        joiner.add(&candidate_at(&forked, of, 8), Some(&[9.0, 10.0]));
+        assert_eq!(joiner.families.len(), 2);
+        let joined = joiner.joined(&dims());
+        let best = &joined[0];
+        assert!(best.compact.to_string().contains(&format!("{GROUPS} . {ITEMS}")), "{}", best.term);
+        assert_eq!(best.estimate_us, 17.0);
+        // Each stage has the values for which it was timed, under the names of its new place.
+        let mut values: Vec<_> = best.env.iter().filter(|(s, _)| s.is_chosen()).collect();
+        values.sort();
+        let values: Vec<_> = values.into_iter().map(|(s, v)| format!("{s}={v}")).collect();
+        assert_eq!(values, ["n.t0=8", "n'1.t0=4"]);
+    }
+
+    #[test]
+    fn stages_beside_one_without_a_kernel_are_tried_once() {
+        let mut joiner = Joiner::default();
+        let of = ["abs", "sqrt"];
+        joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
+        joiner.add(&candidate_at(&format!("{GROUPS} . {ITEMS} . xs"), of, 8), None);
+        let tried = joiner.untimed(&dims());
+        let texts: Vec<_> = tried.iter().map(|c| c.compact.to_string()).collect();
+        assert_eq!(texts, [format!("{GROUPS} . {ITEMS} . xs")]);
+        assert!(joiner.untimed(&dims()).is_empty());
+    }
+
     #[test]
     fn slow_stages_get_other_values() {
         let mut joiner = Joiner::default();
@@ -392,7 +469,11 @@ mod tests {
         joiner.add(&candidate(of, 4), Some(&[20.0]));
         joiner.add(&candidate(of, 8), Some(&[10.0]));
         let apart = stages::apart(&candidate(of, 8).compact).expect("well-typed");
-        let with = |k: usize, tile| own_values(&apart.parts[k], &candidate(of, tile).env);
+        let with = |k: usize, tile: u64| {
+            let mut own = candidate(of, tile).env;
+            own.retain(|s, _| s.is_chosen() && apart.parts[k].to_string().contains(&s.to_string()));
+            own
+        };
         let values: StageValues = (0..2)
             .map(|k| (apart.parts[k].clone(), vec![with(k, 8), with(k, 16), with(k, 32)]))
             .collect();

@@ -11,6 +11,7 @@ mod context;
 mod cost;
 mod dropped;
 mod joined;
+mod salvage;
 mod search;
 mod slices;
 mod stages;
@@ -30,6 +31,7 @@ use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Limits, Result};
 use crate::saturate::{ClassId, Data, Node, Saturated};
 use indexmap::IndexSet;
+use salvage::Salvage;
 use search::{Found, Scope};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -173,12 +175,28 @@ fn draw_terms(
     let sizes = search::Sizes { dims: env, nominal: &nominal };
     let found = search::terms(saturated, forms, &sizes, &target, limits, scope, drawn)?;
     let mut known = HashMap::new();
-    for found in worthwhile(found, total, &mut drawn.dropped) {
+    let (idle, busy) = worthwhile(found, total, &mut drawn.dropped);
+    let mut salvage = Salvage::default();
+    let mut of_found = |found: &Found, drawn: &mut Drawn| -> Result<bool> {
         limits.interrupt.check("while drawing candidates")?;
-        match of_term(&found, env, &target, limits, total, &mut known, &mut drawn.dropped) {
+        let of = of_term(found, env, &target, limits, total, &mut known, &mut drawn.dropped);
+        let some = of.is_ok();
+        match of {
             Ok(candidates) => drawn.candidates.extend(candidates),
             Err(reason) => drawn.dropped.add(reason),
         }
+        Ok(some)
+    };
+    let mut lost = idle;
+    for found in busy {
+        match of_found(&found, drawn)? {
+            true => salvage.keep(found),
+            false => lost.push(found),
+        }
+    }
+    for found in salvage.of(&lost) {
+        drawn.terms += 1;
+        of_found(&found, drawn)?;
     }
     drawn.candidates.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
     let envs = |assigned: Assigned| assigned.into_iter().map(|(env, _)| env).collect();
@@ -186,14 +204,14 @@ fn draw_terms(
     Ok(())
 }
 
-/// Returns the terms whose work-items all work; others too if the last search has nothing else.
-fn worthwhile(found: Vec<Found>, total: bool, dropped: &mut Dropped) -> Vec<Found> {
+/// Returns the terms in which some work-items idle, and the others. If the last search has no others, none counts as idle.
+fn worthwhile(found: Vec<Found>, total: bool, dropped: &mut Dropped) -> (Vec<Found>, Vec<Found>) {
     let (idle, busy): (Vec<_>, Vec<_>) = found.into_iter().partition(|t| idles(&t.term, false));
     if busy.is_empty() && total {
-        return idle;
+        return (vec![], idle);
     }
     dropped.add_all(Reason::Idles, idle.len());
-    busy
+    (idle, busy)
 }
 
 /// Returns the candidates of one term.

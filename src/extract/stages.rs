@@ -113,15 +113,40 @@ pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
         let number = parts.len();
         let own = match number {
             0 => factors.to_vec(),
-            _ => factors
-                .iter()
-                .map(|f| f.with_sizes(&|s| s.is_chosen().then(|| Size::sym(renamed(s, number)))))
-                .collect::<Result<Vec<_>, _>>()?,
+            _ => factors.iter().map(|f| part_at(f, number)).collect::<Result<Vec<_>, _>>()?,
         };
         parts.push(Term::of_chain(&own)?);
         Ok(own)
     })?;
     Ok(Staged { compact, parts })
+}
+
+/// Returns a stage as it stands at a place, by the number of the place: see [`apart`].
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn part_at(part: &Term, number: usize) -> Result<Term, TypeError> {
+    part.with_sizes(&|s| s.is_chosen().then(|| Size::sym(numbered(s, number))))
+}
+
+/// Returns the name of a chosen symbol of a stage at a place.
+pub(super) fn numbered(s: &Sym, number: usize) -> Sym {
+    if number == 0 { s.clone() } else { renamed(s, number) }
+}
+
+/// Returns the values of the chosen symbols in a stage, given the values of the symbols at a place.
+pub(super) fn values_at(part: &Term, number: usize, env: &SizeEnv) -> SizeEnv {
+    let mut own = SizeEnv::default();
+    part.visit(&mut |t| {
+        for s in t.sizes() {
+            s.visit(&mut |sym| {
+                if let (true, Some(value)) = (sym.is_chosen(), env.get(&numbered(sym, number))) {
+                    own.insert(sym.clone(), *value);
+                }
+            });
+        }
+    });
+    own
 }
 
 /// Returns `dims` extended by the renamed dimensions of later stages (`n'1`), which have the values of the

@@ -297,6 +297,10 @@ impl<'a> Pool<'a> {
                 break;
             }
         }
+        let begun = Instant::now();
+        let more = self.joiner.untimed(self.dims);
+        self.spent += begun.elapsed();
+        drawn.extend(self.take_all(more, &go_on));
         self.join(&mut drawn, &go_on);
         for _ in 0..REFINEMENTS {
             let before = best_of(&drawn);

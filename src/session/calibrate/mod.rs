@@ -170,10 +170,8 @@ fn finish(bench: Bench, fallback: bool) -> Result<Calibration> {
         info.label(),
         info.compute_units
     );
-    model.limits = Some(GroupLimits {
-        items: info.max_work_group_size,
-        local_bytes: info.local_mem_bytes,
-    });
+    model.limits =
+        Some(GroupLimits { items: info.max_work_group_size, local_bytes: info.local_mem_bytes });
     model.calibrated = Some(Calibrated {
         date: date.clone(),
         device: info.name.clone(),
