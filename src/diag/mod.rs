@@ -4,11 +4,13 @@
 //! Nothing here prints; `cli` renders diagnostics.
 
 mod code;
+mod cores;
 mod interrupt;
 mod limits;
 mod stack;
 
 pub use code::{Code, Exit};
+pub use cores::on_all_cores;
 pub use interrupt::Interrupt;
 pub use limits::Limits;
 pub use stack::{STACK_BYTES, no_thread, not_started, on_own_stack};

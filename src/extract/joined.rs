@@ -19,7 +19,7 @@ use indexmap::{IndexMap, IndexSet};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The values for the tiles of each stage, most promising first. Symbols are renamed as in [`stages::apart`].
+/// The values for the tiles of each stage as it stands in a compact term, most promising first.
 pub type StageValues = HashMap<Term, Vec<SizeEnv>>;
 
 /// Stages of one place that are joined with those of other places.
@@ -304,9 +304,8 @@ impl Family {
             order.sort_by(|a, b| shares[k][*a].total_cmp(&shares[k][*b]));
             let forms: IndexSet<Term> = order.iter().map(|i| place[*i].part.clone()).collect();
             for part in forms.into_iter().take(FORMS) {
-                let Ok(renamed) = stages::part_at(&part, k) else { continue };
-                let all = values.get(&renamed).into_iter().flatten().map(|env| Stage {
-                    values: stages::values_at(&part, k, env),
+                let all = values.get(&part).into_iter().flatten().map(|env| Stage {
+                    values: stages::values_at(&part, 0, env),
                     part: part.clone(),
                     us: None,
                 });
@@ -468,15 +467,10 @@ mod tests {
         let of = ["abs", "sqrt"];
         joiner.add(&candidate(of, 4), Some(&[20.0]));
         joiner.add(&candidate(of, 8), Some(&[10.0]));
-        let apart = stages::apart(&candidate(of, 8).compact).expect("well-typed");
-        let with = |k: usize, tile: u64| {
-            let mut own = candidate(of, tile).env;
-            own.retain(|s, _| s.is_chosen() && apart.parts[k].to_string().contains(&s.to_string()));
-            own
-        };
-        let values: StageValues = (0..2)
-            .map(|k| (apart.parts[k].clone(), vec![with(k, 8), with(k, 16), with(k, 32)]))
-            .collect();
+        let (_, parts) = stages::frame(&candidate(of, 8).compact).expect("well-typed");
+        let with = |tile| SizeEnv::from_iter([(Sym::Tile(Size::dim("n")), tile)]);
+        let values: StageValues =
+            parts.into_iter().map(|part| (part, [8, 16, 32].map(with).to_vec())).collect();
         let tiles = |c: &Candidate| -> Vec<u64> {
             let mut own: Vec<_> = c.env.iter().filter(|(s, _)| s.is_chosen()).collect();
             own.sort();

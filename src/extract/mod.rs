@@ -17,6 +17,7 @@ mod slices;
 mod stages;
 mod tiles;
 mod tunables;
+mod valued;
 
 pub use context::Level;
 pub use dropped::{Dropped, Lost, Reason, Told};
@@ -28,13 +29,14 @@ use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
 use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
-use crate::diag::{Code, Diagnostic, Limits, Result};
+use crate::diag::{Code, Diagnostic, Limits, Result, on_all_cores};
 use crate::saturate::{ClassId, Data, Node, Saturated};
 use indexmap::IndexSet;
 use salvage::Salvage;
 use search::{Found, Scope};
 use std::collections::HashMap;
 use std::sync::Arc;
+use valued::{Assigned, Valued};
 
 /// A low-level term with a value for every symbol in it.
 #[derive(Clone, Debug)]
@@ -85,6 +87,15 @@ impl Drawn {
     pub fn skeletons(&self) -> usize {
         self.candidates.iter().map(|c| c.skeleton.as_str()).collect::<IndexSet<_>>().len()
     }
+
+    /// Adds what another search drew.
+    fn extend(&mut self, other: Drawn) {
+        self.candidates.extend(other.candidates);
+        self.candidates.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
+        self.values.extend(other.values);
+        self.terms += other.terms;
+        self.dropped.extend(&other.dropped);
+    }
 }
 
 /// Returns the candidates for a device; at least one.
@@ -116,10 +127,18 @@ pub fn draw(
     model: &CostModel,
     limits: &Limits,
 ) -> Result<Drawn> {
+    let all: Vec<usize> = (0..saturated.forms.len()).collect();
+    let draw = |scope: Scope, forms: &[usize]| {
+        draw_terms(saturated, forms, env, device, model, limits, scope)
+    };
+    // These two searches do not depend on each other.
+    let mut first = on_all_cores(&[Scope::Fused, Scope::SideBySide], |scope| draw(*scope, &all));
+    let beside = first.pop();
     let mut drawn = Drawn::default();
-    let mut without: Vec<usize> = (0..saturated.forms.len()).collect();
+    let mut without = all.clone();
     for scope in Scope::ALL {
-        draw_terms(saturated, &without, env, device, model, limits, scope, &mut drawn)?;
+        let more = first.pop().unwrap_or_else(|| draw(scope, &without));
+        drawn.extend(more?);
         // Terms without values for their tunables are no candidates. A loop that a group runs may be slower than one that
         // each work-item runs for itself, which may need defaults.
         let has = |c: &Candidate, form| c.form == form && !loops_in_group(&c.term);
@@ -129,8 +148,7 @@ pub fn draw(
             break;
         }
     }
-    let all: Vec<usize> = (0..saturated.forms.len()).collect();
-    draw_terms(saturated, &all, env, device, model, limits, Scope::SideBySide, &mut drawn)?;
+    drawn.extend(beside.unwrap_or_else(|| draw(Scope::SideBySide, &all))?);
     Ok(drawn)
 }
 
@@ -149,7 +167,7 @@ pub fn defaults(
     let mut drawn = Drawn::default();
     let forms: Vec<usize> = (0..saturated.forms.len()).collect();
     for scope in Scope::ALL.into_iter().filter(|s| s.has_defaults()) {
-        draw_terms(saturated, &forms, env, device, model, limits, scope, &mut drawn)?;
+        drawn.extend(draw_terms(saturated, &forms, env, device, model, limits, scope)?);
     }
     Ok(drawn.candidates)
 }
@@ -157,8 +175,7 @@ pub fn defaults(
 /// Number of forms with candidates from which no others are searched for.
 const ENOUGH: usize = 2;
 
-/// Adds the candidates of one search for terms of some forms.
-#[expect(clippy::too_many_arguments, reason = "a step of `draw`")]
+/// Returns the candidates of one search for terms of some forms.
 fn draw_terms(
     saturated: &Saturated,
     forms: &[usize],
@@ -167,41 +184,30 @@ fn draw_terms(
     model: &CostModel,
     limits: &Limits,
     scope: Scope,
-    drawn: &mut Drawn,
-) -> Result<()> {
+) -> Result<Drawn> {
     let total = scope.has_defaults();
+    let mut drawn = Drawn::default();
     let target = Target::new(device, model);
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let sizes = search::Sizes { dims: env, nominal: &nominal };
-    let found = search::terms(saturated, forms, &sizes, &target, limits, scope, drawn)?;
-    let mut known = HashMap::new();
-    let (idle, busy) = worthwhile(found, total, &mut drawn.dropped);
+    let found = search::terms(saturated, forms, &sizes, &target, limits, scope, &mut drawn)?;
+    let (mut lost, busy) = worthwhile(found, total, &mut drawn.dropped);
+    let mut valued = Valued { env, target: &target, limits, total, known: HashMap::new() };
     let mut salvage = Salvage::default();
-    let mut of_found = |found: &Found, drawn: &mut Drawn| -> Result<bool> {
-        limits.interrupt.check("while drawing candidates")?;
-        let of = of_term(found, env, &target, limits, total, &mut known, &mut drawn.dropped);
-        let some = of.is_ok();
-        match of {
-            Ok(candidates) => drawn.candidates.extend(candidates),
-            Err(reason) => drawn.dropped.add(reason),
-        }
-        Ok(some)
-    };
-    let mut lost = idle;
-    for found in busy {
-        match of_found(&found, drawn)? {
-            true => salvage.keep(found),
-            false => lost.push(found),
+    let made = valued.candidates(&busy, &mut drawn)?;
+    for (found, has_candidates) in busy.into_iter().zip(made) {
+        if has_candidates {
+            salvage.keep(found);
+        } else {
+            lost.push(found);
         }
     }
-    for found in salvage.of(&lost) {
-        drawn.terms += 1;
-        of_found(&found, drawn)?;
-    }
-    drawn.candidates.sort_by(|a, b| a.estimate_us.total_cmp(&b.estimate_us));
+    let saved = salvage.of(&lost);
+    drawn.terms += saved.len();
+    valued.candidates(&saved, &mut drawn)?;
     let envs = |assigned: Assigned| assigned.into_iter().map(|(env, _)| env).collect();
-    drawn.values.extend(known.into_iter().map(|(stage, assigned)| (stage, envs(assigned))));
-    Ok(())
+    drawn.values.extend(valued.known.into_iter().map(|(stage, assigned)| (stage, envs(assigned))));
+    Ok(drawn)
 }
 
 /// Returns the terms in which some work-items idle, and the others. If the last search has no others, none counts as idle.
@@ -212,39 +218,6 @@ fn worthwhile(found: Vec<Found>, total: bool, dropped: &mut Dropped) -> (Vec<Fou
     }
     dropped.add_all(Reason::Idles, idle.len());
     (idle, busy)
-}
-
-/// Returns the candidates of one term.
-fn of_term(
-    found: &Found,
-    env: &SizeEnv,
-    target: &Target,
-    limits: &Limits,
-    total: bool,
-    known: &mut HashMap<Term, Assigned>,
-    dropped: &mut Dropped,
-) -> std::result::Result<Vec<Candidate>, Reason> {
-    let (term, assigned) =
-        assigned_apart(&found.compact, env, target, limits, total, known, dropped)?;
-    if assigned.is_empty() {
-        return Err(Reason::NoValues);
-    }
-    // The additive estimate cannot tell tile sizes apart: tiled assignments are ordered by their score of
-    // reuse.
-    let least = assigned
-        .iter()
-        .map(|(env, _)| cost::of_term(&term, env, target))
-        .fold(f64::INFINITY, f64::min);
-    let candidate = |(env, times): (SizeEnv, Option<f64>)| Candidate {
-        term: term.clone(),
-        compact: found.compact.clone(),
-        estimate_us: times.map_or_else(|| cost::of_term(&term, &env, target), |t| t * least),
-        env,
-        skeleton: found.skeleton.clone(),
-        form: found.form,
-        stages: found.stages.clone(),
-    };
-    Ok(assigned.into_iter().map(candidate).collect())
 }
 
 /// Most reasons of one kind that an error gives.
@@ -272,60 +245,10 @@ fn none(saturated: &Saturated, drawn: &Drawn) -> Diagnostic {
         .help("`patsat eval` runs the program in the interpreter")
 }
 
-type Assigned = Vec<(SizeEnv, Option<f64>)>;
-
 /// Returns a term with its operators of tiling written out.
 fn written_out(compact: &Term) -> std::result::Result<Term, Reason> {
     // Errors cannot occur: every class has one type, so no combination is ill-typed.
     compact.expand().and_then(|t| t.flat()).map_err(|_| Reason::IllTyped)
-}
-
-/// Returns the expanded term, whose stages share no symbol, with values for its symbols. The first assignment
-/// combines the best of each stage, the second one the second best of each stage, and so on. `known` has the values of
-/// stages that other terms have too.
-fn assigned_apart(
-    compact: &Term,
-    dims: &SizeEnv,
-    target: &Target,
-    limits: &Limits,
-    total: bool,
-    known: &mut HashMap<Term, Assigned>,
-    dropped: &mut Dropped,
-) -> std::result::Result<(Term, Assigned), Reason> {
-    let staged = stages::apart(compact).map_err(|_| Reason::IllTyped)?;
-    let dims = stages::with_aliases(&staged.compact, dims);
-    let term = written_out(&staged.compact)?;
-    // Tiles of a constant, such as `2`, cannot be renamed by stage: stages that share such a tile are solved
-    // together.
-    if staged.parts.len() < 2 || stages::share_symbols(&staged.parts) {
-        let assigned =
-            tunables::assignments(&term, &staged.compact, &dims, target, limits, total, dropped);
-        return Ok((term, assigned));
-    }
-    let mut of = |part: &Term| -> std::result::Result<Assigned, Reason> {
-        if let Some(assigned) = known.get(part) {
-            return Ok(assigned.clone());
-        }
-        let term = written_out(part)?;
-        let own = tunables::assignments(&term, part, &dims, target, limits, total, dropped);
-        known.insert(part.clone(), own.clone());
-        Ok(own)
-    };
-    let parts = staged.parts.iter().map(&mut of).collect::<std::result::Result<Vec<_>, _>>()?;
-    let most = parts.iter().map(Vec::len).max().unwrap_or(0);
-    // A stage without values leaves the term without any.
-    let nth = |i: usize| {
-        let mut env = dims.clone();
-        let mut times: Option<f64> = None;
-        for part in &parts {
-            let (own, t) = part.get(i % part.len().max(1))?;
-            env.extend(own.iter().map(|(s, v)| (s.clone(), *v)));
-            times = t.map_or(times, |t: f64| Some(times.map_or(t, |u: f64| u.max(t))));
-        }
-        Some((env, times))
-    };
-    let assigned = (0..most).map_while(nth).collect();
-    Ok((term, assigned))
 }
 
 /// Returns a function that gives the share of each node in the additive estimate, in nanoseconds: the

@@ -9,7 +9,7 @@ use super::{Drawn, Dropped, Reason, cost, stages, written_out};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
-use crate::diag::{Interrupt, Limits, Result};
+use crate::diag::{Interrupt, Limits, Result, on_all_cores};
 use crate::rules::can_unroll;
 use crate::saturate::{Data, EGraph, Node, Saturated};
 use egg::Id;
@@ -340,35 +340,47 @@ pub(super) fn terms(
     search.dropped.values().for_each(|lost| dropped.extend(lost));
     drawn.terms += best.len() + dropped.count(Reason::TermsPastBeam);
     drawn.dropped.extend(&dropped);
-    let mut found = vec![];
-    for (form, choice) in best {
-        match written(egraph, &choice, form) {
-            Ok(term) => found.push(term),
-            Err(reason) => drawn.dropped.add(reason),
-        }
-    }
-    Ok(found)
+    let named = best.into_iter().map(|(form, choice)| Named::of(egraph, &choice, form));
+    let named: Vec<std::result::Result<Named, Reason>> = named.collect();
+    let found = on_all_cores(&named, |n| n.as_ref().map_err(|reason| *reason)?.written());
+    Ok(found
+        .into_iter()
+        .filter_map(|f| f.map_err(|reason| drawn.dropped.add(reason)).ok())
+        .collect())
 }
 
-/// Returns the term of a choice for the whole program.
-fn written(egraph: &EGraph, choice: &Choice, form: usize) -> std::result::Result<Found, Reason> {
+/// The term of a choice for the whole program, as it stands in the graph.
+struct Named {
+    compact: Term,
+    form: usize,
+    /// The classes of the values between its stages.
+    classes: HashMap<Term, Id>,
+}
+
+impl Named {
     // Errors cannot occur: every class has one type, so no combination is ill-typed.
-    let compact = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
-    let term = written_out(&compact)?;
-    let skeleton = skeleton_text(&term);
-    let mut classes = HashMap::new();
-    name_values(egraph, choice, &compact, &mut classes).map_err(|_| Reason::IllTyped)?;
-    let name = |value: &Term| match classes.get(value) {
-        Some(class) => format!("class {class}"),
-        None => value.to_string(),
-    };
-    let values = stages::values(&compact).map_err(|_| Reason::IllTyped)?;
-    let stages = values.iter().map(|(read, given)| match read {
-        Some(read) => format!("{} to {}", name(read), name(given)),
-        None => name(given),
-    });
-    let stages = stages.collect();
-    Ok(Found { term, compact, skeleton, form, stages })
+    fn of(egraph: &EGraph, choice: &Choice, form: usize) -> std::result::Result<Named, Reason> {
+        let compact = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
+        let mut classes = HashMap::new();
+        name_values(egraph, choice, &compact, &mut classes).map_err(|_| Reason::IllTyped)?;
+        Ok(Named { compact, form, classes })
+    }
+
+    fn written(&self) -> std::result::Result<Found, Reason> {
+        let term = written_out(&self.compact)?;
+        let skeleton = skeleton_text(&term);
+        let name = |value: &Term| match self.classes.get(value) {
+            Some(class) => format!("class {class}"),
+            None => value.to_string(),
+        };
+        let values = stages::values(&self.compact).map_err(|_| Reason::IllTyped)?;
+        let stages = values.iter().map(|(read, given)| match read {
+            Some(read) => format!("{} to {}", name(read), name(given)),
+            None => name(given),
+        });
+        let stages = stages.collect();
+        Ok(Found { term, compact: self.compact.clone(), skeleton, form: self.form, stages })
+    }
 }
 
 /// Notes the classes of a choice with its term, and of its parts outside kernels. Chains are nested to the right.

@@ -22,6 +22,8 @@ use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::Limits;
 use indexmap::{IndexMap, IndexSet};
 use num_integer::gcd;
+use rustc_hash::FxBuildHasher;
+use std::collections::HashSet;
 
 /// The properties of a device that the search needs.
 #[derive(Clone, Debug)]
@@ -275,6 +277,7 @@ fn untiled(
 ) -> Vec<SizeEnv> {
     let walk = Walk::new(choices);
     let mut out: Vec<SizeEnv> = vec![];
+    let mut distinct = Distinct::default();
     let mut tried = 0;
     while tried < walk.len().min(limits.assignments * 16) && out.len() < limits.assignments {
         let picked = walk.get(tried);
@@ -284,13 +287,30 @@ fn untiled(
             _ => uses.solve(&picked, dims, target, limits),
         };
         match solved {
-            Ok(env) if out.contains(&env) => dropped.add(Reason::Same),
-            Ok(env) => out.push(env),
+            Ok(env) if distinct.is_new(&env) => out.push(env),
+            Ok(_) => dropped.add(Reason::Same),
             Err(reason) => dropped.add(reason),
         }
     }
     dropped.add_all(Reason::ValuesUntried, walk.len() - tried);
     out
+}
+
+/// Assignments of the same symbols that were seen.
+#[derive(Default)]
+struct Distinct {
+    symbols: Vec<Sym>,
+    values: HashSet<Vec<Option<u64>>, FxBuildHasher>,
+}
+
+impl Distinct {
+    /// Whether an assignment differs from all before it.
+    fn is_new(&mut self, env: &SizeEnv) -> bool {
+        if self.symbols.is_empty() {
+            self.symbols = env.keys().cloned().collect();
+        }
+        self.values.insert(self.symbols.iter().map(|s| env.get(s).copied()).collect())
+    }
 }
 
 /// A walk over all combinations of choices, each once. A part of the walk already varies every choice.
@@ -369,6 +389,7 @@ fn tiled(
 ) -> Vec<(SizeEnv, Option<f64>)> {
     let walk = Walk::new(choices);
     let mut scored: Vec<(f64, SizeEnv)> = vec![];
+    let mut distinct = Distinct::default();
     let (mut tried, mut solved) = (0, 0);
     while tried < walk.len().min(COMBINATIONS) {
         let picked = walk.get(tried);
@@ -384,8 +405,8 @@ fn tiled(
         tried += 1;
         let score = |env: SizeEnv| Ok((tiles.score(&env, target)?, env));
         match uses.solve(&picked, dims, target, limits).and_then(score) {
-            Ok((_, env)) if scored.iter().any(|(_, e)| *e == env) => dropped.add(Reason::Same),
-            Ok(found) => scored.push(found),
+            Ok(found) if distinct.is_new(&found.1) => scored.push(found),
+            Ok(_) => dropped.add(Reason::Same),
             Err(reason) => dropped.add(reason),
         }
     }

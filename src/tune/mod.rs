@@ -3,7 +3,6 @@
 //! Nothing in this module generates candidates or prints.
 
 mod choose;
-pub mod cores;
 pub mod crew;
 pub mod event;
 pub mod kernel_times;

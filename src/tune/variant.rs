@@ -3,11 +3,10 @@
 //! Kernels are generated on demand, since there are more candidates than a search looks at. Candidates with the
 //! same kernel text are one variant. Nothing here runs a kernel.
 
-use super::cores::on_all_cores;
 use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
-use crate::diag::{self, Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic, on_all_cores};
 use crate::extract::{Candidate, Joiner, StageValues};
 use crate::kernel::profile::Profile;
 use crate::kernel::{self, Options, Prediction};

@@ -3,13 +3,12 @@
 use crate::calculus::elaborate;
 use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
-use crate::diag::{Result, Source};
+use crate::diag::{Result, Source, on_all_cores};
 use crate::extract::assigned;
 use crate::kernel::Options;
 use crate::opencl::runtime::{self, Runtime};
 use crate::session::program::Sizes;
 use crate::session::{Float, Program, Session, recall};
-use crate::tune::cores::on_all_cores;
 use crate::tune::store::{Key, Record, Store};
 use crate::tune::variant::Variant;
 use std::collections::BTreeMap;
