@@ -234,8 +234,11 @@ impl Family {
         let timed: Vec<(&Vec<usize>, f64)> = self.timed().map(|(c, t)| (c, t.all)).collect();
         let least = timed.iter().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
         let each = least / self.places.len() as f64;
+        // Otherwise the frame has kernels, too, whose time is in the fitted shares alone.
+        let exact = self.timed().any(|(_, times)| times.stages.is_some());
+        let us = |s: &Stage| s.us.filter(|_| exact);
         let known: Vec<Vec<Option<f64>>> =
-            self.places.iter().map(|p| places[*p].values().map(|s| s.us).collect()).collect();
+            self.places.iter().map(|p| places[*p].values().map(us).collect()).collect();
         let of = |place: &Vec<Option<f64>>| place.iter().map(|us| us.unwrap_or(each)).collect();
         let mut shares: Vec<Vec<f64>> = known.iter().map(of).collect();
         let steps = if known.iter().flatten().all(Option::is_some) { 0 } else { STEPS };
@@ -447,6 +450,18 @@ mod tests {
         values.sort();
         let values: Vec<_> = values.into_iter().map(|(s, v)| format!("{s}={v}")).collect();
         assert_eq!(values, ["n.t0=8", "n'1.t0=4"]);
+    }
+
+    /// A kernel without tiles belongs to the frame.
+    #[test]
+    fn the_time_of_the_frame_counts() {
+        let mut joiner = Joiner::default();
+        let of = ["abs", "sqrt"];
+        joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
+        let framed = format!("mapGlb 0 abs . fork ({GROUPS}) id . {ITEMS} . xs");
+        let framed = framed.replace("abs . fork", r"(\(a, b) -> a) . zip . fork");
+        joiner.add(&candidate_at(&framed, of, 8), Some(&[9.0, 10.0, 50.0]));
+        assert!(joiner.joined(&dims()).iter().all(|c| c.estimate_us >= 17.0));
     }
 
     #[test]
