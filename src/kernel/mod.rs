@@ -38,24 +38,15 @@ use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic};
 use ir::walk::Fresh;
-use std::collections::BTreeSet;
 
-/// Generates the kernels without passes. Arrays of a group start out in registers. If a work-item
-/// turns out to read an element that another one holds, generation starts again with that array in
-/// local memory. Decisions are recorded if `record` is set.
+/// Generates the kernels without passes. Decisions are recorded if `record` is set.
 fn lowered(
     term: &Term,
     env: &SizeEnv,
     options: &Options,
     record: bool,
 ) -> Step<(ir::Program, Fresh, Option<Record>)> {
-    let mut passed_on = BTreeSet::new();
-    loop {
-        match lower::program(term, env, options, &passed_on, record.then(Record::default)) {
-            Err(Stop::Elsewhere(of)) if passed_on.insert(of.clone()) => {}
-            done => return done,
-        }
-    }
+    lower::program(term, env, options, record.then(Record::default))
 }
 
 /// Generates the kernels with arrays in registers or, if an index into one does not become constant,

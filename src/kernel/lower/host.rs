@@ -5,7 +5,7 @@ use super::irregular::GROUP;
 use super::leaf::Emit;
 use super::lowerer::{Building, Context, Lowerer};
 use super::schedule::Record;
-use super::view::{Shape, Slot, Step, View, Views, stop};
+use super::view::{Shape, Slot, Step, Stop, View, Views, stop};
 use crate::calculus::scalar::SExpr;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Term};
@@ -29,7 +29,6 @@ pub fn program(
     term: &Term,
     env: &SizeEnv,
     options: &Options,
-    passed_on: &BTreeSet<Term>,
     record: Option<Record>,
 ) -> Step<(Program, Fresh, Option<Record>)> {
     let mut builder = Inputs {
@@ -77,7 +76,7 @@ pub fn program(
         vector: false,
         streaming: false,
         copies: 1,
-        passed_on: passed_on.clone(),
+        passed_on: BTreeSet::new(),
         later: None,
         record,
         next: 0,
@@ -380,8 +379,33 @@ impl Lowerer {
         std::array::from_fn(|k| first + u32::try_from(k).unwrap_or(0))
     }
 
-    /// Runs `body` in a new kernel for the parallel term `f`.
-    pub fn in_kernel(&mut self, f: &Term, body: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
+    /// Runs `body` in a new kernel for the parallel term `f`. Arrays of a group start out in registers. If a work-item turns out
+    /// to read an element that another one holds, generation starts again with that array in local memory. If an index into
+    /// registers does not become constant, it starts again with the kernel's arrays in memory; those of other kernels stay in
+    /// registers.
+    pub fn in_kernel(
+        &mut self,
+        f: &Term,
+        mut body: impl FnMut(&mut Lowerer) -> Step<()>,
+    ) -> Step<()> {
+        let with_registers = self.options.clone();
+        let done = loop {
+            let (mark, buffers) = (self.mark(), self.program.buffers.len());
+            match self.on_trial(Step::is_ok, |me| me.kernel_of(f, &mut body)) {
+                Err(Stop::Elsewhere(of)) if self.passed_on.insert(of.clone()) => {}
+                Err(Stop::Dynamic(_)) if self.options.private_elements > 1 => {
+                    self.options = self.options.without_register_arrays();
+                }
+                done => break done,
+            }
+            self.back_to(mark);
+            self.program.buffers.truncate(buffers);
+        };
+        self.options = with_registers;
+        done
+    }
+
+    fn kernel_of(&mut self, f: &Term, body: &mut dyn FnMut(&mut Lowerer) -> Step<()>) -> Step<()> {
         let ids = self.fresh_ids();
         self.open_single = None;
         let warp = self.warp_width(f)?;
