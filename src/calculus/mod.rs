@@ -12,6 +12,7 @@ mod lanes;
 pub mod laws;
 pub mod nesting;
 pub mod op;
+mod order;
 pub mod position;
 pub mod sample;
 pub mod scalar;

@@ -1,5 +1,6 @@
 //! Scalar functions: the leaves of terms. They are closed and compared by structure.
 
+use super::order::chooses_by_order;
 use super::size::Size;
 use super::ty::Ty;
 use crate::lang::typed::ScalarOp;
@@ -302,14 +303,16 @@ impl ScalarFn {
         }
     }
 
-    /// Whether this is an operator `(t, t) -> t` that is known to be commutative on all values: exchanging its
-    /// arguments gives the same expression, up to the order of operands of commutative operations.
+    /// Whether this is an operator `(t, t) -> t` that is known to be commutative wherever it is associative: exchanging
+    /// its arguments gives the same expression, up to the order of operands of commutative operations, or it chooses one
+    /// of its arguments by a total order.
     pub fn is_commutative(&self) -> bool {
         let Ty::Pair(a, b) = &self.dom else { return false };
         let exchanged = SExpr::pair(SExpr::Arg.proj(true), SExpr::Arg.proj(false));
         a == b
             && !self.body.has_loop()
-            && sorted(&self.body.at(&SExpr::Arg)) == sorted(&self.body.at(&exchanged))
+            && (chooses_by_order(&self.body, a)
+                || sorted(&self.body.at(&SExpr::Arg)) == sorted(&self.body.at(&exchanged)))
     }
 }
 

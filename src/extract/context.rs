@@ -243,6 +243,10 @@ impl Context {
             Op::Histogram if self.level() == Level::Group && !self.registers && !self.tile => {
                 Inside(self.item().intermediate())
             }
+            // The array is in local memory, too; a loop that updates its state changes it where it is.
+            Op::Scatter if self.level() == Level::Group && !self.registers && !self.tile => {
+                Inside(self)
+            }
             // Sequential in one work-item; at host level, in a kernel of one work-item.
             Op::Scan(ScanKind::Seq | ScanKind::Exclusive) | Op::Histogram if self.has_default() => {
                 Inside(Context { registers: array, ..self.item().intermediate() })

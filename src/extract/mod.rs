@@ -301,9 +301,16 @@ fn shares(t: &Term) -> bool {
     found
 }
 
-/// Whether the work-items of a group run the steps of a loop together.
+/// Whether the work-items of a group run the steps of a loop together, or update an array together.
 fn loops_in_group(t: &Term) -> bool {
-    (*t.op() == Op::Fold && shares(t)) || t.args().iter().any(loops_in_group)
+    fn updates(t: &Term) -> bool {
+        *t.op() == Op::Scatter || t.args().iter().any(updates)
+    }
+    match t.op() {
+        Op::Fold if shares(t) => true,
+        Op::Map(MapKind::Wrg(_)) if shares(t) && updates(t) => true,
+        _ => t.args().iter().any(loops_in_group),
+    }
 }
 
 #[cfg(test)]

@@ -654,14 +654,6 @@ impl Search<'_> {
             Op::Fold | Op::Histogram if at.level() == Level::Group && !policy.slices => {
                 return found.dropped.add(Reason::NoGain);
             }
-            // The present state and the next one are in local memory.
-            Op::Fold
-                if at.level() == Level::Group
-                    && 2.0 * self.target.least_bytes(&result, self.sizes.dims)
-                        > self.target.local_bytes() =>
-            {
-                return found.dropped.add(Reason::StageTooLarge);
-            }
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if !policy.stages && self.views.contains_key(&args[0]) =>
             {
@@ -673,7 +665,8 @@ impl Search<'_> {
             {
                 return found.dropped.add(Reason::StageTooLarge);
             }
-            Op::Histogram
+            // The state of a loop takes its place twice if the steps do not update it, which lowering decides.
+            Op::Fold | Op::Scatter | Op::Histogram
                 if at.level() == Level::Group
                     && self.target.least_bytes(&result, self.sizes.dims)
                         > self.target.local_bytes() =>
@@ -944,6 +937,8 @@ fn reads(op: Option<&Op>, args: &[Rc<Choice>]) -> u8 {
         Some(Op::Bimap) => all.max().unwrap_or(1),
         // Every element of one side is paired with the whole other side.
         Some(Op::Distl | Op::Distr | Op::Cross) => 2,
+        // What an update reads must be complete before its first store.
+        Some(Op::Scatter) => 2,
         _ => 1,
     }
 }

@@ -44,7 +44,7 @@ pub enum Step {
     Choice,
     /// A reduction or scan by all work-items of a group.
     Together,
-    /// An update of elements at computed places.
+    /// An update of elements at computed places. A work-group makes it in its memory.
     Update,
     /// Values that are combined by bin. A work-group has the bins in its memory.
     Bins,
@@ -91,8 +91,8 @@ pub enum Rule {
     WhileInGroup,
     /// A choice is not between the lanes of a warp.
     ChoiceInWarp,
-    /// Elements at computed places are updated outside kernels, or in a work-item.
-    UpdateInGroup,
+    /// An update of elements at computed places is not between the lanes of a warp.
+    UpdateInWarp,
 }
 
 /// A place on a path: what the operators around it leave free.
@@ -159,8 +159,7 @@ impl Place {
             Step::Repeat if self.level == Level::Warp => Err(Rule::RepeatInWarp),
             Step::While if in_group => Err(Rule::WhileInGroup),
             Step::Choice if self.level == Level::Warp => Err(Rule::ChoiceInWarp),
-            Step::Update if in_group => Err(Rule::UpdateInGroup),
-            Step::Bins if self.level == Level::Warp => Err(Rule::UpdateInGroup),
+            Step::Update | Step::Bins if self.level == Level::Warp => Err(Rule::UpdateInWarp),
             Step::Bins if self.level == Level::Group => Ok(self.item()),
             Step::Repeat | Step::While | Step::Choice | Step::Update | Step::Bins => {
                 Ok(self.settled())
@@ -253,7 +252,7 @@ impl Rule {
             | Rule::RepeatInWarp
             | Rule::WhileInGroup
             | Rule::ChoiceInWarp
-            | Rule::UpdateInGroup => false,
+            | Rule::UpdateInWarp => false,
         }
     }
 
@@ -282,7 +281,7 @@ impl Rule {
                 "local memory belongs to a work-group: a work-item has `toPrivate`"
             }
             Rule::TogetherOutside => "put it inside the function of a `mapWrg`",
-            Rule::RepeatInWarp | Rule::WhileInGroup | Rule::ChoiceInWarp | Rule::UpdateInGroup => {
+            Rule::RepeatInWarp | Rule::WhileInGroup | Rule::ChoiceInWarp | Rule::UpdateInWarp => {
                 "put it inside the function of `mapLcl` or `mapLane`"
             }
         }
@@ -306,8 +305,10 @@ impl fmt::Display for Rule {
             Rule::MemoryOutside => "that no `mapWrg` encloses",
             Rule::MemoryInLane => "inside `mapLane`",
             Rule::TogetherOutside => "that is not in a work-group, outside its work-items",
-            Rule::WhileInGroup | Rule::UpdateInGroup => "in a work-group, outside its work-items",
-            Rule::RepeatInWarp | Rule::ChoiceInWarp => "in a warp, outside its lanes",
+            Rule::WhileInGroup => "in a work-group, outside its work-items",
+            Rule::RepeatInWarp | Rule::ChoiceInWarp | Rule::UpdateInWarp => {
+                "in a warp, outside its lanes"
+            }
         })
     }
 }

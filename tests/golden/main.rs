@@ -13,3 +13,4 @@ mod oclgrind;
 mod patterns;
 mod races;
 mod together;
+mod updates;

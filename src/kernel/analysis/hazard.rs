@@ -5,7 +5,7 @@ use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Reg, Stmt};
 use std::collections::BTreeSet;
 
 /// The registers and memories of an accumulator.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
     regs: BTreeSet<u32>,
     mems: BTreeSet<Mem>,
@@ -25,6 +25,26 @@ impl Owned {
     /// The accumulator consists of these registers.
     pub fn regs(regs: &[Reg]) -> Owned {
         Owned { regs: regs.iter().map(|r| r.id).collect(), mems: BTreeSet::new() }
+    }
+
+    /// The accumulator consists of two parts.
+    pub fn both(mut self, other: &Owned) -> Owned {
+        self.regs.extend(&other.regs);
+        self.mems.extend(&other.mems);
+        self
+    }
+
+    /// Whether an expression reads a part of the accumulator.
+    pub fn is_read_by(&self, e: &Expr) -> bool {
+        let mut found = false;
+        e.visit(&mut |e| {
+            found |= match e {
+                Expr::Load(m, ..) => self.has_memory(*m),
+                Expr::Reg(r) => self.has_register(r),
+                _ => false,
+            }
+        });
+        found
     }
 
     /// Whether the memory belongs to the accumulator.

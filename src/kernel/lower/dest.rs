@@ -47,7 +47,8 @@ impl Dest {
         Dest::Array(ArrayDest { at: Rc::new(at) })
     }
 
-    fn pair(a: Dest, b: Dest) -> Dest {
+    /// Two components.
+    pub fn pair(a: Dest, b: Dest) -> Dest {
         Dest::Pair(Rc::new(a), Rc::new(b))
     }
 

@@ -42,7 +42,8 @@ impl Lowerer {
         self.update_with(op, arg, dest, owned, Some(later))
     }
 
-    fn update_with(
+    /// As [`Lowerer::in_place`], at once or with deferred stores.
+    pub fn update_with(
         &mut self,
         op: &[Term],
         arg: &View,
@@ -111,6 +112,9 @@ impl Lowerer {
         dest: &Dest,
         elem: &Shape,
     ) -> Step<()> {
+        if self.context == Context::Group {
+            return self.group_scatter_later((n, m), (places, values), dest, elem);
+        }
         let first = places.at(&Index::from(0))?;
         let place = Shape::Elem(first.expr()?.ty());
         let array = |t: &Shape| Shape::Array(m, Box::new(t.clone()));
@@ -173,7 +177,7 @@ impl Lowerer {
     }
 
     /// Emits declarations in front of the update.
-    fn in_front<T>(&mut self, declare: impl FnOnce(&mut Lowerer) -> Step<T>) -> Step<T> {
+    pub fn in_front<T>(&mut self, declare: impl FnOnce(&mut Lowerer) -> Step<T>) -> Step<T> {
         self.begin();
         let done = declare(self);
         let block = self.end();
@@ -184,7 +188,7 @@ impl Lowerer {
     }
 
     /// Emits stores behind the update.
-    fn afterwards(&mut self, store: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
+    pub fn afterwards(&mut self, store: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
         self.begin();
         let done = self.undeferred(store);
         let block = self.end();

@@ -12,7 +12,7 @@ use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
-use crate::kernel::ir::{ElemTy, Expr, Stmt};
+use crate::kernel::ir::{ElemTy, Expr, Mem, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
@@ -32,6 +32,29 @@ pub const GROUP: i64 = 256;
 const GROUPS_OF_UNIT: i64 = 8;
 
 impl Lowerer {
+    /// Whether an update at computed places may have its result here. The work-items of a group make it in local memory: no
+    /// barrier orders what they store to global memory.
+    pub fn has_scatter(&self, dest: &Dest) -> Step<bool> {
+        fn is_local(dest: &Dest) -> Step<bool> {
+            Ok(match dest {
+                Dest::Mem(m, ..) => matches!(m, Mem::Local(_)),
+                Dest::Pair(a, b) => is_local(a)? && is_local(b)?,
+                Dest::Array(_) => is_local(&dest.at(&Index::from(0))?)?,
+                Dest::Nowhere => true,
+                Dest::Reg(_)
+                | Dest::Lane(..)
+                | Dest::Guarded(..)
+                | Dest::Lanes(_)
+                | Dest::Either(..) => false,
+            })
+        }
+        match self.context {
+            Context::Host | Context::Item => Ok(true),
+            Context::Group => is_local(dest),
+            Context::Nest | Context::Warp => Ok(false),
+        }
+    }
+
     /// Copies the array, then stores each value at its place. Places outside the array are skipped. Outside kernels, each of
     /// the two steps is a kernel. If two places are equal, the program is in error.
     pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
@@ -77,6 +100,9 @@ impl Lowerer {
         let (places, values) = (x.fst()?, x.snd()?);
         if m > 0 && self.defers(dest)? {
             return self.scatter_later((n, m), (&places, &values), dest, &elem);
+        }
+        if self.context == Context::Group {
+            return self.store_in_group((n, m), (&places, &values), dest, &elem);
         }
         let only = m == 1 && self.context == Context::Item;
         let store = &mut |me: &mut Lowerer, j: &Index| {

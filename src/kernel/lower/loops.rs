@@ -1,6 +1,6 @@
 //! Loops over states that contain arrays, and choices between arrays. In a work-item they are loops
-//! and branches, and so is a loop with a known number of steps in a work-group. Otherwise the host runs
-//! them, and their bodies are kernels.
+//! and branches, and so is a loop with a known number of steps in a work-group (`group_loop`). Otherwise the
+//! host runs them, and their bodies are kernels.
 
 use super::dest::Dest;
 use super::leaf::Emit;
@@ -8,7 +8,7 @@ use super::lowerer::Lowerer;
 use super::memory::Storage;
 use super::view::{Shape, Step, View, stop};
 use crate::calculus::scalar::Lit;
-use crate::calculus::term::{Op, Space, Term};
+use crate::calculus::term::{Space, Term};
 use crate::diag::Code;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Control, ElemTy, Expr, Mem, Stmt};
@@ -50,46 +50,6 @@ impl Lowerer {
         self.copy(&start, &state.dest, &shape)?;
         repeat(self, 0, n, &state)?;
         self.copy(&state.view, dest, &shape)
-    }
-
-    /// `foldSeq` in a work-group: the state is in local memory, and the work-items of the group compute the next state beside
-    /// it. Then both change places, so the loop has two steps in an iteration. `factors` give the pair of the first state and
-    /// the elements.
-    pub fn group_fold(&mut self, f: &Term, factors: &[Term], x: &View) -> Step<View> {
-        let n = self.views.size(&f.sizes()[0])?;
-        let shape = self.views.shape(&f.ty().cod)?;
-        let op = f.args()[0].chain();
-        let [even, odd] = [(); 2].map(|()| self.allocate(&shape, Some(Space::Local)));
-        let (even, odd) = (even?, odd?);
-        let factors: Vec<Term> = factors.iter().flat_map(Term::chain).collect();
-        let xs = match factors.split_first() {
-            Some((both, before)) if *both.op() == Op::Fork => {
-                let x = if before.is_empty() { x.clone() } else { self.read(before, x)? };
-                self.write(&both.args()[0].chain(), &x, &even.dest)?;
-                self.read(&both.args()[1].chain(), &x)?
-            }
-            Some(_) => {
-                let x = self.read(&factors, x)?;
-                self.copy(&x.fst()?, &even.dest, &shape)?;
-                x.snd()?
-            }
-            None => {
-                self.copy(&x.fst()?, &even.dest, &shape)?;
-                x.snd()?
-            }
-        };
-        let step = |me: &mut Lowerer, i: &Index, from: &Storage, to: &Storage| {
-            me.write(&op, &View::pair(from.view.clone(), xs.at(i)?), &to.dest)
-        };
-        self.repeat(n / 2, false, &mut |me, i| {
-            step(me, &i.times(2), &even, &odd)?;
-            step(me, &i.times(2).plus(1), &odd, &even)
-        })?;
-        if n % 2 == 0 {
-            return Ok(even.view);
-        }
-        step(self, &Index::from(n - 1), &even, &odd)?;
-        Ok(odd.view)
     }
 
     /// `loopWhile` on the host: the condition is computed on the device and read back before each

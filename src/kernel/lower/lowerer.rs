@@ -302,7 +302,7 @@ impl Lowerer {
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
         if *f.op() == Op::Scatter
-            && matches!(self.context, Context::Host | Context::Item)
+            && self.has_scatter(dest)?
             && self.scatter_computed(f, rest, x, dest)?
         {
             return Ok(());
@@ -445,8 +445,12 @@ impl Lowerer {
             Op::Scan(ScanKind::Assoc) if self.context == Context::Host => {
                 self.scan_in_parts(f, x, dest)
             }
-            Op::Scatter if matches!(self.context, Context::Host | Context::Item) => {
-                self.scatter(f, x, dest)
+            Op::Scatter if self.has_scatter(dest)? => self.scatter(f, x, dest),
+            Op::Scatter if self.context == Context::Group => {
+                let shape = self.views.shape(&f.ty().cod)?;
+                let out = self.allocate(&shape, Some(Space::Local))?;
+                self.scatter(f, x, &out.dest)?;
+                self.copy(&out.view, dest, &shape)
             }
             Op::Histogram if matches!(self.context, Context::Host | Context::Item) => {
                 self.histogram(f, x, dest)

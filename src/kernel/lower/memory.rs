@@ -19,6 +19,7 @@ const PRIVATE: i64 = 1024;
 const KEPT: i64 = 64;
 
 /// Memory of an intermediate result.
+#[derive(Clone)]
 pub struct Storage {
     /// Reads the result.
     pub view: View,

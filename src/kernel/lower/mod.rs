@@ -14,6 +14,8 @@ mod apply;
 mod dest;
 mod double_buffer;
 mod fused;
+mod group_loop;
+mod group_scatter;
 mod host;
 mod in_place;
 mod interleave;
@@ -33,6 +35,7 @@ mod schedule;
 mod staging;
 #[cfg(test)]
 pub(crate) mod testing;
+mod updated;
 mod view;
 mod warp;
 

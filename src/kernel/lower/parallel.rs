@@ -84,7 +84,9 @@ impl Lowerer {
         self.kernel.workers.push(var.clone());
         self.begin();
         let kind = LoopKind::Lcl(d);
-        let done = self.looped(kind, (&var, count), |me| me.strided(&var, n, count, body));
+        // What a step defers would leave the loop without its variable.
+        let done = self
+            .undeferred(|me| me.looped(kind, (&var, count), |me| me.strided(&var, n, count, body)));
         let block = self.end();
         self.kernel.workers.pop();
         self.kernel.local_dims.pop();

@@ -1,4 +1,4 @@
-//! Updates of elements in loops inside of maps. Such a loop runs in one work-item, so a pass over the array in each step
+//! Updates of elements in loops inside of maps. A work-item or a group runs such a loop, and a pass over the array in each step
 //! would cost as much as the array is long. The update becomes a `scatter` of one element, which kernels do in place.
 //! Outside of maps an update is a pass, which joins the passes around it (`subscripts`).
 

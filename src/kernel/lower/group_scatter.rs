@@ -1,0 +1,110 @@
+//! Updates of arrays at computed places by the work-items of a group. The arrays are in local memory.
+//!
+//! A single element is stored by the first work-item. All others share the elements of a row, or the places, out.
+
+use super::dest::Dest;
+use super::irregular::known;
+use super::lowerer::Lowerer;
+use super::view::{Shape, Step, View};
+use crate::calculus::term::Space;
+use crate::kernel::analysis::hazard::Owned;
+use crate::kernel::ir::index::{Index, Var};
+
+impl Lowerer {
+    /// Stores each of `m` values at its place in an array of `n` elements.
+    pub fn store_in_group(
+        &mut self,
+        (n, m): (i64, i64),
+        (places, values): (&View, &View),
+        dest: &Dest,
+        elem: &Shape,
+    ) -> Step<()> {
+        let first = Index::from(0);
+        if m == 1 && !elem.is_element() {
+            return self.at_only_place(&places.at(&first)?, n, &mut |me, i| {
+                me.copy(&values.at(&first)?, &dest.at(i)?, elem)
+            });
+        }
+        if m == 1 {
+            return self.local(0, 1, false, &mut |me, _| {
+                me.at_only_place(&places.at(&first)?, n, &mut |me, i| {
+                    me.store(&values.at(&first)?, &dest.at(i)?, elem)
+                })
+            });
+        }
+        let store = &mut |me: &mut Lowerer, j: &Index| {
+            me.at_place(&places.at(j)?, n, &mut |me, i| {
+                me.store(&values.at(j)?, &dest.at(i)?, elem)
+            })
+        };
+        match n {
+            // Nothing in the index of a single element tells the verifier that the program chose it: one work-item stores.
+            1 => self.local(0, 1, false, &mut |me, _| me.repeat(m, false, store)),
+            _ => self.local(0, m, false, store),
+        }
+    }
+
+    /// As [`Lowerer::store_in_group`], behind the update around. Until then, the group keeps what the update changes.
+    pub fn group_scatter_later(
+        &mut self,
+        (n, m): (i64, i64),
+        (places, values): (&View, &View),
+        dest: &Dest,
+        elem: &Shape,
+    ) -> Step<()> {
+        let place = Shape::Elem(places.at(&Index::from(0))?.expr()?.ty());
+        // One work-item stores a single element, and only that one needs it.
+        let alone = m == 1 && elem.is_element();
+        let all_known = m == 1 && known(&places.at(&Index::from(0))?).is_some();
+        let places = match all_known {
+            true => places.clone(),
+            false => self.kept(places, m, &place, m == 1, alone)?,
+        };
+        let values = self.kept(values, m, elem, alone, alone)?;
+        self.afterwards(|me| me.store_in_group((n, m), (&places, &values), dest, elem))
+    }
+
+    /// Returns `m` values as they are before the stores of the update around: in registers, or else in local memory, unless no
+    /// store changes them. The registers are those of the first work-item, if it is `alone`.
+    fn kept(&mut self, v: &View, m: i64, elem: &Shape, registers: bool, alone: bool) -> Step<View> {
+        let shape = Shape::Array(m, Box::new(elem.clone()));
+        let Some(owned) = self.later.as_ref().map(|l| l.owned.clone()) else {
+            return Ok(v.clone());
+        };
+        if !self.reads(v, &shape, &owned)? {
+            return Ok(v.clone());
+        }
+        let space = if registers { Space::Private } else { Space::Local };
+        let kept = self.in_front(|me| me.allocate(&shape, Some(space)))?;
+        self.undeferred(|me| match alone {
+            true => me.local(0, 1, false, &mut |me, _| me.store(v, &kept.dest, &shape)),
+            false if registers => me.store(v, &kept.dest, &shape),
+            false if m == 1 => {
+                let first = Index::from(0);
+                me.copy(&v.at(&first)?, &kept.dest.at(&first)?, elem)
+            }
+            false => me.copy(v, &kept.dest, &shape),
+        })?;
+        Ok(kept.view)
+    }
+
+    /// Whether a view reads memory that the update around stores to.
+    fn reads(&mut self, v: &View, shape: &Shape, owned: &Owned) -> Step<bool> {
+        Ok(match shape {
+            Shape::Unit => false,
+            Shape::Elem(_) => owned.is_read_by(&v.expr()?),
+            Shape::Pair(a, b) => {
+                self.reads(&v.fst()?, a, owned)? || self.reads(&v.snd()?, b, owned)?
+            }
+            Shape::Array(n, t) => {
+                let (id, name) = self.fresh("p");
+                let any = Index::from(Var { id, name, lo: 0, hi: (n - 1).max(0) });
+                match v.at(&any) {
+                    Ok(element) => self.reads(&element, t, owned)?,
+                    // The elements are in registers, each in those of its work-item.
+                    Err(_) => true,
+                }
+            }
+        })
+    }
+}
