@@ -18,13 +18,7 @@ pub fn to_results(p: &mut Program) {
             Control::Launch(k) if depth == 0 => {
                 if let Some((from, to)) = copied(&p.kernels[k]).filter(|c| may_forward(p, k, *c)) {
                     let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(to) } else { m };
-                    p.control.remove(at);
-                    p.kernels.remove(k);
-                    for c in &mut p.control {
-                        if let Control::Launch(other) = c {
-                            *other -= usize::from(*other > k);
-                        }
-                    }
+                    p.remove_kernel(k);
                     for kernel in &mut p.kernels {
                         kernel.body = block(&kernel.body, &place);
                     }

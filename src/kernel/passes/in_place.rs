@@ -1,0 +1,164 @@
+//! Loops of the host that update their state in place.
+//!
+//! Lowering gives the state of a loop two buffers: each step reads the one and writes the other, and then the host exchanges
+//! them. Where no step reads an old element after it stored the new one, one buffer is enough, and what a step leaves as it
+//! is need not be stored. So a step costs as much as what it changes, not as much as the whole array.
+
+use super::barrier;
+use super::memory_reuse::{block, touched};
+use super::unchanged::Update;
+use crate::kernel::analysis::overwrite::Touched;
+use crate::kernel::analysis::race;
+use crate::kernel::ir::{Block, BufferRole, Control, Kernel, Mem, Program, Stmt};
+use std::collections::BTreeSet;
+
+/// Gives one buffer to each part of a loop's state that its steps can update in place.
+pub fn states(p: &mut Program) {
+    let mut at = 0;
+    while at < p.control.len() {
+        match p.control[at] {
+            Control::Swap(old, new) => match in_place(p, at, (old, new)) {
+                Some(next) => {
+                    *p = next;
+                    at = 0;
+                }
+                None => at += 1,
+            },
+            _ => at += 1,
+        }
+    }
+}
+
+/// A launch in the step of a loop.
+struct Launch {
+    kernel: usize,
+    /// The outermost loop inside of the step that contains the launch, by its position.
+    inner: Option<usize>,
+}
+
+/// Returns the program in which `new` is `old` in the loop that exchanges them at this step of the host.
+fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Program> {
+    let (first, counters) = enclosing(p, at)?;
+    let launches = launches(&p.control[first + 1..at]);
+    let [from, to] = [old, new].map(Mem::Global);
+    let temporary = |b: usize| p.buffers[b].role == BufferRole::Temp;
+    let outside = |k: &usize| launches.iter().all(|l| l.kernel != *k);
+    let used_outside = (0..p.kernels.len()).filter(outside).any(|k| touches(&p.kernels[k], to));
+    if !temporary(old) || !temporary(new) || used_outside || names(&p.control, new) > 1 {
+        return None;
+    }
+    let bodies: Vec<(Update, Block)> = launches
+        .iter()
+        .map(|l| {
+            let update = Update::of(&p.kernels[l.kernel].body, from, to);
+            let body = update.by_side(&p.kernels[l.kernel].body);
+            (update, body)
+        })
+        .collect();
+    let found: Vec<Touched> = bodies
+        .iter()
+        .map(|(update, body)| Touched::of(body, from, to, &|i, e| update.keeps(i, e)))
+        .collect();
+    for (i, earlier) in found.iter().enumerate().filter(|(_, t)| t.stores()) {
+        for (j, later) in found.iter().enumerate() {
+            let again = launches[i].inner.is_some() && launches[i].inner == launches[j].inner;
+            let follows = j > i || again;
+            let survives = !follows || later.survives(earlier, &counters);
+            if !survives || i == j && !earlier.may_overwrite(&counters) {
+                return None;
+            }
+        }
+    }
+    let mut next = p.clone();
+    next.control.remove(at);
+    for (launch, (update, body)) in launches.iter().zip(&bodies) {
+        let kernel = &mut next.kernels[launch.kernel];
+        let body = update.without_kept(body);
+        kernel.body = block(&body, &|m| if m == to { from } else { m });
+        if !is_race_free(kernel) {
+            return None;
+        }
+    }
+    let mut done: Vec<usize> =
+        launches.iter().map(|l| l.kernel).filter(|k| is_idle(&next.kernels[*k].body)).collect();
+    done.sort_unstable();
+    done.into_iter().rev().for_each(|k| next.remove_kernel(k));
+    Some(next)
+}
+
+/// Returns where the innermost loop around a step of the host begins, and the counters that do not change within one
+/// of its iterations.
+fn enclosing(p: &Program, at: usize) -> Option<(usize, BTreeSet<u32>)> {
+    let mut open = vec![];
+    for (k, c) in p.control[..at].iter().enumerate() {
+        match c {
+            Control::Repeat(_, counter) => open.push((k, Some(counter.id))),
+            Control::While => open.push((k, None)),
+            Control::End => {
+                open.pop();
+            }
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}
+        }
+    }
+    let first = open.last()?.0;
+    Some((first, open.into_iter().filter_map(|(_, id)| id).collect()))
+}
+
+fn launches(step: &[Control]) -> Vec<Launch> {
+    let (mut found, mut open) = (vec![], vec![]);
+    for (at, c) in step.iter().enumerate() {
+        match c {
+            Control::Launch(kernel) => {
+                found.push(Launch { kernel: *kernel, inner: open.first().copied() });
+            }
+            Control::Repeat(..) | Control::While => open.push(at),
+            Control::End => {
+                open.pop();
+            }
+            Control::Check(_) | Control::Swap(..) => {}
+        }
+    }
+    found
+}
+
+/// Returns how many steps of the host name a buffer.
+fn names(control: &[Control], buffer: usize) -> usize {
+    let named = |c: &&Control| match c {
+        Control::Check(b) => *b == buffer,
+        Control::Swap(a, b) => *a == buffer || *b == buffer,
+        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
+    };
+    control.iter().filter(named).count()
+}
+
+fn touches(k: &Kernel, mem: Mem) -> bool {
+    let mut found = false;
+    k.body.iter().for_each(|s| touched(s, &mut |m| found |= *m == mem));
+    found
+}
+
+/// Whether the verifier can show that no work-item needs what another one stores, with the barriers that the kernel is to
+/// have.
+fn is_race_free(k: &Kernel) -> bool {
+    if race::across_groups(&k.body).is_some() {
+        return false;
+    }
+    if k.group.iter().product::<usize>() == 1 || k.spreads_items() {
+        return true;
+    }
+    let mut k = k.clone();
+    barrier::insert(&mut k, false);
+    race::find(&k.body).is_none()
+}
+
+/// Whether a kernel stores nothing and checks nothing.
+fn is_idle(b: &Block) -> bool {
+    let mut busy = false;
+    for s in b {
+        s.visit(&mut |s| {
+            busy |= matches!(s, Stmt::Store(Mem::Global(_), ..) | Stmt::Atomic(..));
+            s.exprs(&mut |e| busy |= e.has_check());
+        });
+    }
+    !busy
+}
