@@ -27,6 +27,8 @@ struct Touch {
 pub struct Touched {
     loads: Vec<Touch>,
     stores: Vec<Touch>,
+    /// Whether the kernel has a single work-item.
+    alone: bool,
 }
 
 /// Where the traversal of a kernel is.
@@ -42,11 +44,12 @@ impl Touched {
     /// at the same place.
     pub fn of(
         body: &Block,
-        old: Mem,
-        new: Mem,
+        (old, new): (Mem, Mem),
+        alone: bool,
         unchanged: &dyn Fn(&Index, &Expr) -> bool,
     ) -> Touched {
-        let mut walk = Walk { old, new, unchanged, order: 0, found: Touched::default() };
+        let found = Touched { alone, ..Touched::default() };
+        let mut walk = Walk { old, new, unchanged, order: 0, found };
         walk.block(body, &Place::default());
         walk.found
     }
@@ -58,7 +61,9 @@ impl Touched {
 
     /// Whether the kernel may store over what it reads. The variables in `same` have one value in the whole kernel.
     pub fn may_overwrite(&self, same: &BTreeSet<u32>) -> bool {
-        self.pairs(self).all(|(l, s)| l.precedes(s, same) || l.avoids(s, same))
+        self.pairs(self).all(|(l, s)| {
+            self.alone && l.is_done_before(s) || l.precedes(s, same) || l.avoids(s, same)
+        })
     }
 
     /// Whether what this kernel reads is there after the other one stored.
@@ -91,6 +96,13 @@ impl Touch {
         let other_part =
             |v: &Var| store.loops.iter().any(|w| v.id == w.id && (v.hi < w.lo || w.hi < v.lo));
         self.sides.iter().any(other_side) || self.loops.iter().any(other_part)
+    }
+
+    /// Whether a single work-item stores only after the last time it loads: no loop contains both.
+    fn is_done_before(&self, store: &Touch) -> bool {
+        let shared = |v: &Var| store.loops.iter().any(|w| v.id == w.id);
+        let repeated = self.uncounted && store.uncounted || self.loops.iter().any(shared);
+        self.order <= store.order && !repeated
     }
 
     /// Whether the store overwrites only what this load has read.

@@ -78,6 +78,7 @@ pub fn program(
         streaming: false,
         copies: 1,
         passed_on: passed_on.clone(),
+        states: vec![],
         later: None,
         record,
         next: 0,

@@ -13,7 +13,7 @@ use super::schedule::Record;
 use super::view::{Shape, Step, Stop, View, Views, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
 use crate::diag::{Code, Diagnostic};
-use crate::kernel::analysis::hazard::Later;
+use crate::kernel::analysis::hazard::{Later, Owned};
 use crate::kernel::ir::index::{Guard, Index, Var};
 use crate::kernel::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use crate::kernel::options::Options;
@@ -123,6 +123,8 @@ pub struct Lowerer {
     pub copies: i64,
     /// Arrays of a group of which a work-item reads elements that another work-item computed.
     pub passed_on: BTreeSet<Term>,
+    /// The states of the loops of the host around.
+    pub states: Vec<Owned>,
     /// Stores that follow the update around, if there is one that defers them.
     pub later: Option<Later>,
     /// What was decided so far, if that is wanted.

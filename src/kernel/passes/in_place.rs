@@ -4,7 +4,7 @@
 //! them. Where no step reads an old element after it stored the new one, one buffer is enough, and what a step leaves as it
 //! is need not be stored. So a step costs as much as what it changes, not as much as the whole array.
 
-use super::barrier;
+use super::{barrier, guards};
 use super::memory_reuse::{block, touched};
 use super::unchanged::Update;
 use crate::kernel::analysis::overwrite::Touched;
@@ -57,7 +57,11 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
         .collect();
     let found: Vec<Touched> = bodies
         .iter()
-        .map(|(update, body)| Touched::of(body, from, to, &|i, e| update.keeps(i, e)))
+        .zip(&launches)
+        .map(|((update, body), launch)| {
+            let alone = p.kernels[launch.kernel].global == [1; 3];
+            Touched::of(body, (from, to), alone, &|i, e| update.keeps(i, e))
+        })
         .collect();
     for (i, earlier) in found.iter().enumerate().filter(|(_, t)| t.stores()) {
         for (j, later) in found.iter().enumerate() {
@@ -74,7 +78,11 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
     for (launch, (update, body)) in launches.iter().zip(&bodies) {
         let kernel = &mut next.kernels[launch.kernel];
         let body = update.without_kept(body);
+        let changed = body != kernel.body;
         kernel.body = block(&body, &|m| if m == to { from } else { m });
+        if changed {
+            guards::resolve(kernel);
+        }
         if !is_race_free(kernel) {
             return None;
         }

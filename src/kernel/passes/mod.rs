@@ -6,6 +6,7 @@
 //! except for the order of sums if `relaxed` allows it.
 
 mod barrier;
+mod conditions;
 mod copy_propagation;
 mod cse;
 mod fma;

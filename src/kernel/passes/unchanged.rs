@@ -1,8 +1,9 @@
 //! Stores of what a place holds already, once a kernel stores the new value of an array over the old one.
 
+use super::conditions::{any_lane, guard, scalar};
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::changed;
-use crate::kernel::ir::{Block, ElemTy, Expr, Mem, Reg, Stmt};
+use crate::kernel::ir::{Block, Expr, Mem, Reg, Stmt};
 use std::collections::BTreeMap;
 
 /// The old value of an array, the new one, and the registers that hold an element of the old one.
@@ -92,7 +93,13 @@ impl Update {
             Expr::If(c, a, b) if self.keeps_a_side(at, e) => {
                 if let Some(c) = scalar(c) {
                     let [a, b] = sides(a, b);
-                    return Stmt::Branch(c, a, b);
+                    return choice(&c, a, b);
+                }
+                if self.keeps(at, b)
+                    && let Some(g) = any_lane(c)
+                {
+                    let whole = Stmt::Store(self.new, at.clone(), e.clone());
+                    return Stmt::If(g, vec![whole], vec![]);
                 }
             }
             Expr::Guarded(g, a, b) if self.keeps_a_side(at, e) => {
@@ -161,7 +168,7 @@ impl Update {
         };
         Some(match s {
             Stmt::If(g, a, b) => Stmt::If(g.clone(), side(a)?, side(b)?),
-            Stmt::Branch(c, a, b) => Stmt::Branch(c.clone(), side(a)?, side(b)?),
+            Stmt::Branch(c, a, b) => choice(c, side(a)?, side(b)?),
             _ => return None,
         })
     }
@@ -177,15 +184,11 @@ fn names(s: &Stmt, r: &Reg) -> bool {
     found
 }
 
-/// Returns a condition as a scalar, if all of its lanes are equal.
-fn scalar(c: &Expr) -> Option<Expr> {
-    match c {
-        c if c.ty().width == 1 => Some(c.clone()),
-        Expr::Splat(e, _) => Some((**e).clone()),
-        Expr::Op(op, t, es) => {
-            let es = es.iter().map(scalar).collect::<Option<Vec<_>>>()?;
-            Some(Expr::Op(*op, ElemTy::scalar(t.scalar), es))
-        }
-        _ => None,
+/// A choice between statements. A condition on indices becomes a guard, which moves out of loops.
+fn choice(c: &Expr, yes: Block, no: Block) -> Stmt {
+    match guard(c) {
+        Some((g, true)) => Stmt::If(g, yes, no),
+        Some((g, false)) => Stmt::If(g, no, yes),
+        None => Stmt::Branch(c.clone(), yes, no),
     }
 }

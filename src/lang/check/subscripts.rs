@@ -271,6 +271,7 @@ impl<'a> Checker<'a> {
         env: &Env<'a>,
     ) -> Res<Node> {
         let cuts: Vec<_> = subscripts.iter().map(|s| self.cut(s, env)).collect();
+        let in_place = self.is_in_step() || self.function == 0 && self.updates_state(&array);
         let mut lets = vec![];
         let array = self.shared(array, "old", &mut lets);
         let mut shared = vec![];
@@ -285,7 +286,7 @@ impl<'a> Checker<'a> {
         }
         let value = self.shared(value, "new", &mut lets);
         if let Some(indices) = indices_alone(&shared)
-            && self.is_in_step()
+            && in_place
         {
             let node = self.scattered(array, &indices, value, span)?;
             return self.defining(node, lets);
@@ -436,6 +437,9 @@ impl<'a> Checker<'a> {
             "the element",
         )?;
         let fold = !self.has_array(&ty);
+        if !fold {
+            self.is_state_of_loop(acc.0);
+        }
         let function = self.function;
         if fold {
             self.functions += 1;

@@ -1,6 +1,9 @@
-//! Updates of elements in loops inside of maps. Such a loop runs in one work-item, so a pass over the array in each step
-//! would cost as much as the array is long. The update becomes a `scatter` of one element, which kernels do in place.
-//! Outside of maps an update is a pass, which joins the passes around it (`subscripts`).
+//! Updates of elements and rows in loops. A pass over the array in each step would cost as much as the array is long. The
+//! update becomes a `scatter` of one element, which kernels do in place.
+//!
+//! Inside of a map one work-item runs the loop, and every update is such a scatter. Outside of maps, the host runs the loop,
+//! and the scatter is a kernel of its own. It is worth that if the array is the loop's state, which is not computed anyway.
+//! Any other update is a pass, which joins the passes around it (`subscripts`).
 
 use super::elab::{Abort, Checker, Res};
 use super::infer::Ty;
@@ -8,7 +11,7 @@ use super::ir::{Lit, Node, NodeKind};
 use super::subscripts::{array, pattern};
 use crate::diag::Span;
 use crate::lang::size::Size;
-use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::typed::{Prim, ScalarOp, VarId};
 use crate::lang::types::ScalarType;
 
 /// The type of places in arrays of several dimensions.
@@ -27,6 +30,25 @@ impl Checker<'_> {
     /// Whether what is checked is part of a loop's step, inside of a map, and not of a function in that step.
     pub fn is_in_step(&self) -> bool {
         self.step_of == Some(self.function)
+    }
+
+    /// Notes the state of a loop.
+    pub fn is_state_of_loop(&mut self, acc: VarId) {
+        if self.function == 0 {
+            self.states.insert(acc);
+        }
+    }
+
+    /// Whether the value is a part of the state of a loop outside of maps, or an update of one.
+    pub fn updates_state(&self, node: &Node) -> bool {
+        match &node.kind {
+            NodeKind::Var(v) => self.states.contains(v),
+            NodeKind::Proj(e, _) | NodeKind::Let(_, _, e) => self.updates_state(e),
+            NodeKind::Prim { prim: Prim::Scatter | Prim::Split | Prim::Join, args, .. } => {
+                args.first().is_some_and(|e| self.updates_state(e))
+            }
+            _ => false,
+        }
     }
 
     /// Returns the array with `value` at the place that `indices` choose, one for each outer dimension.

@@ -1,0 +1,162 @@
+//! Stores at computed places.
+
+use super::apply::is_pure;
+use super::dest::Dest;
+use super::lowerer::{Body, Context, Lowerer};
+use super::view::{Shape, Step, View, stop};
+use crate::calculus::term::{MapKind, Op, Space, Term};
+use crate::calculus::ty::Ty;
+use crate::diag::Code;
+use crate::kernel::ir::Expr;
+use crate::kernel::ir::index::{Index, Var};
+
+impl Lowerer {
+    /// Copies the array, then stores each value at its place. Places outside the array are skipped. Outside kernels, each of
+    /// the two steps is a kernel. If two places are equal, the program is in error.
+    pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let new = self.apart_from_state(f, &x.snd()?)?;
+        self.copy(&x.fst()?, dest, &self.views.shape(&f.ty().cod)?)?;
+        self.store_at_places(f, &new, dest)
+    }
+
+    /// As [`Lowerer::scatter`], if the scatter `f` follows the factors `rest`. If these compute its array, it is computed
+    /// where the result goes, and not copied. Outside kernels, an array that is copied is copied before the values are
+    /// computed: if one work-item computes and stores them, one kernel does both. Returns false otherwise.
+    pub fn scatter_computed(
+        &mut self,
+        f: &Term,
+        rest: &[Term],
+        x: &View,
+        dest: &Dest,
+    ) -> Step<bool> {
+        let rest: Vec<Term> = rest.iter().flat_map(Term::chain).collect();
+        let Some((both, before)) = rest.split_first() else { return Ok(false) };
+        let is_pair = matches!(both.op(), Op::Fork | Op::Bimap);
+        let copied = is_pair && is_pure(&both.args()[0]);
+        if !is_pair || copied && self.context != Context::Host {
+            return Ok(false);
+        }
+        let x = if before.is_empty() { x.clone() } else { self.read(before, x)? };
+        let (old, new) = match both.op() {
+            Op::Fork => {
+                let x = self.shared(&x)?;
+                (x.clone(), x)
+            }
+            _ => (x.fst()?, x.snd()?),
+        };
+        let [array, values] = [0, 1].map(|k| both.args()[k].chain());
+        let values = |me: &mut Lowerer| {
+            let new = me.read(&values, &new)?;
+            me.apart_from_state(f, &new)
+        };
+        let new = if copied {
+            self.write(&array, &old, dest)?;
+            values(self)?
+        } else {
+            let new = values(self)?;
+            self.write(&array, &old, dest)?;
+            new
+        };
+        self.stage_of(f, |me| me.store_at_places(f, &new, dest))?;
+        Ok(true)
+    }
+
+    /// Stores each value at its place.
+    fn store_at_places(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
+            return stop(Code::Internal, "a scatter gives an array");
+        };
+        let (places, values) = (x.fst()?, x.snd()?);
+        if m > 0 && self.defers(dest)? {
+            return self.scatter_later((n, m), (&places, &values), dest, &elem);
+        }
+        let host = self.context == Context::Host;
+        let only = m == 1 && (host || self.context == Context::Item);
+        let at_place = |me: &mut Lowerer, j: &Index, body: Body| match only {
+            true => me.at_only_place(&places.at(j)?, n, body),
+            false => me.at_place(&places.at(j)?, n, body),
+        };
+        let store = &mut |me: &mut Lowerer, j: &Index| {
+            at_place(me, j, &mut |me, i| me.store(&values.at(j)?, &dest.at(i)?, &elem))
+        };
+        match &*elem {
+            // Work-items share each row. Nothing in the index of a single row tells the verifier that the program chose it:
+            // a work-item has the same part of all values.
+            Shape::Array(len, part) if host => {
+                let store = &mut |me: &mut Lowerer, j: &Index, c: &Index| {
+                    at_place(me, j, &mut |me, i| {
+                        me.store(&values.at(j)?.at(c)?, &dest.at(i)?.at(c)?, part)
+                    })
+                };
+                match n {
+                    1 => self.each(*len, &mut |me, c| {
+                        me.repeat(m, false, &mut |me, j| store(me, j, c))
+                    }),
+                    _ => self.in_kernel(&Term::id(&Ty::Unit), |me| {
+                        me.spread(MapKind::Glb(1), m, true, &mut |me, j| {
+                            me.spread(MapKind::Glb(0), *len, false, &mut |me, c| store(me, j, c))
+                        })
+                    }),
+                }
+            }
+            _ if host && m == 1 => self.single(|me| store(me, &Index::from(0))),
+            _ if n == 1 => self.each(1, &mut |me, _| me.repeat(m, false, store)),
+            _ => self.each(m, store),
+        }
+    }
+
+    /// Returns places and values of a scatter outside kernels. Those that are read from the state of a loop of the host are
+    /// copied first if they are few, so that the stores can be made in that state.
+    fn apart_from_state(&mut self, f: &Term, x: &View) -> Step<View> {
+        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let few = (1..=n / 2).contains(&m);
+        if self.context != Context::Host || self.states.is_empty() || !few {
+            return Ok(x.clone());
+        }
+        let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
+            return stop(Code::Internal, "a scatter gives an array");
+        };
+        let (places, values) = (x.fst()?, x.snd()?);
+        let place = Shape::Elem(places.at(&Index::from(0))?.expr()?.ty());
+        let places = self.kept_apart(places, &Shape::Array(m, Box::new(place)))?;
+        Ok(View::pair(places, self.kept_apart(values, &Shape::Array(m, elem))?))
+    }
+
+    fn kept_apart(&mut self, v: View, shape: &Shape) -> Step<View> {
+        if !self.reads_state(&v, shape)? {
+            return Ok(v);
+        }
+        let kept = self.allocate(shape, Some(Space::Global))?;
+        match shape.scalars() {
+            1 => self.single(|me| me.store(&v, &kept.dest, shape))?,
+            _ => self.copy(&v, &kept.dest, shape)?,
+        }
+        Ok(kept.view)
+    }
+
+    /// Whether a view reads the state of a loop of the host around.
+    fn reads_state(&mut self, v: &View, shape: &Shape) -> Step<bool> {
+        match shape {
+            Shape::Unit => Ok(false),
+            Shape::Elem(_) => {
+                let mut found = false;
+                v.expr()?.visit(&mut |e| {
+                    if let Expr::Load(m, ..) = e {
+                        found |= self.states.iter().any(|state| state.has_memory(*m));
+                    }
+                });
+                Ok(found)
+            }
+            Shape::Pair(a, b) => {
+                Ok(self.reads_state(&v.fst()?, a)? || self.reads_state(&v.snd()?, b)?)
+            }
+            Shape::Array(n, t) if *n > 0 => {
+                let (id, name) = self.fresh("any");
+                let any = Index::from(Var { id, name, lo: 0, hi: n - 1 });
+                self.reads_state(&v.at(&any)?, t)
+            }
+            Shape::Array(..) => Ok(false),
+        }
+    }
+}
