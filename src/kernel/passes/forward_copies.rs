@@ -69,7 +69,7 @@ fn may_forward(p: &Program, k: usize, (from, to): (usize, usize)) -> bool {
 }
 
 /// Returns the global buffers that a kernel touches, or only those that it stores to.
-fn buffers(k: &Kernel, stored: bool) -> BTreeSet<usize> {
+pub(super) fn buffers(k: &Kernel, stored: bool) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     let mut add = |m: &Mem| {
         if let Mem::Global(b) = m {

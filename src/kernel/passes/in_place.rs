@@ -4,9 +4,10 @@
 //! them. Where no step reads an old element after it stored the new one, one buffer is enough, and what a step leaves as it
 //! is need not be stored. So a step costs as much as what it changes, not as much as the whole array.
 
-use super::{barrier, guards};
-use super::memory_reuse::{block, touched};
+use super::forward_copies::buffers;
+use super::memory_reuse::block;
 use super::unchanged::Update;
+use super::{barrier, guards};
 use crate::kernel::analysis::overwrite::Touched;
 use crate::kernel::analysis::race;
 use crate::kernel::ir::{Block, BufferRole, Control, Kernel, Mem, Program, Stmt};
@@ -17,13 +18,16 @@ pub fn states(p: &mut Program) {
     let mut at = 0;
     while at < p.control.len() {
         match p.control[at] {
-            Control::Swap(old, new) => match in_place(p, at, (old, new)) {
-                Some(next) => {
-                    *p = next;
-                    at = 0;
+            Control::Swap(old, new) => {
+                let here = |p: &Program| in_place(p, at, (old, new));
+                match here(p).or_else(|| here(&with_late_stores(p, at, new))) {
+                    Some(next) => {
+                        *p = next;
+                        at = 0;
+                    }
+                    None => at += 1,
                 }
-                None => at += 1,
-            },
+            }
             _ => at += 1,
         }
     }
@@ -43,7 +47,8 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
     let [from, to] = [old, new].map(Mem::Global);
     let temporary = |b: usize| p.buffers[b].role == BufferRole::Temp;
     let outside = |k: &usize| launches.iter().all(|l| l.kernel != *k);
-    let used_outside = (0..p.kernels.len()).filter(outside).any(|k| touches(&p.kernels[k], to));
+    let uses = |k: usize| buffers(&p.kernels[k], false).contains(&new);
+    let used_outside = (0..p.kernels.len()).filter(outside).any(uses);
     if !temporary(old) || !temporary(new) || used_outside || names(&p.control, new) > 1 {
         return None;
     }
@@ -94,6 +99,44 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
     Some(next)
 }
 
+/// Returns the program with the kernels that store to a buffer as late in their step as what they read and store allows.
+/// `at` is the position of the end of the step.
+fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program {
+    let mut p = p.clone();
+    let Some((first, _)) = enclosing(&p, at) else { return p };
+    let late = |p: &Program, k: usize| buffers(&p.kernels[k], true).contains(&buffer);
+    for from in (first + 1..at).rev() {
+        let Control::Launch(k) = p.control[from] else { continue };
+        if !late(&p, k) {
+            continue;
+        }
+        for to in from + 1..at {
+            match p.control[to] {
+                Control::Launch(next) if are_independent(&p.kernels[k], &p.kernels[next]) => {
+                    p.control.swap(to - 1, to);
+                }
+                _ => break,
+            }
+        }
+    }
+    // Kernels have the order in which they run.
+    let mut kernels = vec![];
+    for c in &mut p.control {
+        if let Control::Launch(k) = c {
+            kernels.push(p.kernels[*k].clone());
+            *k = kernels.len() - 1;
+        }
+    }
+    p.kernels = kernels;
+    p
+}
+
+/// Whether two kernels may run in either order.
+fn are_independent(a: &Kernel, b: &Kernel) -> bool {
+    let apart = |a, b| buffers(a, true).is_disjoint(&buffers(b, false));
+    apart(a, b) && apart(b, a)
+}
+
 /// Returns where the innermost loop around a step of the host begins, and the counters that do not change within one
 /// of its iterations.
 fn enclosing(p: &Program, at: usize) -> Option<(usize, BTreeSet<u32>)> {
@@ -137,12 +180,6 @@ fn names(control: &[Control], buffer: usize) -> usize {
         Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
     };
     control.iter().filter(named).count()
-}
-
-fn touches(k: &Kernel, mem: Mem) -> bool {
-    let mut found = false;
-    k.body.iter().for_each(|s| touched(s, &mut |m| found |= *m == mem));
-    found
 }
 
 /// Whether the verifier can show that no work-item needs what another one stores, with the barriers that the kernel is to
