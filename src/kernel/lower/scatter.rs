@@ -21,7 +21,8 @@ impl Lowerer {
 
     /// As [`Lowerer::scatter`], if the scatter `f` follows the factors `rest`. If these compute its array, it is computed
     /// where the result goes, and not copied. Outside kernels, an array that is copied is copied before the values are
-    /// computed: if one work-item computes and stores them, one kernel does both. Returns false otherwise.
+    /// computed: if one work-item computes and stores them, one kernel does both. Maps that compute places and values run
+    /// where these are read. Returns false otherwise.
     pub fn scatter_computed(
         &mut self,
         f: &Term,
@@ -46,7 +47,10 @@ impl Lowerer {
         };
         let [array, values] = [0, 1].map(|k| both.args()[k].chain());
         let values = |me: &mut Lowerer| {
-            let new = me.read(&values, &new)?;
+            let new = match me.context {
+                Context::Host => me.fused(&values, &new)?,
+                _ => me.read(&values, &new)?,
+            };
             me.apart_from_state(f, &new)
         };
         let new = if copied {

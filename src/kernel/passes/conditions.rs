@@ -121,7 +121,7 @@ mod tests {
                     ScalarOp::Gt => a > b,
                     _ => a >= b,
                 };
-                let holds = g.iter().all(|i| i.eval(&|_| Some(x)).expect("a value") >= 0);
+                let holds = g.0.iter().all(|i| i.eval(&|_| Some(x)).expect("a value") >= 0);
                 assert_eq!(holds == side, wanted, "{op:?} {x}");
             }
         }
@@ -134,7 +134,7 @@ mod tests {
         let g = any_lane(&test(ScalarOp::Eq, run.clone(), place(&var(1)))).expect("a guard");
         for (x, y) in (0..10).flat_map(|x| (0..10).map(move |y| (x, y))) {
             let at = |v: &Var| Some(if v.id == 0 { x } else { y });
-            let holds = g.iter().all(|i| i.eval(&at).expect("a value") >= 0);
+            let holds = g.0.iter().all(|i| i.eval(&at).expect("a value") >= 0);
             assert_eq!(holds, (x..x + 4).contains(&y), "{x} {y}");
         }
         assert_eq!(any_lane(&test(ScalarOp::Lt, run.clone(), place(&var(1)))), None);

@@ -32,7 +32,7 @@ pub fn to_results(p: &mut Program) {
 }
 
 /// Returns the two buffers of a kernel that only copies elements to the same places.
-fn copied(k: &Kernel) -> Option<(usize, usize)> {
+pub(super) fn copied(k: &Kernel) -> Option<(usize, usize)> {
     let mut inner = &k.body;
     loop {
         let [s] = inner.as_slice() else { return None };

@@ -4,7 +4,7 @@
 //! them. Where no step reads an old element after it stored the new one, one buffer is enough, and what a step leaves as it
 //! is need not be stored. So a step costs as much as what it changes, not as much as the whole array.
 
-use super::forward_copies::buffers;
+use super::forward_copies::{buffers, copied};
 use super::memory_reuse::block;
 use super::unchanged::Update;
 use super::{barrier, guards};
@@ -19,6 +19,7 @@ pub fn states(p: &mut Program) {
     while at < p.control.len() {
         match p.control[at] {
             Control::Swap(old, new) => {
+                at -= without_temporary(p, at, new);
                 let here = |p: &Program| in_place(p, at, (old, new));
                 match here(p).or_else(|| here(&with_late_stores(p, at, new))) {
                     Some(next) => {
@@ -97,6 +98,36 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
     done.sort_unstable();
     done.into_iter().rev().for_each(|k| next.remove_kernel(k));
     Some(next)
+}
+
+/// If a step computes the new state in a temporary, which it reads, and then copies it, the new state takes the place of that
+/// temporary. Returns how many kernels are gone.
+fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
+    let Some((first, _)) = enclosing(p, at) else { return 0 };
+    let step = launches(&p.control[first + 1..at]);
+    let whole = |k: usize| {
+        let (from, to) = copied(&p.kernels[k])?;
+        let [a, b] = [from, to].map(|b| &p.buffers[b]);
+        let alike = a.array.scalar == b.array.scalar && a.array.len == b.array.len;
+        let temporary = a.role == BufferRole::Temp && names(&p.control, from) == 0;
+        (to == new && alike && temporary).then_some(from)
+    };
+    let found = step.iter().enumerate().find_map(|(i, l)| Some((i, l.kernel, whole(l.kernel)?)));
+    let Some((place, copy, from)) = found else { return 0 };
+    let (before, after) = (&step[..place], &step[place + 1..]);
+    let in_step = |k: usize| step.iter().any(|l| l.kernel == k);
+    let touches = |k: usize, b: usize| buffers(&p.kernels[k], false).contains(&b);
+    let free = step.iter().all(|l| l.inner.is_none())
+        && before.iter().all(|l| !touches(l.kernel, new))
+        && after.iter().all(|l| !touches(l.kernel, from))
+        && (0..p.kernels.len()).all(|k| in_step(k) || !touches(k, from));
+    if !free {
+        return 0;
+    }
+    p.remove_kernel(copy);
+    let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(new) } else { m };
+    p.kernels.iter_mut().for_each(|k| k.body = block(&k.body, &place));
+    1
 }
 
 /// Returns the program with the kernels that store to a buffer as late in their step as what they read and store allows.
@@ -206,4 +237,79 @@ fn is_idle(b: &Block) -> bool {
         });
     }
     !busy
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::ir::Control;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    const MATRIX: (&str, &str) = ("A", "[100][50]f32");
+    const VECTOR: (&str, &str) = ("x", "[100]f32");
+
+    /// Returns the numbers of launches in a loop of 100 steps and of exchanges at its end.
+    fn step(op: &str, start: &str, inputs: &[(&str, &str)]) -> (usize, usize) {
+        let text = format!("foldSeq ({op}) . fork ({start}) (iota 100 i32)");
+        let program = lower(&term(&text, inputs), &SizeEnv::default(), &options()).expect("lowers");
+        let begin = |c: &Control| matches!(c, Control::Repeat(..));
+        let first = program.control.iter().position(begin).expect("a loop");
+        let count = |f: fn(&Control) -> bool| {
+            let step = program.control[first..].iter().take_while(|c| **c != Control::End);
+            step.filter(|c| f(c)).count()
+        };
+        let launches = count(|c| matches!(c, Control::Launch(_)));
+        (launches, count(|c| matches!(c, Control::Swap(..))))
+    }
+
+    #[test]
+    fn elements_that_only_their_work_items_read() {
+        assert_eq!(step("mapGlb 0 (\\x -> x + 1.0) . fst", "x", &[VECTOR]), (1, 0));
+    }
+
+    #[test]
+    fn elements_that_others_read() {
+        let op = "mapGlb 0 (+) . zip . fork id (rotate 1) . fst";
+        assert_eq!(step(op, "x", &[VECTOR]), (1, 1));
+        assert_eq!(step("mapGlb 0 id . reverse . fst", "x", &[VECTOR]), (1, 1));
+    }
+
+    #[test]
+    fn a_row_is_computed_and_stored() {
+        let row = "replicate 1 . mapGlb 0 (\\x -> x * 2.0) . index";
+        let op = format!("scatter . fork fst (fork (replicate 1 . snd) ({row}))");
+        assert_eq!(step(&op, "A", &[MATRIX]), (2, 0));
+    }
+
+    #[test]
+    fn what_a_choice_keeps_is_not_stored() {
+        // Column 3 changes.
+        let element = "(\\((k, i), x) -> if k == i then x + 1.0 else x)";
+        let op = format!(
+            "mapGlb 1 (mapGlb 0 {element} . zip . fork (distl . fork snd (iota 50 i32)) fst) . \
+             distr . fork fst (3 . bang)"
+        );
+        assert_eq!(step(&op, "A", &[MATRIX]), (1, 0));
+    }
+
+    #[test]
+    fn a_part_that_is_passed_on_is_not_copied() {
+        let op = "fork (fst . fst) (mapGlb 0 (+) . zip . fork id (rotate 1) . snd . fst)";
+        assert_eq!(step(op, "fork A x", &[MATRIX, VECTOR]), (1, 1));
+    }
+
+    #[test]
+    fn stores_wait_for_those_who_read() {
+        // The first part is updated before the second one reads it.
+        let op = "fork (mapGlb 0 (\\x -> x + 1.0) . fst . fst) \
+                  (mapGlb 0 (+) . zip . fork (rotate 1 . fst) snd . fst)";
+        assert_eq!(step(op, "fork x x", &[VECTOR]), (2, 0));
+    }
+
+    #[test]
+    fn parts_that_change_places_need_a_second_buffer() {
+        let op = "fork (mapGlb 0 (\\x -> x + 1.0) . snd) fst . fst";
+        assert_eq!(step(op, "fork x x", &[VECTOR]), (2, 1));
+    }
 }

@@ -192,3 +192,71 @@ fn choice(c: &Expr, yes: Block, no: Block) -> Stmt {
         None => Stmt::Branch(c.clone(), yes, no),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::ir::ElemTy;
+    use crate::kernel::ir::index::{Guard, Var};
+    use crate::lang::typed::ScalarOp;
+    use crate::lang::types::ScalarType::{Bool, F32, I32};
+
+    const OLD: Mem = Mem::Global(0);
+    const NEW: Mem = Mem::Global(1);
+    const FLOAT: ElemTy = ElemTy { scalar: F32, width: 1 };
+
+    fn at(id: u32) -> Index {
+        Index::from(Var { id, name: format!("i{id}").into(), lo: 0, hi: 9 })
+    }
+
+    fn reg(id: u32) -> Reg {
+        Reg { id, name: format!("t{id}").into(), ty: FLOAT }
+    }
+
+    fn old(i: &Index) -> Expr {
+        Expr::Load(OLD, FLOAT, i.clone())
+    }
+
+    /// A choice that sets a register to a value or to an element of the old array, and a store of that register.
+    fn chosen(kept: &Index) -> Block {
+        let c = vec![Expr::Index(at(1), I32); 2];
+        let c = Expr::Op(ScalarOp::Lt, ElemTy::scalar(Bool), c);
+        let [yes, no] = [Expr::Arg(0, F32), old(kept)].map(|e| vec![Stmt::Set(reg(7), e)]);
+        vec![
+            Stmt::Decl(reg(7), None),
+            Stmt::Branch(c, yes, no),
+            Stmt::Store(NEW, at(0), Expr::Reg(reg(7))),
+        ]
+    }
+
+    fn remaining(b: &Block) -> Block {
+        let update = Update::of(b, OLD, NEW);
+        update.without_kept(&update.by_side(b))
+    }
+
+    #[test]
+    fn a_side_that_keeps_the_element_stores_nothing() {
+        let store = Stmt::Store(NEW, at(0), Expr::Arg(0, F32));
+        let never = Guard::less(&at(1), &at(1));
+        assert_eq!(remaining(&chosen(&at(0))), [Stmt::If(never, vec![store], vec![])]);
+    }
+
+    #[test]
+    fn another_element_is_stored() {
+        let b = chosen(&at(2));
+        assert_eq!(remaining(&b), b);
+    }
+
+    #[test]
+    fn registers_hold_elements() {
+        let b = vec![
+            Stmt::Decl(reg(7), Some(old(&at(0)))),
+            Stmt::Store(NEW, at(0), Expr::Reg(reg(7))),
+        ];
+        assert_eq!(remaining(&b), b[..1]);
+        // A register that changes does not hold the element any more.
+        let changed = Stmt::Set(reg(7), Expr::Arg(0, F32));
+        let b = vec![b[0].clone(), changed, b[1].clone()];
+        assert_eq!(remaining(&b), b);
+    }
+}
