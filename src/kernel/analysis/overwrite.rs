@@ -84,9 +84,7 @@ impl Touch {
     /// Whether this load and the store touch different elements unless they are in the same iteration of all loops around.
     fn meets_only_here(&self, store: &Touch, same: &BTreeSet<u32>) -> bool {
         let mut loops = self.loops.iter().chain(&store.loops);
-        !self.uncounted
-            && !store.uncounted
-            && apart([self.span(), store.span()], &mut loops, same)
+        !self.uncounted && !store.uncounted && apart([self.span(), store.span()], &mut loops, same)
     }
 
     /// Whether no iteration contains both.

@@ -2,6 +2,7 @@
 
 use super::apply::is_pure;
 use super::dest::Dest;
+use super::irregular::known;
 use super::lowerer::{Body, Context, Lowerer};
 use super::view::{Shape, Step, View, stop};
 use crate::calculus::term::{MapKind, Op, Space, Term};
@@ -14,7 +15,7 @@ impl Lowerer {
     /// Copies the array, then stores each value at its place. Places outside the array are skipped. Outside kernels, each of
     /// the two steps is a kernel. If two places are equal, the program is in error.
     pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
-        let new = self.apart_from_state(f, &x.snd()?)?;
+        let new = self.apart_from_state(f, &x.snd()?, dest)?;
         self.copy(&x.fst()?, dest, &self.views.shape(&f.ty().cod)?)?;
         self.store_at_places(f, &new, dest)
     }
@@ -51,7 +52,7 @@ impl Lowerer {
                 Context::Host => me.fused(&values, &new)?,
                 _ => me.read(&values, &new)?,
             };
-            me.apart_from_state(f, &new)
+            me.apart_from_state(f, &new, dest)
         };
         let new = if copied {
             self.write(&array, &old, dest)?;
@@ -94,9 +95,8 @@ impl Lowerer {
                     })
                 };
                 match n {
-                    1 => self.each(*len, &mut |me, c| {
-                        me.repeat(m, false, &mut |me, j| store(me, j, c))
-                    }),
+                    1 => self
+                        .each(*len, &mut |me, c| me.repeat(m, false, &mut |me, j| store(me, j, c))),
                     _ => self.in_kernel(&Term::id(&Ty::Unit), |me| {
                         me.spread(MapKind::Glb(1), m, true, &mut |me, j| {
                             me.spread(MapKind::Glb(0), *len, false, &mut |me, c| store(me, j, c))
@@ -111,8 +111,9 @@ impl Lowerer {
     }
 
     /// Returns places and values of a scatter outside kernels. Those that are read from the state of a loop of the host are
-    /// copied first if they are few, so that the stores can be made in that state.
-    fn apart_from_state(&mut self, f: &Term, x: &View) -> Step<View> {
+    /// copied first if they are few, so that the stores can be made in that state. An element may be computed from what is at
+    /// its place.
+    fn apart_from_state(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<View> {
         let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
         let few = (1..=n / 2).contains(&m);
         if self.context != Context::Host || self.states.is_empty() || !few {
@@ -122,43 +123,57 @@ impl Lowerer {
             return stop(Code::Internal, "a scatter gives an array");
         };
         let (places, values) = (x.fst()?, x.snd()?);
-        let place = Shape::Elem(places.at(&Index::from(0))?.expr()?.ty());
-        let places = self.kept_apart(places, &Shape::Array(m, Box::new(place)))?;
-        Ok(View::pair(places, self.kept_apart(values, &Shape::Array(m, elem))?))
+        let first = places.at(&Index::from(0))?;
+        let only = known(&first).filter(|_| m == 1);
+        let stored = only.map(|place| dest.at(&place)).transpose()?;
+        let kept = |of: Shape| Shape::Array(m, Box::new(of));
+        let any = self.any(m);
+        let read = self.reads_state(&values.at(&any)?, &elem, stored.as_ref())?;
+        let values = if read { self.copied_first(&values, &kept(*elem))? } else { values };
+        let place = Shape::Elem(first.expr()?.ty());
+        let read = self.reads_state(&places.at(&any)?, &place, None)?;
+        let places = if read { self.copied_first(&places, &kept(place))? } else { places };
+        Ok(View::pair(places, values))
     }
 
-    fn kept_apart(&mut self, v: View, shape: &Shape) -> Step<View> {
-        if !self.reads_state(&v, shape)? {
-            return Ok(v);
-        }
+    fn copied_first(&mut self, v: &View, shape: &Shape) -> Step<View> {
         let kept = self.allocate(shape, Some(Space::Global))?;
         match shape.scalars() {
-            1 => self.single(|me| me.store(&v, &kept.dest, shape))?,
-            _ => self.copy(&v, &kept.dest, shape)?,
+            1 => self.single(|me| me.store(v, &kept.dest, shape))?,
+            _ => self.copy(v, &kept.dest, shape)?,
         }
         Ok(kept.view)
     }
 
-    /// Whether a view reads the state of a loop of the host around.
-    fn reads_state(&mut self, v: &View, shape: &Shape) -> Step<bool> {
+    /// Any index below `n`.
+    fn any(&mut self, n: i64) -> Index {
+        let (id, name) = self.fresh("any");
+        Index::from(Var { id, name, lo: 0, hi: n - 1 })
+    }
+
+    /// Whether a view reads the state of a loop of the host around at another place than the one that it is stored to.
+    fn reads_state(&mut self, v: &View, shape: &Shape, stored: Option<&Dest>) -> Step<bool> {
         match shape {
             Shape::Unit => Ok(false),
             Shape::Elem(_) => {
                 let mut found = false;
                 v.expr()?.visit(&mut |e| {
-                    if let Expr::Load(m, ..) = e {
-                        found |= self.states.iter().any(|state| state.has_memory(*m));
+                    if let Expr::Load(m, _, i) = e {
+                        let here = matches!(stored, Some(Dest::Mem(_, _, at)) if at == i);
+                        found |= !here && self.states.iter().any(|state| state.has_memory(*m));
                     }
                 });
                 Ok(found)
             }
             Shape::Pair(a, b) => {
-                Ok(self.reads_state(&v.fst()?, a)? || self.reads_state(&v.snd()?, b)?)
+                let side = |second| stored.map(|d| d.component(second)).transpose();
+                Ok(self.reads_state(&v.fst()?, a, side(false)?.as_ref())?
+                    || self.reads_state(&v.snd()?, b, side(true)?.as_ref())?)
             }
             Shape::Array(n, t) if *n > 0 => {
-                let (id, name) = self.fresh("any");
-                let any = Index::from(Var { id, name, lo: 0, hi: n - 1 });
-                self.reads_state(&v.at(&any)?, t)
+                let any = self.any(*n);
+                let stored = stored.map(|d| d.at(&any)).transpose()?;
+                self.reads_state(&v.at(&any)?, t, stored.as_ref())
             }
             Shape::Array(..) => Ok(false),
         }

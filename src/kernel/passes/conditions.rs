@@ -99,14 +99,8 @@ mod tests {
 
     #[test]
     fn guards_decide_comparisons() {
-        let operators = [
-            ScalarOp::Eq,
-            ScalarOp::Ne,
-            ScalarOp::Lt,
-            ScalarOp::Le,
-            ScalarOp::Gt,
-            ScalarOp::Ge,
-        ];
+        let operators =
+            [ScalarOp::Eq, ScalarOp::Ne, ScalarOp::Lt, ScalarOp::Le, ScalarOp::Gt, ScalarOp::Ge];
         for op in operators {
             // Twice an index, since guards are divided by common factors.
             let c = test(op, value(&var(0).times(2)), Expr::Lit(Lit::int(I32, 5)));

@@ -70,10 +70,8 @@ impl Update {
         s.blocks_mut().into_iter().for_each(|b| *b = self.without_kept(b));
         let mut checks = false;
         s.exprs(&mut |e| checks |= e.has_check());
-        let nests = matches!(
-            s,
-            Stmt::Loop { .. } | Stmt::If(..) | Stmt::Branch(..) | Stmt::Once(_)
-        );
+        let nests =
+            matches!(s, Stmt::Loop { .. } | Stmt::If(..) | Stmt::Branch(..) | Stmt::Once(_));
         let empty = nests && !checks && s.blocks().iter().all(|b| b.is_empty());
         (!empty).then_some(s)
     }
@@ -249,10 +247,8 @@ mod tests {
 
     #[test]
     fn registers_hold_elements() {
-        let b = vec![
-            Stmt::Decl(reg(7), Some(old(&at(0)))),
-            Stmt::Store(NEW, at(0), Expr::Reg(reg(7))),
-        ];
+        let b =
+            vec![Stmt::Decl(reg(7), Some(old(&at(0)))), Stmt::Store(NEW, at(0), Expr::Reg(reg(7)))];
         assert_eq!(remaining(&b), b[..1]);
         // A register that changes does not hold the element any more.
         let changed = Stmt::Set(reg(7), Expr::Arg(0, F32));
