@@ -279,6 +279,10 @@ mod tests {
     fn a_row_is_computed_and_stored() {
         let row = "replicate 1 . mapGlb 0 (\\x -> x * 2.0) . index";
         let op = format!("scatter . fork fst (fork (replicate 1 . snd) ({row}))");
+        // Each element is computed from itself, where it is stored.
+        assert_eq!(step(&op, "A", &[MATRIX]), (1, 0));
+        // A row that is reversed is copied first.
+        let op = op.replace("index)", "reverse . index)");
         assert_eq!(step(&op, "A", &[MATRIX]), (2, 0));
     }
 
