@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod extraction;
 mod histograms;
+mod in_place;
 mod listings;
 mod oclgrind;
 mod patterns;

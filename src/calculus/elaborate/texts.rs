@@ -611,15 +611,21 @@ fn arrays_of_a_zip_are_arranged_by_side() {
     );
 }
 
-/// In a loop inside of a map, an update of an element is a scatter; elsewhere it is a pass.
+/// An update of an element is a scatter in a loop inside of a map, and of the state of any other loop; elsewhere it is a
+/// pass.
 #[test]
-fn updates_in_loops_of_maps_are_scatters() {
+fn updates_in_loops_are_scatters() {
     let of = |body: &str| {
         let head = "entry f [n] [m] (xs: [n]f32) (xss: [m][n]f32) (k: i32) = ";
         term(&format!("{head}{body}"))
     };
     let step = "loop ys = xs for i < k do ys with [i] <- ys[i + 1]";
-    assert!(!of(step).contains("scatter"), "{}", of(step));
+    assert!(of(step).contains("scatter . fork"), "{}", of(step));
+    let computed = "loop ys = xs for i < k do (map (+ 1) ys) with [i] <- ys[i + 1]";
+    assert!(!of(computed).contains("scatter"), "{}", of(computed));
+    assert!(!of("xs with [k] <- 0.0").contains("scatter"));
+    let column = "loop t = xss for i < k do t with [:, i] <- map (\\r -> r[0]) t";
+    assert!(of(column).contains("split . scatter . fork (join"), "{}", of(column));
     assert!(of(&format!("map (\\xs -> {step}) xss")).contains("scatter . fork"));
     let table = "map (\\xs -> loop t = replicate 3 xs for i < k do t with [2, i] <- xs[i]) xss";
     assert!(of(table).contains("split . scatter . fork (join"), "{}", of(table));

@@ -1,8 +1,10 @@
 //! Questions about code, whose answers change nothing.
 //!
-//! [`hazard`] tells lowering whether an accumulator can be updated in place. [`race`] tells the
-//! barrier pass and the verifier which work-items may meet in one element. Both take code of
+//! [`hazard`] tells lowering whether an accumulator can be updated in place, and [`overwrite`] whether
+//! kernels can store the next state of a loop of the host over the present one. [`race`] tells the
+//! barrier pass and the verifier which work-items may meet in one element. All take code of
 //! [`ir`](crate::kernel::ir).
 
 pub mod hazard;
+pub mod overwrite;
 pub mod race;

@@ -135,7 +135,7 @@ fn half<'a>(a: &'a Index, b: &'a Index, same: &BTreeSet<u32>) -> Option<&'a Atom
 
 /// Whether two accesses touch no scalar in common, whichever work-items make them. The ranges of
 /// the two places must not overlap; variables of `same` cancel out.
-fn separate([(a, wa), (b, wb)]: [(&Index, usize); 2], same: &BTreeSet<u32>) -> bool {
+pub fn separate([(a, wa), (b, wb)]: [(&Index, usize); 2], same: &BTreeSet<u32>) -> bool {
     let range = |i: &Index, other: &Index| {
         let other = summands(other);
         let mut ends = (i128::from(i.constant()), i128::from(i.constant()));

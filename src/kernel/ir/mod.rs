@@ -287,6 +287,17 @@ impl Program {
         self.control.iter().any(|c| !matches!(c, Control::Launch(_)))
     }
 
+    /// Removes a kernel and its launch.
+    pub fn remove_kernel(&mut self, k: usize) {
+        self.kernels.remove(k);
+        self.control.retain(|c| *c != Control::Launch(k));
+        for c in &mut self.control {
+            if let Control::Launch(other) = c {
+                *other -= usize::from(*other > k);
+            }
+        }
+    }
+
     /// Returns how often each kernel is launched. Loops that end by a condition count as `unknown`
     /// iterations.
     pub fn launches(&self, unknown: f64) -> Vec<f64> {

@@ -77,6 +77,7 @@ pub fn program(
         streaming: false,
         copies: 1,
         passed_on: BTreeSet::new(),
+        states: vec![],
         later: None,
         record,
         next: 0,

@@ -1,7 +1,5 @@
-//! Patterns that store at computed places, or whose parts depend on each other: scatters,
-//! histograms and scans.
+//! Patterns that combine values at computed places, or whose parts depend on each other: histograms and scans.
 
-use super::apply::is_pure;
 use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::{Body, Context, Lowerer};
@@ -12,7 +10,7 @@ use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
-use crate::kernel::ir::{ElemTy, Expr, Mem, Stmt};
+use crate::kernel::ir::{ElemTy, Expr, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
@@ -32,94 +30,6 @@ pub const GROUP: i64 = 256;
 const GROUPS_OF_UNIT: i64 = 8;
 
 impl Lowerer {
-    /// Whether an update at computed places may have its result here. The work-items of a group make it in local memory: no
-    /// barrier orders what they store to global memory.
-    pub fn has_scatter(&self, dest: &Dest) -> Step<bool> {
-        fn is_local(dest: &Dest) -> Step<bool> {
-            Ok(match dest {
-                Dest::Mem(m, ..) => matches!(m, Mem::Local(_)),
-                Dest::Pair(a, b) => is_local(a)? && is_local(b)?,
-                Dest::Array(_) => is_local(&dest.at(&Index::from(0))?)?,
-                Dest::Nowhere => true,
-                Dest::Reg(_)
-                | Dest::Lane(..)
-                | Dest::Guarded(..)
-                | Dest::Lanes(_)
-                | Dest::Either(..) => false,
-            })
-        }
-        match self.context {
-            Context::Host | Context::Item => Ok(true),
-            Context::Group => is_local(dest),
-            Context::Nest | Context::Warp => Ok(false),
-        }
-    }
-
-    /// Copies the array, then stores each value at its place. Places outside the array are skipped. Outside kernels, each of
-    /// the two steps is a kernel. If two places are equal, the program is in error.
-    pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
-        self.copy(&x.fst()?, dest, &self.views.shape(&f.ty().cod)?)?;
-        self.store_at_places(f, &x.snd()?, dest)
-    }
-
-    /// As [`Lowerer::scatter`], if the scatter `f` follows the factors `rest` and these compute its array: the array is
-    /// computed where the result goes, and not copied. Returns false if the array is a view.
-    pub fn scatter_computed(
-        &mut self,
-        f: &Term,
-        rest: &[Term],
-        x: &View,
-        dest: &Dest,
-    ) -> Step<bool> {
-        let rest: Vec<Term> = rest.iter().flat_map(Term::chain).collect();
-        let Some((both, before)) = rest.split_first() else { return Ok(false) };
-        let is_pair = matches!(both.op(), Op::Fork | Op::Bimap);
-        if !is_pair || is_pure(&both.args()[0]) {
-            return Ok(false);
-        }
-        let x = if before.is_empty() { x.clone() } else { self.read(before, x)? };
-        let (old, new) = match both.op() {
-            Op::Fork => {
-                let x = self.shared(&x)?;
-                (x.clone(), x)
-            }
-            _ => (x.fst()?, x.snd()?),
-        };
-        let new = self.read(&both.args()[1].chain(), &new)?;
-        self.write(&both.args()[0].chain(), &old, dest)?;
-        self.stage_of(f, |me| me.store_at_places(f, &new, dest))?;
-        Ok(true)
-    }
-
-    /// Stores each value at its place.
-    fn store_at_places(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
-        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
-        let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
-            return stop(Code::Internal, "a scatter gives an array");
-        };
-        let (places, values) = (x.fst()?, x.snd()?);
-        if m > 0 && self.defers(dest)? {
-            return self.scatter_later((n, m), (&places, &values), dest, &elem);
-        }
-        if self.context == Context::Group {
-            return self.store_in_group((n, m), (&places, &values), dest, &elem);
-        }
-        let only = m == 1 && self.context == Context::Item;
-        let store = &mut |me: &mut Lowerer, j: &Index| {
-            let store =
-                &mut |me: &mut Lowerer, i: &Index| me.store(&values.at(j)?, &dest.at(i)?, &elem);
-            match only {
-                true => me.at_only_place(&places.at(j)?, n, store),
-                false => me.at_place(&places.at(j)?, n, store),
-            }
-        };
-        match n {
-            // Nothing in the index of a single element tells the verifier that the program chose it: one work-item stores.
-            1 => self.each(1, &mut |me, _| me.repeat(m, false, store)),
-            _ => self.each(m, store),
-        }
-    }
-
     /// Combines values by bin. Outside kernels, either by atomic operations, or each work-item first combines one part of the
     /// values into bins of its own, and a second kernel combines these bins. In one work-item, all
     /// values are one part.

@@ -95,7 +95,10 @@ impl Lowerer {
     ) -> Step<()> {
         let next = self.allocate(shape, Some(Space::Global))?;
         self.control(begin);
-        body(self, &state.view, &next.dest)?;
+        self.states.push(state.owned.clone());
+        let done = body(self, &state.view, &next.dest);
+        self.states.pop();
+        done?;
         for (a, b) in state.owned.buffers().zip(next.owned.buffers()) {
             self.control(Control::Swap(a, b));
         }

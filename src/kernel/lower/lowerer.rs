@@ -12,8 +12,9 @@ use super::places::{held_by, written};
 use super::schedule::Record;
 use super::view::{Shape, Step, Stop, View, Views, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
+use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic};
-use crate::kernel::analysis::hazard::Later;
+use crate::kernel::analysis::hazard::{Later, Owned};
 use crate::kernel::ir::index::{Guard, Index, Var};
 use crate::kernel::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use crate::kernel::options::Options;
@@ -123,6 +124,8 @@ pub struct Lowerer {
     pub copies: i64,
     /// Arrays of a group of which a work-item reads elements that another work-item computed.
     pub passed_on: BTreeSet<Term>,
+    /// The states of the loops of the host around.
+    pub states: Vec<Owned>,
     /// Stores that follow the update around, if there is one that defers them.
     pub later: Option<Later>,
     /// What was decided so far, if that is wanted.
@@ -185,10 +188,25 @@ pub fn is_parallel(t: &Term) -> bool {
 fn runs_by_host(f: &Term) -> bool {
     match f.op() {
         Op::Scatter | Op::Histogram | Op::Scan(ScanKind::Assoc) => true,
-        Op::Fold | Op::While | Op::Cond => is_parallel(f) || f.args().iter().any(runs_by_host),
+        Op::Fold | Op::While => is_parallel(f) || f.args().iter().any(steps_by_host),
+        Op::Cond => is_parallel(f) || f.args().iter().any(runs_by_host),
         Op::Fork | Op::Bimap | Op::Compose => f.args().iter().any(runs_by_host),
         _ => false,
     }
+}
+
+/// As [`runs_by_host`], in the step of a loop. Where nothing is parallel, one work-item runs the loop and updates elements.
+fn steps_by_host(f: &Term) -> bool {
+    match f.op() {
+        Op::Scatter => f.sizes()[1].as_constant() != Some(1) || element_has_array(f),
+        Op::Cond => is_parallel(f) || f.args().iter().any(steps_by_host),
+        Op::Fork | Op::Bimap | Op::Compose => f.args().iter().any(steps_by_host),
+        _ => runs_by_host(f),
+    }
+}
+
+fn element_has_array(f: &Term) -> bool {
+    matches!(&f.ty().cod, Ty::Array(_, element) if element.has_array())
 }
 
 /// Whether `copy` copies a block to local memory of which `f` gives each work-item a row.

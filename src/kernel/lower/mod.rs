@@ -31,6 +31,7 @@ mod record;
 mod reduce;
 mod reduce_group;
 mod scan_group;
+mod scatter;
 mod schedule;
 mod staging;
 #[cfg(test)]

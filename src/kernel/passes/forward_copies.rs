@@ -18,13 +18,7 @@ pub fn to_results(p: &mut Program) {
             Control::Launch(k) if depth == 0 => {
                 if let Some((from, to)) = copied(&p.kernels[k]).filter(|c| may_forward(p, k, *c)) {
                     let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(to) } else { m };
-                    p.control.remove(at);
-                    p.kernels.remove(k);
-                    for c in &mut p.control {
-                        if let Control::Launch(other) = c {
-                            *other -= usize::from(*other > k);
-                        }
-                    }
+                    p.remove_kernel(k);
                     for kernel in &mut p.kernels {
                         kernel.body = block(&kernel.body, &place);
                     }
@@ -38,7 +32,7 @@ pub fn to_results(p: &mut Program) {
 }
 
 /// Returns the two buffers of a kernel that only copies elements to the same places.
-fn copied(k: &Kernel) -> Option<(usize, usize)> {
+pub(super) fn copied(k: &Kernel) -> Option<(usize, usize)> {
     let mut inner = &k.body;
     loop {
         let [s] = inner.as_slice() else { return None };
@@ -75,7 +69,7 @@ fn may_forward(p: &Program, k: usize, (from, to): (usize, usize)) -> bool {
 }
 
 /// Returns the global buffers that a kernel touches, or only those that it stores to.
-fn buffers(k: &Kernel, stored: bool) -> BTreeSet<usize> {
+pub(super) fn buffers(k: &Kernel, stored: bool) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     let mut add = |m: &Mem| {
         if let Mem::Global(b) = m {

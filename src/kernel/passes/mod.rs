@@ -6,18 +6,21 @@
 //! except for the order of sums if `relaxed` allows it.
 
 mod barrier;
+mod conditions;
 mod copy_propagation;
 mod cse;
 mod fma;
 mod forward_copies;
 mod guards;
 mod hoist_gathers;
+mod in_place;
 mod licm;
 mod load_reuse;
 mod masked;
 mod memory_reuse;
 mod overlap;
 mod own_rows;
+mod unchanged;
 mod wide_accesses;
 
 use crate::kernel::ir::walk::Fresh;
@@ -26,9 +29,10 @@ use crate::kernel::options::DeviceLimits;
 
 /// Runs all passes on a program.
 pub fn run(program: &mut Program, device: &DeviceLimits, fresh: &mut Fresh) {
+    program.kernels.iter_mut().for_each(guards::resolve);
+    in_place::states(program);
     forward_copies::to_results(program);
     for k in &mut program.kernels {
-        guards::resolve(k);
         // The assignment of work-items to sub-groups is known only for one-dimensional work-groups
         // that consist of whole sub-groups.
         let size = device.sub_group;

@@ -142,6 +142,9 @@ impl<'a> Checker<'a> {
             return node;
         }
         let var = self.fresh_var(name);
+        if self.updates_state(&node) {
+            self.states.insert(var);
+        }
         let (ty, span) = (node.ty.clone(), node.span);
         lets.push((var, node));
         Node::new(NodeKind::Var(var), ty, span)

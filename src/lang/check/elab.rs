@@ -16,7 +16,7 @@ use crate::lang::prelude;
 use crate::lang::size::Size;
 use crate::lang::typed::{ScalarOp, VarId};
 use crate::lang::types::ScalarType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -54,6 +54,8 @@ pub struct Checker<'a> {
     pub functions: usize,
     /// The function passed to a pattern in which the innermost loop stands, if there are both.
     pub step_of: Option<usize>,
+    /// The states of loops outside of such functions, and what updates make of them.
+    pub states: BTreeSet<VarId>,
     depth: usize,
     /// Number of expressions so far; `components` counts the components of their types.
     pub expressions: usize,
@@ -87,6 +89,7 @@ impl<'a> Checker<'a> {
             function: 0,
             functions: 0,
             step_of: None,
+            states: BTreeSet::new(),
             depth: 0,
             expressions: 0,
             most: most.min(Limits::DEFAULT.inlined_expressions),
@@ -605,6 +608,7 @@ impl<'a> Checker<'a> {
         }
         let ty = init.ty.clone();
         let acc = self.fresh_var(super::apply::pattern_name(pat).unwrap_or("acc"));
+        self.is_state_of_loop(acc);
         let node = Node::new(NodeKind::Var(acc), ty.clone(), pat.span);
         let arg = Arg { elab: Elab::Value(node), span: init.span };
         let mut lets = vec![];

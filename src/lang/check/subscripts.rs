@@ -42,15 +42,18 @@ fn variable((var, ty): &(VarId, Ty), span: Span) -> Node {
     Node::new(NodeKind::Var(*var), ty.clone(), span)
 }
 
-/// Returns the indices of subscripts that choose one element or row: indices first, and then nothing but whole dimensions.
-fn indices_alone(cuts: &[Cut<'_>]) -> Option<Vec<Node>> {
-    let at = |cut: &Cut<'_>| match cut {
-        Cut::At(index) => Some(index.clone()),
-        Cut::Slice(_) => None,
-    };
-    let indices: Vec<_> = cuts.iter().map_while(at).collect();
-    let all = |cut: &Cut<'_>| matches!(cut, Cut::Slice(s) if s.from.is_none() && s.to.is_none() && s.step.is_none());
-    (!indices.is_empty() && cuts.iter().skip(indices.len()).all(all)).then_some(indices)
+/// Returns the subscripts up to the last index, if each of them is an index or stands for a whole dimension (`None`), and
+/// nothing but whole dimensions follows.
+fn indices_and_wholes(cuts: &[Cut<'_>]) -> Option<Vec<Option<Node>>> {
+    let whole = |s: &Slice| s.from.is_none() && s.to.is_none() && s.step.is_none();
+    let mut indices = cuts.iter().map(|cut| match cut {
+        Cut::At(index) => Some(Some(index.clone())),
+        Cut::Slice(slice) => whole(slice).then_some(None),
+    });
+    let mut indices: Vec<_> = indices.by_ref().collect::<Option<_>>()?;
+    let last = indices.iter().rposition(Option::is_some)?;
+    indices.truncate(last + 1);
+    Some(indices)
 }
 
 impl<'a> Checker<'a> {
@@ -271,6 +274,7 @@ impl<'a> Checker<'a> {
         env: &Env<'a>,
     ) -> Res<Node> {
         let cuts: Vec<_> = subscripts.iter().map(|s| self.cut(s, env)).collect();
+        let (in_item, of_host) = (self.is_in_step(), self.updates_state(&array));
         let mut lets = vec![];
         let array = self.shared(array, "old", &mut lets);
         let mut shared = vec![];
@@ -284,11 +288,12 @@ impl<'a> Checker<'a> {
             });
         }
         let value = self.shared(value, "new", &mut lets);
-        if let Some(indices) = indices_alone(&shared)
-            && self.is_in_step()
-        {
-            let node = self.scattered(array, &indices, value, span)?;
-            return self.defining(node, lets);
+        if let Some(indices) = indices_and_wholes(&shared) {
+            let wholes = indices.iter().filter(|i| i.is_none()).count();
+            if in_item && wholes == 0 || of_host && wholes <= 1 {
+                let node = self.scattered(array, &indices, value, span)?;
+                return self.defining(node, lets);
+            }
         }
         let node = self.changed(array, &shared, vec![], value, span, env)?;
         self.defining(node, lets)
@@ -436,6 +441,9 @@ impl<'a> Checker<'a> {
             "the element",
         )?;
         let fold = !self.has_array(&ty);
+        if !fold {
+            self.is_state_of_loop(acc.0);
+        }
         let function = self.function;
         if fold {
             self.functions += 1;

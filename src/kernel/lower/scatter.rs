@@ -1,0 +1,207 @@
+//! Stores at computed places.
+
+use super::apply::is_pure;
+use super::dest::Dest;
+use super::irregular::known;
+use super::lowerer::{Body, Context, Lowerer};
+use super::view::{Shape, Step, View, stop};
+use crate::calculus::term::{MapKind, Op, Space, Term};
+use crate::calculus::ty::Ty;
+use crate::diag::Code;
+use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::{Expr, Mem};
+
+impl Lowerer {
+    /// Whether an update at computed places may have its result here. The work-items of a group make it in local memory: no
+    /// barrier orders what they store to global memory.
+    pub fn has_scatter(&self, dest: &Dest) -> Step<bool> {
+        fn is_local(dest: &Dest) -> Step<bool> {
+            Ok(match dest {
+                Dest::Mem(m, ..) => matches!(m, Mem::Local(_)),
+                Dest::Pair(a, b) => is_local(a)? && is_local(b)?,
+                Dest::Array(_) => is_local(&dest.at(&Index::from(0))?)?,
+                Dest::Nowhere => true,
+                Dest::Reg(_)
+                | Dest::Lane(..)
+                | Dest::Guarded(..)
+                | Dest::Lanes(_)
+                | Dest::Either(..) => false,
+            })
+        }
+        match self.context {
+            Context::Host | Context::Item => Ok(true),
+            Context::Group => is_local(dest),
+            Context::Nest | Context::Warp => Ok(false),
+        }
+    }
+
+    /// Copies the array, then stores each value at its place. Places outside the array are skipped. Outside kernels, each of
+    /// the two steps is a kernel. If two places are equal, the program is in error.
+    pub fn scatter(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let new = self.apart_from_state(f, &x.snd()?, dest)?;
+        self.copy(&x.fst()?, dest, &self.views.shape(&f.ty().cod)?)?;
+        self.store_at_places(f, &new, dest)
+    }
+
+    /// As [`Lowerer::scatter`], if the scatter `f` follows the factors `rest`. If these compute its array, it is computed
+    /// where the result goes, and not copied. Outside kernels, an array that is copied is copied before the values are
+    /// computed: if one work-item computes and stores them, one kernel does both. Maps that compute places and values run
+    /// where these are read. Returns false otherwise.
+    pub fn scatter_computed(
+        &mut self,
+        f: &Term,
+        rest: &[Term],
+        x: &View,
+        dest: &Dest,
+    ) -> Step<bool> {
+        let rest: Vec<Term> = rest.iter().flat_map(Term::chain).collect();
+        let Some((both, before)) = rest.split_first() else { return Ok(false) };
+        let is_pair = matches!(both.op(), Op::Fork | Op::Bimap);
+        let copied = is_pair && is_pure(&both.args()[0]);
+        if !is_pair || copied && self.context != Context::Host {
+            return Ok(false);
+        }
+        let x = if before.is_empty() { x.clone() } else { self.read(before, x)? };
+        let (old, new) = match both.op() {
+            Op::Fork => {
+                let x = self.shared(&x)?;
+                (x.clone(), x)
+            }
+            _ => (x.fst()?, x.snd()?),
+        };
+        let [array, values] = [0, 1].map(|k| both.args()[k].chain());
+        let values = |me: &mut Lowerer| {
+            let new = match me.context {
+                Context::Host => me.fused(&values, &new)?,
+                _ => me.read(&values, &new)?,
+            };
+            me.apart_from_state(f, &new, dest)
+        };
+        let new = if copied {
+            self.write(&array, &old, dest)?;
+            values(self)?
+        } else {
+            let new = values(self)?;
+            self.write(&array, &old, dest)?;
+            new
+        };
+        self.stage_of(f, |me| me.store_at_places(f, &new, dest))?;
+        Ok(true)
+    }
+
+    /// Stores each value at its place.
+    fn store_at_places(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
+            return stop(Code::Internal, "a scatter gives an array");
+        };
+        let (places, values) = (x.fst()?, x.snd()?);
+        if m > 0 && self.defers(dest)? {
+            return self.scatter_later((n, m), (&places, &values), dest, &elem);
+        }
+        if self.context == Context::Group {
+            return self.store_in_group((n, m), (&places, &values), dest, &elem);
+        }
+        let host = self.context == Context::Host;
+        let only = m == 1 && (host || self.context == Context::Item);
+        let at_place = |me: &mut Lowerer, j: &Index, body: Body| match only {
+            true => me.at_only_place(&places.at(j)?, n, body),
+            false => me.at_place(&places.at(j)?, n, body),
+        };
+        let store = &mut |me: &mut Lowerer, j: &Index| {
+            at_place(me, j, &mut |me, i| me.store(&values.at(j)?, &dest.at(i)?, &elem))
+        };
+        match &*elem {
+            // Work-items share each row. Nothing in the index of a single row tells the verifier that the program chose it:
+            // a work-item has the same part of all values.
+            Shape::Array(len, part) if host => {
+                let store = &mut |me: &mut Lowerer, j: &Index, c: &Index| {
+                    at_place(me, j, &mut |me, i| {
+                        me.store(&values.at(j)?.at(c)?, &dest.at(i)?.at(c)?, part)
+                    })
+                };
+                match n {
+                    1 => self
+                        .each(*len, &mut |me, c| me.repeat(m, false, &mut |me, j| store(me, j, c))),
+                    _ => self.in_kernel(&Term::id(&Ty::Unit), |me| {
+                        me.spread(MapKind::Glb(1), m, true, &mut |me, j| {
+                            me.spread(MapKind::Glb(0), *len, false, &mut |me, c| store(me, j, c))
+                        })
+                    }),
+                }
+            }
+            _ if host && m == 1 => self.single(|me| store(me, &Index::from(0))),
+            _ if n == 1 => self.each(1, &mut |me, _| me.repeat(m, false, store)),
+            _ => self.each(m, store),
+        }
+    }
+
+    /// Returns places and values of a scatter outside kernels. Those that are read from the state of a loop of the host are
+    /// copied first if they are few, so that the stores can be made in that state. An element may be computed from what is at
+    /// its place.
+    fn apart_from_state(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<View> {
+        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let few = (1..=n / 2).contains(&m);
+        if self.context != Context::Host || self.states.is_empty() || !few {
+            return Ok(x.clone());
+        }
+        let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
+            return stop(Code::Internal, "a scatter gives an array");
+        };
+        let (places, values) = (x.fst()?, x.snd()?);
+        let first = places.at(&Index::from(0))?;
+        let only = known(&first).filter(|_| m == 1);
+        let stored = only.map(|place| dest.at(&place)).transpose()?;
+        let kept = |of: Shape| Shape::Array(m, Box::new(of));
+        let any = self.any(m);
+        let read = self.reads_state(&values.at(&any)?, &elem, stored.as_ref())?;
+        let values = if read { self.copied_first(&values, &kept(*elem))? } else { values };
+        let place = Shape::Elem(first.expr()?.ty());
+        let read = self.reads_state(&places.at(&any)?, &place, None)?;
+        let places = if read { self.copied_first(&places, &kept(place))? } else { places };
+        Ok(View::pair(places, values))
+    }
+
+    fn copied_first(&mut self, v: &View, shape: &Shape) -> Step<View> {
+        let kept = self.allocate(shape, Some(Space::Global))?;
+        match shape.scalars() {
+            1 => self.single(|me| me.store(v, &kept.dest, shape))?,
+            _ => self.copy(v, &kept.dest, shape)?,
+        }
+        Ok(kept.view)
+    }
+
+    /// Any index below `n`.
+    fn any(&mut self, n: i64) -> Index {
+        let (id, name) = self.fresh("any");
+        Index::from(Var { id, name, lo: 0, hi: n - 1 })
+    }
+
+    /// Whether a view reads the state of a loop of the host around at another place than the one that it is stored to.
+    fn reads_state(&mut self, v: &View, shape: &Shape, stored: Option<&Dest>) -> Step<bool> {
+        match shape {
+            Shape::Unit => Ok(false),
+            Shape::Elem(_) => {
+                let mut found = false;
+                v.expr()?.visit(&mut |e| {
+                    if let Expr::Load(m, _, i) = e {
+                        let here = matches!(stored, Some(Dest::Mem(_, _, at)) if at == i);
+                        found |= !here && self.states.iter().any(|state| state.has_memory(*m));
+                    }
+                });
+                Ok(found)
+            }
+            Shape::Pair(a, b) => {
+                let side = |second| stored.map(|d| d.component(second)).transpose();
+                Ok(self.reads_state(&v.fst()?, a, side(false)?.as_ref())?
+                    || self.reads_state(&v.snd()?, b, side(true)?.as_ref())?)
+            }
+            Shape::Array(n, t) if *n > 0 => {
+                let any = self.any(*n);
+                let stored = stored.map(|d| d.at(&any)).transpose()?;
+                self.reads_state(&v.at(&any)?, t, stored.as_ref())
+            }
+            Shape::Array(..) => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Loops of the host that update their state in place.
+//!
+//! Lowering gives the state of a loop two buffers: each step reads the one and writes the other, and then the host exchanges
+//! them. Where no step reads an old element after it stored the new one, one buffer is enough, and what a step leaves as it
+//! is need not be stored. So a step costs as much as what it changes, not as much as the whole array.
+
+use super::forward_copies::{buffers, copied};
+use super::memory_reuse::block;
+use super::unchanged::Update;
+use super::{barrier, guards};
+use crate::kernel::analysis::overwrite::Touched;
+use crate::kernel::analysis::race;
+use crate::kernel::ir::{Block, BufferRole, Control, Kernel, Mem, Program, Stmt};
+use std::collections::BTreeSet;
+
+/// Gives one buffer to each part of a loop's state that its steps can update in place.
+pub fn states(p: &mut Program) {
+    let mut at = 0;
+    while at < p.control.len() {
+        match p.control[at] {
+            Control::Swap(old, new) => {
+                at -= without_temporary(p, at, new);
+                let here = |p: &Program| in_place(p, at, (old, new));
+                match here(p).or_else(|| here(&with_late_stores(p, at, new))) {
+                    Some(next) => {
+                        *p = next;
+                        at = 0;
+                    }
+                    None => at += 1,
+                }
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// A launch in the step of a loop.
+struct Launch {
+    kernel: usize,
+    /// The outermost loop inside of the step that contains the launch, by its position.
+    inner: Option<usize>,
+}
+
+/// Returns the program in which `new` is `old` in the loop that exchanges them at this step of the host.
+fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Program> {
+    let (first, counters) = enclosing(p, at)?;
+    let launches = launches(&p.control[first + 1..at]);
+    let [from, to] = [old, new].map(Mem::Global);
+    let temporary = |b: usize| p.buffers[b].role == BufferRole::Temp;
+    let outside = |k: &usize| launches.iter().all(|l| l.kernel != *k);
+    let uses = |k: usize| buffers(&p.kernels[k], false).contains(&new);
+    let used_outside = (0..p.kernels.len()).filter(outside).any(uses);
+    if !temporary(old) || !temporary(new) || used_outside || names(&p.control, new) > 1 {
+        return None;
+    }
+    let bodies: Vec<(Update, Block)> = launches
+        .iter()
+        .map(|l| {
+            let update = Update::of(&p.kernels[l.kernel].body, from, to);
+            let body = update.by_side(&p.kernels[l.kernel].body);
+            (update, body)
+        })
+        .collect();
+    let found: Vec<Touched> = bodies
+        .iter()
+        .zip(&launches)
+        .map(|((update, body), launch)| {
+            let alone = p.kernels[launch.kernel].global == [1; 3];
+            Touched::of(body, (from, to), alone, &|i, e| update.keeps(i, e))
+        })
+        .collect();
+    for (i, earlier) in found.iter().enumerate().filter(|(_, t)| t.stores()) {
+        for (j, later) in found.iter().enumerate() {
+            let again = launches[i].inner.is_some() && launches[i].inner == launches[j].inner;
+            let follows = j > i || again;
+            let survives = !follows || later.survives(earlier, &counters);
+            if !survives || i == j && !earlier.may_overwrite(&counters) {
+                return None;
+            }
+        }
+    }
+    let mut next = p.clone();
+    next.control.remove(at);
+    for (launch, (update, body)) in launches.iter().zip(&bodies) {
+        let kernel = &mut next.kernels[launch.kernel];
+        let body = update.without_kept(body);
+        let changed = body != kernel.body;
+        kernel.body = block(&body, &|m| if m == to { from } else { m });
+        if changed {
+            guards::resolve(kernel);
+        }
+        if !is_race_free(kernel) {
+            return None;
+        }
+    }
+    let mut done: Vec<usize> =
+        launches.iter().map(|l| l.kernel).filter(|k| is_idle(&next.kernels[*k].body)).collect();
+    done.sort_unstable();
+    done.into_iter().rev().for_each(|k| next.remove_kernel(k));
+    Some(next)
+}
+
+/// If a step computes the new state in a temporary, which it reads, and then copies it, the new state takes the place of that
+/// temporary. Returns how many kernels are gone.
+fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
+    let Some((first, _)) = enclosing(p, at) else { return 0 };
+    let step = launches(&p.control[first + 1..at]);
+    let whole = |k: usize| {
+        let (from, to) = copied(&p.kernels[k])?;
+        let [a, b] = [from, to].map(|b| &p.buffers[b]);
+        let alike = a.array.scalar == b.array.scalar && a.array.len == b.array.len;
+        let temporary = a.role == BufferRole::Temp && names(&p.control, from) == 0;
+        (to == new && alike && temporary).then_some(from)
+    };
+    let found = step.iter().enumerate().find_map(|(i, l)| Some((i, l.kernel, whole(l.kernel)?)));
+    let Some((place, copy, from)) = found else { return 0 };
+    let (before, after) = (&step[..place], &step[place + 1..]);
+    let in_step = |k: usize| step.iter().any(|l| l.kernel == k);
+    let touches = |k: usize, b: usize| buffers(&p.kernels[k], false).contains(&b);
+    let free = step.iter().all(|l| l.inner.is_none())
+        && before.iter().all(|l| !touches(l.kernel, new))
+        && after.iter().all(|l| !touches(l.kernel, from))
+        && (0..p.kernels.len()).all(|k| in_step(k) || !touches(k, from));
+    if !free {
+        return 0;
+    }
+    p.remove_kernel(copy);
+    let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(new) } else { m };
+    p.kernels.iter_mut().for_each(|k| k.body = block(&k.body, &place));
+    1
+}
+
+/// Returns the program with the kernels that store to a buffer as late in their step as what they read and store allows.
+/// `at` is the position of the end of the step.
+fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program {
+    let mut p = p.clone();
+    let Some((first, _)) = enclosing(&p, at) else { return p };
+    let late = |p: &Program, k: usize| buffers(&p.kernels[k], true).contains(&buffer);
+    for from in (first + 1..at).rev() {
+        let Control::Launch(k) = p.control[from] else { continue };
+        if !late(&p, k) {
+            continue;
+        }
+        for to in from + 1..at {
+            match p.control[to] {
+                Control::Launch(next) if are_independent(&p.kernels[k], &p.kernels[next]) => {
+                    p.control.swap(to - 1, to);
+                }
+                _ => break,
+            }
+        }
+    }
+    // Kernels have the order in which they run.
+    let mut kernels = vec![];
+    for c in &mut p.control {
+        if let Control::Launch(k) = c {
+            kernels.push(p.kernels[*k].clone());
+            *k = kernels.len() - 1;
+        }
+    }
+    p.kernels = kernels;
+    p
+}
+
+/// Whether two kernels may run in either order.
+fn are_independent(a: &Kernel, b: &Kernel) -> bool {
+    let apart = |a, b| buffers(a, true).is_disjoint(&buffers(b, false));
+    apart(a, b) && apart(b, a)
+}
+
+/// Returns where the innermost loop around a step of the host begins, and the counters that do not change within one
+/// of its iterations.
+fn enclosing(p: &Program, at: usize) -> Option<(usize, BTreeSet<u32>)> {
+    let mut open = vec![];
+    for (k, c) in p.control[..at].iter().enumerate() {
+        match c {
+            Control::Repeat(_, counter) => open.push((k, Some(counter.id))),
+            Control::While => open.push((k, None)),
+            Control::End => {
+                open.pop();
+            }
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}
+        }
+    }
+    let first = open.last()?.0;
+    Some((first, open.into_iter().filter_map(|(_, id)| id).collect()))
+}
+
+fn launches(step: &[Control]) -> Vec<Launch> {
+    let (mut found, mut open) = (vec![], vec![]);
+    for (at, c) in step.iter().enumerate() {
+        match c {
+            Control::Launch(kernel) => {
+                found.push(Launch { kernel: *kernel, inner: open.first().copied() });
+            }
+            Control::Repeat(..) | Control::While => open.push(at),
+            Control::End => {
+                open.pop();
+            }
+            Control::Check(_) | Control::Swap(..) => {}
+        }
+    }
+    found
+}
+
+/// Returns how many steps of the host name a buffer.
+fn names(control: &[Control], buffer: usize) -> usize {
+    let named = |c: &&Control| match c {
+        Control::Check(b) => *b == buffer,
+        Control::Swap(a, b) => *a == buffer || *b == buffer,
+        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
+    };
+    control.iter().filter(named).count()
+}
+
+/// Whether the verifier can show that no work-item needs what another one stores, with the barriers that the kernel is to
+/// have.
+fn is_race_free(k: &Kernel) -> bool {
+    if race::across_groups(&k.body).is_some() {
+        return false;
+    }
+    if k.group.iter().product::<usize>() == 1 || k.spreads_items() {
+        return true;
+    }
+    let mut k = k.clone();
+    barrier::insert(&mut k, false);
+    race::find(&k.body).is_none()
+}
+
+/// Whether a kernel stores nothing and checks nothing.
+fn is_idle(b: &Block) -> bool {
+    let mut busy = false;
+    for s in b {
+        s.visit(&mut |s| {
+            busy |= matches!(s, Stmt::Store(Mem::Global(_), ..) | Stmt::Atomic(..));
+            s.exprs(&mut |e| busy |= e.has_check());
+        });
+    }
+    !busy
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::ir::Control;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    const MATRIX: (&str, &str) = ("A", "[100][50]f32");
+    const VECTOR: (&str, &str) = ("x", "[100]f32");
+
+    /// Returns the numbers of launches in a loop of 100 steps and of exchanges at its end.
+    fn step(op: &str, start: &str, inputs: &[(&str, &str)]) -> (usize, usize) {
+        let text = format!("foldSeq ({op}) . fork ({start}) (iota 100 i32)");
+        let program = lower(&term(&text, inputs), &SizeEnv::default(), &options()).expect("lowers");
+        let begin = |c: &Control| matches!(c, Control::Repeat(..));
+        let first = program.control.iter().position(begin).expect("a loop");
+        let count = |f: fn(&Control) -> bool| {
+            let step = program.control[first..].iter().take_while(|c| **c != Control::End);
+            step.filter(|c| f(c)).count()
+        };
+        let launches = count(|c| matches!(c, Control::Launch(_)));
+        (launches, count(|c| matches!(c, Control::Swap(..))))
+    }
+
+    #[test]
+    fn elements_that_only_their_work_items_read() {
+        assert_eq!(step("mapGlb 0 (\\x -> x + 1.0) . fst", "x", &[VECTOR]), (1, 0));
+    }
+
+    #[test]
+    fn elements_that_others_read() {
+        let op = "mapGlb 0 (+) . zip . fork id (rotate 1) . fst";
+        assert_eq!(step(op, "x", &[VECTOR]), (1, 1));
+        assert_eq!(step("mapGlb 0 id . reverse . fst", "x", &[VECTOR]), (1, 1));
+    }
+
+    #[test]
+    fn a_row_is_computed_and_stored() {
+        let row = "replicate 1 . mapGlb 0 (\\x -> x * 2.0) . index";
+        let op = format!("scatter . fork fst (fork (replicate 1 . snd) ({row}))");
+        // Each element is computed from itself, where it is stored.
+        assert_eq!(step(&op, "A", &[MATRIX]), (1, 0));
+        // A row that is reversed is copied first.
+        let op = op.replace("index)", "reverse . index)");
+        assert_eq!(step(&op, "A", &[MATRIX]), (2, 0));
+    }
+
+    #[test]
+    fn what_a_choice_keeps_is_not_stored() {
+        // Column 3 changes.
+        let element = "(\\((k, i), x) -> if k == i then x + 1.0 else x)";
+        let op = format!(
+            "mapGlb 1 (mapGlb 0 {element} . zip . fork (distl . fork snd (iota 50 i32)) fst) . \
+             distr . fork fst (3 . bang)"
+        );
+        assert_eq!(step(&op, "A", &[MATRIX]), (1, 0));
+    }
+
+    #[test]
+    fn a_part_that_is_passed_on_is_not_copied() {
+        let op = "fork (fst . fst) (mapGlb 0 (+) . zip . fork id (rotate 1) . snd . fst)";
+        assert_eq!(step(op, "fork A x", &[MATRIX, VECTOR]), (1, 1));
+    }
+
+    #[test]
+    fn stores_wait_for_those_who_read() {
+        // The first part is updated before the second one reads it.
+        let op = "fork (mapGlb 0 (\\x -> x + 1.0) . fst . fst) \
+                  (mapGlb 0 (+) . zip . fork (rotate 1 . fst) snd . fst)";
+        assert_eq!(step(op, "fork x x", &[VECTOR]), (2, 0));
+    }
+
+    #[test]
+    fn parts_that_change_places_need_a_second_buffer() {
+        let op = "fork (mapGlb 0 (\\x -> x + 1.0) . snd) fst . fst";
+        assert_eq!(step(op, "fork x x", &[VECTOR]), (2, 1));
+    }
+}
