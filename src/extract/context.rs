@@ -94,9 +94,9 @@ impl Context {
     }
 
     /// Whether the results of a map over work-items have a destination here: one that the caller chose, or
-    /// local memory.
+    /// local memory. The accumulators of a tile need no default: a rule places them in registers.
     fn stores(self) -> bool {
-        self.sink || self.placed || self.total
+        self.sink || self.placed || (self.total && !(self.tile && self.registers))
     }
 
     /// Whether the results of a map over work-items may stay in registers of the work-items that compute
