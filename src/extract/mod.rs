@@ -395,6 +395,33 @@ mod tests {
         assert_eq!([None, Some(1.0), Some(1.5)].map(&mut streams), [true, false, true]);
     }
 
+    /// Other parts of a program may need defaults: then products still have their accumulators in registers.
+    #[test]
+    fn accumulators_are_in_registers_beside_defaults() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let limits = Limits { saturation_time: None, ..Limits::default() };
+        let text = "map (map (reduce (+) 0.0 . map (*) . zip)) . cross . fork A B";
+        let graph =
+            saturate(&[program(text, &[("A", "[n][k]f32"), ("B", "[m][k]f32")])], &rules, &limits);
+        let device = crate::device::tests::device(0, "P", "D", DeviceKind::Gpu);
+        let model = CostModel::choose(&device).expect("a shipped model").model;
+        let env = ["n", "k", "m"].map(|d| (Sym::Dim(d.into()), 1024)).into_iter().collect();
+        let drawn = draw_terms(
+            &graph.expect("sound rules"),
+            &[0],
+            &env,
+            &device,
+            &model,
+            &limits,
+            Scope::Defaults,
+        );
+        let drawn = drawn.expect("terms");
+        let texts: Vec<String> = drawn.candidates.iter().map(|c| c.compact.to_string()).collect();
+        let mut tiled = texts.iter().filter(|t| t.contains("blocked") && t.contains("spread"));
+        assert!(tiled.clone().count() > 0);
+        assert_eq!(tiled.find(|t| !t.contains("toPrivate")), None);
+    }
+
     /// Draws candidates of a sum of absolute values on a CPU.
     fn drawn(change: impl Fn(&mut DeviceInfo, &mut Limits)) -> Drawn {
         let rules = RuleSet::shipped().expect("shipped rules");
