@@ -22,7 +22,7 @@ entry four [n] [k] (xs: [4*n + k - 1]f32) (h: [k]f32) : [4*n]f32 =
 -- expect kernel entry=four no-rewrite model=nvidia-h200 size n=1024 k=7
 -- | #pragma OPENCL FP_CONTRACT OFF
 -- |
--- | kernel __attribute__((reqd_work_group_size(4, 1, 1)))
+-- | kernel __attribute__((reqd_work_group_size(2, 1, 1)))
 -- | void four_0(global const float* restrict h, global const float* restrict xs, global float* restrict out) {
 -- |     const int i0 = get_global_id(0);
 -- |     float t6 = 0.0f;
@@ -65,4 +65,4 @@ entry four [n] [k] (xs: [4*n + k - 1]f32) (h: [k]f32) : [4*n]f32 =
 -- |     t12 = t12 + t16.s1 * t19;
 -- |     ((global float4*)out)[i0] = ((float4)(t6, t8, t10, t12));
 -- | }
--- | // four_0: [1024, 1, 1] work-items in groups of [4, 1, 1]
+-- | // four_0: [1024, 1, 1] work-items in groups of [2, 1, 1]

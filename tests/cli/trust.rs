@@ -17,8 +17,12 @@ fn sql(p: &Place, text: &str) {
 
 /// Returns the export of a store in which one program was tuned.
 fn tuned(p: &Place, file: &str) -> Value {
+    tuned_with(p, file, DATA)
+}
+
+fn tuned_with(p: &Place, file: &str, data: &str) -> Value {
     let store = format!("{file}.sqlite");
-    p.run(&format!("optimize {file} {DATA} --store {store}")).ok();
+    p.run(&format!("optimize {file} {data} --store {store}")).ok();
     serde_json::from_str(&p.run(&format!("store export --store {store}")).ok().stdout())
         .expect("an export")
 }
@@ -120,7 +124,9 @@ fn imports_under_the_key_of_another_program_are_refused_or_found_out() {
 fn imports_are_checked_once() {
     let p = Place::new();
     let f = p.file("f.pat", SCALED);
-    let export = p.file("f.json", tuned(&p, &f).to_string());
+    // Of several kernels, noise decides which one the store calls the best.
+    let data = DATA.replace("budget 2", "budget 1");
+    let export = p.file("f.json", tuned_with(&p, &f, &data).to_string());
     // The user must agree explicitly.
     let asked = p.run(&format!("store import {export}")).fails("E0903", 2).stderr();
     assert!(asked.contains("f n=64 on ") && asked.contains("--yes"), "{asked}");
@@ -128,7 +134,7 @@ fn imports_are_checked_once() {
     p.run(&format!("store import -y {export}")).ok();
     assert!(p.run("store best").ok().stdout().contains("not verified here yet"));
     let verified = || {
-        let ran = p.run(&format!("--json run {f} {DATA}")).ok().last("result");
+        let ran = p.run(&format!("--json run {f} {data}")).ok().last("result");
         assert_eq!(ran["kernels_from"], "store");
         ran["verified"].clone()
     };
@@ -138,8 +144,8 @@ fn imports_are_checked_once() {
     p.run(&format!("store merge --yes {f}.sqlite --store {merged}")).ok();
     assert!(p.run(&format!("store best --store {merged}")).ok().stdout().contains("not verified"));
     // The answer is used once its kernels are found right.
-    let found = p.run(&format!("--json optimize {f} {DATA} --store {merged}")).ok();
-    assert_eq!(found.last("result")["stored"]["budget"], 2);
+    let found = p.run(&format!("--json optimize {f} {data} --store {merged}")).ok();
+    assert_eq!(found.last("result")["stored"]["budget"], 1);
     assert!(!p.run(&format!("store best --store {merged}")).ok().stdout().contains("not verified"));
 }
 
