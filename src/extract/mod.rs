@@ -131,14 +131,15 @@ pub fn draw(
     let draw = |scope: Scope, forms: &[usize]| {
         draw_terms(saturated, forms, env, device, model, limits, scope)
     };
-    // These two searches do not depend on each other.
-    let mut first = on_all_cores(&[Scope::Fused, Scope::SideBySide], |scope| draw(*scope, &all));
-    let beside = first.pop();
-    let mut drawn = Drawn::default();
+    // The first search and the one for reductions side by side do not depend on each other.
+    let [first, others @ ..] = &Scope::ALL;
+    let mut both =
+        on_all_cores(&[*first, Scope::SideBySide], |scope| draw(*scope, &all)).into_iter();
+    let mut drawn = both.next().unwrap_or_else(|| Ok(Drawn::default()))?;
+    let beside = both.next().unwrap_or_else(|| Ok(Drawn::default()))?;
     let mut without = all.clone();
-    for scope in Scope::ALL {
-        let more = first.pop().unwrap_or_else(|| draw(scope, &without));
-        drawn.extend(more?);
+    let mut others = others.iter();
+    loop {
         // Terms without values for their tunables are no candidates. A loop that a group runs may be slower than one that
         // each work-item runs for itself, which may need defaults.
         let has = |c: &Candidate, form| c.form == form && !loops_in_group(&c.term);
@@ -147,8 +148,10 @@ pub fn draw(
         if without.is_empty() || saturated.forms.len() - without.len() >= ENOUGH {
             break;
         }
+        let Some(scope) = others.next() else { break };
+        drawn.extend(draw(*scope, &without)?);
     }
-    drawn.extend(beside.unwrap_or_else(|| draw(Scope::SideBySide, &all))?);
+    drawn.extend(beside);
     Ok(drawn)
 }
 

@@ -49,8 +49,8 @@ fn lowered(
     lower::program(term, env, options, record.then(Record::default))
 }
 
-/// Generates the kernels with arrays in registers or, if an index into one does not become constant,
-/// in private memory. `finish` completes them.
+/// Generates the kernels with arrays in registers. If an index into one does not become constant, the kernel has its arrays
+/// in memory; if it is one of a single work-item, so have all kernels. `finish` completes them.
 fn generated<T>(
     (term, env, options): (&Term, &SizeEnv, &Options),
     record: bool,

@@ -5,20 +5,16 @@
 use super::dest::Dest;
 use super::irregular::known;
 use super::lowerer::Lowerer;
+use super::scatter::Scattered;
 use super::view::{Shape, Step, View};
 use crate::calculus::term::Space;
 use crate::kernel::analysis::hazard::Owned;
 use crate::kernel::ir::index::{Index, Var};
 
 impl Lowerer {
-    /// Stores each of `m` values at its place in an array of `n` elements.
-    pub fn store_in_group(
-        &mut self,
-        (n, m): (i64, i64),
-        (places, values): (&View, &View),
-        dest: &Dest,
-        elem: &Shape,
-    ) -> Step<()> {
+    /// Stores the values of a scatter.
+    pub fn store_in_group(&mut self, scattered: Scattered, dest: &Dest) -> Step<()> {
+        let Scattered { n, m, places, values, elem } = scattered;
         let first = Index::from(0);
         if m == 1 && !elem.is_element() {
             return self.at_only_place(&places.at(&first)?, n, &mut |me, i| {
@@ -45,13 +41,8 @@ impl Lowerer {
     }
 
     /// As [`Lowerer::store_in_group`], behind the update around. Until then, the group keeps what the update changes.
-    pub fn group_scatter_later(
-        &mut self,
-        (n, m): (i64, i64),
-        (places, values): (&View, &View),
-        dest: &Dest,
-        elem: &Shape,
-    ) -> Step<()> {
+    pub fn group_scatter_later(&mut self, scattered: Scattered, dest: &Dest) -> Step<()> {
+        let Scattered { m, places, values, elem, .. } = scattered;
         let place = Shape::Elem(places.at(&Index::from(0))?.expr()?.ty());
         // One work-item stores a single element, and only that one needs it.
         let alone = m == 1 && elem.is_element();
@@ -61,7 +52,8 @@ impl Lowerer {
             false => self.kept(places, m, &place, m == 1, alone)?,
         };
         let values = self.kept(values, m, elem, alone, alone)?;
-        self.afterwards(|me| me.store_in_group((n, m), (&places, &values), dest, elem))
+        let kept = Scattered { places: &places, values: &values, ..scattered };
+        self.afterwards(|me| me.store_in_group(kept, dest))
     }
 
     /// Returns `m` values as they are before the stores of the update around: in registers, or else in local memory, unless no

@@ -4,6 +4,7 @@ use super::dest::Dest;
 use super::irregular::known;
 use super::leaf::Emit;
 use super::lowerer::{Context, Lowerer};
+use super::scatter::Scattered;
 use super::view::{Shape, Step, View};
 use crate::calculus::term::Term;
 use crate::kernel::analysis::hazard::{self, Later, Owned};
@@ -105,16 +106,11 @@ impl Lowerer {
     }
 
     /// Defers the stores of a scatter. Places and values are computed at once, as every read of the update is.
-    pub fn scatter_later(
-        &mut self,
-        (n, m): (i64, i64),
-        (places, values): (&View, &View),
-        dest: &Dest,
-        elem: &Shape,
-    ) -> Step<()> {
+    pub fn scatter_later(&mut self, scattered: Scattered, dest: &Dest) -> Step<()> {
         if self.context == Context::Group {
-            return self.group_scatter_later((n, m), (places, values), dest, elem);
+            return self.group_scatter_later(scattered, dest);
         }
+        let Scattered { n, m, places, values, elem } = scattered;
         let first = places.at(&Index::from(0))?;
         let place = Shape::Elem(first.expr()?.ty());
         let array = |t: &Shape| Shape::Array(m, Box::new(t.clone()));

@@ -11,6 +11,16 @@ use crate::diag::Code;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Expr, Mem};
 
+/// What a scatter stores: each of `m` values at its place in an array of `n` elements.
+#[derive(Clone, Copy)]
+pub struct Scattered<'a> {
+    pub n: i64,
+    pub m: i64,
+    pub places: &'a View,
+    pub values: &'a View,
+    pub elem: &'a Shape,
+}
+
 impl Lowerer {
     /// Whether an update at computed places may have its result here. The work-items of a group make it in local memory: no
     /// barrier orders what they store to global memory.
@@ -96,11 +106,12 @@ impl Lowerer {
             return stop(Code::Internal, "a scatter gives an array");
         };
         let (places, values) = (x.fst()?, x.snd()?);
+        let scattered = Scattered { n, m, places: &places, values: &values, elem: &elem };
         if m > 0 && self.defers(dest)? {
-            return self.scatter_later((n, m), (&places, &values), dest, &elem);
+            return self.scatter_later(scattered, dest);
         }
         if self.context == Context::Group {
-            return self.store_in_group((n, m), (&places, &values), dest, &elem);
+            return self.store_in_group(scattered, dest);
         }
         let host = self.context == Context::Host;
         let only = m == 1 && (host || self.context == Context::Item);

@@ -20,15 +20,10 @@ pub enum Part {
 impl Part {
     /// The component of a part.
     pub fn component(&self, second: bool) -> &Part {
-        match self {
-            Part::Pair(a, b) => {
-                if second {
-                    b
-                } else {
-                    a
-                }
-            }
-            part => part,
+        match (self, second) {
+            (Part::Pair(a, _), false) => a,
+            (Part::Pair(_, b), true) => b,
+            (part, _) => part,
         }
     }
 
@@ -69,14 +64,9 @@ impl Value {
     }
 
     fn component(self, second: bool) -> Value {
-        match self {
-            Value::Pair(a, b) => {
-                if second {
-                    *b
-                } else {
-                    *a
-                }
-            }
+        match (self, second) {
+            (Value::Pair(a, _), false) => *a,
+            (Value::Pair(_, b), true) => *b,
             _ => Value::Other,
         }
     }

@@ -46,11 +46,11 @@ fn variable((var, ty): &(VarId, Ty), span: Span) -> Node {
 /// nothing but whole dimensions follows.
 fn indices_and_wholes(cuts: &[Cut<'_>]) -> Option<Vec<Option<Node>>> {
     let whole = |s: &Slice| s.from.is_none() && s.to.is_none() && s.step.is_none();
-    let mut indices = cuts.iter().map(|cut| match cut {
+    let index = |cut: &Cut<'_>| match cut {
         Cut::At(index) => Some(Some(index.clone())),
         Cut::Slice(slice) => whole(slice).then_some(None),
-    });
-    let mut indices: Vec<_> = indices.by_ref().collect::<Option<_>>()?;
+    };
+    let mut indices: Vec<_> = cuts.iter().map(index).collect::<Option<_>>()?;
     let last = indices.iter().rposition(Option::is_some)?;
     indices.truncate(last + 1);
     Some(indices)
