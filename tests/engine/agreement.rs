@@ -43,6 +43,9 @@ fn made_up(kind: DeviceKind) -> DeviceInfo {
     }
 }
 
+/// How many candidates of a program are evaluated.
+const TERMS: usize = 32;
+
 struct Case {
     sample: Sample,
     program: elaborate::Program,
@@ -84,11 +87,11 @@ fn case(seed: u64, rules: &RuleSet, kind: DeviceKind) -> Option<Case> {
 fn rewritten_terms_agree_with_the_interpreter() {
     let rules = RuleSet::shipped().expect("shipped rules");
     let (mut programs, mut terms) = (0, 0);
-    for seed in 0..160 {
+    for seed in 0..100 {
         let kind = if seed % 2 == 0 { DeviceKind::Cpu } else { DeviceKind::Gpu };
         let Some(case) = case(seed, &rules, kind) else { continue };
         programs += 1;
-        for c in &case.candidates {
+        for c in case.candidates.iter().step_by(case.candidates.len().div_ceil(TERMS)) {
             let got = match eval::apply(&c.term, &c.env, &case.inputs, &Value::tuple(vec![])) {
                 Ok(v) => v,
                 Err(e) => panic!("seed {seed}: {e}\n{}\n{}", case.program.term, c.term),
@@ -103,7 +106,7 @@ fn rewritten_terms_agree_with_the_interpreter() {
         }
     }
     eprintln!("{terms} terms of {programs} programs");
-    assert!(programs >= 60, "only {programs} programs have candidates");
+    assert!(programs >= 40, "only {programs} programs have candidates");
 }
 
 #[test]

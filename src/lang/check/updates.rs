@@ -74,6 +74,10 @@ impl Checker<'_> {
         let run = indices.iter().position(Option::is_none).and_then(|at| lengths.get(at).cloned());
         let ty = run.as_ref().map_or(element.clone(), |n| array(n, &element));
         let value = self.coerce(value, &ty, "the new value")?;
+        if lengths.iter().any(Size::is_zero) {
+            // There is no element to update, and `split` could not tell how many empty rows there are.
+            return Ok(node);
+        }
         let one = Size::constant(1);
         let of_one = |x: Node| {
             let ty = array(&one, &x.ty);

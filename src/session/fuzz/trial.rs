@@ -140,9 +140,14 @@ impl Trial<'_> {
                 return Ok(Stage::NoValue);
             }
         }
-        let mut reference = Reference::start(&program.entry, &bound.sizes, &bound.values, limits);
+        // The loops of a random program may never end, so the wait for its result is limited.
+        let mut reference =
+            Reference::for_search(&program.entry, &bound.sizes, &bound.values, limits);
         if let Err(failure) = reference.wait(|| true) {
             serious(failure)?;
+            return Ok(Stage::NoValue);
+        }
+        if reference.is_deferred() {
             return Ok(Stage::NoValue);
         }
         let mut rng = ChaCha8Rng::seed_from_u64(case.seed);
