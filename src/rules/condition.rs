@@ -43,12 +43,16 @@ pub enum Condition {
     Lanewise(String),
     /// `elementwise f`: `f` is a function of elements, or maps of such a function.
     Elementwise(String),
+    /// `rounds r n`: `r` is `n`, or `n` rounded up. So it is 0 if `n` is.
+    Rounds(Size, Size),
     /// `computes f`: `f` does more than rearrange its argument.
     Computes(String),
     /// `rearranges f`: `f` only rearranges its argument.
     Rearranges(String),
     /// `tiles f`: `f` works on all pairs, tile by tile.
     Tiles(String),
+    /// `scans f`: `f` scans an array.
+    Scans(String),
 }
 
 impl Condition {
@@ -61,6 +65,7 @@ impl Condition {
             Condition::Tile(_) => "tile",
             Condition::Differ(..) => "differ",
             Condition::Divides(..) => "divides",
+            Condition::Rounds(..) => "rounds",
             Condition::UpTo(..) => "upto",
             Condition::From(..) => "from",
             Condition::Small(_) => "small",
@@ -73,6 +78,7 @@ impl Condition {
             Condition::Computes(_) => "computes",
             Condition::Rearranges(_) => "rearranges",
             Condition::Tiles(_) => "tiles",
+            Condition::Scans(_) => "scans",
         }
     }
 
@@ -85,13 +91,15 @@ impl Condition {
             | Condition::Elementwise(f)
             | Condition::Computes(f)
             | Condition::Rearranges(f)
-            | Condition::Tiles(f) => Some(f),
+            | Condition::Tiles(f)
+            | Condition::Scans(f) => Some(f),
             Condition::Tileable(..)
             | Condition::Whole(_)
             | Condition::Dimension(_)
             | Condition::Tile(_)
             | Condition::Differ(..)
             | Condition::Divides(..)
+            | Condition::Rounds(..)
             | Condition::UpTo(..)
             | Condition::From(..)
             | Condition::Small(_)
@@ -116,6 +124,9 @@ impl Condition {
             Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
             Condition::Differ(n, m) => b.size(n) != b.size(m),
             Condition::Divides(k, n) => divides(&b.size(k), &b.size(n)),
+            Condition::Rounds(r, n) => {
+                b.size(r) == b.size(n) || b.size(r) == round_up(&b.size(n))
+            }
             Condition::UpTo(n, k) => b.size(n).as_constant().is_some_and(|n| n <= *k),
             Condition::From(n, k) => b.size(n).as_constant().is_some_and(|n| n >= *k),
             Condition::Small(n) => can_unroll(&b.size(n)),
@@ -126,6 +137,7 @@ impl Condition {
             Condition::Computes(f) => !facts(f).view,
             Condition::Rearranges(f) => facts(f).view,
             Condition::Tiles(f) => facts(f).tiles,
+            Condition::Scans(f) => facts(f).scans,
             Condition::Scalar(a) => b.type_of(a).is_some_and(Ty::is_scalar),
             Condition::Element(a) => b.type_of(a).is_some_and(Ty::is_element),
         }
@@ -152,14 +164,15 @@ impl Condition {
             | Condition::UpTo(n, _)
             | Condition::From(n, _)
             | Condition::Small(n) => is(n),
-            Condition::Differ(n, m) | Condition::Divides(n, m) => format!("{}, {}", is(n), is(m)),
+            Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => format!("{}, {}", is(n), is(m)),
             Condition::Commutative(f)
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)
             | Condition::Elementwise(f)
             | Condition::Computes(f)
             | Condition::Rearranges(f)
-            | Condition::Tiles(f) => {
+            | Condition::Tiles(f)
+            | Condition::Scans(f) => {
                 format!("{f} is {}", function(f))
             }
             Condition::Scalar(a) | Condition::Element(a) => match b.type_of(a) {
@@ -187,6 +200,7 @@ impl Condition {
         ("from n k", "n is a number, and at least k"),
         ("small n", "n is a vector width or an innermost tile, so a loop over it can be unrolled"),
         ("commutative f", "f is known to be commutative"),
+        ("rounds r n", "r is n, or n rounded up to a multiple of its tiles"),
         ("scalar a", "the type a is a scalar, or pairs of scalars"),
         ("element a", "a value of type a fits in registers: scalars, vectors, pairs of them"),
         ("vectorisable f", "f has a component-wise form on vectors"),
@@ -198,6 +212,7 @@ impl Condition {
         ("computes f", "f does more than rearrange its argument"),
         ("rearranges f", "f does no more than rearrange its argument"),
         ("tiles f", "f does something with all pairs, tile by tile"),
+        ("scans f", "f scans an array, and may compute more from the results"),
     ];
 }
 
@@ -215,7 +230,7 @@ impl fmt::Display for Condition {
         match self {
             Condition::Tileable(n, k) => write!(f, "{} {k}", size(n)),
             Condition::UpTo(n, k) | Condition::From(n, k) => write!(f, "{} {k}", size(n)),
-            Condition::Differ(n, m) | Condition::Divides(n, m) => {
+            Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => {
                 write!(f, "{} {}", size(n), size(m))
             }
             Condition::Whole(n)
@@ -230,7 +245,8 @@ impl fmt::Display for Condition {
             | Condition::Elementwise(v)
             | Condition::Computes(v)
             | Condition::Rearranges(v)
-            | Condition::Tiles(v) => f.write_str(v),
+            | Condition::Tiles(v)
+            | Condition::Scans(v) => f.write_str(v),
         }
     }
 }

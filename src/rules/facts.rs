@@ -21,6 +21,8 @@ pub struct Facts {
     pub commutative: bool,
     /// It works on all pairs, tile by tile.
     pub tiles: bool,
+    /// It scans an array.
+    pub scans: bool,
 }
 
 impl Facts {
@@ -42,6 +44,7 @@ impl Facts {
                 lanewise: lanes,
                 elementwise: none.elementwise || *op == Op::Compose && all(|f| f.elementwise),
                 tiles: *op == Op::Compose && args.iter().any(|f| f.tiles),
+                scans: args.iter().any(|f| f.scans),
                 ..none
             },
             Op::Tiled(_) | Op::Turned => Facts { tiles: true, ..none },
@@ -63,6 +66,7 @@ impl Facts {
                 elementwise: all(|f| f.elementwise),
                 ..none
             },
+            Op::Scan(_) | Op::ScanLcl(_) => Facts { scans: true, ..none },
             Op::Reduce(_) => Facts { lanewise: lanes, ..none },
             // `vectorize` is component-wise, so it commutes when its argument does.
             Op::Vectorize => Facts { commutative: args[0].commutative, ..none },

@@ -670,6 +670,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result
             ["dimension", n] => Some(Condition::Dimension(size(n)?)),
             ["tile", n] => Some(Condition::Tile(size(n)?)),
             ["differ", n, m] => Some(Condition::Differ(size(n)?, size(m)?)),
+            ["rounds", r, n] => Some(Condition::Rounds(size(r)?, size(n)?)),
             ["divides", k, n] => Some(Condition::Divides(size(k)?, size(n)?)),
             ["upto", n, k] => match k.parse() {
                 Ok(k) => Some(Condition::UpTo(size(n)?, k)),
@@ -686,6 +687,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result
             ["vectorisable", f] => Some(Condition::Vectorisable((*f).to_owned())),
             ["lanewise", f] => Some(Condition::Lanewise((*f).to_owned())),
             ["elementwise", f] => Some(Condition::Elementwise((*f).to_owned())),
+            ["scans", f] => Some(Condition::Scans((*f).to_owned())),
             ["computes", f] => Some(Condition::Computes((*f).to_owned())),
             ["rearranges", f] => Some(Condition::Rearranges((*f).to_owned())),
             ["tiles", f] => Some(Condition::Tiles((*f).to_owned())),

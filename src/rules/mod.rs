@@ -53,7 +53,7 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
     }
     for c in &rule.when {
         match c {
-            Condition::Differ(n, m) | Condition::Divides(n, m) => {
+            Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => {
                 size_bound(n, &known)?;
                 size_bound(m, &known)?;
             }
@@ -75,7 +75,8 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
             | Condition::Elementwise(f)
             | Condition::Computes(f)
             | Condition::Rearranges(f)
-            | Condition::Tiles(f) => {
+            | Condition::Tiles(f)
+            | Condition::Scans(f) => {
                 if !functions.contains(f) {
                     return Err(unbound(f));
                 }

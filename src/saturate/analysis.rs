@@ -108,6 +108,7 @@ impl Analysis<Node> for Typed {
                     scalar: f.scalar || g.scalar,
                     commutative: f.commutative || g.commutative,
                     tiles: f.tiles || g.tiles,
+                    scans: f.scans || g.scans,
                 };
                 let merge = DidMerge(both != *f, both != *g);
                 *f = both;

@@ -9,6 +9,7 @@
 //! ([`fission`]), reductions in branches ([`branches`]) and histograms of rows ([`flat`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
+mod again;
 #[cfg(test)]
 mod agreement;
 mod apart;
@@ -119,10 +120,12 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let whole = unbranched.as_ref().unwrap_or(&body);
     let apart = fission::products_apart(whole, sizes.env(), &mut fresh).or(unbranched);
     let flat = flat::histograms(apart.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
+    let other = flat.or(apart);
+    let again = again::computed_again(other.as_ref().unwrap_or(&body), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let mut forms = vec![];
-    for body in [Some(body), flat.or(apart)].into_iter().flatten() {
+    for body in [Some(body), other, again].into_iter().flatten() {
         let body = interchange::interchange(body, &mut fresh);
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
         let made = normal_forms(&term, &mut env);

@@ -9,23 +9,30 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Creates new registers.
+/// Creates new registers and variables.
+#[derive(Default)]
 pub struct Fresh {
     /// The next unused id.
     pub next: u32,
-    /// Names of parameters and buffers, which registers must not get.
+    /// Names of parameters and buffers, which nothing else must get.
     pub reserved: BTreeSet<String>,
 }
 
 impl Fresh {
     /// A new register.
     pub fn reg(&mut self, ty: ElemTy) -> Reg {
+        let (id, name) = self.name("t");
+        Reg { id, name, ty }
+    }
+
+    /// A new id and a new name.
+    pub fn name(&mut self, prefix: &str) -> (u32, Arc<str>) {
         loop {
             let id = self.next;
             self.next += 1;
-            let name = format!("t{id}");
+            let name = format!("{prefix}{id}");
             if !self.reserved.contains(&name) {
-                return Reg { id, name: name.into(), ty };
+                return (id, name.into());
             }
         }
     }

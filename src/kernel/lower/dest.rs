@@ -3,7 +3,7 @@
 //! The inverse of a view turns a destination of the view's result into a destination of its
 //! argument, so that a stage stores its result directly in the final place.
 
-use super::view::{Shape, Slot, Step, Stop, Views, advance, chunk, stop};
+use super::view::{Shape, Slot, Step, Stop, View, Views, advance, chunk, stop};
 use crate::calculus::term::{Op, Term};
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
@@ -39,6 +39,25 @@ pub enum Dest {
     Lanes(Vec<Dest>),
     /// Stores to the first destination if the guard holds, else to the second.
     Either(Guard, Rc<Dest>, Rc<Dest>),
+    /// Stores a value at a computed place.
+    Placed(Rc<Placed>),
+}
+
+/// A destination at a computed place. The work-items compute the place or the value in parallel; the other is read then.
+#[derive(Clone)]
+pub struct Placed {
+    /// The array.
+    pub all: Dest,
+    /// Its length. Places outside it are skipped.
+    pub n: i64,
+    /// The shape of its elements.
+    pub elem: Shape,
+    /// Whether the place is what is stored here, and the values are read.
+    pub by_place: bool,
+    /// The values, or the places.
+    pub others: View,
+    /// The number of the value and its place.
+    pub index: Index,
 }
 
 impl Dest {
@@ -84,7 +103,7 @@ impl Dest {
             Dest::Lanes(ds) => {
                 Dest::of_lanes(ds.iter().map(|d| d.component(second)).collect::<Step<Vec<_>>>()?)
             }
-            Dest::Mem(..) | Dest::Reg(_) | Dest::Lane(..) | Dest::Array(_) => {
+            Dest::Mem(..) | Dest::Reg(_) | Dest::Lane(..) | Dest::Array(_) | Dest::Placed(_) => {
                 stop(Code::Internal, "code generation expected a pair to store to")
             }
         }
@@ -105,7 +124,11 @@ impl Dest {
                 let (a, k) = (a.clone(), k.clone());
                 Ok(Dest::array(move |i| (a.at)(i)?.lane(&k)))
             }
-            Dest::Reg(_) | Dest::Lane(..) | Dest::Lanes(_) | Dest::Either(..) => {
+            Dest::Reg(_)
+            | Dest::Lane(..)
+            | Dest::Lanes(_)
+            | Dest::Either(..)
+            | Dest::Placed(..) => {
                 stop(Code::KernelLimit, "single lanes of a vector in registers cannot be stored to")
             }
         }
@@ -157,7 +180,8 @@ impl Dest {
             | Dest::Reg(_)
             | Dest::Guarded(..)
             | Dest::Lanes(_)
-            | Dest::Either(..) => {}
+            | Dest::Either(..)
+            | Dest::Placed(..) => {}
         }
         Ok(Dest::Lanes(lanes))
     }

@@ -29,15 +29,27 @@ impl Lowerer {
         }
         let inner = self.fused_chain(rest, x)?;
         let fused = self.views.apply(f, &inner)?;
-        if is_pure(f) || has_elements(&fused) {
+        if is_pure(f) || self.has_elements(&fused) {
             return Ok(fused);
         }
-        // The function needs statements, which a view cannot hold.
+        // The function needs statements in an inner array, which are not collected.
         let shape = self.views.shape(&f.ty().cod)?;
         let space = (self.context == Context::Host).then_some(Space::Global);
         let out = self.allocate(&shape, space)?;
         self.write(std::slice::from_ref(f), &inner, &out.dest)?;
         Ok(out.view)
+    }
+
+    /// Whether the elements of a view can be computed where they are read ([`Lowerer::emitted`]).
+    fn has_elements(&mut self, v: &View) -> bool {
+        match v {
+            View::Unit | View::Elem(_) => true,
+            View::Pair(a, b) => self.has_elements(a) && self.has_elements(b),
+            View::Array(a) => {
+                let first = self.collected(|| v.at(&Index::from(0))).0;
+                a.len == 0 || first.is_ok_and(|e| is_expressions(&e))
+            }
+        }
     }
 }
 
@@ -52,11 +64,11 @@ fn is_elementwise(t: &Term) -> bool {
 }
 
 /// Whether the elements of a view can be computed without statements.
-fn has_elements(v: &View) -> bool {
+fn is_expressions(v: &View) -> bool {
     match v {
         View::Unit | View::Elem(_) => true,
-        View::Pair(a, b) => has_elements(a) && has_elements(b),
-        View::Array(a) => a.len == 0 || v.at(&Index::from(0)).is_ok_and(|e| has_elements(&e)),
+        View::Pair(a, b) => is_expressions(a) && is_expressions(b),
+        View::Array(a) => a.len == 0 || v.at(&Index::from(0)).is_ok_and(|e| is_expressions(&e)),
     }
 }
 

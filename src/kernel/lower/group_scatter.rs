@@ -17,19 +17,19 @@ impl Lowerer {
         let Scattered { n, m, places, values, elem } = scattered;
         let first = Index::from(0);
         if m == 1 && !elem.is_element() {
-            return self.at_only_place(&places.at(&first)?, n, &mut |me, i| {
+            return self.at_only_place(places, &first, n, &mut |me, i| {
                 me.copy(&values.at(&first)?, &dest.at(i)?, elem)
             });
         }
         if m == 1 {
             return self.local(0, 1, false, &mut |me, _| {
-                me.at_only_place(&places.at(&first)?, n, &mut |me, i| {
+                me.at_only_place(places, &first, n, &mut |me, i| {
                     me.store(&values.at(&first)?, &dest.at(i)?, elem)
                 })
             });
         }
         let store = &mut |me: &mut Lowerer, j: &Index| {
-            me.at_place(&places.at(j)?, n, &mut |me, i| {
+            me.at_place(places, j, n, &mut |me, i| {
                 me.store(&values.at(j)?, &dest.at(i)?, elem)
             })
         };
@@ -46,7 +46,7 @@ impl Lowerer {
         let place = Shape::Elem(places.at(&Index::from(0))?.expr()?.ty());
         // One work-item stores a single element, and only that one needs it.
         let alone = m == 1 && elem.is_element();
-        let all_known = m == 1 && known(&places.at(&Index::from(0))?).is_some();
+        let all_known = m == 1 && known(places, &Index::from(0)).is_some();
         let places = match all_known {
             true => places.clone(),
             false => self.kept(places, m, &place, m == 1, alone)?,

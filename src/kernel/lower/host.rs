@@ -19,6 +19,7 @@ use crate::kernel::ir::{
 use crate::kernel::options::Options;
 use crate::lang::types::ScalarType;
 use indexmap::IndexMap;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub fn program(
             inputs: IndexMap::new(),
             scalars: IndexMap::new(),
             checked: !options.unchecked,
+            inside: RefCell::default(),
         },
         buffers: vec![],
         args: vec![],
@@ -80,13 +82,12 @@ pub fn program(
         states: vec![],
         later: None,
         record,
-        next: 0,
-        reserved: names,
+        names: Fresh { next: 0, reserved: names },
     };
     let dest = Dest::of_slots(&shape, &slots)?;
     lowerer.write(&term.chain(), &View::Unit, &dest)?;
-    let Lowerer { program, next, reserved, record, .. } = lowerer;
-    Ok((program, Fresh { next, reserved }, record))
+    let Lowerer { program, names, record, .. } = lowerer;
+    Ok((program, names, record))
 }
 
 /// Whether a kernel has reductions by a whole group.
@@ -375,8 +376,8 @@ fn scalar_inputs(e: &SExpr, out: &mut Vec<(Arc<str>, usize, ScalarType)>) {
 
 impl Lowerer {
     fn fresh_ids<const N: usize>(&mut self) -> [u32; N] {
-        let first = self.next;
-        self.next += u32::try_from(N).unwrap_or(0);
+        let first = self.names.next;
+        self.names.next += u32::try_from(N).unwrap_or(0);
         std::array::from_fn(|k| first + u32::try_from(k).unwrap_or(0))
     }
 

@@ -91,7 +91,8 @@ impl Lowerer {
                 | Dest::Lane(..)
                 | Dest::Guarded(..)
                 | Dest::Lanes(_)
-                | Dest::Either(..) => false,
+                | Dest::Either(..)
+                | Dest::Placed(..) => false,
             })
         }
         self.later.as_ref().map_or(Ok(false), |l| owns(&l.owned, dest))
@@ -114,25 +115,25 @@ impl Lowerer {
         let first = places.at(&Index::from(0))?;
         let place = Shape::Elem(first.expr()?.ty());
         let array = |t: &Shape| Shape::Array(m, Box::new(t.clone()));
-        let kept_places = match known(&first).filter(|_| m == 1) {
+        let kept_places = match known(places, &Index::from(0)).filter(|_| m == 1) {
             Some(_) => None,
             None => Some(self.in_front(|me| me.allocate(&array(&place), None))?),
         };
         let kept = self.in_front(|me| me.allocate(&array(elem), None))?;
-        let at = |j: &Index| kept_places.as_ref().map_or(places, |kept| &kept.view).at(j);
+        let at = kept_places.as_ref().map_or(places, |kept| &kept.view);
         self.undeferred(|me| {
             me.repeat(m, false, &mut |me, j| {
                 if let Some(kept) = &kept_places {
                     me.store(&places.at(j)?, &kept.dest.at(j)?, &place)?;
                 }
-                me.at_only_place(&at(j)?, n, &mut |me, _| {
+                me.at_only_place(at, j, n, &mut |me, _| {
                     me.store(&values.at(j)?, &kept.dest.at(j)?, elem)
                 })
             })
         })?;
         self.afterwards(|me| {
             me.repeat(m, false, &mut |me, j| {
-                me.at_only_place(&at(j)?, n, &mut |me, i| {
+                me.at_only_place(at, j, n, &mut |me, i| {
                     me.store(&kept.view.at(j)?, &dest.at(i)?, elem)
                 })
             })

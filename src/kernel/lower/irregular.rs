@@ -60,8 +60,8 @@ impl Lowerer {
             me.repeat(length(n, parts), false, &mut |me, t| {
                 let j = p.add(&t.times(parts));
                 me.where_less(&j, &Index::from(n), &mut |me| {
-                    me.at_place(&places.at(&j)?, m, &mut |me, i| {
-                        let pair = View::pair(view.at(i)?, values.at(&j)?);
+                    me.at_place(&places, &j, m, &mut |me, i| {
+                        let pair = View::pair(view.at(i)?, me.emitted(|| values.at(&j))?);
                         me.update(&op, &pair, &dest.at(i)?, &counted.owned, elem)
                     })
                 })
@@ -136,14 +136,15 @@ impl Lowerer {
         self.local(0, m, false, &mut |me, i| me.write(&z, &View::Unit, &bins.dest.at(i)?))?;
         match atomic_steps(&f.args()[0]) {
             Some(steps) => self.local(0, n, false, &mut |me, j| {
-                me.at_place(&places.at(j)?, m, &mut |me, i| {
-                    me.atomically(&steps, &values.at(j)?, &bins.dest.at(i)?)
+                me.at_place(&places, j, m, &mut |me, i| {
+                    let value = me.emitted(|| values.at(j))?;
+                    me.atomically(&steps, &value, &bins.dest.at(i)?)
                 })
             })?,
             None => self.local(0, 1, false, &mut |me, _| {
                 me.repeat(n, false, &mut |me, j| {
-                    me.at_place(&places.at(j)?, m, &mut |me, i| {
-                        let pair = View::pair(bins.view.at(i)?, values.at(j)?);
+                    me.at_place(&places, j, m, &mut |me, i| {
+                        let pair = View::pair(bins.view.at(i)?, me.emitted(|| values.at(j))?);
                         me.update(&op, &pair, &bins.dest.at(i)?, &bins.owned, elem)
                     })
                 })
@@ -170,8 +171,9 @@ impl Lowerer {
         let (places, values) = (x.fst()?, x.snd()?);
         let z = f.args()[1].chain();
         let combine = |me: &mut Lowerer, j: &Index, bins: &Dest| {
-            me.at_place(&places.at(j)?, m, &mut |me, i| {
-                me.atomically(steps, &values.at(j)?, &bins.at(i)?)
+            me.at_place(&places, j, m, &mut |me, i| {
+                let value = me.emitted(|| values.at(j))?;
+                me.atomically(steps, &value, &bins.at(i)?)
             })
         };
         let local =
@@ -297,11 +299,17 @@ impl Lowerer {
         self.in_kernel(&id, |me| me.spread(MapKind::Glb(0), n, false, body))
     }
 
-    /// Runs the body if a computed place is in `0..n`.
-    pub fn at_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
+    /// Runs the body if place `j` of those that are computed is in `0..n`.
+    pub fn at_place(&mut self, places: &View, j: &Index, n: i64, body: Body) -> Step<()> {
         if n == 0 {
             return Ok(());
         }
+        let place = self.emitted(|| places.at(j))?;
+        self.where_placed(&place, n, body)
+    }
+
+    /// Runs the body if the place is in `0..n`.
+    pub fn where_placed(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
         let at = leaf::bind(place, self)?.expr()?;
         let t = at.ty();
         let test = |op, bound: i64| {
@@ -331,12 +339,12 @@ impl Lowerer {
 
     /// As [`Lowerer::at_place`], where the place is the only one of its step. If it is an index, its range may decide that it
     /// is in the array. Places of other work-items are never taken for indices: the verifier could not prove that they differ.
-    pub fn at_only_place(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
-        match known(place) {
+    pub fn at_only_place(&mut self, places: &View, j: &Index, n: i64, body: Body) -> Step<()> {
+        match known(places, j) {
             Some(i) => self.where_less(&Index::from(-1), &i, &mut |me| {
                 me.where_less(&i, &Index::from(n), &mut |me| body(me, &i))
             }),
-            None => self.at_place(place, n, body),
+            None => self.at_place(places, j, n, body),
         }
     }
 
@@ -355,10 +363,11 @@ impl Lowerer {
     }
 }
 
-/// Returns a place that is an index without data.
-pub fn known(place: &View) -> Option<Index> {
-    match place {
-        View::Elem(Expr::Index(i, _)) if !i.has_data() => Some(i.clone()),
+/// Returns place `j` if it is an index without data.
+pub fn known(places: &View, j: &Index) -> Option<Index> {
+    // A place that needs statements is computed from data.
+    match places.at(j).ok()? {
+        View::Elem(Expr::Index(i, _)) if !i.has_data() => Some(i),
         _ => None,
     }
 }

@@ -39,32 +39,49 @@ pub trait Emit {
 /// Any place for statements, for use without a type parameter.
 pub type Sink = dyn Emit;
 
-/// Returns the result of a leaf for which [`SExpr::inlines`] holds.
+/// Returns the result of a leaf that is applied inside of a view. Its statements are collected, if anyone wants them
+/// ([`Views::inside`]). Otherwise [`SExpr::inlines`] must hold: nothing else takes a statement.
 pub fn inline(f: &ScalarFn, arg: &View, views: &Rc<Views>) -> Step<View> {
-    /// Rejects statements: nothing may be emitted from inside a view.
-    struct Nowhere(Rc<Views>);
-    impl Emit for Nowhere {
+    struct InView(Rc<Views>);
+    impl Emit for InView {
         fn views(&self) -> Rc<Views> {
             self.0.clone()
         }
-        fn declare(&mut self, _: ElemTy, _: Option<Expr>) -> Step<Reg> {
-            stop(Code::Internal, "a register inside a view")
+        fn declare(&mut self, ty: ElemTy, init: Option<Expr>) -> Step<Reg> {
+            let reg = self.0.inside.borrow_mut().as_mut().map(|inside| inside.names.reg(ty));
+            let Some(reg) = reg else { return stop(Code::Internal, "a register inside a view") };
+            self.emit(Stmt::Decl(reg.clone(), init))?;
+            Ok(reg)
         }
-        fn emit(&mut self, _: Stmt) -> Step<()> {
-            stop(Code::Internal, "a statement inside a view")
+        fn emit(&mut self, s: Stmt) -> Step<()> {
+            let mut inside = self.0.inside.borrow_mut();
+            match inside.as_mut().and_then(|inside| inside.blocks.last_mut()) {
+                Some(block) => {
+                    block.push(s);
+                    Ok(())
+                }
+                None => stop(Code::Internal, "a statement inside a view"),
+            }
         }
-        fn begin(&mut self) {}
+        fn begin(&mut self) {
+            self.0.inside.borrow_mut().iter_mut().for_each(|inside| inside.blocks.push(vec![]));
+        }
         fn end(&mut self) -> Block {
-            vec![]
+            let mut inside = self.0.inside.borrow_mut();
+            inside.as_mut().and_then(|inside| inside.blocks.pop()).unwrap_or_default()
         }
         fn in_vector(&self) -> bool {
             false
         }
         fn in_view(&self) -> bool {
-            true
+            self.0.inside.borrow().is_none()
         }
     }
-    Leaf { cx: &mut Nowhere(views.clone()), arg: arg.clone(), vars: vec![] }.eval(&f.body)
+    let mut cx = InView(views.clone());
+    if cx.in_view() {
+        return Leaf { cx: &mut cx, arg: arg.clone(), vars: vec![] }.eval(&f.body);
+    }
+    lower(f, arg, &mut cx)
 }
 
 /// Returns the result of a leaf. Components of the argument that it uses more than once are bound

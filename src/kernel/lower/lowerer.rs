@@ -10,12 +10,13 @@ use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
 use super::places::{held_by, written};
 use super::schedule::Record;
-use super::view::{Shape, Step, Stop, View, Views, stop};
+use super::view::{Inside, Shape, Step, Stop, View, Views, stop};
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::analysis::hazard::{Later, Owned};
 use crate::kernel::ir::index::{Guard, Index, Var};
+use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use crate::kernel::options::Options;
 use std::collections::BTreeSet;
@@ -130,10 +131,8 @@ pub struct Lowerer {
     pub later: Option<Later>,
     /// What was decided so far, if that is wanted.
     pub record: Option<Record>,
-    /// The next unused id.
-    pub next: u32,
-    /// Names of parameters and buffers, which must not be given to variables.
-    pub reserved: BTreeSet<String>,
+    /// New ids and names.
+    pub names: Fresh,
 }
 
 impl Emit for Lowerer {
@@ -142,8 +141,7 @@ impl Emit for Lowerer {
     }
 
     fn declare(&mut self, ty: ElemTy, init: Option<Expr>) -> Step<Reg> {
-        let (id, name) = self.fresh("t");
-        let r = Reg { id, name, ty };
+        let r = self.names.reg(ty);
         self.emit(Stmt::Decl(r.clone(), init))?;
         Ok(r)
     }
@@ -251,14 +249,29 @@ pub fn unlowered<T>(t: &Term) -> Step<T> {
 impl Lowerer {
     /// Returns a new id and a new name.
     pub fn fresh(&mut self, prefix: &str) -> (u32, Arc<str>) {
-        loop {
-            let id = self.next;
-            self.next += 1;
-            let name = format!("{prefix}{id}");
-            if !self.reserved.contains(&name) {
-                return (id, name.into());
-            }
-        }
+        self.names.name(prefix)
+    }
+
+    /// Returns what `read` gives, an element of a view. The statements of the functions that are applied inside of the view are
+    /// emitted.
+    pub fn emitted(&mut self, read: impl FnOnce() -> Step<View>) -> Step<View> {
+        let (element, block) = self.collected(read);
+        block.into_iter().try_for_each(|s| {
+            self.note_all(&s);
+            self.put(s)
+        })?;
+        element
+    }
+
+    /// Returns what `read` gives, and the statements that it needs.
+    pub fn collected(&mut self, read: impl FnOnce() -> Step<View>) -> (Step<View>, Block) {
+        let views = self.views.clone();
+        let inside = Inside { names: std::mem::take(&mut self.names), blocks: vec![vec![]] };
+        views.inside.replace(Some(inside));
+        let element = read();
+        let Inside { names, mut blocks } = views.inside.take().unwrap_or_default();
+        self.names = names;
+        (element, blocks.pop().unwrap_or_default())
     }
 
     /// Appends a statement that was emitted to a block of its own before, or that holds such blocks.
@@ -833,6 +846,7 @@ impl Lowerer {
             Dest::Lane(..) => {
                 stop(Code::KernelLimit, "single lanes of a vector in registers cannot be stored to")
             }
+            Dest::Placed(p) => self.store_placed(e, p),
             Dest::Pair(..) | Dest::Array(_) => {
                 stop(Code::Internal, "an element stored to a compound destination")
             }

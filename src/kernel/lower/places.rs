@@ -60,6 +60,7 @@ pub fn written(d: &Dest, out: &mut Vec<Place>) {
             written(b, out);
         }
         Dest::Guarded(_, d) | Dest::Either(_, d, _) => written(d, out),
+        Dest::Placed(p) => written(&p.all, out),
         Dest::Lanes(ds) => ds.iter().for_each(|d| written(d, out)),
     }
 }

@@ -199,6 +199,12 @@ impl Lowerer {
         }
     }
 
+    /// Records a statement and the statements in it.
+    pub fn note_all(&mut self, s: &Stmt) {
+        self.note(s);
+        s.blocks().into_iter().flatten().for_each(|s| self.note_all(s));
+    }
+
     /// Records a statement that stores an element.
     pub fn note(&mut self, s: &Stmt) {
         let Some(r) = &mut self.record else { return };

@@ -1,15 +1,16 @@
 //! Stores at computed places.
 
 use super::apply::is_pure;
-use super::dest::Dest;
+use super::dest::{Dest, Placed};
 use super::irregular::known;
-use super::lowerer::{Body, Context, Lowerer};
+use super::lowerer::{Body, Context, Lowerer, is_parallel};
 use super::view::{Shape, Step, View, stop};
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Expr, Mem};
+use std::rc::Rc;
 
 /// What a scatter stores: each of `m` values at its place in an array of `n` elements.
 #[derive(Clone, Copy)]
@@ -35,7 +36,8 @@ impl Lowerer {
                 | Dest::Lane(..)
                 | Dest::Guarded(..)
                 | Dest::Lanes(_)
-                | Dest::Either(..) => false,
+                | Dest::Either(..)
+                | Dest::Placed(..) => false,
             })
         }
         match self.context {
@@ -82,11 +84,17 @@ impl Lowerer {
         let [array, values] = [0, 1].map(|k| both.args()[k].chain());
         let values = |me: &mut Lowerer| {
             let new = match me.context {
-                Context::Host => me.fused(&values, &new)?,
+                Context::Host if !me.may_change_state(f)? => me.fused(&values, &new)?,
                 _ => me.read(&values, &new)?,
             };
             me.apart_from_state(f, &new, dest)
         };
+        if copied
+            && !self.may_change_state(f)?
+            && self.scatter_where_computed(f, &both.args()[1], &new, (&array, &old), dest)?
+        {
+            return Ok(true);
+        }
         let new = if copied {
             self.write(&array, &old, dest)?;
             values(self)?
@@ -97,6 +105,47 @@ impl Lowerer {
         };
         self.stage_of(f, |me| me.store_at_places(f, &new, dest))?;
         Ok(true)
+    }
+
+    /// Stores values at their places where the work-items compute one of these in parallel; the other is read there. Returns false
+    /// if neither is computed in parallel.
+    fn scatter_where_computed(
+        &mut self,
+        f: &Term,
+        both: &Term,
+        x: &View,
+        array: (&[Term], &View),
+        dest: &Dest,
+    ) -> Step<bool> {
+        let (Op::Fork, [places, values]) = (both.op(), both.args()) else { return Ok(false) };
+        let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
+            return stop(Code::Internal, "a scatter gives an array");
+        };
+        let by_place = is_parallel(places);
+        let by_value = is_parallel(values) && matches!(*elem, Shape::Elem(_));
+        if !by_place && !by_value {
+            return Ok(false);
+        }
+        let n = self.views.size(&f.sizes()[0])?;
+        self.write(array.0, array.1, dest)?;
+        let (last, other) = if by_place { (places, values) } else { (values, places) };
+        let others = self.fused(&other.chain(), x)?;
+        let to = Placed { all: dest.clone(), n, elem: *elem, by_place, others, index: 0.into() };
+        let placed = Dest::array(move |i| {
+            Ok(Dest::Placed(Rc::new(Placed { index: i.clone(), ..to.clone() })))
+        });
+        self.stage_of(f, |me| me.write(&last.chain(), x, &placed))?;
+        Ok(true)
+    }
+
+    /// Stores a value at its place, one of which is `e`.
+    pub fn store_placed(&mut self, e: Expr, p: &Placed) -> Step<()> {
+        let e = View::Elem(e);
+        let place = if p.by_place { e.clone() } else { self.emitted(|| p.others.at(&p.index))? };
+        self.where_placed(&place, p.n, &mut |me, i| {
+            let value = if p.by_place { me.emitted(|| p.others.at(&p.index))? } else { e.clone() };
+            me.store(&value, &p.all.at(i)?, &p.elem)
+        })
     }
 
     /// Stores each value at its place.
@@ -116,11 +165,14 @@ impl Lowerer {
         let host = self.context == Context::Host;
         let only = m == 1 && (host || self.context == Context::Item);
         let at_place = |me: &mut Lowerer, j: &Index, body: Body| match only {
-            true => me.at_only_place(&places.at(j)?, n, body),
-            false => me.at_place(&places.at(j)?, n, body),
+            true => me.at_only_place(&places, j, n, body),
+            false => me.at_place(&places, j, n, body),
         };
         let store = &mut |me: &mut Lowerer, j: &Index| {
-            at_place(me, j, &mut |me, i| me.store(&values.at(j)?, &dest.at(i)?, &elem))
+            at_place(me, j, &mut |me, i| {
+                let value = me.emitted(|| values.at(j))?;
+                me.store(&value, &dest.at(i)?, &elem)
+            })
         };
         match &*elem {
             // Work-items share each row. Nothing in the index of a single row tells the verifier that the program chose it:
@@ -128,7 +180,8 @@ impl Lowerer {
             Shape::Array(len, part) if host => {
                 let store = &mut |me: &mut Lowerer, j: &Index, c: &Index| {
                     at_place(me, j, &mut |me, i| {
-                        me.store(&values.at(j)?.at(c)?, &dest.at(i)?.at(c)?, part)
+                        let value = me.emitted(|| values.at(j)?.at(c))?;
+                        me.store(&value, &dest.at(i)?.at(c)?, part)
                     })
                 };
                 match n {
@@ -151,9 +204,8 @@ impl Lowerer {
     /// copied first if they are few, so that the stores can be made in that state. An element may be computed from what is at
     /// its place.
     fn apart_from_state(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<View> {
-        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
-        let few = (1..=n / 2).contains(&m);
-        if self.context != Context::Host || self.states.is_empty() || !few {
+        let m = self.views.size(&f.sizes()[1])?;
+        if !self.may_change_state(f)? {
             return Ok(x.clone());
         }
         let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
@@ -161,7 +213,7 @@ impl Lowerer {
         };
         let (places, values) = (x.fst()?, x.snd()?);
         let first = places.at(&Index::from(0))?;
-        let only = known(&first).filter(|_| m == 1);
+        let only = known(&places, &Index::from(0)).filter(|_| m == 1);
         let stored = only.map(|place| dest.at(&place)).transpose()?;
         let kept = |of: Shape| Shape::Array(m, Box::new(of));
         let any = self.any(m);
@@ -171,6 +223,13 @@ impl Lowerer {
         let read = self.reads_state(&places.at(&any)?, &place, None)?;
         let places = if read { self.copied_first(&places, &kept(place))? } else { places };
         Ok(View::pair(places, values))
+    }
+
+    /// Whether a scatter may be made in the state of a loop of the host: one that stores few of the elements.
+    fn may_change_state(&self, f: &Term) -> Step<bool> {
+        let (n, m) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        let few = (1..=n / 2).contains(&m);
+        Ok(self.context == Context::Host && !self.states.is_empty() && few)
     }
 
     fn copied_first(&mut self, v: &View, shape: &Shape) -> Step<View> {

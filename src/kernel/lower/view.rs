@@ -7,9 +7,11 @@ use crate::calculus::term::Term;
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::ir::index::{Facts, Guard, Index};
-use crate::kernel::ir::{ElemTy, Expr, Mem, Reg};
+use crate::kernel::ir::walk::Fresh;
+use crate::kernel::ir::{Block, ElemTy, Expr, Mem, Reg};
 use crate::lang::types::ScalarType;
 use indexmap::IndexMap;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -379,6 +381,19 @@ pub struct Views {
     pub scalars: IndexMap<(Arc<str>, usize), usize>,
     /// Whether data-dependent indices and divisors are checked.
     pub checked: bool,
+    /// The code of functions that are applied inside of views, while it is collected ([`Lowerer::emitted`]).
+    ///
+    /// [`Lowerer::emitted`]: super::lowerer::Lowerer::emitted
+    pub inside: RefCell<Option<Inside>>,
+}
+
+/// Statements of functions that are applied inside of views.
+#[derive(Default)]
+pub struct Inside {
+    /// New ids and names.
+    pub names: Fresh,
+    /// Open blocks, innermost last.
+    pub blocks: Vec<Block>,
 }
 
 impl Views {

@@ -241,12 +241,14 @@ impl<'a> Plan<'a> {
                 | Condition::Tile(_)
                 | Condition::Differ(..)
                 | Condition::Divides(..)
+                | Condition::Rounds(..)
                 | Condition::UpTo(..)
                 | Condition::From(..)
                 | Condition::Small(_)
                 | Condition::Elementwise(_)
                 | Condition::Rearranges(_)
-                | Condition::Tiles(_) => {}
+                | Condition::Tiles(_)
+                | Condition::Scans(_) => {}
             }
         }
         for (f, ty) in vectorised {

@@ -62,7 +62,7 @@ impl Sizes {
                     given.push(n.div(k));
                     continue;
                 }
-                Condition::Tile(n) => (n, 1, u64::MAX),
+                Condition::Tile(n) | Condition::Rounds(_, n) => (n, 1, u64::MAX),
                 Condition::Small(n) => (n, 0, 16),
                 Condition::UpTo(n, k) => (n, 0, *k),
                 // `from` says when the rule pays, not when it holds: a smaller bound keeps arrays short.

@@ -1,0 +1,146 @@
+//! A form in which what is cheap is computed again.
+//!
+//! An array that is used several times is stored for all uses. If a map of a scalar function computes it, then computing it again
+//! costs little, and in each use it becomes part of a pass that runs anyway: of a scan, a reduction, a scatter. The last element of a
+//! scan is a reduction, which needs no array. Inlined arrays are read more often, so this is another form of the
+//! program, and the cost model decides.
+
+use super::core::{Ex, Kind, Lambda, Layout, Var};
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::Size;
+use crate::calculus::ty::Ty;
+use crate::lang::typed::{Prim, ScalarOp, ScanKind};
+
+/// Maximum number of nodes of a function that is computed again for each use.
+const CHEAP: usize = 40;
+
+/// Maximum number of arrays that such a function reads: for each use they are read again.
+const ARRAYS: usize = 2;
+
+/// Returns the program with cheap arrays in place of their names; `None` if there are none.
+pub(super) fn computed_again(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    walk(&mut out, fresh).then_some(out)
+}
+
+/// Changes all names outside of functions. Returns whether there were any.
+fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
+    let mut changed = false;
+    if let Kind::Let(Layout::Var(v, _), value, body) = &mut e.kind {
+        changed |= walk(value, fresh);
+        if let Kind::Prim(Prim::Scan(ScanKind::Assoc), ..) = &value.kind {
+            let total = of_last(value);
+            let last = total.as_ref().map_or(0, |total| replace_last(body, *v, total, fresh));
+            changed |= last > 0;
+        }
+        let uses = body.uses(*v);
+        if uses > 1 && uses < usize::MAX && is_cheap(value) {
+            put_each(body, *v, value, fresh);
+            *e = std::mem::replace(body, Ex::new(Kind::Unit, Ty::Unit, e.span));
+            walk(e, fresh);
+            return true;
+        }
+        return changed | walk(body, fresh);
+    }
+    match &mut e.kind {
+        Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
+            args.iter_mut().for_each(|a| changed |= walk(a, fresh));
+        }
+        // A step of a loop reads arrays that others have stored.
+        Kind::For(init, ..) | Kind::While(init, ..) => changed |= walk(init, fresh),
+        _ => e.parts_mut().into_iter().for_each(|part| changed |= walk(part, fresh)),
+    }
+    changed
+}
+
+/// Whether a map of a short scalar function over few arrays computes the value.
+fn is_cheap(e: &Ex) -> bool {
+    fn arrays(e: &Ex) -> Option<usize> {
+        match &e.kind {
+            Kind::Map(Prim::Map, f, args) if f.body.is_pure_scalar() => {
+                args.iter().map(arrays).sum()
+            }
+            _ => e.is_free_of_cost().then_some(1),
+        }
+    }
+    let computes = matches!(&e.kind, Kind::Map(Prim::Map, f, _) if f.body.ty.is_scalar());
+    computes && !loops(e) && e.size() <= CHEAP && arrays(e).is_some_and(|n| n <= ARRAYS)
+}
+
+fn loops(e: &Ex) -> bool {
+    matches!(e.kind, Kind::For(..) | Kind::While(..)) || e.parts().iter().any(|(_, e)| loops(e))
+}
+
+/// Returns the reduction that gives the last element of a scan, if the elements are cheap.
+fn of_last(scan: &Ex) -> Option<Ex> {
+    let Kind::Prim(_, op, _, args) = &scan.kind else { return None };
+    let (Ty::Array(_, t), [_, xs]) = (&scan.ty, &args[..]) else { return None };
+    let repeats = xs.is_free_of_cost() || matches!(xs.kind, Kind::Var(_)) || is_cheap(xs);
+    let total = Kind::Prim(Prim::Reduce, op.clone(), vec![], args.clone());
+    (repeats && t.is_scalar()).then(|| Ex::new(total, (**t).clone(), scan.span))
+}
+
+/// Replaces the last element of array `v`. Returns how often it occurs.
+fn replace_last(e: &mut Ex, v: Var, total: &Ex, fresh: &mut dyn FnMut() -> Var) -> usize {
+    if let Kind::Index(array, at) = &e.kind
+        && array.kind == Kind::Var(v)
+        && let Ty::Array(n, _) = &array.ty
+        && is_last(at, n)
+    {
+        *e = refreshed(total, fresh);
+        return 1;
+    }
+    // Inside of a function it would be computed for each element.
+    let bound = |(layouts, _): &(Vec<&Layout>, &Ex)| !layouts.is_empty();
+    let inner: Vec<bool> = e.parts().iter().map(bound).collect();
+    let is_let = matches!(e.kind, Kind::Let(..));
+    let parts = e.parts_mut().into_iter().zip(inner);
+    parts.filter(|(_, inner)| is_let || !inner).map(|(p, _)| replace_last(p, v, total, fresh)).sum()
+}
+
+fn is_last(at: &Ex, n: &Size) -> bool {
+    match &at.kind {
+        Kind::Op(ScalarOp::Sub, sides) => match &sides[..] {
+            [Ex { kind: Kind::Size(m), .. }, Ex { kind: Kind::Lit(one), .. }] => {
+                m == n && is_one(*one)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn is_one(l: Lit) -> bool {
+    l.as_int() == Some(1)
+}
+
+/// Substitutes `value` for a variable, each time with bound variables of its own.
+fn put_each(e: &mut Ex, v: Var, value: &Ex, fresh: &mut dyn FnMut() -> Var) {
+    if e.kind == Kind::Var(v) {
+        *e = refreshed(value, fresh);
+        return;
+    }
+    e.parts_mut().into_iter().for_each(|part| put_each(part, v, value, fresh));
+}
+
+/// Returns a copy with bound variables of its own. It contains no loops.
+fn refreshed(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
+    let mut out = e.clone();
+    rename(&mut out, fresh);
+    out
+}
+
+fn rename(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
+    let mut lambda = |f: &mut Lambda| {
+        for p in &mut f.params {
+            *p = p.renamed(&mut f.body, fresh);
+        }
+    };
+    match &mut e.kind {
+        Kind::Map(_, f, _) => lambda(f),
+        Kind::Prim(_, fs, _, _) => fs.iter_mut().for_each(lambda),
+        Kind::Let(p, _, body) => *p = p.renamed(body, fresh),
+        _ => {}
+    }
+    e.parts_mut().into_iter().for_each(|part| rename(part, fresh));
+}
