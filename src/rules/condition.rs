@@ -124,9 +124,7 @@ impl Condition {
             Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
             Condition::Differ(n, m) => b.size(n) != b.size(m),
             Condition::Divides(k, n) => divides(&b.size(k), &b.size(n)),
-            Condition::Rounds(r, n) => {
-                b.size(r) == b.size(n) || b.size(r) == round_up(&b.size(n))
-            }
+            Condition::Rounds(r, n) => b.size(r) == b.size(n) || b.size(r) == round_up(&b.size(n)),
             Condition::UpTo(n, k) => b.size(n).as_constant().is_some_and(|n| n <= *k),
             Condition::From(n, k) => b.size(n).as_constant().is_some_and(|n| n >= *k),
             Condition::Small(n) => can_unroll(&b.size(n)),
@@ -164,7 +162,9 @@ impl Condition {
             | Condition::UpTo(n, _)
             | Condition::From(n, _)
             | Condition::Small(n) => is(n),
-            Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => format!("{}, {}", is(n), is(m)),
+            Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => {
+                format!("{}, {}", is(n), is(m))
+            }
             Condition::Commutative(f)
             | Condition::Vectorisable(f)
             | Condition::Lanewise(f)

@@ -186,7 +186,7 @@ impl Pattern {
         let streak = k.streaks.get(a.streak);
         let elements = (m.warps().sector_bytes / a.elem_bytes.max(1) as u64).max(1);
         let company = streak.map_or(1.0, |streak| {
-            real(streak.places.len()) / real(streak.blocks(elements.cast_signed()).max(1))
+            real(streak.different(a.store)) / real(streak.blocks(elements.cast_signed()).max(1))
         });
         let alone = (sector / wanted / company).max(1.0);
         let waste = if beside || next { 1.0 } else { alone.min(m.memory.uncoalesced_penalty) };

@@ -84,6 +84,14 @@ impl Streak {
         blocks
     }
 
+    /// Number of accesses, or of their places if these are `stores`: two stores whose places differ by data alone write two sectors.
+    pub fn different(&self, stores: bool) -> usize {
+        match stores {
+            true => self.places.iter().collect::<BTreeSet<_>>().len(),
+            false => self.places.len(),
+        }
+    }
+
     /// Length of the run of consecutive places that begins with the first place.
     pub fn run(&self) -> usize {
         let mut places = self.places.clone();

@@ -29,9 +29,7 @@ impl Lowerer {
             });
         }
         let store = &mut |me: &mut Lowerer, j: &Index| {
-            me.at_place(places, j, n, &mut |me, i| {
-                me.store(&values.at(j)?, &dest.at(i)?, elem)
-            })
+            me.at_place(places, j, n, &mut |me, i| me.store(&values.at(j)?, &dest.at(i)?, elem))
         };
         match n {
             // Nothing in the index of a single element tells the verifier that the program chose it: one work-item stores.
