@@ -10,26 +10,33 @@ use crate::kernel::ir::index::Index;
 
 impl Lowerer {
     /// Returns the result of applying the factors to `x`, as [`Lowerer::read`] does. Its elements are computed where they are
-    /// read, as far as scalar functions allow it.
+    /// read ([`Lowerer::emitted`]), as far as scalar functions compute them.
     pub fn fused(&mut self, factors: &[Term], x: &View) -> Step<View> {
-        let factors: Vec<Term> = factors.iter().flat_map(Term::chain).collect();
-        self.fused_chain(&in_scalars(&factors), x)
+        self.fused_with(true, factors, x)
     }
 
-    fn fused_chain(&mut self, factors: &[Term], x: &View) -> Step<View> {
+    /// As [`Lowerer::fused`]. Elements are computed where they are read if that takes no statements, or if `statements` may be
+    /// emitted there.
+    pub fn fused_with(&mut self, statements: bool, factors: &[Term], x: &View) -> Step<View> {
+        let factors: Vec<Term> = factors.iter().flat_map(Term::chain).collect();
+        self.fused_chain(statements, &in_scalars(&factors), x)
+    }
+
+    fn fused_chain(&mut self, statements: bool, factors: &[Term], x: &View) -> Step<View> {
         let Some((f, rest)) = factors.split_first() else { return Ok(x.clone()) };
         if *f.op() == Op::Fork {
             // Both sides would compute what comes before.
             let mid = if rest.is_empty() { x.clone() } else { self.read(rest, x)? };
-            let [a, b] = [0, 1].map(|k| self.fused(&f.args()[k].chain(), &mid));
+            let [a, b] = [0, 1].map(|k| self.fused_with(statements, &f.args()[k].chain(), &mid));
             return Ok(View::pair(a?, b?));
         }
         if !is_elementwise(f) {
             return self.read(factors, x);
         }
-        let inner = self.fused_chain(rest, x)?;
+        let inner = self.fused_chain(statements, rest, x)?;
         let fused = self.views.apply(f, &inner)?;
-        if is_pure(f) || self.has_elements(&fused) {
+        let computed = if statements { self.has_elements(&fused) } else { is_expressions(&fused) };
+        if is_pure(f) || computed {
             return Ok(fused);
         }
         // The function needs statements in an inner array, which are not collected.

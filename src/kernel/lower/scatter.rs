@@ -84,7 +84,7 @@ impl Lowerer {
         let [array, values] = [0, 1].map(|k| both.args()[k].chain());
         let values = |me: &mut Lowerer| {
             let new = match me.context {
-                Context::Host if !me.may_change_state(f)? => me.fused(&values, &new)?,
+                Context::Host => me.fused_with(!me.may_change_state(f)?, &values, &new)?,
                 _ => me.read(&values, &new)?,
             };
             me.apart_from_state(f, &new, dest)
@@ -107,8 +107,8 @@ impl Lowerer {
         Ok(true)
     }
 
-    /// Stores values at their places where the work-items compute one of these in parallel; the other is read there. Returns false
-    /// if neither is computed in parallel.
+    /// Stores elements at their places where work-items compute one of these in parallel; the other is read there. Returns false if
+    /// that is not possible.
     fn scatter_where_computed(
         &mut self,
         f: &Term,
@@ -121,12 +121,13 @@ impl Lowerer {
         let Shape::Array(_, elem) = self.views.shape(&f.ty().cod)? else {
             return stop(Code::Internal, "a scatter gives an array");
         };
+        let n = self.views.size(&f.sizes()[0])?;
         let by_place = is_parallel(places);
         let by_value = is_parallel(values) && matches!(*elem, Shape::Elem(_));
-        if !by_place && !by_value {
+        // Work-items share each row, and one work-item makes all stores to a single element.
+        if !(by_place || by_value) || !elem.is_element() || n == 1 {
             return Ok(false);
         }
-        let n = self.views.size(&f.sizes()[0])?;
         self.write(array.0, array.1, dest)?;
         let (last, other) = if by_place { (places, values) } else { (values, places) };
         let others = self.fused(&other.chain(), x)?;
