@@ -253,6 +253,26 @@ fn products_with_a_bias() {
     are_there(&program, &[format!("{groups} . fork A (zip . fork B bias)")]);
 }
 
+/// What meets the results of a scan, on either side, and what is computed of them, is computed where each part is scanned.
+#[test]
+fn scans_with_what_follows() {
+    let text = "entry f [n] (k: [n]i32) (xs: [n]i32) : [n]i32 = map2 (\\u x -> u * x + 1) (scan (+) 0 k) xs";
+    let turned = text
+        .replace("(\\u x -> u * x + 1) (scan (+) 0 k) xs", "(\\x u -> x - u) xs (scan (+) 0 k)");
+    let parts = "(zip . fork (scanExclusive (+) 0 . mapWrg 0 (reduceLcl 64 (+) 0 id)) id . split 256 . padLast 1024 . k)";
+    let others = "(split 256 . padLast 1024 . xs)";
+    let scanned = "scanLcl 64 (+) 0 id";
+    let of = |text: &str, op: &str, sides: &str, from: &str| {
+        let program = Program::check(&Source::new("program", text), None).expect("a program");
+        let row = format!("mapLcl 0 ({op}) . zip . bimap {sides}");
+        are_there(&program, &[format!("take 1024 . join . mapWrg 0 ({row}) . zip . fork {from}")]);
+    };
+    let left = format!("({scanned}) id");
+    of(text, r"\(u, x) -> u * x + 1", &left, &format!("{parts} {others}"));
+    let right = format!("id ({scanned})");
+    of(&turned, r"\(x, u) -> x - u", &right, &format!("{others} {parts}"));
+}
+
 /// A term that is not equal must not be found.
 #[test]
 fn other_terms_are_missing() {

@@ -6,7 +6,6 @@
 //! program, and the cost model decides.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
-use crate::calculus::scalar::Lit;
 use crate::calculus::size::Size;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp, ScanKind};
@@ -26,17 +25,21 @@ pub(super) fn computed_again(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<E
 /// Changes all names outside of functions. Returns whether there were any.
 fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
     let mut changed = false;
+    if let Kind::Index(array, at) = &e.kind
+        && let Some(total) = of_last(array, at)
+    {
+        *e = total;
+        return true;
+    }
     if let Kind::Let(Layout::Var(v, _), value, body) = &mut e.kind {
         changed |= walk(value, fresh);
-        if let Kind::Prim(Prim::Scan(ScanKind::Assoc), ..) = &value.kind {
-            let total = of_last(value);
-            let last = total.as_ref().map_or(0, |total| replace_last(body, *v, total, fresh));
-            changed |= last > 0;
-        }
+        changed |= replace_last(body, *v, value, fresh) > 0;
         let uses = body.uses(*v);
-        if uses > 1 && uses < usize::MAX && is_cheap(value) {
+        let again = uses > 1 && uses < usize::MAX && is_cheap(value);
+        // Of a scan, maybe nothing but the last element was used.
+        if again || changed && uses == 0 {
             put_each(body, *v, value, fresh);
-            *e = std::mem::replace(body, Ex::new(Kind::Unit, Ty::Unit, e.span));
+            *e = (**body).clone();
             walk(e, fresh);
             return true;
         }
@@ -71,23 +74,23 @@ fn loops(e: &Ex) -> bool {
     matches!(e.kind, Kind::For(..) | Kind::While(..)) || e.parts().iter().any(|(_, e)| loops(e))
 }
 
-/// Returns the reduction that gives the last element of a scan, if the elements are cheap.
-fn of_last(scan: &Ex) -> Option<Ex> {
-    let Kind::Prim(_, op, _, args) = &scan.kind else { return None };
-    let (Ty::Array(_, t), [_, xs]) = (&scan.ty, &args[..]) else { return None };
-    let repeats = xs.is_free_of_cost() || matches!(xs.kind, Kind::Var(_)) || is_cheap(xs);
+/// Returns the reduction that gives the last element of a scan, if that is what `at` is.
+fn of_last(scan: &Ex, at: &Ex) -> Option<Ex> {
+    let Kind::Prim(Prim::Scan(ScanKind::Assoc), op, _, args) = &scan.kind else { return None };
+    let Ty::Array(n, t) = &scan.ty else { return None };
     let total = Kind::Prim(Prim::Reduce, op.clone(), vec![], args.clone());
-    (repeats && t.is_scalar()).then(|| Ex::new(total, (**t).clone(), scan.span))
+    (is_last(at, n) && t.is_scalar()).then(|| Ex::new(total, (**t).clone(), scan.span))
 }
 
-/// Replaces the last element of array `v`. Returns how often it occurs.
-fn replace_last(e: &mut Ex, v: Var, total: &Ex, fresh: &mut dyn FnMut() -> Var) -> usize {
+/// Replaces the last element of the scan with the name `v`, if its elements are cheap. Returns how often it occurs.
+fn replace_last(e: &mut Ex, v: Var, scan: &Ex, fresh: &mut dyn FnMut() -> Var) -> usize {
     if let Kind::Index(array, at) = &e.kind
         && array.kind == Kind::Var(v)
-        && let Ty::Array(n, _) = &array.ty
-        && is_last(at, n)
+        && let Some(total) = of_last(scan, at)
+        && let Kind::Prim(_, _, _, args) = &scan.kind
+        && args.iter().all(|xs| xs.may_be_repeated() || is_cheap(xs))
     {
-        *e = refreshed(total, fresh);
+        *e = refreshed(&total, fresh);
         return 1;
     }
     // Inside of a function it would be computed for each element.
@@ -95,23 +98,17 @@ fn replace_last(e: &mut Ex, v: Var, total: &Ex, fresh: &mut dyn FnMut() -> Var) 
     let inner: Vec<bool> = e.parts().iter().map(bound).collect();
     let is_let = matches!(e.kind, Kind::Let(..));
     let parts = e.parts_mut().into_iter().zip(inner);
-    parts.filter(|(_, inner)| is_let || !inner).map(|(p, _)| replace_last(p, v, total, fresh)).sum()
+    parts.filter(|(_, inner)| is_let || !inner).map(|(p, _)| replace_last(p, v, scan, fresh)).sum()
 }
 
 fn is_last(at: &Ex, n: &Size) -> bool {
-    match &at.kind {
-        Kind::Op(ScalarOp::Sub, sides) => match &sides[..] {
-            [Ex { kind: Kind::Size(m), .. }, Ex { kind: Kind::Lit(one), .. }] => {
-                m == n && is_one(*one)
-            }
-            _ => false,
-        },
+    let Kind::Op(ScalarOp::Sub, sides) = &at.kind else { return false };
+    match &sides[..] {
+        [Ex { kind: Kind::Size(m), .. }, Ex { kind: Kind::Lit(l), .. }] => {
+            m == n && l.as_int() == Some(1)
+        }
         _ => false,
     }
-}
-
-fn is_one(l: Lit) -> bool {
-    l.as_int() == Some(1)
 }
 
 /// Substitutes `value` for a variable, each time with bound variables of its own.

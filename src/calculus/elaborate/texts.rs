@@ -635,3 +635,24 @@ fn updates_in_loops_are_scatters() {
     let inner = "map (\\xs -> loop t = xss for i < k do map (\\r -> r with [i] <- 0.0) t) xss";
     assert!(!of(inner).contains("scatter"), "{}", of(inner));
 }
+
+/// Arrays of cheap functions are computed for each use, and the last element of a scan is a reduction, in another form.
+#[test]
+fn cheap_arrays_are_computed_again() {
+    let again = |body: &str| {
+        let text =
+            format!("entry f [n] (xs: [n]i32) (ys: [n]i32) (t: i32) : ([n]i32, i32) = {body}");
+        elaborated(256, &text).others.last().map(ToString::to_string)
+    };
+    let cheap = "let k = map (\\x -> if x > t then 1 else 0) xs let s = scan (+) 0 k in (map2 (*) k s, last s)";
+    let form = again(cheap).expect("another form");
+    assert_eq!(form.matches("if x > t").count(), 3, "{form}");
+    assert!(form.contains("reduce") && !form.contains("index"), "{form}");
+    // What is dear is stored.
+    let dear = "let k = map (\\x -> loop a = x for i < 9 do a * a + t) xs in (map2 (*) k (scan (+) 0 k), 0)";
+    assert_eq!(again(dear), None);
+    // So is what a function reads at any place.
+    let anywhere = "let k = map (+ 1) xs in (map (\\y -> k[y] + k[y + 1]) ys, 0)";
+    assert_eq!(again(anywhere), None);
+    assert_eq!(again("(scan (+) 0 xs, t)"), None);
+}

@@ -711,6 +711,12 @@ mod tests {
     use crate::lang::types::ScalarType;
 
     #[test]
+    fn stores_at_unknown_places_do_not_share_sectors() {
+        let streak = Streak { places: vec![0, 0, 0, 1], ..Streak::default() };
+        assert_eq!((streak.different(true), streak.different(false)), (2, 4));
+    }
+
+    #[test]
     fn accesses_that_overlap_touch_the_same() {
         let of = |places: &[i64], step, width, touched, most| {
             Streak { places: places.to_vec(), step }.distinct(width, touched, most)

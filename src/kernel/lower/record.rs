@@ -199,9 +199,12 @@ impl Lowerer {
         }
     }
 
-    /// Records a statement and the statements in it.
+    /// Records a statement and those in its branches and loops.
     pub fn note_all(&mut self, s: &Stmt) {
         self.note(s);
+        if matches!(s, Stmt::Once(_)) {
+            return;
+        }
         s.blocks().into_iter().flatten().for_each(|s| self.note_all(s));
     }
 

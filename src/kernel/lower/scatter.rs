@@ -82,15 +82,16 @@ impl Lowerer {
             _ => (x.fst()?, x.snd()?),
         };
         let [array, values] = [0, 1].map(|k| both.args()[k].chain());
+        let in_state = self.may_change_state(f)?;
         let values = |me: &mut Lowerer| {
             let new = match me.context {
-                Context::Host => me.fused_with(!me.may_change_state(f)?, &values, &new)?,
+                Context::Host => me.fused_with(!in_state, &values, &new)?,
                 _ => me.read(&values, &new)?,
             };
             me.apart_from_state(f, &new, dest)
         };
         if copied
-            && !self.may_change_state(f)?
+            && !in_state
             && self.scatter_where_computed(f, &both.args()[1], &new, (&array, &old), dest)?
         {
             return Ok(true);
@@ -274,5 +275,60 @@ impl Lowerer {
             }
             Shape::Array(..) => Ok(false),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::ir::BufferRole;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    const PLACES: (&str, &str) = ("is", "[96]i32");
+    const VALUES: (&str, &str) = ("xs", "[96]f32");
+    const CHOICE: &str = "\\i -> if i % 3 == 0 then i * i / 7 else i * 5 - i / 9";
+
+    /// Returns the numbers of kernels and of arrays that are neither inputs nor results.
+    fn kernels(text: &str) -> (usize, usize) {
+        let term = term(text, &[PLACES, VALUES]);
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+        let passed = |r: &BufferRole| !matches!(r, BufferRole::Input(..) | BufferRole::Output(_));
+        (program.kernels.len(), program.buffers.iter().filter(|b| passed(&b.role)).count())
+    }
+
+    fn scatter(places: &str, values: &str) -> String {
+        format!("scatter . fork (replicate 96 . 0.0) (fork ({places}) ({values}))")
+    }
+
+    #[test]
+    fn work_items_store_where_they_compute_places() {
+        // One kernel fills the array, and one stores.
+        assert_eq!(kernels(&scatter("is", "xs")), (2, 0));
+        assert_eq!(kernels(&scatter(&format!("mapGlb 0 ({CHOICE}) . is"), "xs")), (2, 0));
+        let groups = format!("join . mapWrg 0 (mapLcl 0 ({CHOICE})) . split 32 . is");
+        assert_eq!(kernels(&scatter(&groups, "xs")), (2, 0));
+    }
+
+    #[test]
+    fn work_items_store_the_values_that_they_compute() {
+        assert_eq!(kernels(&scatter("is", "mapGlb 0 (\\x -> x * 2.0) . xs")), (2, 0));
+    }
+
+    #[test]
+    fn what_a_scan_gives_is_stored_where_it_belongs() {
+        let parts = "join . mapWrg 0 (mapLcl 0 (\\i -> i - 1) . scanLcl 8 (+) 0 id . fork (0 . bang) id) . split 32 . is";
+        assert_eq!(kernels(&scatter(parts, "xs")), (2, 0));
+        // Both come from kernels of their own: one of them is stored first.
+        let other = "join . mapWrg 0 (scanLcl 8 (+) 0.0 id . fork (0.0 . bang) id) . split 32 . xs";
+        assert_eq!(kernels(&scatter(parts, other)), (3, 1));
+    }
+
+    #[test]
+    fn bins_that_need_statements_are_computed_where_they_are_read() {
+        let bins = format!("mapGlb 0 ({CHOICE}) . is");
+        let text = format!("histogram 96 (+) 0 . fork ({bins}) is");
+        let plain = kernels("histogram 96 (+) 0 . fork is is");
+        assert_eq!(kernels(&text), plain);
     }
 }
