@@ -29,6 +29,12 @@ pub const GROUP: i64 = 256;
 /// Such groups for each compute unit.
 const GROUPS_OF_UNIT: i64 = 8;
 
+/// Most copies of a group's bins: one for each lane of a warp.
+const COPIES: i64 = 32;
+
+/// Bytes of all copies of a group's bins where a device has operations for them. More would cost occupancy.
+const BYTES_OF_NATIVE_COPIES: usize = 8 << 10;
+
 impl Lowerer {
     /// Combines values by bin. Outside kernels, either by atomic operations, or each work-item first combines one part of the
     /// values into bins of its own, and a second kernel combines these bins. In one work-item, all
@@ -170,18 +176,19 @@ impl Lowerer {
         };
         let (places, values) = (x.fst()?, x.snd()?);
         let z = f.args()[1].chain();
-        let combine = |me: &mut Lowerer, j: &Index, bins: &Dest| {
+        let combine = |me: &mut Lowerer, j: &Index, bin: &dyn Fn(&Index) -> Step<Dest>| {
             me.at_place(&places, j, m, &mut |me, i| {
                 let value = me.emitted(|| values.at(j))?;
-                me.atomically(steps, &value, &bins.at(i)?)
+                me.atomically(steps, &value, &bin(i)?)
             })
         };
         let local =
             self.options.device.shares_local_memory() && self.is_half_of_local_memory(&shape);
         let native = has_native_operations(&shape);
+        let copies = if local { self.copies_of_bins(&shape, native) } else { 1 };
         let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
         // Each group passes on all of its bins: no more work than to count its share of the values.
-        let groups = (self.units() * GROUPS_OF_UNIT).min(length(n, items.max(m))).max(1);
+        let groups = (self.units() * GROUPS_OF_UNIT).min(length(n, items.max(m * copies))).max(1);
         let parts = if local && !native { groups } else { 1 };
         let bins = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
         let (first, result) = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
@@ -189,24 +196,46 @@ impl Lowerer {
             self.each(m, &mut |me, i| me.write(&z, &View::Unit, &result.at(i)?))?;
         }
         if !local {
-            self.each(n, &mut |me, j| combine(me, j, &result))?;
+            self.each(n, &mut |me, j| combine(me, j, &|i| result.at(i)))?;
             return self.copy(&first, dest, &shape);
         }
         let id = Term::id(&Ty::Unit);
+        let op = f.args()[0].chain();
         self.in_kernel(&id, |me| {
             me.kernel.group = [items, 1, 1];
             me.spread(MapKind::Wrg(0), groups, false, &mut |me, g| {
-                let own = me.allocate(&shape, Some(Space::Local))?;
-                me.local(0, m, false, &mut |me, i| me.write(&z, &View::Unit, &own.dest.at(i)?))?;
+                // The copies of a bin are neighbours, so that neighbouring work-items meet neither in a bin nor in a bank.
+                let all = Shape::Array(m * copies, elem.clone());
+                let own = me.allocate(&all, Some(Space::Local))?;
+                let copy = |i: &Index, l: &Index| i.times(copies).add(&l.div_mod(copies).1);
+                me.local(0, m * copies, false, &mut |me, k| {
+                    me.write(&z, &View::Unit, &own.dest.at(k)?)
+                })?;
                 me.local(0, items, false, &mut |me, l| {
                     me.repeat(length(n, groups * items), false, &mut |me, t| {
                         let j = t.times(groups).add(g).times(items).add(l);
-                        me.where_less(&j, &Index::from(n), &mut |me| combine(me, &j, &own.dest))
+                        me.where_less(&j, &Index::from(n), &mut |me| {
+                            combine(me, &j, &|i| own.dest.at(&copy(i, l)))
+                        })
                     })
                 })?;
-                me.local(0, m, false, &mut |me, i| match parts {
-                    1 => me.atomically(steps, &own.view.at(i)?, &result.at(i)?),
-                    _ => me.store(&own.view.at(i)?, &bins.dest.at(g)?.at(i)?, elem),
+                me.local(0, m, false, &mut |me, i| {
+                    let sum = if copies == 1 {
+                        own.view.at(i)?
+                    } else {
+                        let acc = me.allocate(elem, None)?;
+                        me.store(&own.view.at(&copy(i, i))?, &acc.dest, elem)?;
+                        me.repeat(copies - 1, false, &mut |me, q| {
+                            let next = own.view.at(&copy(i, &q.plus(1).add(i)))?;
+                            let pair = View::pair(acc.view.clone(), next);
+                            me.update(&op, &pair, &acc.dest, &acc.owned, elem)
+                        })?;
+                        acc.view
+                    };
+                    match parts {
+                        1 => me.atomically(steps, &sum, &result.at(i)?),
+                        _ => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
+                    }
                 })
             })
         })?;
@@ -217,12 +246,22 @@ impl Lowerer {
     }
 
     fn is_half_of_local_memory(&self, shape: &Shape) -> bool {
-        let bytes: usize = shape
-            .components()
-            .iter()
-            .map(|(t, n)| t.bytes().saturating_mul(usize::try_from(*n).unwrap_or(usize::MAX)))
-            .sum();
-        bytes <= self.options.device.local_mem_bytes / 2
+        bytes(shape) <= self.options.device.local_mem_bytes / 2
+    }
+
+    /// Number of copies of a group's bins, a power of two. Work-items that update one bin at once wait for each other where a
+    /// device has an operation for that, and start again where it has none; with copies they rarely meet.
+    fn copies_of_bins(&self, shape: &Shape, native: bool) -> i64 {
+        let half = self.options.device.local_mem_bytes / 2;
+        let most = if native { half.min(BYTES_OF_NATIVE_COPIES) } else { half };
+        let fits = |copies: i64| {
+            bytes(shape).saturating_mul(usize::try_from(copies).unwrap_or(usize::MAX)) <= most
+        };
+        let mut copies = COPIES;
+        while copies > 1 && !fits(copies) {
+            copies /= 2;
+        }
+        copies
     }
 
     /// Combines each component of a value with that of an element, by one atomic operation.
@@ -370,6 +409,12 @@ pub fn known(places: &View, j: &Index) -> Option<Index> {
         View::Elem(Expr::Index(i, _)) if !i.has_data() => Some(i),
         _ => None,
     }
+}
+
+/// Bytes of an array.
+fn bytes(shape: &Shape) -> usize {
+    let of = |t: &ElemTy, n: i64| t.bytes().saturating_mul(usize::try_from(n).unwrap_or(usize::MAX));
+    shape.components().iter().map(|(t, n)| of(t, *n)).sum()
 }
 
 /// Whether devices have atomic operations on all components: on integers, not on floats, for which other work-items'

@@ -54,24 +54,38 @@ pub(super) fn functions(program: &Program) -> String {
 }
 
 /// The operation on floats: tries again while another work-item changes the element. The first read is atomic, too: a plain
-/// one would race with updates.
+/// one would race with updates. The compiler of NVIDIA, which says who it is by a macro, gets the device's own addition.
 fn float(op: &str, space: &str) -> String {
     let next = if op == "add" {
         "as_float(seen) + x".to_owned()
     } else {
         format!("f{op}(as_float(seen), x)")
     };
-    format!(
-        "
-void float_{op}_{space}(volatile {space} float* at, float x) {{
-    volatile {space} int* bits = (volatile {space} int*)at;
+    let retried = format!(
+        "    volatile {space} int* bits = (volatile {space} int*)at;
     int seen = atomic_or(bits, 0);
     while (true) {{
         const int before = atomic_cmpxchg(bits, seen, as_int({next}));
         if (before == seen) return;
         seen = before;
     }}
-}}
+"
+    );
+    let body = match (op, space) {
+        ("add", "global") => chosen("red.relaxed.gpu.global.add.f32", "\"l\"((ulong)at)", &retried),
+        ("add", _) => chosen("red.relaxed.cta.shared.add.f32", "\"r\"((uint)(ulong)at)", &retried),
+        _ => retried,
+    };
+    format!("\nvoid float_{op}_{space}(volatile {space} float* at, float x) {{\n{body}}}\n")
+}
+
+/// An instruction of PTX where the compiler is NVIDIA's, and other statements elsewhere.
+fn chosen(instruction: &str, place: &str, otherwise: &str) -> String {
+    format!(
+        "#ifdef __NV_CL_C_VERSION
+    asm volatile(\"{instruction} [%0], %1;\" : : {place}, \"f\"(x) : \"memory\");
+#else
+{otherwise}#endif
 "
     )
 }
