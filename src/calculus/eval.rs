@@ -243,6 +243,11 @@ impl Compiler<'_> {
                 let (z, x) = (init(b)?, self.second(f(0)?, site)?);
                 b.histogram(size(0), z, is, vs, &x, &mut |b, xs| operator(b, xs), site)
             }),
+            Op::CountingSort => b.bind(arg, |b, arg| {
+                let (is, vs) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
+                let both = (b.values(is), b.values(vs));
+                Ok(Typed::value(Values::CountingSort(size(0), Box::new(both), site), cod()?))
+            }),
             // An array of pairs is a pair of arrays already.
             Op::Zip | Op::Unzip => Ok(Typed::value(b.values(arg), cod()?)),
             Op::ToMem(_) => self.term(b, f(0)?, arg, exact),

@@ -20,7 +20,7 @@ pub fn step(op: &Op) -> Option<Step> {
         Op::While => Step::While,
         Op::Cond => Step::Choice,
         Op::ReduceLcl | Op::ScanLcl(_) => Step::Together,
-        Op::Scatter => Step::Update,
+        Op::Scatter | Op::CountingSort => Step::Update,
         Op::Histogram => Step::Bins,
         Op::ToMem(Space::Local | Space::LocalAhead) => Step::Local,
         _ => return None,

@@ -205,7 +205,11 @@ impl Context {
                 Inside(Context { placed: true, ..self })
             }
             // A loop over arrays has no vector form (`calculus::lanes`).
-            Op::Fold | Op::While | Op::Histogram | Op::Scatter if self.vector => No,
+            Op::Fold | Op::While | Op::Histogram | Op::CountingSort | Op::Scatter
+                if self.vector =>
+            {
+                No
+            }
             Op::Fold if self.level() == Level::Item => {
                 Inside(Context { registers: array, ..self.intermediate() })
             }
@@ -256,7 +260,7 @@ impl Context {
             Op::Scan(ScanKind::Assoc) if self.level() == Level::Host => {
                 Inside(self.item().intermediate())
             }
-            Op::Scatter if self.has_default() => Inside(self),
+            Op::Scatter | Op::CountingSort if self.has_default() => Inside(self),
             Op::Scalar(f) if self.vector && f.body.has_loop() => No,
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),
@@ -276,6 +280,7 @@ impl Context {
             | Op::ScanLcl(_)
             | Op::Scatter
             | Op::Histogram
+            | Op::CountingSort
             | Op::Reorder
             | Op::Compose
             | Op::Fork

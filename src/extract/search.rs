@@ -939,6 +939,8 @@ fn reads(op: Option<&Op>, args: &[Rc<Choice>]) -> u8 {
         Some(Op::Distl | Op::Distr | Op::Cross) => 2,
         // What an update reads must be complete before its first store.
         Some(Op::Scatter) => 2,
+        // Counts the buckets, then goes through the elements again.
+        Some(Op::CountingSort) => 2,
         _ => 1,
     }
 }

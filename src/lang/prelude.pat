@@ -40,24 +40,30 @@ def argmax xs =
 
 -- How many elements satisfy `p`, and all elements: first those that do, then the others, both in their order.
 def partition p xs =
-  let upto = scan (+) 0 (map (\x -> if p x then 1 else 0) xs)
-  let kept = if length xs == 0 then 0 else upto[length xs - 1]
-  let places = map3 (\x k i -> if p x then k - 1 else kept + i - k) xs upto (indices xs) in
-  (kept, scatter xs places xs)
+  let (counts, sorted) = counting_sort 2 (map (\x -> if p x then 0 else 1) xs) xs in
+  (counts[0], sorted)
 
 -- Another name of `partition`: the elements that satisfy `p` are the first ones, as many as the first component says.
 def filter p xs = partition p xs
 
--- The elements in the order of the numbers that `key` gives; equal ones keep their order. One partition for each bit in
--- which the keys differ, from the least.
+-- The elements in the order of the numbers that `key` gives; equal ones keep their order. One counting sort for each four
+-- of the bits in which the keys differ, from the least.
 def sort_by_key key xs =
   let order = \x -> order_key (key x)
   let both = \(a, b) (c, d) -> (a | c, b & d)
   let (some, every) = reduce both (0, ~0) (map (\x -> (order x, order x)) xs)
   let differ = some & ~every
+  let least = \bits -> bits & (0 - bits)
   let (sorted, _) =
-    loop (ys, bits) = (xs, differ) for i < popcount differ do
-      let bit = bits & (0 - bits) in ((partition (\y -> order y & bit == 0) ys).1, bits ^ bit) in
+    loop (ys, b0) = (xs, differ) for i < (popcount differ + 3) / 4 do
+      let b1 = b0 ^ least b0
+      let b2 = b1 ^ least b1
+      let b3 = b2 ^ least b2
+      let digit = \y ->
+        let bit = \bits n -> if order y & least bits == 0 then 0 else n in
+        bit b0 1 | bit b1 2 | bit b2 4 | bit b3 8
+      let (_, ys) = counting_sort 16 (map digit ys) ys in
+      (ys, b3 ^ least b3) in
   sorted
 
 -- The numbers in ascending order.

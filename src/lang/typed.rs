@@ -258,6 +258,8 @@ pub enum Prim {
     Scatter,
     /// `op; m; z, is, vs`.
     Histogram,
+    /// `; k; is, vs`.
+    CountingSort,
     /// `; n;`: the element type is the result's.
     Iota,
     /// `; n; x`.

@@ -416,6 +416,7 @@ fn is_view(prim: Prim) -> bool {
         | Prim::Gather
         | Prim::Scatter
         | Prim::Histogram
+        | Prim::CountingSort
         | Prim::Generate
         | Prim::MapWrg(_)
         | Prim::MapLcl(_)

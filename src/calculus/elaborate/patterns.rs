@@ -145,6 +145,11 @@ impl Bracket {
                 let both = fork(&is, &vs).map_err(&built)?;
                 apply(Op::Histogram, &[length(&e.ty)?], vec![op, z], &both).map_err(built)
             }
+            Prim::CountingSort => {
+                let (is, vs) = (self.term(arg(0)?, env)?, self.term(arg(1)?, env)?);
+                let both = fork(&is, &vs).map_err(&built)?;
+                apply(Op::CountingSort, &[size(0)?], vec![], &both).map_err(built)
+            }
             Prim::Iota => {
                 let (n, t) = array(&e.ty)?;
                 Term::new(Op::Iota, vec![n], vec![env.ty(), t], vec![]).map_err(built)

@@ -24,6 +24,10 @@ pub fn operations(v: &Values) -> f64 {
         }
         Values::Row(b, ..) => operations(&b.0) + of_cells(&b.1),
         Values::Scatter(b, _) => operations(&b.0) + operations(&b.1) + operations(&b.2),
+        Values::CountingSort(_, b, _) => {
+            let n = lengths(&b.1).first().copied().unwrap_or(1);
+            operations(&b.0) + operations(&b.1) + count(n)
+        }
         Values::Iota(n, _) => count(*n),
         Values::Map(m) => operations(&m.xs) + count(m.n) * (1.0 + of_code(&m.body)),
         Values::Scan(s) => folded(&s.fold),

@@ -99,7 +99,10 @@ fn each(v: &mut Values, f: Visit) {
         }
         Values::Loop(l) => in_loop(l, f),
         Values::Fold(fold) => in_fold(fold, f),
-        Values::Concat(b, _) | Values::PadWith(b, ..) | Values::Gather(b, _) => {
+        Values::Concat(b, _)
+        | Values::PadWith(b, ..)
+        | Values::Gather(b, _)
+        | Values::CountingSort(_, b, _) => {
             each(&mut b.0, f);
             each(&mut b.1, f);
         }

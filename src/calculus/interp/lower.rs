@@ -318,6 +318,12 @@ impl Lower {
                 let (f, x) = (c.fun()?, self.second(c)?);
                 b.histogram(m, z, is, vs, &x, &mut |b, xs| self.operator(b, f, xs, true), site)
             }
+            Prim::CountingSort => {
+                let (is, vs) = (self.arg(b, c, 0)?, self.arg(b, c, 1)?);
+                let both = (b.values(is), b.values(vs));
+                let code = Values::CountingSort(self.size(c, 0)?, Box::new(both), site);
+                Ok(Typed::value(code, self.shape(&c.e.ty, site)?))
+            }
             Prim::Split | Prim::AsVector => {
                 let (k, (x, n)) = (self.size(c, 0)?, self.array(b, c, 0)?);
                 let shape = self.shape(&c.e.ty, site)?;

@@ -585,6 +585,35 @@ impl Machine {
         Ok(out.with_rows(&self.slack, &others))
     }
 
+    fn counting_sort(&mut self, k: usize, is: &Values, vs: &Values, site: Site) -> Run<Value> {
+        let (is, doubtful) = self.indices(is, site)?;
+        let vs = self.rows(vs, is.len(), site)?;
+        let last = k.saturating_sub(1);
+        let bucket = |i: i128| usize::try_from(i.max(0)).map_or(last, |i| i.min(last));
+        let mut counts = vec![0; k.max(1)];
+        is.iter().for_each(|i| counts[bucket(*i)] += 1);
+        let mut places = vec![0; k.max(1)];
+        for d in 1..k {
+            places[d] = places[d - 1] + counts[d - 1];
+        }
+        let mut from = vec![0; is.len()];
+        for (j, i) in is.iter().enumerate() {
+            let next = &mut places[bucket(*i)];
+            from[*next] = j;
+            *next += 1;
+        }
+        let sorted = vs.select(is.len(), |i| from[i]).map_err(|e| broken(site, &e))?;
+        let mut column = Column::new(ScalarType::I32, k);
+        for n in counts.into_iter().take(k) {
+            column.push(Cell::int(i64::try_from(n).unwrap_or(i64::MAX)));
+        }
+        let counts = Leaf::Array(column.finish(&[k]));
+        let leaves = [counts].into_iter().chain(sorted.leaves().iter().cloned());
+        let out = Value::new(leaves.collect());
+        // A row in another bucket moves all between the two.
+        Ok(if doubtful.is_empty() { out } else { out.anything() })
+    }
+
     fn histogram(&mut self, h: &Histogram) -> Run<Value> {
         let (is, doubtful) = self.indices(&h.is, h.site)?;
         let vs = self.rows(&h.vs, is.len(), h.site)?;
@@ -734,6 +763,7 @@ impl Machine {
             Values::Map(m) => self.map(m)?,
             Values::Scan(s) => self.scan(s)?,
             Values::Histogram(h) => self.histogram(h)?,
+            Values::CountingSort(k, b, site) => self.counting_sort(*k, &b.0, &b.1, *site)?,
         })
     }
 

@@ -161,6 +161,7 @@ fn width(v: &Values) -> Option<usize> {
         Values::Map(m) => Some(m.row.len()),
         Values::Scan(s) => Some(s.row.len()),
         Values::Histogram(h) => Some(h.row.len()),
+        Values::CountingSort(_, b, _) => Some(1 + width(&b.1)?),
         Values::Slot(..) | Values::Loop(_) | Values::Fold(_) => None,
     }
 }
@@ -176,7 +177,7 @@ pub fn lengths(v: &Values) -> Vec<usize> {
     match v {
         Values::Given(v) => v.leaves().first().map_or_else(Vec::new, Leaf::shape),
         // Components may differ in lengths that they do not share.
-        Values::Part(..) | Values::Loop(_) | Values::Fold(_) => vec![],
+        Values::Part(..) | Values::Loop(_) | Values::Fold(_) | Values::CountingSort(..) => vec![],
         Values::Slot(_, lengths) => lengths.to_vec(),
         Values::Pack(..) => vec![],
         // The longest list that is known: callers only use shared lengths.

@@ -159,6 +159,9 @@ pub enum Op {
     Scatter,
     /// For each of `m` bins, the combined elements with that index.
     Histogram,
+    /// How many elements belong to each of `k` buckets, and the elements bucket by bucket, in their order within each.
+    /// Numbers outside `0..k` stand for the first or the last bucket.
+    CountingSort,
     /// 0, 1, ... of an integer type `S`.
     Iota,
     /// The argument, `n` times.

@@ -156,6 +156,7 @@ operators! {
     "scatter" [Op::Scatter] Computes "n m; A I; ; ([n]A, ([m]I, [m]A)) -> [n]A";
     "histogram" [Op::Histogram] Computes
         "m! n; I; op: (A, A) -> A, z: () -> A; ([n]I, [n]A) -> [m]A";
+    "countingSort" [Op::CountingSort] Computes "k! n; I A; ; ([n]I, [n]A) -> ([k]I, [n]A)";
     "iota" [Op::Iota] View "n!; D S!; ; D -> [n]S";
     "replicate" [Op::Replicate] View "n!; A; ; A -> [n]A";
     "concat" [Op::Concat] Invertible "n m r!; A; ; ([n]A, [m]A) -> [r]A";

@@ -24,7 +24,7 @@ pub struct ElemTy {
 
 impl ElemTy {
     /// The type of one lane.
-    pub fn scalar(scalar: ScalarType) -> ElemTy {
+    pub const fn scalar(scalar: ScalarType) -> ElemTy {
         ElemTy { scalar, width: 1 }
     }
 

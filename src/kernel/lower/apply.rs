@@ -290,6 +290,7 @@ impl Views {
             | Op::ToMem(_)
             | Op::Scatter
             | Op::Histogram
+            | Op::CountingSort
             | Op::Chunked
             | Op::Packed
             | Op::Fold

@@ -55,7 +55,7 @@ impl Lowerer {
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
         let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
         let parts = match self.context {
-            Context::Host => (self.units() * PARTS_OF_UNIT).min(n).min(room).max(1),
+            Context::Host => (self.compute_units() * PARTS_OF_UNIT).min(n).min(room).max(1),
             _ => 1,
         };
         let counted = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
@@ -121,7 +121,7 @@ impl Lowerer {
     /// Whether a histogram of `n` values into `m` bins combines values in bins that work-items share: on a GPU, and everywhere
     /// if there are so many bins that parts of the values have none of their own.
     fn combines_at_once(&self, m: i64, n: i64, elem: &Shape) -> bool {
-        let parts = self.units() * PARTS_OF_UNIT;
+        let parts = self.compute_units() * PARTS_OF_UNIT;
         let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
         // Updates of one element meet rarely if there are many: those of floats, which a device repeats then, are slow only
         // in few bins, which fit into local memory.
@@ -188,7 +188,7 @@ impl Lowerer {
         let copies = if local { self.copies_of_bins(&shape, native) } else { 1 };
         let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
         // Each group passes on all of its bins: no more work than to count its share of the values.
-        let groups = (self.units() * GROUPS_OF_UNIT).min(length(n, items.max(m * copies))).max(1);
+        let groups = (self.compute_units() * GROUPS_OF_UNIT).min(length(n, items.max(m * copies))).max(1);
         let parts = if local && !native { groups } else { 1 };
         let bins = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
         let (first, result) = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
@@ -251,7 +251,7 @@ impl Lowerer {
 
     /// Number of copies of a group's bins, a power of two. Work-items that update one bin at once wait for each other where a
     /// device has an operation for that, and start again where it has none; with copies they rarely meet.
-    fn copies_of_bins(&self, shape: &Shape, native: bool) -> i64 {
+    pub fn copies_of_bins(&self, shape: &Shape, native: bool) -> i64 {
         let half = self.options.device.local_mem_bytes / 2;
         let most = if native { half.min(BYTES_OF_NATIVE_COPIES) } else { half };
         let fits = |copies: i64| {
@@ -265,7 +265,7 @@ impl Lowerer {
     }
 
     /// Combines each component of a value with that of an element, by one atomic operation.
-    fn atomically(&mut self, steps: &[(Vec<bool>, ScalarOp)], v: &View, dest: &Dest) -> Step<()> {
+    pub fn atomically(&mut self, steps: &[(Vec<bool>, ScalarOp)], v: &View, dest: &Dest) -> Step<()> {
         for (path, op) in steps {
             let (mut v, mut dest) = (v.clone(), dest.clone());
             for second in path {
@@ -289,7 +289,7 @@ impl Lowerer {
         let elem = self.views.shape(&f.args()[1].ty().cod)?;
         // Each work-item of the second kernel goes through all totals, so there should be no more
         // parts than elements in a part.
-        let parts = (self.units() * PARTS_OF_UNIT).min(n.isqrt()).max(1);
+        let parts = (self.compute_units() * PARTS_OF_UNIT).min(n.isqrt()).max(1);
         let totals = self.allocate(&Shape::Array(parts, Box::new(elem.clone())), None)?;
         let start = |me: &mut Lowerer| -> Step<Storage> {
             let acc = me.allocate(&elem, None)?;
@@ -324,7 +324,8 @@ impl Lowerer {
         })
     }
 
-    fn units(&self) -> i64 {
+    /// Number of the device's compute units.
+    pub fn compute_units(&self) -> i64 {
         i64::try_from(self.options.device.compute_units).unwrap_or(1).max(1)
     }
 
@@ -412,7 +413,7 @@ pub fn known(places: &View, j: &Index) -> Option<Index> {
 }
 
 /// Bytes of an array.
-fn bytes(shape: &Shape) -> usize {
+pub fn bytes(shape: &Shape) -> usize {
     let of = |t: &ElemTy, n: i64| t.bytes().saturating_mul(usize::try_from(n).unwrap_or(usize::MAX));
     shape.components().iter().map(|(t, n)| of(t, *n)).sum()
 }

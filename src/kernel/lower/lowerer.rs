@@ -185,7 +185,7 @@ pub fn is_parallel(t: &Term) -> bool {
 /// Whether the operator, outside kernels, becomes kernels of its own or steps of the host.
 fn runs_by_host(f: &Term) -> bool {
     match f.op() {
-        Op::Scatter | Op::Histogram | Op::Scan(ScanKind::Assoc) => true,
+        Op::Scatter | Op::Histogram | Op::CountingSort | Op::Scan(ScanKind::Assoc) => true,
         Op::Fold | Op::While => is_parallel(f) || f.args().iter().any(steps_by_host),
         Op::Cond => is_parallel(f) || f.args().iter().any(runs_by_host),
         Op::Fork | Op::Bimap | Op::Compose => f.args().iter().any(runs_by_host),
@@ -349,7 +349,7 @@ impl Lowerer {
         }
         if self.context == Context::Host && runs_by_host(f) {
             let mid = match f.op() {
-                Op::Histogram => self.fused(rest, x)?,
+                Op::Histogram | Op::CountingSort => self.fused(rest, x)?,
                 _ => self.read_or(rest, x)?,
             };
             return self.write_stage(f, &mid, dest);
@@ -485,6 +485,15 @@ impl Lowerer {
             }
             Op::Histogram if matches!(self.context, Context::Host | Context::Item) => {
                 self.histogram(f, x, dest)
+            }
+            Op::CountingSort if matches!(self.context, Context::Host | Context::Item) => {
+                self.counting_sort(f, x, dest)
+            }
+            Op::CountingSort if self.context == Context::Group => {
+                let shape = self.views.shape(&f.ty().cod)?;
+                let out = self.allocate(&shape, Some(Space::Local))?;
+                self.local(0, 1, false, &mut |me, _| me.counting_sort(f, x, &out.dest))?;
+                self.copy(&out.view, dest, &shape)
             }
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) if self.context != Context::Warp => {
                 self.write_reduce(f, x, dest)

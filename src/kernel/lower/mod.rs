@@ -11,6 +11,7 @@
 
 mod accumulator;
 mod apply;
+mod counting_sort;
 mod dest;
 mod double_buffer;
 mod fused;

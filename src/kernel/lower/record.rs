@@ -18,7 +18,7 @@ fn name(f: &Term) -> Option<String> {
     let dimension = match f.op() {
         Op::Map(MapKind::Glb(d) | MapKind::Wrg(d) | MapKind::Lcl(d)) => format!(" {d}"),
         Op::Map(_) | Op::Reduce(_) | Op::ReduceLcl | Op::Scan(_) | Op::ScanLcl(_) => String::new(),
-        Op::Fold | Op::Scatter | Op::Histogram => String::new(),
+        Op::Fold | Op::Scatter | Op::Histogram | Op::CountingSort => String::new(),
         Op::While | Op::Cond => return f.op().name().map(str::to_owned),
         _ => return None,
     };

@@ -63,7 +63,7 @@ pub enum Slot {
     Value,
 }
 
-const PATTERNS: [(&str, Prim, usize); 57] = [
+const PATTERNS: [(&str, Prim, usize); 58] = [
     ("map", Prim::Map, 1),
     ("map2", Prim::Map, 2),
     ("map3", Prim::Map, 3),
@@ -94,6 +94,7 @@ const PATTERNS: [(&str, Prim, usize); 57] = [
     ("gather", Prim::Gather, 1),
     ("scatter", Prim::Scatter, 1),
     ("histogram", Prim::Histogram, 1),
+    ("counting_sort", Prim::CountingSort, 1),
     ("iota", Prim::Iota, 1),
     ("replicate", Prim::Replicate, 1),
     ("generate", Prim::Generate, 1),
@@ -252,6 +253,7 @@ pub fn slots(prim: Prim, width: usize) -> Vec<Slot> {
         Prim::Gather | Prim::Concat => vec![Value, Value],
         Prim::Scatter => vec![Value, Value, Value],
         Prim::Histogram => vec![Fun, Value, Size, Value, Value],
+        Prim::CountingSort => vec![Size, Value, Value],
         Prim::Iota => vec![Size],
         Prim::Generate => vec![Size, Fun],
         Prim::Vectorize => vec![Size, Fun],

@@ -194,6 +194,7 @@ impl<'a> Plan<'a> {
                 Op::Gather | Op::Scatter | Op::Index | Op::Iota => {
                     type_variables(&t.tys()[1], &mut indices);
                 }
+                Op::CountingSort => type_variables(&t.tys()[0], &mut indices),
                 Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm)
                 | Op::ReducePart
                 | Op::ReduceLcl
