@@ -241,6 +241,7 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
         loops: vec![],
         copied: false,
         read: BTreeSet::new(),
+        origins: BTreeMap::new(),
         streaks: BTreeMap::new(),
         body: None,
         ops: vec![],
@@ -325,6 +326,8 @@ struct Walk<'a> {
     copied: bool,
     /// Inputs that the innermost loop has already loaded; compilers keep them in registers.
     read: BTreeSet<(Mem, usize, Index)>,
+    /// For registers, the place of a load that their values depend on.
+    origins: BTreeMap<u32, Index>,
     /// Index of each streak, by memory, direction, width, and index without its constant.
     streaks: BTreeMap<(Mem, bool, usize, Index), usize>,
     /// The home loop of the current code: the innermost loop that is not unrolled, in a work-item
@@ -358,14 +361,20 @@ impl Walk<'_> {
         let each = if uniform && grouped { count * real(self.out.group_size) } else { count };
         s.exprs(&mut |e| self.expr(e, each));
         match s {
-            Stmt::Decl(..) | Stmt::Set(..) => {}
+            Stmt::Decl(_, None) => {}
+            Stmt::Decl(r, Some(e)) | Stmt::Set(r, e) => {
+                if let Some(origin) = self.origin(e) {
+                    self.origins.insert(r.id, origin);
+                }
+            }
             Stmt::Store(m, i, e) => {
-                self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, each);
+                let along = self.along(i, e);
+                self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, &along, each);
             }
             // The memory reads and writes the element.
             Stmt::Atomic(_, m, i, e) => {
                 for write in [false, true] {
-                    self.access(*m, write, e.ty().scalar.bytes(), 1, i, each);
+                    self.access(*m, write, e.ty().scalar.bytes(), 1, i, i, each);
                 }
             }
             Stmt::Loop { kind, var, lo, hi, body } => {
@@ -456,7 +465,7 @@ impl Walk<'_> {
                     count /= fixed.map(|l| l.2.max(1.0)).product::<f64>();
                 }
                 self.data(i, count);
-                self.access(*m, false, t.scalar.bytes(), t.width, i, count);
+                self.access(*m, false, t.scalar.bytes(), t.width, i, i, count);
             }
             Expr::Op(op, t, es) => {
                 let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width);
@@ -500,14 +509,63 @@ impl Walk<'_> {
         inner.iter().for_each(|e| self.expr(e, count));
     }
 
-    fn access(&mut self, mem: Mem, store: bool, bytes: usize, width: usize, i: &Index, count: f64) {
+    /// Returns the number of the loop over neighbouring work-items.
+    fn item(&self) -> Option<u32> {
+        let item = |(k, ..): &&(LoopKind, u32, f64)| {
+            matches!(k, LoopKind::Glb(0) | LoopKind::Lcl(0) | LoopKind::Lane)
+        };
+        self.loops.iter().find(item).map(|l| l.1)
+    }
+
+    /// Returns the place of a load that the value depends on: one that differs between neighbouring work-items, but not by data.
+    fn origin(&self, e: &Expr) -> Option<Index> {
+        let item = self.item()?;
+        let mut found = None;
+        e.visit(&mut |e| {
+            let here = match e {
+                Expr::Load(_, _, i) if !i.has_data() && i.mentions(item) => Some(i),
+                Expr::Reg(r) => self.origins.get(&r.id),
+                _ => None,
+            };
+            if found.is_none() {
+                found = here.cloned();
+            }
+        });
+        found
+    }
+
+    /// Returns an index that changes as the place of a store does. A place that data decide is taken to change as the place
+    /// that they or the value are loaded from: a compaction, a counting sort and most permutations keep neighbours together.
+    fn along(&self, i: &Index, value: &Expr) -> Index {
+        let mut found = None;
+        i.visit_data(&mut |e| {
+            if found.is_none() {
+                found = self.origin(e);
+            }
+        });
+        let found = found.or_else(|| self.origin(value).filter(|_| i.has_data()));
+        found.unwrap_or_else(|| i.clone())
+    }
+
+    /// Records an access whose place changes as `along` does.
+    #[expect(clippy::too_many_arguments, reason = "what an access is")]
+    fn access(
+        &mut self,
+        mem: Mem,
+        store: bool,
+        bytes: usize,
+        width: usize,
+        i: &Index,
+        along: &Index,
+        count: f64,
+    ) {
         let stride = |id: Option<u32>| match id {
             None => Some(0),
-            Some(_) if i.has_data() => None,
-            Some(id) => i.linear_in(id).map(|(c, _)| c).or_else(|| {
+            Some(_) if along.has_data() => None,
+            Some(id) => along.linear_in(id).map(|(c, _)| c).or_else(|| {
                 // The index contains a quotient or a remainder of the variable: take the difference
                 // of the first two values.
-                let at = |k: i64| i.eval(&|v| Some(if v.id == id { k } else { v.lo }));
+                let at = |k: i64| along.eval(&|v| Some(if v.id == id { k } else { v.lo }));
                 Some(at(1)? - at(0)?)
             }),
         };
@@ -575,7 +633,7 @@ impl Walk<'_> {
             group_footprint: of_group * real(bytes),
             item_footprint: of_item * real(bytes),
             item_stride: stride(item.map(|l| l.1)),
-            lanes: item.and_then(|l| lanes(i, l.1, l.2)).unwrap_or_default(),
+            lanes: item.and_then(|l| lanes(along, l.1, l.2)).unwrap_or_default(),
             loop_stride: stride(innermost.map(|l| l.1)),
             walk: self.loops.iter().rev().map(|(_, id, n)| (stride(Some(*id)), *n)).collect(),
             streak,

@@ -71,9 +71,22 @@ fn within(at: Expr, n: i64) -> Index {
     Index::data(at).lesser(&Index::from(n - 1)).greater(&Index::from(0))
 }
 
-/// Number of counters in the rows of all work-items, and three for each bucket.
+/// Number of counters in the rows of all work-items, in sums of them, and four for each bucket.
 fn rows_of(k: i64) -> i64 {
-    ITEMS * (k | 1) + 3 * k
+    (ITEMS + parts_of(k)) * (k | 1) + 4 * k
+}
+
+/// Number of parts in which columns of counters are scanned: one for each work-item, but no more than rows in a part.
+fn parts_of(k: i64) -> i64 {
+    let mut parts = 16;
+    while parts > 1 && parts * (k | 1) > ITEMS {
+        parts /= 2;
+    }
+    parts
+}
+
+fn difference(a: Expr, b: Expr) -> View {
+    View::Elem(Expr::Op(ScalarOp::Sub, INT, vec![a, b]))
 }
 
 fn counts(n: i64) -> Shape {
@@ -150,12 +163,9 @@ impl Lowerer {
                 let before = me.from(&before, &one)?;
                 me.repeat(blocks, false, &mut |me, p| {
                     let at = p.times(s.k).add(d);
-                    let here = leaf::bind(&first.view.at(&at)?, me)?;
-                    me.store(&total.view, &first.dest.at(&at)?, &one)?;
-                    me.store(&sum(total.view.expr()?, here.expr()?), &total.dest, &one)
+                    me.scanned(&total, &first, &at)
                 })?;
-                let less = vec![total.view.expr()?, before.view.expr()?];
-                let here = View::Elem(Expr::Op(ScalarOp::Sub, INT, less));
+                let here = difference(total.view.expr()?, before.view.expr()?);
                 me.store(&here, &counted.at(d)?, &one)
             })
         };
@@ -241,9 +251,7 @@ impl Lowerer {
                     me.repeat(each, false, &mut |me, i| {
                         let i = p.times(each).add(i);
                         me.where_less(&i, &Index::from(items), &mut |me| {
-                            let here = leaf::bind(&sums.view.at(&i)?, me)?;
-                            me.store(&own.view, &sums.dest.at(&i)?, &one)?;
-                            me.store(&sum(own.view.expr()?, here.expr()?), &own.dest, &one)
+                            me.scanned(&own, &sums, &i)
                         })
                     })?;
                     me.store(&own.view, &parts.dest.at(p)?, &one)
@@ -258,9 +266,7 @@ impl Lowerer {
                     })?;
                     me.repeat(share, false, &mut |me, c| {
                         me.where_less(&at(l, c), &Index::from(all), &mut |me| {
-                            let here = leaf::bind(&first.view.at(&at(l, c))?, me)?;
-                            me.store(&own.view, &first.dest.at(&at(l, c))?, &one)?;
-                            me.store(&sum(own.view.expr()?, here.expr()?), &own.dest, &one)
+                            me.scanned(&own, first, &at(l, c))
                         })
                     })
                 })
@@ -272,8 +278,7 @@ impl Lowerer {
             me.where_less(&d.plus(1), &Index::from(s.k), &mut |me| {
                 me.store(&first.view.at(&d.plus(1).times(b.count))?, &next.dest, &one)
             })?;
-            let less = vec![next.view.expr()?, here];
-            me.store(&View::Elem(Expr::Op(ScalarOp::Sub, INT, less)), &to.at(d)?, &one)
+            me.store(&difference(next.view.expr()?, here), &to.at(d)?, &one)
         })
     }
 
@@ -284,15 +289,18 @@ impl Lowerer {
         // An odd length of rows spreads a column over the banks.
         let (k, row, tile) = (s.k, s.k | 1, ITEMS * SHARE);
         let staged = s.elem.is_element() && self.fits_beside_rows(s);
+        let parts = parts_of(k);
         let id = Term::id(&Ty::Unit);
         self.in_kernel(&id, |me| {
             me.kernel.group = [ITEMS, 1, 1];
             me.spread(MapKind::Wrg(0), b.count, false, &mut |me, g| {
-                // The place of the next element of each bucket, in the result and in the tile, and how many the tile has.
-                let next = me.allocate(&counts(k), Some(Space::Local))?;
-                let start = me.allocate(&counts(k), Some(Space::Local))?;
-                let here = me.allocate(&counts(k), Some(Space::Local))?;
+                // For each bucket: how many elements the tile has, their first place in the tile and how much further it is in
+                // the result, and the first place in the result for the next tile.
+                let [here, start, further, next] =
+                    [(); 4].map(|()| me.allocate(&counts(k), Some(Space::Local)));
+                let (here, start, further, next) = (here?, start?, further?, next?);
                 let rows = me.allocate(&counts(ITEMS * row), Some(Space::Local))?;
+                let sums = me.allocate(&counts(parts * row), Some(Space::Local))?;
                 let stage = match staged {
                     true => {
                         let values = Shape::Array(tile, Box::new(s.elem.clone()));
@@ -306,9 +314,13 @@ impl Lowerer {
                 })?;
                 me.repeat(b.length / tile, false, &mut |me, t| {
                     let from = g.times(b.length).add(&t.times(tile));
+                    // Neighbouring work-items have shares of different parts: then the counters that are scanned together are
+                    // a row apart, too.
                     let through = |me: &mut Lowerer, l: &Index, body: InTile| {
+                        let (within, part) = l.div_mod(parts);
+                        let share = part.times(ITEMS / parts).add(&within);
                         me.repeat(SHARE, true, &mut |me, j| {
-                            let j = from.add(&l.times(SHARE)).add(j);
+                            let j = from.add(&share.times(SHARE)).add(j);
                             me.where_less(&j, &Index::from(s.n), &mut |me| {
                                 let d = me.bucket(s, &j)?;
                                 body(me, &j, &d)
@@ -316,7 +328,7 @@ impl Lowerer {
                         })
                     };
                     me.local(0, ITEMS, false, &mut |me, l| {
-                        me.repeat(k, false, &mut |me, d| {
+                        me.repeat(row, false, &mut |me, d| {
                             let at = l.times(row).add(d);
                             me.store(&View::Elem(int(0)), &rows.dest.at(&at)?, &one)
                         })?;
@@ -326,40 +338,49 @@ impl Lowerer {
                             me.store(&more, &rows.dest.at(&at)?, &one)
                         })
                     })?;
+                    // Each column of counters is scanned in parts, then the sums of the parts.
+                    me.local(0, parts * row, false, &mut |me, i| {
+                        let own = me.from(&View::Elem(int(0)), &one)?;
+                        me.repeat(ITEMS / parts, false, &mut |me, l| {
+                            me.scanned(&own, &rows, &l.times(parts * row).add(i))
+                        })?;
+                        me.store(&own.view, &sums.dest.at(i)?, &one)
+                    })?;
                     me.local(0, k, false, &mut |me, d| {
                         let own = me.from(&View::Elem(int(0)), &one)?;
-                        me.repeat(ITEMS, false, &mut |me, l| {
-                            let at = l.times(row).add(d);
-                            let seen = leaf::bind(&rows.view.at(&at)?, me)?;
-                            me.store(&own.view, &rows.dest.at(&at)?, &one)?;
-                            me.store(&sum(own.view.expr()?, seen.expr()?), &own.dest, &one)
+                        me.repeat(parts, false, &mut |me, part| {
+                            me.scanned(&own, &sums, &part.times(row).add(d))
                         })?;
                         me.store(&own.view, &here.dest.at(d)?, &one)
                     })?;
-                    if staged {
-                        me.local(0, k, false, &mut |me, d| {
-                            let own = me.from(&View::Elem(int(0)), &one)?;
-                            me.repeat(k - 1, false, &mut |me, lower| {
-                                me.where_less(lower, d, &mut |me| {
-                                    let both = sum(own.view.expr()?, here.view.at(lower)?.expr()?);
-                                    me.store(&both, &own.dest, &one)
-                                })
-                            })?;
-                            me.store(&own.view, &start.dest.at(d)?, &one)
+                    me.local(0, k, false, &mut |me, d| {
+                        let own = me.from(&View::Elem(int(0)), &one)?;
+                        me.repeat(k - 1, false, &mut |me, lower| {
+                            me.where_less(lower, d, &mut |me| {
+                                let both = sum(own.view.expr()?, here.view.at(lower)?.expr()?);
+                                me.store(&both, &own.dest, &one)
+                            })
                         })?;
-                    }
+                        let place = leaf::bind(&next.view.at(d)?, me)?.expr()?;
+                        let more = difference(place.clone(), own.view.expr()?);
+                        me.store(&more, &further.dest.at(d)?, &one)?;
+                        me.store(&own.view, &start.dest.at(d)?, &one)?;
+                        me.store(&sum(place, here.view.at(d)?.expr()?), &next.dest.at(d)?, &one)
+                    })?;
                     me.local(0, ITEMS, false, &mut |me, l| {
+                        let part = l.div_mod(parts).1;
                         through(me, l, &mut |me, j, d| {
                             let at = l.times(row).add(d);
                             let rank = leaf::bind(&rows.view.at(&at)?, me)?.expr()?;
                             me.store(&sum(rank.clone(), int(1)), &rows.dest.at(&at)?, &one)?;
-                            let place = sum(next.view.at(d)?.expr()?, rank.clone());
+                            let before = sums.view.at(&part.times(row).add(d))?.expr()?;
+                            let in_tile = sum(sum(rank, before).expr()?, start.view.at(d)?.expr()?);
+                            let in_tile = leaf::bind(&in_tile, me)?.expr()?;
+                            let place = sum(in_tile.clone(), further.view.at(d)?.expr()?);
                             let Some((values, places)) = &stage else {
                                 return me.put_in_place(s, j, &place, to);
                             };
-                            let in_tile = sum(start.view.at(d)?.expr()?, rank);
-                            let in_tile = leaf::bind(&in_tile, me)?;
-                            let slot = within(in_tile.expr()?, tile);
+                            let slot = within(in_tile, tile);
                             me.store(&place, &places.dest.at(&slot)?, &one)?;
                             let value = me.emitted(|| s.values.at(j))?;
                             me.store(&value, &values.dest.at(&slot)?, s.elem)
@@ -374,10 +395,7 @@ impl Lowerer {
                             })
                         })?;
                     }
-                    me.local(0, k, false, &mut |me, d| {
-                        let both = sum(next.view.at(d)?.expr()?, here.view.at(d)?.expr()?);
-                        me.store(&both, &next.dest.at(d)?, &one)
-                    })
+                    Ok(())
                 })
             })
         })
@@ -388,6 +406,14 @@ impl Lowerer {
         let tile = Shape::Array(ITEMS * SHARE, Box::new(s.elem.clone()));
         let all = bytes(&tile) + bytes(&counts(ITEMS * SHARE + rows_of(s.k)));
         all <= self.options.device.local_mem_bytes / 4 * 3
+    }
+
+    /// Adds an element to a total, and replaces it by the total before it.
+    fn scanned(&mut self, total: &Storage, array: &Storage, at: &Index) -> Step<()> {
+        let one = Shape::Elem(INT);
+        let here = leaf::bind(&array.view.at(at)?, self)?;
+        self.store(&total.view, &array.dest.at(at)?, &one)?;
+        self.store(&sum(total.view.expr()?, here.expr()?), &total.dest, &one)
     }
 
     /// Returns the bucket of element `j`.
