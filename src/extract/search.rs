@@ -268,6 +268,8 @@ struct Search<'a> {
     beam: usize,
     scope: Scope,
     views: Map<Id, Rc<Choice>>,
+    /// Whether a class is computed element by element, as far as known.
+    elementwise: Map<Id, bool>,
     /// Number of choices kept for each key at host level.
     keep: usize,
     roots: Vec<Key>,
@@ -314,6 +316,7 @@ pub(super) fn terms(
         beam: limits.skeletons_per_class,
         scope,
         views: cheapest_views(egraph, scope),
+        elementwise: Map::default(),
         keep: limits.skeletons,
         roots: forms.iter().map(|f| (egraph.find(saturated.forms[*f]), program)).collect(),
         known: Map::default(),
@@ -596,6 +599,45 @@ impl Search<'_> {
         has_array && class.nodes.iter().any(|n| n.function() == Some(&Op::Fold))
     }
 
+    /// Whether a class is a histogram or a counting sort.
+    fn is_bucketed(&self, class: Id) -> bool {
+        let bucketed = |n: &Node| matches!(n.function(), Some(Op::Histogram | Op::CountingSort));
+        self.egraph[class].nodes.iter().any(bucketed)
+    }
+
+    /// Whether a class maps scalar functions over an array of scalars, as lowering computes where elements are read.
+    fn is_elementwise(&mut self, class: Id, depth: usize) -> bool {
+        const DEEPEST: usize = 8;
+        let class = self.egraph.find(class);
+        if let Some(known) = self.elementwise.get(&class) {
+            return *known;
+        }
+        let flat = |t: &Ty| t.components().iter().all(|(lengths, _)| lengths.len() <= 1);
+        let egraph = self.egraph;
+        let fits = matches!(&egraph[class].data, Data::Fn(t, _) if flat(&t.cod));
+        if depth > DEEPEST || !fits {
+            return false;
+        }
+        // Classes are cyclic.
+        self.elementwise.insert(class, false);
+        let found = self.views.contains_key(&class)
+            || egraph[class].nodes.iter().any(|n| match n.function() {
+                Some(Op::Map(MapKind::Plain)) => {
+                    let scalar = |n: &Node| match n.function() {
+                        Some(Op::Scalar(f)) => !f.body.has_loop(),
+                        _ => false,
+                    };
+                    n.args().iter().all(|a| egraph[*a].nodes.iter().any(scalar))
+                }
+                Some(Op::Compose | Op::Fork | Op::Bimap) => {
+                    n.args().iter().all(|a| self.is_elementwise(*a, depth + 1))
+                }
+                _ => false,
+            });
+        self.elementwise.insert(class, found);
+        found
+    }
+
     fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Gathered) {
         let Some(op) = node.function().cloned() else { return };
         if !self.scope.has(self.egraph, node) {
@@ -628,10 +670,15 @@ impl Search<'_> {
                 // stores through the view into the destination of the whole.
                 let turned = self.views.get(&args[0]).is_some_and(|v| can_turn(v));
                 let begins = at.level() == Level::Group && self.is_loop_over_arrays(args[0]);
-                let inner = match (turned, begins) {
-                    (true, _) => at,
-                    (false, true) => at.start_of_loop(),
-                    (false, false) => at.intermediate(),
+                // These compute such elements where they read them: one form of the maps is enough.
+                let fuses = at.level() == Level::Host
+                    && self.is_bucketed(args[0])
+                    && self.is_elementwise(args[1], 0);
+                let inner = match (turned, begins, fuses) {
+                    (true, ..) => at,
+                    (false, true, _) => at.start_of_loop(),
+                    (false, false, true) => at.item().intermediate(),
+                    (false, false, false) => at.intermediate(),
                 };
                 let inner = self.best((args[1], inner));
                 vec![outer, inner]

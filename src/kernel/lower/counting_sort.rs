@@ -36,7 +36,7 @@ const ITEMS: i64 = 128;
 const SHARE: i64 = 16;
 
 /// Work-items of the group that scans the counts, and those that scan the sums of its work-items.
-const SCANNERS: [i64; 2] = [256, 16];
+const SCANNERS: [i64; 2] = [1024, 32];
 
 /// Counts are numbers of this type.
 const INT: ElemTy = ElemTy::scalar(ScalarType::I32);
