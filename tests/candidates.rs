@@ -394,7 +394,7 @@ fn slices() {
 }
 
 /// Scans by whole work-groups: of parts, of the totals of parts, and of rows; with lengths that runs do not divide,
-/// and with an operator that does not commute. Histograms by atomic operations.
+/// and with an operator that does not commute. Histograms by atomic operations. Counting sorts of several tiles.
 #[test]
 fn scans_and_histograms() {
     for (program, sizes) in [
@@ -404,6 +404,7 @@ fn scans_and_histograms() {
         ("segmented_scan", &[("n", 5000)]),
         ("histogram_of_bytes", &[("n", 5003)]),
         ("histogram_of_pairs", &[("n", 5003)]),
+        ("counting_sort", &[("n", 5003)]),
     ] {
         let (found, run) = check(program, sizes, Data::Stated, Which::Together(19));
         assert!(run > 0, "{program} {sizes:?}: none of {found} has kernels");

@@ -157,6 +157,7 @@ fn the_generator_uses_the_whole_language() {
         "gather",
         "scatter",
         "histogram",
+        "counting_sort",
         "iota",
         "replicate",
         "generate",

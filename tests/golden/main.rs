@@ -7,6 +7,7 @@ mod check;
 #[path = "../common/mod.rs"]
 mod common;
 mod extraction;
+mod counting_sorts;
 mod histograms;
 mod in_place;
 mod listings;

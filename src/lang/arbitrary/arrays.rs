@@ -225,7 +225,17 @@ impl Generator {
         }
     }
 
+    fn counting_sorted(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
+        let k = self.rng.random_range(1..20);
+        let is = self.exactly(|g| g.make(&array(n, &super::I32), depth));
+        let xs = self.make(&array(n, t), depth);
+        Made { text: format!("(counting_sort {k} {} {}).1", is.text, xs.text), ..xs }
+    }
+
     fn gathered(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
+        if self.once_in(3) {
+            return Some(self.counting_sorted(n, t, depth));
+        }
         let m = self.dim();
         self.value(&m).filter(|m| *m > 0)?;
         let xs = self.make(&array(&m, t), depth);
