@@ -54,14 +54,13 @@ def sort_by_key key xs =
   let (some, every) = reduce both (0, ~0) (map (\x -> (order x, order x)) xs)
   let differ = some & ~every
   let least = \bits -> bits & (0 - bits)
+  let bit = \y bits n -> if order y & least bits == 0 then 0 else n
   let (sorted, _) =
     loop (ys, b0) = (xs, differ) for i < (popcount differ + 3) / 4 do
       let b1 = b0 ^ least b0
       let b2 = b1 ^ least b1
       let b3 = b2 ^ least b2
-      let digit = \y ->
-        let bit = \bits n -> if order y & least bits == 0 then 0 else n in
-        bit b0 1 | bit b1 2 | bit b2 4 | bit b3 8
+      let digit = \y -> bit y b0 1 | bit y b1 2 | bit y b2 4 | bit y b3 8
       let (_, ys) = counting_sort 16 (map digit ys) ys in
       (ys, b3 ^ least b3) in
   sorted
