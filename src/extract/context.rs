@@ -115,7 +115,7 @@ impl Context {
     /// Whether operators that no rule lowers have their default here. Outside kernels it is a kernel of its own, or a choice or
     /// loop of the host, and takes no part in the fusion of others.
     fn has_default(self) -> bool {
-        self.level() == Level::Host || (self.total && self.level() == Level::Item)
+        matches!(self.level(), Level::Host | Level::Item)
     }
 
     /// Whether a map over this dimension is considered: a nest goes from the higher dimensions to the lower ones.
