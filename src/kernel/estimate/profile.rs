@@ -241,7 +241,7 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
         loops: vec![],
         copied: false,
         read: BTreeSet::new(),
-        origins: BTreeMap::new(),
+        traces: BTreeMap::new(),
         streaks: BTreeMap::new(),
         body: None,
         ops: vec![],
@@ -316,6 +316,29 @@ fn iterations(go_on: &Expr) -> f64 {
 /// their number.
 type Operation = (Option<u32>, (OpKind, usize, usize), f64);
 
+/// What a value depends on that differs between neighbouring work-items.
+#[derive(Clone, Debug, Default)]
+struct Trace {
+    /// The place of a load, if data do not decide it.
+    load: Option<Index>,
+    /// An index.
+    index: Option<Index>,
+    /// Whether it depends on loads.
+    loads: bool,
+}
+
+impl Trace {
+    fn of_index(i: &Index) -> Trace {
+        Trace { load: None, index: Some(i.clone()), loads: i.has_data() }
+    }
+
+    fn join(&mut self, other: Trace) {
+        self.load = self.load.take().or(other.load);
+        self.index = self.index.take().or(other.index);
+        self.loads |= other.loads;
+    }
+}
+
 struct Walk<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
@@ -326,8 +349,8 @@ struct Walk<'a> {
     copied: bool,
     /// Inputs that the innermost loop has already loaded; compilers keep them in registers.
     read: BTreeSet<(Mem, usize, Index)>,
-    /// For registers, the place of a load that their values depend on.
-    origins: BTreeMap<u32, Index>,
+    /// What the values of registers depend on.
+    traces: BTreeMap<u32, Trace>,
     /// Index of each streak, by memory, direction, width, and index without its constant.
     streaks: BTreeMap<(Mem, bool, usize, Index), usize>,
     /// The home loop of the current code: the innermost loop that is not unrolled, in a work-item
@@ -363,12 +386,11 @@ impl Walk<'_> {
         match s {
             Stmt::Decl(_, None) => {}
             Stmt::Decl(r, Some(e)) | Stmt::Set(r, e) => {
-                if let Some(origin) = self.origin(e) {
-                    self.origins.insert(r.id, origin);
-                }
+                let trace = self.trace(e);
+                self.traces.entry(r.id).or_default().join(trace);
             }
             Stmt::Store(m, i, e) => {
-                let along = self.along(i, e);
+                let along = self.place_of_store(i, e);
                 self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, &along, each);
             }
             // The memory reads and writes the element.
@@ -465,7 +487,8 @@ impl Walk<'_> {
                     count /= fixed.map(|l| l.2.max(1.0)).product::<f64>();
                 }
                 self.data(i, count);
-                self.access(*m, false, t.scalar.bytes(), t.width, i, i, count);
+                let at = self.place_of_load(i);
+                self.access(*m, false, t.scalar.bytes(), t.width, &at, &at, count);
             }
             Expr::Op(op, t, es) => {
                 let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width);
@@ -517,34 +540,54 @@ impl Walk<'_> {
         self.loops.iter().find(item).map(|l| l.1)
     }
 
-    /// Returns the place of a load that the value depends on: one that differs between neighbouring work-items, but not by data.
-    fn origin(&self, e: &Expr) -> Option<Index> {
-        let item = self.item()?;
-        let mut found = None;
-        e.visit(&mut |e| {
-            let here = match e {
-                Expr::Load(_, _, i) if !i.has_data() && i.mentions(item) => Some(i),
-                Expr::Reg(r) => self.origins.get(&r.id),
-                _ => None,
-            };
-            if found.is_none() {
-                found = here.cloned();
+    /// Returns what a value depends on.
+    fn trace(&self, e: &Expr) -> Trace {
+        let mut out = Trace::default();
+        let Some(item) = self.item() else { return out };
+        e.visit(&mut |e| match e {
+            Expr::Index(i, _) if i.mentions(item) => out.join(Trace::of_index(i)),
+            Expr::Load(_, _, i) if i.has_data() => out.loads = true,
+            Expr::Load(_, _, i) if i.mentions(item) => {
+                out.join(Trace { load: Some(i.clone()), index: None, loads: true });
             }
+            Expr::Reg(r) => {
+                if let Some(of) = self.traces.get(&r.id) {
+                    out.join(of.clone());
+                }
+            }
+            _ => {}
         });
-        found
+        out
+    }
+
+    /// Returns an index that changes between work-items as the place of a load does: values that are computed from indices
+    /// alone, such as those of neighbours at a border, stand for these indices. A place that loaded data decide is returned as it is.
+    fn place_of_load(&self, i: &Index) -> Index {
+        let found = self.with_traces(i, &|t| (!t.loads).then(|| t.index.unwrap_or(Index::from(0))));
+        found.unwrap_or_else(|| i.clone())
     }
 
     /// Returns an index that changes as the place of a store does. A place that data decide is taken to change as the place
     /// that they or the value are loaded from: a compaction, a counting sort and most permutations keep neighbours together.
-    fn along(&self, i: &Index, value: &Expr) -> Index {
-        let mut found = None;
-        i.visit_data(&mut |e| {
-            if found.is_none() {
-                found = self.origin(e);
-            }
-        });
-        let found = found.or_else(|| self.origin(value).filter(|_| i.has_data()));
+    fn place_of_store(&self, i: &Index, value: &Expr) -> Index {
+        let found = self.with_traces(i, &|t| t.load.or(t.index));
+        let found = found.or_else(|| self.trace(value).load.filter(|_| i.has_data()));
         found.unwrap_or_else(|| i.clone())
+    }
+
+    /// Replaces data in an index by what `of` gives for them; `None` if it gives nothing.
+    fn with_traces(&self, i: &Index, of: &dyn Fn(Trace) -> Option<Index>) -> Option<Index> {
+        let mut out = Index::from(i.constant());
+        for (atom, weight) in i.terms() {
+            let term = i.part(atom);
+            let mut data = None;
+            term.visit_data(&mut |e| data = Some(data.take().unwrap_or_else(|| of(self.trace(e)))));
+            out = match data {
+                None => out.add(&term),
+                Some(found) => out.add(&found?.times(weight)),
+            };
+        }
+        Some(out)
     }
 
     /// Records an access whose place changes as `along` does.
