@@ -102,6 +102,9 @@ impl Fission<'_> {
 
     /// Finds inner maps, outside functions, branches and loops.
     fn inner(&mut self, e: &mut Ex, place: &mut Place) {
+        if let Some(flat) = flattened(e, place) {
+            *e = flat;
+        }
         let results = place.times.saturating_mul(self.rows(&e.ty));
         if let Kind::Map(Prim::Map, g, args) = &mut e.kind
             && (results >= RESULTS || self.is_tall(&g.body, results))
@@ -216,6 +219,33 @@ impl Fission<'_> {
             _ => 0,
         }
     }
+}
+
+/// Returns a map over rows of rows as one map over all rows, if the inner function takes nothing else of the outer row:
+/// `map (\xs -> map h xs) xss` is `split m (map h (join xss))`. Then products with all rows are one product.
+fn flattened(e: &Ex, place: &Place) -> Option<Ex> {
+    let Kind::Map(Prim::Map, f, args) = &e.kind else { return None };
+    let ([Layout::Var(xs, _)], [xss]) = (&f.params[..], &args[..]) else { return None };
+    let Kind::Map(Prim::Map, h, rows) = &f.body.kind else { return None };
+    let [Ex { kind: Kind::Var(row), .. }] = &rows[..] else { return None };
+    if row != xs || h.body.free().contains(xs) || count(&h.body) == 0 {
+        return None;
+    }
+    let bound: Vars = place.lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect();
+    let free = xss.free();
+    let (Ty::Array(_, inner), Ty::Array(_, of)) = (&xss.ty, &e.ty) else { return None };
+    let (Ty::Array(m, element), Ty::Array(_, result)) = (&**inner, &**of) else { return None };
+    let Ty::Array(n, _) = &xss.ty else { return None };
+    if !free.is_disjoint(&place.rows) || !free.is_disjoint(&bound) {
+        return None;
+    }
+    let (all, span) = (n.mul(m), e.span);
+    let join = Kind::Prim(Prim::Join, vec![], vec![], vec![xss.clone()]);
+    let joined = Ex::new(join, Ty::array(&all, element), span);
+    let map = Kind::Map(Prim::Map, h.clone(), vec![joined]);
+    let mapped = Ex::new(map, Ty::array(&all, result), span);
+    let split = Kind::Prim(Prim::Split, vec![], vec![m.clone()], vec![mapped]);
+    Some(Ex::new(split, e.ty.clone(), span))
 }
 
 /// Whether an expression is a reduction that may be computed in any order.
