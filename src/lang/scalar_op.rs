@@ -280,6 +280,40 @@ impl ScalarOp {
         }
     }
 
+    /// Whether this is a root of higher degree than 2, a power, an exponential, a logarithm, a function of trigonometry or the like.
+    pub fn is_transcendental(self) -> bool {
+        use ScalarOp as O;
+        matches!(
+            self,
+            O::Pow
+                | O::Cbrt
+                | O::Hypot
+                | O::Exp
+                | O::Exp2
+                | O::Exp10
+                | O::Expm1
+                | O::Log
+                | O::Log2
+                | O::Log10
+                | O::Log1p
+                | O::Sin
+                | O::Cos
+                | O::Tan
+                | O::Asin
+                | O::Acos
+                | O::Atan
+                | O::Atan2
+                | O::Sinh
+                | O::Cosh
+                | O::Tanh
+                | O::Asinh
+                | O::Acosh
+                | O::Atanh
+                | O::Erf
+                | O::Erfc
+        )
+    }
+
     /// Whether exchanging the two operands never changes the result.
     pub fn is_commutative(self) -> bool {
         use ScalarOp as O;

@@ -308,7 +308,7 @@ fn takes_arrays(e: &Ex, of: &Vars) -> bool {
 }
 
 /// Drops the parameters that a function does not use any more; one remains.
-fn keep_used(f: &mut Lambda, args: &mut Vec<Ex>) {
+pub(super) fn keep_used(f: &mut Lambda, args: &mut Vec<Ex>) {
     let used = f.body.free();
     let params = std::mem::take(&mut f.params).into_iter().zip(std::mem::take(args));
     let (kept, dropped): (Vec<_>, Vec<_>) = params.partition(|(p, _)| p.meets(&used));

@@ -1,7 +1,7 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`elements`], [`hoist`], [`invariant`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
+//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
@@ -36,6 +36,7 @@ mod parts;
 mod patterns;
 mod sides;
 mod sizes;
+mod tables;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -115,7 +116,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         core::Var(next - 1)
     };
     let body = elements::by_element(body, sizes.env(), &mut fresh);
-    let body = invariant::rows(hoist::hoist(body, &mut fresh), &mut fresh);
+    let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
+    let body = invariant::rows(body, &mut fresh);
     let unbranched = branches::reductions_first(&body, &mut fresh);
     let whole = unbranched.as_ref().unwrap_or(&body);
     let apart = fission::products_apart(whole, sizes.env(), &mut fresh).or(unbranched);

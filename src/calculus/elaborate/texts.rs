@@ -656,3 +656,39 @@ fn cheap_arrays_are_computed_again() {
     assert_eq!(again(anywhere), None);
     assert_eq!(again("(scan (+) 0 xs, t)"), None);
 }
+
+#[test]
+fn functions_of_few_arguments_are_tables() {
+    let of = |n: u64, body: &str| {
+        let text = format!("entry f [n] (s: f32) (xs: [n][8]f32) : [n][8]f32 = {body}");
+        elaborated(n, &text).term.to_string()
+    };
+    let weights = "map (\\x -> map2 (\\v i -> v * exp (s * f32.i32 i)) x (iota 8)) xs";
+    // The exponentials are a map of their own, over the indices alone.
+    let table = "map (\\x -> exp (s * f32.i32 x)) . iota 8 i32";
+    let term = of(256, weights);
+    assert!(term.contains(table) && term.matches("iota").count() == 1, "{term}");
+    // With few rows there is nothing to gain.
+    assert!(!of(16, weights).contains(table));
+    // What depends on the row stays.
+    let own = "map (\\x -> map (\\v -> exp (s * v)) x) xs";
+    assert_eq!(of(256, own).matches("map").count(), of(16, own).matches("map").count());
+    // So does what may fail.
+    let fails = "map (\\x -> map2 (\\v i -> v * exp (f32.i32 (5 / i))) x (iota 8)) xs";
+    assert!(of(256, fails).contains("/"), "{}", of(256, fails));
+    assert_eq!(of(256, fails), of(16, fails));
+}
+
+#[test]
+fn products_with_rows_of_rows_are_one_product() {
+    let text = "entry f [n][e][o][d] (x: [n][d]f32) (ws: [e][o][d]f32) : [n][o]f32 =
+        map (\\t ->
+          let outs = map (\\w -> map (\\r -> max 0 (reduce (+) 0 (map2 (*) t r))) w) ws
+          in map (reduce max 0) (transpose outs)) x";
+    let entry = crate::lang::check_entry(&crate::diag::Source::new("f.pat", text), None);
+    let sizes = [("n", 4096), ("e", 8), ("o", 64), ("d", 64)];
+    let sizes = sizes.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
+    let program = super::elaborate(&entry.expect("a program"), &sizes).expect("a term");
+    let one = |t: &crate::calculus::term::Term| t.to_string().contains("cross . fork x (join . ws)");
+    assert!(!one(&program.term) && program.others.iter().any(one), "{:?}", program.others);
+}

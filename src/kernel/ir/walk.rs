@@ -149,40 +149,8 @@ pub fn with_var(b: &mut Block, id: u32, by: &Index) {
 
 /// Operations that take many cycles.
 pub fn is_dear(op: ScalarOp) -> bool {
-    use ScalarOp as O;
-    matches!(
-        op,
-        O::Div
-            | O::Rem
-            | O::Pow
-            | O::Sqrt
-            | O::Rsqrt
-            | O::Cbrt
-            | O::Hypot
-            | O::Exp
-            | O::Exp2
-            | O::Exp10
-            | O::Expm1
-            | O::Log
-            | O::Log2
-            | O::Log10
-            | O::Log1p
-            | O::Sin
-            | O::Cos
-            | O::Tan
-            | O::Asin
-            | O::Acos
-            | O::Atan
-            | O::Atan2
-            | O::Sinh
-            | O::Cosh
-            | O::Tanh
-            | O::Asinh
-            | O::Acosh
-            | O::Atanh
-            | O::Erf
-            | O::Erfc
-    )
+    matches!(op, ScalarOp::Div | ScalarOp::Rem | ScalarOp::Sqrt | ScalarOp::Rsqrt)
+        || op.is_transcendental()
 }
 
 /// Cost of evaluating an expression again.

@@ -1,0 +1,189 @@
+//! Tables of special functions: an exponential, a sine or the like that is computed again and again for the same arguments,
+//! because it does not depend on all of the maps around it, is computed once, in front of the program.
+//!
+//! `map (\xs -> map (\k -> reduce (+) 0 (map2 (\x t -> x * cos (a k t)) xs (iota m))) (iota n)) xss` becomes
+//! `let c = map (\k -> map (\t -> cos (a k t)) (iota m)) (iota n) in
+//! map (\xs -> map2 (\k r -> reduce (+) 0 (map2 (\x c -> x * c) xs r)) (iota n) c) xss`, which is a product. Weights of filters,
+//! windows and twiddle factors are of this kind.
+//!
+//! Only functions that have a value for all arguments move, so nothing fails that did not fail before.
+
+use super::core::{Ex, Kind, Layout, Var, Vars};
+use super::fission::keep_used;
+use crate::calculus::size::SizeEnv;
+use crate::calculus::ty::Ty;
+use crate::lang::typed::{Prim, ScalarOp};
+
+/// Most elements of a table: it should stay in a cache.
+const MOST: u64 = 1 << 16;
+
+/// How many times each element is used at least.
+const USES: u64 = 64;
+
+/// Returns the program with its tables in front.
+pub(super) fn tables(body: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
+    let mut tables = Tables { env, fresh, levels: vec![], moved: vec![] };
+    let mut body = body;
+    tables.walk(&mut body);
+    tables.moved.into_iter().rev().fold(body, |body, (p, table)| {
+        let (ty, span) = (body.ty.clone(), body.span);
+        Ex::new(Kind::Let(p, Box::new(table), Box::new(body)), ty, span)
+    })
+}
+
+/// A map around the present place.
+struct Level {
+    /// What its function takes, and from which arrays.
+    params: Vec<(Layout, Ex)>,
+    /// The numbers that its function has named so far.
+    lets: Vec<(Layout, Ex)>,
+    /// Tables, or rows of tables, that its function takes now, too.
+    added: Vec<(Layout, Ex)>,
+    /// Its length.
+    length: u64,
+}
+
+struct Tables<'a> {
+    env: &'a SizeEnv,
+    fresh: &'a mut dyn FnMut() -> Var,
+    levels: Vec<Level>,
+    /// The tables, and their names.
+    moved: Vec<(Layout, Ex)>,
+}
+
+impl Tables<'_> {
+    fn walk(&mut self, e: &mut Ex) {
+        if let Some(entry) = self.entry(e) {
+            *e = entry;
+            return;
+        }
+        let length = match &e.ty {
+            Ty::Array(n, _) => n.eval(self.env).unwrap_or(1),
+            _ => 1,
+        };
+        match &mut e.kind {
+            Kind::Map(Prim::Map, f, args) => {
+                args.iter_mut().for_each(|a| self.walk(a));
+                let params = f.params.iter().cloned().zip(args.iter().cloned()).collect();
+                self.levels.push(Level { params, lets: vec![], added: vec![], length });
+                self.walk(&mut f.body);
+                let added = self.levels.pop().map_or_else(Vec::new, |l| l.added);
+                if !added.is_empty() {
+                    let (params, arrays): (Vec<_>, Vec<_>) = added.into_iter().unzip();
+                    f.params.extend(params);
+                    args.extend(arrays);
+                    keep_used(f, args);
+                }
+            }
+            // The program itself has chosen what a low-level map computes.
+            Kind::Map(_, _, args) => args.iter_mut().for_each(|a| self.walk(a)),
+            Kind::Let(p, value, inner) => {
+                self.walk(value);
+                let is_number = value.ty.components().iter().all(|(dims, _)| dims.is_empty());
+                let named = self.levels.last_mut().filter(|_| is_number);
+                let depth = named.map(|l| {
+                    l.lets.push((p.clone(), (**value).clone()));
+                    l.lets.len()
+                });
+                self.walk(inner);
+                if let (Some(depth), Some(level)) = (depth, self.levels.last_mut()) {
+                    level.lets.truncate(depth - 1);
+                }
+            }
+            _ => e.parts_mut().into_iter().for_each(|part| self.walk(part)),
+        }
+    }
+
+    /// Returns the entry of a table that takes the place of an expression; makes the table.
+    fn entry(&mut self, e: &Ex) -> Option<Ex> {
+        let is_number = matches!(e.kind, Kind::Op(..)) && matches!(e.ty, Ty::Scalar(_));
+        if self.levels.len() < 2 || !is_number {
+            return None;
+        }
+        let mut levels = std::mem::take(&mut self.levels);
+        let entry = self.entry_under(&mut levels, e);
+        self.levels = levels;
+        entry
+    }
+
+    fn entry_under(&mut self, levels: &mut [Level], e: &Ex) -> Option<Ex> {
+        // What it means, without names of numbers.
+        let lets = levels.iter().flat_map(|l| &l.lets).rev();
+        let whole = lets.fold(e.clone(), |mut e, (p, value)| {
+            if !p.meets(&e.free()) {
+                return e;
+            }
+            let (p, ty, span) = (p.renamed(&mut e, self.fresh), e.ty.clone(), e.span);
+            Ex::new(Kind::Let(p, Box::new(value.clone()), Box::new(e)), ty, span)
+        });
+        if !is_special(&whole) || !is_total(&whole) {
+            return None;
+        }
+        let free = whole.free();
+        let uses = |l: &Level| l.params.iter().any(|(p, _)| p.meets(&free));
+        let used: Vec<usize> =
+            (0..levels.len()).filter(|k| uses(&levels[*k])).collect();
+        let mut covered = Vars::new();
+        for (p, array) in used.iter().flat_map(|k| &levels[*k].params) {
+            if p.meets(&free) {
+                if !array.free().is_empty() {
+                    return None;
+                }
+                covered.extend(p.vars().into_iter().map(|(v, _)| v));
+            }
+        }
+        let product = |all: &mut dyn Iterator<Item = u64>| all.fold(1, u64::saturating_mul);
+        let entries = product(&mut used.iter().map(|k| levels[*k].length));
+        let times = product(&mut levels.iter().map(|l| l.length));
+        if used.is_empty()
+            || !free.is_subset(&covered)
+            || entries > MOST
+            || times / entries.max(1) < USES
+        {
+            return None;
+        }
+        let mut table = whole;
+        for k in used.iter().rev() {
+            let params = levels[*k].params.iter().map(|(p, array)| (p, array));
+            table = Ex::map_of(table, params, self.fresh)?;
+        }
+        let name = Layout::Var((self.fresh)(), table.ty.clone());
+        let mut entry = name.value(e.span);
+        self.moved.push((name, table));
+        for k in used {
+            let Ty::Array(_, row) = &entry.ty else { return None };
+            let row = Layout::Var((self.fresh)(), (**row).clone());
+            let next = row.value(e.span);
+            levels[k].added.push((row, entry));
+            entry = next;
+        }
+        Some(entry)
+    }
+}
+
+/// Whether an expression computes a function that takes many operations.
+fn is_special(e: &Ex) -> bool {
+    let here = match &e.kind {
+        Kind::Op(op, _) => op.is_transcendental(),
+        _ => false,
+    };
+    here || e.parts().iter().any(|(_, part)| is_special(part))
+}
+
+/// Whether an expression consists of scalar functions that have a value for all arguments.
+fn is_total(e: &Ex) -> bool {
+    let here = match &e.kind {
+        Kind::Var(_) => matches!(e.ty, Ty::Scalar(_)),
+        Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_) => true,
+        // A divisor that is known is not 0: others may be.
+        Kind::Op(ScalarOp::Div | ScalarOp::Rem, es) => match (&e.ty, es.last().map(|d| &d.kind)) {
+            (Ty::Scalar(t), _) if t.is_float() => true,
+            (_, Some(Kind::Lit(l))) => l.as_int().is_some_and(|n| n != 0 && n != -1),
+            _ => false,
+        },
+        Kind::Op(ScalarOp::Pow, _) => matches!(&e.ty, Ty::Scalar(t) if t.is_float()),
+        Kind::Op(..) | Kind::Let(..) => true,
+        _ => false,
+    };
+    here && e.parts().iter().all(|(_, part)| is_total(part))
+}
