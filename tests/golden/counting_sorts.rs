@@ -14,7 +14,8 @@ fn sorted(n: u64, k: u64) -> Kernels {
 #[test]
 fn groups_sort_tile_by_tile() {
     let rt = cpu();
-    for (n, k) in [(0, 3), (1, 1), (7, 2), (2048, 7), (2049, 16), (5003, 2), (70_001, 4), (5003, 40)]
+    for (n, k) in
+        [(0, 3), (1, 1), (7, 2), (2048, 7), (2049, 16), (5003, 2), (70_001, 4), (5003, 40)]
     {
         let sorted = sorted(n, k);
         sorted.run(&rt);

@@ -6,8 +6,8 @@ mod branches;
 mod check;
 #[path = "../common/mod.rs"]
 mod common;
-mod extraction;
 mod counting_sorts;
+mod extraction;
 mod histograms;
 mod in_place;
 mod listings;

@@ -121,8 +121,7 @@ impl Tables<'_> {
         }
         let free = whole.free();
         let uses = |l: &Level| l.params.iter().any(|(p, _)| p.meets(&free));
-        let used: Vec<usize> =
-            (0..levels.len()).filter(|k| uses(&levels[*k])).collect();
+        let used: Vec<usize> = (0..levels.len()).filter(|k| uses(&levels[*k])).collect();
         let mut covered = Vars::new();
         for (p, array) in used.iter().flat_map(|k| &levels[*k].params) {
             if p.meets(&free) {

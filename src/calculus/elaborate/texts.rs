@@ -689,6 +689,7 @@ fn products_with_rows_of_rows_are_one_product() {
     let sizes = [("n", 4096), ("e", 8), ("o", 64), ("d", 64)];
     let sizes = sizes.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
     let program = super::elaborate(&entry.expect("a program"), &sizes).expect("a term");
-    let one = |t: &crate::calculus::term::Term| t.to_string().contains("cross . fork x (join . ws)");
+    let one =
+        |t: &crate::calculus::term::Term| t.to_string().contains("cross . fork x (join . ws)");
     assert!(!one(&program.term) && program.others.iter().any(one), "{:?}", program.others);
 }

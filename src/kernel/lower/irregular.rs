@@ -188,7 +188,8 @@ impl Lowerer {
         let copies = if local { self.copies_of_bins(&shape, native) } else { 1 };
         let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
         // Each group passes on all of its bins: no more work than to count its share of the values.
-        let groups = (self.compute_units() * GROUPS_OF_UNIT).min(length(n, items.max(m * copies))).max(1);
+        let groups =
+            (self.compute_units() * GROUPS_OF_UNIT).min(length(n, items.max(m * copies))).max(1);
         let parts = if local && !native { groups } else { 1 };
         let bins = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
         let (first, result) = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
@@ -265,7 +266,12 @@ impl Lowerer {
     }
 
     /// Combines each component of a value with that of an element, by one atomic operation.
-    pub fn atomically(&mut self, steps: &[(Vec<bool>, ScalarOp)], v: &View, dest: &Dest) -> Step<()> {
+    pub fn atomically(
+        &mut self,
+        steps: &[(Vec<bool>, ScalarOp)],
+        v: &View,
+        dest: &Dest,
+    ) -> Step<()> {
         for (path, op) in steps {
             let (mut v, mut dest) = (v.clone(), dest.clone());
             for second in path {
@@ -414,7 +420,8 @@ pub fn known(places: &View, j: &Index) -> Option<Index> {
 
 /// Bytes of an array.
 pub fn bytes(shape: &Shape) -> usize {
-    let of = |t: &ElemTy, n: i64| t.bytes().saturating_mul(usize::try_from(n).unwrap_or(usize::MAX));
+    let of =
+        |t: &ElemTy, n: i64| t.bytes().saturating_mul(usize::try_from(n).unwrap_or(usize::MAX));
     shape.components().iter().map(|(t, n)| of(t, *n)).sum()
 }
 
