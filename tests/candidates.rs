@@ -138,8 +138,10 @@ fn check(program: &str, sizes: &[(&str, u64)], data: Data, which: Which) -> (usi
             step
         }
         Which::Together(step) => {
-            found.retain(|c| uses(&c.compact, |op| matches!(op, Op::ScanLcl(_) | Op::Histogram)));
-            assert!(!found.is_empty(), "{program} {sizes:?}: no scans of groups, no bins");
+            let together =
+                |op: &Op| matches!(op, Op::ScanLcl(_) | Op::Histogram | Op::CountingSort);
+            found.retain(|c| uses(&c.compact, together));
+            assert!(!found.is_empty(), "{program} {sizes:?}: no scans of groups, no buckets");
             step
         }
     };
