@@ -152,6 +152,8 @@ const PRIMITIVE: [&str; 8] = [
     "to-private",
     "lower-maps-global",
     "lower-maps-workgroup",
+    "lower-maps-global-of-views",
+    "lower-maps-workgroup-of-views",
     "lower-batch-global",
     "lower-batch-workgroup",
 ];
