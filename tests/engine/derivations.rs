@@ -145,7 +145,7 @@ fn a_derivation_of_nothing_is_empty() {
 
 /// The rules of the default set that split, vectorise or tile and are not derived from smaller ones: interchanges
 /// of a loop and a map, and mappings to the hardware.
-const PRIMITIVE: [&str; 8] = [
+const PRIMITIVE: [&str; 10] = [
     "reduce-interleave",
     "reduce-columns",
     "fold-interleave",
