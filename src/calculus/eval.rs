@@ -246,7 +246,10 @@ impl Compiler<'_> {
             Op::CountingSort => b.bind(arg, |b, arg| {
                 let (is, vs) = (b.proj(arg.clone(), 0), b.proj(arg, 1));
                 let both = (b.values(is), b.values(vs));
-                Ok(Typed::value(Values::CountingSort(size(0), Box::new(both), site), cod()?))
+                let shape = cod()?;
+                let count = shape.components().first().map_or(ScalarType::I32, |c| c.0);
+                let code = Values::CountingSort(size(0), count, Box::new(both), site);
+                Ok(Typed::value(code, shape))
             }),
             // An array of pairs is a pair of arrays already.
             Op::Zip | Op::Unzip => Ok(Typed::value(b.values(arg), cod()?)),

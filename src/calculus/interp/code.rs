@@ -297,6 +297,6 @@ pub enum Values {
     Scan(Box<Scan>),
     /// See [`Histogram`].
     Histogram(Box<Histogram>),
-    /// A counting sort into that many buckets: the index of each row's bucket, and the rows.
-    CountingSort(usize, Box<(Values, Values)>, Site),
+    /// A counting sort into that many buckets, whose counts have that type: the index of each row's bucket, and the rows.
+    CountingSort(usize, ScalarType, Box<(Values, Values)>, Site),
 }

@@ -24,7 +24,7 @@ pub fn operations(v: &Values) -> f64 {
         }
         Values::Row(b, ..) => operations(&b.0) + of_cells(&b.1),
         Values::Scatter(b, _) => operations(&b.0) + operations(&b.1) + operations(&b.2),
-        Values::CountingSort(_, b, _) => {
+        Values::CountingSort(_, _, b, _) => {
             let n = lengths(&b.1).first().copied().unwrap_or(1);
             operations(&b.0) + operations(&b.1) + count(n)
         }

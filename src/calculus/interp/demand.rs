@@ -102,7 +102,7 @@ fn each(v: &mut Values, f: Visit) {
         Values::Concat(b, _)
         | Values::PadWith(b, ..)
         | Values::Gather(b, _)
-        | Values::CountingSort(_, b, _) => {
+        | Values::CountingSort(_, _, b, _) => {
             each(&mut b.0, f);
             each(&mut b.1, f);
         }

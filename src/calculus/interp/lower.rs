@@ -321,8 +321,10 @@ impl Lower {
             Prim::CountingSort => {
                 let (is, vs) = (self.arg(b, c, 0)?, self.arg(b, c, 1)?);
                 let both = (b.values(is), b.values(vs));
-                let code = Values::CountingSort(self.size(c, 0)?, Box::new(both), site);
-                Ok(Typed::value(code, self.shape(&c.e.ty, site)?))
+                let shape = self.shape(&c.e.ty, site)?;
+                let count = shape.components().first().map_or(ScalarType::I32, |c| c.0);
+                let code = Values::CountingSort(self.size(c, 0)?, count, Box::new(both), site);
+                Ok(Typed::value(code, shape))
             }
             Prim::Split | Prim::AsVector => {
                 let (k, (x, n)) = (self.size(c, 0)?, self.array(b, c, 0)?);

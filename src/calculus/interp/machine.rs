@@ -8,6 +8,7 @@ use super::code::{
     Values, View,
 };
 use super::doubt::{Doubtful, Fuel, perhaps_others, rows_at, targets};
+use crate::calculus::scalar::Lit;
 use crate::calculus::value::{Cell, Column, Leaf, Slack, Spread, Value, number, room};
 use crate::diag::{Code as Error, Diagnostic, Interrupt, Label, STACK_BYTES};
 use crate::lang::typed::ScalarOp;
@@ -585,7 +586,13 @@ impl Machine {
         Ok(out.with_rows(&self.slack, &others))
     }
 
-    fn counting_sort(&mut self, k: usize, is: &Values, vs: &Values, site: Site) -> Run<Value> {
+    fn counting_sort(
+        &mut self,
+        (k, ty): (usize, ScalarType),
+        is: &Values,
+        vs: &Values,
+        site: Site,
+    ) -> Run<Value> {
         let (is, doubtful) = self.indices(is, site)?;
         let vs = self.rows(vs, is.len(), site)?;
         let last = k.saturating_sub(1);
@@ -603,9 +610,10 @@ impl Machine {
             *next += 1;
         }
         let sorted = vs.select(is.len(), |i| from[i]).map_err(|e| broken(site, &e))?;
-        let mut column = Column::new(ScalarType::I32, k);
+        let mut column = Column::new(ty, k);
         for n in counts.into_iter().take(k) {
-            column.push(Cell::int(i64::try_from(n).unwrap_or(i64::MAX)));
+            let n = Lit::int(ty, n as i128).as_int().and_then(|n| i64::try_from(n).ok());
+            column.push(Cell::int(n.unwrap_or(i64::MAX)));
         }
         let counts = Leaf::Array(column.finish(&[k]));
         let leaves = [counts].into_iter().chain(sorted.leaves().iter().cloned());
@@ -763,7 +771,9 @@ impl Machine {
             Values::Map(m) => self.map(m)?,
             Values::Scan(s) => self.scan(s)?,
             Values::Histogram(h) => self.histogram(h)?,
-            Values::CountingSort(k, b, site) => self.counting_sort(*k, &b.0, &b.1, *site)?,
+            Values::CountingSort(k, ty, b, site) => {
+                self.counting_sort((*k, *ty), &b.0, &b.1, *site)?
+            }
         })
     }
 

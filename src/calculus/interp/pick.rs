@@ -161,7 +161,7 @@ fn width(v: &Values) -> Option<usize> {
         Values::Map(m) => Some(m.row.len()),
         Values::Scan(s) => Some(s.row.len()),
         Values::Histogram(h) => Some(h.row.len()),
-        Values::CountingSort(_, b, _) => Some(1 + width(&b.1)?),
+        Values::CountingSort(_, _, b, _) => Some(1 + width(&b.1)?),
         Values::Slot(..) | Values::Loop(_) | Values::Fold(_) => None,
     }
 }

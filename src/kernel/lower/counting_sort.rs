@@ -49,6 +49,8 @@ struct Sorting<'a> {
     buckets: &'a View,
     values: &'a View,
     elem: &'a Shape,
+    /// The type of the counts that are a result.
+    count: &'a Shape,
 }
 
 /// The elements, cut into blocks of one length.
@@ -106,12 +108,17 @@ impl Lowerer {
         };
         let (buckets, values) = (x.fst()?, x.snd()?);
         let (counted, to) = (dest.component(false)?, dest.component(true)?);
+        let Shape::Pair(all, _) = self.views.shape(&f.ty().cod)? else {
+            return stop(Code::Internal, "a counting sort gives two arrays");
+        };
+        let Shape::Array(_, count) = *all else {
+            return stop(Code::Internal, "counts that are not an array");
+        };
+        let s = Sorting { k, n, buckets: &buckets, values: &values, elem, count: &count };
         if k == 0 || n == 0 {
-            let none = View::Elem(int(0));
-            self.each(k, &mut |me, d| me.store(&none, &counted.at(d)?, &Shape::Elem(INT)))?;
+            self.each(k, &mut |me, d| me.store_count(s, &View::Elem(int(0)), &counted.at(d)?))?;
             return self.copy(&values, &to, &shape);
         }
-        let s = Sorting { k, n, buckets: &buckets, values: &values, elem };
         let in_groups = self.options.device.shares_local_memory()
             && ITEMS <= i64::try_from(self.options.device.max_work_group_size).unwrap_or(1)
             && bytes(&counts(rows_of(k))) <= self.options.device.local_mem_bytes / 2;
@@ -166,7 +173,7 @@ impl Lowerer {
                     me.scanned(&total, &first, &at)
                 })?;
                 let here = difference(total.view.expr()?, before.view.expr()?);
-                me.store(&here, &counted.at(d)?, &one)
+                me.store_count(s, &here, &counted.at(d)?)
             })
         };
         match self.context {
@@ -278,7 +285,7 @@ impl Lowerer {
             me.where_less(&d.plus(1), &Index::from(s.k), &mut |me| {
                 me.store(&first.view.at(&d.plus(1).times(b.count))?, &next.dest, &one)
             })?;
-            me.store(&difference(next.view.expr()?, here), &to.at(d)?, &one)
+            me.store_count(s, &difference(next.view.expr()?, here), &to.at(d)?)
         })
     }
 
@@ -406,6 +413,17 @@ impl Lowerer {
         let tile = Shape::Array(ITEMS * SHARE, Box::new(s.elem.clone()));
         let all = bytes(&tile) + bytes(&counts(ITEMS * SHARE + rows_of(s.k)));
         all <= self.options.device.local_mem_bytes / 4 * 3
+    }
+
+    /// Stores a count as a number of the type that the result has.
+    fn store_count(&mut self, s: Sorting, n: &View, dest: &Dest) -> Step<()> {
+        let n = match s.count {
+            Shape::Elem(t) if *t != INT => {
+                View::Elem(Expr::Op(ScalarOp::Cast(t.scalar), *t, vec![n.expr()?]))
+            }
+            _ => n.clone(),
+        };
+        self.store(&n, dest, s.count)
     }
 
     /// Adds an element to a total, and replaces it by the total before it.

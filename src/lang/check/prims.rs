@@ -8,7 +8,6 @@ use super::ir::{Fun, Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{PadMode, Prim, ScalarOp, ScanKind, VarId};
-use crate::lang::types::ScalarType;
 use std::rc::Rc;
 
 /// The arguments of a pattern, by kind.
@@ -459,11 +458,8 @@ impl<'a> Checker<'a> {
             }
             Prim::CountingSort => {
                 let (n, elements) = self.arrays(&t, 0)?;
-                let int = Ty::Scalar(ScalarType::I32);
-                let what = format!("the elements of {}", t.place(0));
-                let probe = t.values[0].stand_in(elements[0].clone());
-                self.coerce(probe, &int, &what)?;
-                let counts = array(size(0, &t), int);
+                self.indices(&elements[0], &t, 0)?;
+                let counts = array(size(0, &t), elements[0].clone());
                 Ty::Tuple(vec![counts, array(n, elements[1].clone())].into())
             }
             Prim::Iota => {
