@@ -675,7 +675,7 @@ fn functions_of_few_arguments_are_tables() {
     assert_eq!(of(256, own).matches("map").count(), of(16, own).matches("map").count());
     // So does what may fail.
     let fails = "map (\\x -> map2 (\\v i -> v * exp (f32.i32 (5 / i))) x (iota 8)) xs";
-    assert!(of(256, fails).contains("/"), "{}", of(256, fails));
+    assert!(of(256, fails).contains('/'), "{}", of(256, fails));
     assert_eq!(of(256, fails), of(16, fails));
 }
 
@@ -685,11 +685,10 @@ fn products_with_rows_of_rows_are_one_product() {
         map (\\t ->
           let outs = map (\\w -> map (\\r -> max 0 (reduce (+) 0 (map2 (*) t r))) w) ws
           in map (reduce max 0) (transpose outs)) x";
-    let entry = crate::lang::check_entry(&crate::diag::Source::new("f.pat", text), None);
+    let entry = check_entry(&Source::new("f.pat", text), None);
     let sizes = [("n", 4096), ("e", 8), ("o", 64), ("d", 64)];
     let sizes = sizes.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
-    let program = super::elaborate(&entry.expect("a program"), &sizes).expect("a term");
-    let one =
-        |t: &crate::calculus::term::Term| t.to_string().contains("cross . fork x (join . ws)");
+    let program = elaborate(&entry.expect("a program"), &sizes).expect("a term");
+    let one = |t: &Term| t.to_string().contains("cross . fork x (join . ws)");
     assert!(!one(&program.term) && program.others.iter().any(one), "{:?}", program.others);
 }
