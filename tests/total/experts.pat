@@ -1,4 +1,4 @@
--- fuzz: seed=1 n=300 e=3 o=90 d=20
+-- fuzz: seed=1 n=40 e=3 o=21 d=17
 -- A product of each row with rows of rows, among other work.
 entry experts [n][e][o][d] (x: [n][d]f32) (gate: [e][d]f32) (ws: [e][o][d]f32) : [n][o]f32 =
   map (\t ->
