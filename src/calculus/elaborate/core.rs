@@ -198,6 +198,21 @@ impl Ex {
         Some(Ex::new(Kind::Proj(Box::new(self), second), ty, span))
     }
 
+    /// Returns an expression behind those of the `let`s around it that it needs, the outermost first; they get other names.
+    pub(super) fn behind<'a>(
+        self,
+        lets: impl DoubleEndedIterator<Item = &'a (Layout, Ex)>,
+        fresh: &mut dyn FnMut() -> Var,
+    ) -> Ex {
+        lets.rev().fold(self, |mut e, (p, value)| {
+            if !p.meets(&e.free()) {
+                return e;
+            }
+            let (p, ty, span) = (p.renamed(&mut e, fresh), e.ty.clone(), e.span);
+            Ex::new(Kind::Let(p, Box::new(value.clone()), Box::new(e)), ty, span)
+        })
+    }
+
     /// Returns the map of a function with this body over those of the arrays that the body uses. The function has variables
     /// of its own. `None` if the body uses no array.
     pub(super) fn map_of<'a>(

@@ -148,7 +148,7 @@ impl Fission<'_> {
             }
             let arrays = g.params.iter().zip(&*args);
             let Some(product) = Ex::map_of(whole.clone(), arrays, self.fresh) else { continue };
-            let product = self.with(&place.lets, &product);
+            let product = product.behind(place.lets.iter(), self.fresh);
             if !takes_arrays(&product, &place.rows) || count(&product) > count(&reduction) {
                 continue;
             }
@@ -167,7 +167,7 @@ impl Fission<'_> {
         if reduces(e) {
             let is_scalar = e.ty.components().iter().all(|(dims, _)| dims.is_empty());
             let known = out.iter().any(|(known, _)| known == e);
-            let whole = self.with(lets, e);
+            let whole = e.clone().behind(lets.iter(), self.fresh);
             if is_scalar && !known && self.length(e) >= ROW && count(&whole) == count(e) {
                 out.push((e.clone(), whole));
             }
@@ -185,17 +185,6 @@ impl Fission<'_> {
             }
             _ => {}
         }
-    }
-
-    /// Returns an expression behind the `let`s that it needs, which get other names.
-    fn with(&mut self, lets: &[(Layout, Ex)], e: &Ex) -> Ex {
-        lets.iter().rev().fold(e.clone(), |mut e, (p, value)| {
-            if !p.meets(&e.free()) {
-                return e;
-            }
-            let (p, ty, span) = (p.renamed(&mut e, self.fresh), e.ty.clone(), e.span);
-            Ex::new(Kind::Let(p, Box::new(value.clone()), Box::new(e)), ty, span)
-        })
     }
 
     /// Returns the length of an array.

@@ -107,15 +107,12 @@ impl Tables<'_> {
     }
 
     fn entry_under(&mut self, levels: &mut [Level], e: &Ex) -> Option<Ex> {
-        // What it means, without names of numbers.
-        let lets = levels.iter().flat_map(|l| &l.lets).rev();
-        let whole = lets.fold(e.clone(), |mut e, (p, value)| {
-            if !p.meets(&e.free()) {
-                return e;
-            }
-            let (p, ty, span) = (p.renamed(&mut e, self.fresh), e.ty.clone(), e.span);
-            Ex::new(Kind::Let(p, Box::new(value.clone()), Box::new(e)), ty, span)
-        });
+        let product = |all: &mut dyn Iterator<Item = u64>| all.fold(1, u64::saturating_mul);
+        let times = product(&mut levels.iter().map(|l| l.length));
+        if times < USES {
+            return None;
+        }
+        let whole = e.clone().behind(levels.iter().flat_map(|l| &l.lets), self.fresh);
         if !is_special(&whole) || !is_total(&whole) {
             return None;
         }
@@ -131,9 +128,7 @@ impl Tables<'_> {
                 covered.extend(p.vars().into_iter().map(|(v, _)| v));
             }
         }
-        let product = |all: &mut dyn Iterator<Item = u64>| all.fold(1, u64::saturating_mul);
         let entries = product(&mut used.iter().map(|k| levels[*k].length));
-        let times = product(&mut levels.iter().map(|l| l.length));
         if used.is_empty()
             || !free.is_subset(&covered)
             || entries > MOST

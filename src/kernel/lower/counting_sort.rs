@@ -9,7 +9,7 @@
 //! tile in a row of local memory, the columns are scanned, and each work-item then knows the places of its elements.
 
 use super::dest::Dest;
-use super::irregular::bytes;
+use super::irregular::{bytes, within};
 use super::leaf;
 use super::lowerer::{Context, Lowerer};
 use super::memory::Storage;
@@ -66,11 +66,6 @@ fn int(n: i64) -> Expr {
 
 fn sum(a: Expr, b: Expr) -> View {
     View::Elem(Expr::Op(ScalarOp::Add, INT, vec![a, b]))
-}
-
-/// An index that is in `0..n` by the algorithm, which the verifier does not know.
-fn within(at: Expr, n: i64) -> Index {
-    Index::data(at).lesser(&Index::from(n - 1)).greater(&Index::from(0))
 }
 
 /// Number of counters in the rows of all work-items, in sums of them, and four for each bucket.
@@ -437,7 +432,23 @@ impl Lowerer {
     /// Returns the bucket of element `j`.
     fn bucket(&mut self, s: Sorting, j: &Index) -> Step<Index> {
         let bucket = self.emitted(|| s.buckets.at(j))?;
-        let bucket = leaf::bind(&bucket, self)?.expr()?;
+        let mut bucket = leaf::bind(&bucket, self)?.expr()?;
+        // In the type of the number, which may be wider than an index.
+        let t = bucket.ty();
+        let mut limit = |op, n: i64| {
+            let n = Lit::int(t.scalar, i128::from(n));
+            let operands = vec![bucket.clone(), Expr::Lit(n)];
+            bucket = Expr::Op(op, t, operands);
+        };
+        if t.scalar.is_signed() {
+            limit(ScalarOp::Max, 0);
+        }
+        // If the type cannot hold the last bucket, its values are all below it.
+        let last = i128::from(s.k - 1);
+        if Lit::int(t.scalar, last).as_int() == Some(last) {
+            limit(ScalarOp::Min, s.k - 1);
+        }
+        let bucket = leaf::bind(&View::Elem(bucket), self)?.expr()?;
         Ok(within(bucket, s.k))
     }
 

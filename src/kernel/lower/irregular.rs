@@ -372,9 +372,7 @@ impl Lowerer {
             tests.push(test(ScalarOp::Ge, 0));
         }
         self.begin();
-        // The tests guarantee these bounds; state them for the bounds checker, too.
-        let inside = Index::data(at.clone()).lesser(&Index::from(n - 1)).greater(&Index::from(0));
-        let done = body(self, &inside);
+        let done = body(self, &within(at.clone(), n));
         let mut block = self.end();
         done?;
         for c in tests {
@@ -416,6 +414,11 @@ pub fn known(places: &View, j: &Index) -> Option<Index> {
         View::Elem(Expr::Index(i, _)) if !i.has_data() => Some(i),
         _ => None,
     }
+}
+
+/// A computed index that is in `0..n` by a test or by the algorithm. States these bounds for the bounds checker, too.
+pub fn within(at: Expr, n: i64) -> Index {
+    Index::data(at).lesser(&Index::from(n - 1)).greater(&Index::from(0))
 }
 
 /// Bytes of an array.
