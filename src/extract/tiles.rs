@@ -150,7 +150,7 @@ impl Tiles {
         })
     }
 
-    /// Returns the approximate relative time per multiply-add, for ordering.
+    /// Returns the approximate relative time per multiply-add that the program asks for, for ordering.
     ///
     /// # Errors
     /// When the tiles do not fit the device.
@@ -225,7 +225,8 @@ impl Tiles {
             let barriers = if self.ahead { 1.0 } else { 2.0 };
             let Search { near_read, far_read, .. } = target.search;
             let time = 1.0 + near_read * reads + far_read * global + barriers / depth;
-            Ok(time / full.min(1.0) / hidden)
+            let padding: f64 = self.outer.iter().map(|dimension| padding(dimension, env)).product();
+            Ok(time * padding / full.min(1.0) / hidden)
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
             let registers = r * (c / w).ceil();
@@ -278,6 +279,18 @@ impl Tiles {
         let even = inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
             && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r));
         if even { Ok(()) } else { Err(Reason::UnevenShares) }
+    }
+}
+
+/// Returns how many times as long a dimension is in whole tiles as the program asks for.
+fn padding([n, tile]: &[Size; 2], env: &SizeEnv) -> f64 {
+    let whole = match n.as_sym() {
+        Some(Sym::Round(whole)) => whole,
+        _ => n,
+    };
+    match (whole.eval(env), tile.eval(env)) {
+        (Ok(n), Ok(tile)) if n > 0 && tile > 0 => (n.div_ceil(tile) * tile) as f64 / n as f64,
+        _ => 1.0,
     }
 }
 

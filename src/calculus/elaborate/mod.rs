@@ -18,6 +18,7 @@ mod bracket;
 mod branches;
 mod build;
 mod capture;
+mod contractions;
 mod copies;
 mod core;
 mod elements;
@@ -120,7 +121,9 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let body = invariant::rows(body, &mut fresh);
     let unbranched = branches::reductions_first(&body, &mut fresh);
     let whole = unbranched.as_ref().unwrap_or(&body);
-    let apart = fission::products_apart(whole, sizes.env(), &mut fresh).or(unbranched);
+    let products = contractions::as_products(whole, sizes.env(), &mut fresh).or(unbranched);
+    let whole = products.as_ref().unwrap_or(&body);
+    let apart = fission::products_apart(whole, sizes.env(), &mut fresh).or(products);
     let flat = flat::histograms(apart.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
     let other = flat.or(apart);
     let again = again::computed_again(other.as_ref().unwrap_or(&body), &mut fresh);

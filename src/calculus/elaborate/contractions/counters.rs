@@ -1,0 +1,285 @@
+//! Expressions by counters: what the functions of nested maps take becomes what they read, at the counters of the maps.
+//!
+//! In `map (\xs -> map2 (\x i -> f x ys[i]) xs (iota n)) xss`, with counters `c` and `d`, `x` is `xss[c][d]` and `i` is `d`. Then
+//! the arrays that an expression reads are those of the program, and the places are sums of counters.
+
+use super::super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
+use super::super::interchange::named;
+use super::contains_pattern;
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::{Size, SizeEnv};
+use crate::calculus::ty::Ty;
+use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
+
+/// A dimension of a nest of maps.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    /// The counter.
+    pub(super) counter: Var,
+    /// The type of the counter.
+    pub(super) ty: Ty,
+    /// The length.
+    pub(super) n: Size,
+}
+
+impl Axis {
+    /// Returns the counter as an expression.
+    pub(super) fn place(&self, of: &Ex) -> Ex {
+        Ex::new(Kind::Var(self.counter), self.ty.clone(), of.span)
+    }
+}
+
+/// Returns the counter of a map over these arrays; `None` if the arrays have counters of different types.
+pub(super) fn axis(n: &Size, arrays: &[Ex], fresh: &mut dyn FnMut() -> Var) -> Option<Axis> {
+    let mut types = arrays.iter().filter_map(|a| match (&a.kind, &a.ty) {
+        (Kind::Prim(Prim::Iota, ..), Ty::Array(_, t)) => Some((**t).clone()),
+        _ => None,
+    });
+    let ty = types.next().unwrap_or(Ty::Scalar(ScalarType::I32));
+    types.all(|t| t == ty).then(|| Axis { counter: fresh(), ty, n: n.clone() })
+}
+
+/// Returns what the parameters of a map's function are at the map's counter.
+pub(super) fn read_at(f: &Lambda, arrays: &[Ex], axis: &Axis) -> Option<Vec<(Layout, Ex)>> {
+    let element = |a: &Ex| match &a.ty {
+        Ty::Array(_, t) => {
+            let kind = Kind::Index(Box::new(a.clone()), Box::new(axis.place(a)));
+            Some(Ex::new(kind, (**t).clone(), a.span))
+        }
+        _ => None,
+    };
+    f.params.iter().zip(arrays).map(|(p, a)| Some((p.clone(), element(a)?))).collect()
+}
+
+/// Replaces names by what they stand for, the last ones first: earlier ones may occur in later ones.
+pub(super) fn substitute(e: &mut Ex, names: &[(Layout, Ex)]) {
+    for (layout, value) in names.iter().rev() {
+        bind(e, layout, value);
+    }
+}
+
+fn bind(e: &mut Ex, layout: &Layout, value: &Ex) {
+    match layout {
+        Layout::Unit => {}
+        Layout::Var(v, _) => e.put(*v, value),
+        Layout::Pair(a, b) => {
+            for (part, second) in [(a, false), (b, true)] {
+                if let Some(component) = value.clone().proj(second) {
+                    bind(e, part, &component);
+                }
+            }
+        }
+    }
+}
+
+/// Simplifies the reads of an expression: of views, of maps of cheap functions, and of counters.
+pub(super) struct Reads<'a> {
+    pub(super) env: &'a SizeEnv,
+    pub(super) fresh: &'a mut dyn FnMut() -> Var,
+}
+
+impl Reads<'_> {
+    pub(super) fn simplify(&mut self, e: &mut Ex) {
+        e.parts_mut().into_iter().for_each(|part| self.simplify(part));
+        match &e.kind {
+            Kind::Proj(pair, second) => {
+                if let Kind::Pair(a, b) = &pair.kind {
+                    *e = (**if *second { b } else { a }).clone();
+                }
+            }
+            Kind::Index(array, at) => {
+                if let Some(read) = self.read(array, at) {
+                    *e = Ex::new(read.kind, e.ty.clone(), e.span);
+                    self.simplify(e);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the element of an array at a place as a read of what the array is made of; `None` if it stays as it is.
+    fn read(&mut self, array: &Ex, at: &Ex) -> Option<Ex> {
+        let index = |a: &Ex, at: &Ex| match &a.ty {
+            Ty::Array(_, t) => {
+                let kind = Kind::Index(Box::new(a.clone()), Box::new(at.clone()));
+                Some(Ex::new(kind, (**t).clone(), a.span))
+            }
+            _ => None,
+        };
+        match &array.kind {
+            Kind::Prim(Prim::Iota, ..) => match &array.ty {
+                Ty::Array(_, t) if **t == at.ty => Some(at.clone()),
+                _ => None,
+            },
+            Kind::Prim(Prim::Zip, _, _, args) => match &args[..] {
+                [a, b] => Some(Ex::pair(index(a, at)?, index(b, at)?)),
+                _ => None,
+            },
+            Kind::Prim(Prim::Replicate, _, _, args) => args.first().cloned(),
+            Kind::Prim(Prim::Take, _, _, args) => index(args.first()?, at),
+            Kind::Prim(Prim::Drop, _, _, args) => {
+                let cut = self.length(&args.first()?.ty)?.checked_sub(self.length(&array.ty)?)?;
+                index(args.first()?, &sum(at, cut)?)
+            }
+            Kind::Map(Prim::Map, f, args)
+                if !f.body.is_free_of_cost() && !contains_pattern(&f.body) =>
+            {
+                let mut element = (*f.body).clone();
+                for (p, a) in f.params.iter().zip(args) {
+                    bind(&mut element, p, &index(a, at)?);
+                }
+                // Names inside occur twice now.
+                renamed(&mut element, self.fresh);
+                Some(element)
+            }
+            Kind::Index(rows, i) => match &rows.kind {
+                Kind::Prim(Prim::Transpose, _, _, args) => index(&index(args.first()?, at)?, i),
+                Kind::Prim(Prim::Slide, _, sizes, args) => {
+                    let step = sizes.get(1)?.eval(self.env).ok()?;
+                    let first = product(i, step)?;
+                    let kind = Kind::Op(ScalarOp::Add, vec![first, at.clone()]);
+                    let place = Ex::new(kind, at.ty.clone(), at.span);
+                    (i.ty == at.ty).then_some(())?;
+                    index(args.first()?, &place)
+                }
+                _ => None,
+            },
+            _ => self.lifted(array).and_then(|a| index(&a, at)),
+        }
+    }
+
+    /// Returns a view of a row as a row of an array of views: `pad xs[c]` is `(map pad xs)[c]`.
+    fn lifted(&mut self, view: &Ex) -> Option<Ex> {
+        let args = match &view.kind {
+            Kind::Prim(_, funs, _, args) if funs.is_empty() && is_view_of_rows(view) => args,
+            Kind::Map(Prim::Map, f, args) if f.body.is_free_of_cost() => args,
+            _ => return None,
+        };
+        let mut rows = args.iter().filter(|a| matches!(a.kind, Kind::Index(..)));
+        let (row, None) = (rows.next()?, rows.next()) else { return None };
+        let Kind::Index(all, c) = &row.kind else { return None };
+        let (Ty::Array(n, of), Kind::Var(_)) = (&all.ty, &c.kind) else { return None };
+        let name = named(of, self.fresh);
+        let mut body = view.clone();
+        body.replace(row, &name.value(view.span));
+        if !body.free().is_disjoint(&c.free()) || !matches!(**of, Ty::Array(..)) {
+            return None;
+        }
+        let (ty, span) = (Ty::array(n, &view.ty), view.span);
+        let f = Lambda { params: vec![name], body: Box::new(body) };
+        let map = Ex::new(Kind::Map(Prim::Map, f, vec![(**all).clone()]), ty, span);
+        let kind = Kind::Index(Box::new(map), c.clone());
+        Some(Ex::new(kind, view.ty.clone(), span))
+    }
+
+    fn length(&self, ty: &Ty) -> Option<u64> {
+        match ty {
+            Ty::Array(n, _) => n.eval(self.env).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an expression rearranges one array, whose rows keep their elements.
+fn is_view_of_rows(e: &Ex) -> bool {
+    let Kind::Prim(prim, ..) = &e.kind else { return false };
+    matches!(
+        prim,
+        Prim::Pad(_) | Prim::Split | Prim::Join | Prim::Transpose | Prim::Slide | Prim::Reverse
+    )
+}
+
+/// Gives the names that are bound in an expression other names.
+fn renamed(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
+    match &mut e.kind {
+        Kind::Let(p, _, body) => *p = p.renamed(body, fresh),
+        Kind::For(_, _, i, acc, body) => {
+            *i = i.renamed(body, fresh);
+            *acc = acc.renamed(body, fresh);
+        }
+        Kind::While(_, acc, condition, body) => {
+            let new = acc.renamed(condition, fresh);
+            let names = acc.vars().into_iter().zip(new.vars());
+            for ((old, ty), (new, _)) in names {
+                body.put(old, &Ex::new(Kind::Var(new), ty, body.span));
+            }
+            *acc = new;
+        }
+        Kind::Map(_, f, _) => {
+            for p in &mut f.params {
+                *p = p.renamed(&mut f.body, fresh);
+            }
+        }
+        Kind::Prim(_, funs, _, _) => {
+            for f in funs {
+                for p in &mut f.params {
+                    *p = p.renamed(&mut f.body, fresh);
+                }
+            }
+        }
+        _ => {}
+    }
+    e.parts_mut().into_iter().for_each(|part| renamed(part, fresh));
+}
+
+/// Returns a place that is `k` further on.
+fn sum(place: &Ex, k: u64) -> Option<Ex> {
+    let kind = Kind::Op(ScalarOp::Add, vec![place.clone(), number(place, k)?]);
+    Some(if k == 0 { place.clone() } else { Ex::new(kind, place.ty.clone(), place.span) })
+}
+
+/// Returns a multiple of a place.
+fn product(place: &Ex, k: u64) -> Option<Ex> {
+    let kind = Kind::Op(ScalarOp::Mul, vec![number(place, k)?, place.clone()]);
+    Some(if k == 1 { place.clone() } else { Ex::new(kind, place.ty.clone(), place.span) })
+}
+
+/// Returns a number of the type of a place.
+fn number(place: &Ex, k: u64) -> Option<Ex> {
+    let Ty::Scalar(t) = place.ty else { return None };
+    Some(Ex::new(Kind::Lit(Lit::int(t, k.into())), place.ty.clone(), place.span))
+}
+
+/// A place as a sum: the counters with their coefficients, and a number.
+#[derive(Debug, PartialEq)]
+pub(super) struct Affine {
+    pub(super) counters: Vec<(Var, u64)>,
+    pub(super) constant: i128,
+}
+
+/// Returns a place as a sum of multiples of counters and a number; `None` if it is no such sum.
+pub(super) fn affine(place: &Ex, counters: &Vars, env: &SizeEnv) -> Option<Affine> {
+    let number = |constant| Some(Affine { counters: vec![], constant });
+    match &place.kind {
+        Kind::Var(v) if counters.contains(v) => {
+            Some(Affine { counters: vec![(*v, 1)], constant: 0 })
+        }
+        Kind::Lit(l) => number(l.as_int()?),
+        Kind::Size(s) => number(s.eval(env).ok()?.into()),
+        Kind::Op(op @ (ScalarOp::Add | ScalarOp::Sub | ScalarOp::Mul), args) => {
+            let [a, b] = &args[..] else { return None };
+            let (a, b) = (affine(a, counters, env)?, affine(b, counters, env)?);
+            match op {
+                ScalarOp::Add => {
+                    let both = [a.counters, b.counters].concat();
+                    Some(Affine { counters: both, constant: a.constant + b.constant })
+                }
+                ScalarOp::Sub if b.counters.is_empty() => {
+                    Some(Affine { counters: a.counters, constant: a.constant - b.constant })
+                }
+                ScalarOp::Mul => {
+                    let (a, k) =
+                        if b.counters.is_empty() { (a, b.constant) } else { (b, a.constant) };
+                    let times = u64::try_from(k).ok()?;
+                    let counters =
+                        a.counters.into_iter().map(|(v, n)| Some((v, n.checked_mul(times)?)));
+                    let constant = a.constant.checked_mul(k)?;
+                    Some(Affine { counters: counters.collect::<Option<_>>()?, constant })
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

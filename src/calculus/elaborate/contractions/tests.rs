@@ -1,0 +1,74 @@
+use super::super::{Program, elaborate};
+use crate::diag::Source;
+use crate::lang::check_entry;
+
+fn elaborated(text: &str, sizes: &[(&str, u64)]) -> Program {
+    let entry = check_entry(&Source::new("f.pat", text), None).unwrap_or_else(|e| panic!("{e}"));
+    let sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    elaborate(&entry, &sizes).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Whether only another form of the program is a product of these operands.
+fn becomes(program: &Program, product: &str) -> bool {
+    let has = |text: String| text.contains(product);
+    !has(program.term.to_string()) && program.others.iter().any(|t| has(t.to_string()))
+}
+
+const SIZES: [(&str, u64); 5] = [("b", 3), ("ci", 4), ("co", 8), ("h", 30), ("w", 34)];
+
+#[test]
+fn convolutions_are_products_with_windows() {
+    let text = |windows: &str| {
+        format!(
+            "entry f [b][ci][co][h][w] (x: [b][ci][h + 2][w + 2]f32) (k: [co][ci][3][3]f32) (z: [co]f32) : [b][co][h][w]f32 =
+               map (\\img -> map2 (\\k z -> tabulate_2d h w (\\i j -> max 0 (z + {windows}))) k z) x"
+        )
+    };
+    let sums = "sum (map2 (\\p r -> sum (tabulate 3 (\\di -> sum (tabulate 3 (\\dj -> p[i + di, j + dj] * r[di, dj]))))) img k)";
+    let flat = "sum (flatten (flatten (tabulate_3d ci 3 3 (\\c di dj -> k[c, di, dj] * img[c, di + i, dj + j]))))";
+    for windows in [sums, flat] {
+        let program = elaborated(&text(windows), &SIZES);
+        let epilogue = "map (split w) . map (map ((\\(a, b) -> max 0.0 (";
+        assert!(becomes(&program, epilogue), "{:?}", program.others);
+        assert!(becomes(&program, "slide 3 1 h"), "{:?}", program.others);
+    }
+}
+
+#[test]
+fn steps_holes_and_borders() {
+    let of = |x: &str, body: &str| {
+        let text = format!(
+            "entry f [b][ci][co][h][w] (x: {x}) (k: [3][co]f32) (y: [b][ci]f32) : [h][co]f32 =
+               tabulate_2d h co (\\i o -> sum (tabulate 3 (\\d -> sum (tabulate ci (\\c -> k[d, o] * {body})))))"
+        );
+        elaborated(&text, &[("b", 3), ("ci", 4), ("co", 30), ("h", 200), ("w", 34)])
+    };
+    let steps = of("[ci][2*h + 1]f32", "x[c, 2*i + d]");
+    assert!(becomes(&steps, "slide 3 2 h"), "{:?}", steps.others);
+    let holes = of("[ci][h + 4]f32", "x[c, i + 2*d]");
+    assert!(becomes(&holes, "slide 5 1 h"), "{:?}", holes.others);
+    let edges = of("[ci][h + 4]f32", "x[c, min (h + 3) (i + 2*d)]");
+    assert!(becomes(&edges, "cross . bimap"), "{:?}", edges.others);
+}
+
+#[test]
+fn what_is_no_product_stays() {
+    let same = |text: &str| {
+        let program = elaborated(text, &SIZES);
+        assert!(
+            program.others.iter().all(|t| !t.to_string().contains("slide")),
+            "{:?}",
+            program.others
+        );
+    };
+    // Each channel has weights of its own.
+    same(
+        "entry f [ci][h][w] (x: [ci][h + 2][w + 2]f32) (k: [ci][3][3]f32) : [ci][h][w]f32 =
+           map2 (\\p k -> tabulate_2d h w (\\i j -> sum (flatten (tabulate_2d 3 3 (\\a b -> p[i + a, j + b] * k[a, b]))))) x k",
+    );
+    // One filter.
+    same(
+        "entry f [h][w] (x: [h + 2][w + 2]f32) (k: [3][3]f32) : [h][w]f32 =
+           tabulate_2d h w (\\i j -> sum (flatten (tabulate_2d 3 3 (\\a b -> x[i + a, j + b] * k[a, b]))))",
+    );
+}
