@@ -6,7 +6,6 @@
 //! except for the order of sums if `relaxed` allows it.
 
 mod barrier;
-mod conditions;
 mod copy_propagation;
 mod cse;
 mod fma;
@@ -20,6 +19,7 @@ mod masked;
 mod memory_reuse;
 mod overlap;
 mod own_rows;
+mod state_copies;
 mod unchanged;
 mod wide_accesses;
 
