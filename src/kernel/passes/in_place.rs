@@ -7,36 +7,11 @@
 use super::forward_copies::buffers;
 use super::memory_reuse::block;
 use super::unchanged::Update;
-use super::{barrier, guards, state_copies};
+use super::{barrier, guards};
 use crate::kernel::analysis::overwrite::Touched;
 use crate::kernel::analysis::race;
 use crate::kernel::ir::{Block, BufferRole, Control, Kernel, Mem, Program, Stmt};
 use std::collections::BTreeSet;
-
-/// Gives one buffer to each part of a loop's state that its steps can update in place.
-pub fn states(p: &mut Program) {
-    let mut at = 0;
-    while at < p.control.len() {
-        match p.control[at] {
-            Control::Swap(old, new) => {
-                at -= state_copies::without_temporary(p, at, new);
-                while let Some(next) = state_copies::without_copy(p, at) {
-                    *p = next;
-                    at -= 1;
-                }
-                let here = |p: &Program| in_place(p, at, (old, new));
-                match here(p).or_else(|| here(&with_late_stores(p, at, new))) {
-                    Some(next) => {
-                        *p = next;
-                        at = 0;
-                    }
-                    None => at += 1,
-                }
-            }
-            _ => at += 1,
-        }
-    }
-}
 
 /// A launch in the step of a loop.
 pub(super) struct Launch {
@@ -46,7 +21,7 @@ pub(super) struct Launch {
 }
 
 /// Returns the program in which `new` is `old` in the loop that exchanges them at this step of the host.
-fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Program> {
+pub(super) fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Program> {
     let (first, counters) = enclosing(p, at)?;
     let launches = launches(&p.control[first + 1..at]);
     let temporary = |b: usize| p.buffers[b].role == BufferRole::Temp;
@@ -129,7 +104,7 @@ pub(super) fn merged(
 
 /// Returns the program with the kernels that store to a buffer as late in their step as what they read and store allows.
 /// `at` is the position of the end of the step.
-fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program {
+pub(super) fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program {
     let mut p = p.clone();
     let Some((first, _)) = enclosing(&p, at) else { return p };
     let late = |p: &Program, k: usize| buffers(&p.kernels[k], true).contains(&buffer);

@@ -1,13 +1,39 @@
-//! Copies that a step of a loop of the host makes of the state, and from the value that becomes the next state.
+//! Copies that a step of a loop of the host makes of the state, and from the value that becomes the next state. Once they are
+//! gone, the state is updated in place ([`in_place`](super::in_place)).
 
 use super::forward_copies::{buffers, copied};
-use super::in_place::{Launch, enclosing, launches, merged, names};
+use super::in_place::{Launch, enclosing, in_place, launches, merged, names, with_late_stores};
 use super::memory_reuse::block;
 use crate::kernel::ir::{BufferRole, Control, Mem, Program};
 
+/// Gives one buffer to each part of a loop's state that its steps can update in place.
+pub fn states(p: &mut Program) {
+    let mut at = 0;
+    while at < p.control.len() {
+        match p.control[at] {
+            Control::Swap(old, new) => {
+                at -= without_temporary(p, at, new);
+                while let Some(next) = without_copy(p, at) {
+                    *p = next;
+                    at -= 1;
+                }
+                let here = |p: &Program| in_place(p, at, (old, new));
+                match here(p).or_else(|| here(&with_late_stores(p, at, new))) {
+                    Some(next) => {
+                        *p = next;
+                        at = 0;
+                    }
+                    None => at += 1,
+                }
+            }
+            _ => at += 1,
+        }
+    }
+}
+
 /// If a step computes the new state in a temporary, which it reads, and then copies it, the new state takes the place of that
 /// temporary. Returns how many kernels are gone.
-pub fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
+fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
     let Some((first, _)) = enclosing(p, at) else { return 0 };
     let step = launches(&p.control[first + 1..at]);
     let whole = |k: usize| {
@@ -37,7 +63,7 @@ pub fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
 
 /// If a step copies an array and changes the copy, but does not need what changes in the original any more, returns the
 /// program in which it changes the original. `at` is the position of the end of the step.
-pub fn without_copy(p: &Program, at: usize) -> Option<Program> {
+fn without_copy(p: &Program, at: usize) -> Option<Program> {
     let (first, counters) = enclosing(p, at)?;
     let step = launches(&p.control[first + 1..at]);
     step.iter().enumerate().filter(|(_, l)| l.inner.is_none()).find_map(|(place, copy)| {
@@ -62,9 +88,9 @@ pub fn without_copy(p: &Program, at: usize) -> Option<Program> {
             && !outside(to)
             && !before.iter().any(|l| touches(l.kernel, to, false));
         let changes = |l: &Launch| touches(l.kernel, to, true);
-        let ordered = after
-            .iter()
-            .all(|l| !touches(l.kernel, from, true) && !(changes(l) && l.inner.is_some()));
+        let disturbs =
+            |l: &Launch| touches(l.kernel, from, true) || changes(l) && l.inner.is_some();
+        let ordered = !after.iter().any(disturbs);
         if !(alike && temporary && passing && only_copy && ordered) {
             return None;
         }
