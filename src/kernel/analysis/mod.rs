@@ -2,9 +2,12 @@
 //!
 //! [`hazard`] tells lowering whether an accumulator can be updated in place, and [`overwrite`] whether
 //! kernels can store the next state of a loop of the host over the present one. [`race`] tells the
-//! barrier pass and the verifier which work-items may meet in one element. All take code of
+//! barrier pass and the verifier which work-items may meet in one element, and [`meeting`] which accesses never do, because of
+//! the [`conditions`] under which they are made. All take code of
 //! [`ir`](crate::kernel::ir).
 
+pub mod conditions;
 pub mod hazard;
+pub mod meeting;
 pub mod overwrite;
 pub mod race;

@@ -3,15 +3,15 @@
 //! They may if no work-item reads an element of the old value after it was stored to. So an element is overwritten only by
 //! the work-item that reads it, and not before it reads it.
 
+use super::meeting::{Site, When, never_meet};
 use super::race::{apart, separate};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Expr, Mem, Stmt};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A load of the old value, or a store to the new one.
 struct Touch {
-    index: Index,
-    width: usize,
+    site: Site,
     /// Position in the text of the kernel.
     order: usize,
     /// The loops around, each with its first and its last value.
@@ -37,6 +37,7 @@ struct Place {
     loops: Vec<Var>,
     sides: Vec<(usize, bool)>,
     uncounted: bool,
+    when: When,
 }
 
 impl Touched {
@@ -60,15 +61,21 @@ impl Touched {
     }
 
     /// Whether the kernel may store over what it reads. The variables in `same` have one value in the whole kernel.
-    pub fn may_overwrite(&self, same: &BTreeSet<u32>) -> bool {
+    pub fn may_overwrite<'a>(&'a self, same: &'a BTreeSet<u32>) -> bool {
+        let mut proofs = Proofs { same, known: BTreeMap::new() };
         self.pairs(self).all(|(l, s)| {
-            self.alone && l.is_done_before(s) || l.precedes(s, same) || l.avoids(s, same)
+            self.alone && l.is_done_before(s)
+                || l.precedes(s, same)
+                || l.avoids(s, same)
+                || proofs.never_meet(l, s)
         })
     }
 
     /// Whether what this kernel reads is there after the other one stored.
-    pub fn survives(&self, other: &Touched, same: &BTreeSet<u32>) -> bool {
-        self.pairs(other).all(|(l, s)| separate([l.span(), s.span()], same))
+    pub fn survives<'a>(&'a self, other: &'a Touched, same: &'a BTreeSet<u32>) -> bool {
+        let mut proofs = Proofs { same, known: BTreeMap::new() };
+        self.pairs(other)
+            .all(|(l, s)| separate([l.span(), s.span()], same) || proofs.never_meet(l, s))
     }
 
     fn pairs<'a>(&'a self, other: &'a Touched) -> impl Iterator<Item = (&'a Touch, &'a Touch)> {
@@ -78,7 +85,7 @@ impl Touched {
 
 impl Touch {
     fn span(&self) -> (&Index, usize) {
-        (&self.index, self.width)
+        (&self.site.index, self.site.width)
     }
 
     /// Whether this load and the store touch different elements unless they are in the same iteration of all loops around.
@@ -113,10 +120,30 @@ impl Touch {
     /// Whether load and store never touch the same element.
     fn avoids(&self, store: &Touch, same: &BTreeSet<u32>) -> bool {
         let width = |w: usize| i64::try_from(w).unwrap_or(i64::MAX);
-        let distance = self.index.sub(&store.index).as_constant();
-        let beside = distance.is_some_and(|d| d >= width(store.width) || -d >= width(self.width));
+        let distance = self.site.index.sub(&store.site.index).as_constant();
+        let beside =
+            distance.is_some_and(|d| d >= width(store.site.width) || -d >= width(self.site.width));
         separate([self.span(), store.span()], same)
             || (beside || self.excludes(store)) && self.meets_only_here(store, same)
+    }
+}
+
+/// Proofs that loads and stores never touch the same element because of the conditions around them.
+struct Proofs<'a> {
+    same: &'a BTreeSet<u32>,
+    /// What is known of loads from a place, whatever their conditions, and a store, which its place in the text names.
+    known: BTreeMap<(&'a Index, usize, usize, usize), bool>,
+}
+
+impl<'a> Proofs<'a> {
+    fn never_meet(&mut self, load: &'a Touch, store: &'a Touch) -> bool {
+        let key = (&load.site.index, load.site.width, store.order, store.site.width);
+        let same = self.same;
+        let anywhere = *self.known.entry(key).or_insert_with(|| {
+            let load = Site { when: When::default(), ..load.site.clone() };
+            never_meet(&store.site, &load, same)
+        });
+        anywhere || never_meet(&store.site, &load.site, same)
     }
 }
 
@@ -134,18 +161,20 @@ impl Walk<'_> {
     }
 
     fn touch(&self, index: &Index, width: usize, at: &Place) -> Touch {
-        let Place { loops, sides, uncounted } = at.clone();
-        Touch { index: index.clone(), width, order: self.order, loops, sides, uncounted }
+        let Place { loops, sides, uncounted, when } = at.clone();
+        let site = Site { index: index.clone(), width, when };
+        Touch { site, order: self.order, loops, sides, uncounted }
     }
 
     fn loads(&mut self, s: &Stmt, at: &Place) {
         let mut loads = vec![];
         s.exprs(&mut |e| {
-            e.visit(&mut |e| {
+            at.when.visit_loads(e, &mut |when, e| {
                 if let Expr::Load(m, t, i) = e
                     && *m == self.old
                 {
-                    loads.push(self.touch(i, t.width, at));
+                    let at = Place { when: when.clone(), ..at.clone() };
+                    loads.push(self.touch(i, t.width, &at));
                 }
             });
         });
@@ -173,12 +202,14 @@ impl Walk<'_> {
                 let (first, last) = (lo.range().0.max(var.lo), (hi.range().1 - 1).min(var.hi));
                 let mut at = at.clone();
                 at.loops.push(Var { lo: first, hi: last.max(first), ..var.clone() });
+                at.when = at.when.inside(var, lo, hi);
                 self.block(body, &at);
             }
             Stmt::If(_, a, b) | Stmt::Branch(_, a, b) => {
                 for (side, block) in [(true, a), (false, b)] {
                     let mut at = at.clone();
                     at.sides.push((here, side));
+                    at.when = at.when.on_side(s, side);
                     self.block(block, &at);
                 }
             }

@@ -6,9 +6,11 @@
 //! scalar through them. This is proved from the form of their indices; accesses without a proof
 //! count as not apart.
 
+use super::meeting::Sites;
 use crate::kernel::ir::index::{Atom, Guard, Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use num_integer::gcd;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The work-items of a group that make an access.
@@ -461,7 +463,8 @@ impl Phase {
 /// work-items of a group that no barrier orders. Elements that the program itself chooses (scatter)
 /// are the program's own responsibility.
 pub fn find(b: &Block) -> Option<String> {
-    Check { same: group_numbers(b) }.block(b, &mut Phase::default())
+    Check { same: group_numbers(b), sites: &OnceCell::new(), whole: b }
+        .block(b, &mut Phase::default())
 }
 
 /// Describes two conflicting accesses that no barrier can order, because their work-items are in
@@ -477,14 +480,17 @@ pub fn across_groups(b: &Block) -> Option<String> {
         });
         statement(s, &Who::All, None, &mut found);
     }
+    let sites = OnceCell::new();
     let global: Vec<&Access> = found.iter().filter(|a| matches!(a.mem, Mem::Global(_))).collect();
     for a in global.iter().filter(|a| a.write) {
-        for b in global.iter().filter(|b| !b.write && b.mem == a.mem) {
-            let both = [(&a.index, a.width), (&b.index, b.width)];
-            if !apart(both, &mut vars.iter(), &BTreeSet::new()) {
+        for l in global.iter().filter(|l| !l.write && l.mem == a.mem) {
+            let both = [(&a.index, a.width), (&l.index, l.width)];
+            let kinds = [a, l].map(|x| (&x.index, x.width, x.write));
+            let never = || sites.get_or_init(|| Sites::of(b)).never_meet(a.mem, kinds[0], kinds[1]);
+            if !apart(both, &mut vars.iter(), &BTreeSet::new()) && !never() {
                 return Some(format!(
                     "work-groups store `{}[{}]` and others load `{}[{}]`",
-                    a.mem, a.index, b.mem, b.index
+                    a.mem, a.index, l.mem, l.index
                 ));
             }
         }
@@ -515,12 +521,15 @@ pub fn within(same: &BTreeSet<u32>, kind: LoopKind, var: &Var) -> BTreeSet<u32> 
     same
 }
 
-struct Check {
+struct Check<'a> {
     /// Variables that have the same value in all compared accesses.
     same: BTreeSet<u32>,
+    /// The accesses of the whole kernel, once they are needed.
+    sites: &'a OnceCell<Sites>,
+    whole: &'a Block,
 }
 
-impl Check {
+impl Check<'_> {
     fn block(&self, b: &Block, phase: &mut Phase) -> Option<String> {
         b.iter().find_map(|s| self.stmt(s, phase))
     }
@@ -532,7 +541,7 @@ impl Check {
             Stmt::Loop { kind, var, lo, hi, body } if !kind.is_local() => {
                 let before = phase.clone();
                 let times = if *kind == LoopKind::Seq { 2 } else { 1 };
-                let inside = Check { same: within(&self.same, *kind, var) };
+                let inside = Check { same: within(&self.same, *kind, var), ..*self };
                 let found = (0..times).find_map(|_| {
                     let found = inside.block(body, phase);
                     if *kind == LoopKind::Seq {
@@ -597,8 +606,19 @@ impl Check {
         match a.meets(b, &self.same) {
             Meet::Never => false,
             Meet::Warp => !ordered,
-            Meet::Group => true,
+            Meet::Group => !self.never_meet(a, b),
         }
+    }
+
+    /// Whether the conditions of two accesses keep them apart, in any iterations of the loops around them.
+    fn never_meet(&self, a: &Access, b: &Access) -> bool {
+        let original = |i: &Index| {
+            let v = |v: &Var| Some(Index::from(Var { id: v.id & !EARLIER, ..v.clone() }));
+            i.substitute(&v)
+        };
+        let (x, y) = (original(&a.index), original(&b.index));
+        let sites = self.sites.get_or_init(|| Sites::of(self.whole));
+        sites.never_meet(a.mem, (&x, a.width, a.write), (&y, b.width, b.write))
     }
 }
 

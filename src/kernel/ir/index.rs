@@ -219,7 +219,7 @@ impl Index {
 
     /// Splits into the part that `g` divides (returned already divided) and the rest, whose
     /// constant is in `[0, g)`.
-    fn split_by(&self, g: i64) -> (Index, Index) {
+    pub fn split_by(&self, g: i64) -> (Index, Index) {
         let (mut q, mut r) =
             (Index::from(self.constant.div_euclid(g)), Index::from(self.constant.rem_euclid(g)));
         for (a, c) in &self.terms {
@@ -639,6 +639,11 @@ impl Facts {
     /// Whether `x >= 0` follows from ranges and at most two facts.
     pub fn prove(&self, x: &Index) -> bool {
         self.prove_in(x, 2)
+    }
+
+    /// As [`Facts::prove`], with at most one fact.
+    pub fn prove_at_once(&self, x: &Index) -> bool {
+        self.prove_in(x, 1)
     }
 
     /// As [`Facts::prove`], with twice as many facts, and with what they say about dividends. An

@@ -4,7 +4,7 @@
 //! them. Where no step reads an old element after it stored the new one, one buffer is enough, and what a step leaves as it
 //! is need not be stored. So a step costs as much as what it changes, not as much as the whole array.
 
-use super::forward_copies::{buffers, copied};
+use super::forward_copies::buffers;
 use super::memory_reuse::block;
 use super::unchanged::Update;
 use super::{barrier, guards};
@@ -13,39 +13,17 @@ use crate::kernel::analysis::race;
 use crate::kernel::ir::{Block, BufferRole, Control, Kernel, Mem, Program, Stmt};
 use std::collections::BTreeSet;
 
-/// Gives one buffer to each part of a loop's state that its steps can update in place.
-pub fn states(p: &mut Program) {
-    let mut at = 0;
-    while at < p.control.len() {
-        match p.control[at] {
-            Control::Swap(old, new) => {
-                at -= without_temporary(p, at, new);
-                let here = |p: &Program| in_place(p, at, (old, new));
-                match here(p).or_else(|| here(&with_late_stores(p, at, new))) {
-                    Some(next) => {
-                        *p = next;
-                        at = 0;
-                    }
-                    None => at += 1,
-                }
-            }
-            _ => at += 1,
-        }
-    }
-}
-
 /// A launch in the step of a loop.
-struct Launch {
-    kernel: usize,
+pub(super) struct Launch {
+    pub kernel: usize,
     /// The outermost loop inside of the step that contains the launch, by its position.
-    inner: Option<usize>,
+    pub inner: Option<usize>,
 }
 
 /// Returns the program in which `new` is `old` in the loop that exchanges them at this step of the host.
-fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Program> {
+pub(super) fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Program> {
     let (first, counters) = enclosing(p, at)?;
     let launches = launches(&p.control[first + 1..at]);
-    let [from, to] = [old, new].map(Mem::Global);
     let temporary = |b: usize| p.buffers[b].role == BufferRole::Temp;
     let outside = |k: &usize| launches.iter().all(|l| l.kernel != *k);
     let uses = |k: usize| buffers(&p.kernels[k], false).contains(&new);
@@ -53,6 +31,35 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
     if !temporary(old) || !temporary(new) || used_outside || names(&p.control, new) > 1 {
         return None;
     }
+    // What the step stores to the old value, as to a copy of it, comes before the new value.
+    let storing = |b: usize| {
+        let stores = move |l: &Launch| buffers(&p.kernels[l.kernel], true).contains(&b);
+        launches.iter().enumerate().filter(move |(_, l)| stores(l))
+    };
+    let last = storing(old).next_back();
+    if let Some((last, _)) = last
+        && storing(new).any(|(i, l)| i <= last || l.inner.is_some())
+    {
+        return None;
+    }
+    let mut next = merged(p, &launches, (old, new), &counters)?;
+    next.control.remove(at);
+    let mut done: Vec<usize> =
+        launches.iter().map(|l| l.kernel).filter(|k| is_idle(&next.kernels[*k].body)).collect();
+    done.sort_unstable();
+    done.into_iter().rev().for_each(|k| next.remove_kernel(k));
+    Some(next)
+}
+
+/// Returns the program in which these kernels of a step, in their order, store to `old` instead of `new`, without the stores
+/// of what is there; `None` if one of them would read an element of `old` that was overwritten.
+pub(super) fn merged(
+    p: &Program,
+    launches: &[Launch],
+    (old, new): (usize, usize),
+    counters: &BTreeSet<u32>,
+) -> Option<Program> {
+    let [from, to] = [old, new].map(Mem::Global);
     let bodies: Vec<(Update, Block)> = launches
         .iter()
         .map(|l| {
@@ -63,7 +70,7 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
         .collect();
     let found: Vec<Touched> = bodies
         .iter()
-        .zip(&launches)
+        .zip(launches)
         .map(|((update, body), launch)| {
             let alone = p.kernels[launch.kernel].global == [1; 3];
             Touched::of(body, (from, to), alone, &|i, e| update.keeps(i, e))
@@ -73,14 +80,13 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
         for (j, later) in found.iter().enumerate() {
             let again = launches[i].inner.is_some() && launches[i].inner == launches[j].inner;
             let follows = j > i || again;
-            let survives = !follows || later.survives(earlier, &counters);
-            if !survives || i == j && !earlier.may_overwrite(&counters) {
+            let survives = !follows || later.survives(earlier, counters);
+            if !survives || i == j && !earlier.may_overwrite(counters) {
                 return None;
             }
         }
     }
     let mut next = p.clone();
-    next.control.remove(at);
     for (launch, (update, body)) in launches.iter().zip(&bodies) {
         let kernel = &mut next.kernels[launch.kernel];
         let body = update.without_kept(body);
@@ -93,46 +99,12 @@ fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Progra
             return None;
         }
     }
-    let mut done: Vec<usize> =
-        launches.iter().map(|l| l.kernel).filter(|k| is_idle(&next.kernels[*k].body)).collect();
-    done.sort_unstable();
-    done.into_iter().rev().for_each(|k| next.remove_kernel(k));
     Some(next)
-}
-
-/// If a step computes the new state in a temporary, which it reads, and then copies it, the new state takes the place of that
-/// temporary. Returns how many kernels are gone.
-fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
-    let Some((first, _)) = enclosing(p, at) else { return 0 };
-    let step = launches(&p.control[first + 1..at]);
-    let whole = |k: usize| {
-        let (from, to) = copied(&p.kernels[k])?;
-        let [a, b] = [from, to].map(|b| &p.buffers[b]);
-        let alike = a.array.scalar == b.array.scalar && a.array.len == b.array.len;
-        let temporary = a.role == BufferRole::Temp && names(&p.control, from) == 0;
-        (to == new && alike && temporary).then_some(from)
-    };
-    let found = step.iter().enumerate().find_map(|(i, l)| Some((i, l.kernel, whole(l.kernel)?)));
-    let Some((place, copy, from)) = found else { return 0 };
-    let (before, after) = (&step[..place], &step[place + 1..]);
-    let in_step = |k: usize| step.iter().any(|l| l.kernel == k);
-    let touches = |k: usize, b: usize| buffers(&p.kernels[k], false).contains(&b);
-    let free = step.iter().all(|l| l.inner.is_none())
-        && before.iter().all(|l| !touches(l.kernel, new))
-        && after.iter().all(|l| !touches(l.kernel, from))
-        && (0..p.kernels.len()).all(|k| in_step(k) || !touches(k, from));
-    if !free {
-        return 0;
-    }
-    p.remove_kernel(copy);
-    let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(new) } else { m };
-    p.kernels.iter_mut().for_each(|k| k.body = block(&k.body, &place));
-    1
 }
 
 /// Returns the program with the kernels that store to a buffer as late in their step as what they read and store allows.
 /// `at` is the position of the end of the step.
-fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program {
+pub(super) fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program {
     let mut p = p.clone();
     let Some((first, _)) = enclosing(&p, at) else { return p };
     let late = |p: &Program, k: usize| buffers(&p.kernels[k], true).contains(&buffer);
@@ -170,7 +142,7 @@ fn are_independent(a: &Kernel, b: &Kernel) -> bool {
 
 /// Returns where the innermost loop around a step of the host begins, and the counters that do not change within one
 /// of its iterations.
-fn enclosing(p: &Program, at: usize) -> Option<(usize, BTreeSet<u32>)> {
+pub(super) fn enclosing(p: &Program, at: usize) -> Option<(usize, BTreeSet<u32>)> {
     let mut open = vec![];
     for (k, c) in p.control[..at].iter().enumerate() {
         match c {
@@ -186,7 +158,7 @@ fn enclosing(p: &Program, at: usize) -> Option<(usize, BTreeSet<u32>)> {
     Some((first, open.into_iter().filter_map(|(_, id)| id).collect()))
 }
 
-fn launches(step: &[Control]) -> Vec<Launch> {
+pub(super) fn launches(step: &[Control]) -> Vec<Launch> {
     let (mut found, mut open) = (vec![], vec![]);
     for (at, c) in step.iter().enumerate() {
         match c {
@@ -204,7 +176,7 @@ fn launches(step: &[Control]) -> Vec<Launch> {
 }
 
 /// Returns how many steps of the host name a buffer.
-fn names(control: &[Control], buffer: usize) -> usize {
+pub(super) fn names(control: &[Control], buffer: usize) -> usize {
     let named = |c: &&Control| match c {
         Control::Check(b) => *b == buffer,
         Control::Swap(a, b) => *a == buffer || *b == buffer,
@@ -309,6 +281,37 @@ mod tests {
         let op = "fork (mapGlb 0 (\\x -> x + 1.0) . fst . fst) \
                   (mapGlb 0 (+) . zip . fork (rotate 1 . fst) snd . fst)";
         assert_eq!(step(op, "fork x x", &[VECTOR]), (2, 0));
+    }
+
+    /// A step that subtracts row `k` from the rows `i` for which a condition holds.
+    fn without_row(condition: &str) -> String {
+        let element = format!("(\\((i, k), (x, y)) -> if {condition} then x - y else x)");
+        let row = "distl . fork (bimap fst fst) (zip . bimap snd snd)";
+        let rows = "distr . fork (zip . fork (iota 100 i32) fst) (fork snd index)";
+        format!("mapGlb 1 (mapGlb 0 {element} . {row}) . {rows}")
+    }
+
+    #[test]
+    fn conditions_keep_rows_apart() {
+        assert_eq!(step(&without_row("i > k"), "A", &[MATRIX]), (1, 0));
+        assert_eq!(step(&without_row("k + 1 < i"), "A", &[MATRIX]), (1, 0));
+        // Row `k` changes, too.
+        assert_eq!(step(&without_row("i >= k"), "A", &[MATRIX]), (1, 1));
+        // All rows but this one change.
+        assert_eq!(step(&without_row("i < k || k < i"), "A", &[MATRIX]), (1, 0));
+    }
+
+    #[test]
+    fn a_copy_that_a_step_changes_is_the_state() {
+        let row = "replicate 1 . mapGlb 0 (\\x -> x * 2.0) . index";
+        let changed = format!("scatter . fork fst (fork (replicate 1 . snd) ({row}))");
+        let op = |rest: &str| format!("{rest} . fork ({changed}) snd");
+        assert_eq!(step(&op(&without_row("i > k")), "A", &[MATRIX]), (2, 0));
+        assert_eq!(step(&op(&without_row("i >= k")), "A", &[MATRIX]), (2, 1));
+        // What changes is needed as it was: the copy stays.
+        let both = "mapGlb 1 (mapGlb 0 (+) . zip) . zip . fork (reverse . fst) snd . fst";
+        let op = format!("{both} . fork (fork ({changed}) fst) snd");
+        assert_eq!(step(&op, "A", &[MATRIX]), (3, 0));
     }
 
     #[test]

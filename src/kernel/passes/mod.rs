@@ -6,7 +6,6 @@
 //! except for the order of sums if `relaxed` allows it.
 
 mod barrier;
-mod conditions;
 mod copy_propagation;
 mod cse;
 mod fma;
@@ -20,6 +19,7 @@ mod masked;
 mod memory_reuse;
 mod overlap;
 mod own_rows;
+mod state_copies;
 mod unchanged;
 mod wide_accesses;
 
@@ -30,7 +30,7 @@ use crate::kernel::options::DeviceLimits;
 /// Runs all passes on a program.
 pub fn run(program: &mut Program, device: &DeviceLimits, fresh: &mut Fresh) {
     program.kernels.iter_mut().for_each(guards::resolve);
-    in_place::states(program);
+    state_copies::states(program);
     forward_copies::to_results(program);
     for k in &mut program.kernels {
         // The assignment of work-items to sub-groups is known only for one-dimensional work-groups

@@ -1,6 +1,6 @@
 //! Stores of what a place holds already, once a kernel stores the new value of an array over the old one.
 
-use super::conditions::{any_lane, guard, scalar};
+use crate::kernel::analysis::conditions::{any_lane, guard, scalar};
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::changed;
 use crate::kernel::ir::{Block, Expr, Mem, Reg, Stmt};

@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
         let node = self.value(e, env);
         match self.as_integer(&Node { span: e.span, ..node }) {
             Err(Abort(Some(d))) if d.code == Code::TypeMismatch => {
-                let d = d.help("choose elements at computed places with `generate k (\\i -> xs[from + i])` or `gather`");
+                let d = d.help("choose elements at computed places with `generate k (\\i -> xs[from + i])` or `gather`; change them with `scatter`, or in a `map` with a condition on the index");
                 Err(d.into())
             }
             other => other,

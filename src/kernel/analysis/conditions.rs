@@ -21,11 +21,10 @@ pub fn scalar(c: &Expr) -> Option<Expr> {
 pub fn guard(c: &Expr) -> Option<(Guard, bool)> {
     let Expr::Op(op, _, es) = c else { return None };
     let [x, y] = es.as_slice() else { return None };
-    if *op == ScalarOp::And {
-        return match (guard(x)?, guard(y)?) {
-            ((a, true), (b, true)) => Some((a.and(&b), true)),
-            _ => None,
-        };
+    if let ScalarOp::And | ScalarOp::Or = op {
+        // A disjunction holds unless both of its sides fail.
+        let all = *op == ScalarOp::And;
+        return Some((decided(x, all)?.and(&decided(y, all)?), all));
     }
     let (a, b) = (index(x)?, index(y)?);
     Some(match op {
@@ -37,6 +36,16 @@ pub fn guard(c: &Expr) -> Option<(Guard, bool)> {
         ScalarOp::Le => (Guard::less(&b, &a), false),
         _ => return None,
     })
+}
+
+/// Returns a guard that holds exactly where the condition does, or exactly where it does not.
+fn decided(c: &Expr, holds: bool) -> Option<Guard> {
+    let (g, same) = guard(c)?;
+    match g.0.as_slice() {
+        _ if holds == same => Some(g),
+        [one] => Some(Guard::not_negative(&one.times(-1).plus(-1))),
+        _ => None,
+    }
 }
 
 /// Returns a guard that holds if a condition on the lanes of a vector holds in any of them: one of some consecutive indices

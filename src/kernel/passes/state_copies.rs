@@ -1,0 +1,101 @@
+//! Copies that a step of a loop of the host makes of the state, and from the value that becomes the next state. Once they are
+//! gone, the state is updated in place ([`in_place`](super::in_place)).
+
+use super::forward_copies::{buffers, copied};
+use super::in_place::{Launch, enclosing, in_place, launches, merged, names, with_late_stores};
+use super::memory_reuse::block;
+use crate::kernel::ir::{BufferRole, Control, Mem, Program};
+
+/// Gives one buffer to each part of a loop's state that its steps can update in place.
+pub fn states(p: &mut Program) {
+    let mut at = 0;
+    while at < p.control.len() {
+        match p.control[at] {
+            Control::Swap(old, new) => {
+                at -= without_temporary(p, at, new);
+                while let Some(next) = without_copy(p, at) {
+                    *p = next;
+                    at -= 1;
+                }
+                let here = |p: &Program| in_place(p, at, (old, new));
+                match here(p).or_else(|| here(&with_late_stores(p, at, new))) {
+                    Some(next) => {
+                        *p = next;
+                        at = 0;
+                    }
+                    None => at += 1,
+                }
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// If a step computes the new state in a temporary, which it reads, and then copies it, the new state takes the place of that
+/// temporary. Returns how many kernels are gone.
+fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
+    let Some((first, _)) = enclosing(p, at) else { return 0 };
+    let step = launches(&p.control[first + 1..at]);
+    let whole = |k: usize| {
+        let (from, to) = copied(&p.kernels[k])?;
+        let [a, b] = [from, to].map(|b| &p.buffers[b]);
+        let alike = a.array.scalar == b.array.scalar && a.array.len == b.array.len;
+        let temporary = a.role == BufferRole::Temp && names(&p.control, from) == 0;
+        (to == new && alike && temporary).then_some(from)
+    };
+    let found = step.iter().enumerate().find_map(|(i, l)| Some((i, l.kernel, whole(l.kernel)?)));
+    let Some((place, copy, from)) = found else { return 0 };
+    let (before, after) = (&step[..place], &step[place + 1..]);
+    let in_step = |k: usize| step.iter().any(|l| l.kernel == k);
+    let touches = |k: usize, b: usize| buffers(&p.kernels[k], false).contains(&b);
+    let free = step.iter().all(|l| l.inner.is_none())
+        && before.iter().all(|l| !touches(l.kernel, new))
+        && after.iter().all(|l| !touches(l.kernel, from))
+        && (0..p.kernels.len()).all(|k| in_step(k) || !touches(k, from));
+    if !free {
+        return 0;
+    }
+    p.remove_kernel(copy);
+    let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(new) } else { m };
+    p.kernels.iter_mut().for_each(|k| k.body = block(&k.body, &place));
+    1
+}
+
+/// If a step copies an array and changes the copy, but does not need what changes in the original any more, returns the
+/// program in which it changes the original. `at` is the position of the end of the step.
+fn without_copy(p: &Program, at: usize) -> Option<Program> {
+    let (first, counters) = enclosing(p, at)?;
+    let step = launches(&p.control[first + 1..at]);
+    step.iter().enumerate().filter(|(_, l)| l.inner.is_none()).find_map(|(place, copy)| {
+        let (from, to) = copied(&p.kernels[copy.kernel])?;
+        let (before, after) = (&step[..place], &step[place + 1..]);
+        let touches = |k: usize, b: usize, stored| buffers(&p.kernels[k], stored).contains(&b);
+        let [a, b] = [from, to].map(|b| &p.buffers[b]);
+        let alike = a.array.scalar == b.array.scalar && a.array.len == b.array.len;
+        let temporary = [a, b].iter().all(|b| b.role == BufferRole::Temp);
+        let in_step = |k: usize| step.iter().any(|l| l.kernel == k);
+        let outside = |b: usize| (0..p.kernels.len()).any(|k| !in_step(k) && touches(k, b, false));
+        // The original is the old state, or a temporary of this step.
+        let is_state = |c: &Control| matches!(c, Control::Swap(old, _) if *old == from);
+        let ends = |c: &Control| matches!(c, Control::End);
+        let end = at + p.control[at..].iter().position(ends)?;
+        let passing = match names(&p.control, from) {
+            0 => !outside(from),
+            1 => p.control[at..end].iter().any(is_state),
+            _ => false,
+        };
+        let only_copy = names(&p.control, to) == 0
+            && !outside(to)
+            && !before.iter().any(|l| touches(l.kernel, to, false));
+        let changes = |l: &Launch| touches(l.kernel, to, true);
+        let disturbs =
+            |l: &Launch| touches(l.kernel, from, true) || changes(l) && l.inner.is_some();
+        let ordered = !after.iter().any(disturbs);
+        if !(alike && temporary && passing && only_copy && ordered) {
+            return None;
+        }
+        let mut next = merged(p, after, (from, to), &counters)?;
+        next.remove_kernel(copy.kernel);
+        Some(next)
+    })
+}
