@@ -203,7 +203,11 @@ impl<'s, 'a> Enter<'s, 'a> {
     /// the number of iterations is known.
     fn bound(&mut self, e: &Expr) -> Result<Ex> {
         let Some(poly) = as_size(e).filter(|_| matches!(e.kind, ExprKind::Scalar(..))) else {
-            return self.expr(e);
+            let mut bound = self.expr(e)?;
+            if let (Some(n), Ty::Scalar(t)) = (constant(&bound), &bound.ty) {
+                bound.kind = Kind::Lit(Lit::int(*t, n));
+            }
+            return Ok(bound);
         };
         let ty = self.sizes.ty(&e.ty, e.span)?;
         let value = self.sizes.value(&poly, e.span).ok().map(i128::from);
@@ -380,6 +384,25 @@ fn as_size(e: &Expr) -> Option<crate::lang::size::Size> {
         },
         _ => None,
     }
+}
+
+/// Returns the value of an expression over integers that is known, such as the number of bits of a type.
+fn constant(e: &Ex) -> Option<i128> {
+    let Ty::Scalar(t) = e.ty else { return None };
+    let value = match &e.kind {
+        Kind::Lit(l) => l.as_int()?,
+        Kind::Op(op, es) => match (op, es.as_slice()) {
+            (ScalarOp::Add, [a, b]) => constant(a)?.checked_add(constant(b)?)?,
+            (ScalarOp::Div, [a, b]) => constant(a)?.checked_div(constant(b).filter(|n| *n > 0)?)?,
+            (ScalarOp::Popcount, [a]) => {
+                constant(a).filter(|n| *n >= 0).map(|n| i128::from(n.count_ones()))?
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    // What wraps is left to the program.
+    (Lit::int(t, value).as_int() == Some(value)).then_some(value)
 }
 
 /// Returns the components of a scalar parameter.

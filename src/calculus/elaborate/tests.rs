@@ -406,6 +406,34 @@ fn loops_are_leaves_or_reductions_or_folds() {
     );
 }
 
+/// A bound that is computed from the number of bits of a type alone is a number.
+#[test]
+fn known_bounds_are_numbers() {
+    let looped = |bound: Expr| {
+        let mut b = Build::new();
+        let n = b.size("n");
+        let xs = b.input("xs", array(&n, &f32()));
+        let (acc, i) = (b.var("acc"), b.var("i"));
+        let body = b.map(vec![expr(ExprKind::Var(acc), array(&n, &f32()))], |_, x| x[0].clone());
+        let kind = ExprKind::LoopFor {
+            acc,
+            init: Box::new(xs),
+            index: i,
+            bound: Box::new(bound),
+            body: Box::new(body),
+        };
+        let values = [("n".to_owned(), 8)].into_iter().collect();
+        let term = elaborate(&b.entry("test", expr(kind, array(&n, &f32()))), &values);
+        show(&term.map(|p| p.term).expect("elaborates"))
+    };
+    let op = |op, es| expr(ExprKind::Scalar(op, es), i32());
+    let bits = op(ScalarOp::Popcount, vec![int(255)]);
+    let known = looped(op(ScalarOp::Div, vec![bits.clone(), int(2)]));
+    assert_eq!(known, looped(int(4)));
+    // A quotient that does not exist is computed where the program runs.
+    assert_ne!(looped(op(ScalarOp::Div, vec![bits, int(0)])), known);
+}
+
 #[test]
 fn random_programs_elaborate() {
     for seed in 0..3000 {
