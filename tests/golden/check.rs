@@ -64,12 +64,23 @@ pub fn array(dims: &[u64]) -> Ty {
 
 /// Generates the kernels of a term over inputs of these types. Their results are compared with a program's.
 pub fn kernels(program: &str, sizes: &[(&str, u64)], inputs: &[(&str, Ty)], term: &str) -> Kernels {
+    let device = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
+    kernels_for(device, program, sizes, inputs, term)
+}
+
+/// As [`kernels`], for a device.
+pub fn kernels_for(
+    device: DeviceLimits,
+    program: &str,
+    sizes: &[(&str, u64)],
+    inputs: &[(&str, Ty)],
+    term: &str,
+) -> Kernels {
     let program = Program::check(&Source::new("program.pat", program), None).expect("well-typed");
     let inputs = inputs.iter().map(|(name, t)| ((*name).to_owned(), t.clone())).collect();
     let context = Context { inputs, variables: None };
     let term = read_term(&Source::new("term", term), &Ty::Unit, &context).expect("a term");
     let term = term.expand().and_then(|t| t.flat()).expect("definitions");
-    let device = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
     let options = Options::new("product", device, &Limits::default());
     let ir = kernel::lower(&term, &SizeEnv::default(), &options)
         .unwrap_or_else(|e| panic!("{e}\n{term}"));

@@ -1,34 +1,80 @@
 //! Counting sorts as the work-groups of a GPU run them.
 
-use crate::check::{Kernels, array, cpu, kernels};
+use crate::check::{Kernels, array, cpu, kernels, kernels_for};
+use patsat::kernel::DeviceLimits;
 
-/// `n` whole numbers in their order within each of `k` buckets; some are outside the buckets.
+/// `n` numbers in their order within each of `k` buckets; some are outside the buckets.
 fn sorted(n: u64, k: u64) -> Kernels {
+    sorted_for(&DeviceLimits::default(), n, k)
+}
+
+fn sorted_for(device: &DeviceLimits, n: u64, k: u64) -> Kernels {
+    let device = DeviceLimits { access_bytes: 16, ..device.clone() };
+    // The numbers are small and whole.
+    let bucket = format!("(\\x -> i32.f32 (x * {}.0))", k.div_ceil(8));
     let program = format!(
-        "entry sorted [n] (xs: [n]f32) : ([{k}]i32, [n]f32) = counting_sort {k} (map (\\x -> i32.f32 x) xs) xs"
+        "entry sorted [n] (xs: [n]f32) : ([{k}]i32, [n]f32) = counting_sort {k} (map {bucket} xs) xs"
     );
-    let term = format!("countingSort {k} . fork (mapGlb 0 (\\x -> i32.f32 x)) id . xs");
-    kernels(&program, &[("n", n)], &[("xs", array(&[n]))], &term)
+    let term = format!("countingSort {k} . fork (mapGlb 0 {bucket}) id . xs");
+    kernels_for(device, &program, &[("n", n)], &[("xs", array(&[n]))], &term)
 }
 
 #[test]
 fn groups_sort_tile_by_tile() {
     let rt = cpu();
-    for (n, k) in
-        [(0, 3), (1, 1), (7, 2), (2048, 7), (2049, 16), (5003, 2), (70_001, 4), (5003, 40)]
-    {
+    for (n, k) in [
+        (0, 3),
+        (1, 1),
+        (2, 2),
+        (7, 2),
+        (3839, 3),
+        (3840, 5),
+        (3841, 16),
+        (5003, 17),
+        (5003, 256),
+        (70_001, 200),
+        (70_001, 4),
+        // Three rounds, and tables beside which no tile of elements fits.
+        (30_011, 1000),
+        // Too many buckets for local memory: each work-item sorts a block.
+        (5003, 5000),
+    ] {
         let sorted = sorted(n, k);
         sorted.run(&rt);
         let source = &sorted.plan.source;
-        // More buckets than fit beside a tile: the elements are stored as they come.
         let stages = source.contains("local float");
-        assert_eq!(stages, n > 0 && k < 16, "{source}");
+        assert_eq!(stages, n > 0 && k < 1000, "{source}");
+    }
+}
+
+/// Groups of few work-items, and local memory that holds no tile of elements, or no tile at all.
+#[test]
+fn small_devices_sort() {
+    let rt = cpu();
+    let device = |items, bytes| DeviceLimits {
+        max_work_group_size: items,
+        max_item_sizes: [items; 3],
+        local_mem_bytes: bytes,
+        ..DeviceLimits::default()
+    };
+    for (items, bytes, groups, stages) in [
+        (128, 32 << 10, true, true),
+        (192, 48 << 10, true, true),
+        (256, 16 << 10, true, false),
+        (256, 8 << 10, false, false),
+        (64, 48 << 10, false, false),
+    ] {
+        let sorted = sorted_for(&device(items, bytes), 9001, 16);
+        sorted.run(&rt);
+        let source = &sorted.plan.source;
+        assert_eq!(source.contains("local uint"), groups, "{source}");
+        assert_eq!(source.contains("local float"), stages, "{source}");
     }
 }
 
 #[test]
 fn oclgrind_finds_nothing_where_groups_sort() {
-    for (n, k) in [(7, 2), (2049, 5), (5003, 16)] {
+    for (n, k) in [(7, 2), (3841, 5), (5003, 256)] {
         sorted(n, k).grind();
     }
 }

@@ -509,7 +509,7 @@ impl Atom {
             }
             Atom::Data(e) => match **e {
                 Expr::Checked(Check::Index(n), _) => (0, n.max(1) - 1),
-                _ => (clip(-UNBOUNDED), clip(UNBOUNDED)),
+                _ => e.bounds().unwrap_or((clip(-UNBOUNDED), clip(UNBOUNDED))),
             },
         }
     }
@@ -854,6 +854,28 @@ mod tests {
         // No value satisfies the guard.
         assert_eq!(range(Guard::less(&Index::from(20), &x)), (9, 9));
         assert_eq!(range(Guard::less(&x, &Index::from(-5))), (0, 0));
+    }
+
+    #[test]
+    fn the_form_of_a_value_shows_its_range() {
+        use crate::calculus::scalar::Lit;
+        use crate::kernel::ir::{ElemTy, Reg};
+        use crate::lang::{typed::ScalarOp, types::ScalarType};
+        let range = |op, t: ScalarType, n: i128| {
+            let t = ElemTy::scalar(t);
+            let x = Expr::Reg(Reg { id: 0, name: "x".into(), ty: t });
+            let of = Expr::Op(op, t, vec![x, Expr::Lit(Lit::int(t.scalar, n))]);
+            Some(Index::data(of).range()).filter(|(lo, _)| *lo == 0)
+        };
+        let (signed, unsigned) = (ScalarType::I32, ScalarType::U32);
+        assert_eq!(range(ScalarOp::BitAnd, signed, 255), Some((0, 255)));
+        assert_eq!(range(ScalarOp::BitAnd, signed, -2), None);
+        assert_eq!(range(ScalarOp::Min, unsigned, 7), Some((0, 7)));
+        assert_eq!(range(ScalarOp::Min, signed, 7), None);
+        assert_eq!(range(ScalarOp::Shr, unsigned, 24), Some((0, 255)));
+        assert_eq!(range(ScalarOp::Shr, signed, 24), None);
+        // As an index, which has 32 bits, this number may be negative.
+        assert_eq!(range(ScalarOp::Min, unsigned, 1 << 31), None);
     }
 
     #[test]

@@ -366,6 +366,40 @@ impl Expr {
         found
     }
 
+    /// Returns inclusive bounds of an integer, if its form shows them: bits that a mask leaves, a minimum of unsigned
+    /// numbers. They are those of an `i32`.
+    pub fn bounds(&self) -> Option<(i64, i64)> {
+        let literal = |e: &Expr| match e {
+            Expr::Lit(l) => l.as_int().and_then(|n| i64::try_from(n).ok()),
+            _ => None,
+        };
+        let (lo, hi) = match self {
+            Expr::Lit(_) => literal(self).map(|n| (n, n))?,
+            Expr::If(_, a, b) => {
+                let ((a, b), (c, d)) = (a.bounds()?, b.bounds()?);
+                (a.min(c), b.max(d))
+            }
+            Expr::Op(op, t, operands) => match (op, operands.as_slice()) {
+                (ScalarOp::BitAnd, [_, m]) if t.scalar.is_integer() => {
+                    (0, literal(m).filter(|m| *m >= 0)?)
+                }
+                (ScalarOp::Min, [_, m]) if t.scalar.is_integer() && !t.scalar.is_signed() => {
+                    (0, literal(m)?)
+                }
+                (ScalarOp::Shr, [_, k]) if t.scalar == ScalarType::U32 => {
+                    let k = literal(k).filter(|k| (0..32).contains(k))?;
+                    (0, i64::from(u32::MAX >> k))
+                }
+                (ScalarOp::Cast(to), [e]) if to.bytes() >= 4 && !to.is_float() => {
+                    e.bounds().filter(|(lo, _)| *lo >= 0)?
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        (lo >= i64::from(i32::MIN) && hi <= i64::from(i32::MAX)).then_some((lo, hi))
+    }
+
     /// Type of the value.
     pub fn ty(&self) -> ElemTy {
         match self {

@@ -586,34 +586,4 @@ impl Lowerer {
         self.open_single = Some(open);
         Ok(())
     }
-
-    /// Emits a kernel that copies a view, parallel over its two outer dimensions.
-    pub fn copy_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
-        self.stage_named("copy", |me| me.copies_on_host(v, dest, shape))
-    }
-
-    fn copies_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
-        match shape {
-            Shape::Unit => Ok(()),
-            Shape::Elem(_) => self.single(|me| me.store(v, dest, shape)),
-            Shape::Pair(a, b) => {
-                self.copies_on_host(&v.fst()?, &dest.component(false)?, a)?;
-                self.copies_on_host(&v.snd()?, &dest.component(true)?, b)
-            }
-            Shape::Array(n, t) => {
-                let id = Term::id(&Ty::Unit);
-                self.in_kernel(&id, |me| match &**t {
-                    Shape::Array(m, inner) => me.spread(MapKind::Glb(1), *n, true, &mut |me, i| {
-                        let (v, d) = (v.at(i)?, dest.at(i)?);
-                        me.spread(MapKind::Glb(0), *m, false, &mut |me, j| {
-                            me.store(&v.at(j)?, &d.at(j)?, inner)
-                        })
-                    }),
-                    _ => me.spread(MapKind::Glb(0), *n, false, &mut |me, i| {
-                        me.store(&v.at(i)?, &dest.at(i)?, t)
-                    }),
-                })
-            }
-        }
-    }
 }

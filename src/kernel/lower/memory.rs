@@ -10,6 +10,7 @@ use crate::diag::Code;
 use crate::kernel::analysis::hazard::Owned;
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{Buffer, BufferRole, ElemTy, Mem, MemArray, Reg};
+use crate::lang::types::ScalarType;
 
 /// Maximum number of scalars that a work-item keeps in private memory.
 const PRIVATE: i64 = 1024;
@@ -105,6 +106,20 @@ impl Lowerer {
                 })
             }
         }
+    }
+
+    /// Allocates an array of `n` words of each work-item in memory. If loops that go through it are unrolled, a compiler keeps
+    /// it in registers.
+    pub fn array_of_items(&mut self, n: i64) -> Step<Storage> {
+        let shape = Shape::Array(n, Box::new(Shape::Elem(ElemTy::scalar(ScalarType::U32))));
+        let len = usize::try_from(n).unwrap_or(usize::MAX);
+        let mem = self.array(Space::Private, ElemTy::scalar(ScalarType::U32), len);
+        let slots = [Slot::new(mem, Index::from(0))];
+        Ok(Storage {
+            view: View::of_slots(&shape, &slots)?,
+            dest: Dest::of_slots(&shape, &slots)?,
+            owned: Owned::mems([mem].into_iter()),
+        })
     }
 
     /// Whether local memory, empty, has room for a value of this shape.

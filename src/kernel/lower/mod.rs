@@ -12,12 +12,14 @@
 mod accumulator;
 mod apply;
 mod counting_sort;
+mod counting_sort_groups;
 mod dest;
 mod double_buffer;
 mod fused;
 mod group_loop;
 mod group_scatter;
 mod host;
+mod host_copies;
 mod in_place;
 mod interleave;
 mod irregular;
@@ -37,6 +39,7 @@ mod schedule;
 mod staging;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tile_sort;
 mod updated;
 mod view;
 mod warp;

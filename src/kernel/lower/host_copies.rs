@@ -1,0 +1,66 @@
+//! Copies of arrays by kernels of their own.
+
+use super::dest::Dest;
+use super::lowerer::{Body, Lowerer};
+use super::view::{Shape, Step, View};
+use crate::calculus::term::{MapKind, Term};
+use crate::calculus::ty::Ty;
+use crate::kernel::ir::index::Index;
+
+/// Work-items that copy an array, for each compute unit, where the host's choices may leave them without work.
+const COPIERS_OF_UNIT: i64 = 2048;
+
+impl Lowerer {
+    /// Emits a kernel that copies a view, parallel over its two outer dimensions.
+    pub fn copy_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        self.stage_named("copy", |me| me.copies_on_host(v, dest, shape))
+    }
+
+    fn copies_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        match shape {
+            Shape::Unit => Ok(()),
+            Shape::Elem(_) => self.single(|me| me.store(v, dest, shape)),
+            Shape::Pair(a, b) => {
+                self.copies_on_host(&v.fst()?, &dest.component(false)?, a)?;
+                self.copies_on_host(&v.snd()?, &dest.component(true)?, b)
+            }
+            Shape::Array(n, t) => {
+                let id = Term::id(&Ty::Unit);
+                self.in_kernel(&id, |me| match &**t {
+                    Shape::Array(m, inner) => me.spread(MapKind::Glb(1), *n, true, &mut |me, i| {
+                        let (v, d) = (v.at(i)?, dest.at(i)?);
+                        me.spread(MapKind::Glb(0), *m, false, &mut |me, j| {
+                            me.store(&v.at(j)?, &d.at(j)?, inner)
+                        })
+                    }),
+                    _ => {
+                        let items = me.copiers(*n);
+                        me.spread(MapKind::Glb(0), items, false, &mut |me, i| {
+                            me.strided_items(i, *n, items, &mut |me, j| {
+                                me.store(&v.at(j)?, &dest.at(j)?, t)
+                            })
+                        })
+                    }
+                })
+            }
+        }
+    }
+
+    /// Work-items that copy `n` elements. A kernel that may have nothing to do, since the host's choices around it are made
+    /// on the device, has no more work-items than a GPU runs at the same time: it takes as long as they take to start.
+    fn copiers(&self, n: i64) -> i64 {
+        match !self.choices.is_empty() && self.options.device.shares_local_memory() {
+            true => n.min(self.compute_units() * COPIERS_OF_UNIT),
+            false => n,
+        }
+    }
+
+    /// Emits the work of one of `items` work-items: elements `i`, `i + items`, ... below `n`.
+    fn strided_items(&mut self, i: &Index, n: i64, items: i64, body: Body) -> Step<()> {
+        let rounds = n / items + i64::from(n % items != 0);
+        self.repeat(rounds, false, &mut |me, t| {
+            let j = t.times(items).add(i);
+            me.where_less(&j, &Index::from(n), &mut |me| body(me, &j))
+        })
+    }
+}
