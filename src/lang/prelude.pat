@@ -46,23 +46,21 @@ def partition p xs =
 -- Another name of `partition`: the elements that satisfy `p` are the first ones, as many as the first component says.
 def filter p xs = partition p xs
 
--- The elements in the order of the numbers that `key` gives; equal ones keep their order. One counting sort for each four
--- of the bits in which the keys differ, from the least.
+-- The elements in the order of the numbers that `key` gives; equal ones keep their order. One counting sort for each byte
+-- in which the keys differ, from the least.
 def sort_by_key key xs =
   let order = \x -> order_key (key x)
   let both = \(a, b) (c, d) -> (a | c, b & d)
-  let (some, every) = reduce both (0, ~0) (map (\x -> (order x, order x)) xs)
-  let differ = some & ~every
-  let least = \bits -> bits & (0 - bits)
-  let bit = \y bits n -> if order y & least bits == 0 then 0 else n
+  let ones = highest
+  let (some, every) = reduce both (0, ones) (map (\x -> (order x, order x)) xs)
+  let byte = \bits from -> (bits >> from) & 255
   let (sorted, _) =
-    loop (ys, b0) = (xs, differ) for i < (popcount differ + 3) / 4 do
-      let b1 = b0 ^ least b0
-      let b2 = b1 ^ least b1
-      let b3 = b2 ^ least b2
-      let digit = \y -> bit y b0 1 | bit y b1 2 | bit y b2 4 | bit y b3 8
-      let (_, ys) = counting_sort 16 (map digit ys) ys in
-      (ys, b3 ^ least b3) in
+    loop (ys, from) = (xs, 0) for i < popcount ones / 8 do
+      let ys =
+        if byte (some & ~every) from == 0
+        then ys
+        else (counting_sort 256 (map (\y -> byte (order y) from) ys) ys).1 in
+      (ys, from + 8) in
   sorted
 
 -- The numbers in ascending order.
