@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Terms and kernels are trees of small nodes, made and dropped on all cores: the system's allocator takes a quarter of the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     patsat::cli::main()
 }

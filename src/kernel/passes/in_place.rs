@@ -60,9 +60,14 @@ pub(super) fn merged(
     counters: &BTreeSet<u32>,
 ) -> Option<Program> {
     let [from, to] = [old, new].map(Mem::Global);
+    let launches: Vec<(&Launch, BTreeSet<usize>)> = launches
+        .iter()
+        .map(|l| (l, buffers(&p.kernels[l.kernel], false)))
+        .filter(|(_, used)| used.contains(&old) || used.contains(&new))
+        .collect();
     let bodies: Vec<(Update, Block)> = launches
         .iter()
-        .map(|l| {
+        .map(|(l, _)| {
             let update = Update::of(&p.kernels[l.kernel].body, from, to);
             let body = update.by_side(&p.kernels[l.kernel].body);
             (update, body)
@@ -70,15 +75,16 @@ pub(super) fn merged(
         .collect();
     let found: Vec<Touched> = bodies
         .iter()
-        .zip(launches)
-        .map(|((update, body), launch)| {
+        .zip(&launches)
+        .map(|((update, body), (launch, _))| {
             let alone = p.kernels[launch.kernel].global == [1; 3];
             Touched::of(body, (from, to), alone, &|i, e| update.keeps(i, e))
         })
         .collect();
     for (i, earlier) in found.iter().enumerate().filter(|(_, t)| t.stores()) {
         for (j, later) in found.iter().enumerate() {
-            let again = launches[i].inner.is_some() && launches[i].inner == launches[j].inner;
+            let [a, b] = [i, j].map(|k| launches[k].0.inner);
+            let again = a.is_some() && a == b;
             let follows = j > i || again;
             let survives = !follows || later.survives(earlier, counters);
             if !survives || i == j && !earlier.may_overwrite(counters) {
@@ -87,15 +93,19 @@ pub(super) fn merged(
         }
     }
     let mut next = p.clone();
-    for (launch, (update, body)) in launches.iter().zip(&bodies) {
+    for ((launch, used), (update, body)) in launches.iter().zip(&bodies) {
         let kernel = &mut next.kernels[launch.kernel];
+        // Only where two buffers become one may work-items meet that did not meet before.
+        if !used.contains(&new) {
+            continue;
+        }
         let body = update.without_kept(body);
         let changed = body != kernel.body;
         kernel.body = block(&body, &|m| if m == to { from } else { m });
         if changed {
             guards::resolve(kernel);
         }
-        if !is_race_free(kernel) {
+        if used.contains(&old) && !is_race_free(kernel) {
             return None;
         }
     }

@@ -14,6 +14,11 @@ fn becomes(program: &Program, product: &str) -> bool {
     !has(program.term.to_string()) && program.others.iter().any(|t| has(t.to_string()))
 }
 
+/// Returns the forms as text, for messages.
+fn forms(program: &Program) -> String {
+    program.forms().iter().map(|t| format!("\n{t}")).collect()
+}
+
 const SIZES: [(&str, u64); 5] = [("b", 3), ("ci", 4), ("co", 8), ("h", 30), ("w", 34)];
 
 #[test]
@@ -29,8 +34,8 @@ fn convolutions_are_products_with_windows() {
     for windows in [sums, flat] {
         let program = elaborated(&text(windows), &SIZES);
         let epilogue = "map (split w) . map (map ((\\(a, b) -> max 0.0 (";
-        assert!(becomes(&program, epilogue), "{:?}", program.others);
-        assert!(becomes(&program, "slide 3 1 h"), "{:?}", program.others);
+        assert!(becomes(&program, epilogue), "{}", forms(&program));
+        assert!(becomes(&program, "slide 3 1 h"), "{}", forms(&program));
     }
 }
 
@@ -44,11 +49,11 @@ fn steps_holes_and_borders() {
         elaborated(&text, &[("b", 3), ("ci", 4), ("co", 30), ("h", 200), ("w", 34)])
     };
     let steps = of("[ci][2*h + 1]f32", "x[c, 2*i + d]");
-    assert!(becomes(&steps, "slide 3 2 h"), "{:?}", steps.others);
+    assert!(becomes(&steps, "slide 3 2 h"), "{}", forms(&steps));
     let holes = of("[ci][h + 4]f32", "x[c, i + 2*d]");
-    assert!(becomes(&holes, "slide 5 1 h"), "{:?}", holes.others);
+    assert!(becomes(&holes, "slide 5 1 h"), "{}", forms(&holes));
     let edges = of("[ci][h + 4]f32", "x[c, min (h + 3) (i + 2*d)]");
-    assert!(becomes(&edges, "cross . bimap"), "{:?}", edges.others);
+    assert!(becomes(&edges, "cross . bimap"), "{}", forms(&edges));
 }
 
 #[test]
