@@ -161,6 +161,10 @@ pub struct Pool<'a> {
     too_large: HashSet<usize>,
     /// The candidates that were looked at, in order, with their kernels if they have any.
     made: Vec<(usize, Option<Vec<Kernel>>)>,
+    /// Bytes of kernel text that were generated for drawn candidates; one without kernels counts as much as the average.
+    written: usize,
+    /// Bytes of kernel text after which no further candidates are drawn.
+    most_written: usize,
     /// Time spent on generating kernels.
     spent: Duration,
 }
@@ -187,6 +191,8 @@ impl<'a> Pool<'a> {
             rejected: BTreeMap::new(),
             too_large: HashSet::new(),
             made: vec![],
+            written: 0,
+            most_written: usize::MAX,
             spent: Duration::ZERO,
         }
     }
@@ -278,13 +284,16 @@ impl<'a> Pool<'a> {
         }
         first.sort_by_key(|(count, _)| *count);
         let first = first.into_iter().map(|(_, i)| i).collect();
-        let first = self.new_stages_first(first);
+        let (first, new) = self.new_stages_first(first);
+        // If a program has many stages, candidates of known stages are combinations of them, and joining finds the better ones.
+        let stages = first.first().map_or(0, |i| self.candidates[*i].stage_skeletons().len());
+        let most = if stages < MANY_STAGES { most } else { most.min(new.max(FEWEST)) };
         let order: Vec<usize> =
             in_turns(first, forms, |i| self.candidates[*i].form).into_iter().chain(rest).collect();
         // If none of the first has new kernels, others may.
         let mut drawn = vec![];
         for share in order.chunks(most.max(1)) {
-            drawn = self.take(share, &go_on);
+            drawn = self.take_up_to(self.most_written, share, &go_on);
             for _ in 0..RETRIES {
                 let others = self.others(share, &drawn, &wanted);
                 if others.is_empty() {
@@ -327,9 +336,10 @@ impl<'a> Pool<'a> {
         let skeletons: HashSet<&str> =
             self.candidates.iter().map(|c| c.skeleton.as_str()).collect();
         let mut most = skeletons.len().clamp(ROUND, FIRST_ROUND);
+        self.most_written = MOST_WRITTEN;
         let mut drawn: Vec<Variant> = vec![];
         let mut in_vain = 0;
-        while in_vain < IN_VAIN && go_on() {
+        while in_vain < IN_VAIN && self.written < MOST_WRITTEN && go_on() {
             let more = self.draw(most, 1, |_| true, &go_on);
             most = ROUND;
             let best = |of: &[Variant]| of.first().map_or(f64::INFINITY, |v| v.predicted_us);
@@ -337,6 +347,7 @@ impl<'a> Pool<'a> {
             drawn.extend(more);
             drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
         }
+        self.most_written = usize::MAX;
         drawn
     }
 
@@ -368,8 +379,8 @@ impl<'a> Pool<'a> {
     }
 
     /// Moves candidates with a stage that none before them has in front of the others. Stages are joined, so each has to be seen
-    /// once, in whatever company.
-    fn new_stages_first(&self, order: Vec<usize>) -> Vec<usize> {
+    /// once, in whatever company. Also returns their number.
+    fn new_stages_first(&self, order: Vec<usize>) -> (Vec<usize>, usize) {
         let mut known: HashSet<String> = HashSet::new();
         let mut skeletons: HashSet<&str> = HashSet::new();
         let (new, old): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|i| {
@@ -383,7 +394,8 @@ impl<'a> Pool<'a> {
             known.extend(stages);
             new
         });
-        new.into_iter().chain(old).collect()
+        let count = new.len();
+        (new.into_iter().chain(old).collect(), count)
     }
 
     /// Returns the variants of candidates that join the stages that are best by the expected times of the kernels so far.
@@ -424,13 +436,24 @@ impl<'a> Pool<'a> {
     /// candidates that were looked at before, that have no kernel, or whose plan another candidate had already. All
     /// cores generate kernels. Candidates not reached when `go_on` returns `false` may be taken later.
     pub fn take(&mut self, numbers: &[usize], go_on: &dyn Fn() -> bool) -> Vec<(usize, Variant)> {
+        self.take_up_to(usize::MAX, numbers, go_on)
+    }
+
+    /// As [`Pool::take`], until this many bytes of kernel text were generated; then the next ones may be taken later. Kernels of
+    /// long programs take long to generate, and their stages are joined anyway.
+    fn take_up_to(
+        &mut self,
+        bytes: usize,
+        numbers: &[usize],
+        go_on: &dyn Fn() -> bool,
+    ) -> Vec<(usize, Variant)> {
         let begun = Instant::now();
         let fresh: Vec<usize> = numbers.iter().copied().filter(|i| self.seen.insert(*i)).collect();
         let (candidates, options, model) = (&self.candidates, self.options, self.model);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut out = vec![];
         for share in fresh.chunks(CHUNK * cores) {
-            if !go_on() {
+            if !go_on() || self.written >= bytes {
                 for i in share {
                     self.seen.remove(i);
                 }
@@ -442,6 +465,13 @@ impl<'a> Pool<'a> {
             };
             let made = on_all_cores(share, lower);
             for (i, made) in share.iter().zip(made) {
+                // Whatever the number of cores, the same candidates are taken.
+                if self.written >= bytes {
+                    self.seen.remove(i);
+                    continue;
+                }
+                let average = self.written / self.made.len().max(1);
+                self.written += made.as_ref().map_or(average, |v| v.plan.source.len());
                 let known = made.as_ref().ok().map(|v| v.kernels.clone());
                 let times =
                     |kernels: &Vec<Kernel>| kernels.iter().map(|k| k.us).collect::<Vec<_>>();
@@ -491,6 +521,11 @@ fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> 
 const ROUND: usize = 128;
 /// Most candidates of the first round.
 const FIRST_ROUND: usize = 384;
+/// Number of stages from which on a round looks at new stages alone, and fewest candidates of such a round.
+const MANY_STAGES: usize = 4;
+const FEWEST: usize = 32;
+/// Bytes of kernel text after which rounds draw no further candidates, only those that join or change stages.
+const MOST_WRITTEN: usize = 32 << 20;
 /// The rounds end after this many whose best prediction was not less than this part of the best before.
 const IN_VAIN: usize = 2;
 const WORTH_ANOTHER: f64 = 0.95;

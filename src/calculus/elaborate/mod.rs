@@ -5,8 +5,8 @@
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
-//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), products among other work
-//! ([`fission`]), reductions in branches ([`branches`]) and histograms of rows ([`flat`]). Elaboration never evaluates a program,
+//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]) and histograms of rows ([`flat`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -60,7 +60,7 @@ pub struct Program {
     /// The term, from unit to the result.
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
-    /// results in parts, with reductions in front of branches, with products in nests of their own, with histograms of
+    /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
     /// elements in place of rows.
     pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a

@@ -140,7 +140,7 @@ impl Contractions<'_> {
     fn product(&mut self, body: &Ex, reduction: &Ex, nest: &[Axis]) -> Option<Ex> {
         let sum = self.sum(reduction)?;
         let counters: Vars = nest.iter().map(|a| a.counter).collect();
-        let (a, b) = self.operands(&sum.element, &counters)?;
+        let (a, b) = Self::operands(&sum.element, &counters)?;
         let last = nest.last()?.counter;
         let (rows, columns) = if a.depends.contains(&last) { (b, a) } else { (a, b) };
         let of = |vars: &Vars| -> Vec<&Axis> {
@@ -226,7 +226,7 @@ impl Contractions<'_> {
         let (mut axes, mut element) = self.elements(array)?;
         if let Some(inner) = self.sum(&element)
             && inner.start == *start
-            && self.same(&inner.operator, operator)
+            && Self::same(&inner.operator, operator)
         {
             axes.extend(inner.axes);
             element = inner.element;
@@ -268,7 +268,7 @@ impl Contractions<'_> {
     }
 
     /// Whether two operators are the same.
-    fn same(&mut self, a: &Lambda, b: &Lambda) -> bool {
+    fn same(a: &Lambda, b: &Lambda) -> bool {
         let mut body = (*a.body).clone();
         let values = b.params.iter().map(|p| p.value(b.body.span));
         let names: Vec<(Layout, Ex)> = a.params.iter().cloned().zip(values).collect();
@@ -277,7 +277,7 @@ impl Contractions<'_> {
     }
 
     /// Returns the two operands of an element; `None` if it is no function of two operands that depend on different maps.
-    fn operands(&self, element: &Ex, nest: &Vars) -> Option<(Operand, Operand)> {
+    fn operands(element: &Ex, nest: &Vars) -> Option<(Operand, Operand)> {
         let mut sets: Vec<Vars> = vec![];
         reads_of(element, &mut |read| {
             sets.push(read.free().intersection(nest).copied().collect());
@@ -366,8 +366,8 @@ impl Contractions<'_> {
         } else {
             body = Ex::new(Kind::Let(result.clone(), Box::new(reduce), Box::new(body)), ty, span);
         }
-        let maps = maps.into_iter().rev().filter(|(own, _)| !own.is_empty());
-        maps.fold(Some(body), |body, (own, arrays)| map(own, body?, arrays))
+        let mut maps = maps.into_iter().rev().filter(|(own, _)| !own.is_empty());
+        maps.try_fold(body, |body, (own, arrays)| map(own, body, arrays))
     }
 }
 

@@ -33,7 +33,7 @@ fn convolutions_are_products_with_windows() {
     let flat = "sum (flatten (flatten (tabulate_3d ci 3 3 (\\c di dj -> k[c, di, dj] * img[c, di + i, dj + j]))))";
     for windows in [sums, flat] {
         let program = elaborated(&text(windows), &SIZES);
-        let epilogue = "map (split w) . map (map ((\\(a, b) -> max 0.0 (";
+        let epilogue = "map (map (split w)) . map (map (map ((\\(a, b) -> max 0.0 (";
         assert!(becomes(&program, epilogue), "{}", forms(&program));
         assert!(becomes(&program, "slide 3 1 h"), "{}", forms(&program));
     }
@@ -53,7 +53,7 @@ fn steps_holes_and_borders() {
     let holes = of("[ci][h + 4]f32", "x[c, i + 2*d]");
     assert!(becomes(&holes, "slide 5 1 h"), "{}", forms(&holes));
     let edges = of("[ci][h + 4]f32", "x[c, min (h + 3) (i + 2*d)]");
-    assert!(becomes(&edges, "cross . bimap"), "{}", forms(&edges));
+    assert!(becomes(&edges, "cross . fork (map join . map (map (map (index"), "{}", forms(&edges));
 }
 
 #[test]
