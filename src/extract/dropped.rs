@@ -187,7 +187,9 @@ impl Dropped {
 
     pub(super) fn add_all(&mut self, reason: Reason, count: usize) {
         if count > 0 {
-            *self.0.entry(reason).or_default() += count;
+            // Combinations that are not tried may be more than a number holds.
+            let sum = self.0.entry(reason).or_default();
+            *sum = sum.saturating_add(count);
         }
     }
 
@@ -206,6 +208,8 @@ mod tests {
         dropped.add(Reason::Idles);
         dropped.add_all(Reason::NoValues, 2);
         dropped.add_all(Reason::Padding, 0);
+        dropped.add_all(Reason::ValuesUntried, usize::MAX);
+        dropped.add(Reason::ValuesUntried);
         let mut all = Dropped::default();
         all.add(Reason::PartsPastBeam);
         all.extend(&dropped);

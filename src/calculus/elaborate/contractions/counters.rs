@@ -122,9 +122,7 @@ impl Reads<'_> {
                 let cut = self.length(&args.first()?.ty)?.checked_sub(self.length(&array.ty)?)?;
                 index(args.first()?, &sum(at, cut)?)
             }
-            Kind::Map(Prim::Map, f, args)
-                if !f.body.is_free_of_cost() && !contains_pattern(&f.body) =>
-            {
+            Kind::Map(Prim::Map, f, args) if !is_view(&f.body) && !contains_pattern(&f.body) => {
                 let mut element = (*f.body).clone();
                 for (p, a) in f.params.iter().zip(args) {
                     bind(&mut element, p, &index(a, at)?);
@@ -153,7 +151,7 @@ impl Reads<'_> {
     fn lifted(&mut self, view: &Ex) -> Option<Ex> {
         let args = match &view.kind {
             Kind::Prim(_, funs, _, args) if funs.is_empty() && is_view_of_rows(view) => args,
-            Kind::Map(Prim::Map, f, args) if f.body.is_free_of_cost() => args,
+            Kind::Map(Prim::Map, _, args) => args,
             _ => return None,
         };
         let mut rows = args.iter().filter(|a| matches!(a.kind, Kind::Index(..)));
@@ -163,7 +161,9 @@ impl Reads<'_> {
         let name = named(of, self.fresh);
         let mut body = view.clone();
         body.replace(row, &name.value(view.span));
-        if !body.free().is_disjoint(&c.free()) || !matches!(**of, Ty::Array(..)) {
+        // Else it would be taken apart again.
+        let stays = is_view(&body) && matches!(**of, Ty::Array(..));
+        if !stays || !body.free().is_disjoint(&c.free()) {
             return None;
         }
         let (ty, span) = (Ty::array(n, &view.ty), view.span);
@@ -179,6 +179,11 @@ impl Reads<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether an expression is an array that costs nothing.
+fn is_view(e: &Ex) -> bool {
+    e.is_free_of_cost() && e.ty.has_array()
 }
 
 /// Whether an expression rearranges one array, whose rows keep their elements.
