@@ -70,7 +70,8 @@ fn is_cheap(e: &Ex) -> bool {
     computes && !loops(e) && e.size() <= CHEAP && arrays(e).is_some_and(|n| n <= ARRAYS)
 }
 
-fn loops(e: &Ex) -> bool {
+/// Whether an expression contains a loop.
+pub(super) fn loops(e: &Ex) -> bool {
     matches!(e.kind, Kind::For(..) | Kind::While(..)) || e.parts().iter().any(|(_, e)| loops(e))
 }
 

@@ -274,8 +274,7 @@ impl Bracket {
                 return self.node(&counted, env);
             }
         };
-        let ty = Ty::array(&count, &bound.ty);
-        let counter = Ex::new(Kind::Prim(Prim::Iota, vec![], vec![count], vec![]), ty, span);
+        let counter = Ex::iota(&count, &bound.ty, span);
         // The host runs a fold whose steps are kernels, but a reduction runs in one work-item.
         if !(init.ty.is_scalar() && init.free().is_empty()) || has_loops(&step.body) {
             return self.fold(step, init, &counter, env, span);

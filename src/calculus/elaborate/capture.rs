@@ -171,8 +171,7 @@ impl Bracket {
         let both = Ex::new(both, ty, span);
         let reduced = Kind::Prim(Prim::ReduceSeq, vec![step], vec![], vec![z.clone(), both]);
         let body = Box::new(Ex::new(reduced, z.ty.clone(), span));
-        let all = Kind::Prim(Prim::Iota, vec![], vec![m.clone()], vec![]);
-        let all = Ex::new(all, Ty::array(&m, &place), span);
+        let all = Ex::iota(&m, &place, span);
         let f = Lambda { params: vec![bin], body };
         Ok(Ex::new(Kind::Map(Prim::Map, f, vec![all]), e.ty.clone(), span))
     }
@@ -203,8 +202,7 @@ impl Bracket {
         let element = Ex::new(element, t.clone(), span);
         let body = Kind::If(Box::new(inside), Box::new(element), Box::new(args[1].clone()));
         let f = Lambda { params: vec![param], body: Box::new(Ex::new(body, t, span)) };
-        let all = Kind::Prim(Prim::Iota, vec![], vec![m.clone()], vec![]);
-        let all = Ex::new(all, Ty::array(&m, &index), span);
+        let all = Ex::iota(&m, &index, span);
         Ok(Ex::new(Kind::Map(Prim::Map, f, vec![all]), e.ty.clone(), span))
     }
 }

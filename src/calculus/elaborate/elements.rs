@@ -62,7 +62,7 @@ impl Elements<'_> {
                 if fits && !read.iter().any(|(a, _): &(Ex, Ex)| a.kind == array.kind) {
                     let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
                     read.extend(
-                        element_type(array).map(|t| (array.clone(), Ex::new(element, t, at.span))),
+                        array.element_type().map(|t| (array.clone(), Ex::new(element, t, at.span))),
                     );
                 }
             });
@@ -106,7 +106,7 @@ impl Elements<'_> {
         let mut safe = vec![];
         unconditional(&f.body, &mut |e| safe.push(e));
         indexed(&f.body, &mut |array, at| {
-            let Some(row) = element_type(array).filter(|t| !t.is_scalar()) else { return };
+            let Some(row) = array.element_type().filter(|t| !t.is_scalar()) else { return };
             let whole = places.iter().rev().fold(at.clone(), |mut whole, (name, value)| {
                 whole.replace(name, value);
                 whole
@@ -149,7 +149,7 @@ impl Elements<'_> {
 
     /// Returns the first `n` elements of an array; `None` if it may have fewer.
     fn first(&self, n: &Size, array: Ex) -> Option<Ex> {
-        let Ty::Array(len, t) = &array.ty else { return None };
+        let Ty::Array(len, _) = &array.ty else { return None };
         let value = |s: &Size| s.eval(self.env).ok();
         if len == n {
             return Some(array);
@@ -157,8 +157,7 @@ impl Elements<'_> {
         if value(n)? > value(len)? {
             return None;
         }
-        let (ty, span) = (Ty::array(n, t), array.span);
-        Some(Ex::new(Kind::Prim(Prim::Take, vec![], vec![n.clone()], vec![array]), ty, span))
+        array.take(n)
     }
 
     /// Replaces arrays of rows of which the function needs one column.
@@ -180,20 +179,16 @@ impl Elements<'_> {
             let Some(at) = at.filter(|at| is_read(rows) && inner.is_disjoint(&at.free())) else {
                 continue;
             };
-            let (Ty::Array(n, _), Ty::Array(m, t)) = (&rows.ty, &one) else { continue };
+            let Ty::Array(_, t) = &one else { continue };
             if mentions(&f.body, row) != places {
                 continue;
             }
+            let (span, columns) = (rows.span, rows.clone().transpose());
+            let Some(columns) = columns else { continue };
+            let Some(column) = columns.element_type() else { continue };
             let name = named(t, self.fresh);
             let element = Kind::Index(Box::new(p.value(at.span)), Box::new(at.clone()));
             f.body.replace(&Ex::new(element, (**t).clone(), at.span), &name.value(at.span));
-            let span = rows.span;
-            let (n, m) = (n.clone(), m.clone());
-            let nothing = Ex::new(Kind::Unit, Ty::Unit, span);
-            let old = std::mem::replace(rows, nothing);
-            let column = Ty::array(&n, t);
-            let columns = Kind::Prim(Prim::Transpose, vec![], vec![], vec![old]);
-            let columns = Ex::new(columns, Ty::array(&m, &column), span);
             *rows = Ex::new(Kind::Index(Box::new(columns), Box::new(at)), column, span);
             *p = name;
         }
@@ -254,14 +249,6 @@ fn scalars_named(e: &Ex, out: &mut Vec<(Ex, Ex)>) {
         out.push((Ex::new(Kind::Var(*v), ty.clone(), value.span), (**value).clone()));
     }
     e.parts().into_iter().for_each(|(_, part)| scalars_named(part, out));
-}
-
-/// Returns the type of an array's elements.
-fn element_type(array: &Ex) -> Option<Ty> {
-    match &array.ty {
-        Ty::Array(_, t) => Some((**t).clone()),
-        _ => None,
-    }
 }
 
 /// Returns how often a variable occurs.

@@ -8,6 +8,7 @@ use super::sizes::{Sizes, nest};
 use super::{inner_problem, problem};
 use crate::calculus::scalar::Lit;
 use crate::calculus::ty::Ty;
+use crate::calculus::value::{Cell, Slack, number};
 use crate::diag::{Code, Limits, Result, Span};
 use crate::lang::typed::{self, Expr, ExprKind, Literal, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
@@ -240,8 +241,7 @@ impl<'s, 'a> Enter<'s, 'a> {
                     let (Some(n), Some(index)) = (n, index) else {
                         return Err(inner_problem("a generate without its arguments", span));
                     };
-                    let ty = Ty::array(&n, &index);
-                    vec![Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n], vec![]), ty, span)]
+                    vec![Ex::iota(&n, &index, span)]
                 }
                 _ => args,
             };
@@ -388,21 +388,23 @@ fn as_size(e: &Expr) -> Option<crate::lang::size::Size> {
 
 /// Returns the value of an expression over integers that is known, such as the number of bits of a type.
 fn constant(e: &Ex) -> Option<i128> {
-    let Ty::Scalar(t) = e.ty else { return None };
-    let value = match &e.kind {
-        Kind::Lit(l) => l.as_int()?,
-        Kind::Op(op, es) => match (op, es.as_slice()) {
-            (ScalarOp::Add, [a, b]) => constant(a)?.checked_add(constant(b)?)?,
-            (ScalarOp::Div, [a, b]) => constant(a)?.checked_div(constant(b).filter(|n| *n > 0)?)?,
-            (ScalarOp::Popcount, [a]) => {
-                constant(a).filter(|n| *n >= 0).map(|n| i128::from(n.count_ones()))?
+    match &e.kind {
+        Kind::Lit(l) => l.as_int(),
+        Kind::Op(op, es) => {
+            let integer = |e: &Ex| match e.ty {
+                Ty::Scalar(t) => Some(t).filter(|t| t.is_integer()),
+                _ => None,
+            };
+            let (from, to) = (integer(es.last()?)?, integer(e)?);
+            let mut args = [Cell::int(0); 3];
+            for (arg, e) in args.iter_mut().zip(es) {
+                *arg = Cell::from_int(integer(e)?, constant(e)?);
             }
-            _ => return None,
-        },
-        _ => return None,
-    };
-    // What wraps is left to the program.
-    (Lit::int(t, value).as_int() == Some(value)).then_some(value)
+            let value = number::apply(*op, from, to, false, &Slack::of(1), args).ok()?;
+            Some(value.as_wide(to))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the components of a scalar parameter.

@@ -223,18 +223,13 @@ fn flattened(e: &Ex, place: &Place) -> Option<Ex> {
     let bound: Vars = place.lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect();
     let free = xss.free();
     let (Ty::Array(_, inner), Ty::Array(_, of)) = (&xss.ty, &e.ty) else { return None };
-    let (Ty::Array(m, element), Ty::Array(_, result)) = (&**inner, &**of) else { return None };
+    let (Ty::Array(m, _), Ty::Array(_, result)) = (&**inner, &**of) else { return None };
     let Ty::Array(n, _) = &xss.ty else { return None };
     if !free.is_disjoint(&place.rows) || !free.is_disjoint(&bound) {
         return None;
     }
-    let (all, span) = (n.mul(m), e.span);
-    let join = Kind::Prim(Prim::Join, vec![], vec![], vec![xss.clone()]);
-    let joined = Ex::new(join, Ty::array(&all, element), span);
-    let map = Kind::Map(Prim::Map, h.clone(), vec![joined]);
-    let mapped = Ex::new(map, Ty::array(&all, result), span);
-    let split = Kind::Prim(Prim::Split, vec![], vec![m.clone()], vec![mapped]);
-    Some(Ex::new(split, e.ty.clone(), span))
+    let map = Kind::Map(Prim::Map, h.clone(), vec![xss.clone().join()?]);
+    Ex::new(map, Ty::array(&n.mul(m), result), e.span).split(n, m)
 }
 
 /// Whether an expression is a reduction that may be computed in any order.

@@ -45,24 +45,16 @@ impl Flat<'_> {
         let ([op], [z, is, rows]) = (&funs[..], &args[..]) else { return None };
         let step = of_elements(op)?;
         let Kind::Prim(Prim::Replicate, _, _, zs) = &z.kind else { return None };
-        let (Ty::Array(m, row), Ty::Array(n, _), Ty::Array(_, i)) = (&e.ty, &rows.ty, &is.ty)
-        else {
-            return None;
-        };
+        let (Ty::Array(m, row), Ty::Array(_, i)) = (&e.ty, &is.ty) else { return None };
         let (Ty::Array(d, t), Ty::Scalar(i)) = (&**row, &**i) else { return None };
         let bins = m.mul(d);
-        let join = |x: Ex, t: &Ty| {
-            let (ty, span) = (Ty::array(&n.mul(d), t), x.span);
-            Ex::new(Kind::Prim(Prim::Join, vec![], vec![], vec![x]), ty, span)
-        };
         // Other types are compared as `i64`, which holds both their values and the lengths.
         let place = if *i == ScalarType::I32 { *i } else { ScalarType::I64 };
-        let places = join(self.places(is, place, m, d)?, &Ty::Scalar(place));
-        let args = vec![zs.first()?.clone(), places, join(rows.clone(), t)];
+        let places = self.places(is, place, m, d)?.join()?;
+        let args = vec![zs.first()?.clone(), places, rows.clone().join()?];
         let flat = Kind::Prim(Prim::Histogram, vec![step], vec![bins.clone()], args);
         let flat = Ex::new(flat, Ty::array(&bins, t), e.span);
-        let split = Kind::Prim(Prim::Split, vec![], vec![d.clone()], vec![flat]);
-        Some(Ex::new(split, e.ty.clone(), e.span))
+        flat.split(m, d)
     }
 
     /// Returns the bins of the elements of each row, as numbers of type `t`: `d` for each of the `m` bins of rows, and -1 for a row
@@ -92,8 +84,7 @@ impl Flat<'_> {
         };
         let place = choose(op(ScalarOp::Lt, &row, &size(m), ScalarType::Bool), place);
         let place = choose(op(ScalarOp::Ge, &row, &lit(0), ScalarType::Bool), place);
-        let columns = Kind::Prim(Prim::Iota, vec![], vec![d.clone()], vec![]);
-        let columns = Ex::new(columns, Ty::array(d, &ty), span);
+        let columns = Ex::iota(d, &ty, span);
         let of_row = Ex::map_of(place, [(&column, &columns)], self.fresh)?;
         Ex::map_of(of_row, [(&bin, is)], self.fresh)
     }

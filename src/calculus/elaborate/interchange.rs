@@ -86,8 +86,7 @@ fn of_loop(
     }
     if let Some(v) = place {
         params.push(Layout::Var(v, position()));
-        let ty = Ty::array(&n, &position());
-        arrays.push(Ex::new(Kind::Prim(Prim::Iota, vec![], vec![n.clone()], vec![]), ty, span));
+        arrays.push(Ex::iota(&n, &position(), span));
     }
     let f = Lambda { params, body: Box::new(one) };
     let map = Ex::new(Kind::Map(Prim::Map, f, arrays), Ty::array(&n, &ty), span);

@@ -43,6 +43,7 @@ mod tests;
 #[cfg(test)]
 mod texts;
 mod together;
+mod views;
 
 use super::size::SizeEnv;
 use super::term::{Term, TypeError};

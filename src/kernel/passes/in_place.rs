@@ -112,11 +112,12 @@ pub(super) fn merged(
     Some(next)
 }
 
-/// Returns the program with the kernels that store to a buffer as late in their step as what they read and store allows.
-/// `at` is the position of the end of the step.
-pub(super) fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program {
+/// Returns the program with the kernels that store to a buffer as late in their step as what they read and store allows;
+/// `None` if they are already. `at` is the position of the end of the step.
+pub(super) fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Option<Program> {
+    let (first, _) = enclosing(p, at)?;
     let mut p = p.clone();
-    let Some((first, _)) = enclosing(&p, at) else { return p };
+    let mut moved = false;
     let late = |p: &Program, k: usize| buffers(&p.kernels[k], true).contains(&buffer);
     for from in (first + 1..at).rev() {
         let Control::Launch(k) = p.control[from] else { continue };
@@ -127,10 +128,14 @@ pub(super) fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program
             match p.control[to] {
                 Control::Launch(next) if are_independent(&p.kernels[k], &p.kernels[next]) => {
                     p.control.swap(to - 1, to);
+                    moved = true;
                 }
                 _ => break,
             }
         }
+    }
+    if !moved {
+        return None;
     }
     // Kernels have the order in which they run.
     let mut kernels = vec![];
@@ -141,7 +146,7 @@ pub(super) fn with_late_stores(p: &Program, at: usize, buffer: usize) -> Program
         }
     }
     p.kernels = kernels;
-    p
+    Some(p)
 }
 
 /// Whether two kernels may run in either order.

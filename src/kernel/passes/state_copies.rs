@@ -18,11 +18,7 @@ pub fn states(p: &mut Program) {
                     at -= 1;
                 }
                 let here = |p: &Program| in_place(p, at, (old, new));
-                let later = |p: &Program| {
-                    let q = with_late_stores(p, at, new);
-                    if q == *p { None } else { here(&q) }
-                };
-                match here(p).or_else(|| later(p)) {
+                match here(p).or_else(|| here(&with_late_stores(p, at, new)?)) {
                     Some(next) => {
                         *p = next;
                         at = 0;

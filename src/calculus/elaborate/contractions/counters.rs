@@ -3,9 +3,10 @@
 //! In `map (\xs -> map2 (\x i -> f x ys[i]) xs (iota n)) xss`, with counters `c` and `d`, `x` is `xss[c][d]` and `i` is `d`. Then
 //! the arrays that an expression reads are those of the program, and the places are sums of counters.
 
+use super::super::again::loops;
 use super::super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
+use super::super::elements::contains_reduction;
 use super::super::interchange::named;
-use super::contains_pattern;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -42,13 +43,7 @@ pub(super) fn axis(n: &Size, arrays: &[Ex], fresh: &mut dyn FnMut() -> Var) -> O
 
 /// Returns what the parameters of a map's function are at the map's counter.
 pub(super) fn read_at(f: &Lambda, arrays: &[Ex], axis: &Axis) -> Option<Vec<(Layout, Ex)>> {
-    let element = |a: &Ex| match &a.ty {
-        Ty::Array(_, t) => {
-            let kind = Kind::Index(Box::new(a.clone()), Box::new(axis.place(a)));
-            Some(Ex::new(kind, (**t).clone(), a.span))
-        }
-        _ => None,
-    };
+    let element = |a: &Ex| a.element(&axis.place(a));
     f.params.iter().zip(arrays).map(|(p, a)| Some((p.clone(), element(a)?))).collect()
 }
 
@@ -100,50 +95,43 @@ impl Reads<'_> {
 
     /// Returns the element of an array at a place as a read of what the array is made of; `None` if it stays as it is.
     fn read(&mut self, array: &Ex, at: &Ex) -> Option<Ex> {
-        let index = |a: &Ex, at: &Ex| match &a.ty {
-            Ty::Array(_, t) => {
-                let kind = Kind::Index(Box::new(a.clone()), Box::new(at.clone()));
-                Some(Ex::new(kind, (**t).clone(), a.span))
-            }
-            _ => None,
-        };
         match &array.kind {
             Kind::Prim(Prim::Iota, ..) => match &array.ty {
                 Ty::Array(_, t) if **t == at.ty => Some(at.clone()),
                 _ => None,
             },
             Kind::Prim(Prim::Zip, _, _, args) => match &args[..] {
-                [a, b] => Some(Ex::pair(index(a, at)?, index(b, at)?)),
+                [a, b] => Some(Ex::pair(a.element(at)?, b.element(at)?)),
                 _ => None,
             },
             Kind::Prim(Prim::Replicate, _, _, args) => args.first().cloned(),
-            Kind::Prim(Prim::Take, _, _, args) => index(args.first()?, at),
+            Kind::Prim(Prim::Take, _, _, args) => args.first()?.element(at),
             Kind::Prim(Prim::Drop, _, _, args) => {
                 let cut = self.length(&args.first()?.ty)?.checked_sub(self.length(&array.ty)?)?;
-                index(args.first()?, &sum(at, cut)?)
+                args.first()?.element(&sum(at, cut)?)
             }
             Kind::Map(Prim::Map, f, args) if !is_view(&f.body) && !contains_pattern(&f.body) => {
                 let mut element = (*f.body).clone();
                 for (p, a) in f.params.iter().zip(args) {
-                    bind(&mut element, p, &index(a, at)?);
+                    bind(&mut element, p, &a.element(at)?);
                 }
                 // Names inside occur twice now.
                 renamed(&mut element, self.fresh);
                 Some(element)
             }
             Kind::Index(rows, i) => match &rows.kind {
-                Kind::Prim(Prim::Transpose, _, _, args) => index(&index(args.first()?, at)?, i),
+                Kind::Prim(Prim::Transpose, _, _, args) => args.first()?.element(at)?.element(i),
                 Kind::Prim(Prim::Slide, _, sizes, args) => {
                     let step = sizes.get(1)?.eval(self.env).ok()?;
                     let first = product(i, step)?;
                     let kind = Kind::Op(ScalarOp::Add, vec![first, at.clone()]);
                     let place = Ex::new(kind, at.ty.clone(), at.span);
                     (i.ty == at.ty).then_some(())?;
-                    index(args.first()?, &place)
+                    args.first()?.element(&place)
                 }
                 _ => None,
             },
-            _ => self.lifted(array).and_then(|a| index(&a, at)),
+            _ => self.lifted(array).and_then(|a| a.element(at)),
         }
     }
 
@@ -169,8 +157,7 @@ impl Reads<'_> {
         let (ty, span) = (Ty::array(n, &view.ty), view.span);
         let f = Lambda { params: vec![name], body: Box::new(body) };
         let map = Ex::new(Kind::Map(Prim::Map, f, vec![(**all).clone()]), ty, span);
-        let kind = Kind::Index(Box::new(map), c.clone());
-        Some(Ex::new(kind, view.ty.clone(), span))
+        map.element(c)
     }
 
     fn length(&self, ty: &Ty) -> Option<u64> {
@@ -179,6 +166,11 @@ impl Reads<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether an expression contains a pattern that computes more than a map does, or a loop.
+pub(super) fn contains_pattern(e: &Ex) -> bool {
+    contains_reduction(e) || loops(e)
 }
 
 /// Whether an expression is an array that costs nothing.

@@ -24,12 +24,11 @@ mod operands;
 mod tests;
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
-use super::hoist;
 use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;
-use counters::{Axis, Reads, affine, axis, read_at, substitute};
+use counters::{Axis, Reads, affine, axis, contains_pattern, read_at, substitute};
 use operands::{Operands, slides};
 
 /// Fewest rows of each operand, and fewest elements of a row, for which a tile may pay.
@@ -236,7 +235,7 @@ impl Contractions<'_> {
 
     /// Returns the elements of an array by counters, and the counters: several, if its dimension is a product of dimensions.
     fn elements(&mut self, array: &Ex) -> Option<(Vec<Axis>, Ex)> {
-        let Ty::Array(n, of) = &array.ty else { return None };
+        let Ty::Array(n, _) = &array.ty else { return None };
         let (mut names, mut element);
         let axis = match &array.kind {
             Kind::Prim(Prim::Join, _, _, args) => {
@@ -253,8 +252,7 @@ impl Contractions<'_> {
             }
             _ => {
                 let axis = axis(n, std::slice::from_ref(array), self.fresh)?;
-                let kind = Kind::Index(Box::new(array.clone()), Box::new(axis.place(array)));
-                (names, element) = (vec![], Ex::new(kind, (**of).clone(), array.span));
+                (names, element) = (vec![], array.element(&axis.place(array))?);
                 axis
             }
         };
@@ -468,13 +466,4 @@ fn reductions<'e>(e: &'e Ex, out: &mut Vec<&'e Ex>) {
         Kind::If(condition, ..) => reductions(condition, out),
         _ => {}
     }
-}
-
-/// Whether an expression contains a pattern that computes more than a map does, or a loop.
-fn contains_pattern(e: &Ex) -> bool {
-    let here = match e.kind {
-        Kind::For(..) | Kind::While(..) => true,
-        _ => hoist::reduces(&e.kind),
-    };
-    here || e.parts().iter().any(|(_, part)| contains_pattern(part))
 }

@@ -47,9 +47,7 @@ impl Operands<'_> {
     /// Returns the maps over all counters that compute the array.
     fn computed(&mut self, e: &Ex, axes: &[&Axis]) -> Option<Ex> {
         axes.iter().rev().try_fold(e.clone(), |body, axis| {
-            let (ty, span) = (Ty::array(&axis.n, &axis.ty), e.span);
-            let counters = Kind::Prim(Prim::Iota, vec![], vec![axis.n.clone()], vec![]);
-            let counters = Ex::new(counters, ty, span);
+            let counters = Ex::iota(&axis.n, &axis.ty, e.span);
             Ex::map_of(
                 body.clone(),
                 [(&Layout::Var(axis.counter, axis.ty.clone()), &counters)],
@@ -59,7 +57,7 @@ impl Operands<'_> {
             .or_else(|| {
                 let ty = Ty::array(&axis.n, &body.ty);
                 let copies = Kind::Prim(Prim::Replicate, vec![], vec![axis.n.clone()], vec![body]);
-                Some(Ex::new(copies, ty, span))
+                Some(Ex::new(copies, ty, e.span))
             })
         })
     }
@@ -118,10 +116,10 @@ impl Operands<'_> {
             if inner.is_none() && outer.1 == 1 { outer.0.n.clone() } else { Size::constant(span) };
         let mut array = array;
         if first > 0 {
-            array = view(Prim::Drop, &[], &Size::constant(len - first), array)?;
+            array = array.drop(&Size::constant(len - first))?;
         }
         if first + span < len {
-            array = view(Prim::Take, &[], &whole, array)?;
+            array = array.take(&whole)?;
         } else if inner.is_none() && outer.1 == 1 {
             array = named_length(array, &whole)?;
         }
@@ -132,12 +130,12 @@ impl Operands<'_> {
             Some((axis, 1)) => axis.n.clone(),
             _ => Size::constant(inside),
         };
-        let windows = slide(array, &window, outer.1, &outer.0.n)?;
+        let windows = array.slide(&window, outer.1, &outer.0.n)?;
         match inner {
-            None => join(windows),
+            None => windows.join(),
             Some((_, 1)) => Some(windows),
             Some((axis, k)) => {
-                self.at(1, windows, &mut |_, w| join(slide(w, &Size::constant(1), k, &axis.n)?))
+                self.at(1, windows, &mut |_, w| w.slide(&Size::constant(1), k, &axis.n)?.join())
             }
         }
     }
@@ -162,7 +160,7 @@ impl Operands<'_> {
         for (k, axis) in want.iter().enumerate() {
             let from = have.iter().position(|a| a == axis)?;
             for at in (k..from).rev() {
-                out = self.at(at, out, &mut |_, a| transpose(a))?;
+                out = self.at(at, out, &mut |_, a| a.transpose())?;
                 have.swap(at, at + 1);
             }
         }
@@ -171,7 +169,7 @@ impl Operands<'_> {
 
     /// Makes one dimension of `count` dimensions of an array, `depth` dimensions inside.
     pub(super) fn joined(&mut self, array: Ex, depth: usize, count: usize) -> Option<Ex> {
-        (1..count).try_fold(array, |a, _| self.at(depth, a, &mut |_, a| join(a)))
+        (1..count).try_fold(array, |a, _| self.at(depth, a, &mut |_, a| a.join()))
     }
 
     /// Makes dimensions of these lengths of one dimension of an array, `depth` dimensions inside.
@@ -179,54 +177,18 @@ impl Operands<'_> {
         let mut out = array;
         for k in 1..lengths.len() {
             let rest = lengths[k..].iter().fold(Size::constant(1), |all, n| all.mul(n));
-            out = self.at(depth + k - 1, out, &mut |_, a| {
-                let Ty::Array(_, t) = &a.ty else { return None };
-                let (ty, span) = (Ty::array(&lengths[k - 1], &Ty::array(&rest, t)), a.span);
-                Some(Ex::new(
-                    Kind::Prim(Prim::Split, vec![], vec![rest.clone()], vec![a]),
-                    ty,
-                    span,
-                ))
-            })?;
+            out = self.at(depth + k - 1, out, &mut |_, a| a.split(&lengths[k - 1], &rest))?;
         }
         Some(out)
     }
-}
-
-/// Returns a view of an array with another length and the same elements.
-fn view(prim: Prim, sizes: &[Size], n: &Size, array: Ex) -> Option<Ex> {
-    let Ty::Array(_, t) = &array.ty else { return None };
-    let (ty, span) = (Ty::array(n, t), array.span);
-    Some(Ex::new(Kind::Prim(prim, vec![], sizes.to_vec(), vec![array]), ty, span))
 }
 
 /// Returns an array under another name of its length.
 fn named_length(array: Ex, n: &Size) -> Option<Ex> {
     match &array.ty {
         Ty::Array(len, _) if len == n => Some(array),
-        _ => view(Prim::Take, &[], n, array),
+        _ => array.take(n),
     }
-}
-
-fn slide(array: Ex, window: &Size, step: u64, n: &Size) -> Option<Ex> {
-    let Ty::Array(_, t) = &array.ty else { return None };
-    let (ty, span) = (Ty::array(n, &Ty::array(window, t)), array.span);
-    let sizes = vec![window.clone(), Size::constant(step)];
-    Some(Ex::new(Kind::Prim(Prim::Slide, vec![], sizes, vec![array]), ty, span))
-}
-
-fn join(array: Ex) -> Option<Ex> {
-    let Ty::Array(n, row) = &array.ty else { return None };
-    let Ty::Array(m, t) = &**row else { return None };
-    let (ty, span) = (Ty::array(&n.mul(m), t), array.span);
-    Some(Ex::new(Kind::Prim(Prim::Join, vec![], vec![], vec![array]), ty, span))
-}
-
-fn transpose(array: Ex) -> Option<Ex> {
-    let Ty::Array(n, row) = &array.ty else { return None };
-    let Ty::Array(m, t) = &**row else { return None };
-    let (ty, span) = (Ty::array(m, &Ty::array(n, t)), array.span);
-    Some(Ex::new(Kind::Prim(Prim::Transpose, vec![], vec![], vec![array]), ty, span))
 }
 
 /// Whether the places of a read are those of windows: sums of several counters, or steps of several elements.

@@ -1,0 +1,79 @@
+//! Arrays that only rearrange others, and elements of arrays.
+//!
+//! The functions return `None` if their argument is no array, or has too few dimensions.
+
+use super::core::{Ex, Kind};
+use crate::calculus::size::Size;
+use crate::calculus::ty::Ty;
+use crate::diag::Span;
+use crate::lang::typed::Prim;
+
+impl Ex {
+    /// Returns the numbers below `n`, of type `t`.
+    pub(super) fn iota(n: &Size, t: &Ty, span: Span) -> Ex {
+        let kind = Kind::Prim(Prim::Iota, vec![], vec![n.clone()], vec![]);
+        Ex::new(kind, Ty::array(n, t), span)
+    }
+
+    /// Returns an array of arrays as one array.
+    pub(super) fn join(self) -> Option<Ex> {
+        let (n, m, t) = self.two_dimensions()?;
+        Some(self.rearranged(Prim::Join, vec![], Ty::array(&n.mul(&m), &t)))
+    }
+
+    /// Returns the columns of an array of rows.
+    pub(super) fn transpose(self) -> Option<Ex> {
+        let (n, m, t) = self.two_dimensions()?;
+        Some(self.rearranged(Prim::Transpose, vec![], Ty::array(&m, &Ty::array(&n, &t))))
+    }
+
+    /// Returns an array as `n` rows of `m` elements.
+    pub(super) fn split(self, n: &Size, m: &Size) -> Option<Ex> {
+        let t = self.element_type()?;
+        Some(self.rearranged(Prim::Split, vec![m.clone()], Ty::array(n, &Ty::array(m, &t))))
+    }
+
+    /// Returns the first `n` elements.
+    pub(super) fn take(self, n: &Size) -> Option<Ex> {
+        let t = self.element_type()?;
+        Some(self.rearranged(Prim::Take, vec![n.clone()], Ty::array(n, &t)))
+    }
+
+    /// Returns the last `n` elements.
+    pub(super) fn drop(self, n: &Size) -> Option<Ex> {
+        let t = self.element_type()?;
+        Some(self.rearranged(Prim::Drop, vec![], Ty::array(n, &t)))
+    }
+
+    /// Returns the `n` windows of `width` elements that begin every `step` elements.
+    pub(super) fn slide(self, width: &Size, step: u64, n: &Size) -> Option<Ex> {
+        let t = self.element_type()?;
+        let sizes = vec![width.clone(), Size::constant(step)];
+        Some(self.rearranged(Prim::Slide, sizes, Ty::array(n, &Ty::array(width, &t))))
+    }
+
+    /// Returns the element at a place.
+    pub(super) fn element(&self, at: &Ex) -> Option<Ex> {
+        let kind = Kind::Index(Box::new(self.clone()), Box::new(at.clone()));
+        Some(Ex::new(kind, self.element_type()?, self.span))
+    }
+
+    /// Returns the type of an array's elements.
+    pub(super) fn element_type(&self) -> Option<Ty> {
+        match &self.ty {
+            Ty::Array(_, t) => Some((**t).clone()),
+            _ => None,
+        }
+    }
+
+    fn two_dimensions(&self) -> Option<(Size, Size, Ty)> {
+        let Ty::Array(n, row) = &self.ty else { return None };
+        let Ty::Array(m, t) = &**row else { return None };
+        Some((n.clone(), m.clone(), (**t).clone()))
+    }
+
+    fn rearranged(self, prim: Prim, sizes: Vec<Size>, ty: Ty) -> Ex {
+        let span = self.span;
+        Ex::new(Kind::Prim(prim, vec![], sizes, vec![self]), ty, span)
+    }
+}
