@@ -284,10 +284,7 @@ impl<'a> Pool<'a> {
         }
         first.sort_by_key(|(count, _)| *count);
         let first = first.into_iter().map(|(_, i)| i).collect();
-        let (first, new) = self.new_stages_first(first);
-        // If a program has many stages, candidates of known stages are combinations of them, and joining finds the better ones.
-        let stages = first.first().map_or(0, |i| self.candidates[*i].stage_skeletons().len());
-        let most = if stages < MANY_STAGES { most } else { most.min(new.max(FEWEST)) };
+        let first = self.new_stages_first(first);
         let order: Vec<usize> =
             in_turns(first, forms, |i| self.candidates[*i].form).into_iter().chain(rest).collect();
         // If none of the first has new kernels, others may.
@@ -379,8 +376,8 @@ impl<'a> Pool<'a> {
     }
 
     /// Moves candidates with a stage that none before them has in front of the others. Stages are joined, so each has to be seen
-    /// once, in whatever company. Also returns their number.
-    fn new_stages_first(&self, order: Vec<usize>) -> (Vec<usize>, usize) {
+    /// once, in whatever company.
+    fn new_stages_first(&self, order: Vec<usize>) -> Vec<usize> {
         let mut known: HashSet<String> = HashSet::new();
         let mut skeletons: HashSet<&str> = HashSet::new();
         let (new, old): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|i| {
@@ -394,8 +391,7 @@ impl<'a> Pool<'a> {
             known.extend(stages);
             new
         });
-        let count = new.len();
-        (new.into_iter().chain(old).collect(), count)
+        new.into_iter().chain(old).collect()
     }
 
     /// Returns the variants of candidates that join the stages that are best by the expected times of the kernels so far.
@@ -521,9 +517,6 @@ fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> 
 const ROUND: usize = 128;
 /// Most candidates of the first round.
 const FIRST_ROUND: usize = 384;
-/// Number of stages from which on a round looks at new stages alone, and fewest candidates of such a round.
-const MANY_STAGES: usize = 4;
-const FEWEST: usize = 32;
 /// Bytes of kernel text after which rounds draw no further candidates, only those that join or change stages.
 const MOST_WRITTEN: usize = 32 << 20;
 /// The rounds end after this many whose best prediction was not less than this part of the best before.
