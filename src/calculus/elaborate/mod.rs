@@ -6,7 +6,7 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]) and histograms of rows ([`flat`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]) and counting sorts with many buckets ([`digits`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -21,6 +21,7 @@ mod capture;
 mod contractions;
 mod copies;
 mod core;
+mod digits;
 mod elements;
 mod enter;
 mod fission;
@@ -62,7 +63,7 @@ pub struct Program {
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
-    /// elements in place of rows.
+    /// elements in place of rows, with counting sorts by digits.
     pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
@@ -126,7 +127,9 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let whole = products.as_ref().unwrap_or(&body);
     let apart = fission::products_apart(whole, sizes.env(), &mut fresh).or(products);
     let flat = flat::histograms(apart.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
-    let other = flat.or(apart);
+    let flat = flat.or(apart);
+    let digits = digits::sorts_by_digits(flat.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
+    let other = digits.or(flat);
     let again = again::computed_again(other.as_ref().unwrap_or(&body), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();

@@ -2,7 +2,7 @@
 //! needs no memory of its own.
 
 use super::lowerer::{Context, Lowerer};
-use super::view::{Step, View};
+use super::view::{Shape, Step, View};
 use crate::calculus::nesting::is_pure;
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
@@ -25,8 +25,7 @@ impl Lowerer {
     fn fused_chain(&mut self, statements: bool, factors: &[Term], x: &View) -> Step<View> {
         let Some((f, rest)) = factors.split_first() else { return Ok(x.clone()) };
         if *f.op() == Op::Fork {
-            // Both sides would compute what comes before.
-            let mid = if rest.is_empty() { x.clone() } else { self.read(rest, x)? };
+            let mid = self.computed_once(rest, x)?;
             let [a, b] = [0, 1].map(|k| self.fused_with(statements, &f.args()[k].chain(), &mid));
             return Ok(View::pair(a?, b?));
         }
@@ -44,6 +43,25 @@ impl Lowerer {
         let space = (self.context == Context::Host).then_some(Space::Global);
         let out = self.allocate(&shape, space)?;
         self.write(std::slice::from_ref(f), &inner, &out.dest)?;
+        Ok(out.view)
+    }
+
+    /// Returns the result of applying the factors to `x`, for two readers. Elements that functions compute are stored, as both
+    /// readers would compute them. Outside kernels, a work-item stores each, as the maps may have been chosen for a reader that
+    /// computes them.
+    fn computed_once(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        let computes = factors.iter().take_while(|f| is_elementwise(f)).any(|f| !is_pure(f));
+        if self.context != Context::Host || !computes {
+            return if factors.is_empty() { Ok(x.clone()) } else { self.read(factors, x) };
+        }
+        let v = self.fused_chain(true, factors, x)?;
+        let shape = self.views.shape(&factors[0].ty().cod)?;
+        let Shape::Array(n, elem) = &shape else { return self.read(factors, x) };
+        let out = self.allocate(&shape, Some(Space::Global))?;
+        self.each(*n, &mut |me, i| {
+            let element = me.emitted(|| v.at(i))?;
+            me.store(&element, &out.dest.at(i)?, elem)
+        })?;
         Ok(out.view)
     }
 

@@ -1,0 +1,172 @@
+//! Counting sorts with many buckets as sorts by the digits of the bucket's number, the least first.
+//!
+//! A counting sort needs a counter for each bucket in each of its blocks. With hundreds of thousands of buckets, memory allows few
+//! blocks, hence few work-items, and the counters of a block do not fit in local memory. `countingSort k is xs` becomes
+//!
+//! ```text
+//! let ds = map (clamp 0 (k - 1)) is
+//! let (ds, xs) = (countingSort 2^b (map (digit 0) ds) (zip ds xs)).1
+//! ...
+//! (histogram (+) 0 k ds 1, (countingSort 2^b (map (digit p) ds) xs).1)
+//! ```
+//!
+//! The elements move once for each digit, but in all work-items. One work-item, or a few, may still be faster where caches are large. So this is
+//! another form of a program, and the cost model decides.
+
+use super::core::{Ex, Kind, Lambda, Var};
+use super::interchange::named;
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::{Size, SizeEnv};
+use crate::calculus::ty::Ty;
+use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
+
+/// A digit has at most so many bits: the counters of a block stay in local memory, and neighbours in a block often belong to one
+/// bucket, so that their stores go together.
+const BITS_OF_DIGIT: u32 = 10;
+
+/// Returns the program with all sorts of many buckets by digits; `None` if there are none.
+pub(super) fn sorts_by_digits(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    Digits { env, fresh }.walk(&mut out).then_some(out)
+}
+
+struct Digits<'a> {
+    env: &'a SizeEnv,
+    fresh: &'a mut dyn FnMut() -> Var,
+}
+
+impl Digits<'_> {
+    /// Changes the sorts outside the functions of patterns: a sort inside one belongs to one work-item.
+    fn walk(&mut self, e: &mut Ex) -> bool {
+        let mut changed = match &mut e.kind {
+            Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
+                args.iter_mut().fold(false, |any, arg| self.walk(arg) | any)
+            }
+            _ => e.parts_mut().into_iter().fold(false, |any, part| self.walk(part) | any),
+        };
+        if let Some(sort) = self.by_digits(e) {
+            *e = sort;
+            changed = true;
+        }
+        changed
+    }
+
+    fn by_digits(&mut self, e: &Ex) -> Option<Ex> {
+        let Kind::Prim(Prim::CountingSort, _, sizes, args) = &e.kind else { return None };
+        let ([k], [is, xs]) = (&sizes[..], &args[..]) else { return None };
+        let Ty::Pair(counts, sorted) = &e.ty else { return None };
+        let buckets = k.eval(self.env).ok()?;
+        let bits = u64::BITS - buckets.saturating_sub(1).leading_zeros();
+        if bits <= BITS_OF_DIGIT || bits > i32::BITS - 1 {
+            return None;
+        }
+        let rounds = bits.div_ceil(BITS_OF_DIGIT);
+        let width = bits.div_ceil(rounds);
+        let span = e.span;
+        let t = xs.element_type()?;
+        let ds = self.clamped(is, buckets)?;
+        let whole = named(&ds.ty, self.fresh);
+        let mut numbers = whole.value(span);
+        let mut elements = xs.clone();
+        let mut lets = vec![(whole.clone(), ds)];
+        for round in 0..rounds {
+            let digits = self.digit(&numbers, round * width, width)?;
+            if round + 1 == rounds {
+                elements = sort(width, digits, elements)?;
+                break;
+            }
+            let both = Ty::pair(&numbers.element_type()?, &t);
+            let both = Ty::array(length(&numbers)?, &both);
+            let zip = Kind::Prim(Prim::Zip, vec![], vec![], vec![numbers, elements]);
+            let moved = sort(width, digits, Ex::new(zip, both, span))?;
+            let name = named(&moved.ty, self.fresh);
+            numbers = self.component(&name.value(span), false)?;
+            elements = self.component(&name.value(span), true)?;
+            lets.push((name, moved));
+        }
+        debug_assert_eq!(elements.ty, **sorted);
+        let counted = self.counted(k, counts, &whole.value(span))?;
+        let out = Ex::pair(counted, elements);
+        Some(lets.into_iter().rev().fold(out, |e, (name, value)| {
+            let ty = e.ty.clone();
+            Ex::new(Kind::Let(name, Box::new(value), Box::new(e)), ty, span)
+        }))
+    }
+
+    /// Returns the numbers of the buckets as unsigned numbers that are in range.
+    fn clamped(&mut self, is: &Ex, buckets: u64) -> Option<Ex> {
+        let ty = is.element_type()?;
+        let Ty::Scalar(t) = ty else { return None };
+        let (last, span) = (i128::from(buckets) - 1, is.span);
+        let i = named(&ty, self.fresh);
+        let mut value = i.value(span);
+        let mut limit = |op, n| {
+            let n = Ex::new(Kind::Lit(Lit::int(t, n)), ty.clone(), span);
+            value = Ex::new(Kind::Op(op, vec![value.clone(), n]), ty.clone(), span);
+        };
+        if t.is_signed() {
+            limit(ScalarOp::Max, 0);
+        }
+        // If the type cannot hold the last bucket, its values are all below it.
+        if Lit::int(t, last).as_int() == Some(last) {
+            limit(ScalarOp::Min, last);
+        }
+        let word = ScalarType::U32;
+        if t != word {
+            value = Ex::new(Kind::Op(ScalarOp::Cast(word), vec![value]), Ty::Scalar(word), span);
+        }
+        Ex::map_of(value, [(&i, is)], self.fresh)
+    }
+
+    /// Returns the digit of each number that begins at a bit.
+    fn digit(&mut self, numbers: &Ex, from: u32, width: u32) -> Option<Ex> {
+        let (ty, span) = (numbers.element_type()?, numbers.span);
+        let i = named(&ty, self.fresh);
+        let word = |n: i128| Ex::new(Kind::Lit(Lit::int(ScalarType::U32, n)), ty.clone(), span);
+        let op = |op, a, n| Ex::new(Kind::Op(op, vec![a, word(n)]), ty.clone(), span);
+        let shifted = op(ScalarOp::Shr, i.value(span), i128::from(from));
+        let digit = op(ScalarOp::BitAnd, shifted, (1 << width) - 1);
+        Ex::map_of(digit, [(&i, numbers)], self.fresh)
+    }
+
+    /// Returns one component of the elements of an array of pairs.
+    fn component(&mut self, pairs: &Ex, second: bool) -> Option<Ex> {
+        let pair = named(&pairs.element_type()?, self.fresh);
+        Ex::map_of(pair.value(pairs.span).proj(second)?, [(&pair, pairs)], self.fresh)
+    }
+
+    /// Returns how many of the numbers are each of the `k` first numbers.
+    fn counted(&mut self, k: &Size, counts: &Ty, numbers: &Ex) -> Option<Ex> {
+        let Ty::Array(_, count) = counts else { return None };
+        let Ty::Scalar(t) = **count else { return None };
+        let span = numbers.span;
+        let lit = |n| Ex::new(Kind::Lit(Lit::int(t, n)), Ty::Scalar(t), span);
+        let (a, b) = (named(count, self.fresh), named(count, self.fresh));
+        let sum = Kind::Op(ScalarOp::Add, vec![a.value(span), b.value(span)]);
+        let body = Box::new(Ex::new(sum, (**count).clone(), span));
+        let n = length(numbers)?;
+        let ones = Kind::Prim(Prim::Replicate, vec![], vec![n.clone()], vec![lit(1)]);
+        let ones = Ex::new(ones, Ty::array(n, count), span);
+        let args = vec![lit(0), numbers.clone(), ones];
+        let add = Lambda { params: vec![a, b], body };
+        let histogram = Kind::Prim(Prim::Histogram, vec![add], vec![k.clone()], args);
+        Some(Ex::new(histogram, counts.clone(), span))
+    }
+}
+
+fn length(e: &Ex) -> Option<&Size> {
+    match &e.ty {
+        Ty::Array(n, _) => Some(n),
+        _ => None,
+    }
+}
+
+/// Returns the elements in the order of their digits of `width` bits.
+fn sort(width: u32, digits: Ex, elements: Ex) -> Option<Ex> {
+    let (buckets, span) = (Size::constant(1 << width), elements.span);
+    let counts = Ty::array(&buckets, &digits.element_type()?);
+    let ty = Ty::pair(&counts, &elements.ty);
+    let kind = Kind::Prim(Prim::CountingSort, vec![], vec![buckets], vec![digits, elements]);
+    Ex::new(kind, ty, span).proj(true)
+}
