@@ -22,7 +22,7 @@ use crate::lang::typed::Prim;
 
 /// Returns the program with elements in place of indices. `env` has the values of all dimensions.
 pub(super) fn by_element(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
-    Elements { env, fresh }.walk(&mut e, false);
+    Elements { env, fresh }.walk(&mut e, false, false);
     e
 }
 
@@ -33,21 +33,26 @@ struct Elements<'a> {
 
 impl Elements<'_> {
     /// Changes the maps of an expression that reduce something, and the maps whose results are reduced. The inner ones come
-    /// first: what they then read may be an element for an outer one.
-    fn walk(&mut self, e: &mut Ex, reduced: bool) {
+    /// first: what they then read may be an element for an outer one. `joined` says that the rows of the result become one
+    /// array.
+    fn walk(&mut self, e: &mut Ex, reduced: bool, joined: bool) {
         let beside = matches!(&e.kind, Kind::Map(_, f, _) if contains_reduction(&f.body));
-        let reduced_inside = reduced || beside || hoist::reduces(&e.kind);
-        e.parts_mut().into_iter().for_each(|part| self.walk(part, reduced_inside));
+        let reduces = hoist::reduces(&e.kind);
+        let reduced_inside = reduced || beside || reduces;
+        let joined_inside = !reduces && (joined || matches!(e.kind, Kind::Prim(Prim::Join, ..)));
+        let parts = e.parts_mut().into_iter();
+        parts.for_each(|part| self.walk(part, reduced_inside, joined_inside));
         if let Kind::Map(Prim::Map, f, args) = &mut e.kind
             && (reduced || contains_reduction(&f.body))
         {
-            self.counters(f, args);
+            self.counters(f, args, joined);
             self.columns(f, args);
         }
     }
 
-    /// Replaces what the function reads at the counters of the map.
-    fn counters(&mut self, f: &mut Lambda, args: &mut Vec<Ex>) {
+    /// Replaces what the function reads at the counters of the map. Where the rows of the results become one array, each of its
+    /// elements is computed alone, and rows of one array at several places would be rows for it alone: they stay indices, too.
+    fn counters(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, joined: bool) {
         for k in 0..args.len() {
             let Kind::Prim(Prim::Iota, ..) = &args[k].kind else { continue };
             let (Layout::Var(i, _), Ty::Array(n, _)) = (&f.params[k], &args[k].ty) else {
@@ -69,8 +74,9 @@ impl Elements<'_> {
             for (array, element) in read {
                 let mut stencil = false;
                 indexed(&f.body, &mut |a, at| {
-                    stencil |=
-                        a.kind == array.kind && at.kind != Kind::Var(i) && at.free().contains(&i);
+                    let elsewhere = at.kind != Kind::Var(i) && at.free().contains(&i);
+                    stencil |= a.kind == array.kind && elsewhere;
+                    stencil |= joined && a.kind != array.kind && same_rows(a, &array);
                 });
                 let Some(rows) = (if stencil { None } else { self.first(&n, array) }) else {
                     continue;
@@ -219,6 +225,16 @@ fn is_read(e: &Ex) -> bool {
         Kind::Index(a, i) => is_read(a) && i.is_pure_scalar(),
         Kind::Prim(Prim::Transpose | Prim::Take, _, _, args) => args.iter().all(is_read),
         _ => e.is_free_of_cost(),
+    }
+}
+
+/// Whether two arrays are rows of one array, at places that depend on the same variable.
+fn same_rows(a: &Ex, b: &Ex) -> bool {
+    match (&a.kind, &b.kind) {
+        (Kind::Index(a, i), Kind::Index(b, j)) => {
+            same_rows(a, b) || (a.kind == b.kind && !i.free().is_disjoint(&j.free()))
+        }
+        _ => false,
     }
 }
 
