@@ -363,6 +363,19 @@ impl Lowerer {
                 let v = self.apply(ours, &mid)?;
                 return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
             }
+            if matches!(f.op(), Op::Fork | Op::Bimap)
+                && f.ty().cod.has_array()
+                && ours[1..].iter().all(is_pure)
+            {
+                // An array that is only copied needs more than one work-item.
+                let v = self.apply(&ours[1..], &mid)?;
+                let (a, b) = match f.op() {
+                    Op::Fork => (v.clone(), v),
+                    _ => (v.fst()?, v.snd()?),
+                };
+                self.write(&f.args()[0].chain(), &a, &dest.component(false)?)?;
+                return self.write(&f.args()[1].chain(), &b, &dest.component(true)?);
+            }
             return self.single(|me| me.write(ours, &mid, dest));
         }
         if self.context == Context::Nest && !is_parallel(f) {
