@@ -24,37 +24,73 @@ impl Lowerer {
     pub fn host_fold(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
         let n = self.views.size(&f.sizes()[0])?;
         let shape = self.views.shape(&f.ty().cod)?;
-        let (op, start, xs) = (f.args()[0].chain(), x.fst()?, x.snd()?);
-        let step = |me: &mut Lowerer, number: &Index, from: &View, to: &Dest| {
-            me.write(&op, &View::pair(from.clone(), xs.at(number)?), to)
-        };
-        let (id, name) = self.fresh("step");
-        let repeat = |me: &mut Lowerer, from: i64, to: i64, state: &Storage| {
-            let counter = Var { id, name, lo: 0, hi: (to - from - 1).max(0) };
-            let number = Index::from(counter.clone()).plus(from);
-            me.repeated(Control::Repeat(to - from, counter), &shape, state, &mut |me, from, to| {
-                step(me, &number, from, to)
-            })
-        };
         if n == 1 {
-            return step(self, &Index::from(0), &start, dest);
+            return self.fold_step(f, x, &Index::from(0), &x.fst()?, dest);
+        }
+        if !(2..=SHORT).contains(&n) {
+            let last = self.state_after_fold(f, x)?;
+            return self.copy(&last, dest, &shape);
         }
         let state = self.allocate(&shape, Some(Space::Global))?;
-        if (2..=SHORT).contains(&n) {
-            step(self, &Index::from(0), &start, &state.dest)?;
-            if n > 2 {
-                repeat(self, 1, n - 1, &state)?;
-            }
-            return step(self, &Index::from(n - 1), &state.view, dest);
+        self.fold_step(f, x, &Index::from(0), &x.fst()?, &state.dest)?;
+        if n > 2 {
+            self.fold_steps(f, x, (1, n - 1), &state)?;
         }
-        self.copy(&start, &state.dest, &shape)?;
-        repeat(self, 0, n, &state)?;
-        self.copy(&state.view, dest, &shape)
+        self.fold_step(f, x, &Index::from(n - 1), &state.view, dest)
+    }
+
+    /// Returns the result of `foldSeq` on the host, for kernels that read it.
+    pub fn host_fold_value(&mut self, f: &Term, x: &View) -> Step<View> {
+        if !(1..=SHORT).contains(&self.views.size(&f.sizes()[0])?) {
+            return self.state_after_fold(f, x);
+        }
+        let shape = self.views.shape(&f.ty().cod)?;
+        let out = self.allocate(&shape, Some(Space::Global))?;
+        self.host_fold(f, x, &out.dest)?;
+        Ok(out.view)
+    }
+
+    /// Runs all iterations on a copy of the initial state.
+    fn state_after_fold(&mut self, f: &Term, x: &View) -> Step<View> {
+        let shape = self.views.shape(&f.ty().cod)?;
+        let state = self.allocate(&shape, Some(Space::Global))?;
+        self.copy(&x.fst()?, &state.dest, &shape)?;
+        self.fold_steps(f, x, (0, self.views.size(&f.sizes()[0])?), &state)?;
+        Ok(state.view)
+    }
+
+    /// Emits a loop of the host over the iterations in a range.
+    fn fold_steps(
+        &mut self,
+        f: &Term,
+        x: &View,
+        (from, to): (i64, i64),
+        state: &Storage,
+    ) -> Step<()> {
+        let shape = self.views.shape(&f.ty().cod)?;
+        let (id, name) = self.fresh("step");
+        let counter = Var { id, name, lo: 0, hi: (to - from - 1).max(0) };
+        let number = Index::from(counter.clone()).plus(from);
+        self.repeated(Control::Repeat(to - from, counter), &shape, state, &mut |me, from, to| {
+            me.fold_step(f, x, &number, from, to)
+        })
+    }
+
+    fn fold_step(
+        &mut self,
+        f: &Term,
+        x: &View,
+        number: &Index,
+        from: &View,
+        to: &Dest,
+    ) -> Step<()> {
+        let element = x.snd()?.at(number)?;
+        self.write(&f.args()[0].chain(), &View::pair(from.clone(), element), to)
     }
 
     /// `loopWhile` on the host: the condition is computed on the device and read back before each
-    /// iteration.
-    pub fn host_while(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+    /// iteration. Returns the last state.
+    pub fn host_while(&mut self, f: &Term, x: &View) -> Step<View> {
         let shape = self.views.shape(&f.ty().cod)?;
         let (p, body, besides) = (f.args()[0].chain(), f.args()[1].chain(), x.snd()?);
         let truth = Shape::Elem(ElemTy::scalar(ScalarType::Bool));
@@ -82,7 +118,7 @@ impl Lowerer {
             me.control(Control::Check(at));
             me.write(&body, &arg, to)
         })?;
-        self.copy(&state.view, dest, &shape)
+        Ok(state.view)
     }
 
     /// Repeats a body that reads a state and writes the next one.

@@ -438,6 +438,13 @@ impl Lowerer {
                 let v = self.fused(before, x)?;
                 self.value(f, &v)?
             }
+            Op::Fold | Op::While if self.context == Context::Host => {
+                let mid = self.read_or(before, x)?;
+                self.stage_of(f, |me| match f.op() {
+                    Op::Fold => me.host_fold_value(f, &mid),
+                    _ => me.host_while(f, &mid),
+                })?
+            }
             _ if self.context == Context::Host => {
                 let shape = self.views.shape(&f.ty().cod)?;
                 let out = self.allocate(&shape, Some(Space::Global))?;
@@ -516,7 +523,10 @@ impl Lowerer {
                 self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
             }
             Op::Fold if self.context == Context::Host => self.host_fold(f, x, dest),
-            Op::While if self.context == Context::Host => self.host_while(f, x, dest),
+            Op::While if self.context == Context::Host => {
+                let last = self.host_while(f, x)?;
+                self.copy(&last, dest, &self.views.shape(&f.ty().cod)?)
+            }
             Op::Cond if self.context == Context::Host => self.host_choice(f, x, dest),
             Op::While if self.context == Context::Item => {
                 let v = self.item_while(f, x)?;
