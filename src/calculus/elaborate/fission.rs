@@ -211,24 +211,25 @@ impl Fission<'_> {
 }
 
 /// Returns a map over rows of rows as one map over all rows, if the inner function takes nothing else of the outer row:
-/// `map (\xs -> map h xs) xss` is `split m (map h (join xss))`. Then products with all rows are one product.
+/// `map2 (\xs ys -> map2 h xs ys) xss yss` is `split m (map2 h (join xss) (join yss))`. Then products with all rows are one product.
 fn flattened(e: &Ex, place: &Place) -> Option<Ex> {
     let Kind::Map(Prim::Map, f, args) = &e.kind else { return None };
-    let ([Layout::Var(xs, _)], [xss]) = (&f.params[..], &args[..]) else { return None };
     let Kind::Map(Prim::Map, h, rows) = &f.body.kind else { return None };
-    let [Ex { kind: Kind::Var(row), .. }] = &rows[..] else { return None };
-    if row != xs || h.body.free().contains(xs) || count(&h.body) == 0 {
+    if !h.body.free().is_disjoint(&f.own()) || count(&h.body) == 0 {
         return None;
     }
     let bound: Vars = place.lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect();
-    let free = xss.free();
-    let (Ty::Array(_, inner), Ty::Array(_, of)) = (&xss.ty, &e.ty) else { return None };
-    let (Ty::Array(m, _), Ty::Array(_, result)) = (&**inner, &**of) else { return None };
-    let Ty::Array(n, _) = &xss.ty else { return None };
-    if !free.is_disjoint(&place.rows) || !free.is_disjoint(&bound) {
-        return None;
-    }
-    let map = Kind::Map(Prim::Map, h.clone(), vec![xss.clone().join()?]);
+    let all = |row: &Ex| {
+        let own = |p: &Layout| matches!((p, &row.kind), (Layout::Var(p, _), Kind::Var(v)) if p == v);
+        let array = &args[f.params.iter().position(own)?];
+        let free = array.free();
+        let outside = free.is_disjoint(&place.rows) && free.is_disjoint(&bound);
+        if outside { array.clone().join() } else { None }
+    };
+    let all: Vec<Ex> = rows.iter().map(all).collect::<Option<_>>()?;
+    let Ty::Array(n, of) = &e.ty else { return None };
+    let Ty::Array(m, result) = &**of else { return None };
+    let map = Kind::Map(Prim::Map, h.clone(), all);
     Ex::new(map, Ty::array(&n.mul(m), result), e.span).split(n, m)
 }
 
