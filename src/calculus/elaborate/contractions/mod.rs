@@ -24,6 +24,7 @@ mod operands;
 mod tests;
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
+use super::elements::contains_reduction;
 use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -53,6 +54,13 @@ pub(super) fn as_products(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var)
 struct Contractions<'a> {
     env: &'a SizeEnv,
     fresh: &'a mut dyn FnMut() -> Var,
+}
+
+/// A map around an expression, with the names between its function's beginning and the expression.
+struct Around<'a> {
+    function: &'a Lambda,
+    args: &'a [Ex],
+    lets: Vec<(Layout, Ex)>,
 }
 
 /// A reduction over several dimensions.
@@ -104,15 +112,24 @@ impl Contractions<'_> {
 
     /// Returns a nest with a contraction as a product; `None` if it has no contraction.
     fn nest(&mut self, e: &Ex) -> Option<Ex> {
-        let (mut axes, mut names) = (vec![], vec![]);
+        let (mut axes, mut names, mut stages): (Vec<Axis>, Vec<(Layout, Ex)>, Vec<(Layout, Ex)>) =
+            (vec![], vec![], vec![]);
+        let mut around = vec![];
         let mut body = e;
         while let (Kind::Map(Prim::Map, f, args), Ty::Array(n, _)) = (&body.kind, &body.ty) {
             let axis = axis(n, args, self.fresh)?;
             names.extend(read_at(f, args, &axis)?);
             axes.push(axis);
+            around.push(Around { function: f, args, lets: vec![] });
             body = &f.body;
             while let Kind::Let(p, value, inner) = &body.kind {
                 names.push((p.clone(), (**value).clone()));
+                if let Some((stage, read)) = self.stage(p, value, &around, &axes) {
+                    stages.push(stage);
+                    names.pop();
+                    names.push((p.clone(), read));
+                }
+                around.last_mut()?.lets.push((p.clone(), (**value).clone()));
                 body = inner;
             }
         }
@@ -132,7 +149,38 @@ impl Contractions<'_> {
         let mut found = vec![];
         reductions(&body, &mut found);
         let found: Vec<Ex> = found.into_iter().cloned().collect();
-        found.iter().find_map(|reduction| self.product(&body, reduction, &axes))
+        let product = found.iter().find_map(|reduction| self.product(&body, reduction, &axes))?;
+        Some(stages.into_iter().rev().fold(product, |e, (name, mut value)| {
+            if !name.meets(&e.free()) {
+                return e;
+            }
+            self.walk(&mut value);
+            let (ty, span) = (e.ty.clone(), e.span);
+            Ex::new(Kind::Let(name, Box::new(value), Box::new(e)), ty, span)
+        }))
+    }
+
+    /// Takes an array with reductions that the maps around it compute, such as the first of two convolutions, out of the maps:
+    /// the nest reads the array of all of them. Returns its name with its value, and the element that `p` named.
+    fn stage(
+        &mut self,
+        p: &Layout,
+        value: &Ex,
+        around: &[Around],
+        axes: &[Axis],
+    ) -> Option<((Layout, Ex), Ex)> {
+        let (Layout::Var(..), Ty::Array(..)) = (p, &value.ty) else { return None };
+        if !contains_reduction(value) {
+            return None;
+        }
+        let all = around.iter().rev().try_fold(value.clone(), |e, a| {
+            let e = e.behind(a.lets.iter(), self.fresh);
+            Ex::map_of(e, a.function.params.iter().zip(a.args), self.fresh)
+        })?;
+        let name = Layout::Var((self.fresh)(), all.ty.clone());
+        let whole = name.value(value.span);
+        let read = axes.iter().try_fold(whole, |e, axis| e.element(&axis.place(&e)))?;
+        Some(((name, all), read))
     }
 
     /// Returns the array of a body's values in a nest, with a reduction in it as a product.
@@ -152,7 +200,7 @@ impl Contractions<'_> {
         let all = [&batch[..], &own_rows, &own_columns].concat();
         if all.len() != nest.len()
             || !self.pays(&sum, &batch, &own_rows, &own_columns)
-            || !self.is_new(&sum, &rows, &columns, &all)
+            || (own_columns.len() < 2 && !self.is_new(&sum, &rows, &columns, &all))
         {
             return None;
         }
@@ -305,8 +353,8 @@ impl Contractions<'_> {
         lengths.fold(1, u64::saturating_mul)
     }
 
-    /// Whether the rules do not know the product as it stands: there are several dimensions of one kind, or an operand reads
-    /// windows.
+    /// Whether the rules do not know a product of one dimension of columns as it stands: the sum has several dimensions, or an
+    /// operand reads windows.
     fn is_new(&self, sum: &Sum, rows: &Operand, columns: &Operand, nest: &[&Axis]) -> bool {
         let counters: Vars = nest.iter().copied().chain(&sum.axes).map(|a| a.counter).collect();
         let mut windows = false;
