@@ -32,6 +32,8 @@ pub(super) struct Enter<'s, 'a> {
     sizes: &'s mut Sizes<'a>,
     /// The expression for each variable of the entry.
     vars: HashMap<VarId, Ex>,
+    /// The values of names for integers that are computed from sizes and numbers alone.
+    known: HashMap<Var, i128>,
     next: u32,
     /// Number of functions of patterns around the expression.
     inside: usize,
@@ -42,7 +44,7 @@ pub(super) struct Enter<'s, 'a> {
 impl<'s, 'a> Enter<'s, 'a> {
     /// Starts without variables in scope.
     pub(super) fn new(sizes: &'s mut Sizes<'a>) -> Self {
-        Enter { sizes, vars: HashMap::new(), next: 0, inside: 0, expressions: 0 }
+        Enter { sizes, vars: HashMap::new(), known: HashMap::new(), next: 0, inside: 0, expressions: 0 }
     }
 
     /// Returns the number of variables used so far.
@@ -165,8 +167,12 @@ impl<'s, 'a> Enter<'s, 'a> {
             ExprKind::Let(v, value, body) => {
                 let value = self.expr(value)?;
                 let mut lets = vec![];
-                let known = self.keep(value, &mut lets);
-                self.vars.insert(*v, known);
+                let number = self.constant(&value);
+                let name = self.keep(value, &mut lets);
+                if let (Some(number), Kind::Var(v)) = (number, &name.kind) {
+                    self.known.insert(*v, number);
+                }
+                self.vars.insert(*v, name);
                 let body = self.expr(body)?;
                 Ok(close(lets, body))
             }
@@ -205,7 +211,7 @@ impl<'s, 'a> Enter<'s, 'a> {
     fn bound(&mut self, e: &Expr) -> Result<Ex> {
         let Some(poly) = as_size(e).filter(|_| matches!(e.kind, ExprKind::Scalar(..))) else {
             let mut bound = self.expr(e)?;
-            if let (Some(n), Ty::Scalar(t)) = (constant(&bound), &bound.ty) {
+            if let (Some(n), Ty::Scalar(t)) = (self.constant(&bound), &bound.ty) {
                 bound.kind = Kind::Lit(Lit::int(*t, n));
             }
             return Ok(bound);
@@ -219,6 +225,34 @@ impl<'s, 'a> Enter<'s, 'a> {
                 Ok(Ex::new(Kind::Size(size), ty, e.span))
             }
             _ => self.expr(e),
+        }
+    }
+
+    /// Returns the value of an expression over integers that is known, such as the number of bits of a type or the logarithm of a
+    /// size.
+    fn constant(&self, e: &Ex) -> Option<i128> {
+        let integer = |e: &Ex| match e.ty {
+            Ty::Scalar(t) => Some(t).filter(|t| t.is_integer()),
+            _ => None,
+        };
+        match &e.kind {
+            Kind::Lit(l) => l.as_int(),
+            Kind::Var(v) => self.known.get(v).copied(),
+            // A size that its type cannot hold wraps.
+            Kind::Size(n) => {
+                let n = i128::from(n.eval(self.sizes.env()).ok()?);
+                Some(n).filter(|n| integer(e).is_some_and(|t| Lit::int(t, *n).as_int() == Some(*n)))
+            }
+            Kind::Op(op, es) => {
+                let (from, to) = (integer(es.last()?)?, integer(e)?);
+                let mut args = [Cell::int(0); 3];
+                for (arg, e) in args.iter_mut().zip(es) {
+                    *arg = Cell::from_int(integer(e)?, self.constant(e)?);
+                }
+                let value = number::apply(*op, from, to, false, &Slack::of(1), args).ok()?;
+                Some(value.as_wide(to))
+            }
+            _ => None,
         }
     }
 
@@ -382,27 +416,6 @@ fn as_size(e: &Expr) -> Option<crate::lang::size::Size> {
             (ScalarOp::Mul, [a, b]) => Some(as_size(a)?.mul(&as_size(b)?)),
             _ => None,
         },
-        _ => None,
-    }
-}
-
-/// Returns the value of an expression over integers that is known, such as the number of bits of a type.
-fn constant(e: &Ex) -> Option<i128> {
-    match &e.kind {
-        Kind::Lit(l) => l.as_int(),
-        Kind::Op(op, es) => {
-            let integer = |e: &Ex| match e.ty {
-                Ty::Scalar(t) => Some(t).filter(|t| t.is_integer()),
-                _ => None,
-            };
-            let (from, to) = (integer(es.last()?)?, integer(e)?);
-            let mut args = [Cell::int(0); 3];
-            for (arg, e) in args.iter_mut().zip(es) {
-                *arg = Cell::from_int(integer(e)?, constant(e)?);
-            }
-            let value = number::apply(*op, from, to, false, &Slack::of(1), args).ok()?;
-            Some(value.as_wide(to))
-        }
         _ => None,
     }
 }
