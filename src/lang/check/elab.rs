@@ -8,7 +8,7 @@ use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Clash, Class, Infer, Ty};
 use super::ir::{Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
-use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
+use crate::lang::ast::{Binders, Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
 use crate::lang::foreign;
 use crate::lang::lexer::Number;
 use crate::lang::naming::nearest;
@@ -361,11 +361,15 @@ impl<'a> Checker<'a> {
                 return Ok(Elab::Fun(Closure { fun, lets, span }));
             }
             ExprKind::Lambda(params, result, body) => {
-                let fun =
-                    FunVal::Lambda { params, result: result.as_ref(), body, env: env.clone() };
+                let (result, env) = (result.as_ref(), env.clone());
+                let fun = FunVal::Lambda { binders: None, params, result, body, env };
                 return Ok(Elab::Fun(Closure { fun: Rc::new(fun), lets: vec![], span }));
             }
             ExprKind::Section(op) => return Ok(Self::builtin(Builtin::Scalar(*op, None), span)),
+            ExprKind::SectionPart(parts) => {
+                let fun = Rc::new(FunVal::Part(parts));
+                return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
+            }
             ExprKind::SectionLeft(x, op) => {
                 let arg = self.arg(x, env);
                 let function = Self::builtin(Builtin::Scalar(*op, None), span);
@@ -378,8 +382,9 @@ impl<'a> Checker<'a> {
                 let fun = Rc::new(FunVal::SectionRight(*op, Box::new(value)));
                 return Ok(Elab::Fun(Closure { fun, lets, span }));
             }
-            ExprKind::Let { pat, params, ty, value, body } => {
-                return self.let_in(pat, params, ty.as_ref(), value, body, env);
+            ExprKind::Let { pat, binders, params, ty, value, body } => {
+                let (params, ty) = ((binders, params.as_slice()), ty.as_ref());
+                return self.let_in(pat, params, ty, value, body, env);
             }
             ExprKind::Number(n, suffix) => self.number(*n, *suffix, span),
             ExprKind::Bool(b) => {
@@ -567,7 +572,7 @@ impl<'a> Checker<'a> {
     fn let_in(
         &mut self,
         pat: &'a crate::lang::ast::Pat,
-        params: &'a [crate::lang::ast::Pat],
+        (binders, params): (&'a Binders, &'a [crate::lang::ast::Pat]),
         ty: Option<&'a TypeExpr>,
         value: &'a Expr,
         body: &'a Expr,
@@ -583,7 +588,8 @@ impl<'a> Checker<'a> {
             }
             self.bind(pat, arg, env, env, &mut lets, "the value")?
         } else {
-            let fun = FunVal::Lambda { params, result: ty, body: value, env: env.clone() };
+            let binders = Some(binders);
+            let fun = FunVal::Lambda { binders, params, result: ty, body: value, env: env.clone() };
             let closure = Closure { fun: Rc::new(fun), lets: vec![], span: pat.span };
             let arg = Arg { elab: Elab::Fun(closure), span: pat.span };
             self.bind(pat, arg, env, env, &mut lets, "the function")?
