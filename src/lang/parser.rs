@@ -5,7 +5,10 @@
 //! parser does not resolve names.
 
 mod records;
+mod sizes;
 mod types;
+
+pub use sizes::size;
 
 use super::ast::{
     Binders, Decl, Expr, ExprKind, File, Import, LoopForm, Name, Part, Pat, PatKind, Slice,
@@ -141,7 +144,33 @@ impl Parser<'_> {
     fn unexpected<T>(&mut self, wanted: &str) -> Parse<T> {
         let d =
             Diagnostic::error(Code::Parse, format!("expected {wanted}, found {}", self.found()));
-        self.fail(d.at(self.source, self.span(), format!("expected {wanted}")))
+        let d = self.hinted(d.at(self.source, self.span(), format!("expected {wanted}")));
+        self.fail(d)
+    }
+
+    /// Adds what to write in place of a token of another language that stands here.
+    fn hinted(&self, d: Diagnostic) -> Diagnostic {
+        let next = self.token_at(self.at + 1);
+        match (self.tok(), next.tok) {
+            (Tok::Sym("."), Tok::Sym(".")) if next.span.start == self.span().end => d.help(
+                "the numbers from 0 to `n - 1` are `iota n`, others a `map` of them: `map (+ 1) (iota n)`",
+            ),
+            (Tok::Word("then"), _) => d.help("a further condition is `else if c then ...`"),
+            _ => d,
+        }
+    }
+
+    /// Refuses `rec f x`, for which other languages have a keyword.
+    fn no_recursion(&mut self, name: &str, span: Span, params: &[Pat]) -> Parse<()> {
+        let [Pat { kind: PatKind::Name(function), .. }, _, ..] = params else { return Ok(()) };
+        if name != "rec" {
+            return Ok(());
+        }
+        let message = format!("`{function}` cannot be recursive: there is no `let rec`");
+        let d = Diagnostic::error(Code::Recursion, message).at(self.source, span, "");
+        self.fail(
+            d.help("repeat with `loop acc = e for i < n do ...` or `loop acc = e while c do ...`"),
+        )
     }
 
     fn fail<T>(&mut self, d: Diagnostic) -> Parse<T> {
@@ -285,6 +314,7 @@ impl Parser<'_> {
         let params = self.patterns();
         binders.unnamed = self.types.unnamed.take().unwrap_or_default();
         let params = params?;
+        self.no_recursion(&name.text, name.span, &params)?;
         let result = if self.eat(":") { Some(self.ty()?) } else { None };
         if !self.is("=") {
             let wanted = if result.is_some() { "`=`" } else { "a parameter, `: type` or `=`" };
@@ -330,14 +360,11 @@ impl Parser<'_> {
             ),
             Tok::Sym("=") => d.help("equality is `==`; a local definition is `let x = ... in ...`"),
             Tok::Sym(")") => d.help("this parenthesis closes nothing"),
-            Tok::Sym(".") if self.token_at(self.at + 1).tok == Tok::Sym(".") => {
-                d.help("the numbers from 0 are `iota n`; there are no other ranges")
-            }
-            Tok::Sym(".") => {
+            Tok::Sym(".") if self.token_at(self.at + 1).tok != Tok::Sym(".") => {
                 d.help("a component of a tuple is `t.0`, without spaces; composition is `f >-> g`")
             }
             Tok::Sym(";") => d.help("write `let x = ... in ...`"),
-            _ => d,
+            _ => self.hinted(d),
         };
         self.fail(d)
     }
@@ -556,6 +583,9 @@ impl Parser<'_> {
         let outer = self.types.params.len();
         self.types.params.extend(binders.types.iter().cloned());
         let params = self.patterns()?;
+        if let PatKind::Name(name) = &pat.kind {
+            self.no_recursion(name, pat.span, &params)?;
+        }
         let function = binders.named.is_empty() && binders.types.is_empty() || !params.is_empty();
         if !function {
             return self.unexpected("a parameter, since a value binds no sizes or types");

@@ -519,11 +519,13 @@ impl<'a> Checker<'a> {
             (None, None) => self.infer.fresh(class),
         };
         let mut first: Option<(Span, String)> = None;
+        let first_text = args.first().and_then(|arg| self.written(arg));
         for arg in args {
             if self.infer.restrict(&arg.ty, class).is_err() {
                 return Err(self.bad_operand(name, class, &arg));
             }
             let (arg_span, found) = (arg.span, self.infer.show(&arg.ty));
+            let found_ty = arg.ty.clone();
             let integer = matches!(self.infer.shallow(&arg.ty), Ty::Scalar(s) if s.is_integer());
             match (self.coerce(arg, &operand, &format!("an operand of `{name}`")), &first) {
                 (Ok(node), _) => nodes.push(node),
@@ -541,6 +543,14 @@ impl<'a> Checker<'a> {
                         label.text = format!("this is {found}");
                     }
                     d.help = cause.help;
+                    let literal = matches!(self.infer.shallow(&found_ty), Ty::Meta(i) if self.infer.class(i) == Class::Float);
+                    if let Ty::Scalar(from) = self.infer.shallow(&operand)
+                        && literal
+                        && from.is_integer()
+                    {
+                        let x = first_text.unwrap_or("x");
+                        d = d.help(format!("or convert the integer: `f32.{from} {x}`"));
+                    }
                     return Err(d.also(*first_span, format!("this is {first_ty}")).into());
                 }
             }
@@ -580,11 +590,13 @@ impl<'a> Checker<'a> {
                 "apply it to every element with `map` or `map2`: `map2 ({name}) xs ys`"
             )),
             Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
-                d.help(format!("convert it: `f32.{s} x`"))
+                d.help(format!("convert it: `f32.{s} {}`", self.written(arg).unwrap_or("x")))
             }
+            Ty::Scalar(s) if name == "^" && s.is_float() => d.help("a power is `x ** y`"),
+            Ty::Meta(_) if name == "^" => d.help("a power is `x ** y`"),
             Ty::Scalar(ScalarType::Bool) if name == "~" => d.help("the negation of `bool` is `!`"),
             Ty::Scalar(s) if matches!(class, Class::Integer | Class::Bits) && s.is_float() => {
-                d.help(format!("convert it: `i32.{s} x`"))
+                d.help(format!("convert it: `i32.{s} {}`", self.written(arg).unwrap_or("x")))
             }
             _ => d,
         }

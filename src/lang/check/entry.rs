@@ -388,12 +388,15 @@ fn finish(
     sizes: Vec<String>,
 ) -> (Entry, Vec<Diagnostic>) {
     let mut finish = Finish::new(checker);
+    let mut shown = vec![];
     let param = |(name, var, ty, span): (String, VarId, Ty, Span)| {
         let labels = checker.labels(&ty);
+        shown.push(finish.shown(&ty, span));
         let ty = finish.ty(&ty, span);
         Param { name, var, ty, labels, span }
     };
     let params: Vec<Param> = params.into_iter().map(param).collect();
+    shown.push(finish.shown(&body.ty, body.span));
     let body = finish.expr(&body);
     let divides = finish.divides(&checker.infer.sizes.divides);
     let mut diagnostics = finish.diagnostics;
@@ -404,6 +407,7 @@ fn finish(
         sizes,
         params,
         size_params,
+        shown,
         divides,
         body,
         names: checker.names.clone(),

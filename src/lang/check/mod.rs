@@ -16,6 +16,7 @@ mod nesting;
 mod prims;
 mod records;
 mod sizes;
+mod slices;
 mod subscripts;
 mod updates;
 mod uses;
