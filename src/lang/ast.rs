@@ -194,7 +194,7 @@ pub enum ExprKind {
         /// The pattern that is bound.
         pat: Pat,
         /// Sizes and types that a local function binds.
-        binders: Binders,
+        binders: Box<Binders>,
         /// Parameters, if it is a local function.
         params: Vec<Pat>,
         /// The declared type (of the result, for a function).

@@ -599,7 +599,7 @@ impl Parser<'_> {
         }
         let body = self.expr()?;
         let depths = [value.depth, body.depth];
-        let (value, body) = (Box::new(value), Box::new(body));
+        let (binders, value, body) = (Box::new(binders), Box::new(value), Box::new(body));
         self.node(ExprKind::Let { pat, binders, params, ty, value, body }, start, &depths)
     }
 

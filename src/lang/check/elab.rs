@@ -410,7 +410,7 @@ impl<'a> Checker<'a> {
                 return Ok(Elab::Fun(Closure { fun, lets, span }));
             }
             ExprKind::Let { pat, binders, params, ty, value, body } => {
-                let (params, ty) = ((binders, params.as_slice()), ty.as_ref());
+                let (params, ty) = ((&**binders, params.as_slice()), ty.as_ref());
                 return self.let_in(pat, params, ty, value, body, env);
             }
             ExprKind::Number(n, suffix) => self.number(*n, *suffix, span),
@@ -831,7 +831,7 @@ impl<'a> Checker<'a> {
                         None => {
                             let message = "the exponent in a size must be a number below 64";
                             let d = self.error(Code::TypeMismatch, message, b.span);
-                            Err(d.help("bind a size for the whole power, such as `[n]`").into())
+                            Err(d.help("bind a size for the whole power, such as `[n]`; its logarithm is `ctz n`").into())
                         }
                     }
                 }

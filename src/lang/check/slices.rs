@@ -1,5 +1,5 @@
 //! Slices: which elements they choose, and their patterns. A slice between known places is `take` and `drop`, one of a
-//! known length at a place that the program computes a `gather`.
+//! known length at a place that the program computes `generate count (\i -> xs[place + i])`.
 
 use super::elab::{Abort, Checker, Res};
 use super::env::Env;
@@ -143,7 +143,14 @@ impl<'a> Checker<'a> {
                 let ends = [(&length, "ends before it begins"), (&n.sub(&length), "is too long")];
                 self.within_array(&ends, n, backwards, slice.span)?;
                 let (count, _) = self.counted(length, &apart, slice.span)?;
-                let from = self.shared(from.clone(), "from", lets);
+                let mut from = from.clone();
+                // The places between the bounds need not be values of a short type.
+                if matches!(self.infer.shallow(&from.ty), Ty::Scalar(s) if s.bytes() < 4) {
+                    let (cast, at) = (ScalarOp::Cast(ScalarType::I32), from.span);
+                    let kind = NodeKind::Scalar(cast, vec![from]);
+                    from = Node::new(kind, Ty::Scalar(ScalarType::I32), at);
+                }
+                let from = self.shared(from, "from", lets);
                 return Ok(Range::Moving { from, count, step });
             }
         }
@@ -222,10 +229,14 @@ impl<'a> Checker<'a> {
                 (from, count, step, reach, *backwards)
             }
             Range::Moving { from, count, step } => {
-                let nearest = inside.then_some(&n);
-                let places = self.places(from, count, step, nearest, span)?;
-                let ty = array(count, &element);
-                return Ok(pattern(Prim::Gather, vec![], vec![node, places], ty, span));
+                let mut lets = vec![];
+                let node = self.shared(node, "xs", &mut lets);
+                let part = self.generated(count, &from.ty, span, |this, i| {
+                    let place = this.place(from, step, i)?;
+                    let place = if inside { this.nearest(place, &n)? } else { place };
+                    this.index(node, place, span)
+                })?;
+                return self.defining(part, lets);
             }
         };
         let mut node = node;
@@ -251,36 +262,45 @@ impl<'a> Checker<'a> {
         Ok(pattern(Prim::Join, vec![], vec![windows], array(count, &element), span))
     }
 
-    /// Returns the indices of elements: `count` from `from` on, each `step` after the one before; with `nearest`, the
-    /// nearest ones in an array of this length.
-    fn places(
-        &mut self,
-        from: &Node,
-        count: &Size,
-        step: &Size,
-        nearest: Option<&Size>,
-        span: Span,
-    ) -> Res<Node> {
-        let index = (self.fresh_var("i"), from.ty.clone());
-        let size = |s: Size| Node::new(NodeKind::Size(s), from.ty.clone(), span);
-        let mut ahead = variable(&index, span);
-        let apart = if step.is_below_zero() { step.neg() } else { step.clone() };
+    /// Returns the place of element `i` of a slice.
+    fn place(&mut self, from: &Node, step: &Size, i: Node) -> Res<Node> {
+        let (ty, span) = (from.ty.clone(), i.span);
+        let backwards = step.is_below_zero();
+        let apart = if backwards { step.neg() } else { step.clone() };
+        let mut ahead = i;
         if apart != Size::constant(1) {
-            ahead = self.scalar(ScalarOp::Mul, None, vec![ahead, size(apart)], span)?;
+            let apart = Node::new(NodeKind::Size(apart), ty, span);
+            ahead = self.scalar(ScalarOp::Mul, None, vec![ahead, apart], span)?;
         }
-        let sum = if step.is_below_zero() { ScalarOp::Sub } else { ScalarOp::Add };
-        let mut place = self.scalar(sum, None, vec![from.clone(), ahead], span)?;
-        if let Some(n) = nearest {
-            let zero = Node::new(NodeKind::Lit(Lit::Int(0)), from.ty.clone(), span);
-            let last =
-                vec![size(n.clone()), Node::new(NodeKind::Lit(Lit::Int(1)), from.ty.clone(), span)];
-            let last = self.scalar(ScalarOp::Sub, None, last, span)?;
-            place = self.scalar(ScalarOp::Clamp, None, vec![place, zero, last], span)?;
-        }
-        let ty = array(count, &index.1);
-        let funs = vec![Fun { params: vec![index], body: Box::new(place) }];
-        let kind =
-            NodeKind::Prim { prim: Prim::Generate, funs, sizes: vec![count.clone()], args: vec![] };
+        let sum = if backwards { ScalarOp::Sub } else { ScalarOp::Add };
+        self.scalar(sum, None, vec![from.clone(), ahead], span)
+    }
+
+    /// Returns the nearest index to a place in an array of `n` elements.
+    fn nearest(&mut self, place: Node, n: &Size) -> Res<Node> {
+        let (span, ty) = (place.span, Ty::Scalar(ScalarType::I64));
+        let number = |kind| Node::new(kind, ty.clone(), span);
+        let cast = ScalarOp::Cast(ScalarType::I64);
+        let place = number(NodeKind::Scalar(cast, vec![place]));
+        let first = number(NodeKind::Lit(Lit::Int(0)));
+        let last = number(NodeKind::Size(n.sub(&Size::constant(1))));
+        self.scalar(ScalarOp::Clamp, None, vec![place, first, last], span)
+    }
+
+    /// Returns `generate count f`, where `f` takes an index of this type.
+    fn generated(
+        &mut self,
+        count: &Size,
+        index: &Ty,
+        span: Span,
+        f: impl FnOnce(&mut Self, Node) -> Res<Node>,
+    ) -> Res<Node> {
+        let index = (self.fresh_var("i"), index.clone());
+        let body = f(self, variable(&index, span))?;
+        let ty = array(count, &body.ty);
+        let funs = vec![Fun { params: vec![index], body: Box::new(body) }];
+        let sizes = vec![count.clone()];
+        let kind = NodeKind::Prim { prim: Prim::Generate, funs, sizes, args: vec![] };
         Ok(Node::new(kind, ty, span))
     }
 
@@ -291,7 +311,8 @@ impl<'a> Checker<'a> {
         let (from, count, step, backwards) = match range {
             Range::Fixed { from, count, step, backwards, .. } => (from, count, step, *backwards),
             Range::Moving { from, count, step } => {
-                let places = self.places(from, count, step, None, span)?;
+                let places =
+                    self.generated(count, &from.ty, span, |this, i| this.place(from, step, i))?;
                 return Ok(pattern(Prim::Scatter, vec![], vec![node, places, part], whole, span));
             }
         };
@@ -302,8 +323,8 @@ impl<'a> Checker<'a> {
         let old = turned(node);
         if *step != Size::constant(1) {
             let ty = Ty::Scalar(ScalarType::I32);
-            let from = Node::new(NodeKind::Size(from.clone()), ty, span);
-            let places = self.places(&from, count, step, None, span)?;
+            let from = Node::new(NodeKind::Size(from.clone()), ty.clone(), span);
+            let places = self.generated(count, &ty, span, |this, i| this.place(&from, step, i))?;
             let args = vec![old, places, part];
             return Ok(turned(pattern(Prim::Scatter, vec![], args, whole.clone(), span)));
         }

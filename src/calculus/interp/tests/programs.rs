@@ -94,6 +94,7 @@ fn patterns() {
     each("join (map (\\i -> xs[2 * i + 1:2 * i - 1:-1]) (iota 2))", &[1.0, 3.0, 5.0, 2.0]);
     each("loop s = 0 for i < n - 2 do s * 10 + sum xs[i64.i32 i:i64.i32 i + 3:2]", &[56.0]);
     each("let k = xs[1] in xs with [k:k + 2] <- [7, 8]", &[3.0, 7.0, 8.0, 5.0]);
+    each("let b = u8.i32 (xs[3] + 250) in sum (replicate 300 1)[b:b + 3]", &[3.0]);
     // What lies outside has no effect.
     each("let k = xs[0] in xs with [k:k + 2] <- [7, 8]", &[3.0, 1.0, 2.0, 7.0]);
     each(
