@@ -66,7 +66,7 @@ fn comments_give_what_the_command_does_not() {
         "-- gen: w=const:2 n=const:2*w xs=iota c=const:n-1\n\
          entry f [n] [w] (w: i64) (xs: [n]f32) (c: f32) (d: f32) : [w]f32 = map (\\x -> x * c + d) xs[:w]\n",
     );
-    p.run(&format!("eval {f}")).fails("E0501", 5);
+    p.run(&format!("eval {f}")).fails("E0501", 4);
     for verb in ["eval", "run --no-store --budget 1"] {
         let given = |args: &str| p.run(&format!("{verb} {f} --arg d=1 {args}")).ok().stdout();
         assert_eq!(given(""), "[2]f32 [1.0, 4.0]\n");
