@@ -256,6 +256,7 @@ impl Build {
             sizes: self.sizes,
             params: self.params,
             size_params: vec![],
+            shown: vec![],
             divides: vec![],
             body,
             names: self.names,

@@ -19,7 +19,7 @@ mod pick;
 
 use super::value::{Shape, Value};
 use crate::diag::{Code as Error, Diagnostic, Interrupt, Label, Result, Span};
-use crate::lang::size::Size;
+use crate::lang::size::{EXACT, Size};
 use crate::lang::typed::{Entry, Expr, ExprKind, Prim};
 use crate::lang::types::{ScalarType, Type};
 use build::Builder;
@@ -70,7 +70,7 @@ impl Compiled {
             };
             if a != 0 && (b == 0 || a % b != 0) {
                 let text = format!("{b} does not divide {a}");
-                return Err(at(Error::NotDivisible, *span, text).into());
+                return Err(at(Error::NotDivisible, *span, text).help(EXACT).into());
             }
         }
         if inputs.len() != entry.params.len() {

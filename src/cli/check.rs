@@ -68,6 +68,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
 /// Returns the first line of an entry: its name, sizes and types.
 fn signature(e: &Entry) -> String {
     let sizes: String = e.sizes.iter().map(|n| format!(" [{n}]")).collect();
-    let params: String = e.params.iter().map(|p| format!(" ({}: {})", p.name, p.ty)).collect();
-    format!("entry {}{sizes}{params} : {}", e.name, e.body.ty)
+    let types = e.params.iter().zip(&e.shown);
+    let params: String = types.map(|(p, ty)| format!(" ({}: {ty})", p.name)).collect();
+    let result = e.shown.last().map_or("", String::as_str);
+    format!("entry {}{sizes}{params} : {result}", e.name)
 }

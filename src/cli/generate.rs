@@ -23,8 +23,8 @@ pub struct Args {
     /// The element type, as in programs.
     #[arg(long = "type", default_value = "f32", value_name = "TYPE")]
     ty: String,
-    /// The values: `normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH` (integers), `neighbours:N` (lists of
-    /// indices of other elements), `iota` or `const:V`.
+    /// The values: `normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH` (integers), `sorted:LOW..HIGH`,
+    /// `neighbours:N` (lists of indices of other elements), `letters:ABC`, `iota`, `shuffle` or `const:V`.
     #[arg(long, default_value = "normal", value_name = "HOW")]
     how: String,
     /// Seed of the data.

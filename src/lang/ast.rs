@@ -59,12 +59,8 @@ pub struct Decl {
     pub doc: String,
     /// Its name.
     pub name: Name,
-    /// The size parameters that it binds: `[n]`.
-    pub binders: Vec<Name>,
-    /// The sizes that `[]` in the types of its parameters stands for.
-    pub unnamed: Vec<Name>,
-    /// The type parameters that it binds: `'t`, without the quote.
-    pub type_params: Vec<Name>,
+    /// The sizes and types that it binds.
+    pub binders: Binders,
     /// Its parameters.
     pub params: Vec<Pat>,
     /// The declared result type.
@@ -73,10 +69,21 @@ pub struct Decl {
     pub body: Expr,
 }
 
-impl Decl {
-    /// Returns all size parameters.
+/// What a definition binds besides its parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Binders {
+    /// Sizes that stand behind its name: `[n]`.
+    pub named: Vec<Name>,
+    /// Sizes that `[]` in the types of its parameters stands for.
+    pub unnamed: Vec<Name>,
+    /// Types that stand behind its name: `'t`, without the quote.
+    pub types: Vec<Name>,
+}
+
+impl Binders {
+    /// Returns all sizes.
     pub fn sizes(&self) -> impl Iterator<Item = &Name> {
-        self.binders.iter().chain(&self.unnamed)
+        self.named.iter().chain(&self.unnamed)
     }
 }
 
@@ -186,6 +193,8 @@ pub enum ExprKind {
     Let {
         /// The pattern that is bound.
         pat: Pat,
+        /// Sizes and types that a local function binds.
+        binders: Box<Binders>,
         /// Parameters, if it is a local function.
         params: Vec<Pat>,
         /// The declared type (of the result, for a function).
@@ -234,6 +243,8 @@ pub enum ExprKind {
     SectionLeft(Box<Expr>, ScalarOp),
     /// `(+ e)`.
     SectionRight(ScalarOp, Box<Expr>),
+    /// `(.0.x)`.
+    SectionPart(Vec<Part>),
     /// `x |> f`.
     Pipe(Box<Expr>, Box<Expr>),
     /// `f >-> g`, or `g <-< f` with the second function written first.
@@ -245,6 +256,15 @@ pub enum ExprKind {
     },
     /// `e : t`.
     Ascribe(Box<Expr>, TypeExpr),
+}
+
+/// A part of a tuple or record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// `.0`.
+    Component(usize),
+    /// `.x`.
+    Field(String),
 }
 
 /// What is chosen along one dimension of an array.

@@ -2,8 +2,8 @@
 //! so that it can lose neither a token nor a comment. The syntax tree determines where lines may break.
 
 use super::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeDecl, TypeExpr,
-    TypeKind, binary_operator,
+    Binders, Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeDecl,
+    TypeExpr, TypeKind, binary_operator,
 };
 use super::lexer::{Comment, Lexed, Tok, lex};
 use super::parser;
@@ -140,19 +140,7 @@ impl Builder<'_> {
     }
 
     fn decl(&mut self, decl: &Decl) -> Doc {
-        let mut head = vec![self.token(), Doc::Space, self.token()];
-        let mut last = None;
-        for _ in 0..decl.binders.len() + decl.type_params.len() {
-            let size = self.next_is("[");
-            if !size || last != Some(size) {
-                head.push(Doc::Space);
-            }
-            head.push(self.token());
-            if size {
-                head.extend([self.token(), self.token()]);
-            }
-            last = Some(size);
-        }
+        let mut head = vec![self.token(), Doc::Space, self.token(), self.binders(&decl.binders)];
         let mut rest = vec![];
         for param in &decl.params {
             rest.extend([Doc::Line, self.pattern(param)]);
@@ -169,6 +157,24 @@ impl Builder<'_> {
         } else {
             group(vec![group(head), nest(vec![line, body])])
         }
+    }
+
+    /// Lays out `[n] 't`, and the space before it.
+    fn binders(&mut self, binders: &Binders) -> Doc {
+        let mut docs = vec![];
+        let mut last = None;
+        for _ in 0..binders.named.len() + binders.types.len() {
+            let size = self.next_is("[");
+            if !size || last != Some(size) {
+                docs.push(Doc::Space);
+            }
+            docs.push(self.token());
+            if size {
+                docs.extend([self.token(), self.token()]);
+            }
+            last = Some(size);
+        }
+        Doc::Seq(docs)
     }
 
     fn pattern(&mut self, pat: &Pat) -> Doc {
@@ -345,8 +351,9 @@ impl Builder<'_> {
                 docs.push(nest(vec![Doc::Line, self.expr(body)]));
                 group(docs)
             }
-            ExprKind::Let { pat, params, ty, value, body } => {
+            ExprKind::Let { pat, binders, params, ty, value, body } => {
                 let mut docs = vec![self.token(), Doc::Space, self.pattern(pat)];
+                docs.push(self.binders(binders));
                 for p in params {
                     docs.extend([Doc::Space, self.pattern(p)]);
                 }
@@ -430,6 +437,9 @@ impl Builder<'_> {
             ExprKind::Section(_) => Doc::Seq(vec![self.token(), self.token(), self.token()]),
             ExprKind::SectionLeft(x, _) => {
                 Doc::Seq(vec![self.token(), self.expr(x), Doc::Space, self.token(), self.token()])
+            }
+            ExprKind::SectionPart(parts) => {
+                Doc::Seq((0..parts.len() + 2).map(|_| self.token()).collect())
             }
             ExprKind::SectionRight(_, x) => {
                 Doc::Seq(vec![self.token(), self.token(), Doc::Space, self.expr(x), self.token()])

@@ -14,9 +14,9 @@ pub enum Tok {
     Qualified,
     /// A number, with its suffix.
     Number,
-    /// `.0`, directly after an operand.
+    /// `.0`, directly after an operand or `(`.
     Proj,
-    /// `.x`, directly after an operand.
+    /// `.x`, directly after an operand or `(`.
     Field,
     /// `'t`, a type parameter.
     TypeParam,
@@ -212,7 +212,10 @@ fn token(source: &Source, at: usize, last: Option<&Token>) -> Option<(Tok, usize
     }
     let attached = last.is_some_and(|t| {
         t.span.end as usize == at
-            && matches!(t.tok, Tok::Ident | Tok::Proj | Tok::Field | Tok::Sym(")" | "]" | "}"))
+            && matches!(
+                t.tok,
+                Tok::Ident | Tok::Proj | Tok::Field | Tok::Sym("(" | ")" | "]" | "}")
+            )
     });
     if c == b'.' && attached {
         match text.get(at + 1) {

@@ -4,12 +4,16 @@
 //! error for each faulty declaration. The height of the tree is limited, so that later stages may recurse. The
 //! parser does not resolve names.
 
+mod advice;
 mod records;
+mod sizes;
 mod types;
 
+pub use sizes::size;
+
 use super::ast::{
-    Decl, Expr, ExprKind, File, Import, LoopForm, Name, Pat, PatKind, Slice, Subscript,
-    binary_operator,
+    Binders, Decl, Expr, ExprKind, File, Import, LoopForm, Name, Part, Pat, PatKind, Slice,
+    Subscript, binary_operator,
 };
 use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
 use super::typed::ScalarOp;
@@ -141,7 +145,8 @@ impl Parser<'_> {
     fn unexpected<T>(&mut self, wanted: &str) -> Parse<T> {
         let d =
             Diagnostic::error(Code::Parse, format!("expected {wanted}, found {}", self.found()));
-        self.fail(d.at(self.source, self.span(), format!("expected {wanted}")))
+        let d = self.hinted(d.at(self.source, self.span(), format!("expected {wanted}")));
+        self.fail(d)
     }
 
     fn fail<T>(&mut self, d: Diagnostic) -> Parse<T> {
@@ -278,23 +283,14 @@ impl Parser<'_> {
         let entry = self.is("entry");
         self.advance();
         let name = self.name("the name of the definition")?;
-        let mut binders = vec![];
         self.types.params.clear();
-        loop {
-            if self.is("[") {
-                binders.push(self.size_name()?);
-            } else if self.tok() == Tok::TypeParam {
-                let span = self.advance().span;
-                let text = self.text(span).trim_start_matches('\'').to_owned();
-                self.types.params.push(Name { text, span });
-            } else {
-                break;
-            }
-        }
+        let mut binders = self.binders()?;
+        self.types.params.clone_from(&binders.types);
         self.types.unnamed = Some(vec![]);
         let params = self.patterns();
-        let unnamed = self.types.unnamed.take().unwrap_or_default();
+        binders.unnamed = self.types.unnamed.take().unwrap_or_default();
         let params = params?;
+        self.no_recursion(&name.text, name.span, &params)?;
         let result = if self.eat(":") { Some(self.ty()?) } else { None };
         if !self.is("=") {
             let wanted = if result.is_some() { "`=`" } else { "a parameter, `: type` or `=`" };
@@ -305,36 +301,23 @@ impl Parser<'_> {
         if self.tok() != Tok::Eof && !self.is_decl() {
             return self.after_expression();
         }
-        let type_params = self.types.params.clone();
-        Ok(Decl { entry, doc, name, binders, unnamed, type_params, params, result, body })
+        Ok(Decl { entry, doc, name, binders, params, result, body })
     }
 
-    /// Reports a token where the expression should have ended.
-    fn after_expression<T>(&mut self) -> Parse<T> {
-        let d = Diagnostic::error(
-            Code::Parse,
-            format!(
-                "expected an operator, an argument or the end of the expression, found {}",
-                self.found()
-            ),
-        )
-        .at(self.source, self.span(), "the expression cannot go on like this");
-        let d = match self.tok() {
-            Tok::Sym("[") => d.help(
-                "an index follows its array without a space, `a[i]`; there are no array literals",
-            ),
-            Tok::Sym("=") => d.help("equality is `==`; a local definition is `let x = ... in ...`"),
-            Tok::Sym(")") => d.help("this parenthesis closes nothing"),
-            Tok::Sym(".") if self.token_at(self.at + 1).tok == Tok::Sym(".") => {
-                d.help("the numbers from 0 are `iota n`; there are no other ranges")
+    /// Parses `[n] 't`, behind the name of a definition.
+    fn binders(&mut self) -> Parse<Binders> {
+        let mut binders = Binders::default();
+        loop {
+            if self.is("[") {
+                binders.named.push(self.size_name()?);
+            } else if self.tok() == Tok::TypeParam {
+                let span = self.advance().span;
+                let text = self.text(span).trim_start_matches('\'').to_owned();
+                binders.types.push(Name { text, span });
+            } else {
+                return Ok(binders);
             }
-            Tok::Sym(".") => {
-                d.help("a component of a tuple is `t.0`, without spaces; composition is `f >-> g`")
-            }
-            Tok::Sym(";") => d.help("write `let x = ... in ...`"),
-            _ => d,
-        };
-        self.fail(d)
+        }
     }
 
     fn starts_pattern(&self) -> bool {
@@ -547,17 +530,28 @@ impl Parser<'_> {
     fn let_in(&mut self) -> Parse<Expr> {
         let start = self.advance().span;
         let pat = self.nested(Self::pattern)?;
+        let binders = self.binders()?;
+        let outer = self.types.params.len();
+        self.types.params.extend(binders.types.iter().cloned());
         let params = self.patterns()?;
+        if let PatKind::Name(name) = &pat.kind {
+            self.no_recursion(name, pat.span, &params)?;
+        }
+        let function = binders.named.is_empty() && binders.types.is_empty() || !params.is_empty();
+        if !function {
+            return self.unexpected("a parameter, since a value binds no sizes or types");
+        }
         let ty = if self.eat(":") { Some(self.ty()?) } else { None };
         self.expect("=", "in the definition")?;
         let value = self.expr()?;
+        self.types.params.truncate(outer);
         if !self.eat("in") && !self.is("let") {
             return self.unexpected("`in` (or another `let`) after the definition");
         }
         let body = self.expr()?;
         let depths = [value.depth, body.depth];
-        let (value, body) = (Box::new(value), Box::new(body));
-        self.node(ExprKind::Let { pat, params, ty, value, body }, start, &depths)
+        let (binders, value, body) = (Box::new(binders), Box::new(value), Box::new(body));
+        self.node(ExprKind::Let { pat, binders, params, ty, value, body }, start, &depths)
     }
 
     fn conditional(&mut self) -> Parse<Expr> {
@@ -673,20 +667,16 @@ impl Parser<'_> {
         let mut e = self.primary()?;
         loop {
             let (start, depth) = (e.span, e.depth);
+            if let Some(part) = self.part()? {
+                let whole = Box::new(e);
+                let kind = match part {
+                    Part::Component(i) => ExprKind::Proj(whole, i),
+                    Part::Field(name) => ExprKind::Field(whole, name),
+                };
+                e = self.node(kind, start, &[depth])?;
+                continue;
+            }
             match self.tok() {
-                Tok::Proj => {
-                    let span = self.advance().span;
-                    let Ok(i) = self.text(span).trim_start_matches('.').parse() else {
-                        let d = Diagnostic::error(Code::Parse, "no tuple has that many components");
-                        return self.fail(d.at(self.source, span, ""));
-                    };
-                    e = self.node(ExprKind::Proj(Box::new(e), i), start, &[depth])?;
-                }
-                Tok::Field => {
-                    let span = self.advance().span;
-                    let name = self.text(span).trim_start_matches('.').to_owned();
-                    e = self.node(ExprKind::Field(Box::new(e), name), start, &[depth])?;
-                }
                 Tok::Sym("[") if self.span().start == start.end => {
                     self.advance();
                     let (indices, mut depths) = self.subscripts()?;
@@ -694,6 +684,26 @@ impl Parser<'_> {
                     e = self.node(ExprKind::Index(Box::new(e), indices), start, &depths)?;
                 }
                 _ => return Ok(e),
+            }
+        }
+    }
+
+    /// Parses `.0` or `.x`, if one stands here.
+    fn part(&mut self) -> Parse<Option<Part>> {
+        let tok = self.tok();
+        if !matches!(tok, Tok::Proj | Tok::Field) {
+            return Ok(None);
+        }
+        let span = self.advance().span;
+        let name = self.text(span).trim_start_matches('.');
+        if tok == Tok::Field {
+            return Ok(Some(Part::Field(name.to_owned())));
+        }
+        match name.parse() {
+            Ok(i) => Ok(Some(Part::Component(i))),
+            Err(_) => {
+                let d = Diagnostic::error(Code::Parse, "no tuple has that many components");
+                self.fail(d.at(self.source, span, ""))
             }
         }
     }
@@ -749,6 +759,14 @@ impl Parser<'_> {
                 "there is no empty tuple",
             );
             return self.fail(d);
+        }
+        let mut parts = vec![];
+        while let Some(part) = self.part()? {
+            parts.push(part);
+        }
+        if !parts.is_empty() {
+            self.expect(")", "to close the section")?;
+            return self.node(ExprKind::SectionPart(parts), start, &[]);
         }
         if let Tok::Sym(symbol) = self.tok()
             && let Some((op, _)) = binary_operator(symbol)

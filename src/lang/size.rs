@@ -51,6 +51,9 @@ const UNDEFINED: &str = "%undefined";
 /// Most terms of a polynomial. Products of sums grow exponentially.
 const MAX_TERMS: usize = Limits::DEFAULT.size_terms;
 
+/// Advice for a division of lengths with a remainder.
+pub const EXACT: &str = "`/` divides lengths without a remainder, and rounds down only as a value: choose other sizes, declare a multiple such as `[2*m]f32`, or let the caller give the length, `[m] (m: i64)`";
+
 impl Size {
     /// Returns a constant size.
     pub fn constant(n: i64) -> Size {

@@ -53,7 +53,7 @@ impl Edits<'_> {
             if let Some(result) = &decl.result {
                 self.found.push((self.with_colon(result.span), String::new()));
             }
-            for binder in &decl.binders {
+            for binder in &decl.binders.named {
                 let span = Span { start: binder.span.start - 1, end: binder.span.end + 1 };
                 self.found.push((span, String::new()));
             }
@@ -134,9 +134,11 @@ fn name_of(p: &Pat) -> Option<&str> {
 
 fn children(e: &Expr) -> Vec<&Expr> {
     match &e.kind {
-        ExprKind::Name(_) | ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Section(_) => {
-            vec![]
-        }
+        ExprKind::Name(_)
+        | ExprKind::Number(..)
+        | ExprKind::Bool(_)
+        | ExprKind::Section(_)
+        | ExprKind::SectionPart(_) => vec![],
         ExprKind::Tuple(es) | ExprKind::Array(es) => es.iter().collect(),
         ExprKind::Apply(f, args) => [&**f].into_iter().chain(args).collect(),
         ExprKind::Paren(e)

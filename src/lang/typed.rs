@@ -54,6 +54,8 @@ pub struct Entry {
     pub params: Vec<Param>,
     /// The sizes that stand among the parameters, as `(n: i64)`, each with the number of value parameters before it.
     pub size_params: Vec<(usize, String)>,
+    /// The types of the parameters and of the result as text, with the names of records.
+    pub shown: Vec<String>,
     /// Conditions on the sizes, found while checking: `.0` must be a multiple of `.1`, as required at the place
     /// `.2`.
     pub divides: Vec<(Size, Size, Span)>,

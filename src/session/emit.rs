@@ -2,6 +2,7 @@
 //! that do not depend on patsat.
 
 use super::files;
+use super::generate::generate_shaped;
 use super::inputs::bind_with;
 use super::plan::Plan;
 use super::recipe::{recipe, seed};
@@ -64,7 +65,7 @@ pub fn check_directory(path: &Path, force: bool) -> Result<()> {
 impl Session {
     /// Writes the kernels of a plan into a directory, with host programs in C and in Rust that generate inputs, run
     /// the kernels and compare the result with the interpreter's. The request decides the inputs; generated inputs
-    /// have the same distribution and range as those of other commands, but other values.
+    /// have the same distribution and range as those of other commands, but other values, or are stored.
     ///
     /// `force` writes into directories that hold other files, and accepts kernels that differ from those that the plan
     /// was made from.
@@ -86,7 +87,11 @@ impl Session {
         let (variant, mut warnings) = (planned.variant, planned.warnings);
         let mut recipes = BTreeMap::new();
         let bound = bind_with(program, &request, &mut |array, generator| {
-            let made = (recipe(generator, array)?, seed(request.seed, array.stream));
+            let Some(recipe) = recipe(generator, array)? else {
+                let (ty, shape, sizes) = (array.ty, array.shape, array.sizes);
+                return generate_shaped(generator, ty, shape, sizes, request.seed, array.stream);
+            };
+            let made = (recipe, seed(request.seed, array.stream));
             let slot = Slot { param: array.param.to_owned(), component: array.component };
             recipes.insert(slot, made);
             let length = array.shape.iter().product();

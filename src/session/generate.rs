@@ -2,9 +2,12 @@
 
 use super::program::Sizes;
 use crate::diag::{Code, Diagnostic, Result};
+use crate::lang::parser;
+use crate::lang::size::{Size, SizeError};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{Element, HostArray};
 use half::f16;
+use rand::seq::SliceRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -16,7 +19,7 @@ use std::str::FromStr;
 pub(super) const RANGE: i8 = 100;
 
 /// The syntax of generators, for messages.
-const GENERATORS: &str = "`normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH`, `neighbours:N`, `iota` and `const:VALUE`";
+const GENERATORS: &str = "`normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH`, `sorted:LOW..HIGH`, `neighbours:N`, `letters:ABC`, `iota`, `shuffle` and `const:VALUE`";
 
 /// The distribution of the elements of an array.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,47 +33,54 @@ pub enum Generator {
     /// Whole numbers from the first bound up to the second, exclusive, for float types too: sums of products of small
     /// whole numbers are exact in any order.
     Whole(Bound, Bound),
+    /// Whole numbers as above, in ascending order along the last dimension.
+    Sorted(Bound, Bound),
+    /// 0, 1, 2, ... along the last dimension, in a random order.
+    Shuffle,
+    /// The codes of these ASCII characters, each equally often.
+    Letters(String),
     /// For lists of neighbours `[..][n]` or `[n][..]`: integers in `0..n`, except the index of the element that the
     /// list belongs to.
     Neighbours(Bound),
     /// 0, 1, 2, ... (wraps in small integer types; as `bool`, odd numbers are `true`).
     Iota,
     /// The same value everywhere.
-    Const(Constant),
+    Const(Bound),
 }
 
-/// A bound of a range: a number, or the name of a size.
+/// A bound of a range, or a value: a number, or a size of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bound {
     /// A number.
     Number(Constant),
-    /// A size parameter of the program.
-    Size(String),
+    /// A size, as in types.
+    Size(Size),
 }
 
 impl Bound {
     fn read(text: &str) -> Option<Bound> {
         match constant(text) {
-            Some(Constant::Bool(_)) => None,
             Some(c) => Some(Bound::Number(c)),
-            None => {
-                let name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-                (name && !text.is_empty()).then(|| Bound::Size(text.to_owned()))
-            }
+            None => parser::size(text).map(Bound::Size),
         }
     }
 
     pub(super) fn value(&self, sizes: &Sizes) -> Result<Constant> {
         match self {
             Bound::Number(c) => Ok(*c),
-            Bound::Size(name) => match sizes.get(name) {
-                Some(n) => Ok(Constant::Integer(i128::from(*n))),
-                None => {
-                    let text =
-                        format!("`{name}` is neither a number nor a size that is known here");
-                    Err(Diagnostic::error(Code::Usage, text).into())
-                }
-            },
+            Bound::Size(size) => {
+                let known = |name: &str| sizes.get(name).and_then(|n| i64::try_from(*n).ok());
+                let text = match size.eval(&known) {
+                    Ok(n) | Err(SizeError::Negative(n)) => {
+                        return Ok(Constant::Integer(i128::from(n)));
+                    }
+                    Err(SizeError::Unbound(name)) => {
+                        format!("`{name}` is neither a number nor a size that is known here")
+                    }
+                    Err(e) => format!("`{size}`: {e}"),
+                };
+                Err(Diagnostic::error(Code::Usage, text).into())
+            }
         }
     }
 }
@@ -79,7 +89,7 @@ impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Bound::Number(c) => write!(f, "{c}"),
-            Bound::Size(name) => f.write_str(name),
+            Bound::Size(size) => write!(f, "{size}"),
         }
     }
 }
@@ -103,18 +113,29 @@ impl FromStr for Generator {
             "normal" => Ok(Generator::Normal),
             "uniform" => Ok(Generator::Uniform),
             "iota" => Ok(Generator::Iota),
+            "shuffle" => Ok(Generator::Shuffle),
             other => {
                 let between = |range: &str| {
                     let (low, high) = range.split_once("..")?;
-                    Some((Bound::read(low)?, Bound::read(high)?))
+                    let number = |text| {
+                        Bound::read(text).filter(|b| !matches!(b, Bound::Number(Constant::Bool(_))))
+                    };
+                    Some((number(low)?, number(high)?))
                 };
                 let made = match other.split_once(':') {
-                    Some(("const", value)) => constant(value).map(Generator::Const),
+                    Some(("const", value)) => Bound::read(value).map(Generator::Const),
                     Some(("uniform", range)) => {
                         between(range).map(|(low, high)| Generator::Between(low, high))
                     }
                     Some(("whole", range)) => {
                         between(range).map(|(low, high)| Generator::Whole(low, high))
+                    }
+                    Some(("sorted", range)) => {
+                        between(range).map(|(low, high)| Generator::Sorted(low, high))
+                    }
+                    Some(("letters", set)) => {
+                        let letters = set.is_ascii() && !set.is_empty();
+                        letters.then(|| Generator::Letters(set.to_owned()))
                     }
                     Some(("neighbours", n)) => Bound::read(n).map(Generator::Neighbours),
                     _ => None,
@@ -136,6 +157,9 @@ impl fmt::Display for Generator {
             Generator::Uniform => write!(f, "uniform"),
             Generator::Between(low, high) => write!(f, "uniform:{low}..{high}"),
             Generator::Whole(low, high) => write!(f, "whole:{low}..{high}"),
+            Generator::Sorted(low, high) => write!(f, "sorted:{low}..{high}"),
+            Generator::Shuffle => write!(f, "shuffle"),
+            Generator::Letters(set) => write!(f, "letters:{set}"),
             Generator::Neighbours(n) => write!(f, "neighbours:{n}"),
             Generator::Iota => write!(f, "iota"),
             Generator::Const(c) => write!(f, "const:{c}"),
@@ -223,6 +247,7 @@ pub fn generate_shaped(
     stream: u64,
 ) -> Result<HostArray> {
     let len = shape.iter().product();
+    let row = shape.last().copied().unwrap_or(1).max(1);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream);
     let rng = &mut rng;
@@ -242,16 +267,23 @@ pub fn generate_shaped(
                     let high = high.value(sizes)?.float().ok_or_else(none)?;
                     fill::<$t>(len, |_| narrow(low + (high - low) * f64::from(unit(rng))))
                 }
-                Generator::Whole(low, high) => {
+                Generator::Whole(low, high) | Generator::Sorted(low, high) => {
                     let low: i32 = low.value(sizes)?.integer().ok_or_else(none)?;
                     let high: i32 = high.value(sizes)?.integer().ok_or_else(none)?;
                     some_integer(low, high, len)?;
-                    fill::<$t>(len, |_| narrow(f64::from(rng.random_range(low..high))))
+                    let mut all: Vec<i32> = vec![];
+                    all.extend((0..len).map(|_| rng.random_range(low..high)));
+                    sort(generator, &mut all, row);
+                    fill::<$t>(len, |i| narrow(f64::from(all[i])))
                 }
-                Generator::Neighbours(_) => return Err(none().into()),
+                Generator::Neighbours(_) | Generator::Letters(_) => return Err(none().into()),
                 Generator::Iota => fill::<$t>(len, |i| narrow(i as f64)),
+                Generator::Shuffle => {
+                    let places = shuffled(len, row, rng);
+                    fill::<$t>(len, |i| narrow(places[i] as f64))
+                }
                 Generator::Const(c) => {
-                    let v = narrow(c.float().ok_or_else(none)?);
+                    let v = narrow(c.value(sizes)?.float().ok_or_else(none)?);
                     fill::<$t>(len, |_| v)
                 }
             }
@@ -264,7 +296,9 @@ pub fn generate_shaped(
                     let low: $t = $low;
                     fill::<$t>(len, |_| rng.random_range(low..low + RANGE as $t))
                 }
-                Generator::Between(low, high) | Generator::Whole(low, high) => {
+                Generator::Between(low, high)
+                | Generator::Whole(low, high)
+                | Generator::Sorted(low, high) => {
                     let (low, high) = (low.value(sizes)?, high.value(sizes)?);
                     let whole = |c: Constant| c.integer::<i128>().ok_or_else(none);
                     some_integer(whole(low)?, whole(high)?, len)?;
@@ -274,8 +308,21 @@ pub fn generate_shaped(
                         let low: $t = low.integer().ok_or_else(none)?;
                         // The end of the range itself need not be a value of the type.
                         let last: $t = high.before().integer().ok_or_else(none)?;
-                        fill::<$t>(len, |_| rng.random_range(low..=last))
+                        let mut all: Vec<$t> = vec![];
+                        all.extend((0..len).map(|_| rng.random_range(low..=last)));
+                        sort(generator, &mut all, row);
+                        HostArray::from_slice(&all)
                     }
+                }
+                Generator::Letters(set) => {
+                    let set = set.as_bytes();
+                    // ASCII fits every integer type.
+                    fill::<$t>(len, |_| set[rng.random_range(0..set.len())] as $t)
+                }
+                Generator::Shuffle => {
+                    <$t>::try_from(row - 1).map_err(|_| none())?;
+                    let places = shuffled(len, row, rng);
+                    fill::<$t>(len, |i| places[i] as $t)
                 }
                 Generator::Neighbours(n) => {
                     let n: $t = n.value(sizes)?.integer().ok_or_else(none)?;
@@ -288,7 +335,7 @@ pub fn generate_shaped(
                 }
                 Generator::Iota => fill::<$t>(len, |i| i as $t),
                 Generator::Const(c) => {
-                    let v: $t = c.integer().ok_or_else(none)?;
+                    let v: $t = c.value(sizes)?.integer().ok_or_else(none)?;
                     fill::<$t>(len, |_| v)
                 }
             }
@@ -314,12 +361,15 @@ pub fn generate_shaped(
         ScalarType::Bool => match generator {
             Generator::Normal | Generator::Uniform => fill::<bool>(len, |_| rng.random()),
             Generator::Iota => fill::<bool>(len, |i| i % 2 == 1),
-            Generator::Const(Constant::Bool(v)) => fill::<bool>(len, |_| *v),
+            Generator::Const(Bound::Number(Constant::Bool(v))) => fill::<bool>(len, |_| *v),
             Generator::Between(low, high) | Generator::Whole(low, high) => {
                 both_truths(low.value(sizes)?, high.value(sizes)?).ok_or_else(truths)?;
                 fill::<bool>(len, |_| rng.random())
             }
-            Generator::Const(Constant::Float(_) | Constant::Integer(_))
+            Generator::Const(_)
+            | Generator::Sorted(..)
+            | Generator::Shuffle
+            | Generator::Letters(_)
             | Generator::Neighbours(_) => return Err(none().into()),
         },
     })
@@ -368,6 +418,20 @@ pub(super) fn owners(n: i128, shape: &[usize]) -> Result<(usize, usize)> {
         .into());
     }
     Ok((modulus.max(1), divisor.max(1)))
+}
+
+/// Sorts each row of elements that `sorted` made.
+fn sort<T: Ord>(generator: &Generator, elements: &mut [T], row: usize) {
+    if matches!(generator, Generator::Sorted(..)) {
+        elements.chunks_mut(row).for_each(<[T]>::sort);
+    }
+}
+
+/// Returns `len` numbers: in each row, those from 0 on in a random order.
+fn shuffled(len: usize, row: usize, rng: &mut impl Rng) -> Vec<usize> {
+    let mut out: Vec<usize> = (0..len).map(|i| i % row).collect();
+    out.chunks_mut(row).for_each(|row| row.shuffle(rng));
+    out
 }
 
 /// Returns a float in `0..1` with 24 random bits.
@@ -483,6 +547,29 @@ mod tests {
         let whole = whole.to_vec::<f32>().expect("floats");
         assert!(whole.iter().all(|x| x.fract() == 0.0 && (-2.0..7.0).contains(x)));
         assert!((-2..7).all(|x| whole.contains(&(x as f32))));
+        let halves = make("const:2*n - 15", ScalarType::F32, &[1]).expect("a number");
+        assert_eq!(halves.to_vec::<f32>().expect("floats"), [-1.0]);
+        let rows = make("sorted:0..n", ScalarType::U16, &[3, 40]).expect("keys");
+        let rows = rows.to_vec::<u16>().expect("keys");
+        assert!(rows.chunks(40).all(<[u16]>::is_sorted) && !rows.is_sorted());
+        assert!((0..7).all(|key| rows.contains(&key)));
+        for ty in [ScalarType::I32, ScalarType::F32] {
+            let rows = make("shuffle", ty, &[2, 50]).expect("places");
+            let value = |i| rows.as_f64(i).expect("an element");
+            for row in [0, 50] {
+                let mut row: Vec<f64> = (row..row + 50).map(value).collect();
+                assert!(!row.is_sorted());
+                row.sort_by(f64::total_cmp);
+                assert_eq!(row, (0..50).map(f64::from).collect::<Vec<_>>());
+            }
+        }
+        assert!(make("shuffle", ScalarType::U8, &[256]).is_ok());
+        assert!(make("shuffle", ScalarType::U8, &[257]).is_err());
+        assert!(make("shuffle", ScalarType::I64, &[3, 0]).is_ok_and(|none| none.is_empty()));
+        let bases = make("letters:ACGT", ScalarType::U8, &[100]).expect("letters");
+        let bases = bases.to_vec::<u8>().expect("bytes");
+        assert!(b"ACGT".iter().all(|c| bases.contains(c)));
+        assert!(bases.iter().all(|c| b"ACGT".contains(c)));
         for (shape, whose) in [([50, 7], [1, 7]), ([7, 50], [50, 7])] {
             let lists =
                 make("neighbours:n", ScalarType::I32, &shape).expect("the type has such values");
@@ -504,13 +591,25 @@ mod tests {
             ("whole:0.5..3", ScalarType::F32),
             ("whole:0..257", ScalarType::U8),
             ("whole:-129..0", ScalarType::I8),
+            ("sorted:0..3", ScalarType::Bool),
+            ("letters:A", ScalarType::F32),
+            ("uniform:a-b..3", ScalarType::F32),
+            ("const:n/2", ScalarType::I32),
             ("neighbours:n", ScalarType::F32),
             ("neighbours:5", ScalarType::I32),
         ] {
             assert_eq!(make(text, ty, &[7, 8]).unwrap_err().0[0].code, Code::Usage, "{text}");
         }
-        for text in ["uniform:0", "uniform:..3", "uniform:a-b..3", "neighbours:", "uniform:true..3"]
-        {
+        for text in [
+            "uniform:0",
+            "uniform:..3",
+            "uniform:a+..3",
+            "letters:",
+            "letters:é",
+            "sorted:3",
+            "neighbours:",
+            "uniform:true..3",
+        ] {
             assert_eq!(text.parse::<Generator>().unwrap_err().0[0].code, Code::Usage, "{text}");
         }
         for text in [
@@ -518,9 +617,13 @@ mod tests {
             "uniform",
             "uniform:-1.5..n",
             "whole:-8..n",
+            "sorted:0..2*n",
             "neighbours:n",
+            "letters:ACGT",
             "iota",
+            "shuffle",
             "const:-0.0",
+            "const:n - 1",
         ] {
             assert_eq!(
                 text.parse::<Generator>().expect("a way to make values up").to_string(),

@@ -36,8 +36,8 @@ pub struct Request {
     /// Values by parameter, or by `PARAMETER.K` for component `K` of a parameter that holds tuples, or by
     /// `PARAMETER.FIELD` of one that holds records.
     pub values: IndexMap<String, Given>,
-    /// The generator for values that are not given, unless the program's comment names another. If `None`, a value
-    /// that is not given is an error.
+    /// The generator for values that are neither given nor described by the program's comment. If `None`, they are an
+    /// error.
     pub default: Option<Generator>,
     /// Seed of all generated values.
     pub seed: u64,
@@ -197,6 +197,8 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
         }
     }
     solve(program, arrays(), &mut known)?;
+    usual(program, &mut known)?;
+    solve(program, arrays(), &mut known)?;
     let missing: Vec<&String> =
         entry.sizes.iter().filter(|n| !known.contains_key(n.as_str())).collect();
     if let Some(first) = missing.first() {
@@ -230,6 +232,27 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
         }
     }
     Ok(all)
+}
+
+/// Gives sizes without a value those of the program's comment, which may mention other sizes.
+fn usual<'p>(program: &'p Program, known: &mut BTreeMap<&'p str, (u64, String)>) -> Result<()> {
+    let mut open: Vec<_> =
+        program.usual.iter().filter(|(name, _)| !known.contains_key(name.as_str())).collect();
+    while !open.is_empty() {
+        let values: Sizes = known.iter().map(|(n, (value, _))| ((*n).to_owned(), *value)).collect();
+        let ready = open.iter().position(|(_, bound)| bound.value(&values).is_ok());
+        let (name, bound) = open.remove(ready.unwrap_or(0));
+        let at = |d: Diagnostic| d.at(&program.source, program.entry.span, "in the comment above");
+        let value = bound
+            .value(&values)
+            .map_err(|Failure(ds)| Failure(ds.into_iter().map(at).collect()))?;
+        let Some(n) = value.integer::<i64>().filter(|n| *n >= 0) else {
+            let text = format!("the size `{name}` would be {value}");
+            return Err(at(Diagnostic::error(Code::SizeRange, text)).into());
+        };
+        known.insert(name, (n.unsigned_abs(), format!("`gen: {name}=const:{bound}`")));
+    }
+    Ok(())
 }
 
 /// Solves lengths such as `2*h` for sizes, one after the other, as long as one equation has a single unknown and is linear
@@ -399,17 +422,17 @@ fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
                     // components.
                     (count == 1 || matches!(whole.1, Given::Made(_))).then_some(whole)
                 });
-            let given = match (named, &request.default) {
-                (Some((name, given)), _) => {
-                    used.push(name);
-                    given.clone()
-                }
-                (None, Some(default)) => {
-                    let own = program.samples.get(&format!("{}.{component}", param.name));
-                    let own = own.or_else(|| program.samples.get(&param.name));
-                    Given::Made(own.unwrap_or(default).clone())
-                }
-                (None, None) => return Err(missing(program, param, count, component).into()),
+            let described = || {
+                let own = program.samples.get(&format!("{}.{component}", param.name));
+                own.or_else(|| program.samples.get(&param.name)).or(request.default.as_ref())
+            };
+            let given = if let Some((name, given)) = named {
+                used.push(name);
+                given.clone()
+            } else if let Some(generator) = described() {
+                Given::Made(generator.clone())
+            } else {
+                return Err(missing(program, param, count, component).into());
             };
             slots.push(Slot { param, component, ty, dims, given });
         }

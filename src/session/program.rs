@@ -1,6 +1,6 @@
 //! Reads and checks program files, with which every command starts.
 
-use super::generate::Generator;
+use super::generate::{Bound, Generator};
 use super::imports;
 use crate::calculus::elaborate::{self, elaborate};
 use crate::calculus::laws;
@@ -32,6 +32,8 @@ pub struct Program {
     /// The generators of parameters (or of components, `xs.1`) that are not given, from the lines `gen: NAME=HOW ...`
     /// of the entry's comment.
     pub(super) samples: IndexMap<String, Generator>,
+    /// The values of sizes that are not given, from the same lines.
+    pub(super) usual: IndexMap<String, Bound>,
 }
 
 impl Program {
@@ -50,13 +52,15 @@ impl Program {
     pub fn check(source: &Arc<Source>, entry: Option<&str>) -> Result<Program> {
         let mut declared = lang::check_entry(source, entry)?;
         let (mut general, fresh) = lang::check_entry_general(source, Some(&declared.name), true)?;
+        let (samples, usual) = samples(source, &declared)?;
         let foreign = laws::foreign(&declared);
         for entry in [&mut declared, &mut general] {
             laws::begin(entry, &foreign);
         }
         Ok(Program {
             source: source.clone(),
-            samples: samples(source, &declared)?,
+            samples,
+            usual,
             entry: declared,
             general,
             fresh: fresh.into_iter().collect(),
@@ -145,7 +149,7 @@ impl Program {
     pub fn hash(&self) -> String {
         // Hashes the typed core without its spans, since they depend on the layout. The closed term is no alternative:
         // it exists only at given sizes.
-        let mut entry = Entry { doc: String::new(), ..self.general.clone() };
+        let mut entry = Entry { doc: String::new(), shown: vec![], ..self.general.clone() };
         entry.params.iter_mut().for_each(|p| p.labels.clear());
         let text = format!("{entry:?}");
         let mut hasher = blake3::Hasher::new();
@@ -159,9 +163,12 @@ impl Program {
     }
 }
 
+/// Generators by parameter or component, and values of sizes.
+type Samples = (IndexMap<String, Generator>, IndexMap<String, Bound>);
+
 /// Reads the lines `gen: NAME=HOW ...` of an entry's comment.
-pub(super) fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<String, Generator>> {
-    let mut out = IndexMap::new();
+pub(super) fn samples(source: &Arc<Source>, entry: &Entry) -> Result<Samples> {
+    let (mut out, mut usual) = (IndexMap::new(), IndexMap::new());
     let lines = entry.doc.lines().filter_map(|l| l.trim().strip_prefix("gen:"));
     for word in lines.flat_map(str::split_whitespace) {
         let wrong = |text: String| {
@@ -170,20 +177,28 @@ pub(super) fn samples(source: &Arc<Source>, entry: &Entry) -> Result<IndexMap<St
         let Some((name, how)) = word.split_once('=') else {
             return Err(wrong(format!("`{word}` is no `NAME=HOW`")).into());
         };
+        let how = how.parse().map_err(|Failure(ds)| {
+            let place = |d: Diagnostic| d.at(source, entry.span, "in the comment above");
+            Failure(ds.into_iter().map(place).collect())
+        })?;
+        if entry.sizes.iter().any(|size| size == name) {
+            let Generator::Const(value) = how else {
+                let text = format!("`{name}` is a size, which `{how}` is no value of");
+                return Err(wrong(text).help(format!("write `{name}=const:1000`")).into());
+            };
+            usual.insert(name.to_owned(), value);
+            continue;
+        }
         let (whole, part) = name.split_once('.').unwrap_or((name, "0"));
         let param = entry.params.iter().find(|p| p.name == whole);
         let component = param.and_then(|p| Some((p, p.component(part)?)));
         let Some((_, k)) = component.filter(|(p, k)| *k < components(&p.ty).len()) else {
             return Err(wrong(format!("`{}` has no parameter `{name}`", entry.name)).into());
         };
-        let how = how.parse().map_err(|Failure(ds)| {
-            let place = |d: Diagnostic| d.at(source, entry.span, "in the comment above");
-            Failure(ds.into_iter().map(place).collect())
-        })?;
         let key = if whole == name { name.to_owned() } else { format!("{whole}.{k}") };
         out.insert(key, how);
     }
-    Ok(out)
+    Ok((out, usual))
 }
 
 /// Returns the element type and the dimensions of each component of a type, with tuples flattened from left to right.
@@ -254,9 +269,44 @@ mod tests {
                 .expect("of that type"),
             [5.0]
         );
-        // Without a default generator, nothing is generated.
+        // Without a default generator, only what the comment names is generated.
         request.default = None;
-        assert_eq!(inputs::bind(&p, &request).unwrap_err().0[0].code, Code::InputMissing);
+        let missing = inputs::bind(&p, &request).unwrap_err();
+        assert_eq!(missing.0[0].code, Code::InputMissing);
+        assert!(missing.0[0].message.contains("`ps`"), "{missing}");
+        let whole = program("-- gen: ps.0=normal ps.1=sorted:0..m c=const:n/2 is=whole:0..n - 1");
+        assert!(whole.is_err(), "a size contains no spaces");
+        let whole = program("-- gen: ps.0=normal ps.1=sorted:0..m c=const:n/2 is=whole:0..(n-1)*1")
+            .expect("the program is well-typed");
+        request.values.clear();
+        let bound = inputs::bind(&whole, &request).expect("every input can be made up");
+        let c = bound.inputs.get("c", 0).expect("the input has this component");
+        assert_eq!(c.to_vec::<f32>().expect("of that type"), [5.0]);
+    }
+
+    #[test]
+    fn comments_give_sizes_that_nothing_else_does() {
+        let sizes = |comment: &str, given: &[(&str, u64)]| {
+            let sizes = given.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+            let request = Request { sizes, default: Some(Generator::Iota), ..Request::default() };
+            inputs::sizes(&program(comment)?, &request)
+        };
+        let both = "-- gen: m=const:2*n n=const:30";
+        let all = |comment, given: &[(&str, u64)]| {
+            sizes(comment, given).expect("sizes").into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(all(both, &[]), [30, 60]);
+        assert_eq!(all(both, &[("n", 4)]), [4, 8]);
+        assert_eq!(all(both, &[("m", 4)]), [30, 4]);
+        for (comment, words) in [
+            ("-- gen: n=const:30", "`m`"),
+            ("-- gen: n=const:-1 m=const:1", "`n` would be -1"),
+            ("-- gen: n=const:k m=const:1", "`k` is neither"),
+            ("-- gen: n=whole:0..3", "`n` is a size"),
+        ] {
+            let error = sizes(comment, &[]).unwrap_err();
+            assert!(error.0[0].message.contains(words), "{error}");
+        }
     }
 
     #[test]

@@ -7,11 +7,11 @@ use crate::lang::types::ScalarType;
 use crate::opencl::emit::numbers::{Recipe, random};
 
 /// Returns the recipe that stands for a generator in an emitted program: the same distribution and range, but other
-/// numbers.
+/// numbers. There is none where an element depends on the others, or on a table.
 ///
 /// # Errors
 /// When the generator has no value of that type or shape, or mentions a size that is not known.
-pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Recipe> {
+pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Option<Recipe>> {
     let (ty, sizes) = (wanted.ty, wanted.sizes);
     let none = || Diagnostic::error(Code::Usage, format!("`{generator}` is no value of type {ty}"));
     let (float, truth) = (ty.is_float(), ty == ScalarType::Bool);
@@ -19,21 +19,22 @@ pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Recipe> {
         low: if ty.is_signed() { -i64::from(RANGE) / 2 } else { 0 },
         count: if truth { 2 } else { u64::from(RANGE.unsigned_abs()) },
     };
-    match generator {
-        Generator::Normal if float => Ok(Recipe::Normal),
-        Generator::Uniform if float => Ok(between(0.0, 1.0)),
-        Generator::Normal | Generator::Uniform => Ok(modest),
-        Generator::Iota => Ok(Recipe::Position),
-        Generator::Const(c) if float => Ok(Recipe::Float(c.float().ok_or_else(none)?)),
-        Generator::Const(c) => constant(*c, ty).map(Recipe::Integer).ok_or_else(|| none().into()),
+    Ok(Some(match generator {
+        Generator::Sorted(..) | Generator::Shuffle | Generator::Letters(_) => return Ok(None),
+        Generator::Normal if float => Recipe::Normal,
+        Generator::Uniform if float => between(0.0, 1.0),
+        Generator::Normal | Generator::Uniform => modest,
+        Generator::Iota => Recipe::Position,
+        Generator::Const(c) if float => Recipe::Float(c.value(sizes)?.float().ok_or_else(none)?),
+        Generator::Const(c) => Recipe::Integer(constant(c.value(sizes)?, ty).ok_or_else(none)?),
         Generator::Between(low, high) | Generator::Whole(low, high) if truth => {
             let both = both_truths(low.value(sizes)?, high.value(sizes)?);
-            both.map(|()| modest).ok_or_else(|| none().into())
+            both.map(|()| modest).ok_or_else(none)?
         }
-        _ if truth => Err(none().into()),
+        _ if truth => return Err(none().into()),
         Generator::Between(low, high) if float => {
             let low = low.value(sizes)?.float().ok_or_else(none)?;
-            Ok(between(low, high.value(sizes)?.float().ok_or_else(none)?))
+            between(low, high.value(sizes)?.float().ok_or_else(none)?)
         }
         Generator::Between(low, high) | Generator::Whole(low, high) => {
             let (first, end) = (low.value(sizes)?, high.value(sizes)?);
@@ -45,15 +46,15 @@ pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Recipe> {
             let low = constant(first, ty).ok_or_else(none)?;
             // The end of the range itself need not be a value of the type.
             let last = constant(end.before(), ty).ok_or_else(none)?;
-            Ok(Recipe::Whole { low, count: last.wrapping_sub(low).wrapping_add(1).cast_unsigned() })
+            Recipe::Whole { low, count: last.wrapping_sub(low).wrapping_add(1).cast_unsigned() }
         }
-        Generator::Neighbours(_) if float => Err(none().into()),
+        Generator::Neighbours(_) if float => return Err(none().into()),
         Generator::Neighbours(n) => {
             let n: u64 = n.value(sizes)?.integer().ok_or_else(none)?;
             let (modulus, divisor) = owners(i128::from(n), wanted.shape)?;
-            Ok(Recipe::Others { count: n, modulus: modulus as u64, divisor: divisor as u64 })
+            Recipe::Others { count: n, modulus: modulus as u64, divisor: divisor as u64 }
         }
-    }
+    }))
 }
 
 /// Returns the seed of an array.

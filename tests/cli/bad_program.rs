@@ -32,7 +32,7 @@ fn types_and_sizes_that_differ() {
 #[test]
 fn comments_that_generate_no_input() {
     let p = Place::new();
-    for line in ["ys=normal", "xs=labels", "xs"] {
+    for line in ["ys=normal", "xs=labels", "xs", "n=iota"] {
         let text = format!("-- gen: {line}\nentry f [n] (xs: [n]f32) : [n]f32 = xs\n");
         let f = p.file("a.pat", text);
         let said = p.run(&format!("check {f}")).fails("E0903", 2).stderr();

@@ -16,7 +16,7 @@ const PROGRAMS: [(&str, &str); 5] = [
 ];
 
 const MIXED: &str = "\
--- gen: is=uniform:-9..n
+-- gen: is=uniform:-9..n us=letters:ACGT ds=shuffle
 entry mixed [n] (is: [n]i64) (bs: [n]bool) (us: [n]u8) (ds: [n]f64) (xs: [n]f32) (c: i16)
   : ([n]i64, [n]bool, [n]f64) =
   unzip3 (map (\\(i, b, u, d, x) ->

@@ -7,6 +7,14 @@ use std::fs;
 fn check_lists_entries() {
     let ran = Place::new().run("check programs/gemv.pat programs/asum.pat:asum").ok();
     assert!(ran.stdout().contains("entry gemv [n] [m] (A: [n][m]f32)"), "{}", ran.stdout());
+    let p = Place::new();
+    let f = p.file(
+        "r.pat",
+        "entry f [n] (ps: [n]{y: f32, on: {x: bool}}) : ({b: i32, a: f32}, f32) = ({b = 1, a = 2}, ps[0].y)\n",
+    );
+    let said = p.run(&format!("check {f}")).ok().stdout();
+    let types = "(ps: [n]{on: {x: bool}, y: f32}) : ({a: f32, b: i32}, f32)";
+    assert!(said.contains(types), "{said}");
     let ran = Place::new().run("--json check programs/dot.pat").ok();
     assert_eq!(ran.last("entry")["result"], "f32");
 }
@@ -48,6 +56,35 @@ fn eval_takes_files_numbers_and_made_up_data() {
     p.run(&format!("eval {two} --size n=2 --gen xs=iota --output {}", out.display())).ok();
     assert_eq!(read_floats(&p.path("z.0.npy")), [0.0, 1.0]);
     assert!(p.path("z.1.npy").exists());
+}
+
+#[test]
+fn comments_give_what_the_command_does_not() {
+    let p = Place::new();
+    let f = p.file(
+        "a.pat",
+        "-- gen: w=const:2 n=const:2*w xs=iota c=const:n-1\n\
+         entry f [n] [w] (w: i64) (xs: [n]f32) (c: f32) (d: f32) : [w]f32 = map (\\x -> x * c + d) xs[:w]\n",
+    );
+    p.run(&format!("eval {f}")).fails("E0501", 4);
+    for verb in ["eval", "run --no-store --budget 1"] {
+        let given = |args: &str| p.run(&format!("{verb} {f} --arg d=1 {args}")).ok().stdout();
+        assert_eq!(given(""), "[2]f32 [1.0, 4.0]\n");
+        assert_eq!(given("--size w=1"), "[1]f32 [1.0]\n");
+        assert_eq!(given("--gen xs=const:w --arg c=1"), "[2]f32 [3.0, 3.0]\n");
+    }
+}
+
+#[test]
+fn indices_outside_of_bins_have_no_effect() {
+    let p = Place::new();
+    let f = p.file(
+        "a.pat",
+        "-- gen: n=const:3000 is=whole:-3..9 xs=whole:0..10\n\
+         entry f [n] (is: [n]i32) (xs: [n]i32) : ([4]i32, [4]i32) =\n  \
+         (histogram (+) 0 4 is xs, reduce_by_index (replicate 4 1) max 0 is xs)\n",
+    );
+    p.run(&format!("run {f} --verify --no-store --budget 2")).ok();
 }
 
 #[test]

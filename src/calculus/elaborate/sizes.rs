@@ -9,7 +9,7 @@ use super::problem;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Result, Span};
-use crate::lang::size::{Atom, Monomial, Size as Poly, SizeError};
+use crate::lang::size::{Atom, EXACT, Monomial, Size as Poly, SizeError};
 use crate::lang::types::Type;
 use indexmap::IndexMap;
 use num_integer::gcd;
@@ -73,7 +73,8 @@ impl<'a> Sizes<'a> {
                 Code::NotDivisible,
                 format!("`{closed}` is not a whole number: {b} does not divide {a}"),
                 span,
-            ),
+            )
+            .help(EXACT),
         })?;
         Ok(value.unsigned_abs())
     }
@@ -174,7 +175,7 @@ impl<'a> Sizes<'a> {
         let (w, p) = (self.value(whole, span)?, self.value(part, span)?);
         if p == 0 || w % p != 0 {
             let text = format!("`{part}` ({p}) does not divide `{whole}` ({w})");
-            return Err(problem(Code::NotDivisible, text, span).into());
+            return Err(problem(Code::NotDivisible, text, span).help(EXACT).into());
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Span};
-use crate::lang::ast::{Decl, Pat, PatKind, TypeKind};
+use crate::lang::ast::{Binders, Decl, Part, Pat, PatKind, TypeKind};
 use crate::lang::prelude;
 use crate::lang::typed::{Prim, ScalarOp, VarId};
 use crate::lang::types::ScalarType;
@@ -26,8 +26,12 @@ pub fn pattern_name(pat: &Pat) -> Option<&str> {
 ///
 /// # Errors
 /// When it has another type than an integer.
-pub fn size_param<'a>(checker: &Checker<'_>, decl: &'a Decl, pat: &Pat) -> Res<Option<&'a str>> {
-    let size = pattern_name(pat).and_then(|name| decl.sizes().find(|s| s.text == name));
+pub fn size_param<'a>(
+    checker: &Checker<'_>,
+    binders: &'a Binders,
+    pat: &Pat,
+) -> Res<Option<&'a str>> {
+    let size = pattern_name(pat).and_then(|name| binders.sizes().find(|s| s.text == name));
     let Some(size) = size else { return Ok(None) };
     if let PatKind::Typed(_, ty) = &inside(pat).kind
         && matches!(ty.kind, TypeKind::Scalar(s) if s.is_integer())
@@ -81,7 +85,7 @@ impl<'a> Checker<'a> {
                 Some(_) | None => 3,
             },
             FunVal::Builtin(builtin) => builtin.arity(),
-            FunVal::SectionRight(..) | FunVal::Compose(..) => 1,
+            FunVal::SectionRight(..) | FunVal::Part(_) | FunVal::Compose(..) => 1,
             FunVal::Partial(inner, first) => {
                 let all: Vec<_> = first.iter().chain(args).cloned().collect();
                 Self::arity(inner, &all).saturating_sub(first.len())
@@ -96,6 +100,13 @@ impl<'a> Checker<'a> {
             FunVal::Decl(decl) => format!("`{}`", decl.name.text),
             FunVal::Builtin(builtin) => format!("`{}`", builtin.name()),
             FunVal::SectionRight(op, _) => format!("`({} ...)`", builtins::op_name(*op)),
+            FunVal::Part(parts) => {
+                let parts = parts.iter().map(|part| match part {
+                    Part::Component(i) => format!(".{i}"),
+                    Part::Field(name) => format!(".{name}"),
+                });
+                format!("`({})`", parts.collect::<String>())
+            }
             FunVal::Compose(..) => "this composition".to_owned(),
             FunVal::Partial(inner, _) => Self::describe(inner),
         }
@@ -199,15 +210,14 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Res<Elab<'a>> {
         match &**fun {
-            FunVal::Lambda { params, result, body, env } => {
+            FunVal::Lambda { binders, params, result, body, env } => {
                 let mut lets = vec![];
-                let mut inner = env.clone();
-                for (pat, arg) in params.iter().zip(args) {
-                    inner = self.bind(pat, arg, &inner, env, &mut lets, "the argument")?;
-                }
+                let what = |_| "the argument".to_owned();
+                let (inner, sizes) =
+                    self.bind_all(*binders, params, args, env, &mut lets, &what)?;
                 let mut value = self.elab(body, &inner)?;
                 if let Some(ty) = result {
-                    let ty = self.annotation(ty, env)?;
+                    let ty = self.annotation(ty, &sizes)?;
                     let node = self.as_value(value)?;
                     value = Elab::Value(self.coerce(node, &ty, "the result")?);
                 }
@@ -219,6 +229,14 @@ impl<'a> Checker<'a> {
                 let mut nodes = self.values(args)?;
                 nodes.push((**right).clone());
                 Ok(Elab::Value(self.scalar(*op, None, nodes, span)?))
+            }
+            FunVal::Part(parts) => {
+                let whole = self.values(args)?.pop().ok_or(Abort(None))?;
+                let part = parts.iter().try_fold(whole, |node, part| match part {
+                    Part::Component(i) => self.project(node, *i, span),
+                    Part::Field(name) => self.field(node, name, span),
+                })?;
+                Ok(Elab::Value(part))
             }
             FunVal::Compose(f, g) => {
                 let (f, g) = (f.clone(), g.clone());
@@ -294,31 +312,11 @@ impl<'a> Checker<'a> {
 
     /// Replaces a use of a definition by its body.
     pub fn inline(&mut self, decl: &'a Decl, args: Vec<Arg<'a>>, span: Span) -> Res<Elab<'a>> {
-        let mut sizes = Env::default();
-        for binder in decl.sizes() {
-            let size = self.infer.sizes.fresh();
-            sizes = sizes.with(&binder.text, Bind::Size(size));
-        }
-        for param in &decl.type_params {
-            let ty = self.infer.fresh(Class::Any);
-            sizes = sizes.with(&format!("'{}", param.text), Bind::Type(ty));
-        }
-        let mut inner = sizes.clone();
         let mut lets = vec![];
-        for (i, (pat, arg)) in decl.params.iter().zip(args).enumerate() {
-            let what = format!("argument {} of `{}`", i + 1, decl.name.text);
-            if let Some(name) = size_param(self, decl, pat)? {
-                let node = self.as_value(arg.elab)?;
-                let given = self.as_size(&node)?;
-                let Some(Bind::Size(size)) = sizes.get(name) else { continue };
-                if self.infer.sizes.unify(size, &given, arg.span).is_err() {
-                    let text = format!("{what} is {given}, where `{name}` is {size}");
-                    return Err(self.error(Code::SizeMismatch, text, arg.span).into());
-                }
-                continue;
-            }
-            inner = self.bind(pat, arg, &inner, &sizes, &mut lets, &what)?;
-        }
+        let what = |i| format!("argument {} of `{}`", i + 1, decl.name.text);
+        let binders = Some(&decl.binders);
+        let (inner, sizes) =
+            self.bind_all(binders, &decl.params, args, &Env::default(), &mut lets, &what)?;
         let before = self.diagnostics.len();
         let result = self.elab(&decl.body, &inner).and_then(|value| match &decl.result {
             None => Ok(value),
@@ -355,6 +353,45 @@ impl<'a> Checker<'a> {
             self.infer.sizes.moved(&prelude::holds, span);
         }
         self.under(result, lets)
+    }
+
+    /// Binds the parameters of a function that is defined in `env`, and its sizes and types. Returns the names that its
+    /// body may use, and those that the types of its parameters and of its result may use.
+    fn bind_all(
+        &mut self,
+        binders: Option<&'a Binders>,
+        params: &'a [Pat],
+        args: Vec<Arg<'a>>,
+        env: &Env<'a>,
+        lets: &mut Vec<(VarId, Node)>,
+        what: &dyn Fn(usize) -> String,
+    ) -> Res<(Env<'a>, Env<'a>)> {
+        let mut sizes = env.clone();
+        for binder in binders.into_iter().flat_map(Binders::sizes) {
+            let size = self.infer.sizes.fresh();
+            sizes = sizes.with(&binder.text, Bind::Size(size));
+        }
+        for param in binders.into_iter().flat_map(|b| &b.types) {
+            let ty = self.infer.fresh(Class::Any);
+            sizes = sizes.with(&format!("'{}", param.text), Bind::Type(ty));
+        }
+        let mut inner = sizes.clone();
+        for (i, (pat, arg)) in params.iter().zip(args).enumerate() {
+            let what = what(i);
+            let size = binders.map(|binders| size_param(self, binders, pat)).transpose()?.flatten();
+            let Some(name) = size else {
+                inner = self.bind(pat, arg, &inner, &sizes, lets, &what)?;
+                continue;
+            };
+            let node = self.as_value(arg.elab)?;
+            let given = self.as_size(&node)?;
+            let Some(Bind::Size(size)) = sizes.get(name) else { continue };
+            if self.infer.sizes.unify(size, &given, arg.span).is_err() {
+                let text = format!("{what} is {given}, where `{name}` is {size}");
+                return Err(self.error(Code::SizeMismatch, text, arg.span).into());
+            }
+        }
+        Ok((inner, sizes))
     }
 
     /// Binds the names of a pattern. Types in the pattern are interpreted in `sizes`; the names are added to `env`.
@@ -482,11 +519,13 @@ impl<'a> Checker<'a> {
             (None, None) => self.infer.fresh(class),
         };
         let mut first: Option<(Span, String)> = None;
+        let first_text = args.first().and_then(|arg| self.written(arg));
         for arg in args {
             if self.infer.restrict(&arg.ty, class).is_err() {
                 return Err(self.bad_operand(name, class, &arg));
             }
             let (arg_span, found) = (arg.span, self.infer.show(&arg.ty));
+            let found_ty = arg.ty.clone();
             let integer = matches!(self.infer.shallow(&arg.ty), Ty::Scalar(s) if s.is_integer());
             match (self.coerce(arg, &operand, &format!("an operand of `{name}`")), &first) {
                 (Ok(node), _) => nodes.push(node),
@@ -504,6 +543,14 @@ impl<'a> Checker<'a> {
                         label.text = format!("this is {found}");
                     }
                     d.help = cause.help;
+                    let literal = matches!(self.infer.shallow(&found_ty), Ty::Meta(i) if self.infer.class(i) == Class::Float);
+                    if let Ty::Scalar(from) = self.infer.shallow(&operand)
+                        && literal
+                        && from.is_integer()
+                    {
+                        let x = first_text.unwrap_or("x");
+                        d = d.help(format!("or convert the integer: `f32.{from} {x}`"));
+                    }
                     return Err(d.also(*first_span, format!("this is {first_ty}")).into());
                 }
             }
@@ -543,11 +590,13 @@ impl<'a> Checker<'a> {
                 "apply it to every element with `map` or `map2`: `map2 ({name}) xs ys`"
             )),
             Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
-                d.help(format!("convert it: `f32.{s} x`"))
+                d.help(format!("convert it: `f32.{s} {}`", self.written(arg).unwrap_or("x")))
             }
+            Ty::Scalar(s) if name == "^" && s.is_float() => d.help("a power is `x ** y`"),
+            Ty::Meta(_) if name == "^" => d.help("a power is `x ** y`"),
             Ty::Scalar(ScalarType::Bool) if name == "~" => d.help("the negation of `bool` is `!`"),
             Ty::Scalar(s) if matches!(class, Class::Integer | Class::Bits) && s.is_float() => {
-                d.help(format!("convert it: `i32.{s} x`"))
+                d.help(format!("convert it: `i32.{s} {}`", self.written(arg).unwrap_or("x")))
             }
             _ => d,
         }
@@ -569,6 +618,7 @@ impl<'a> Checker<'a> {
                 FunVal::Decl(decl) => &decl.params,
                 FunVal::Builtin(_)
                 | FunVal::SectionRight(..)
+                | FunVal::Part(_)
                 | FunVal::Compose(..)
                 | FunVal::Partial(..) => &[],
             };

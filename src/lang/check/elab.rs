@@ -8,7 +8,7 @@ use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Clash, Class, Infer, Ty};
 use super::ir::{Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
-use crate::lang::ast::{Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
+use crate::lang::ast::{Binders, Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
 use crate::lang::foreign;
 use crate::lang::lexer::Number;
 use crate::lang::naming::nearest;
@@ -170,15 +170,21 @@ impl<'a> Checker<'a> {
                     format!("{what} must be {e}, but it is {found}"),
                     node.span,
                 );
+                let x = |other| self.written(node).unwrap_or(other);
                 match (self.infer.shallow(expected), self.infer.shallow(&node.ty)) {
                     (Ty::Scalar(to), Ty::Scalar(from))
                         if to != from && to != ScalarType::Bool && from != ScalarType::Bool =>
                     {
-                        d.help(format!("convert it: `{to}.{from} x`"))
+                        d.help(format!("convert it: `{to}.{from} {}`", x("x")))
+                    }
+                    (Ty::Meta(i), Ty::Scalar(from))
+                        if self.infer.class(i) == Class::Float && from.is_integer() =>
+                    {
+                        d.help(format!("convert it: `f32.{from} {}`", x("x")))
                     }
                     // Literals adapt to floats, sizes do not.
                     (Ty::Scalar(to), Ty::Meta(_)) if to.is_float() => {
-                        d.help(format!("convert it: `{to}.i32 n`"))
+                        d.help(format!("convert it: `{to}.i32 {}`", x("n")))
                     }
                     (Ty::Scalar(to), Ty::Meta(_)) if to.is_integer() => d.help(format!(
                         "write the literal without a point, or convert it: `{to}.f32 x`"
@@ -192,6 +198,14 @@ impl<'a> Checker<'a> {
             label.text = format!("this is {f}");
         }
         d.into()
+    }
+
+    /// Returns the text of an expression that is a name.
+    pub fn written(&self, node: &Node) -> Option<&'a str> {
+        let text = self.source.text.get(node.span.range())?;
+        let name =
+            text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'\'' | b'.'));
+        (name && text.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(text)
     }
 
     /// Converts a value to the expected type: unifies the types, and broadcasts a scalar if a vector is expected.
@@ -239,10 +253,23 @@ impl<'a> Checker<'a> {
                 let what = Self::describe(&closure.fun);
                 let missing =
                     if n == 1 { "an argument".to_owned() } else { format!("{n} arguments") };
-                Err(self
+                let d = self
                     .error(Code::Arity, format!("{what} lacks {missing}"), closure.span)
-                    .note("functions are not values: they can be applied, given to patterns, or named")
-                    .into())
+                    .note("functions are not values: they can be applied, given to patterns, or named");
+                // A tuple of as many components as the function takes arguments.
+                let tuple = |args: &[Arg<'a>]| match args {
+                    [Arg { elab: Elab::Value(node), .. }] => match self.infer.shallow(&node.ty) {
+                        Ty::Tuple(parts) => parts.len(),
+                        _ => 0,
+                    },
+                    _ => 0,
+                };
+                Err(match &*closure.fun {
+                    FunVal::Partial(f, args) if tuple(args) == Self::arity(f, &[]) => {
+                        d.help("arguments stand side by side: `f x y`, not `f(x, y)`").into()
+                    }
+                    _ => d.into(),
+                })
             }
         }
     }
@@ -361,11 +388,15 @@ impl<'a> Checker<'a> {
                 return Ok(Elab::Fun(Closure { fun, lets, span }));
             }
             ExprKind::Lambda(params, result, body) => {
-                let fun =
-                    FunVal::Lambda { params, result: result.as_ref(), body, env: env.clone() };
+                let (result, env) = (result.as_ref(), env.clone());
+                let fun = FunVal::Lambda { binders: None, params, result, body, env };
                 return Ok(Elab::Fun(Closure { fun: Rc::new(fun), lets: vec![], span }));
             }
             ExprKind::Section(op) => return Ok(Self::builtin(Builtin::Scalar(*op, None), span)),
+            ExprKind::SectionPart(parts) => {
+                let fun = Rc::new(FunVal::Part(parts));
+                return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
+            }
             ExprKind::SectionLeft(x, op) => {
                 let arg = self.arg(x, env);
                 let function = Self::builtin(Builtin::Scalar(*op, None), span);
@@ -378,8 +409,9 @@ impl<'a> Checker<'a> {
                 let fun = Rc::new(FunVal::SectionRight(*op, Box::new(value)));
                 return Ok(Elab::Fun(Closure { fun, lets, span }));
             }
-            ExprKind::Let { pat, params, ty, value, body } => {
-                return self.let_in(pat, params, ty.as_ref(), value, body, env);
+            ExprKind::Let { pat, binders, params, ty, value, body } => {
+                let (params, ty) = ((&**binders, params.as_slice()), ty.as_ref());
+                return self.let_in(pat, params, ty, value, body, env);
             }
             ExprKind::Number(n, suffix) => self.number(*n, *suffix, span),
             ExprKind::Bool(b) => {
@@ -567,7 +599,7 @@ impl<'a> Checker<'a> {
     fn let_in(
         &mut self,
         pat: &'a crate::lang::ast::Pat,
-        params: &'a [crate::lang::ast::Pat],
+        (binders, params): (&'a Binders, &'a [crate::lang::ast::Pat]),
         ty: Option<&'a TypeExpr>,
         value: &'a Expr,
         body: &'a Expr,
@@ -583,7 +615,8 @@ impl<'a> Checker<'a> {
             }
             self.bind(pat, arg, env, env, &mut lets, "the value")?
         } else {
-            let fun = FunVal::Lambda { params, result: ty, body: value, env: env.clone() };
+            let binders = Some(binders);
+            let fun = FunVal::Lambda { binders, params, result: ty, body: value, env: env.clone() };
             let closure = Closure { fun: Rc::new(fun), lets: vec![], span: pat.span };
             let arg = Arg { elab: Elab::Fun(closure), span: pat.span };
             self.bind(pat, arg, env, env, &mut lets, "the function")?
@@ -798,7 +831,7 @@ impl<'a> Checker<'a> {
                         None => {
                             let message = "the exponent in a size must be a number below 64";
                             let d = self.error(Code::TypeMismatch, message, b.span);
-                            Err(d.help("bind a size for the whole power, such as `[n]`").into())
+                            Err(d.help("bind a size for the whole power, such as `[n]`; its logarithm is `ctz n`").into())
                         }
                     }
                 }
@@ -809,9 +842,16 @@ impl<'a> Checker<'a> {
     }
 
     fn not_a_size(&self, node: &Node) -> Abort {
-        self.error(Code::TypeMismatch, "a size must be known before the program runs", node.span)
-            .note("sizes are numbers, size names, and their sums, differences, products and exact quotients")
-            .into()
+        let message = "a size must be known before the program runs";
+        let d = self.error(Code::TypeMismatch, message, node.span)
+            .note("sizes are numbers, size names, and their sums, differences, products and exact quotients");
+        match (&node.kind, self.written(node)) {
+            (NodeKind::Var(_), Some(k)) => d.help(format!(
+                "if `{k}` is a parameter, declare it as a size, too: `[{k}] ({k}: i64)`"
+            )),
+            _ => d,
+        }
+        .into()
     }
 }
 

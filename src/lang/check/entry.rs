@@ -182,7 +182,7 @@ fn name_classes(checker: &mut Checker<'_>, axes: &[Axis]) -> FreshSizes {
 }
 
 fn decl_sizes(decl: &Decl) -> Vec<String> {
-    decl.sizes().map(|b| b.text.clone()).collect()
+    decl.binders.sizes().map(|b| b.text.clone()).collect()
 }
 
 /// The parameters, the sizes among them, and the body of a definition.
@@ -190,11 +190,11 @@ type Parts = (Vec<(String, VarId, Ty, Span)>, Vec<(usize, String)>, Node);
 
 fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<Parts> {
     let mut sizes = Env::default();
-    if let (Some(param), true) = (decl.type_params.first(), decl.entry) {
+    if let (Some(param), true) = (decl.binders.types.first(), decl.entry) {
         let d = checker.error(Code::Ambiguous, "an entry has no type parameters", param.span);
         return Err(d.help(format!("write a type in place of `{}`", param.text)).into());
     }
-    for binder in decl.sizes() {
+    for binder in decl.binders.sizes() {
         let size = match mode {
             Mode::Declared => Size::var(&binder.text),
             Mode::General { axes, .. } => {
@@ -211,7 +211,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
     let mut lets = vec![];
     let mut size_params = vec![];
     for (i, pat) in decl.params.iter().enumerate() {
-        if let Some(size) = super::apply::size_param(checker, decl, pat)? {
+        if let Some(size) = super::apply::size_param(checker, &decl.binders, pat)? {
             size_params.push((params.len(), size.to_owned()));
             continue;
         }
@@ -388,12 +388,15 @@ fn finish(
     sizes: Vec<String>,
 ) -> (Entry, Vec<Diagnostic>) {
     let mut finish = Finish::new(checker);
+    let mut shown = vec![];
     let param = |(name, var, ty, span): (String, VarId, Ty, Span)| {
         let labels = checker.labels(&ty);
+        shown.push(finish.shown(&ty, span));
         let ty = finish.ty(&ty, span);
         Param { name, var, ty, labels, span }
     };
     let params: Vec<Param> = params.into_iter().map(param).collect();
+    shown.push(finish.shown(&body.ty, body.span));
     let body = finish.expr(&body);
     let divides = finish.divides(&checker.infer.sizes.divides);
     let mut diagnostics = finish.diagnostics;
@@ -404,6 +407,7 @@ fn finish(
         sizes,
         params,
         size_params,
+        shown,
         divides,
         body,
         names: checker.names.clone(),

@@ -4,7 +4,7 @@ use super::builtins::Builtin;
 use super::infer::Ty;
 use super::ir::Node;
 use crate::diag::Span;
-use crate::lang::ast::{Decl, Expr, Pat, TypeExpr};
+use crate::lang::ast::{Binders, Decl, Expr, Part, Pat, TypeExpr};
 use crate::lang::size::Size;
 use crate::lang::typed::{ScalarOp, VarId};
 use std::rc::Rc;
@@ -13,13 +13,21 @@ use std::rc::Rc;
 #[derive(Clone, Debug)]
 pub enum FunVal<'a> {
     /// `\x -> e`, or a local function.
-    Lambda { params: &'a [Pat], result: Option<&'a TypeExpr>, body: &'a Expr, env: Env<'a> },
+    Lambda {
+        binders: Option<&'a Binders>,
+        params: &'a [Pat],
+        result: Option<&'a TypeExpr>,
+        body: &'a Expr,
+        env: Env<'a>,
+    },
     /// A definition of the file.
     Decl(&'a Decl),
     /// A function of the language.
     Builtin(Builtin),
     /// `(op e)`.
     SectionRight(ScalarOp, Box<Node>),
+    /// `(.0.x)`.
+    Part(&'a [Part]),
     /// The first function, then the second.
     Compose(Rc<FunVal<'a>>, Rc<FunVal<'a>>),
     /// A function with its first arguments given.

@@ -5,7 +5,7 @@ use super::infer::{Class, Ty};
 use super::ir::{Fun as IrFun, Lit, Node, NodeKind};
 use super::sizes::Divides;
 use crate::diag::{Code, Diagnostic, Source, Span};
-use crate::lang::size::Size;
+use crate::lang::size::{EXACT, Size};
 use crate::lang::typed::{Expr, ExprKind, Fun, Literal, ScalarOp};
 use crate::lang::types::{ScalarType, Type};
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,6 +102,24 @@ impl<'c, 'a> Finish<'c, 'a> {
                 ts => Type::Tuple(ts.iter().map(|t| self.ty(t, span)).collect()),
             },
             Ty::Array(n, t) => Type::Array(self.size(&n, span), Box::new(self.ty(&t, span))),
+        }
+    }
+
+    /// Returns a type as text, with the names of records.
+    pub fn shown(&mut self, ty: &Ty, span: Span) -> String {
+        match self.checker.infer.shallow(ty) {
+            Ty::Tuple(ts) => {
+                let parts: Vec<_> = ts.iter().map(|t| self.shown(t, span)).collect();
+                format!("({})", parts.join(", "))
+            }
+            Ty::Record(names, ts) => {
+                let parts = names.iter().zip(&*ts);
+                let parts: Vec<_> =
+                    parts.map(|(name, t)| format!("{name}: {}", self.shown(t, span))).collect();
+                format!("{{{}}}", parts.join(", "))
+            }
+            Ty::Array(n, t) => format!("[{}]{}", self.size(&n, span), self.shown(&t, span)),
+            other => self.ty(&other, span).to_string(),
         }
     }
 
@@ -203,8 +221,8 @@ impl<'c, 'a> Finish<'c, 'a> {
                     let message = format!("{b} does not divide {a}");
                     let d = Diagnostic::error(Code::NotDivisible, message);
                     let d = d.at(self.source, demand.span, format!("of a length of {a}"));
-                    self.diagnostics
-                        .push(d.help("choose a factor of the length, or pad the array first"));
+                    let d = d.help("choose a factor of the length, or pad the array first");
+                    self.diagnostics.push(d.help(EXACT));
                 }
             } else if !dividend.is_multiple_of(&divisor)
                 && seen.insert((dividend.clone(), divisor.clone()))

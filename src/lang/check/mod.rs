@@ -16,6 +16,7 @@ mod nesting;
 mod prims;
 mod records;
 mod sizes;
+mod slices;
 mod subscripts;
 mod updates;
 mod uses;
@@ -195,7 +196,7 @@ fn is_annotated(decl: &Decl) -> bool {
             PatKind::Name(_) | PatKind::Wild => false,
         }
     }
-    decl.type_params.is_empty() && decl.params.iter().all(|p| typed(&p.kind))
+    decl.binders.types.is_empty() && decl.params.iter().all(|p| typed(&p.kind))
 }
 
 /// Removes repeated diagnostics: an error in a definition is found at every use of it. Sorts the others by place,

@@ -27,9 +27,9 @@ pub fn resolve<'a>(
             Some(first) => diagnostics.push(duplicate(source, &name, span, *first)),
             None => drop(seen.insert(name, span)),
         };
-        decl.sizes().for_each(|b| bind((b.text.clone(), b.span)));
+        decl.binders.sizes().for_each(|b| bind((b.text.clone(), b.span)));
         // A parameter with the name of a size is that size.
-        let mut own: BTreeSet<&str> = decl.sizes().map(|b| b.text.as_str()).collect();
+        let mut own: BTreeSet<&str> = decl.binders.sizes().map(|b| b.text.as_str()).collect();
         let is_size = |pat: &&Pat| pattern_name(pat).is_some_and(|name| own.remove(name));
         let (_, values): (Vec<&Pat>, Vec<&Pat>) = decl.params.iter().partition(is_size);
         let mut bound = vec![];
@@ -112,7 +112,7 @@ struct Walk {
 
 impl Walk {
     fn decl(&mut self, decl: &Decl) {
-        self.local.extend(decl.sizes().map(|b| b.text.clone()));
+        self.local.extend(decl.binders.sizes().map(|b| b.text.clone()));
         decl.params.iter().for_each(|p| self.types_of(p));
         decl.params.iter().for_each(|p| self.bind(p));
         if let Some(ty) = &decl.result {
@@ -187,7 +187,10 @@ impl Walk {
                     self.found.push((name.clone(), e.span));
                 }
             }
-            ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Section(_) => {}
+            ExprKind::Number(..)
+            | ExprKind::Bool(_)
+            | ExprKind::Section(_)
+            | ExprKind::SectionPart(_) => {}
             ExprKind::Tuple(parts) | ExprKind::Array(parts) => {
                 parts.iter().for_each(|p| self.expr(p));
             }
@@ -219,13 +222,16 @@ impl Walk {
                 result.iter().for_each(|t| self.ty(t));
                 self.within(&params.iter().collect::<Vec<_>>(), body);
             }
-            ExprKind::Let { pat, params, ty, value, body } => {
+            ExprKind::Let { pat, binders, params, ty, value, body } => {
                 self.types_of(pat);
+                let outer = self.local.len();
+                self.local.extend(binders.sizes().map(|b| b.text.clone()));
                 params.iter().for_each(|p| self.types_of(p));
                 if let Some(ty) = ty {
                     self.ty(ty);
                 }
                 self.within(&params.iter().collect::<Vec<_>>(), value);
+                self.local.truncate(outer);
                 self.within(&[pat], body);
             }
             ExprKind::If(c, a, b) => [c, a, b].into_iter().for_each(|x| self.expr(x)),

@@ -5,6 +5,7 @@ use super::elab::{Abort, Checker, Res};
 use super::env::{Arg, Closure, Elab, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
+use super::subscripts::pattern;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{PadMode, Prim, ScalarOp, ScanKind, VarId};
@@ -40,6 +41,14 @@ fn rows_hint(d: Diagnostic, name: &str) -> Diagnostic {
     let name = name.trim_matches('`');
     d.help(format!("the elements of the array are arrays; for each of them alone write `map ({name} (+) 0) xss`"))
         .help(format!("to combine them element by element, write `{name} (map2 (+)) (replicate m 0) xss`"))
+}
+
+/// Adds what to do instead of a cut at a computed place.
+fn cut_hint(Abort(d): Abort) -> Abort {
+    Abort(d.map(|d| match d.code {
+        Code::TypeMismatch => Box::new(d.help("the first `k` elements, where the program computes `k`: mask with `map2 (\\i y -> if i < k then y else z) (indices ys) ys`, take them with `loop acc = z for i < k do f acc ys[i]`, or return `(k, ys)` and cut outside")),
+        _ => d,
+    }))
 }
 
 impl<'a> Checker<'a> {
@@ -83,6 +92,7 @@ impl<'a> Checker<'a> {
                     taken.sizes.push(match prim {
                         // The only size that may be negative: a rotation the other way.
                         Prim::Rotate => self.as_integer(&node)?,
+                        Prim::Take | Prim::Drop => self.as_size(&node).map_err(cut_hint)?,
                         _ => self.as_size(&node)?,
                     });
                     taken.size_spans.push(arg.span);
@@ -429,8 +439,7 @@ impl<'a> Checker<'a> {
                 if t.values.len() == 2
                     && let Some(constant) = t.values.pop()
                 {
-                    let constant = self.coerce(constant, &element, "the constant of `pad`")?;
-                    t.values.push(constant);
+                    t.values.push(self.filling(constant, &element)?);
                 }
                 array(size(0, &t).add(&n).add(&size(1, &t)), element)
             }
@@ -556,6 +565,30 @@ impl<'a> Checker<'a> {
             _ => node(prim, funs, t.sizes, t.values),
         };
         self.defining(whole, t.lets)
+    }
+
+    /// Returns the constant of `pad` as an element of the array. One that has fewer dimensions than the elements is
+    /// repeated.
+    fn filling(&mut self, constant: Node, element: &Ty) -> Res<Node> {
+        let known = !matches!(self.infer.shallow(&constant.ty), Ty::Meta(i) if self.infer.class(i) == Class::Any);
+        if let Ty::Array(n, inner) = self.infer.shallow(element)
+            && known
+            && self.dimensions(element) > self.dimensions(&constant.ty)
+        {
+            let span = constant.span;
+            let one = self.filling(constant, &inner)?;
+            let ty = array(n.clone(), one.ty.clone());
+            return Ok(pattern(Prim::Replicate, vec![n], vec![one], ty, span));
+        }
+        self.coerce(constant, element, "the constant of `pad`")
+    }
+
+    /// Returns the number of a type's dimensions.
+    fn dimensions(&self, ty: &Ty) -> usize {
+        match self.infer.shallow(ty) {
+            Ty::Array(_, element) => 1 + self.dimensions(&element),
+            _ => 0,
+        }
     }
 
     fn rows(&mut self, row: Ty, t: &Taken<'a>) -> Res<(Size, Ty)> {

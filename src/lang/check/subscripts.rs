@@ -19,17 +19,6 @@ enum Cut<'a> {
     Slice(&'a Slice),
 }
 
-/// A slice of an array of known length: `count` elements from `from` on, each `step` after the one before. With
-/// `backwards`, of the reversed array.
-struct Range {
-    from: Size,
-    count: Size,
-    step: Size,
-    /// Number of elements from the first to the last.
-    reach: Size,
-    backwards: bool,
-}
-
 pub fn array(n: &Size, element: &Ty) -> Ty {
     Ty::Array(n.clone(), Rc::new(element.clone()))
 }
@@ -38,7 +27,7 @@ pub fn pattern(prim: Prim, sizes: Vec<Size>, args: Vec<Node>, ty: Ty, span: Span
     Node::new(NodeKind::Prim { prim, funs: vec![], sizes, args }, ty, span)
 }
 
-fn variable((var, ty): &(VarId, Ty), span: Span) -> Node {
+pub fn variable((var, ty): &(VarId, Ty), span: Span) -> Node {
     Node::new(NodeKind::Var(*var), ty.clone(), span)
 }
 
@@ -91,15 +80,16 @@ impl<'a> Checker<'a> {
         }
         let Cut::Slice(slice) = first else { return Ok(node) };
         let (n, _) = self.sliced(&node, slice.span)?;
-        let range = self.range(slice, &n, env)?;
-        let part = self.part(node, &range, span)?;
-        if rest.is_empty() {
-            return Ok(part);
+        let mut lets = vec![];
+        let range = self.range(slice, &n, env, &mut lets)?;
+        let mut part = self.part(node, &range, false, span)?;
+        if !rest.is_empty() {
+            part = self.map_rows(vec![part], span, |this, mut rows| match rows.pop() {
+                Some(row) => this.chosen(row, rest, span, env),
+                None => Err(Abort(None)),
+            })?;
         }
-        self.map_rows(vec![part], span, |this, mut rows| match rows.pop() {
-            Some(row) => this.chosen(row, rest, span, env),
-            None => Err(Abort(None)),
-        })
+        self.defining(part, lets)
     }
 
     /// Returns the length and the element type of what is sliced.
@@ -156,112 +146,6 @@ impl<'a> Checker<'a> {
         let funs = vec![Fun { params, body: Box::new(body) }];
         let kind = NodeKind::Prim { prim: Prim::Map, funs, sizes: vec![], args: arrays };
         Ok(Node::new(kind, ty, span))
-    }
-
-    /// Returns a bound of a slice.
-    fn bound(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Size> {
-        let node = self.value(e, env);
-        match self.as_integer(&Node { span: e.span, ..node }) {
-            Err(Abort(Some(d))) if d.code == Code::TypeMismatch => {
-                let d = d.help("choose elements at computed places with `generate k (\\i -> xs[from + i])` or `gather`; change them with `scatter`, or in a `map` with a condition on the index");
-                Err(d.into())
-            }
-            other => other,
-        }
-    }
-
-    /// Returns what a slice chooses of an array of `n` elements.
-    fn range(&mut self, slice: &'a Slice, n: &Size, env: &Env<'a>) -> Res<Range> {
-        let step = match &slice.step {
-            None => Size::constant(1),
-            Some(e) => self.bound(e, env)?,
-        };
-        if step.is_zero() {
-            let message = "the step of a slice must not be 0";
-            return Err(self.error(Code::SizeRange, message, slice.span).into());
-        }
-        let mut given = |e: &'a Option<Expr>| match e {
-            None => Ok(None),
-            Some(e) => self.bound(e, env).map(Some),
-        };
-        let (from, to) = (given(&slice.from)?, given(&slice.to)?);
-        let backwards = step.is_below_zero();
-        let last = n.sub(&Size::constant(1));
-        let (from, to, step) = if backwards {
-            // Element `i` is number `n - 1 - i` of the reversed array.
-            let turned = |bound: Size| last.sub(&bound);
-            let to = to.map_or(n.clone(), turned);
-            (from.map_or(Size::constant(0), turned), to, step.neg())
-        } else {
-            (from.unwrap_or(Size::constant(0)), to.unwrap_or(n.clone()), step)
-        };
-        let length = to.sub(&from);
-        let negative = |size: &Size| size.as_constant().is_some_and(|c| c < 0);
-        let ends = match backwards {
-            true => ["begins after the last element", "ends before the first element"],
-            false => ["begins before the first element", "ends after the last element"],
-        };
-        if let Some((_, wrong)) =
-            [(&from, ends[0]), (&n.sub(&to), ends[1]), (&length, "ends before it begins")]
-                .into_iter()
-                .find(|(size, _)| negative(size))
-        {
-            let n = self.infer.show_size(n);
-            let message = format!("this slice of {n} elements {wrong}");
-            let d = self.error(Code::SizeRange, message, slice.span);
-            let help = match backwards {
-                true => "`a[i:j:-1]` has the elements from `i` down to `j + 1`",
-                false => {
-                    "`a[i:j]` has the elements from `i` to `j - 1`, counted from 0; the last two are `a[n - 2:]`"
-                }
-            };
-            return Err(d.help(help).into());
-        }
-        let one = Size::constant(1);
-        let (count, reach) = if step == one || length.is_zero() {
-            (length.clone(), length)
-        } else {
-            // A number that the length ends in can be rounded up: `2 * n - 1` has `n` even places.
-            let number = length.sub(&length.without_constant()).as_constant().unwrap_or(0);
-            let number = step.as_constant().map_or(0, |_| number);
-            let whole = length.sub(&Size::constant(number));
-            if !whole.is_multiple_of(&step) && self.stands_for_number(&whole) {
-                let message = "the step need not divide this length, which is a number";
-                return Err(self.error(Code::NotDivisible, message, slice.span).into());
-            }
-            let up = step.as_constant().map_or(0, |s| (number + s - 1).div_euclid(s));
-            let up = Size::constant(up);
-            let count = self.infer.sizes.quotient(&whole, &step, slice.span).add(&up);
-            (count, whole.add(&up.sub(&one).mul(&step)).add(&one))
-        };
-        Ok(Range { from, count, step, reach, backwards })
-    }
-
-    /// Returns a slice of an array.
-    fn part(&mut self, node: Node, range: &Range, span: Span) -> Res<Node> {
-        let (n, element) = self.sliced(&node, span)?;
-        let Range { from, count, step, reach, backwards } = range;
-        let mut node = node;
-        let mut length = n;
-        if *backwards {
-            node = pattern(Prim::Reverse, vec![], vec![node], array(&length, &element), span);
-        }
-        if !from.is_zero() {
-            length = length.sub(from);
-            let ty = array(&length, &element);
-            node = pattern(Prim::Drop, vec![from.clone()], vec![node], ty, span);
-        }
-        let one = Size::constant(1);
-        if !length.sub(reach).is_zero() {
-            let ty = array(reach, &element);
-            node = pattern(Prim::Take, vec![reach.clone()], vec![node], ty, span);
-        }
-        if *step == one || count.is_zero() {
-            return Ok(node);
-        }
-        let ty = array(count, &array(&one, &element));
-        let windows = pattern(Prim::Slide, vec![one, step.clone()], vec![node], ty, span);
-        Ok(pattern(Prim::Join, vec![], vec![windows], array(count, &element), span))
     }
 
     /// Elaborates `array with [...] <- value`.
@@ -327,63 +211,25 @@ impl<'a> Checker<'a> {
                 })
             }
             Cut::Slice(slice) => {
-                let range = self.range(slice, &n, env)?;
+                let mut lets = vec![];
+                let range = self.range(slice, &n, env, &mut lets)?;
                 let (count, element) = self.sliced(&value, slice.span)?;
-                if self.infer.sizes.unify(&count, &range.count, slice.span).is_err() {
-                    let (a, b) = (self.infer.show_size(&range.count), self.infer.show_size(&count));
+                if self.infer.sizes.unify(&count, range.count(), slice.span).is_err() {
+                    let (a, b) =
+                        (self.infer.show_size(range.count()), self.infer.show_size(&count));
                     let message = format!("this slice has {a} elements, but the new value has {b}");
                     return Err(self.error(Code::SizeMismatch, message, slice.span).into());
                 }
-                let value = Node { ty: array(&range.count, &element), ..value };
-                let part = self.part(node.clone(), &range, span)?;
+                let value = Node { ty: array(range.count(), &element), ..value };
+                let part = self.part(node.clone(), &range, true, span)?;
                 let part = self.map_rows(vec![part, value], span, |this, rows| {
                     let [row, new] = <[Node; 2]>::try_from(rows).map_err(|_| Abort(None))?;
                     this.changed(row, rest, conditions, new, span, env)
                 })?;
-                self.put_back(node, part, &range, span)
+                let whole = self.put_back(node, part, &range, span)?;
+                self.defining(whole, lets)
             }
         }
-    }
-
-    /// Returns the array with a new slice in place of its own.
-    fn put_back(&mut self, node: Node, part: Node, range: &Range, span: Span) -> Res<Node> {
-        let (n, element) = self.sliced(&node, span)?;
-        let whole = array(&n, &element);
-        let turned = |node: Node| match range.backwards {
-            true => pattern(Prim::Reverse, vec![], vec![node], whole.clone(), span),
-            false => node,
-        };
-        let old = turned(node);
-        if range.step != Size::constant(1) {
-            let index = (self.fresh_var("i"), Ty::Scalar(ScalarType::I32));
-            let size =
-                |s: &Size| Node::new(NodeKind::Size(s.clone()), Ty::Scalar(ScalarType::I32), span);
-            let ahead = self.scalar(
-                ScalarOp::Mul,
-                None,
-                vec![variable(&index, span), size(&range.step)],
-                span,
-            )?;
-            let place = self.scalar(ScalarOp::Add, None, vec![size(&range.from), ahead], span)?;
-            let funs = vec![Fun { params: vec![index.clone()], body: Box::new(place) }];
-            let sizes = vec![range.count.clone()];
-            let kind = NodeKind::Prim { prim: Prim::Generate, funs, sizes, args: vec![] };
-            let places = Node::new(kind, array(&range.count, &index.1), span);
-            let args = vec![old, places, part];
-            return Ok(turned(pattern(Prim::Scatter, vec![], args, whole.clone(), span)));
-        }
-        let end = range.from.add(&range.count);
-        let after = n.sub(&end);
-        let mut parts = vec![];
-        if !range.from.is_zero() {
-            let ty = array(&range.from, &element);
-            parts.push(pattern(Prim::Take, vec![range.from.clone()], vec![old.clone()], ty, span));
-        }
-        parts.push(part);
-        if !after.is_zero() {
-            parts.push(pattern(Prim::Drop, vec![end], vec![old], array(&after, &element), span));
-        }
-        self.concatenated(parts, span).map(turned)
     }
 
     /// Returns `new` where all conditions hold, else `old`. Arrays are compared element by element, so that only scalars
@@ -500,7 +346,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns arrays one after the other, combined in a balanced tree: an access makes few tests.
-    fn concatenated(&mut self, parts: Vec<Node>, span: Span) -> Res<Node> {
+    pub fn concatenated(&mut self, parts: Vec<Node>, span: Span) -> Res<Node> {
         let mut parts = parts;
         while parts.len() > 1 {
             let mut next = vec![];

@@ -53,6 +53,19 @@ fn slices_have_the_lengths_of_their_bounds() {
         ("(generate 4 (\\_ -> A))[:, i, 1:]", "[4][m - 1]f32"),
         ("(generate 4 (\\_ -> A))[1, :, i]", "[n]f32"),
         ("(generate 4 (\\_ -> A))[:, :, i]", "[4][n]f32"),
+        // At computed places.
+        ("xs[i:i + 3]", "[3]f32"),
+        ("xs[2 * i:2 * (i + 1)]", "[2]f32"),
+        ("xs[i + 1 - n:i + 1]", "[n]f32"),
+        ("xs[is[i] + m:is[i] + 2 * m]", "[m]f32"),
+        ("xs[i / 2:i / 2 + 4]", "[4]f32"),
+        ("xs[i * n:i * n + n]", "[n]f32"),
+        ("xs[i:i + 5:2]", "[3]f32"),
+        ("xs[i + 3:i:-1]", "[3]f32"),
+        ("A[i:i + 2, 1:3]", "[2][2]f32"),
+        ("A[:, i:i + 2]", "[n][2]f32"),
+        ("map (\\(j, _) -> sum xs[j:j + 3]) (zip (iota (n - 2)) xs[2:])", "[n - 2]f32"),
+        ("loop acc = replicate 2 0 for j < n / 2 do map2 (+) acc xs[2 * j:2 * j + 2]", "[2]f32"),
     ] {
         assert_eq!(type_of(e), ty, "{e}");
     }
@@ -73,6 +86,13 @@ fn literals_updates_and_loops() {
         ("A with [i, 2] <- 1", "[n][m]f32"),
         ("A with [:, i] <- xs", "[n][m]f32"),
         ("A with [::-1] <- A", "[n][m]f32"),
+        ("xs with [i:i + 2] <- [1, 2]", "[n]f32"),
+        ("A with [i:i + 2, i:i + 1] <- [[1], [2]]", "[n][m]f32"),
+        ("pad 1 1 0 A", "[n + 2][m]f32"),
+        ("pad 1 1 0 (map (pad 1 1 0) A)", "[n + 2][m + 2]f32"),
+        ("pad 0 1 xs[0] [A]", "[2][n][m]f32"),
+        ("pad 0 1 A[0] [A]", "[2][n][m]f32"),
+        ("pad 1 0 (0, 1) (map (\\r -> zip r r) A)", "[n + 1][m](f32, f32)"),
         ("is with [::2] <- is[1::2]", "[64]i32"),
         ("if i <-1 then i else 0", "i32"),
         ("loop (acc = 0) for x in xs do acc * 0.5 + x", "f32"),
@@ -142,6 +162,11 @@ fn errors_have_a_place_and_a_way_out() {
         ("is[3:5:-1]", Code::SizeRange, "3:5:-1", "ends before it begins"),
         ("is[::0]", Code::SizeRange, "::0", "must not be 0"),
         ("xs[i:]", Code::TypeMismatch, "i", "known before the program runs"),
+        ("xs[i:2 * i]", Code::TypeMismatch, "i", "known before the program runs"),
+        ("xs[i:xs[0]]", Code::TypeMismatch, "xs[0]", "must be an integer"),
+        ("is[i:i + 65]", Code::SizeRange, "i:i + 65", "is too long"),
+        ("is[i:i - 1]", Code::SizeRange, "i:i - 1", "ends before it begins"),
+        ("pad 1 1 true A", Code::TypeMismatch, "true", "must be f32"),
         ("xs[1:2, 3:4]", Code::TypeMismatch, "3:4", "must be an array"),
         ("i[1:2]", Code::TypeMismatch, "1:2", "must be an array"),
         ("xs with [0:2] <- is", Code::SizeMismatch, "0:2", "the new value has 64"),
@@ -159,7 +184,10 @@ fn errors_have_a_place_and_a_way_out() {
         assert!(d.message.contains(words), "{e}: {d}");
     }
     let (d, _) = error("xs[i:]");
-    assert!(d.help.join(" ").contains("generate"), "{d:?}");
+    assert!(
+        d.help.join(" ").contains("generate") && d.help.join(" ").contains("`xs[i:i + 3]`"),
+        "{d:?}"
+    );
     let (d, _) = error("sum i");
     assert!(d.notes.join(" ").contains("`sum xs = reduce (+) 0 xs`"), "{d:?}");
     let (d, _) = error("1 + lenght xs");

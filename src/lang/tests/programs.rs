@@ -147,6 +147,14 @@ def compose [n] 'a (op: a -> (a -> a)) (ne: a) (xs: [n]a) : a = reduce op ne xs
 entry pair [n] (x: f32) (xs: [n]f32) = (both sqrt (x, x), compose (+) 0 xs)
 entry one (p: {only: f32}) : {only: f32} = {only = p.only + 1}
 entry spread [h][w] (a: [2*h][w - 1]f32) : [2*h][w - 1]f32 = map (map sqrt) a
+entry parts [n] (xs: [n]((f32, i32), {x: f32, y: f32})) : ([n]f32, [n]f32, f32) =
+  let ys = map (.0.0) xs -- sections
+  in (ys, xs |> map ((.1) >-> (.x)), (.1.y) xs[0] + (.0) (xs[1].0))
+entry local [n][m] (xs: [n]f32) (a: [n][m]f32) : ([n]f32, [m][n]f32, [2]f32, f32) =
+  let turned [k][l] 't (x: [k][l]t) : [l][k]t = transpose x
+  let first [k] 't [l] (k: i64) (x: [l]t) : [k]t = take k x -- of both
+  let both 'a 'b (f: a -> b) (x: a, y: a) : (b, b) = (f x, f y)
+  in (turned (turned [xs]) |> join, turned a, first 2 xs, (both sqrt (xs[0], xs[1])).0)
 entry again (k: i32) (x: f32) (y: f32) = loop (x, y) for i < k do (y, x + f32.i32 i)
 entry spiral (k: i32) =
   loop {x, y = b} = {y = 0f32, x = 1f32} for i < k do {x = x - b, y = x + b}

@@ -80,6 +80,7 @@ fn entry(params: &[(&str, Type)], body: Expr) -> Entry {
         sizes: vec!["n".to_owned()],
         params: params.collect(),
         size_params: vec![],
+        shown: vec![],
         divides: vec![],
         body,
         names: vec![],

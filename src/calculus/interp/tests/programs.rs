@@ -90,12 +90,31 @@ fn patterns() {
         "reduce (\\(a, i) (b, j) -> if a >= b then (a, i) else (b, j)) (0, 0) (zip xs (iota n))",
         &[5.0, 3.0],
     );
+    each("map (\\i -> sum xs[i:i + 2]) (iota 3)", &[4.0, 3.0, 7.0]);
+    each("join (map (\\i -> xs[2 * i + 1:2 * i - 1:-1]) (iota 2))", &[1.0, 3.0, 5.0, 2.0]);
+    each("loop s = 0 for i < n - 2 do s * 10 + sum xs[i64.i32 i:i64.i32 i + 3:2]", &[56.0]);
+    each("let k = xs[1] in xs with [k:k + 2] <- [7, 8]", &[3.0, 7.0, 8.0, 5.0]);
+    each("let b = u8.i32 (xs[3] + 250) in sum (replicate 300 1)[b:b + 3]", &[3.0]);
+    // What lies outside has no effect.
+    each("let k = xs[0] in xs with [k:k + 2] <- [7, 8]", &[3.0, 1.0, 2.0, 7.0]);
+    each(
+        "let k = xs[1] in join ((split 2 xs) with [k:k + 2, 2 * k - 2:2 * k - 1] <- [[7], [8]])",
+        &[3.0, 1.0, 7.0, 5.0],
+    );
+    each("join (pad 1 1 0 (map (pad 1 0 9) (split 4 xs)))", &{
+        let mut all = [0.0; 15];
+        all[5..10].copy_from_slice(&[9.0, 3.0, 1.0, 2.0, 5.0]);
+        all
+    });
+    each("histogram (+) 0 4 (map (\\x -> x - 2) xs) xs", &[2.0, 3.0, 0.0, 5.0]);
+    each("reduce_by_index (replicate 2 1) (+) 0 (map (\\x -> x - 2) xs) xs", &[3.0, 4.0]);
     let code = |body: &str| {
         let text = format!("entry f [n] (xs: [n]i32) = {body}");
         eval(&text, n, &x).unwrap_err().0[0].code
     };
     assert_eq!(code("map (/ 0) xs"), Error::Eval);
     assert_eq!(code("gather xs xs"), Error::Eval);
+    assert_eq!(code("let k = xs[0] in sum xs[k:k + 2]"), Error::Eval);
     assert_eq!(code("scatter xs (replicate n 0) xs"), Error::Eval);
     assert_eq!(code("split 3 xs"), Error::NotDivisible);
 }
