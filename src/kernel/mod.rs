@@ -28,7 +28,7 @@ pub mod verify;
 pub use crate::calculus::nesting::check_nesting;
 pub use estimate::{Prediction, estimate, profile};
 pub use ir::index;
-pub use options::{DeviceLimits, Options};
+pub use options::{ATOMICS_64, DeviceLimits, Options};
 
 pub use lower::Schedule;
 

@@ -4,6 +4,9 @@ use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::Limits;
 use serde::{Deserialize, Serialize};
 
+/// The extensions of OpenCL with atomic operations on 64-bit integers.
+pub const ATOMICS_64: [&str; 2] = ["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"];
+
 /// Limits and properties of a device that kernels depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +25,9 @@ pub struct DeviceLimits {
     /// Width in bytes of the widest access that combines a work-item's accesses to neighbouring
     /// scalars; 0 if the device does not gain from wide accesses.
     pub access_bytes: usize,
+    /// Whether there are atomic operations on 64-bit integers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub atomics_64: bool,
 }
 
 impl DeviceLimits {
@@ -42,6 +48,7 @@ impl DeviceLimits {
             // A CPU broadcasts a scalar from memory to all lanes at no cost; broadcasting one lane
             // of a vector is not free.
             access_bytes: if device.kind == DeviceKind::Gpu { 16 } else { 0 },
+            atomics_64: ATOMICS_64.iter().all(|e| device.extensions.iter().any(|own| own == e)),
         }
     }
 }
@@ -56,6 +63,7 @@ impl Default for DeviceLimits {
             sub_group: 0,
             compute_units: 8,
             access_bytes: 0,
+            atomics_64: false,
         }
     }
 }

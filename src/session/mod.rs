@@ -88,7 +88,7 @@ use crate::calculus::value::{Leaf, Value};
 use crate::device::cost_model::{Choice, CostModel, GroupLimits};
 use crate::device::{Capabilities, DeviceInfo, DeviceKind};
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
-use crate::kernel::{DeviceLimits, Options};
+use crate::kernel::{ATOMICS_64, DeviceLimits, Options};
 use crate::lang;
 use crate::opencl::host::{HostArray, Inputs};
 use crate::rules::RuleSet;
@@ -341,7 +341,7 @@ fn offline(model: Option<&CostModel>) -> DeviceInfo {
         vector_width_f32: if gpu { 1 } else { 8 },
         fp64: true,
         fp16: false,
-        extensions: vec![],
+        extensions: ATOMICS_64.map(str::to_owned).to_vec(),
         capabilities: Capabilities::default(),
     }
 }

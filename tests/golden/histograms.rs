@@ -1,6 +1,7 @@
 //! Histograms as a GPU computes them: in bins of each group, beside other results, and of rows.
 
-use crate::check::{Kernels, array, cpu, kernels};
+use crate::check::{Kernels, array, cpu, kernels, kernels_for};
+use patsat::kernel::DeviceLimits;
 
 /// The sums of values by bin, in local memory of each group, whose bins another kernel combines.
 fn sums(n: u64) -> Kernels {
@@ -80,4 +81,36 @@ fn groups_combine_by_bin() {
 #[test]
 fn oclgrind_finds_nothing_where_groups_combine_by_bin() {
     ROWS[..6].iter().flat_map(|[n, m]| counted(*n, *m)).for_each(|k| k.grind());
+}
+
+/// Counts and sums of 64 bits are combined by atomic operations where the device has them, in local memory or not.
+#[test]
+fn bins_of_64_bits_are_shared() {
+    let rt = cpu();
+    for (t, op, z, value) in [
+        ("i64", "(+)", "0", "i64.f32 x"),
+        ("u64", "max", "0", "u64.f32 x"),
+        ("i64", "min", "100", "i64.f32 x"),
+        ("f64", "(+)", "0.0", "f64.f32 x"),
+        ("f64", "min", "100.0", "f64.f32 x"),
+    ] {
+        for (m, n) in [(7, 5003), (9000, 300)] {
+            let z = format!("{z}{t}");
+            let program = format!(
+                "entry sums [n] (xs: [n]f32) : [{m}]{t} =
+                 histogram {op} {z} {m} (map (\\x -> i32.f32 x) xs) (map (\\x -> {value}) xs)"
+            );
+            let term = format!(
+                "histogram {m} {op} {z} . fork (mapGlb 0 (\\x -> i32.f32 x)) (mapGlb 0 (\\x -> {value})) . xs"
+            );
+            let limits = DeviceLimits::default();
+            let device = DeviceLimits { access_bytes: 16, atomics_64: true, ..limits };
+            let sizes = [("n", n)];
+            let k = kernels_for(device, &program, &sizes, &[("xs", array(&[n]))], &term);
+            k.run(&rt);
+            k.grind();
+            let source = &k.plan.source;
+            assert!(source.contains(if t == "f64" { "double_" } else { "atom_" }), "{source}");
+        }
+    }
 }

@@ -47,7 +47,7 @@ impl Lowerer {
         };
         let (places, values) = (x.fst()?, x.snd()?);
         if self.context == Context::Host
-            && let Some(steps) = atomic_steps(&f.args()[0])
+            && let Some(steps) = atomic_steps(&f.args()[0], self.options.device.atomics_64)
             && self.combines_at_once(m, n, elem)
         {
             return self.histogram_at_once(f, x, dest, &steps);
@@ -140,7 +140,7 @@ impl Lowerer {
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
         let bins = self.allocate(&shape, Some(Space::Local))?;
         self.local(0, m, false, &mut |me, i| me.write(&z, &View::Unit, &bins.dest.at(i)?))?;
-        match atomic_steps(&f.args()[0]) {
+        match atomic_steps(&f.args()[0], self.options.device.atomics_64) {
             Some(steps) => self.local(0, n, false, &mut |me, j| {
                 me.at_place(&places, j, m, &mut |me, i| {
                     let value = me.emitted(|| values.at(j))?;
@@ -434,28 +434,31 @@ fn has_native_operations(shape: &Shape) -> bool {
     shape.components().iter().all(|(t, _)| !t.scalar.is_float())
 }
 
-/// Returns an operator as one operation for each component of a value, if there is an atomic operation for each.
-fn atomic_steps(op: &Term) -> Option<Vec<(Vec<bool>, ScalarOp)>> {
+/// Returns an operator as one operation for each component of a value, if there is an atomic operation for each: on numbers of
+/// 32 bits, and of 64 bits if `wide` is set.
+fn atomic_steps(op: &Term, wide: bool) -> Option<Vec<(Vec<bool>, ScalarOp)>> {
     use ScalarOp::{Add, BitAnd, BitOr, BitXor, Max, Min};
-    fn of(e: &SExpr, t: &Ty, path: &[bool], out: &mut Vec<(Vec<bool>, ScalarOp)>) -> Option<()> {
+    use ScalarType::{F32, F64, I32, I64, U32, U64};
+    type Steps = Vec<(Vec<bool>, ScalarOp)>;
+    fn of(e: &SExpr, t: &Ty, known: &[ScalarType], path: &[bool], out: &mut Steps) -> Option<()> {
         match (e, t) {
             (SExpr::Pair(a, b), Ty::Pair(x, y)) => {
-                of(a, x, &[path, &[false]].concat(), out)?;
-                of(b, y, &[path, &[true]].concat(), out)
+                of(a, x, known, &[path, &[false]].concat(), out)?;
+                of(b, y, known, &[path, &[true]].concat(), out)
             }
             (SExpr::Op(op @ (Add | Min | Max | BitAnd | BitOr | BitXor), _, es), Ty::Scalar(t)) => {
                 let side = |second| path.iter().fold(SExpr::Arg.proj(second), |e, s| e.proj(*s));
                 let both = [side(false), side(true)];
                 let same = es[..] == both || es.iter().rev().eq(&both);
-                let known = matches!(t, ScalarType::I32 | ScalarType::U32 | ScalarType::F32);
-                (same && known).then(|| out.push((path.to_vec(), *op)))
+                (same && known.contains(t)).then(|| out.push((path.to_vec(), *op)))
             }
             _ => None,
         }
     }
     let Op::Scalar(f) = op.op() else { return None };
     let mut out = vec![];
-    of(&f.body, &f.cod, &[], &mut out)?;
+    let known: &[ScalarType] = if wide { &[I32, U32, F32, I64, U64, F64] } else { &[I32, U32, F32] };
+    of(&f.body, &f.cod, known, &[], &mut out)?;
     Some(out)
 }
 

@@ -2,6 +2,7 @@
 //! C 1.2 does not have.
 
 use crate::kernel::ir::{Mem, Program, Stmt};
+use crate::kernel::ATOMICS_64;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::collections::BTreeSet;
@@ -11,7 +12,9 @@ fn function(op: ScalarOp, t: ScalarType, m: Mem) -> Option<String> {
     let name = name(op)?;
     match t {
         ScalarType::I32 | ScalarType::U32 => Some(format!("atomic_{name}")),
+        ScalarType::I64 | ScalarType::U64 => Some(format!("atom_{name}")),
         ScalarType::F32 => Some(format!("float_{name}_{}", space(m))),
+        ScalarType::F64 => Some(format!("double_{name}_{}", space(m))),
         _ => None,
     }
 }
@@ -38,52 +41,65 @@ pub(super) fn statement(op: ScalarOp, t: ScalarType, m: Mem, place: &str, value:
     format!("{function}(&{place}, {value});")
 }
 
-/// Returns the functions that the kernels of a program call.
+/// Returns the extensions that the kernels of a program need, and the functions that they call.
 pub(super) fn functions(program: &Program) -> String {
-    let mut used = BTreeSet::new();
+    let (mut used, mut wide) = (BTreeSet::new(), false);
     for s in program.kernels.iter().flat_map(|k| &k.body) {
         s.visit(&mut |s| {
-            if let Stmt::Atomic(op, m, _, e) = s
-                && e.ty().scalar == ScalarType::F32
-            {
-                used.insert((name(*op), space(*m)));
+            if let Stmt::Atomic(op, m, _, e) = s {
+                let t = e.ty().scalar;
+                wide |= t.bytes() == 8;
+                if t.is_float() {
+                    used.insert((t == ScalarType::F64, name(*op), space(*m)));
+                }
             }
         });
     }
-    used.into_iter().filter_map(|(op, space)| Some(float(op?, space))).collect()
+    let extensions = ATOMICS_64.iter().filter(|_| wide);
+    let extensions = extensions.map(|e| format!("#pragma OPENCL EXTENSION {e} : enable\n"));
+    let functions = used.into_iter();
+    let functions = functions.filter_map(|(wide, op, space)| Some(on_floats(wide, op?, space)));
+    extensions.chain(functions).collect()
 }
 
-/// The operation on floats: tries again while another work-item changes the element. The first read is atomic, too: a plain
-/// one would race with updates. The compiler of NVIDIA, which says who it is by a macro, gets the device's own addition.
-fn float(op: &str, space: &str) -> String {
-    let next = if op == "add" {
-        "as_float(seen) + x".to_owned()
-    } else {
-        format!("f{op}(as_float(seen), x)")
-    };
+/// The operation on floats, of 64 bits if `wide` is set: tries again while another work-item changes the element. The first read
+/// is atomic, too: a plain one would race with updates. The compiler of NVIDIA, which says who it is by a macro, gets the
+/// device's own addition.
+fn on_floats(wide: bool, op: &str, space: &str) -> String {
+    let (t, int, prefix) =
+        if wide { ("double", "long", "atom") } else { ("float", "int", "atomic") };
+    let next =
+        if op == "add" { format!("as_{t}(seen) + x") } else { format!("f{op}(as_{t}(seen), x)") };
     let retried = format!(
-        "    volatile {space} int* bits = (volatile {space} int*)at;
-    int seen = atomic_or(bits, 0);
+        "    volatile {space} {int}* bits = (volatile {space} {int}*)at;
+    {int} seen = {prefix}_or(bits, 0);
     while (true) {{
-        const int before = atomic_cmpxchg(bits, seen, as_int({next}));
+        const {int} before = {prefix}_cmpxchg(bits, seen, as_{int}({next}));
         if (before == seen) return;
         seen = before;
     }}
 "
     );
+    let (of_ptx, register) = if wide { ("f64", "d") } else { ("f32", "f") };
     let body = match (op, space) {
-        ("add", "global") => chosen("red.relaxed.gpu.global.add.f32", "\"l\"((ulong)at)", &retried),
-        ("add", _) => chosen("red.relaxed.cta.shared.add.f32", "\"r\"((uint)(ulong)at)", &retried),
+        ("add", "global") => {
+            let add = format!("red.relaxed.gpu.global.add.{of_ptx}");
+            chosen(&add, "\"l\"((ulong)at)", register, &retried)
+        }
+        ("add", _) => {
+            let add = format!("red.relaxed.cta.shared.add.{of_ptx}");
+            chosen(&add, "\"r\"((uint)(ulong)at)", register, &retried)
+        }
         _ => retried,
     };
-    format!("\nvoid float_{op}_{space}(volatile {space} float* at, float x) {{\n{body}}}\n")
+    format!("\nvoid {t}_{op}_{space}(volatile {space} {t}* at, {t} x) {{\n{body}}}\n")
 }
 
 /// An instruction of PTX where the compiler is NVIDIA's, and other statements elsewhere.
-fn chosen(instruction: &str, place: &str, otherwise: &str) -> String {
+fn chosen(instruction: &str, place: &str, register: &str, otherwise: &str) -> String {
     format!(
         "#ifdef __NV_CL_C_VERSION
-    asm volatile(\"{instruction} [%0], %1;\" : : {place}, \"f\"(x) : \"memory\");
+    asm volatile(\"{instruction} [%0], %1;\" : : {place}, \"{register}\"(x) : \"memory\");
 #else
 {otherwise}#endif
 "

@@ -191,6 +191,7 @@ fn numbers(o: &Options) -> impl Iterator<Item = usize> {
         sub_group,
         compute_units,
         access_bytes,
+        atomics_64: _,
     } = o.device;
     [
         [o.private_elements, o.unroll, o.global_group],
