@@ -4,6 +4,7 @@
 //! a view keeps are computed. Likewise,
 //!
 //! - what is computed of each row moves behind `cross`, if it is cheap: a loop over the row's partners computes it once;
+//! - what is computed of the elements of one array moves behind its zip with another, if it is cheap;
 //! - what a zip takes from the components of a pair comes in the order of the pair (`sides`), which is how the rules for
 //!   products are written;
 //! - a sequential reduction or scan of rows, element by element, becomes one of each column;
@@ -190,6 +191,24 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
                 _ => mapped(&map.args()[0], &view)?,
             };
             Ok(Some(vec![before, view, f]))
+        }
+        (Op::Zip, Op::Fork | Op::Bimap) => {
+            let taken = |side: &Term| -> Result<(Option<Term>, Term), TypeError> {
+                let (map, rest) = first(side)?;
+                let moves = *map.op() == Op::Map(MapKind::Plain) && is_cheap(&map.args()[0]);
+                Ok(if moves { (Some(map.args()[0].clone()), rest) } else { (None, side.clone()) })
+            };
+            let ((f, a), (g, b)) = (taken(&before.args()[0])?, taken(&before.args()[1])?);
+            if f.is_none() && g.is_none() {
+                return Ok(None);
+            }
+            let before = Term::new(before.op().clone(), vec![], vec![], vec![a, b])?;
+            let zip = again(&before, &[])?;
+            let (_, element) = build::elements(&zip.ty().cod)?;
+            let (x, y) = build::halves(&element)?;
+            let both = build::bimap(&f.unwrap_or(Term::id(&x)), &g.unwrap_or(Term::id(&y)))?;
+            let map = mapped(&both, &zip)?;
+            Ok(Some(vec![before, zip, map]))
         }
         (Op::Cross, Op::Fork) => {
             let (map, rows) = first(&before.args()[0])?;
