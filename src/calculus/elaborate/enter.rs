@@ -211,7 +211,9 @@ impl<'s, 'a> Enter<'s, 'a> {
     fn bound(&mut self, e: &Expr) -> Result<Ex> {
         let Some(poly) = as_size(e).filter(|_| matches!(e.kind, ExprKind::Scalar(..))) else {
             let mut bound = self.expr(e)?;
-            if let (Some(n), Ty::Scalar(t)) = (self.constant(&bound), &bound.ty) {
+            if !matches!(bound.kind, Kind::Size(_))
+                && let (Some(n), Ty::Scalar(t)) = (self.constant(&bound), &bound.ty)
+            {
                 bound.kind = Kind::Lit(Lit::int(*t, n));
             }
             return Ok(bound);

@@ -79,6 +79,21 @@ fn computes_scalars(map: &Term) -> bool {
         [inner, before @ ..] if *inner.op() == Op::Map(MapKind::Plain) => {
             computes_scalars(inner) && before.iter().all(Term::is_view)
         }
-        chain => map.args()[0].ty().dom.is_scalar() && chain.iter().all(|f| !reduces(f)),
+        chain => {
+            map.args()[0].ty().dom.is_scalar() && !chain.iter().any(|f| reduces(f) && has_arrays(f))
+        }
     }
+}
+
+/// Whether a term makes or reads an array anywhere, as a loop over scalars does not.
+fn has_arrays(t: &Term) -> bool {
+    let mut found = false;
+    t.visit(&mut |t| {
+        found |= match t.op() {
+            // The counter of a loop, and elements at computed places.
+            Op::Iota | Op::Index | Op::Input(_) | Op::Compose | Op::Fork | Op::Bimap => false,
+            _ => t.ty().cod.has_array(),
+        };
+    });
+    found
 }
