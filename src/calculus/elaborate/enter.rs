@@ -44,7 +44,14 @@ pub(super) struct Enter<'s, 'a> {
 impl<'s, 'a> Enter<'s, 'a> {
     /// Starts without variables in scope.
     pub(super) fn new(sizes: &'s mut Sizes<'a>) -> Self {
-        Enter { sizes, vars: HashMap::new(), known: HashMap::new(), next: 0, inside: 0, expressions: 0 }
+        Enter {
+            sizes,
+            vars: HashMap::new(),
+            known: HashMap::new(),
+            next: 0,
+            inside: 0,
+            expressions: 0,
+        }
     }
 
     /// Returns the number of variables used so far.

@@ -220,7 +220,8 @@ fn flattened(e: &Ex, place: &Place) -> Option<Ex> {
     }
     let bound: Vars = place.lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect();
     let all = |row: &Ex| {
-        let own = |p: &Layout| matches!((p, &row.kind), (Layout::Var(p, _), Kind::Var(v)) if p == v);
+        let own =
+            |p: &Layout| matches!((p, &row.kind), (Layout::Var(p, _), Kind::Var(v)) if p == v);
         let array = &args[f.params.iter().position(own)?];
         let free = array.free();
         let outside = free.is_disjoint(&place.rows) && free.is_disjoint(&bound);

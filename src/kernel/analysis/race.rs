@@ -330,54 +330,77 @@ fn summands(i: &Index) -> BTreeMap<Summand, (i64, i64, i64)> {
         .collect()
 }
 
-/// Returns the accesses of a statement that runs in a work-group, outside loops over its
-/// work-items.
-pub fn accesses(s: &Stmt) -> BTreeSet<Access> {
+/// Returns the memories that work-items share and that code stores to.
+pub fn stored(b: &Block) -> BTreeSet<Mem> {
     let mut out = BTreeSet::new();
-    match s {
-        Stmt::Once(b) => block(b, &Who::Once, None, &mut out),
-        _ => statement(s, &Who::All, None, &mut out),
+    for s in b {
+        s.visit(&mut |s| {
+            if let Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) = s
+                && !matches!(m, Mem::Private(_))
+            {
+                out.insert(*m);
+            }
+        });
     }
     out
 }
 
-fn block(b: &Block, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>) {
-    b.iter().for_each(|s| statement(s, who, warp, out));
+/// Returns the accesses to some memories of a statement that runs in a work-group, outside loops over its
+/// work-items.
+pub fn accesses(s: &Stmt, of: &BTreeSet<Mem>) -> BTreeSet<Access> {
+    let mut out = Accesses { of, found: BTreeSet::new() };
+    match s {
+        Stmt::Once(b) => out.block(b, &Who::Once, None),
+        _ => out.statement(s, &Who::All, None),
+    }
+    out.found
 }
 
-fn statement(s: &Stmt, who: &Who, warp: Option<&Var>, out: &mut BTreeSet<Access>) {
-    let mut add = |mem: Mem, index: &Index, width: usize, write: bool, atomic: bool| {
-        if !matches!(mem, Mem::Private(_)) {
-            let (index, who, warp) = (index.clone(), who.clone(), warp.cloned());
-            out.insert(Access { mem, index, width, write, atomic, who, warp });
-        }
-    };
-    match s {
-        Stmt::Store(m, i, e) => add(*m, i, e.ty().width, true, false),
-        Stmt::Atomic(_, m, i, _) => add(*m, i, 1, true, true),
-        _ => {}
+/// The accesses to some memories.
+struct Accesses<'a> {
+    of: &'a BTreeSet<Mem>,
+    found: BTreeSet<Access>,
+}
+
+impl Accesses<'_> {
+    fn block(&mut self, b: &Block, who: &Who, warp: Option<&Var>) {
+        b.iter().for_each(|s| self.statement(s, who, warp));
     }
-    s.exprs(&mut |e| {
-        e.visit(&mut |e| {
-            if let Expr::Load(m, t, i) = e {
-                add(*m, i, t.width, false, false);
+
+    fn statement(&mut self, s: &Stmt, who: &Who, warp: Option<&Var>) {
+        let mut add = |mem: Mem, index: &Index, width: usize, write: bool, atomic: bool| {
+            if self.of.contains(&mem) {
+                let (index, who, warp) = (index.clone(), who.clone(), warp.cloned());
+                self.found.insert(Access { mem, index, width, write, atomic, who, warp });
             }
-        });
-    });
-    match s {
-        Stmt::Loop { kind, var, body, .. } if kind.is_local() => {
-            let mut vars = match who {
-                Who::Each(vars) => vars.clone(),
-                Who::All | Who::Once => BTreeSet::new(),
-            };
-            if var.hi > var.lo {
-                vars.insert(var.clone());
-            }
-            let warp = if *kind == LoopKind::Warp { Some(var) } else { warp };
-            block(body, &Who::Each(vars), warp, out);
+        };
+        match s {
+            Stmt::Store(m, i, e) => add(*m, i, e.ty().width, true, false),
+            Stmt::Atomic(_, m, i, _) => add(*m, i, 1, true, true),
+            _ => {}
         }
-        Stmt::Once(b) => block(b, &Who::Once, None, out),
-        _ => s.blocks().into_iter().for_each(|b| block(b, who, warp, out)),
+        s.exprs(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load(m, t, i) = e {
+                    add(*m, i, t.width, false, false);
+                }
+            });
+        });
+        match s {
+            Stmt::Loop { kind, var, body, .. } if kind.is_local() => {
+                let mut vars = match who {
+                    Who::Each(vars) => vars.clone(),
+                    Who::All | Who::Once => BTreeSet::new(),
+                };
+                if var.hi > var.lo {
+                    vars.insert(var.clone());
+                }
+                let warp = if *kind == LoopKind::Warp { Some(var) } else { warp };
+                self.block(body, &Who::Each(vars), warp);
+            }
+            Stmt::Once(b) => self.block(b, &Who::Once, None),
+            _ => s.blocks().into_iter().for_each(|b| self.block(b, who, warp)),
+        }
     }
 }
 
@@ -463,14 +486,15 @@ impl Phase {
 /// work-items of a group that no barrier orders. Elements that the program itself chooses (scatter)
 /// are the program's own responsibility.
 pub fn find(b: &Block) -> Option<String> {
-    Check { same: group_numbers(b), sites: &OnceCell::new(), whole: b }
+    Check { same: group_numbers(b), stored: &stored(b), sites: &OnceCell::new(), whole: b }
         .block(b, &mut Phase::default())
 }
 
 /// Describes two conflicting accesses that no barrier can order, because their work-items are in
 /// different groups or in none.
 pub fn across_groups(b: &Block) -> Option<String> {
-    let mut found = BTreeSet::new();
+    let stored = stored(b);
+    let mut all = Accesses { of: &stored, found: BTreeSet::new() };
     let mut vars = BTreeSet::new();
     for s in b {
         s.visit(&mut |s| {
@@ -478,8 +502,9 @@ pub fn across_groups(b: &Block) -> Option<String> {
                 vars.insert(var.clone());
             }
         });
-        statement(s, &Who::All, None, &mut found);
+        all.statement(s, &Who::All, None);
     }
+    let found = all.found;
     let sites = OnceCell::new();
     let global: Vec<&Access> = found.iter().filter(|a| matches!(a.mem, Mem::Global(_))).collect();
     for a in global.iter().filter(|a| a.write) {
@@ -524,6 +549,8 @@ pub fn within(same: &BTreeSet<u32>, kind: LoopKind, var: &Var) -> BTreeSet<u32> 
 struct Check<'a> {
     /// Variables that have the same value in all compared accesses.
     same: BTreeSet<u32>,
+    /// The memories that the kernel stores to: others have no conflicts.
+    stored: &'a BTreeSet<Mem>,
     /// The accesses of the whole kernel, once they are needed.
     sites: &'a OnceCell<Sites>,
     whole: &'a Block,
@@ -572,7 +599,7 @@ impl Check<'_> {
     }
 
     fn section(&self, s: &Stmt, phase: &mut Phase) -> Option<String> {
-        let next = accesses(s);
+        let next = accesses(s, self.stored);
         for b in &next {
             let before = phase.seen.iter().map(|(a, ordered)| (a, *ordered));
             // The accesses of one stage are not ordered at all. If it stores to several places that are computed from data, they

@@ -457,7 +457,8 @@ fn atomic_steps(op: &Term, wide: bool) -> Option<Vec<(Vec<bool>, ScalarOp)>> {
     }
     let Op::Scalar(f) = op.op() else { return None };
     let mut out = vec![];
-    let known: &[ScalarType] = if wide { &[I32, U32, F32, I64, U64, F64] } else { &[I32, U32, F32] };
+    let known: &[ScalarType] =
+        if wide { &[I32, U32, F32, I64, U64, F64] } else { &[I32, U32, F32] };
     of(&f.body, &f.cod, known, &[], &mut out)?;
     Some(out)
 }

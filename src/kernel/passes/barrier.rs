@@ -5,8 +5,10 @@
 //! a section that reads elements that another work-item wrote since the last barrier, or that
 //! overwrites elements that another work-item may still read.
 
-use crate::kernel::analysis::race::{Access, Meet, Phase, Who, accesses, group_numbers, within};
-use crate::kernel::ir::{Block, Kernel, LoopKind, Mem, Scope, Stmt};
+use crate::kernel::analysis::race::{
+    Access, Meet, Phase, Who, accesses, group_numbers, stored, within,
+};
+use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Scope, Stmt};
 use std::collections::BTreeSet;
 
 /// Inserts the barriers of a kernel. Where data pass only within warps, a sub-group barrier is
@@ -18,8 +20,33 @@ pub fn insert(k: &mut Kernel, sub_groups: bool) {
     if k.group.iter().product::<usize>() == 1 || k.spreads_items() {
         return;
     }
-    let cx = Cx { same: group_numbers(&k.body), sub_groups };
+    let stored = stored(&k.body);
+    let crossing = crossing(&k.body, &stored);
+    if crossing.is_empty() {
+        return;
+    }
+    let same = group_numbers(&k.body);
+    let cx = Cx { same, stored: &stored, crossing: &crossing, sub_groups };
     k.body = cx.block(&k.body, &mut Phase::default());
+}
+
+/// Returns the memories through which data may cross between work-items: of global memory, what is also loaded.
+fn crossing(b: &Block, stored: &BTreeSet<Mem>) -> BTreeSet<Mem> {
+    let mut loaded = BTreeSet::new();
+    for s in b {
+        s.visit(&mut |s| {
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| {
+                    if let Expr::Load(m, ..) = e {
+                        loaded.insert(*m);
+                    }
+                });
+            });
+        });
+    }
+    let mut found = stored.clone();
+    found.retain(|m| !matches!(m, Mem::Global(_)) || loaded.contains(m));
+    found
 }
 
 /// Returns the number of barriers of this scope in the code.
@@ -37,9 +64,13 @@ fn all(b: &Block) -> usize {
     count(b, Scope::Group) + count(b, Scope::Warp)
 }
 
-struct Cx {
+struct Cx<'a> {
     /// Variables that have the same value in all compared accesses.
     same: BTreeSet<u32>,
+    /// The memories that the kernel stores to.
+    stored: &'a BTreeSet<Mem>,
+    /// Those of them through which data may cross between work-items.
+    crossing: &'a BTreeSet<Mem>,
     sub_groups: bool,
 }
 
@@ -61,7 +92,7 @@ fn closed(mut side: Block, since: &Phase) -> Block {
     side
 }
 
-impl Cx {
+impl Cx<'_> {
     fn meets(&self, a: &Access, b: &Access) -> Meet {
         // Two stages store the same element of global memory only if one of them also reads it, and
         // that read already requires the barrier.
@@ -88,6 +119,12 @@ impl Cx {
     }
 
     fn stmt(&self, s: &Stmt, since: &mut Phase, out: &mut Block) {
+        // A loop is looked at several times, so loops without need of barriers are told apart first.
+        if matches!(s, Stmt::Loop { .. }) && accesses(s, self.crossing).is_empty() {
+            since.extend(accesses(s, self.stored));
+            out.push(s.clone());
+            return;
+        }
         match s {
             Stmt::Loop {
                 kind: kind @ (LoopKind::Seq | LoopKind::Wrg(_) | LoopKind::Glb(_)),
@@ -161,7 +198,7 @@ impl Cx {
     }
 
     fn section(&self, s: &Stmt, since: &mut Phase, out: &mut Block, keep: bool) {
-        let next = accesses(s);
+        let next = accesses(s, self.stored);
         let (meet, met) = since.meets(&next, &|a, b| self.meets(a, b));
         match meet {
             Meet::Never => {}

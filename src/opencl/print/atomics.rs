@@ -1,8 +1,8 @@
 //! Operations on memory as one step: built-in functions for integers, and functions of our own for floats, which OpenCL
 //! C 1.2 does not have.
 
-use crate::kernel::ir::{Mem, Program, Stmt};
 use crate::kernel::ATOMICS_64;
+use crate::kernel::ir::{Mem, Program, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::collections::BTreeSet;

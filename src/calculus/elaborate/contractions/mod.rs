@@ -112,9 +112,8 @@ impl Contractions<'_> {
 
     /// Returns a nest with a contraction as a product; `None` if it has no contraction.
     fn nest(&mut self, e: &Ex) -> Option<Ex> {
-        let (mut axes, mut names, mut stages): (Vec<Axis>, Vec<(Layout, Ex)>, Vec<(Layout, Ex)>) =
-            (vec![], vec![], vec![]);
-        let mut around = vec![];
+        let (mut axes, mut names): (Vec<Axis>, Vec<(Layout, Ex)>) = (vec![], vec![]);
+        let (mut stages, mut around) = (vec![], vec![]);
         let mut body = e;
         while let (Kind::Map(Prim::Map, f, args), Ty::Array(n, _)) = (&body.kind, &body.ty) {
             let axis = axis(n, args, self.fresh)?;
