@@ -627,8 +627,9 @@ impl Uses {
             }
         };
         if is_free(of) {
-            // A tile much longer than its dimension wastes the device on padding.
-            let waste = value > 2 * n.max(1).next_multiple_of(inside);
+            // A tile much longer than its dimension wastes the device on padding, unless it is a group of which some work-items
+            // are idle.
+            let waste = value > 2 * n.max(1).next_multiple_of(inside.min(target.max_group.max(1)));
             if waste && !self.together.contains(&Size::sym(s.clone())) {
                 return Err(Reason::Padding);
             }
@@ -855,6 +856,19 @@ mod tests {
         let (mut kept, dropped) = tiles(text, 6);
         kept.sort_unstable();
         assert_eq!((kept, dropped.count(Reason::NotDividing)), (vec![1, 2, 3, 4], 0));
+    }
+
+    #[test]
+    fn tiles_of_tiles_do_not_multiply_padding() {
+        let part = "mapWrg 0 (reduceLcl (n^/n.t0).t1.t2 (+) 0.0 (reduceSeq (+) 0.0) . transpose . split (n^/n.t0).t1
+            . padTo (n^/n.t0)^ 0.0) . transpose . split n.t0 . padTo n^ 0.0 . xs";
+        let text = format!(
+            "mapWrg 0 (reduceLcl n.t0.t1.t2 (+) 0.0 id) . wrap . mapGlb 0 (reduceUnroll (+) 0.0) . transpose . split n.t0.t1 . {part}"
+        );
+        let (kept, dropped) = tiles(&text, 500);
+        // At most two of the device's groups of 4096 work-items.
+        assert!(!kept.is_empty() && kept.iter().all(|t| *t <= 8192), "{kept:?}");
+        assert!(dropped.count(Reason::Padding) > 0);
     }
 
     #[test]
