@@ -1,4 +1,4 @@
--- fuzz: seed=1 n=130
+-- fuzz: seed=1 n=1000
 
 entry standardise [n] (xs: [n]f32) : [n]f32 =
   let mu = reduce (+) 0 xs / f32.i32 n
