@@ -50,13 +50,14 @@ impl Lowerer {
     /// readers would compute them. Outside kernels, a work-item stores each, as the maps may have been chosen for a reader that
     /// computes them.
     fn computed_once(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        let Some(last) = factors.first() else { return Ok(x.clone()) };
         let computes = factors.iter().take_while(|f| is_elementwise(f)).any(|f| !is_pure(f));
+        let shape = self.views.shape(&last.ty().cod)?;
+        let Shape::Array(n, elem) = &shape else { return self.read(factors, x) };
         if self.context != Context::Host || !computes {
-            return if factors.is_empty() { Ok(x.clone()) } else { self.read(factors, x) };
+            return self.read(factors, x);
         }
         let v = self.fused_chain(true, factors, x)?;
-        let shape = self.views.shape(&factors[0].ty().cod)?;
-        let Shape::Array(n, elem) = &shape else { return self.read(factors, x) };
         let out = self.allocate(&shape, Some(Space::Global))?;
         self.each(*n, &mut |me, i| {
             let element = me.emitted(|| v.at(i))?;
