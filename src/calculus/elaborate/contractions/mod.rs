@@ -122,12 +122,14 @@ impl Contractions<'_> {
             around.push(Around { function: f, args, lets: vec![] });
             body = &f.body;
             while let Kind::Let(p, value, inner) = &body.kind {
-                names.push((p.clone(), (**value).clone()));
-                if let Some((stage, read)) = self.stage(p, value, &around, &axes) {
-                    stages.push(stage);
-                    names.pop();
-                    names.push((p.clone(), read));
-                }
+                let named = match self.stage(p, value, &around, &axes) {
+                    Some((stage, read)) => {
+                        stages.push(stage);
+                        read
+                    }
+                    None => (**value).clone(),
+                };
+                names.push((p.clone(), named));
                 around.last_mut()?.lets.push((p.clone(), (**value).clone()));
                 body = inner;
             }
