@@ -396,7 +396,7 @@ def point(high, *shape):
 # Program, function, inputs, relative error.
 PROGRAMS = [
     ("futhark/cfd", cfd, [2, real(0.5, 1, 12), whole(-2, 12, 4, 12), *[real(-0.05, 0.05, 4, 12)] * 3], 1e-5),
-    ("futhark/hotspot", hotspot, [3, real(320, 350, 7, 9), real(0, 0.002, 7, 9)], 1e-5),
+    ("futhark/hotspot", hotspot, [20, real(-1000, 1000, 7, 9), real(0, 100, 7, 9)], 3e-6),
     (
         "futhark/lavamd",
         lavamd,
@@ -427,7 +427,7 @@ PROGRAMS = [
     ("lift/gaussian5x5", lambda xs: (convolve(xs, GAUSS),), [real(0, 255, 7, 8)], 1e-5),
     ("lift/gradient", gradient, [real(0, 1, 7, 8)], 1e-5),
     ("lift/acoustic", acoustic, [3, 0.1, real(-1, 1, 4, 5, 6), real(-1, 1, 4, 5, 6)], 1e-5),
-    ("lift/hotspot3d", hotspot3d, [3, real(320, 350, 3, 5, 6), real(0, 0.002, 3, 5, 6)], 1e-5),
+    ("lift/hotspot3d", hotspot3d, [20, real(-1000, 1000, 3, 5, 6), real(0, 100, 3, 5, 6)], 3e-6),
 ]
 
 
