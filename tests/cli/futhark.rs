@@ -2,7 +2,7 @@
 
 use super::{Place, Ran, floats, npy, read_floats};
 use patsat::session::{futhark, npy::NpyArray};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const PARTS: &str = "entry parts [k] [n] (k: i64) (xs: [n]f32) (up: bool) : ([k]f32, i32) =\n\
                      (generate k (\\i -> if up then xs[i] else xs[n - 1 - i]), k)";
@@ -94,23 +94,23 @@ fn bad_files() {
     p.run(&format!("eval {program} --input-futhark /no/such.in")).fails("E0901", 9);
 }
 
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/futhark/data").join(name)
-}
-
-/// Runs a program on published data, and compares with the published results. A published number has six decimals, and
+/// Runs a program on the data in its folder, and compares with the results there. A published number has six decimals, and
 /// comes from another order of the same operations on floats.
 #[track_caller]
-fn published(verb: &str, program: &str, set: &str, relative: f64) {
+pub fn compare(verb: &str, program: &str, set: &str, relative: f64) {
     let p = Place::new();
     let out = p.path("result.out");
-    let (input, place) = (data(&format!("{set}.in")), out.display());
-    let input = input.display();
-    let command =
-        format!("{verb} programs/futhark/{program}.pat --input-futhark {input} --output {place}");
+    let program = Path::new("programs").join(program).with_extension("pat");
+    let data = program.with_file_name("data").join(set);
+    let (input, place) = (data.with_extension("in"), out.display());
+    let command = format!(
+        "{verb} {} --input-futhark {} --output {place}",
+        program.display(),
+        input.display()
+    );
     let ran: Ran = p.run(&command).ok();
     let found = futhark::read(&out).expect("results");
-    let expected = futhark::read(&data(&format!("{set}.out"))).expect("published results");
+    let expected = futhark::read(&data.with_extension("out")).expect("expected results");
     assert_eq!(found.len(), expected.len(), "{}", ran.stderr());
     for (k, (have, want)) in found.iter().zip(&expected).enumerate() {
         assert_eq!(have.shape, want.shape, "result {k}");
@@ -118,9 +118,14 @@ fn published(verb: &str, program: &str, set: &str, relative: f64) {
         for i in 0..want.data.len() {
             let (x, y) = (number(have, i), number(want, i));
             let allowed = 1e-6 + relative * y.abs();
-            assert!((x - y).abs() <= allowed, "{program}: result {k}, element {i}: {x}, not {y}");
+            assert!((x - y).abs() <= allowed, "{set}: result {k}, element {i}: {x}, not {y}");
         }
     }
+}
+
+#[track_caller]
+fn published(verb: &str, program: &str, set: &str, relative: f64) {
+    compare(verb, &format!("futhark/{program}"), set, relative);
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod fuzz;
 mod options;
 mod outputs;
 mod plans;
+mod reference;
 mod report;
 mod search;
 mod snapshot;
