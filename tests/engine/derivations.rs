@@ -45,7 +45,7 @@ fn best_terms(half: usize) {
     let mut paths: Vec<_> = std::fs::read_dir(format!("{root}/programs"))
         .expect("the programs")
         .map(|f| f.expect("a file").path())
-        .filter(|p| p.is_file())
+        .filter(|p| p.extension().is_some_and(|e| e == "pat"))
         .collect();
     paths.sort_unstable();
     for path in paths.into_iter().skip(half).step_by(2) {
