@@ -5,7 +5,7 @@ def wrapped (x: f32) : f32 =
   in if n & 1 == 1 then 1 - rest else rest
 
 -- A quasicrystal (Accelerate's benchmark): waves from `degree` directions, added at `size` by `size` points, as colours 0xRRGGBB from
--- red to white.
+-- orange to white.
 -- gen: scale=const:30 degree=const:5 time=const:1
 entry crystal [size] (size: i32) (scale: f32) (degree: i32) (time: f32) : [size][size]i32 =
   let angle = f32.pi / (1 + 0.005 * time ** 1.5)
