@@ -607,7 +607,7 @@ impl Facts {
         out
     }
 
-    /// Adds a fact, and the facts without minima, maxima and quotients that follow from it.
+    /// Adds a fact, and the facts without minima, maxima, quotients and remainders that follow from it.
     fn learn(&mut self, fact: Index) {
         let mut open = vec![fact];
         while let Some(f) = open.pop() {
@@ -626,6 +626,15 @@ impl Facts {
                     Atom::Div(x, d) => {
                         let most = if c > 0 { (**x).clone() } else { x.plus(1 - d) };
                         open.push(rest.times(*d).add(&most.times(c)));
+                    }
+                    // `x - d * greatest quotient <= x % d <= x` if `x` is not negative; borders of joined dimensions have
+                    // this form.
+                    Atom::Mod(x, d) => {
+                        let (lo, hi) = self.bounds(x);
+                        if lo >= 0 && i128::from(hi) < UNBOUNDED {
+                            let most = if c > 0 { (**x).clone() } else { x.plus(-(hi - hi % d)) };
+                            open.push(rest.add(&most.times(c)));
+                        }
                     }
                     _ => {}
                 }
