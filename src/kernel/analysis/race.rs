@@ -202,8 +202,14 @@ pub fn apart(
     if are_lowest(&digits, width, others.chain([shift])) {
         return true;
     }
-    // The lowest digit: the range of the sum of the light terms in either index.
-    let mut light = [a, b].map(|i| (i128::from(i.constant()), i128::from(i.constant())));
+    // The lowest digit: the scalars that the light terms reach in either index.
+    let mut other: Vec<(i128, i128)> = vec![];
+    let mut light = [(0, 0), (0, 0)];
+    if shift.abs() < least {
+        light[0] = (shift, shift);
+    } else {
+        other.push((shift.abs(), 1));
+    }
     for (k, summands) in [&mut left, &mut right].into_iter().enumerate() {
         summands.retain(|_, (c, lo, hi)| {
             let weight = i128::from(*c);
@@ -214,43 +220,54 @@ pub fn apart(
             light[k] = (light[k].0 + ends.0.min(ends.1), light[k].1 + ends.0.max(ends.1));
             false
         });
+        light[k].1 += i128::try_from(accesses[k].1).unwrap_or(i128::MAX / 2);
     }
-    let mut span = (light[0].1 - light[1].0).max(light[1].1 - light[0].0) + width;
+    let span = (light[0].1 - light[1].0).max(light[1].1 - light[0].0);
     for (summand, (c, lo, hi)) in left {
         // The same term in both indices is one digit, with the values of both.
-        let other = right.get(&summand).copied().filter(|o| o.0 == c);
-        let (lo, hi) = match other {
+        let same = right.get(&summand).copied().filter(|o| o.0 == c);
+        let (lo, hi) = match same {
             Some((_, l, h)) => (lo.min(l), hi.max(h)),
             None => (lo.min(0), hi.max(0)),
         };
-        if other.is_some() {
+        if same.is_some() {
             right.remove(&summand);
         }
-        digits.push((i128::from(c).abs(), i128::from(hi) - i128::from(lo)));
+        other.push((i128::from(c).abs(), i128::from(hi) - i128::from(lo)));
     }
     for (c, lo, hi) in right.into_values() {
-        digits.push((i128::from(c).abs(), i128::from(hi.max(0)) - i128::from(lo.min(0))));
+        other.push((i128::from(c).abs(), i128::from(hi.max(0)) - i128::from(lo.min(0))));
     }
-    are_digits(&mut digits, &mut span)
+    are_digits(&digits, &other, span).is_some()
 }
 
-/// Whether the weight of each digit exceeds the largest sum of the lower ones, of which the lowest is less than `span`. Adds
-/// the largest sum of the digits to `span`.
-fn are_digits(digits: &mut [(i128, i128)], span: &mut i128) -> bool {
+/// Returns what exceeds the largest sum of all digits, if the weight of each digit exceeds the largest sum of the lower ones,
+/// of which the lowest is less than `span`. The digits of `other` between two `digits` are one digit, whose weight is what
+/// divides their weights.
+fn are_digits(digits: &[(i128, i128)], other: &[(i128, i128)], mut span: i128) -> Option<i128> {
+    let mut digits = digits.to_vec();
     digits.sort_unstable();
-    digits.iter().all(|(weight, most)| {
-        let above = weight >= span;
-        *span = span.saturating_add(weight.saturating_mul(*most));
-        above
-    })
+    digits.push((i128::MAX, 0));
+    let mut lightest = 0;
+    for (weight, most) in digits {
+        let between = other.iter().filter(|(w, _)| lightest <= *w && *w < weight);
+        let (common, all) = between.fold((0, 0_i128), |(common, sum), (w, most)| {
+            (gcd(common, *w), sum.saturating_add(w.saturating_mul(*most)))
+        });
+        if all > 0 && common < span || weight < span.saturating_add(all) {
+            return None;
+        }
+        span = span.saturating_add(all).saturating_add(weight.saturating_mul(most));
+        lightest = weight;
+    }
+    Some(span)
 }
 
 /// Whether the digits of the workers are the lowest ones: all other terms of the difference are multiples of a number that
 /// exceeds the largest sum of these digits. So it is where each element of an array has a place for each work-item.
 fn are_lowest(digits: &[(i128, i128)], width: i128, others: impl Iterator<Item = i128>) -> bool {
     let common = others.fold(0, gcd);
-    let mut span = width;
-    common > 0 && are_digits(&mut digits.to_vec(), &mut span) && span <= common
+    common > 0 && are_digits(digits, &[], width).is_some_and(|span| span <= common)
 }
 
 /// As [`apart`], by enumerating which work-item touches which scalar; `None` if there are too many.
@@ -708,6 +725,26 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_each_work_item_in_a_shared_array() {
+        let (g, i, j, k) = (var(0, 4096), var(1, 128), var(2, 512), var(3, 16));
+        let apart_at = |a: (&Index, usize), b: (&Index, usize)| {
+            apart([a, b], &mut std::iter::once(&g), &BTreeSet::new())
+        };
+        // Four elements are stored at once, and one of them is loaded.
+        let stored = sum(&[(4, &g), (16384, &i)], 0);
+        let within = Index::from(j.clone());
+        let loaded = within.div(4).times(16384).add(&within.rem(4)).add(&sum(&[(4, &g)], 0));
+        assert!(apart_at((&stored, 4), (&loaded, 1)));
+        assert!(!apart_at((&stored, 4), (&loaded.plus(1), 1)));
+        // What other loops add is a multiple of what all runs take.
+        let other = sum(&[(4, &g), (3 * 16384, &j), (5 * 16384, &k)], 0);
+        assert!(apart_at((&stored, 4), (&other, 4)));
+        assert!(apart_at((&stored, 4), (&other.plus(-32768), 4)));
+        assert!(!apart_at((&stored, 4), (&other.plus(8), 4)));
+        assert!(!apart_at((&stored, 4), (&sum(&[(4, &g), (16380, &j)], 0), 4)));
+    }
+
+    #[test]
     fn slices() {
         // Each lane reads the elements of its own warp in reverse; the slices of other warps are
         // not touched.
@@ -776,20 +813,21 @@ mod tests {
         fn apart_is_apart(
             a in (-9i64..10, -9i64..10, -9i64..10, -4i64..5, 1usize..4),
             b in (-9i64..10, -9i64..10, -9i64..10, -4i64..5, 1usize..4),
+            far in (-3i64..4, -3i64..4),
             alike in any::<bool>(),
         ) {
             let b = if alike { (a.0, a.1, b.2, b.3, b.4) } else { b };
-            let (l0, l1, free) = (var(0, 4), var(1, 3), var(2, 4));
-            let x = sum(&[(a.0, &l0), (a.1, &l1), (a.2, &free)], a.3);
-            let y = sum(&[(b.0, &l0), (b.1, &l1), (b.2, &free)], b.3);
+            let (l0, l1, free, far_free) = (var(0, 4), var(1, 3), var(2, 4), var(3, 2));
+            let x = sum(&[(a.0, &l0), (a.1, &l1), (a.2, &free), (12 * far.0, &far_free)], a.3);
+            let y = sum(&[(b.0, &l0), (b.1, &l1), (b.2, &free), (12 * far.1, &far_free)], b.3);
             let workers = [l0, l1];
             if !apart([(&x, a.4), (&y, b.4)], &mut workers.iter(), &BTreeSet::new()) {
                 return Ok(());
             }
             let [m, n] = [a.4, b.4].map(|len| i64::try_from(len).expect("small"));
-            for k in 0..(4 * 3 * 4) * (4 * 3 * 4) {
-                let at = |k: i64| [k % 4, k / 4 % 3, k / 12];
-                let (p, q) = (at(k % 48), at(k / 48));
+            for k in 0..96 * 96 {
+                let at = |k: i64| [k % 4, k / 4 % 3, k / 12 % 4, k / 48];
+                let (p, q) = (at(k % 96), at(k / 96));
                 if p[..2] == q[..2] {
                     continue;
                 }
