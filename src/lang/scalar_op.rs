@@ -280,6 +280,12 @@ impl ScalarOp {
         }
     }
 
+    /// Whether this takes many cycles on most devices.
+    pub fn is_dear(self) -> bool {
+        use ScalarOp as O;
+        matches!(self, O::Div | O::Rem | O::Sqrt | O::Rsqrt) || self.is_transcendental()
+    }
+
     /// Whether this is a root of higher degree than 2, a power, an exponential, a logarithm, a function of trigonometry or the like.
     pub fn is_transcendental(self) -> bool {
         use ScalarOp as O;

@@ -123,6 +123,35 @@ impl Levels {
     }
 }
 
+/// Private arrays that are not in registers. Their elements are in memory, those of a warp side by side, and in the caches
+/// as far as those of all resident work-items fit.
+struct Spilled {
+    arrays: BTreeSet<Mem>,
+    /// Share of the accesses that the cache of a unit does not serve.
+    common: f64,
+    /// Share of the accesses that no cache serves.
+    far: f64,
+}
+
+impl Spilled {
+    fn of(k: &KernelProfile, m: &CostModel, s: &Spread, l: &Levels) -> Spilled {
+        let most = whole(m.compute.register_bytes_per_item);
+        let mut sizes = BTreeMap::new();
+        for a in k.accesses.iter().filter(|a| matches!(a.mem, Mem::Private(_))) {
+            if !k.in_registers(a.mem, most) {
+                sizes.insert(a.mem, a.array_bytes);
+            }
+        }
+        let of_unit = s.here * s.group * sizes.values().sum::<f64>();
+        let beyond = |cache: f64, of: f64| if of > cache { 1.0 - cache / of } else { 0.0 };
+        Spilled {
+            arrays: sizes.into_keys().collect(),
+            common: beyond(l.near_bytes, of_unit),
+            far: beyond(l.last_bytes, of_unit * s.units),
+        }
+    }
+}
+
 /// Data that an access to global memory moves, summed over all work-items.
 struct Moved {
     /// Bytes of the lines that warps request.
@@ -277,13 +306,23 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         }
         waiting += moved.waiting;
     }
+    let spilled = Spilled::of(k, m, &s, &l);
     for a in k.accesses.iter().filter(|a| !is_global(a)) {
-        let bytes = a.count * bytes(a);
-        local.add(bytes, bytes * conflicts(a, m) / m.local.gb_per_s);
+        let bytes = a.count * a.lanes_held * bytes(a);
+        if !spilled.arrays.contains(&a.mem) {
+            local.add(bytes, bytes * conflicts(a, m) / m.local.gb_per_s);
+            continue;
+        }
+        near.add(bytes, bytes / l.near);
+        common.add(bytes * spilled.common, bytes * spilled.common / l.common);
+        match a.store {
+            true => written.add(bytes * spilled.far, bytes * spilled.far / m.memory.write_gb_per_s),
+            false => read.add(bytes * spilled.far, bytes * spilled.far / m.memory.read_gb_per_s),
+        }
     }
     let waiting = s.rounds * waiting;
     let (mut floats, mut integers) = (Share::default(), Share::default());
-    for ((kind, width, bytes, _), count) in &k.ops {
+    for ((kind, width, bytes, _), count) in &k.ops_held {
         let o = operations(*kind, real(*width), *bytes, *count, m);
         if o.integer { &mut integers } else { &mut floats }.add(o.work, o.work / o.rate);
     }
@@ -297,8 +336,11 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let barriers = k.barriers * s.items * x.barrier_item_ns;
     // While one group waits for a block, the other groups of its unit go on.
     let company = (k.groups / s.units).min(s.per_unit).max(1.0);
+    let far = round_trip(traffic(k), m);
+    let alone = k.path.adds * m.compute.add_latency_ns + k.path.loads * far;
+    let dependent = alone * (k.groups / (s.units * s.per_unit)).max(1.0);
     let turns = (k.groups / (s.units * company)).ceil();
-    let stalls = turns * k.stalls * round_trip(traffic(k), m) / company;
+    let stalls = turns * k.stalls * far / company;
     let all = Share { work: read.work + written.work, ns: memory };
     let (what, peak) = match read.ns >= written.ns {
         true => ("global reads", m.memory.read_gb_per_s),
@@ -323,6 +365,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
             Part::rate("loads and stores of a unit", near.times(1.0 / s.busy), l.near, "B/s"),
             Part::rate("local memory", local.times(1.0 / s.busy), m.local.gb_per_s, "B/s"),
             Part::time("the latency of one work-item's loads", waiting),
+            Part::time("the latency of dependent operations", dependent),
             computing,
             Part::time("starting work-groups", starting),
         ],

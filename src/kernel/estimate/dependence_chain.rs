@@ -4,6 +4,7 @@
 use super::op_kind::{OpKind, kind};
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{Block, Expr, Stmt};
+use crate::lang::typed::ScalarOp;
 use std::collections::BTreeMap;
 
 /// Approximate length of a core's look-ahead window, in instructions.
@@ -16,6 +17,16 @@ pub fn waiting(block: &Block) -> f64 {
     let mut w = Walk { ready: BTreeMap::new(), longest: 0.0, instructions: 0.0 };
     w.block(block);
     w.longest * (w.instructions / AHEAD).min(1.0)
+}
+
+/// Returns the latency of an operation in latencies of an addition, and the number of its instructions; `float` says
+/// whether its result is a float.
+pub fn latency(op: ScalarOp, float: bool) -> (f64, f64) {
+    match kind(op, float) {
+        OpKind::Special => (16.0, 30.0),
+        OpKind::Div => (4.0, 1.0),
+        OpKind::Add | OpKind::Mul | OpKind::Fma | OpKind::Other => (1.0, 1.0),
+    }
 }
 
 struct Walk {
@@ -73,12 +84,8 @@ impl Walk {
             Expr::Index(i, _) => (self.index(i), 0.0, 0.0),
             Expr::Load(_, _, i) => (self.index(i), 2.0, 1.0),
             Expr::Op(op, t, es) => {
-                let from = self.all(es);
-                match kind(*op, t.scalar.is_float()) {
-                    OpKind::Special => (from, 16.0, 30.0),
-                    OpKind::Div => (from, 4.0, 1.0),
-                    OpKind::Add | OpKind::Mul | OpKind::Fma | OpKind::Other => (from, 1.0, 1.0),
-                }
+                let (latency, instructions) = latency(*op, t.scalar.is_float());
+                (self.all(es), latency, instructions)
             }
             Expr::Checked(_, es) => (self.all(es), 1.0, 2.0),
             Expr::If(c, a, b) => (self.expr(c).max(self.expr(a)).max(self.expr(b)), 1.0, 1.0),
@@ -98,7 +105,6 @@ impl Walk {
 mod tests {
     use super::*;
     use crate::kernel::ir::{ElemTy, Reg};
-    use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType;
 
     /// `count` chains of `length` square roots; the chains stand one after the other in the code.

@@ -7,10 +7,12 @@
 //! and barriers. The prediction only ranks candidates; measurements decide.
 
 mod across;
+mod critical_path;
 mod dependence_chain;
 mod op_kind;
 mod parts;
 pub mod profile;
+mod trip_count;
 mod within;
 
 pub use parts::Prediction;
@@ -84,6 +86,7 @@ mod tests {
             aligned: true,
             count,
             uneven: 1.0,
+            lanes_held: 1.0,
             array_bytes: bytes,
             footprint: bytes,
             group_footprint: bytes.min(1024.0),
@@ -129,12 +132,12 @@ mod tests {
                 "of 5.0 TB/s",
             ),
             (
-                KernelProfile { ops: ops(OpKind::Fma, 1e4 * items), ..large() },
+                KernelProfile { ops_held: ops(OpKind::Fma, 1e4 * items), ..large() },
                 "arithmetic, ",
                 "of 10.0 TFLOP/s",
             ),
             (
-                KernelProfile { ops: ops(OpKind::Other, 1e4 * items), ..large() },
+                KernelProfile { ops_held: ops(OpKind::Other, 1e4 * items), ..large() },
                 "integer arithmetic, ",
                 "of 5.0 Top/s",
             ),
@@ -159,8 +162,8 @@ mod tests {
     #[test]
     fn doubles_and_halves_have_their_own_rates() {
         let of = |m: &CostModel, bytes| {
-            let ops = BTreeMap::from([((OpKind::Fma, 1, bytes, 1), 1e12)]);
-            let kernels = vec![KernelProfile { ops, ..large() }];
+            let ops_held = BTreeMap::from([((OpKind::Fma, 1, bytes, 1), 1e12)]);
+            let kernels = vec![KernelProfile { ops_held, ..large() }];
             estimate(&Profile { kernels, launches: vec![1.0], bytes: 0.0 }, m).us
         };
         let mut m = model("generic-gpu");

@@ -1,6 +1,5 @@
 //! Cost classes of operations.
 
-use crate::kernel::ir::walk::is_dear;
 use crate::lang::typed::ScalarOp;
 
 /// Cost classes of operations.
@@ -24,7 +23,7 @@ pub enum OpKind {
 pub fn kind(op: ScalarOp, float: bool) -> OpKind {
     match op {
         ScalarOp::Div | ScalarOp::Rem | ScalarOp::Sqrt | ScalarOp::Rsqrt => OpKind::Div,
-        op if is_dear(op) => OpKind::Special,
+        op if op.is_dear() => OpKind::Special,
         _ if !float => OpKind::Other,
         ScalarOp::Add
         | ScalarOp::Sub

@@ -4,11 +4,12 @@
 //! middle of its range stands for it. Only the guarded side of a guard counts, and each side of a
 //! branch on data counts half.
 
+use super::critical_path::{Path, critical_path};
 pub use super::op_kind::OpKind;
 use super::op_kind::kind;
+use super::trip_count::{UNKNOWN, of_condition, of_loop};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
-use crate::lang::typed::ScalarOp;
 use indexmap::IndexSet;
 use num_integer::gcd;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,8 @@ pub struct Access {
     /// How many times as often the busiest work-item of a group executes it as the average one does. It is more than 1
     /// where work-items of the group are idle.
     pub uneven: f64,
+    /// How many lanes of warps execute it or are idle meanwhile, for each that executes it.
+    pub lanes_held: f64,
     /// Size of the array in bytes.
     pub array_bytes: f64,
     /// Distinct bytes that all work-items together touch.
@@ -161,15 +164,28 @@ pub struct KernelProfile {
     /// These belong to neighbouring iterations of the innermost loop, where loops over work-items
     /// count, or to one iteration that is unrolled.
     pub ops: BTreeMap<(OpKind, usize, usize, usize), f64>,
+    /// The same with the lanes of warps that are idle meanwhile.
+    pub ops_held: BTreeMap<(OpKind, usize, usize, usize), f64>,
     /// Loop iterations over all work-items.
     pub iterations: f64,
     /// Iterations of loops that a compiler can vectorise.
     pub iterations_along: f64,
     /// Total stall of dependency chains over all work-items, in latencies of an addition.
     pub waiting: f64,
+    /// Time of one work-item that is alone on the device.
+    pub path: Path,
 }
 
 impl KernelProfile {
+    /// Whether a private array can be in registers of which a work-item has this many bytes: its indices are known when
+    /// it is compiled.
+    pub fn in_registers(&self, mem: Mem, most: f64) -> bool {
+        let known = |a: &Access| a.walk.iter().all(|(s, n)| *s == Some(0) || *n <= WRITTEN_OUT);
+        let own = |a: &&Access| a.mem == mem;
+        matches!(mem, Mem::Private(_))
+            && self.accesses.iter().filter(own).all(|a| known(a) && a.array_bytes <= most)
+    }
+
     /// Returns a number that kernels with the same features share, whatever the names of kernels and arrays. The model cannot
     /// tell such kernels apart.
     pub fn fingerprint(&self) -> u64 {
@@ -205,8 +221,8 @@ fn signed(n: i64) -> f64 {
     n as f64
 }
 
-/// Assumed number of iterations of a loop that ends by a condition.
-const UNKNOWN: f64 = 16.0;
+/// Bytes of registers that a work-item has on most devices.
+const REGISTERS: f64 = 1024.0;
 
 /// Computes the features of a program.
 pub fn profile(program: &Program) -> Profile {
@@ -253,6 +269,7 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     // Code outside loops over work-items is run by all of them.
     w.block(&k.body, 1.0, true);
     w.side_by_side();
+    w.out.path = critical_path(&k.body, &|m| w.out.in_registers(m, REGISTERS));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
     }
@@ -299,22 +316,9 @@ fn plain(b: &Block) -> bool {
     plain
 }
 
-/// Returns the trip count of a loop with this condition, if its left side starts at zero, as the counter of a counted loop does.
-fn iterations(go_on: &Expr) -> f64 {
-    let known = match go_on {
-        Expr::Op(ScalarOp::Lt, _, operands) => match operands.as_slice() {
-            [Expr::Reg(_), Expr::Lit(bound)] => bound.as_int(),
-            [Expr::Reg(_), Expr::Index(bound, _)] => bound.as_constant().map(i128::from),
-            _ => None,
-        },
-        _ => None,
-    };
-    known.map_or(UNKNOWN, |n| n.max(0) as f64)
-}
-
-/// Operations: their home loop, the first three parts of their key in [`KernelProfile::ops`], and
-/// their number.
-type Operation = (Option<u32>, (OpKind, usize, usize), f64);
+/// Operations: their home loop, the first three parts of their key in [`KernelProfile::ops`], their number, and the lanes
+/// that are held for each.
+type Operation = (Option<u32>, (OpKind, usize, usize), f64, f64);
 
 /// What a value depends on that differs between neighbouring work-items.
 #[derive(Clone, Debug, Default)]
@@ -400,7 +404,7 @@ impl Walk<'_> {
                 }
             }
             Stmt::Loop { kind, var, lo, hi, body } => {
-                let trips = trips(&hi.sub(lo));
+                let trips = of_loop(&hi.sub(lo));
                 let kept = match kind {
                     LoopKind::Seq => {
                         self.out.iterations += each * trips;
@@ -450,7 +454,7 @@ impl Walk<'_> {
                 self.block(b, count / 2.0, uniform);
             }
             Stmt::While(head, go_on, body) => {
-                let times = iterations(go_on);
+                let times = of_condition(go_on);
                 self.block(head, count * times, uniform);
                 self.block(body, count * times, uniform);
             }
@@ -494,12 +498,14 @@ impl Walk<'_> {
                 let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width);
                 let float = t.scalar.is_float();
                 let bytes = if float { t.scalar.bytes() } else { 4 };
-                self.ops.push((self.body, (kind(*op, float), width, bytes), count));
+                let held = self.lanes_held();
+                self.ops.push((self.body, (kind(*op, float), width, bytes), count, held));
                 es.iter().for_each(|e| self.expr(e, count));
             }
             Expr::Checked(_, es) => {
                 let width = e.ty().width;
-                self.ops.push((self.body, (OpKind::Other, width, 4), 2.0 * count));
+                let held = self.lanes_held();
+                self.ops.push((self.body, (OpKind::Other, width, 4), 2.0 * count, held));
                 es.iter().for_each(|e| self.expr(e, count));
             }
             Expr::If(c, a, b) => {
@@ -512,7 +518,8 @@ impl Walk<'_> {
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
             Expr::Vector(es) => {
                 // Each lane is inserted with an operation of its own.
-                self.ops.push((None, (OpKind::Other, 1, 4), count * real(es.len())));
+                let held = self.lanes_held();
+                self.ops.push((None, (OpKind::Other, 1, 4), count * real(es.len()), held));
                 let body = self.body.take();
                 es.iter().for_each(|e| self.expr(e, count));
                 self.body = body;
@@ -671,6 +678,7 @@ impl Walk<'_> {
             aligned: i64::try_from(width).is_ok_and(|w| i.is_multiple_of(w.max(1))),
             count,
             uneven: self.uneven(),
+            lanes_held: self.lanes_held(),
             array_bytes: len * real(bytes),
             footprint: touched * real(bytes),
             group_footprint: of_group * real(bytes),
@@ -694,6 +702,26 @@ impl Walk<'_> {
                 (trips / items).ceil() * items / trips
             }
             _ => 1.0,
+        };
+        self.loops.iter().map(of_loop).product()
+    }
+
+    /// Returns how many lanes of warps are held by this code for each lane that executes it. Warps consist of neighbouring
+    /// work-items.
+    fn lanes_held(&self) -> f64 {
+        let of_loop = |(kind, _, trips): &(LoopKind, u32, f64)| {
+            let LoopKind::Lcl(d) = kind else { return 1.0 };
+            let d = usize::from(*d);
+            let items = real(self.kernel.group[d].max(1));
+            let before: usize = self.kernel.group[..d].iter().product();
+            // Work-items of this dimension in a warp.
+            let together = (signed(LANES) / real(before.max(1))).ceil().max(1.0);
+            if *trips <= 0.0 {
+                return 1.0;
+            }
+            let last = trips - (trips / items).floor() * items;
+            let held = trips - last + items.min((last / together).ceil() * together);
+            held / trips
         };
         self.loops.iter().map(of_loop).product()
     }
@@ -735,7 +763,7 @@ impl Walk<'_> {
             }
         }
         let dear = |kind: &OpKind| *kind == OpKind::Special;
-        serial.extend(self.ops.iter().filter(|(_, (kind, ..), _)| dear(kind)).filter_map(|o| o.0));
+        serial.extend(self.ops.iter().filter(|(_, (kind, ..), ..)| dear(kind)).filter_map(|o| o.0));
         let along = |home: Option<u32>| match home {
             Some(h) if self.sums.contains(&h) => match neighbours.get(&h) {
                 Some(n) if *n >= 4 => *n,
@@ -747,14 +775,18 @@ impl Walk<'_> {
         let runs = self.runs.iter().filter(|(id, _)| along(Some(**id)) == usize::MAX);
         self.out.iterations_along = runs.map(|(_, n)| n).sum();
         let homes: Vec<usize> = self.homes.iter().map(|h| along(*h)).collect();
-        let mut ops = BTreeMap::new();
-        for (home, (kind, width, bytes), count) in &self.ops {
-            *ops.entry((*kind, *width, *bytes, along(*home))).or_insert(0.0) += *count;
+        let (mut ops, mut ops_held) = (BTreeMap::new(), BTreeMap::new());
+        for (home, (kind, width, bytes), count, held) in &self.ops {
+            let key = (*kind, *width, *bytes, along(*home));
+            *ops.entry(key).or_insert(0.0) += *count;
+            *ops_held.entry(key).or_insert(0.0) += *count * held;
         }
         if self.program.relaxed {
             fuse(&mut ops);
+            fuse(&mut ops_held);
         }
         self.out.ops = ops;
+        self.out.ops_held = ops_held;
         for (a, along) in self.out.accesses.iter_mut().zip(homes) {
             a.along = along;
         }
@@ -775,21 +807,6 @@ fn lanes(i: &Index, item: u32, trips: f64) -> Option<Vec<i64>> {
         .collect()
 }
 
-/// Returns the trip count of a loop in the middle iteration of the loops around it. The shorter
-/// bounds of the last tile matter little if there are many. If the loop has no iterations there, because most work-items
-/// are idle, its count is that of the first: an idle work-item costs what a busy one costs.
-fn trips(length: &Index) -> f64 {
-    let middle = |v: &Var| Some(v.lo + (v.hi - v.lo) / 2);
-    match length.eval(&middle) {
-        Some(n) if n > 0 => signed(n),
-        Some(_) => length.eval(&|v| Some(v.lo)).map_or(0.0, |n| signed(n.max(0))),
-        None => {
-            let (a, b) = length.range();
-            f64::midpoint(signed(a.max(0)), signed(b.max(0)))
-        }
-    }
-}
-
 /// Fuses products and sums in pairs, as far as there are both. Compilers may do so, and do.
 fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
     let products: Vec<_> = ops.keys().filter(|k| k.0 == OpKind::Mul).copied().collect();
@@ -807,9 +824,6 @@ fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculus::scalar::Lit;
-    use crate::kernel::ir::{ElemTy, Reg};
-    use crate::lang::types::ScalarType;
 
     #[test]
     fn stores_at_unknown_places_do_not_share_sectors() {
@@ -832,19 +846,5 @@ mod tests {
         assert_eq!(of(&[0, 4096], 1, 1, 1024.0, 1e6), 1.0);
         // The same place twice.
         assert_eq!(of(&[7, 7], 0, 1, 1.0, 1e6), 0.5);
-    }
-
-    #[test]
-    fn counted_loops_in_scalar_functions_have_their_trip_count() {
-        let int = ElemTy::scalar(ScalarType::I32);
-        let of = |op, bound: Expr| {
-            let counter = Expr::Reg(Reg { id: 0, name: "i".into(), ty: int });
-            iterations(&Expr::Op(op, ElemTy::scalar(ScalarType::Bool), vec![counter, bound]))
-        };
-        let lit = |n| Expr::Lit(Lit::int(ScalarType::I32, n));
-        assert_eq!(of(ScalarOp::Lt, lit(100)), 100.0);
-        assert_eq!(of(ScalarOp::Lt, lit(-1)), 0.0);
-        assert_eq!(of(ScalarOp::Lt, Expr::Reg(Reg { id: 1, name: "n".into(), ty: int })), UNKNOWN);
-        assert_eq!(of(ScalarOp::Gt, lit(100)), UNKNOWN);
     }
 }

@@ -3,7 +3,6 @@
 
 use super::index::{Guard, Index};
 use super::{Block, ElemTy, Expr, Mem, Reg, Scope, Stmt};
-use crate::lang::typed::ScalarOp;
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -147,12 +146,6 @@ pub fn with_var(b: &mut Block, id: u32, by: &Index) {
     }
 }
 
-/// Operations that take many cycles.
-pub fn is_dear(op: ScalarOp) -> bool {
-    matches!(op, ScalarOp::Div | ScalarOp::Rem | ScalarOp::Sqrt | ScalarOp::Rsqrt)
-        || op.is_transcendental()
-}
-
 /// Cost of evaluating an expression again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weight {
@@ -176,7 +169,7 @@ impl Weight {
             }
             Expr::Op(op, ..) => {
                 operations += 1;
-                heavy |= is_dear(*op);
+                heavy |= op.is_dear();
                 heavy || operations > 1
             }
             Expr::Checked(..) => {

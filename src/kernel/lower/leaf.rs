@@ -5,7 +5,6 @@ use super::view::{Step, View, Views, stop};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
-use crate::kernel::ir::walk::is_dear;
 use crate::kernel::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -155,7 +154,7 @@ fn cost(v: &View) -> usize {
             e.visit(&mut |e| {
                 n += match e {
                     Expr::Load(..) | Expr::Guarded(..) => CHEAP,
-                    Expr::Op(op, ..) if is_dear(*op) => CHEAP + 1,
+                    Expr::Op(op, ..) if op.is_dear() => CHEAP + 1,
                     Expr::Op(..) | Expr::Checked(..) | Expr::If(..) => 1,
                     _ => 0,
                 }

@@ -1,0 +1,304 @@
+//! Finds how long one work-item takes at least: the time of its longest chain of dependent operations, in which the
+//! iterations of a loop follow each other if one needs what the one before it computed, and all that a barrier separates.
+//!
+//! The code is executed for the first work-item with times in place of values. Of each loop, a few iterations are executed:
+//! by as much as the last of them ends later than the one before, so much each further iteration takes.
+
+use super::dependence_chain::latency;
+use super::trip_count::{of_condition, of_loop};
+use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Add, Sub};
+
+/// Latency of a load from local memory, or from an array of a work-item that is not in registers, in latencies of an addition.
+const NEAR: f64 = 8.0;
+
+/// Time in which the work-items of a group meet at a barrier.
+const BARRIER: f64 = 10.0;
+
+/// Time between the issue of two instructions of a warp that do not depend on each other.
+const ISSUE: f64 = 0.25;
+
+/// Instructions of a loop iteration besides its body.
+const COUNTING: f64 = 4.0;
+
+/// Iterations that are executed: the first fills the chains, the others show what an iteration adds.
+const EXECUTED: i64 = 3;
+
+/// The weight of a load from global memory where chains are compared.
+const FAR: f64 = 60.0;
+
+/// A time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Path {
+    /// Latencies of an addition.
+    pub adds: f64,
+    /// Latencies of a load from global memory.
+    pub loads: f64,
+}
+
+impl Path {
+    fn adds(adds: f64) -> Path {
+        Path { adds, loads: 0.0 }
+    }
+
+    fn weight(self) -> f64 {
+        self.adds + FAR * self.loads
+    }
+
+    fn later(self, other: Path) -> Path {
+        if other.weight() > self.weight() { other } else { self }
+    }
+
+    fn times(self, n: f64) -> Path {
+        Path { adds: n * self.adds, loads: n * self.loads }
+    }
+}
+
+impl Add for Path {
+    type Output = Path;
+
+    fn add(self, other: Path) -> Path {
+        Path { adds: self.adds + other.adds, loads: self.loads + other.loads }
+    }
+}
+
+impl Sub for Path {
+    type Output = Path;
+
+    fn sub(self, other: Path) -> Path {
+        Path { adds: self.adds - other.adds, loads: self.loads - other.loads }
+    }
+}
+
+/// Returns the time of the first work-item of a kernel with this body, as if it were alone on the device. `in_registers`
+/// says which private arrays are in registers.
+pub fn critical_path(body: &Block, in_registers: &dyn Fn(Mem) -> bool) -> Path {
+    let mut w = Walk {
+        in_registers,
+        barrier: Path::default(),
+        issue: Path::default(),
+        started: Path::default(),
+        ready: BTreeMap::new(),
+        stored: BTreeMap::new(),
+        changed: vec![],
+        values: BTreeMap::new(),
+        steps: BTreeMap::new(),
+    };
+    w.block(body);
+    w.front()
+}
+
+/// The element of a memory; `None` if data decide it.
+type Cell = (Mem, Option<i64>);
+
+/// What has a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Reg(u32),
+    Cell(Cell),
+}
+
+struct Walk<'a> {
+    in_registers: &'a dyn Fn(Mem) -> bool,
+    /// When the last barrier was passed, or the condition of the branch was known.
+    barrier: Path,
+    /// When the next instruction can be issued if it waits for nothing.
+    issue: Path,
+    /// When the latest instruction so far started.
+    started: Path,
+    /// When the value of each register is ready.
+    ready: BTreeMap<u32, Path>,
+    /// When each element was stored.
+    stored: BTreeMap<Cell, Path>,
+    /// What was set or stored, in the order of execution.
+    changed: Vec<Place>,
+    /// Values of the loops' variables.
+    values: BTreeMap<u32, i64>,
+    /// What an iteration of each loop adds, by the address of its body.
+    steps: BTreeMap<*const Stmt, Path>,
+}
+
+impl Walk<'_> {
+    fn block(&mut self, b: &Block) {
+        for s in b {
+            self.stmt(s);
+        }
+    }
+
+    fn stmt(&mut self, s: &Stmt) {
+        match s {
+            Stmt::Decl(_, None) | Stmt::Barrier { scope: Scope::Warp, .. } => {}
+            Stmt::Decl(r, Some(e)) | Stmt::Set(r, e) => {
+                let at = self.expr(e);
+                self.ready.insert(r.id, at);
+                self.changed.push(Place::Reg(r.id));
+            }
+            Stmt::Store(m, i, e) | Stmt::Atomic(_, m, i, e) => {
+                let from = self.expr(e).later(self.index(i));
+                let at = self.start(from, 1.0);
+                for lane in 0..e.ty().width {
+                    let place = self.place(i).map(|p| p + i64::try_from(lane).unwrap_or(0));
+                    self.stored.insert((*m, place), at);
+                    self.changed.push(Place::Cell((*m, place)));
+                }
+            }
+            Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } => {
+                let first = lo.eval(&|v| self.value(v)).unwrap_or(var.lo);
+                self.iterations(body, of_loop(&hi.sub(lo)), &mut |me, done| {
+                    me.values.insert(var.id, first.saturating_add(done));
+                    me.block(body);
+                });
+            }
+            Stmt::Loop { var, lo, hi, body, .. } => {
+                if of_loop(&hi.sub(lo)) > 0.0 {
+                    self.values.insert(var.id, var.lo);
+                    self.block(body);
+                }
+            }
+            Stmt::While(head, go_on, body) => {
+                self.iterations(body, of_condition(go_on), &mut |me, _| {
+                    me.block(head);
+                    let known = me.expr(go_on);
+                    me.issue = me.issue.later(known);
+                    me.block(body);
+                });
+            }
+            Stmt::If(_, a, b) => self.block(if a.is_empty() { b } else { a }),
+            Stmt::Branch(c, a, b) => {
+                let before = self.barrier;
+                self.barrier = before.later(self.expr(c));
+                self.block(a);
+                self.block(b);
+                self.barrier = before;
+            }
+            Stmt::Once(b) => self.block(b),
+            Stmt::Barrier { scope: Scope::Group, .. } => {
+                self.barrier = self.started.later(self.issue) + Path::adds(BARRIER);
+                self.issue = self.barrier;
+            }
+        }
+    }
+
+    /// Executes a few iterations and adds the time of the others. `run` executes the iteration of this number.
+    fn iterations(&mut self, body: &Block, trips: f64, run: &mut dyn FnMut(&mut Self, i64)) {
+        let id = body.as_ptr();
+        let known = self.steps.get(&id).copied();
+        let executed = if known.is_some() { 1 } else { EXECUTED };
+        let (mut done, mut logged) = (0, self.changed.len());
+        let (mut before, mut barrier) = (self.front(), self.barrier);
+        while done < executed && (done as f64) < trips {
+            (before, barrier, logged) = (self.front(), self.barrier, self.changed.len());
+            self.issue = self.issue + Path::adds(ISSUE * COUNTING);
+            run(self, done);
+            done += 1;
+        }
+        let step = known.unwrap_or(self.front() - before);
+        if done == EXECUTED {
+            self.steps.insert(id, step);
+        }
+        let rest = step.times((trips - done as f64).max(0.0));
+        // What changed in the last of these iterations changes in each.
+        let changed: BTreeSet<Place> = self.changed.drain(logged..).collect();
+        for place in &changed {
+            let at = match place {
+                Place::Reg(r) => self.ready.get_mut(r),
+                Place::Cell(cell) => self.stored.get_mut(cell),
+            };
+            if let Some(at) = at {
+                *at = *at + rest;
+            }
+        }
+        self.changed.extend(changed);
+        self.issue = self.issue + rest;
+        self.started = self.started + rest;
+        if self.barrier != barrier {
+            self.barrier = self.barrier + rest;
+        }
+    }
+
+    /// Returns when the latest instruction so far has started.
+    fn front(&self) -> Path {
+        self.started.later(self.issue)
+    }
+
+    /// Issues an instruction whose operands are ready at `from`; returns when it starts.
+    fn start(&mut self, from: Path, instructions: f64) -> Path {
+        let at = from.later(self.barrier).later(self.issue);
+        self.issue = self.issue + Path::adds(ISSUE * instructions);
+        self.started = self.started.later(at);
+        at
+    }
+
+    fn value(&self, v: &Var) -> Option<i64> {
+        Some(self.values.get(&v.id).copied().unwrap_or(v.lo))
+    }
+
+    fn place(&self, i: &Index) -> Option<i64> {
+        i.eval(&|v| self.value(v))
+    }
+
+    fn all(&mut self, es: &[Expr]) -> Path {
+        es.iter().map(|e| self.expr(e)).fold(Path::default(), Path::later)
+    }
+
+    fn index(&mut self, i: &Index) -> Path {
+        let mut inner = vec![];
+        i.visit_data(&mut |e| inner.push(e.clone()));
+        self.all(&inner)
+    }
+
+    /// Returns when what a load reads was stored.
+    fn was_stored(&self, m: Mem, i: &Index, width: usize) -> Path {
+        let at = |cell: &Cell| self.stored.get(cell).copied().unwrap_or_default();
+        let anywhere = at(&(m, None));
+        match self.place(i) {
+            Some(first) => (0..i64::try_from(width).unwrap_or(1))
+                .map(|lane| at(&(m, Some(first + lane))))
+                .fold(anywhere, Path::later),
+            None => {
+                let cells = self.stored.range((m, None)..).take_while(|((of, _), _)| *of == m);
+                cells.map(|(_, at)| *at).fold(anywhere, Path::later)
+            }
+        }
+    }
+
+    /// Returns when the value is ready.
+    fn expr(&mut self, e: &Expr) -> Path {
+        match e {
+            Expr::Lit(_) | Expr::Arg(..) => Path::default(),
+            Expr::Reg(r) => self.ready.get(&r.id).copied().unwrap_or_default(),
+            Expr::Index(i, _) => self.index(i),
+            Expr::Load(m, t, i) => {
+                let from = self.index(i).later(self.was_stored(*m, i, t.width));
+                if (self.in_registers)(*m) {
+                    return from;
+                }
+                self.start(from, 1.0)
+                    + match m {
+                        Mem::Global(_) => Path { adds: 0.0, loads: 1.0 },
+                        Mem::Local(_) | Mem::Private(_) => Path::adds(NEAR),
+                    }
+            }
+            Expr::Op(op, t, es) => {
+                let from = self.all(es);
+                let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width) as f64;
+                let (adds, instructions) = latency(*op, t.scalar.is_float());
+                self.start(from, instructions * width) + Path::adds(adds)
+            }
+            Expr::Checked(_, es) => {
+                let from = self.all(es);
+                self.start(from, 2.0) + Path::adds(1.0)
+            }
+            Expr::If(c, a, b) => {
+                let from = self.expr(c).later(self.expr(a)).later(self.expr(b));
+                self.start(from, 1.0) + Path::adds(1.0)
+            }
+            // Only the guarded side counts: the guard holds in the common case.
+            Expr::Guarded(_, a, _) => self.expr(a),
+            Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e),
+            Expr::Vector(es) => self.all(es),
+        }
+    }
+}
