@@ -70,15 +70,17 @@ impl Tiles {
     /// Returns the tiles of a term as it stands in the graph; `None` when nothing is tiled.
     pub(super) fn of(compact: &Term) -> Option<Tiles> {
         let mut out = Tiles::default();
-        let mut whole = false;
         compact.visit(&mut |t| {
             let s = t.sizes();
             match t.op() {
                 Op::Tiled(_) => {
-                    whole = is_whole(t);
+                    out.grouped = is_of_group(t);
                     out.outer = vec![[s[0].clone(), s[2].clone()], [s[1].clone(), s[3].clone()]];
                 }
-                Op::TiledRows => out.outer = vec![[s[0].clone(), s[2].clone()]],
+                Op::TiledRows => {
+                    out.grouped = is_of_group(t);
+                    out.outer = vec![[s[0].clone(), s[2].clone()]];
+                }
                 Op::Blocked(_) => out.depth = Some([s[4].clone(), s[3].clone()]),
                 Op::BlockedRows => out.depth = Some([s[3].clone(), s[2].clone()]),
                 Op::Spread(_) => {
@@ -91,11 +93,7 @@ impl Tiles {
                     out.staged += 1;
                     out.ahead = true;
                 }
-                Op::Map(MapKind::Wrg(d)) => {
-                    out.grouped |= !whole;
-                    out.batch.extend((*d == 2).then(|| s[0].clone()));
-                }
-                Op::Map(MapKind::Glb(2)) => out.batch.push(s[0].clone()),
+                Op::Map(MapKind::Wrg(2) | MapKind::Glb(2)) => out.batch.push(s[0].clone()),
                 Op::Vectorize => out.vector = s.first().cloned(),
                 _ => {}
             }
@@ -294,12 +292,19 @@ fn padding([n, tile]: &[Size; 2], env: &SizeEnv) -> f64 {
     }
 }
 
-/// Whether a work-item has a tile to itself: groups take rows of tiles, and their work-items take the tiles.
-fn is_whole(tiled: &Term) -> bool {
-    tiled.args().last().is_some_and(|h| {
-        matches!(h.op(), Op::Map(MapKind::Wrg(_)))
-            && h.args().iter().any(|inside| matches!(inside.op(), Op::Map(MapKind::Lcl(_))))
-    })
+/// Whether the work-items of a group share a tile. A work-item has a tile to itself if groups take rows of tiles, and their
+/// work-items take the tiles, or if all is inside a group.
+fn is_of_group(tiled: &Term) -> bool {
+    let Some(h) = tiled.args().last() else { return false };
+    let mut outermost = None;
+    h.visit(&mut |t| {
+        if let (Op::Map(kind), None) = (t.op(), outermost) {
+            outermost = Some(*kind);
+        }
+    });
+    let whole = *tiled.op() != Op::TiledRows
+        && h.args().iter().any(|inside| matches!(inside.op(), Op::Map(MapKind::Lcl(_))));
+    matches!(outermost, Some(MapKind::Wrg(_))) && !whole
 }
 
 /// Returns the score of `groups` work-groups of `items` work-items, each with `rows` rows, and partners in
