@@ -232,6 +232,21 @@ impl SExpr {
         }
     }
 
+    /// Returns the number of operations, if none takes many cycles and there are neither choices nor loops.
+    pub fn quick_operations(&self) -> Option<usize> {
+        let all = |es: &[&SExpr]| es.iter().map(|e| e.quick_operations()).sum::<Option<usize>>();
+        match self {
+            SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => {
+                Some(0)
+            }
+            SExpr::Op(op, ..) if op.is_dear() => None,
+            SExpr::Op(_, _, es) => Some(1 + all(&es.iter().collect::<Vec<_>>())?),
+            SExpr::Proj(e, _) => e.quick_operations(),
+            SExpr::Pair(a, b) | SExpr::Let(a, b) => all(&[a, b]),
+            SExpr::If(..) | SExpr::For(..) | SExpr::While(..) => None,
+        }
+    }
+
     /// Whether the expression only selects, pairs and names constants.
     pub fn rearranges(&self) -> bool {
         match self {

@@ -53,6 +53,8 @@ pub enum Condition {
     Tiles(String),
     /// `scans f`: `f` scans an array.
     Scans(String),
+    /// `cheap f`: `f` rearranges, and computes elements by a few quick operations.
+    Cheap(String),
 }
 
 impl Condition {
@@ -79,6 +81,7 @@ impl Condition {
             Condition::Rearranges(_) => "rearranges",
             Condition::Tiles(_) => "tiles",
             Condition::Scans(_) => "scans",
+            Condition::Cheap(_) => "cheap",
         }
     }
 
@@ -92,7 +95,8 @@ impl Condition {
             | Condition::Computes(f)
             | Condition::Rearranges(f)
             | Condition::Tiles(f)
-            | Condition::Scans(f) => Some(f),
+            | Condition::Scans(f)
+            | Condition::Cheap(f) => Some(f),
             Condition::Tileable(..)
             | Condition::Whole(_)
             | Condition::Dimension(_)
@@ -136,6 +140,7 @@ impl Condition {
             Condition::Rearranges(f) => facts(f).view,
             Condition::Tiles(f) => facts(f).tiles,
             Condition::Scans(f) => facts(f).scans,
+            Condition::Cheap(f) => facts(f).cheap,
             Condition::Scalar(a) => b.type_of(a).is_some_and(Ty::is_scalar),
             Condition::Element(a) => b.type_of(a).is_some_and(Ty::is_element),
         }
@@ -172,7 +177,8 @@ impl Condition {
             | Condition::Computes(f)
             | Condition::Rearranges(f)
             | Condition::Tiles(f)
-            | Condition::Scans(f) => {
+            | Condition::Scans(f)
+            | Condition::Cheap(f) => {
                 format!("{f} is {}", function(f))
             }
             Condition::Scalar(a) | Condition::Element(a) => match b.type_of(a) {
@@ -213,6 +219,7 @@ impl Condition {
         ("rearranges f", "f does no more than rearrange its argument"),
         ("tiles f", "f does something with all pairs, tile by tile"),
         ("scans f", "f scans an array, and may compute more from the results"),
+        ("cheap f", "f rearranges, and computes elements by a few quick operations"),
     ];
 }
 
@@ -246,7 +253,8 @@ impl fmt::Display for Condition {
             | Condition::Computes(v)
             | Condition::Rearranges(v)
             | Condition::Tiles(v)
-            | Condition::Scans(v) => f.write_str(v),
+            | Condition::Scans(v)
+            | Condition::Cheap(v) => f.write_str(v),
         }
     }
 }

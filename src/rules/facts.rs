@@ -3,6 +3,9 @@
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::{FnTy, Ty};
 
+/// Most operations of a scalar function that is computed again rather than stored.
+const QUICK: usize = 2;
+
 /// Facts about a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -23,6 +26,8 @@ pub struct Facts {
     pub tiles: bool,
     /// It scans an array.
     pub scans: bool,
+    /// It rearranges, and computes elements by a few quick operations.
+    pub cheap: bool,
 }
 
 impl Facts {
@@ -45,16 +50,18 @@ impl Facts {
                 elementwise: none.elementwise || *op == Op::Compose && all(|f| f.elementwise),
                 tiles: *op == Op::Compose && args.iter().any(|f| f.tiles),
                 scans: args.iter().any(|f| f.scans),
+                cheap: all(|f| f.cheap),
                 ..none
             },
             Op::Tiled(_) | Op::Turned => Facts { tiles: true, ..none },
             Op::Id | Op::Fst | Op::Snd | Op::Bang => {
-                Facts { view: true, vectorisable: elements, lanewise: lanes, ..none }
+                Facts { view: true, vectorisable: elements, lanewise: lanes, cheap: true, ..none }
             }
             Op::Scalar(f) => {
                 let plain = !f.body.has_loop();
                 let commutative = f.is_commutative();
-                Facts { vectorisable: plain, lanewise: plain, commutative, ..none }
+                let cheap = f.body.quick_operations().is_some_and(|n| n <= QUICK);
+                Facts { vectorisable: plain, lanewise: plain, commutative, cheap, ..none }
             }
             Op::Cond => {
                 let plain = all(|f| f.vectorisable);
@@ -64,13 +71,19 @@ impl Facts {
                 view: all(|f| f.view),
                 lanewise: lanes,
                 elementwise: all(|f| f.elementwise),
+                cheap: all(|f| f.cheap),
                 ..none
             },
             Op::Scan(_) | Op::ScanLcl(_) => Facts { scans: true, ..none },
             Op::Reduce(_) => Facts { lanewise: lanes, ..none },
             // `vectorize` is component-wise, so it commutes when its argument does.
             Op::Vectorize => Facts { commutative: args[0].commutative, ..none },
-            op => Facts { view: op.is_view(), lanewise: op.is_view() && lanes, ..none },
+            op => Facts {
+                view: op.is_view(),
+                lanewise: op.is_view() && lanes,
+                cheap: op.is_view() && all(|f| f.cheap),
+                ..none
+            },
         }
     }
 

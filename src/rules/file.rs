@@ -688,6 +688,7 @@ fn read_conditions(source: &Arc<Source>, c: &Clause, names: Names<'_>) -> Result
             ["lanewise", f] => Some(Condition::Lanewise((*f).to_owned())),
             ["elementwise", f] => Some(Condition::Elementwise((*f).to_owned())),
             ["scans", f] => Some(Condition::Scans((*f).to_owned())),
+            ["cheap", f] => Some(Condition::Cheap((*f).to_owned())),
             ["computes", f] => Some(Condition::Computes((*f).to_owned())),
             ["rearranges", f] => Some(Condition::Rearranges((*f).to_owned())),
             ["tiles", f] => Some(Condition::Tiles((*f).to_owned())),

@@ -76,7 +76,8 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
             | Condition::Computes(f)
             | Condition::Rearranges(f)
             | Condition::Tiles(f)
-            | Condition::Scans(f) => {
+            | Condition::Scans(f)
+            | Condition::Cheap(f) => {
                 if !functions.contains(f) {
                     return Err(unbound(f));
                 }

@@ -109,6 +109,7 @@ impl Analysis<Node> for Typed {
                     commutative: f.commutative || g.commutative,
                     tiles: f.tiles || g.tiles,
                     scans: f.scans || g.scans,
+                    cheap: f.cheap || g.cheap,
                 };
                 let merge = DidMerge(both != *f, both != *g);
                 *f = both;

@@ -249,7 +249,8 @@ impl<'a> Plan<'a> {
                 | Condition::Elementwise(_)
                 | Condition::Rearranges(_)
                 | Condition::Tiles(_)
-                | Condition::Scans(_) => {}
+                | Condition::Scans(_)
+                | Condition::Cheap(_) => {}
             }
         }
         for (f, ty) in vectorised {
@@ -605,7 +606,7 @@ fn has_lanes(f: Facts) -> bool {
 }
 
 /// Returns why no program can contain the term, if so: the vector form of a function that has none, or
-/// padding to a smaller length. Short forms are expanded for this.
+/// padding to a smaller length or of nothing. Short forms are expanded for this.
 fn illegal(t: &Term) -> Option<String> {
     let mut found = None;
     let long = match t.unpacked() {
@@ -625,6 +626,12 @@ fn illegal(t: &Term) -> Option<String> {
                     _ => None,
                 }
             }
+            (Op::Pad(_), [l, n, m]) => match (l.as_constant(), n.as_constant(), m.as_constant()) {
+                (Some(l), Some(n), Some(m)) if m < l + n || n == 0 && m > 0 => {
+                    Some(format!("{n} elements cannot be padded to {m} with {l} in front"))
+                }
+                _ => None,
+            },
             _ => None,
         };
         if let Some(why) = why {
