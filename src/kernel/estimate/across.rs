@@ -1,6 +1,7 @@
 //! Estimates kernels for devices that run neighbouring work-items together (GPUs): the work-items
 //! of a warp share memory transactions, and a warp that waits is hidden behind others that run.
 
+use super::critical_path::LOADS;
 use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
 use super::profile::{Access, KernelProfile, LANES};
 use crate::device::cost_model::{CostModel, LOOP_ITEMS};
@@ -337,8 +338,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     // While one group waits for a block, the other groups of its unit go on.
     let company = (k.groups / s.units).min(s.per_unit).max(1.0);
     let far = round_trip(traffic(k), m);
-    let alone = k.path.adds * m.compute.add_latency_ns + k.path.loads * far;
-    let dependent = alone * (k.groups / (s.units * s.per_unit)).max(1.0);
+    let dependent = alone(k, far, m) * (k.groups / (s.units * s.per_unit)).max(1.0);
     let turns = (k.groups / (s.units * company)).ceil();
     let stalls = turns * k.stalls * far / company;
     let all = Share { work: read.work + written.work, ns: memory };
@@ -374,6 +374,14 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
             Part::time("waiting for what is copied to local memory", stalls),
         ],
     }
+}
+
+/// Returns the nanoseconds that one work-item takes alone, where a load takes `load` nanoseconds.
+fn alone(k: &KernelProfile, load: f64, m: &CostModel) -> f64 {
+    let add = m.compute.add_latency_ns;
+    let ([near, far], [short, long]) = (LOADS, k.path);
+    let share = ((load / add - near) / (far - near)).max(0.0);
+    add * (short + share * (long - short))
 }
 
 /// Returns the latency in nanoseconds of a load from data of this many bytes.

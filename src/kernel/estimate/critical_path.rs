@@ -9,7 +9,6 @@ use super::trip_count::{of_condition, of_loop};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Add, Sub};
 
 /// Latency of a load from local memory, or from an array of a work-item that is not in registers, in latencies of an addition.
 const NEAR: f64 = 8.0;
@@ -26,60 +25,18 @@ const COUNTING: f64 = 4.0;
 /// Iterations that are executed: the first fills the chains, the others show what an iteration adds.
 const EXECUTED: i64 = 3;
 
-/// The weight of a load from global memory where chains are compared.
-const FAR: f64 = 60.0;
+/// Latencies of a load from global memory for which the time is computed: about those of the nearest cache and of memory.
+pub const LOADS: [f64; 2] = [10.0, 160.0];
 
-/// A time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Path {
-    /// Latencies of an addition.
-    pub adds: f64,
-    /// Latencies of a load from global memory.
-    pub loads: f64,
-}
-
-impl Path {
-    fn adds(adds: f64) -> Path {
-        Path { adds, loads: 0.0 }
-    }
-
-    fn weight(self) -> f64 {
-        self.adds + FAR * self.loads
-    }
-
-    fn later(self, other: Path) -> Path {
-        if other.weight() > self.weight() { other } else { self }
-    }
-
-    fn times(self, n: f64) -> Path {
-        Path { adds: n * self.adds, loads: n * self.loads }
-    }
-}
-
-impl Add for Path {
-    type Output = Path;
-
-    fn add(self, other: Path) -> Path {
-        Path { adds: self.adds + other.adds, loads: self.loads + other.loads }
-    }
-}
-
-impl Sub for Path {
-    type Output = Path;
-
-    fn sub(self, other: Path) -> Path {
-        Path { adds: self.adds - other.adds, loads: self.loads - other.loads }
-    }
-}
-
-/// Returns the time of the first work-item of a kernel with this body, as if it were alone on the device. `in_registers`
-/// says which private arrays are in registers.
-pub fn critical_path(body: &Block, in_registers: &dyn Fn(Mem) -> bool) -> Path {
+/// Returns the time of the first work-item of a kernel with this body, in latencies of an addition, as if it were alone on
+/// the device. `in_registers` says which private arrays are in registers; `load` is the latency of a load from global memory.
+pub fn critical_path(body: &Block, in_registers: &dyn Fn(Mem) -> bool, load: f64) -> f64 {
     let mut w = Walk {
         in_registers,
-        barrier: Path::default(),
-        issue: Path::default(),
-        started: Path::default(),
+        load,
+        barrier: 0.0,
+        issue: 0.0,
+        started: 0.0,
         ready: BTreeMap::new(),
         stored: BTreeMap::new(),
         changed: vec![],
@@ -102,22 +59,23 @@ enum Place {
 
 struct Walk<'a> {
     in_registers: &'a dyn Fn(Mem) -> bool,
+    load: f64,
     /// When the last barrier was passed, or the condition of the branch was known.
-    barrier: Path,
+    barrier: f64,
     /// When the next instruction can be issued if it waits for nothing.
-    issue: Path,
+    issue: f64,
     /// When the latest instruction so far started.
-    started: Path,
+    started: f64,
     /// When the value of each register is ready.
-    ready: BTreeMap<u32, Path>,
+    ready: BTreeMap<u32, f64>,
     /// When each element was stored.
-    stored: BTreeMap<Cell, Path>,
+    stored: BTreeMap<Cell, f64>,
     /// What was set or stored, in the order of execution.
     changed: Vec<Place>,
     /// Values of the loops' variables.
     values: BTreeMap<u32, i64>,
     /// What an iteration of each loop adds, by the address of its body.
-    steps: BTreeMap<*const Stmt, Path>,
+    steps: BTreeMap<*const Stmt, f64>,
 }
 
 impl Walk<'_> {
@@ -136,7 +94,7 @@ impl Walk<'_> {
                 self.changed.push(Place::Reg(r.id));
             }
             Stmt::Store(m, i, e) | Stmt::Atomic(_, m, i, e) => {
-                let from = self.expr(e).later(self.index(i));
+                let from = self.expr(e).max(self.index(i));
                 let at = self.start(from, 1.0);
                 for lane in 0..e.ty().width {
                     let place = self.place(i).map(|p| p + i64::try_from(lane).unwrap_or(0));
@@ -161,21 +119,21 @@ impl Walk<'_> {
                 self.iterations(body, of_condition(go_on), &mut |me, _| {
                     me.block(head);
                     let known = me.expr(go_on);
-                    me.issue = me.issue.later(known);
+                    me.issue = me.issue.max(known);
                     me.block(body);
                 });
             }
             Stmt::If(_, a, b) => self.block(if a.is_empty() { b } else { a }),
             Stmt::Branch(c, a, b) => {
                 let before = self.barrier;
-                self.barrier = before.later(self.expr(c));
+                self.barrier = before.max(self.expr(c));
                 self.block(a);
                 self.block(b);
                 self.barrier = before;
             }
             Stmt::Once(b) => self.block(b),
             Stmt::Barrier { scope: Scope::Group, .. } => {
-                self.barrier = self.started.later(self.issue) + Path::adds(BARRIER);
+                self.barrier = self.started.max(self.issue) + BARRIER;
                 self.issue = self.barrier;
             }
         }
@@ -190,7 +148,7 @@ impl Walk<'_> {
         let (mut before, mut barrier) = (self.front(), self.barrier);
         while done < executed && (done as f64) < trips {
             (before, barrier, logged) = (self.front(), self.barrier, self.changed.len());
-            self.issue = self.issue + Path::adds(ISSUE * COUNTING);
+            self.issue += ISSUE * COUNTING;
             run(self, done);
             done += 1;
         }
@@ -198,7 +156,7 @@ impl Walk<'_> {
         if done == EXECUTED {
             self.steps.insert(id, step);
         }
-        let rest = step.times((trips - done as f64).max(0.0));
+        let rest = step * (trips - done as f64).max(0.0);
         // What changed in the last of these iterations changes in each.
         let changed: BTreeSet<Place> = self.changed.drain(logged..).collect();
         for place in &changed {
@@ -207,27 +165,27 @@ impl Walk<'_> {
                 Place::Cell(cell) => self.stored.get_mut(cell),
             };
             if let Some(at) = at {
-                *at = *at + rest;
+                *at += rest;
             }
         }
         self.changed.extend(changed);
-        self.issue = self.issue + rest;
-        self.started = self.started + rest;
+        self.issue += rest;
+        self.started += rest;
         if self.barrier != barrier {
-            self.barrier = self.barrier + rest;
+            self.barrier += rest;
         }
     }
 
     /// Returns when the latest instruction so far has started.
-    fn front(&self) -> Path {
-        self.started.later(self.issue)
+    fn front(&self) -> f64 {
+        self.started.max(self.issue)
     }
 
     /// Issues an instruction whose operands are ready at `from`; returns when it starts.
-    fn start(&mut self, from: Path, instructions: f64) -> Path {
-        let at = from.later(self.barrier).later(self.issue);
-        self.issue = self.issue + Path::adds(ISSUE * instructions);
-        self.started = self.started.later(at);
+    fn start(&mut self, from: f64, instructions: f64) -> f64 {
+        let at = from.max(self.barrier).max(self.issue);
+        self.issue += ISSUE * instructions;
+        self.started = self.started.max(at);
         at
     }
 
@@ -239,66 +197,127 @@ impl Walk<'_> {
         i.eval(&|v| self.value(v))
     }
 
-    fn all(&mut self, es: &[Expr]) -> Path {
-        es.iter().map(|e| self.expr(e)).fold(Path::default(), Path::later)
+    fn all(&mut self, es: &[Expr]) -> f64 {
+        es.iter().map(|e| self.expr(e)).fold(0.0, f64::max)
     }
 
-    fn index(&mut self, i: &Index) -> Path {
+    fn index(&mut self, i: &Index) -> f64 {
         let mut inner = vec![];
         i.visit_data(&mut |e| inner.push(e.clone()));
         self.all(&inner)
     }
 
     /// Returns when what a load reads was stored.
-    fn was_stored(&self, m: Mem, i: &Index, width: usize) -> Path {
+    fn was_stored(&self, m: Mem, i: &Index, width: usize) -> f64 {
         let at = |cell: &Cell| self.stored.get(cell).copied().unwrap_or_default();
         let anywhere = at(&(m, None));
         match self.place(i) {
             Some(first) => (0..i64::try_from(width).unwrap_or(1))
                 .map(|lane| at(&(m, Some(first + lane))))
-                .fold(anywhere, Path::later),
+                .fold(anywhere, f64::max),
             None => {
                 let cells = self.stored.range((m, None)..).take_while(|((of, _), _)| *of == m);
-                cells.map(|(_, at)| *at).fold(anywhere, Path::later)
+                cells.map(|(_, at)| *at).fold(anywhere, f64::max)
             }
         }
     }
 
     /// Returns when the value is ready.
-    fn expr(&mut self, e: &Expr) -> Path {
+    fn expr(&mut self, e: &Expr) -> f64 {
         match e {
-            Expr::Lit(_) | Expr::Arg(..) => Path::default(),
+            Expr::Lit(_) | Expr::Arg(..) => 0.0,
             Expr::Reg(r) => self.ready.get(&r.id).copied().unwrap_or_default(),
             Expr::Index(i, _) => self.index(i),
             Expr::Load(m, t, i) => {
-                let from = self.index(i).later(self.was_stored(*m, i, t.width));
+                let from = self.index(i).max(self.was_stored(*m, i, t.width));
                 if (self.in_registers)(*m) {
                     return from;
                 }
                 self.start(from, 1.0)
                     + match m {
-                        Mem::Global(_) => Path { adds: 0.0, loads: 1.0 },
-                        Mem::Local(_) | Mem::Private(_) => Path::adds(NEAR),
+                        Mem::Global(_) => self.load,
+                        Mem::Local(_) | Mem::Private(_) => NEAR,
                     }
             }
             Expr::Op(op, t, es) => {
                 let from = self.all(es);
                 let width = es.iter().map(|e| e.ty().width).max().unwrap_or(t.width) as f64;
                 let (adds, instructions) = latency(*op, t.scalar.is_float());
-                self.start(from, instructions * width) + Path::adds(adds)
+                self.start(from, instructions * width) + adds
             }
             Expr::Checked(_, es) => {
                 let from = self.all(es);
-                self.start(from, 2.0) + Path::adds(1.0)
+                self.start(from, 2.0) + 1.0
             }
             Expr::If(c, a, b) => {
-                let from = self.expr(c).later(self.expr(a)).later(self.expr(b));
-                self.start(from, 1.0) + Path::adds(1.0)
+                let from = self.expr(c).max(self.expr(a)).max(self.expr(b));
+                self.start(from, 1.0) + 1.0
             }
             // Only the guarded side counts: the guard holds in the common case.
             Expr::Guarded(_, a, _) => self.expr(a),
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e),
             Expr::Vector(es) => self.all(es),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::scalar::Lit;
+    use crate::kernel::ir::{ElemTy, Reg};
+    use crate::lang::typed::ScalarOp;
+    use crate::lang::types::ScalarType;
+
+    const FLOAT: ElemTy = ElemTy::scalar(ScalarType::F32);
+
+    fn var(n: i64) -> Var {
+        Var { id: 0, name: "i".into(), lo: 0, hi: n - 1 }
+    }
+
+    fn plus_one(e: Expr) -> Expr {
+        Expr::Op(ScalarOp::Add, FLOAT, vec![e, Expr::Lit(Lit::float(ScalarType::F32, 1.0))])
+    }
+
+    /// The time of a loop with this body, for each iteration.
+    fn step(n: i64, body: Block) -> f64 {
+        let (lo, hi) = (Index::from(0), Index::from(n));
+        let all = vec![Stmt::Loop { kind: LoopKind::Seq, var: var(n), lo, hi, body }];
+        critical_path(&all, &|_| false, 100.0) / n as f64
+    }
+
+    #[test]
+    fn iterations_wait_for_what_the_one_before_computed() {
+        let n = 1000;
+        let at = |d: i64| Index::from(var(n)).plus(d);
+        let next = |to: Mem, from: Mem| {
+            vec![Stmt::Store(to, at(1), plus_one(Expr::Load(from, FLOAT, at(0))))]
+        };
+        let (a, b) = (Mem::Local(0), Mem::Local(1));
+        // Each element needs the one before it.
+        assert!((step(n, next(a, a)) - (NEAR + 1.0)).abs() < 0.1);
+        // No iteration needs another: instructions are issued one after the other.
+        let free = step(n, next(a, b));
+        assert!((free - ISSUE * (COUNTING + 3.0)).abs() < 0.1, "{free}");
+        // An element is needed two iterations later.
+        let later = vec![Stmt::Store(a, at(2), plus_one(Expr::Load(a, FLOAT, at(0))))];
+        assert!((step(n, later) - (NEAR + 1.0) / 2.0).abs() < 1.0);
+        // A load whose place the one before decides.
+        let r = Reg { id: 1, name: "p".into(), ty: ElemTy::scalar(ScalarType::I32) };
+        let there = Index::data(Expr::Reg(r.clone()));
+        let chase = vec![Stmt::Set(r.clone(), Expr::Load(Mem::Global(0), r.ty, there))];
+        assert!((step(n, chase) - 100.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn all_wait_at_a_barrier() {
+        let n = 1000;
+        let at = Index::from(0);
+        let barrier = Stmt::Barrier { scope: Scope::Group, local: true, global: false };
+        let stored = Expr::Load(Mem::Global(0), FLOAT, Index::from(var(n)));
+        let store = Stmt::Store(Mem::Local(0), at, stored);
+        let waits = step(n, vec![store.clone(), barrier]);
+        assert!((waits - (100.0 + BARRIER)).abs() < 2.0, "{waits}");
+        assert!(step(n, vec![store]) < 5.0);
     }
 }

@@ -4,7 +4,7 @@
 //! middle of its range stands for it. Only the guarded side of a guard counts, and each side of a
 //! branch on data counts half.
 
-use super::critical_path::{Path, critical_path};
+use super::critical_path::{LOADS, critical_path};
 pub use super::op_kind::OpKind;
 use super::op_kind::kind;
 use super::trip_count::{UNKNOWN, of_condition, of_loop};
@@ -172,8 +172,9 @@ pub struct KernelProfile {
     pub iterations_along: f64,
     /// Total stall of dependency chains over all work-items, in latencies of an addition.
     pub waiting: f64,
-    /// Time of one work-item that is alone on the device.
-    pub path: Path,
+    /// Time of one work-item that is alone on the device, in latencies of an addition, for each latency of a load in
+    /// [`LOADS`].
+    pub path: [f64; 2],
 }
 
 impl KernelProfile {
@@ -269,7 +270,8 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     // Code outside loops over work-items is run by all of them.
     w.block(&k.body, 1.0, true);
     w.side_by_side();
-    w.out.path = critical_path(&k.body, &|m| w.out.in_registers(m, REGISTERS));
+    w.out.path =
+        LOADS.map(|load| critical_path(&k.body, &|m| w.out.in_registers(m, REGISTERS), load));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
     }
