@@ -11,6 +11,7 @@ use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Result, Source};
 use crate::extract::{assigned, refitted};
+use crate::kernel::Generator;
 use crate::tune::event::{Event, Observer};
 use crate::tune::store::{Fate, Key, Ranked, Record, Store};
 use crate::tune::variant::Variant;
@@ -58,7 +59,7 @@ impl Session {
         let env = assigned(&term_, &elaborated.env, &record.tunables)?;
         let options = self.options(&elaborated.name, device);
         let skeleton = record.skeleton.as_deref().unwrap_or_default();
-        let made = Variant::new(&term_, &env, skeleton, &options, model);
+        let made = Variant::new(&term_, &env, skeleton, &Generator::new(&options), model);
         let variant = made.ok().filter(|v| v.hash == record.plan)?;
         let compact = record.compact.as_ref().and_then(|text| term(text, elaborated));
         Some(Variant { compact, ..variant })
@@ -148,7 +149,8 @@ impl Session {
             let from = assigned(&term_, &before.env, &record.tunables)?;
             let env = refitted(&term_, &from, &elaborated.env)?;
             let skeleton = record.skeleton.as_deref().unwrap_or_default();
-            let variant = Variant::new(&term_, &env, skeleton, &options, &model).ok()?;
+            let variant =
+                Variant::new(&term_, &env, skeleton, &Generator::new(&options), &model).ok()?;
             Some(Neighbour { variant, sizes: tuned })
         };
         for key in store.nearest(&self.key(program, sizes, device))?.iter().take(NEIGHBOURS) {

@@ -10,7 +10,7 @@ use crate::calculus::value::{Comparison, Value};
 use crate::calculus::{elaborate, interp};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Failure, Interrupt, Limits, Result};
-use crate::kernel;
+use crate::kernel::{self, Generator};
 use crate::opencl::host::HostArray;
 use crate::opencl::runtime::RunTimes;
 use crate::tune::event::{Event, Observer};
@@ -125,7 +125,13 @@ impl Session {
         model: &crate::device::cost_model::CostModel,
     ) -> Result<Variant> {
         let options = self.options(&program.entry.name, device);
-        let made = Variant::new(&elaborated.term, &elaborated.env, "as written", &options, model);
+        let made = Variant::new(
+            &elaborated.term,
+            &elaborated.env,
+            "as written",
+            &Generator::new(&options),
+            model,
+        );
         Ok(made.map_err(|d| program.at_entry(*d))?)
     }
 

@@ -9,7 +9,7 @@ use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic, on_all_cores};
 use crate::extract::{Candidate, Joiner, StageValues};
 use crate::kernel::profile::Profile;
-use crate::kernel::{self, Options, Prediction};
+use crate::kernel::{self, Generator, Options, Prediction};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
 use serde::{Deserialize, Serialize};
@@ -75,10 +75,10 @@ impl Variant {
         term: &Term,
         env: &SizeEnv,
         skeleton: &str,
-        options: &Options,
+        generator: &Generator<'_>,
         model: &CostModel,
     ) -> Result<Variant, Box<Diagnostic>> {
-        let program = kernel::lower(term, env, options)?;
+        let program = generator.lower(term, env)?;
         let profile = kernel::profile::profile(&program);
         let prediction = kernel::estimate(&profile, model);
         let plan = opencl::print::print(&program);
@@ -148,7 +148,7 @@ pub struct Pool<'a> {
     joiner: Joiner,
     /// The values for the tiles of stages.
     values: StageValues,
-    options: &'a Options,
+    generator: Generator<'a>,
     model: &'a CostModel,
     /// Indices of the candidates that have been looked at.
     seen: HashSet<usize>,
@@ -183,7 +183,7 @@ impl<'a> Pool<'a> {
             dims,
             joiner: Joiner::default(),
             values: StageValues::new(),
-            options,
+            generator: Generator::new(options),
             model,
             seen: HashSet::new(),
             plans: HashSet::new(),
@@ -445,7 +445,7 @@ impl<'a> Pool<'a> {
     ) -> Vec<(usize, Variant)> {
         let begun = Instant::now();
         let fresh: Vec<usize> = numbers.iter().copied().filter(|i| self.seen.insert(*i)).collect();
-        let (candidates, options, model) = (&self.candidates, self.options, self.model);
+        let (candidates, generator, model) = (&self.candidates, &self.generator, self.model);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut out = vec![];
         for share in fresh.chunks(CHUNK * cores) {
@@ -457,7 +457,7 @@ impl<'a> Pool<'a> {
             }
             let lower = |i: &usize| {
                 let c = &candidates[*i];
-                Variant::new(&c.term, &c.env, &c.skeleton, options, model)
+                Variant::new(&c.term, &c.env, &c.skeleton, generator, model)
             };
             let made = on_all_cores(share, lower);
             for (i, made) in share.iter().zip(made) {

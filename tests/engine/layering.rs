@@ -11,7 +11,8 @@ const LAYERS: [&str; 12] = [
 ];
 
 /// The folders and files inside `src/kernel`, lowest first.
-const KERNEL: [&str; 7] = ["options", "ir", "analysis", "lower", "passes", "verify", "estimate"];
+const KERNEL: [&str; 8] =
+    ["options", "ir", "analysis", "lower", "passes", "verify", "estimate", "generator"];
 
 /// Collects every Rust file in a folder.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -131,7 +131,7 @@ pub enum Scope {
 pub type Block = Vec<Stmt>;
 
 /// A statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Stmt {
     /// Declares a register, with its first value if it has one.
     Decl(Reg, Option<Expr>),
@@ -175,7 +175,7 @@ pub enum Stmt {
 }
 
 /// A statically sized array of scalars.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemArray {
     /// Name in the printed code.
     pub name: Arc<str>,
@@ -186,7 +186,7 @@ pub struct MemArray {
 }
 
 /// One kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     /// Function name.
     pub name: String,

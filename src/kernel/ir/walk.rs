@@ -2,7 +2,7 @@
 //! effects of code, and new registers.
 
 use super::index::{Guard, Index};
-use super::{Block, ElemTy, Expr, Mem, Reg, Scope, Stmt};
+use super::{Block, ElemTy, Expr, Kernel, Mem, Reg, Scope, Stmt};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,11 +13,30 @@ use std::sync::Arc;
 pub struct Fresh {
     /// The next unused id.
     pub next: u32,
+    /// The id whose name has the number 0.
+    pub first: u32,
     /// Names of parameters and buffers, which nothing else must get.
     pub reserved: BTreeSet<String>,
 }
 
+/// The first id of what belongs to the host: the counters of its loops. Each kernel numbers what belongs to it from 0, so
+/// that equal kernels of different programs are equal.
+pub const HOST: u32 = 1 << 24;
+
 impl Fresh {
+    /// New ids and names for a kernel that has been lowered.
+    pub fn after(k: &Kernel, reserved: &BTreeSet<String>) -> Fresh {
+        let mut next = 0;
+        for s in &k.body {
+            s.visit(&mut |s| match s {
+                Stmt::Decl(r, _) => next = next.max(r.id + 1),
+                Stmt::Loop { var, .. } => next = next.max(var.id + 1),
+                _ => {}
+            });
+        }
+        Fresh { next, first: 0, reserved: reserved.clone() }
+    }
+
     /// A new register.
     pub fn reg(&mut self, ty: ElemTy) -> Reg {
         let (id, name) = self.name("t");
@@ -29,7 +48,7 @@ impl Fresh {
         loop {
             let id = self.next;
             self.next += 1;
-            let name = format!("{prefix}{id}");
+            let name = format!("{prefix}{}", id - self.first);
             if !self.reserved.contains(&name) {
                 return (id, name.into());
             }

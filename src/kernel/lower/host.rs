@@ -12,7 +12,7 @@ use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::walk::Fresh;
+use crate::kernel::ir::walk::{Fresh, HOST};
 use crate::kernel::ir::{
     Buffer, BufferRole, Control, Expr, Kernel, LoopKind, Mem, MemArray, Program, ScalarArg, Stmt,
 };
@@ -82,7 +82,8 @@ pub fn program(
         states: vec![],
         later: None,
         record,
-        names: Fresh { next: 0, reserved: names },
+        names: Fresh { next: 0, first: 0, reserved: names.clone() },
+        host_names: Fresh { next: HOST, first: HOST, reserved: names },
     };
     let dest = Dest::of_slots(&shape, &slots)?;
     lowerer.write(&term.chain(), &View::Unit, &dest)?;
@@ -408,6 +409,7 @@ impl Lowerer {
     }
 
     fn kernel_of(&mut self, f: &Term, body: &mut dyn FnMut(&mut Lowerer) -> Step<()>) -> Step<()> {
+        self.names.next = 0;
         let ids = self.fresh_ids();
         self.open_single = None;
         let warp = self.warp_width(f)?;
@@ -558,6 +560,7 @@ impl Lowerer {
                 self.blocks.push(last.map_or(vec![], |k| k.body));
             }
             None => {
+                self.names.next = 0;
                 let ids = self.fresh_ids();
                 self.kernel = Building {
                     grid: [1; 3],

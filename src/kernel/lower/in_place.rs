@@ -199,9 +199,9 @@ impl Lowerer {
 #[cfg(test)]
 mod tests {
     use crate::calculus::size::SizeEnv;
+    use crate::kernel::generator::lowered;
     use crate::kernel::ir::{Mem, Stmt};
     use crate::kernel::lower::testing::{options, term};
-    use crate::kernel::lowered;
 
     /// Returns the number of private arrays, and of loops and stores to such arrays in the step of a loop over `u`, of
     /// which each of 64 work-items runs one.

@@ -68,7 +68,7 @@ impl Lowerer {
         state: &Storage,
     ) -> Step<()> {
         let shape = self.views.shape(&f.ty().cod)?;
-        let (id, name) = self.fresh("step");
+        let (id, name) = self.host_names.name("step");
         let counter = Var { id, name, lo: 0, hi: (to - from - 1).max(0) };
         let number = Index::from(counter.clone()).plus(from);
         self.repeated(Control::Repeat(to - from, counter), &shape, state, &mut |me, from, to| {

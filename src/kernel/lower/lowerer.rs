@@ -133,6 +133,8 @@ pub struct Lowerer {
     pub record: Option<Record>,
     /// New ids and names.
     pub names: Fresh,
+    /// New ids and names for what belongs to the host.
+    pub host_names: Fresh,
 }
 
 impl Emit for Lowerer {

@@ -149,11 +149,11 @@ impl Lowerer {
     }
 
     fn array(&mut self, space: Space, t: ElemTy, len: usize) -> Mem {
-        let (_, name) = self.fresh(match space {
-            Space::Global | Space::Stream => "temp",
-            Space::Local | Space::LocalAhead => "tile",
-            Space::Private => "own",
-        });
+        let (_, name) = match space {
+            Space::Global | Space::Stream => self.host_names.name("temp"),
+            Space::Local | Space::LocalAhead => self.fresh("tile"),
+            Space::Private => self.fresh("own"),
+        };
         let a = MemArray { name, scalar: t.scalar, len };
         match space {
             Space::Global | Space::Stream => {

@@ -393,9 +393,10 @@ impl Display for Schedule {
 mod tests {
     use super::linear;
     use crate::calculus::size::SizeEnv;
+    use crate::kernel::generator::lowered;
     use crate::kernel::index::{Index, Var};
     use crate::kernel::lower::testing::{options, term};
-    use crate::kernel::{lowered, schedule};
+    use crate::kernel::schedule;
 
     const TERMS: &[(&str, &[(&str, &str)])] = &[
         ("mapGlb 0 (reduceSeq (+) 0.0) . A", &[("A", "[64][100]f32")]),

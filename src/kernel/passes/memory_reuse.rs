@@ -194,7 +194,7 @@ fn sections(b: &Block, next: &mut usize, life: &mut BTreeMap<usize, (usize, usiz
 }
 
 /// Calls `f` on every memory that a statement loads from or stores to.
-pub(super) fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
+pub fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
     s.visit(&mut |s| {
         if let Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) = s {
             f(m);
@@ -209,10 +209,10 @@ pub(super) fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
     });
 }
 
-pub(super) type To<'a> = &'a dyn Fn(Mem) -> Mem;
+pub type To<'a> = &'a dyn Fn(Mem) -> Mem;
 
 /// Replaces the memories in a block.
-pub(super) fn block(b: &Block, to: To<'_>) -> Block {
+pub fn block(b: &Block, to: To<'_>) -> Block {
     b.iter().map(|s| stmt(s, to)).collect()
 }
 

@@ -23,26 +23,34 @@ mod state_copies;
 mod unchanged;
 mod wide_accesses;
 
+pub use memory_reuse::{block as with_memories, touched};
+
 use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Kernel, Program};
 use crate::kernel::options::DeviceLimits;
 
-/// Runs all passes on a program.
-pub fn run(program: &mut Program, device: &DeviceLimits, fresh: &mut Fresh) {
+/// Runs the passes that take what kernels share into account, before each kernel is completed.
+pub fn begin(program: &mut Program) {
     program.kernels.iter_mut().for_each(guards::resolve);
     state_copies::states(program);
     forward_copies::to_results(program);
-    for k in &mut program.kernels {
-        // The assignment of work-items to sub-groups is known only for one-dimensional work-groups
-        // that consist of whole sub-groups.
-        let size = device.sub_group;
-        let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
-        let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
-        memory_reuse::locals(k, sub_groups);
-        barrier::insert(k, sub_groups);
-        copy_propagation::registers(k);
-        improve(k, device.access_bytes, program.relaxed, fresh);
-    }
+}
+
+/// Completes and improves one kernel. `relaxed` says that floating-point operations may be reassociated.
+pub fn complete(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mut Fresh) {
+    // The assignment of work-items to sub-groups is known only for one-dimensional work-groups
+    // that consist of whole sub-groups.
+    let size = device.sub_group;
+    let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
+    let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
+    memory_reuse::locals(k, sub_groups);
+    barrier::insert(k, sub_groups);
+    copy_propagation::registers(k);
+    improve(k, device.access_bytes, relaxed, fresh);
+}
+
+/// Runs the passes that take what kernels share into account, after each kernel is complete.
+pub fn end(program: &mut Program) {
     memory_reuse::temporaries(program);
 }
 

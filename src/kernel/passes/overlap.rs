@@ -187,7 +187,7 @@ mod tests {
     /// Returns, for each loop or statement outside loops, its iterations and its loads, each once.
     fn shape(s: Stmt) -> Vec<(i64, usize)> {
         let mut b = vec![s];
-        block(&mut b, &mut Fresh { next: 100, reserved: BTreeSet::new() });
+        block(&mut b, &mut Fresh { next: 100, first: 0, reserved: BTreeSet::new() });
         let distinct = |b: &[Stmt]| {
             let mut found = FxHashSet::default();
             b.iter().for_each(|s| s.exprs(&mut |e| loads(e, &mut found)));
@@ -232,7 +232,7 @@ mod tests {
         };
         let body = body.into_iter().flat_map(double).collect();
         let mut b = vec![Stmt::Loop { kind, var, lo, hi, body }];
-        block(&mut b, &mut Fresh { next: 100, reserved: BTreeSet::new() });
+        block(&mut b, &mut Fresh { next: 100, first: 0, reserved: BTreeSet::new() });
         let mut declared = vec![];
         b[0].visit(&mut |s| {
             if let Stmt::Decl(r, _) = s {

@@ -136,7 +136,7 @@ mod tests {
 
     /// Returns the number of rounds and the number of stores in a round.
     fn shape(mut b: Vec<Stmt>, bytes: usize) -> (i64, usize) {
-        let mut fresh = Fresh { next: 100, reserved: BTreeSet::new() };
+        let mut fresh = Fresh { next: 100, first: 0, reserved: BTreeSet::new() };
         block(&mut b, bytes, None, &mut fresh);
         let Stmt::Loop { body, .. } = &b[0] else { unreachable!() };
         let [Stmt::Loop { hi, body, .. }] = body.as_slice() else { unreachable!() };

@@ -93,7 +93,12 @@ fn kernel(body: Block) -> Kernel {
 
 fn improved(body: Block) -> Block {
     let mut k = kernel(body);
-    super::improve(&mut k, 16, false, &mut Fresh { next: 1000, reserved: BTreeSet::new() });
+    super::improve(
+        &mut k,
+        16,
+        false,
+        &mut Fresh { next: 1000, first: 0, reserved: BTreeSet::new() },
+    );
     k.body
 }
 

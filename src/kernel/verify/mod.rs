@@ -25,39 +25,45 @@ type Checked = Result<(), Box<Diagnostic>>;
 /// Verifies every kernel.
 ///
 /// # Errors
+/// As for [`kernel`].
+pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
+    program.kernels.iter().try_for_each(|k| kernel(program, k, device))
+}
+
+/// Verifies a kernel of a program.
+///
+/// # Errors
 /// Returns [`Code::KernelLimit`] if the device does not offer enough of a resource, and
 /// [`Code::Unproved`] if safety is not proved.
-pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
-    for k in &program.kernels {
-        limits(k, device)?;
-        let mut locals = BTreeSet::new();
-        for s in &k.body {
-            s.visit(&mut |s| {
-                if let Stmt::Loop { kind, var, .. } = s
-                    && kind.is_local()
-                {
-                    locals.insert(var.id);
-                }
-            });
-        }
-        let grouped = k.group.iter().product::<usize>() > 1 && !k.spreads_items();
-        let cx = Cx {
-            checked: Rc::new(checked(&k.body)),
-            program,
-            kernel: k,
-            facts: Facts::default(),
-            by_group: grouped,
-            locals,
-            workers: BTreeSet::new(),
-            divergent: k.spreads_items(),
-        };
-        cx.block(&k.body)?;
-        if let Some(text) = race::across_groups(&k.body) {
-            return cx.fail(&text);
-        }
-        if grouped && let Some(text) = race::find(&k.body) {
-            return cx.fail(&text);
-        }
+pub fn kernel(program: &Program, k: &Kernel, device: &DeviceLimits) -> Checked {
+    limits(k, device)?;
+    let mut locals = BTreeSet::new();
+    for s in &k.body {
+        s.visit(&mut |s| {
+            if let Stmt::Loop { kind, var, .. } = s
+                && kind.is_local()
+            {
+                locals.insert(var.id);
+            }
+        });
+    }
+    let grouped = k.group.iter().product::<usize>() > 1 && !k.spreads_items();
+    let cx = Cx {
+        checked: Rc::new(checked(&k.body)),
+        program,
+        kernel: k,
+        facts: Facts::default(),
+        by_group: grouped,
+        locals,
+        workers: BTreeSet::new(),
+        divergent: k.spreads_items(),
+    };
+    cx.block(&k.body)?;
+    if let Some(text) = race::across_groups(&k.body) {
+        return cx.fail(&text);
+    }
+    if grouped && let Some(text) = race::find(&k.body) {
+        return cx.fail(&text);
     }
     Ok(())
 }

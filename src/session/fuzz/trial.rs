@@ -10,7 +10,7 @@ use crate::calculus::interp;
 use crate::calculus::value::{Tolerance, Value, compare_values};
 use crate::diag::{self, Code, Diagnostic, Limits, Result, Source};
 use crate::extract;
-use crate::kernel::Options;
+use crate::kernel::{self, Options};
 use crate::rules::{Law, Library, RuleSet};
 use crate::saturate::saturate_apart;
 use crate::session::generate::Generator;
@@ -252,13 +252,14 @@ impl Trial<'_> {
         let shared = self.shared;
         found.shuffle(rng);
         let options: Options = shared.session.options(&program.entry.name, &shared.device);
+        let generator = kernel::Generator::new(&options);
         let mut out = Compiled { variants: vec![], without: BTreeMap::new() };
         let mut refusal = None;
         for (i, c) in found.iter().enumerate() {
             if out.variants.len() >= most || (!out.variants.is_empty() && i >= most * SPARE) {
                 break;
             }
-            match Variant::new(&c.term, &c.env, &c.skeleton, &options, &shared.model) {
+            match Variant::new(&c.term, &c.env, &c.skeleton, &generator, &shared.model) {
                 Ok(v) if out.variants.iter().any(|o| o.hash == v.hash) => {}
                 Ok(v) => out.variants.push(v),
                 Err(d) => {

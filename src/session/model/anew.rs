@@ -5,7 +5,7 @@ use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Result, Source, on_all_cores};
 use crate::extract::assigned;
-use crate::kernel::Options;
+use crate::kernel::{Generator, Options};
 use crate::opencl::runtime::{self, Runtime};
 use crate::session::program::Sizes;
 use crate::session::{Float, Program, Session, recall};
@@ -114,7 +114,7 @@ impl Subject {
             .ok_or("this version of patsat does not accept its term")?;
         let env = assigned(&term, &self.elaborated.env, &record.tunables)
             .ok_or("its tunables do not fit its term any more")?;
-        let made = Variant::new(&term, &env, "", &self.options, &self.model)
+        let made = Variant::new(&term, &env, "", &Generator::new(&self.options), &self.model)
             .map_err(|_| "no kernels are generated for it any more")?;
         if made.hash != record.plan {
             return Err("other kernels are generated for it now");

@@ -17,7 +17,7 @@ use crate::calculus::ty::Ty;
 use crate::device::cost_model::CostModel;
 use crate::diag::{Code, Diagnostic, Failure, Result, Source, Span};
 use crate::extract::assigned;
-use crate::kernel::Options;
+use crate::kernel::{Generator, Options};
 use crate::tune::statistics::Summary;
 use crate::tune::variant::Variant;
 use std::ops::Range;
@@ -363,7 +363,7 @@ impl Plan {
         model: &CostModel,
     ) -> Result<Variant> {
         let (term, env) = self.read(elaborated)?;
-        let made = Variant::new(&term, &env, &self.skeleton, &self.options, model);
+        let made = Variant::new(&term, &env, &self.skeleton, &Generator::new(&self.options), model);
         made.map_err(|d| {
             let (code, message) =
                 (d.code, format!("no kernels for `{}`: {}", program.entry.name, d.message));

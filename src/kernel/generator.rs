@@ -1,0 +1,183 @@
+//! Generates kernels for many terms with the same options: the candidates of a search.
+//!
+//! Most candidates differ in one of their kernels and share the others, so the kernels that were completed and proved are
+//! kept. A kernel is found again whatever the numbers of its buffers are.
+
+use super::lower::{self, Record, Step, Stop};
+use super::{passes, verify};
+use crate::calculus::nesting::check_nesting;
+use crate::calculus::size::SizeEnv;
+use crate::calculus::term::Term;
+use crate::diag::{Code, Diagnostic};
+use crate::kernel::ir::walk::Fresh;
+use crate::kernel::ir::{Kernel, Mem, MemArray, Program};
+use crate::kernel::options::Options;
+use indexmap::IndexSet;
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most statements of kept kernels: some 100 MB.
+const KEPT: usize = 200_000;
+
+/// A kernel whose buffers are numbered in the order in which they first occur, with the lengths of these.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Numbered {
+    kernel: Kernel,
+    lengths: Vec<usize>,
+}
+
+/// What was found out about kernels before.
+struct Known<T> {
+    kept: Mutex<(FxHashMap<Arc<Numbered>, T>, usize)>,
+}
+
+/// Generates the kernels of terms.
+pub struct Generator<'a> {
+    options: &'a Options,
+    completed: Known<Arc<Kernel>>,
+    proved: Known<Result<(), Box<Diagnostic>>>,
+}
+
+impl<T: Clone> Known<T> {
+    fn new() -> Known<T> {
+        Known { kept: Mutex::new((FxHashMap::default(), 0)) }
+    }
+
+    /// Returns what `find` gives for the kernel, or has given before.
+    fn of(&self, kernel: Numbered, find: impl FnOnce(&Kernel) -> T) -> T {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kept().0.get(&kernel) {
+            return found.clone();
+        }
+        let found = find(&kernel.kernel);
+        let mut statements = 0;
+        for s in &kernel.kernel.body {
+            s.visit(&mut |_| statements += 1);
+        }
+        let (known, sum) = &mut *kept();
+        if *sum + statements > KEPT {
+            known.clear();
+            *sum = 0;
+        }
+        *sum += statements;
+        known.insert(Arc::new(kernel), found.clone());
+        found
+    }
+}
+
+impl Generator<'_> {
+    /// A generator that has made nothing yet.
+    pub fn new(options: &Options) -> Generator<'_> {
+        Generator { options, completed: Known::new(), proved: Known::new() }
+    }
+
+    /// Generates and verifies the kernels of a low-level term `() -> T`, given a value for every size
+    /// symbol in it.
+    ///
+    /// # Errors
+    /// When the term is not low-level ([`Code::BadTerm`], [`Code::IllNested`]), when no kernel is
+    /// generated for a pattern yet ([`Code::NotYetCompiled`]), when the term exceeds a limit
+    /// ([`Code::KernelLimit`]), or when a kernel cannot be proved safe ([`Code::Unproved`]).
+    pub fn lower(&self, term: &Term, env: &SizeEnv) -> Result<Program, Box<Diagnostic>> {
+        let finish = |program, fresh, _| (program, fresh);
+        let (mut program, fresh) = generated((term, env, self.options), false, finish)?;
+        passes::begin(&mut program);
+        for k in 0..program.kernels.len() {
+            self.complete(&mut program, k, &fresh);
+        }
+        passes::end(&mut program);
+        (0..program.kernels.len()).try_for_each(|k| self.prove(&program, k))?;
+        Ok(program)
+    }
+
+    fn complete(&self, program: &mut Program, k: usize, fresh: &Fresh) {
+        let Options { device, relaxed, .. } = self.options;
+        let (numbered, buffers) = numbered(program, k);
+        let done = self.completed.of(numbered, |kernel| {
+            let mut kernel = kernel.clone();
+            let mut fresh = Fresh::after(&kernel, &fresh.reserved);
+            passes::complete(&mut kernel, device, *relaxed, &mut fresh);
+            Arc::new(kernel)
+        });
+        let body = passes::with_memories(&done.body, &|m| match m {
+            Mem::Global(b) => Mem::Global(buffers.get_index(b).copied().unwrap_or(b)),
+            m => m,
+        });
+        let name = std::mem::take(&mut program.kernels[k].name);
+        program.kernels[k] = Kernel { name, body, ..(*done).clone() };
+    }
+
+    fn prove(&self, program: &Program, k: usize) -> Result<(), Box<Diagnostic>> {
+        let of = &program.kernels[k];
+        let proof = |_: &Kernel| verify::kernel(program, of, &self.options.device);
+        self.proved.of(numbered(program, k).0, proof)
+    }
+}
+
+/// Returns a kernel without its name and with its buffers renumbered, and the buffers in their new order.
+fn numbered(program: &Program, k: usize) -> (Numbered, IndexSet<usize>) {
+    let kernel = &program.kernels[k];
+    let mut buffers = IndexSet::new();
+    for s in &kernel.body {
+        passes::touched(s, &mut |m| {
+            if let Mem::Global(b) = m {
+                buffers.insert(*b);
+            }
+        });
+    }
+    let body = passes::with_memories(&kernel.body, &|m| match m {
+        Mem::Global(b) => Mem::Global(buffers.get_index_of(&b).unwrap_or(b)),
+        m => m,
+    });
+    let length = |b: &usize| program.buffers.get(*b).map_or(0, |b| b.array.len);
+    let lengths = buffers.iter().map(length).collect();
+    let locals = kernel.locals.clone();
+    let privates: Vec<MemArray> = kernel.privates.clone();
+    let kernel = Kernel { name: String::new(), locals, privates, body, ..*kernel };
+    (Numbered { kernel, lengths }, buffers)
+}
+
+/// As [`Generator::lower`], for a single term.
+///
+/// # Errors
+/// As for [`Generator::lower`].
+pub fn lower(term: &Term, env: &SizeEnv, options: &Options) -> Result<Program, Box<Diagnostic>> {
+    Generator::new(options).lower(term, env)
+}
+
+/// Generates the kernels without passes. Decisions are recorded if `record` is set.
+pub(super) fn lowered(
+    term: &Term,
+    env: &SizeEnv,
+    options: &Options,
+    record: bool,
+) -> Step<(Program, Fresh, Option<Record>)> {
+    lower::program(term, env, options, record.then(Record::default))
+}
+
+/// Generates the kernels with arrays in registers. If an index into one does not become constant, the kernel has its arrays
+/// in memory; if it is one of a single work-item, so have all kernels. `finish` completes them.
+pub(super) fn generated<T>(
+    (term, env, options): (&Term, &SizeEnv, &Options),
+    record: bool,
+    finish: impl Fn(Program, Fresh, Option<Record>) -> T,
+) -> Result<T, Box<Diagnostic>> {
+    check_nesting(term)?;
+    let program = lowered(term, env, options, record).or_else(|s| match s {
+        Stop::Dynamic(_) => lowered(term, env, &options.without_register_arrays(), record),
+        s => Err(s),
+    });
+    match program {
+        Ok((program, fresh, record)) => Ok(finish(program, fresh, record)),
+        Err(Stop::Error(d)) => Err(d),
+        Err(Stop::Elsewhere(t)) => Err(Box::new(Diagnostic::error(
+            Code::Internal,
+            format!("`{t}` is neither in registers nor in local memory"),
+        ))),
+        Err(Stop::Dynamic(i)) => Err(Box::new(Diagnostic::error(
+            Code::KernelLimit,
+            format!("registers are indexed by `{i}`, which is not constant after unrolling"),
+        ))),
+    }
+}
