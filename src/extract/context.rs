@@ -248,7 +248,9 @@ impl Context {
                 Inside(self.item().intermediate())
             }
             // The array is in local memory, too; a loop that updates its state changes it where it is.
-            Op::Scatter if self.level() == Level::Group && !self.registers && !self.tile => {
+            Op::Scatter | Op::CountingSort
+                if self.level() == Level::Group && !self.registers && !self.tile =>
+            {
                 Inside(self)
             }
             // Sequential in one work-item; at host level, in a kernel of one work-item.

@@ -51,6 +51,40 @@ fn groups_sort_tile_by_tile() {
     }
 }
 
+/// Each of three rows is sorted by a work-group: the elements, or the numbers of elements.
+fn rows_sorted(n: u64, k: u64) -> [Kernels; 2] {
+    let bucket = format!("(\\x -> i32.f32 (x * {}.0))", k.div_ceil(8));
+    let of = |ty: &str, part: &str, after: &str, last: &str, length: &str| {
+        let program = format!(
+            "entry sorted [b] [n] (xs: [b][n]f32) : [b][{length}]{ty} =
+               map (\\x -> map ({last}) ((counting_sort {k} (map {bucket} x) x).{part})) xs"
+        );
+        let term = format!(
+            "mapWrg 0 (mapLcl 0 ({last}) . {after} . countingSort {k} . fork (map {bucket}) id) . xs"
+        );
+        kernels(&program, &[("b", 3), ("n", n)], &[("xs", array(&[3, n]))], &term)
+    };
+    [of("f32", "1", "snd", "* 2.0", "n"), of("i32", "0", "fst", "+ 1", &k.to_string())]
+}
+
+#[test]
+fn a_group_sorts_a_row() {
+    let rt = cpu();
+    for (n, k) in [(1, 1), (2, 3), (67, 5), (300, 40), (257, 1000)] {
+        for sorted in rows_sorted(n, k) {
+            sorted.run(&rt);
+            assert!(sorted.plan.source.contains("local float"), "{}", sorted.plan.source);
+        }
+    }
+}
+
+#[test]
+fn oclgrind_finds_nothing_where_a_group_sorts_a_row() {
+    for sorted in rows_sorted(67, 5) {
+        sorted.oclgrind();
+    }
+}
+
 /// Groups of few work-items, and local memory that holds no tile of elements, or no tile at all.
 #[test]
 fn small_devices_sort() {

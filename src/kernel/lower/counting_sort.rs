@@ -4,20 +4,21 @@
 //! one turns the counts into the first place of each block's elements in each bucket, and a third one stores the elements,
 //! block by block in their order. In one work-item, all elements are one block.
 //!
-//! On a GPU, work-groups sort blocks (`counting_sort_groups`).
+//! On a GPU, work-groups sort blocks (`counting_sort_groups`). Inside a work-group, each work-item finds the place of its elements
+//! by comparison with all others: the array fits in local memory, so it is short.
 
 use super::dest::Dest;
 use super::irregular::within;
-use super::leaf;
+use super::leaf::{self, Emit};
 use super::lowerer::{Context, Lowerer};
 use super::memory::Storage;
 use super::view::{Shape, Step, View, stop};
 use crate::calculus::scalar::Lit;
-use crate::calculus::term::Term;
+use crate::calculus::term::{Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::{ElemTy, Expr};
+use crate::kernel::ir::{ElemTy, Expr, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
@@ -26,6 +27,8 @@ const BLOCKS_OF_UNIT: i64 = 16;
 
 /// Counts are numbers of this type.
 pub const INT: ElemTy = ElemTy::scalar(ScalarType::I32);
+
+const TRUTH: ElemTy = ElemTy::scalar(ScalarType::Bool);
 
 /// A counting sort of `n` elements into `k` buckets, at least one.
 #[derive(Clone, Copy)]
@@ -52,6 +55,10 @@ pub fn int(n: i64) -> Expr {
 
 pub fn sum(a: Expr, b: Expr) -> View {
     View::Elem(Expr::Op(ScalarOp::Add, INT, vec![a, b]))
+}
+
+fn is_zero(a: Expr) -> Expr {
+    Expr::Op(ScalarOp::Eq, TRUTH, vec![a, int(0)])
 }
 
 pub fn difference(a: Expr, b: Expr) -> View {
@@ -98,12 +105,73 @@ impl Lowerer {
             self.each(k, &mut |me, d| me.store_count(s, &View::Elem(int(0)), &counted.at(d)?))?;
             return self.copy(&values, &to, &shape);
         }
+        if self.context == Context::Group {
+            let Shape::Pair(numbers, _) = self.views.shape(&f.ty().dom)? else {
+                return stop(Code::Internal, "a counting sort takes two arrays");
+            };
+            return self.sort_in_group(s, &numbers, &counted, &to);
+        }
         match self.tiles_for(s) {
             Some(tiles) if self.context == Context::Host => {
                 self.sort_by_groups(s, &tiles, &counted, &to)
             }
             _ => self.sort_by_items(s, &counted, &to),
         }
+    }
+
+    /// Each work-item of a group puts its elements behind those of lower buckets and behind the earlier ones of the same bucket.
+    /// The last element of a bucket knows how many there are. `numbers` is the shape of the numbers of buckets.
+    fn sort_in_group(
+        &mut self,
+        s: Sorting,
+        numbers: &Shape,
+        counted: &Dest,
+        to: &Dest,
+    ) -> Step<()> {
+        let Shape::Array(_, number) = numbers else {
+            return stop(Code::Internal, "the buckets of a counting sort are an array");
+        };
+        let one = Shape::Elem(INT);
+        let keys = self.allocate(numbers, Some(Space::Local))?;
+        self.local(0, s.n, false, &mut |me, j| {
+            let key = me.bucket_number(s, j)?;
+            me.store(&View::Elem(key), &keys.dest.at(j)?, number)
+        })?;
+        self.local(0, s.k, false, &mut |me, d| {
+            me.store_count(s, &View::Elem(int(0)), &counted.at(d)?)
+        })?;
+        self.local(0, s.n, false, &mut |me, j| {
+            let own = leaf::bind(&keys.view.at(j)?, me)?.expr()?;
+            let zero = View::Elem(int(0));
+            let (lower, before, after) =
+                (me.from(&zero, &one)?, me.from(&zero, &one)?, me.from(&zero, &one)?);
+            me.repeat(s.n, false, &mut |me, i| {
+                let key = leaf::bind(&keys.view.at(i)?, me)?.expr()?;
+                let is = |op, a: &Expr, b: &Expr| Expr::Op(op, TRUTH, vec![a.clone(), b.clone()]);
+                let same = is(ScalarOp::Eq, &key, &own);
+                let [at, here] = [i, j].map(|i| Expr::Index(i.clone(), INT.scalar));
+                let beside = |op| is(ScalarOp::And, &same, &is(op, &at, &here));
+                let counts = [
+                    (&lower, is(ScalarOp::Lt, &key, &own)),
+                    (&before, beside(ScalarOp::Lt)),
+                    (&after, beside(ScalarOp::Gt)),
+                ];
+                for (count, c) in counts {
+                    let more = Expr::If(c.into(), int(1).into(), int(0).into());
+                    me.store(&sum(count.view.expr()?, more), &count.dest, &one)?;
+                }
+                Ok(())
+            })?;
+            let place = sum(lower.view.expr()?, before.view.expr()?);
+            me.put_in_place(s, j, &place, to)?;
+            let last = is_zero(after.view.expr()?);
+            me.begin();
+            let number = me.bucket(s, j)?;
+            let all = sum(before.view.expr()?, int(1));
+            me.store_count(s, &all, &counted.at(&number)?)?;
+            let block = me.end();
+            me.emit(Stmt::Branch(last, block, vec![]))
+        })
     }
 
     /// Each work-item sorts a block.

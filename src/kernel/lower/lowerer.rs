@@ -514,7 +514,7 @@ impl Lowerer {
             Op::CountingSort if self.context == Context::Group => {
                 let shape = self.views.shape(&f.ty().cod)?;
                 let out = self.allocate(&shape, Some(Space::Local))?;
-                self.local(0, 1, false, &mut |me, _| me.counting_sort(f, x, &out.dest))?;
+                self.counting_sort(f, x, &out.dest)?;
                 self.copy(&out.view, dest, &shape)
             }
             Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) if self.context != Context::Warp => {
