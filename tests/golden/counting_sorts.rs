@@ -81,7 +81,7 @@ fn a_group_sorts_a_row() {
 #[test]
 fn oclgrind_finds_nothing_where_a_group_sorts_a_row() {
     for sorted in rows_sorted(67, 5) {
-        sorted.oclgrind();
+        sorted.grind();
     }
 }
 

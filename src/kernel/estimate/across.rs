@@ -314,7 +314,11 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
             local.add(bytes, bytes * conflicts(a, m) / m.local.gb_per_s);
             continue;
         }
-        near.add(bytes, bytes / l.near);
+        // The work-items of a warp have their arrays side by side, so they are apart only at places that data decide.
+        let apart = a.walk.iter().any(|(stride, _)| stride.is_none());
+        let of = |block: f64| if apart { block / real(a.elem_bytes) } else { 1.0 };
+        near.add(bytes, bytes * of(line) / l.near);
+        let bytes = bytes * of(whole(m.warps().sector_bytes));
         common.add(bytes * spilled.common, bytes * spilled.common / l.common);
         match a.store {
             true => written.add(bytes * spilled.far, bytes * spilled.far / m.memory.write_gb_per_s),

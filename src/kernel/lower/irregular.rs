@@ -138,13 +138,25 @@ impl Lowerer {
         };
         let (places, values) = (x.fst()?, x.snd()?);
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
-        let bins = self.allocate(&shape, Some(Space::Local))?;
-        self.local(0, m, false, &mut |me, i| me.write(&z, &View::Unit, &bins.dest.at(i)?))?;
-        match atomic_steps(&f.args()[0], self.options.device.atomics_64) {
+        let steps = atomic_steps(&f.args()[0], self.options.device.atomics_64);
+        let mut copies = match self.options.device.shares_local_memory() && steps.is_some() {
+            true => self.copies_of_bins(&shape, true),
+            false => 1,
+        };
+        // Clearing and combining the copies is less work than counting.
+        while copies > 1 && m.saturating_mul(copies) > n / 4 {
+            copies /= 2;
+        }
+        let all = Shape::Array(m * copies, elem.clone());
+        let bins = self.allocate(&all, Some(Space::Local))?;
+        self.local(0, m * copies, false, &mut |me, i| {
+            me.write(&z, &View::Unit, &bins.dest.at(i)?)
+        })?;
+        match steps {
             Some(steps) => self.local(0, n, false, &mut |me, j| {
                 me.at_place(&places, j, m, &mut |me, i| {
                     let value = me.emitted(|| values.at(j))?;
-                    me.atomically(&steps, &value, &bins.dest.at(i)?)
+                    me.atomically(&steps, &value, &bins.dest.at(&copy_of_bin(i, j, copies))?)
                 })
             })?,
             None => self.local(0, 1, false, &mut |me, _| {
@@ -156,7 +168,38 @@ impl Lowerer {
                 })
             })?,
         }
-        Ok(bins.view)
+        if copies == 1 {
+            return Ok(bins.view);
+        }
+        let combined = self.allocate(&shape, Some(Space::Local))?;
+        self.local(0, m, false, &mut |me, i| {
+            let sum = me.combined_copies(&bins, i, copies, &op, elem)?;
+            me.store(&sum, &combined.dest.at(i)?, elem)
+        })?;
+        Ok(combined.view)
+    }
+
+    /// Returns what all copies of bin `i` come to. Neighbouring work-items begin with different copies, so that they do not meet
+    /// in a bank of local memory.
+    fn combined_copies(
+        &mut self,
+        bins: &Storage,
+        i: &Index,
+        copies: i64,
+        op: &[Term],
+        elem: &Shape,
+    ) -> Step<View> {
+        let copy = |q: &Index| bins.view.at(&copy_of_bin(i, &q.add(i), copies));
+        if copies == 1 {
+            return copy(&Index::from(0));
+        }
+        let acc = self.allocate(elem, None)?;
+        self.store(&copy(&Index::from(0))?, &acc.dest, elem)?;
+        self.repeat(copies - 1, false, &mut |me, q| {
+            let pair = View::pair(acc.view.clone(), copy(&q.plus(1))?);
+            me.update(op, &pair, &acc.dest, &acc.owned, elem)
+        })?;
+        Ok(acc.view)
     }
 
     /// A histogram in bins that work-items share, by atomic operations. If the bins fit into local memory, each group of a
@@ -205,10 +248,8 @@ impl Lowerer {
         self.in_kernel(&id, |me| {
             me.kernel.group = [items, 1, 1];
             me.spread(MapKind::Wrg(0), groups, false, &mut |me, g| {
-                // The copies of a bin are neighbours, so that neighbouring work-items meet neither in a bin nor in a bank.
                 let all = Shape::Array(m * copies, elem.clone());
                 let own = me.allocate(&all, Some(Space::Local))?;
-                let copy = |i: &Index, l: &Index| i.times(copies).add(&l.div_mod(copies).1);
                 me.local(0, m * copies, false, &mut |me, k| {
                     me.write(&z, &View::Unit, &own.dest.at(k)?)
                 })?;
@@ -216,23 +257,12 @@ impl Lowerer {
                     me.repeat(length(n, groups * items), false, &mut |me, t| {
                         let j = t.times(groups).add(g).times(items).add(l);
                         me.where_less(&j, &Index::from(n), &mut |me| {
-                            combine(me, &j, &|i| own.dest.at(&copy(i, l)))
+                            combine(me, &j, &|i| own.dest.at(&copy_of_bin(i, l, copies)))
                         })
                     })
                 })?;
                 me.local(0, m, false, &mut |me, i| {
-                    let sum = if copies == 1 {
-                        own.view.at(i)?
-                    } else {
-                        let acc = me.allocate(elem, None)?;
-                        me.store(&own.view.at(&copy(i, i))?, &acc.dest, elem)?;
-                        me.repeat(copies - 1, false, &mut |me, q| {
-                            let next = own.view.at(&copy(i, &q.plus(1).add(i)))?;
-                            let pair = View::pair(acc.view.clone(), next);
-                            me.update(&op, &pair, &acc.dest, &acc.owned, elem)
-                        })?;
-                        acc.view
-                    };
+                    let sum = me.combined_copies(&own, i, copies, &op, elem)?;
                     match parts {
                         1 => me.atomically(steps, &sum, &result.at(i)?),
                         _ => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
@@ -419,6 +449,12 @@ pub fn known(places: &View, j: &Index) -> Option<Index> {
 /// A computed index that is in `0..n` by a test or by the algorithm. States these bounds for the bounds checker, too.
 pub fn within(at: Expr, n: i64) -> Index {
     Index::data(at).lesser(&Index::from(n - 1)).greater(&Index::from(0))
+}
+
+/// Returns the place of the copy of bin `i` that belongs to work-item `l`. The copies of a bin are neighbours, so that
+/// neighbouring work-items meet neither in a bin nor in a bank.
+fn copy_of_bin(i: &Index, l: &Index, copies: i64) -> Index {
+    i.times(copies).add(&l.div_mod(copies).1)
 }
 
 /// Bytes of an array.
