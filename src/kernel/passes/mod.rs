@@ -7,6 +7,7 @@
 
 mod barrier;
 mod copy_propagation;
+mod counted;
 mod cse;
 mod fma;
 mod forward_copies;
@@ -32,6 +33,7 @@ use crate::kernel::options::DeviceLimits;
 /// Runs the passes that take what kernels share into account, before each kernel is completed.
 pub fn begin(program: &mut Program) {
     program.kernels.iter_mut().for_each(guards::resolve);
+    counted::loops(program, fresh);
     state_copies::states(program);
     forward_copies::to_results(program);
 }
