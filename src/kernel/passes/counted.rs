@@ -5,8 +5,7 @@
 //! the kernels of the body alone, without waiting for them, and passes the number of the iteration to those that read the
 //! counter.
 
-use super::forward_copies::buffers;
-use super::in_place::names;
+use super::forward_copies::{buffers, names};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::{Fresh, rebuild, rebuilt};
 use crate::kernel::ir::{BufferRole, Control, Expr, Kernel, Mem, Program, Stmt, Times};

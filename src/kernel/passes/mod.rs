@@ -20,6 +20,7 @@ mod masked;
 mod memory_reuse;
 mod overlap;
 mod own_rows;
+mod passed_on;
 mod state_copies;
 mod unchanged;
 mod wide_accesses;
@@ -34,7 +35,9 @@ use crate::kernel::options::DeviceLimits;
 pub fn begin(program: &mut Program) {
     program.kernels.iter_mut().for_each(guards::resolve);
     counted::loops(program, fresh);
+    passed_on::states(program);
     state_copies::states(program);
+    forward_copies::to_checks(program);
     forward_copies::to_results(program);
 }
 
