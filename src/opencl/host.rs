@@ -102,6 +102,23 @@ impl HostArray {
         self.data
     }
 
+    /// Returns element `i` of an array of integers.
+    pub fn as_int(&self, i: usize) -> Option<i128> {
+        let w = self.ty.bytes();
+        let b = self.data.get(i.checked_mul(w)?..)?.get(..w)?;
+        Some(match self.ty {
+            ScalarType::I8 => i8::read(b).into(),
+            ScalarType::I16 => i16::read(b).into(),
+            ScalarType::I32 => i32::read(b).into(),
+            ScalarType::I64 => i64::read(b).into(),
+            ScalarType::U8 => u8::read(b).into(),
+            ScalarType::U16 => u16::read(b).into(),
+            ScalarType::U32 => u32::read(b).into(),
+            ScalarType::U64 => u64::read(b).into(),
+            ScalarType::F16 | ScalarType::F32 | ScalarType::F64 | ScalarType::Bool => return None,
+        })
+    }
+
     /// Returns element `i` as `f64` (truth values as 0 and 1; integers beyond 2^53 are rounded).
     pub fn as_f64(&self, i: usize) -> Option<f64> {
         let w = self.ty.bytes();
@@ -166,6 +183,10 @@ mod tests {
             [true, false]
         );
         assert!(HostArray::from_bytes(ScalarType::I32, vec![0; 5]).is_none());
+        let (short, long) =
+            (HostArray::from_slice(&[-3i16, 4]), HostArray::from_slice(&[u64::MAX]));
+        assert_eq!((short.as_int(0), short.as_int(2)), (Some(-3), None));
+        assert_eq!((long.as_int(0), a.as_int(0)), (Some(u64::MAX.into()), None));
         assert_eq!(HostArray::zeros(ScalarType::F16, 2).as_f64(1), Some(0.0));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The plan is sent to the worker process, kept in the store, and printed by `--emit host`.
 
+use crate::calculus::scalar::Lit;
 use crate::lang::types::ScalarType;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,8 @@ pub struct HostPlan {
     pub faults: Vec<Fault>,
 }
 
-/// One step of the host. A loop extends from [`Control::Repeat`] to the matching [`Control::End`].
+/// One step of the host. A loop extends from [`Control::Repeat`] or [`Control::RepeatGiven`] to the matching
+/// [`Control::End`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
@@ -36,12 +38,29 @@ pub enum Control {
     Launch(usize),
     /// Repeats the following steps this many times, or without a number, until a [`Control::Check`] ends the loop.
     Repeat(Option<u64>),
+    /// Repeats the following steps as often as [`times_given`] says.
+    RepeatGiven {
+        /// Index into [`HostPlan::scalars`]. The scalar is an integer.
+        scalar: usize,
+        /// What is added to the scalar.
+        plus: i64,
+        /// What is subtracted from the sum.
+        less: i64,
+    },
     /// Reads the single truth value in a buffer, and leaves the innermost loop if it is false.
     Check(usize),
     /// Exchanges two buffers, so that later launches read what was written.
     Swap(usize, usize),
     /// The end of the innermost loop.
     End,
+}
+
+/// Returns how often a loop repeats, given an integer of a type: `value + plus - less` times, or never if that is negative.
+/// The sum wraps as the type does, since a kernel would compute it so; the difference does not.
+pub fn times_given(ty: ScalarType, value: i128, plus: i64, less: i64) -> u64 {
+    let bound = Lit::int(ty, value + i128::from(plus)).as_int().unwrap_or(0);
+    let times = (bound - i128::from(less)).clamp(0, i128::from(i64::MAX));
+    u64::try_from(times).unwrap_or(0)
 }
 
 impl HostPlan {
@@ -182,4 +201,22 @@ pub enum Arg {
     Scalar(usize),
     /// The iteration number, an `int`, of a loop of the host. 0 is the outermost loop around the launch.
     Counter(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::times_given;
+    use crate::lang::types::ScalarType;
+
+    #[test]
+    fn loops_repeat_as_often_as_a_counter_is_below_the_bound() {
+        let int = |value: i128, plus, less| times_given(ScalarType::I32, value, plus, less);
+        assert_eq!([int(5, 0, 0), int(5, -1, 2), int(5, 1, -3)], [5, 2, 9]);
+        assert_eq!([int(0, 0, 0), int(-3, 0, 0), int(5, 0, 6)], [0; 3]);
+        // The bound wraps, as it does in a kernel.
+        assert_eq!(int(i128::from(i32::MAX), 1, 0), 0);
+        assert_eq!(int(i128::from(i32::MIN), -1, 0), u64::from(i32::MAX.unsigned_abs()));
+        assert_eq!(times_given(ScalarType::U8, 3, -4, 0), 255);
+        assert_eq!(times_given(ScalarType::U64, i128::from(u64::MAX), 0, -1), i64::MAX as u64);
+    }
 }

@@ -14,7 +14,7 @@ use crate::calculus::scalar::Lit;
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
     self, ARRAY_ALIGNMENT, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray,
-    Program, Scope, Stmt,
+    Program, Scope, Stmt, Times,
 };
 use crate::lang::types::ScalarType;
 use expr::stored;
@@ -112,7 +112,12 @@ pub fn print(program: &Program) -> HostPlan {
 fn control(program: &Program) -> Vec<Control> {
     let step = |c: &ir::Control| match c {
         ir::Control::Launch(k) => Control::Launch(*k),
-        ir::Control::Repeat(n, _) => Control::Repeat(Some(u64::try_from(*n).unwrap_or(0))),
+        ir::Control::Repeat(Times::Known(n), _) => {
+            Control::Repeat(Some(u64::try_from(*n).unwrap_or(0)))
+        }
+        ir::Control::Repeat(Times::Given { arg, plus, less }, _) => {
+            Control::RepeatGiven { scalar: *arg, plus: *plus, less: *less }
+        }
         ir::Control::While => Control::Repeat(None),
         ir::Control::Check(b) => Control::Check(*b),
         ir::Control::Swap(a, b) => Control::Swap(*a, *b),

@@ -23,6 +23,15 @@ entry mixed [n] (is: [n]i64) (bs: [n]bool) (us: [n]u8) (ds: [n]f64) (xs: [n]f32)
     (if b then i + i64.i16 c else i64.u8 u, i < 5, d * f64.f32 x)) (zip5 is bs us ds xs))
 ";
 
+/// Loops that the host counts, from inputs, and exchanges of three buffers.
+const LOOPS: &str = "\
+entry loops [n] (steps: i32) (last: u64) (a: [n]f32) (b: [n]f32) : ([n]f32, [n]f32, [n]f32) =
+  let around xs = map (\\w -> w[0] + w[2]) (slide 3 1 (pad 1 1 0 xs))
+  let (a, b) = loop (a, b) for s < steps do (b, map2 (-) (around b) (reverse a))
+  let (c, _) = loop (c, i) = (a, 1) while i <= last - 2 do (map (* f32.u64 i) (around c), i + 1)
+  in (a, b, c)
+";
+
 /// Emits a program and returns the folder.
 fn emit(p: &Place, program: &str, args: &str) -> PathBuf {
     let dir = p.path("out");
@@ -71,6 +80,8 @@ fn spoil(dir: &Path) {
 fn programs(p: &Place) -> Vec<(String, &'static str)> {
     let mut all: Vec<_> = PROGRAMS.iter().map(|(f, args)| ((*f).to_owned(), *args)).collect();
     all.push((p.file("mixed.pat", MIXED), "--size n=1000 --arg c=-7"));
+    all.push((p.file("loops.pat", LOOPS), "--size n=1000 --arg steps=6 --arg last=5"));
+    all.push((p.file("none.pat", LOOPS), "--size n=100 --arg steps=-6 --arg last=2"));
     all
 }
 

@@ -134,20 +134,35 @@ impl Index {
         }
     }
 
-    /// `k * (x / k) + x % k` is `x`.
+    /// `k * (x / k) + x % k` is `x`, and `k * (x / k % m) + x % k` is `x % (k * m)`.
     fn recombine(self) -> Index {
         for (a, c) in &self.terms {
             let Atom::Mod(x, k) = a else { continue };
             let whole = c.saturating_mul(*k);
             let is_div = |a: &Atom| matches!(a, Atom::Div(y, m) if m == k && y == x);
-            if self.terms.iter().any(|(a, c)| *c == whole && is_div(a)) {
+            let upper =
+                self.terms.iter().filter(|(_, c)| **c == whole).find_map(|(b, _)| match b {
+                    Atom::Mod(y, m) if y.is_atom(&is_div) => {
+                        Some((b, Index::atom(Atom::Mod(x.clone(), k.saturating_mul(*m)))))
+                    }
+                    b => is_div(b).then(|| (b, (**x).clone())),
+                });
+            if let Some((b, both)) = upper {
                 let mut rest = self.clone();
                 rest.terms.remove(a);
-                rest.terms.retain(|a, _| !is_div(a));
-                return rest.add(&x.times(*c));
+                rest.terms.remove(b);
+                return rest.add(&both.times(*c));
             }
         }
         self
+    }
+
+    /// Whether the index is one atom, for which `is` holds.
+    fn is_atom(&self, is: &dyn Fn(&Atom) -> bool) -> bool {
+        let mut terms = self.terms.iter();
+        self.constant == 0
+            && terms.next().is_some_and(|(a, c)| *c == 1 && is(a))
+            && terms.next().is_none()
     }
 
     /// The sum with a number.
@@ -909,6 +924,22 @@ mod tests {
         let i = var(0, 1000);
         assert_eq!(i.div(3).div(5), i.div(15));
         assert_eq!(i.plus(-7).div(3).to_string(), "((v0 + 2) / 3) - 3");
+    }
+
+    #[test]
+    fn digits_of_a_place_are_the_place() {
+        let i = var(0, 2 * 3 * 5 * 7);
+        // The digits of a place in an array of rank 4, the last first.
+        let (above, last) = i.div_mod(7);
+        let (above, third) = above.div_mod(5);
+        let (first, second) = above.div_mod(3);
+        let place = first.times(105).add(&second.times(35)).add(&third.times(7)).add(&last);
+        assert_eq!(place, i);
+        // Without the first digit it is a remainder.
+        let rest = second.times(35).add(&last).add(&third.times(7));
+        assert_eq!(rest, i.rem(105));
+        // Rows that are further apart stay rows.
+        assert_eq!(second.times(36).add(&third.times(7)).add(&last).terms().count(), 2);
     }
 
     #[test]

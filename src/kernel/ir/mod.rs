@@ -244,8 +244,8 @@ pub struct ScalarArg {
 pub enum Control {
     /// Launches a kernel: index into [`Program::kernels`].
     Launch(usize),
-    /// Repeats this many times. Kernels inside may read the number of the iteration.
-    Repeat(i64, Var),
+    /// Repeats so many times. Kernels inside may read the number of the iteration.
+    Repeat(Times, Var),
     /// Repeats until [`Control::Check`] ends the loop.
     While,
     /// Leaves the innermost loop if the truth value in this buffer is false.
@@ -254,6 +254,23 @@ pub enum Control {
     Swap(usize, usize),
     /// The end of a loop.
     End,
+}
+
+/// How often a loop of the host repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// This many times.
+    Known(i64),
+    /// As often as a scalar argument says: `arg + plus - less` times, or never if that is negative. The sum wraps as the type
+    /// of the argument does, the difference does not.
+    Given {
+        /// Index into [`Program::scalars`].
+        arg: usize,
+        /// What is added to the argument.
+        plus: i64,
+        /// What is subtracted from the sum.
+        less: i64,
+    },
 }
 
 /// Kernels, and the order in which they run.
@@ -298,7 +315,7 @@ impl Program {
         }
     }
 
-    /// Returns how often each kernel is launched. Loops that end by a condition count as `unknown`
+    /// Returns how often each kernel is launched. Loops of which only a run tells the number of iterations have `unknown`
     /// iterations.
     pub fn launches(&self, unknown: f64) -> Vec<f64> {
         let mut out = vec![0.0; self.kernels.len()];
@@ -307,8 +324,10 @@ impl Program {
             let now = times.last().copied().unwrap_or(1.0);
             match c {
                 Control::Launch(k) => out[*k] += now,
-                Control::Repeat(n, _) => times.push(now * *n as f64),
-                Control::While => times.push(now * unknown),
+                Control::Repeat(Times::Known(n), _) => times.push(now * *n as f64),
+                Control::Repeat(Times::Given { .. }, _) | Control::While => {
+                    times.push(now * unknown);
+                }
                 Control::Check(_) | Control::Swap(..) => {}
                 Control::End => {
                     times.pop();

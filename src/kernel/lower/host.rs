@@ -578,6 +578,9 @@ impl Lowerer {
         let block = self.end();
         let kernel = std::mem::take(&mut self.kernel);
         done?;
+        if block.is_empty() {
+            return Ok(());
+        }
         let open = Building {
             locals: kernel.locals.clone(),
             privates: kernel.privates.clone(),

@@ -11,7 +11,7 @@ use crate::kernel::ir::index::Index;
 const COPIERS_OF_UNIT: i64 = 2048;
 
 impl Lowerer {
-    /// Emits a kernel that copies a view, parallel over its two outer dimensions.
+    /// Emits a kernel that copies a view. Each work-item copies an element.
     pub fn copy_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
         self.stage_named("copy", |me| me.copies_on_host(v, dest, shape))
     }
@@ -27,23 +27,45 @@ impl Lowerer {
             Shape::Array(n, t) => {
                 let id = Term::id(&Ty::Unit);
                 self.in_kernel(&id, |me| match &**t {
-                    Shape::Array(m, inner) => me.spread(MapKind::Glb(1), *n, true, &mut |me, i| {
-                        let (v, d) = (v.at(i)?, dest.at(i)?);
-                        me.spread(MapKind::Glb(0), *m, false, &mut |me, j| {
-                            me.store(&v.at(j)?, &d.at(j)?, inner)
-                        })
-                    }),
-                    _ => {
-                        let items = me.copiers(*n);
-                        me.spread(MapKind::Glb(0), items, false, &mut |me, i| {
-                            me.strided_items(i, *n, items, &mut |me, j| {
-                                me.store(&v.at(j)?, &dest.at(j)?, t)
+                    Shape::Array(m, inner) if !matches!(**inner, Shape::Array(..)) => {
+                        me.spread(MapKind::Glb(1), *n, true, &mut |me, i| {
+                            let (v, d) = (v.at(i)?, dest.at(i)?);
+                            me.spread(MapKind::Glb(0), *m, false, &mut |me, j| {
+                                me.store(&v.at(j)?, &d.at(j)?, inner)
                             })
                         })
                     }
+                    _ => me.copy_elements(v, dest, shape),
                 })
             }
         }
+    }
+
+    /// Copies the elements of an array of any rank in one dimension, so that neighbouring work-items copy neighbouring elements.
+    fn copy_elements(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
+        let (mut lengths, mut element) = (vec![], shape);
+        while let Shape::Array(n, t) = element {
+            lengths.push(*n);
+            element = t;
+        }
+        let total = lengths.iter().fold(1, |total: i64, n| total.saturating_mul(*n));
+        let items = self.copiers(total);
+        self.spread(MapKind::Glb(0), items, false, &mut |me, i| {
+            me.strided_items(i, total, items, &mut |me, j| {
+                let (mut places, mut rest) = (vec![], j.clone());
+                for n in lengths.iter().skip(1).rev() {
+                    let (above, place) = rest.div_mod(*n);
+                    places.push(place);
+                    rest = above;
+                }
+                places.push(rest);
+                let (mut v, mut d) = (v.clone(), dest.clone());
+                for place in places.iter().rev() {
+                    (v, d) = (v.at(place)?, d.at(place)?);
+                }
+                me.store(&v, &d, element)
+            })
+        })
     }
 
     /// Work-items that copy `n` elements. A kernel that may have nothing to do, since the host's choices around it are made

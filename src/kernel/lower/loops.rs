@@ -11,7 +11,7 @@ use crate::calculus::scalar::Lit;
 use crate::calculus::term::{Space, Term};
 use crate::diag::Code;
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::{Control, ElemTy, Expr, Mem, Stmt};
+use crate::kernel::ir::{Control, ElemTy, Expr, Mem, Stmt, Times};
 use crate::lang::types::ScalarType;
 
 /// Longest loop of the host in which copying the state before and after takes a share of the time.
@@ -71,7 +71,8 @@ impl Lowerer {
         let (id, name) = self.host_names.name("step");
         let counter = Var { id, name, lo: 0, hi: (to - from - 1).max(0) };
         let number = Index::from(counter.clone()).plus(from);
-        self.repeated(Control::Repeat(to - from, counter), &shape, state, &mut |me, from, to| {
+        let begin = Control::Repeat(Times::Known(to - from), counter);
+        self.repeated(begin, &shape, state, &mut |me, from, to| {
             me.fold_step(f, x, &number, from, to)
         })
     }

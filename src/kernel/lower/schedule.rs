@@ -6,7 +6,7 @@
 //! around, so each place is an index function of these variables.
 
 use crate::kernel::ir::index::{Guard, Index, Var};
-use crate::kernel::ir::{BufferRole, Control, Kernel, LoopKind, Mem, Program};
+use crate::kernel::ir::{BufferRole, Control, Kernel, LoopKind, Mem, Program, Times};
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::sync::Arc;
 
@@ -370,8 +370,15 @@ impl Display for Schedule {
             let pad = "  ".repeat(depth);
             match c {
                 Control::Launch(k) => self.kernel(f, *k, depth)?,
-                Control::Repeat(n, var) => {
-                    writeln!(f, "{pad}host: repeat {} < {n}", var.name)?;
+                Control::Repeat(times, var) => {
+                    let times = match times {
+                        Times::Known(n) => n.to_string(),
+                        Times::Given { arg, plus, less } => {
+                            let name = self.program.scalars.get(*arg).map_or("?", |s| &s.name);
+                            format!("{name} + {plus} - {less}")
+                        }
+                    };
+                    writeln!(f, "{pad}host: repeat {} < {times}", var.name)?;
                     depth += 1;
                 }
                 Control::While => {

@@ -1,4 +1,4 @@
-//! Lets a result that is a copy of a temporary take the place of that temporary.
+//! Copies that are not needed, since the copy can take the place of what is copied, or the other way round.
 //!
 //! A value that is both a result and an operand of a further kernel is stored in a temporary first. Lowering then copies
 //! it to the result. The kernels can store to the result at once, and read it there.
@@ -31,6 +31,35 @@ pub fn to_results(p: &mut Program) {
     }
 }
 
+/// Removes the kernels that only copy the condition of a loop from where it was computed. The host can read it there.
+pub fn to_checks(p: &mut Program) {
+    let mut at = 0;
+    while at < p.control.len() {
+        if let [Control::Launch(k), Control::Check(flag), ..] = p.control[at..]
+            && let Some((from, to)) = copied(&p.kernels[k])
+            && to == flag
+            && [from, to].iter().all(|b| p.buffers[*b].array.len == 1)
+            && names(&p.control, flag) == 1
+            && (0..p.kernels.len())
+                .all(|other| other == k || !buffers(&p.kernels[other], false).contains(&flag))
+        {
+            p.control[at + 1] = Control::Check(from);
+            p.remove_kernel(k);
+        }
+        at += 1;
+    }
+}
+
+/// Returns how many steps of the host name a buffer.
+pub(super) fn names(control: &[Control], buffer: usize) -> usize {
+    let named = |c: &&Control| match c {
+        Control::Check(b) => *b == buffer,
+        Control::Swap(a, b) => *a == buffer || *b == buffer,
+        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
+    };
+    control.iter().filter(named).count()
+}
+
 /// Returns the two buffers of a kernel that only copies elements to the same places.
 pub(super) fn copied(k: &Kernel) -> Option<(usize, usize)> {
     let mut inner = &k.body;
@@ -55,11 +84,7 @@ fn may_forward(p: &Program, k: usize, (from, to): (usize, usize)) -> bool {
     let alike =
         temporary.array.scalar == result.array.scalar && temporary.array.len == result.array.len;
     let roles = temporary.role == BufferRole::Temp && matches!(result.role, BufferRole::Output(_));
-    let named = p.control.iter().any(|c| match c {
-        Control::Check(b) => [from, to].contains(b),
-        Control::Swap(a, b) => [from, to].iter().any(|x| x == a || x == b),
-        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
-    });
+    let named = [from, to].iter().any(|b| names(&p.control, *b) > 0);
     let others = p.kernels.iter().enumerate().filter(|(other, _)| *other != k);
     let touches = others.clone().any(|(_, kernel)| buffers(kernel, false).contains(&to));
     let stores = others

@@ -4,7 +4,7 @@
 //! them. Where no step reads an old element after it stored the new one, one buffer is enough, and what a step leaves as it
 //! is need not be stored. So a step costs as much as what it changes, not as much as the whole array.
 
-use super::forward_copies::buffers;
+use super::forward_copies::{buffers, names};
 use super::memory_reuse::block;
 use super::unchanged::Update;
 use super::{barrier, guards};
@@ -20,9 +20,11 @@ pub(super) struct Launch {
     pub inner: Option<usize>,
 }
 
-/// Returns the program in which `new` is `old` in the loop that exchanges them at this step of the host.
-pub(super) fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Option<Program> {
+/// Returns the program in which `new` takes the place of the old value that is not needed after the exchange at this step of the
+/// host.
+pub(super) fn in_place(p: &Program, at: usize, new: usize) -> Option<Program> {
     let (first, counters) = enclosing(p, at)?;
+    let old = overwritten(&p.control[..=at])?;
     let launches = launches(&p.control[first + 1..at]);
     let temporary = |b: usize| p.buffers[b].role == BufferRole::Temp;
     let outside = |k: &usize| launches.iter().all(|l| l.kernel != *k);
@@ -49,6 +51,19 @@ pub(super) fn in_place(p: &Program, at: usize, (old, new): (usize, usize)) -> Op
     done.sort_unstable();
     done.into_iter().rev().for_each(|k| next.remove_kernel(k));
     Some(next)
+}
+
+/// Returns the buffer whose old value is not needed after the last of these exchanges: its own, or, where the step passes parts
+/// of the state on, that of the last part of the chain.
+fn overwritten(control: &[Control]) -> Option<usize> {
+    let (last, before) = control.split_last()?;
+    match (last, before.last()) {
+        (Control::Swap(old, _), Some(Control::Swap(_, passed))) if passed == old => {
+            overwritten(before)
+        }
+        (Control::Swap(old, _), _) => Some(*old),
+        _ => None,
+    }
 }
 
 /// Returns the program in which these kernels of a step, in their order, store to `old` instead of `new`, without the stores
@@ -190,16 +205,6 @@ pub(super) fn launches(step: &[Control]) -> Vec<Launch> {
     found
 }
 
-/// Returns how many steps of the host name a buffer.
-pub(super) fn names(control: &[Control], buffer: usize) -> usize {
-    let named = |c: &&Control| match c {
-        Control::Check(b) => *b == buffer,
-        Control::Swap(a, b) => *a == buffer || *b == buffer,
-        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
-    };
-    control.iter().filter(named).count()
-}
-
 /// Whether the verifier can show that no work-item needs what another one stores, with the barriers that the kernel is to
 /// have.
 fn is_race_free(k: &Kernel) -> bool {
@@ -330,8 +335,19 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_change_places_need_a_second_buffer() {
+    fn parts_that_change_places_are_not_copied() {
         let op = "fork (mapGlb 0 (\\x -> x + 1.0) . snd) fst . fst";
-        assert_eq!(step(op, "fork x x", &[VECTOR]), (2, 1));
+        assert_eq!(step(op, "fork x x", &[VECTOR]), (1, 1));
+        let op = "fork (mapGlb 0 id . snd) (mapGlb 0 id . fst) . fst";
+        assert_eq!(step(op, "fork x x", &[VECTOR]), (0, 1));
+        // The new value takes the place of the first part, which is read where it is stored.
+        let op = "fork snd (mapGlb 0 (+) . zip . bimap id (rotate 1)) . fst";
+        assert_eq!(step(op, "fork x x", &[VECTOR]), (1, 1));
+        // Others read what would be overwritten.
+        let op = "fork snd (mapGlb 0 (+) . zip . bimap (rotate 1) id) . fst";
+        assert_eq!(step(op, "fork x x", &[VECTOR]), (1, 2));
+        // Two parts get the same array: one is a copy.
+        let op = "fork (mapGlb 0 id . snd) (mapGlb 0 id . snd) . fst";
+        assert_eq!(step(op, "fork x x", &[VECTOR]).0, 1);
     }
 }

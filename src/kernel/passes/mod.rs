@@ -7,6 +7,7 @@
 
 mod barrier;
 mod copy_propagation;
+mod counted;
 mod cse;
 mod fma;
 mod forward_copies;
@@ -19,6 +20,7 @@ mod masked;
 mod memory_reuse;
 mod overlap;
 mod own_rows;
+mod passed_on;
 mod state_copies;
 mod unchanged;
 mod wide_accesses;
@@ -32,7 +34,10 @@ use crate::kernel::options::DeviceLimits;
 /// Runs the passes that take what kernels share into account, before each kernel is completed.
 pub fn begin(program: &mut Program) {
     program.kernels.iter_mut().for_each(guards::resolve);
+    counted::loops(program, fresh);
+    passed_on::states(program);
     state_copies::states(program);
+    forward_copies::to_checks(program);
     forward_copies::to_results(program);
 }
 

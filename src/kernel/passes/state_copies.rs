@@ -1,8 +1,8 @@
 //! Copies that a step of a loop of the host makes of the state, and from the value that becomes the next state. Once they are
 //! gone, the state is updated in place ([`in_place`](super::in_place)).
 
-use super::forward_copies::{buffers, copied};
-use super::in_place::{Launch, enclosing, in_place, launches, merged, names, with_late_stores};
+use super::forward_copies::{buffers, copied, names};
+use super::in_place::{Launch, enclosing, in_place, launches, merged, with_late_stores};
 use super::memory_reuse::block;
 use crate::kernel::ir::{BufferRole, Control, Mem, Program};
 
@@ -11,13 +11,13 @@ pub fn states(p: &mut Program) {
     let mut at = 0;
     while at < p.control.len() {
         match p.control[at] {
-            Control::Swap(old, new) => {
+            Control::Swap(_, new) => {
                 at -= without_temporary(p, at, new);
                 while let Some(next) = without_copy(p, at) {
                     *p = next;
                     at -= 1;
                 }
-                let here = |p: &Program| in_place(p, at, (old, new));
+                let here = |p: &Program| in_place(p, at, new);
                 match here(p).or_else(|| here(&with_late_stores(p, at, new)?)) {
                     Some(next) => {
                         *p = next;
@@ -32,14 +32,20 @@ pub fn states(p: &mut Program) {
 }
 
 /// If a step computes the new state in a temporary, which it reads, and then copies it, the new state takes the place of that
-/// temporary. Returns how many kernels are gone.
+/// temporary. The temporary may be longer, for a tile at the end; the buffers of the state then are, too. Returns how many kernels
+/// are gone.
 fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
     let Some((first, _)) = enclosing(p, at) else { return 0 };
     let step = launches(&p.control[first + 1..at]);
+    let Control::Swap(old, _) = p.control[at] else { return 0 };
+    let may_grow = [old, new]
+        .iter()
+        .all(|b| p.buffers[*b].role == BufferRole::Temp && names(&p.control, *b) == 1);
     let whole = |k: usize| {
         let (from, to) = copied(&p.kernels[k])?;
         let [a, b] = [from, to].map(|b| &p.buffers[b]);
-        let alike = a.array.scalar == b.array.scalar && a.array.len == b.array.len;
+        let room = a.array.len <= b.array.len || may_grow;
+        let alike = a.array.scalar == b.array.scalar && room && a.array.len >= b.array.len;
         let temporary = a.role == BufferRole::Temp && names(&p.control, from) == 0;
         (to == new && alike && temporary).then_some(from)
     };
@@ -48,14 +54,18 @@ fn without_temporary(p: &mut Program, at: usize, new: usize) -> usize {
     let (before, after) = (&step[..place], &step[place + 1..]);
     let in_step = |k: usize| step.iter().any(|l| l.kernel == k);
     let touches = |k: usize, b: usize| buffers(&p.kernels[k], false).contains(&b);
+    let stores = |k: usize, b: usize| buffers(&p.kernels[k], true).contains(&b);
+    let keeps = |l: &Launch| !stores(l.kernel, from) && !stores(l.kernel, new);
     let free = step.iter().all(|l| l.inner.is_none())
         && before.iter().all(|l| !touches(l.kernel, new))
-        && after.iter().all(|l| !touches(l.kernel, from))
+        && (after.iter().all(|l| !touches(l.kernel, from)) || after.iter().all(keeps))
         && (0..p.kernels.len()).all(|k| in_step(k) || !touches(k, from));
     if !free {
         return 0;
     }
     p.remove_kernel(copy);
+    let len = p.buffers[from].array.len;
+    [old, new].iter().for_each(|b| p.buffers[*b].array.len = len);
     let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(new) } else { m };
     p.kernels.iter_mut().for_each(|k| k.body = block(&k.body, &place));
     1

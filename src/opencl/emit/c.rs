@@ -83,16 +83,20 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
     out.push_str("    {0}};\n\nstatic const struct step steps[STEPS + 1] = {\n");
     for step in &steps {
         let row = match *step {
-            Control::Launch(k) => format!("LAUNCH, {k}, 0"),
-            Control::Repeat(Some(n)) => format!("REPEAT, INT64_C({n}), 0"),
-            Control::Repeat(None) => "REPEAT, -1, 0".to_owned(),
-            Control::Check(b) => format!("CHECK, {b}, 0"),
-            Control::Swap(a, b) => format!("SWAP, {a}, {b}"),
-            Control::End => "END, 0, 0".to_owned(),
+            Control::Launch(k) => format!("LAUNCH, {k}, 0, 0"),
+            Control::Repeat(Some(n)) => format!("REPEAT, INT64_C({n}), 0, 0"),
+            Control::Repeat(None) => "REPEAT, -1, 0, 0".to_owned(),
+            Control::RepeatGiven { scalar, plus, less } => {
+                let input = e.input_of_scalar(scalar)?;
+                format!("REPEAT_GIVEN, {input}, {}, {}", integer(plus), integer(less))
+            }
+            Control::Check(b) => format!("CHECK, {b}, 0, 0"),
+            Control::Swap(a, b) => format!("SWAP, {a}, {b}, 0"),
+            Control::End => "END, 0, 0, 0".to_owned(),
         };
         let _ = writeln!(out, "    {{{row}}},");
     }
-    out.push_str("    {END, 0, 0}};\n");
+    out.push_str("    {END, 0, 0, 0}};\n");
     out.push_str("\nstatic const struct fault faults[FAULTS + 1] = {\n");
     for fault in &plan.faults {
         let index = u8::from(matches!(fault.kind, FaultKind::Index { .. }));

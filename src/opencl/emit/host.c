@@ -74,10 +74,11 @@ struct launch {
 };
 
 // What the host does. REPEAT goes to the END that belongs to it: `a` times, or until a CHECK finds a 0 in buffer `a`.
-enum does { LAUNCH, REPEAT, CHECK, SWAP, END };
+// REPEAT_GIVEN does so as often as the input `a` says: plus `b` as numbers of its type, less `c`.
+enum does { LAUNCH, REPEAT, REPEAT_GIVEN, CHECK, SWAP, END };
 struct step {
     enum does does;
-    int64_t a, b;
+    int64_t a, b, c;
 };
 
 //@tables
@@ -307,6 +308,7 @@ static int compare_times(const void *a, const void *b) {
 static cl_command_queue queue;
 static cl_kernel kernels[LAUNCHES + 1];
 static cl_mem memory[BUFFERS + 1];
+static char *inputs[INPUTS + 1];
 
 // Where an open loop begins, how many iterations are left, and the number of this one.
 struct loop {
@@ -318,10 +320,22 @@ struct loop {
 // The step after the end of the loop that step `at` is in.
 static int end_of(int at) {
     for (int depth = 0; at < STEPS; at++) {
-        if (steps[at].does == REPEAT) depth++;
+        if (steps[at].does == REPEAT || steps[at].does == REPEAT_GIVEN) depth++;
         if (steps[at].does == END && depth-- == 0) return at + 1;
     }
     return at;
+}
+
+// How often a loop repeats, -1 for one that a CHECK ends.
+static int64_t times_of(const struct step *step) {
+    if (step->does == REPEAT) return step->a;
+    enum type type = input_table[step->a].type;
+    char sum[8];
+    store(type, 0.0, (int64_t)(load(type, inputs[step->a]) + (uint64_t)step->b), sum);
+    uint64_t bound = load(type, sum);
+    int none = type == U64 ? step->c > 0 && bound < (uint64_t)step->c : (int64_t)bound < step->c;
+    uint64_t times = none ? 0 : bound - (uint64_t)step->c;
+    return times > INT64_MAX ? INT64_MAX : (int64_t)times;
 }
 
 // Runs the program once and gives the time from the start of the first kernel to the end of the last, in microseconds.
@@ -333,9 +347,10 @@ static double run(void) {
     memcpy(place, memory, sizeof place);
     for (int at = 0; at < STEPS;) {
         const struct step *step = &steps[at++];
-        if (step->does == REPEAT) {
-            if (step->a == 0) at = end_of(at);
-            else open[depth++] = (struct loop){at, step->a, 0};
+        if (step->does == REPEAT || step->does == REPEAT_GIVEN) {
+            int64_t times = times_of(step);
+            if (times == 0) at = end_of(at);
+            else open[depth++] = (struct loop){at, times, 0};
         } else if (step->does == END) {
             struct loop *loop = &open[depth - 1];
             loop->number++;
@@ -424,7 +439,6 @@ int main(int argc, char **argv) {
         fail("building kernels.cl", error);
     }
 
-    char *inputs[INPUTS + 1];
     for (int i = 0; i < INPUTS; i++) inputs[i] = make_input(&input_table[i]);
 
     for (int b = 0; b < BUFFERS; b++) {

@@ -182,12 +182,15 @@ impl Emission<'_> {
     fn scalar(&self, arg: Arg) -> Result<Option<usize>, Diagnostic> {
         match arg {
             Arg::Buffer(_) | Arg::Counter(_) => Ok(None),
-            Arg::Scalar(k) => {
-                let s = self.plan.scalars.get(k).ok_or_else(|| {
-                    Diagnostic::error(Code::Internal, format!("the plan has no scalar {k}"))
-                })?;
-                self.input(&s.param, s.component).map(Some)
-            }
+            Arg::Scalar(k) => self.input_of_scalar(k).map(Some),
         }
+    }
+
+    /// Returns the number of the input that is the plan's scalar `k`.
+    fn input_of_scalar(&self, k: usize) -> Result<usize, Diagnostic> {
+        let s = self.plan.scalars.get(k).ok_or_else(|| {
+            Diagnostic::error(Code::Internal, format!("the plan has no scalar {k}"))
+        })?;
+        self.input(&s.param, s.component)
     }
 }

@@ -3,7 +3,7 @@
 use super::numbers::Recipe;
 use super::{Emission, Input, Numbered, Origin, RUNS, stored, type_of};
 use crate::diag::Diagnostic;
-use crate::opencl::plan::{Arg, FaultKind};
+use crate::opencl::plan::{Arg, Control, FaultKind};
 use std::fmt::Write as _;
 
 /// Manifest of the host program in Rust. It is a workspace of its own, so that the folder can be placed anywhere.
@@ -69,7 +69,13 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
     }
     out.push_str("];\n\nconst STEPS: &[Step] = &[\n");
     for step in plan.steps() {
-        let _ = writeln!(out, "    Step::{step:?},");
+        let _ = match step {
+            Control::RepeatGiven { scalar, plus, less } => {
+                let input = e.input_of_scalar(scalar)?;
+                writeln!(out, "    Step::RepeatGiven({input}, {plus}, {less}),")
+            }
+            step => writeln!(out, "    Step::{step:?},"),
+        };
     }
     out.push_str("];\n\nconst FAULTS: &[Fault] = &[\n");
     for fault in &plan.faults {

@@ -9,6 +9,7 @@ mod cache;
 mod error;
 mod listing;
 mod prepared;
+mod steps;
 mod sub_group;
 
 pub use bandwidth::{Bandwidth, Figure, bandwidth};

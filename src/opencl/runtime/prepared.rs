@@ -1,7 +1,7 @@
 //! Plans with their buffers: checks, uploads, runs, times and fetches.
 
 use super::error::driver;
-use super::{Built, Bytes, Runtime};
+use super::{Built, Bytes, Runtime, steps};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// Value of every byte of an output before a checked run: NaN in every float type, -1 in every signed integer type.
 /// An element that a kernel forgets to write then differs from the reference.
 const POISON: u8 = 0xFF;
+
+/// Launches that may wait for the device. A loop of the host may launch more kernels than a driver has room for.
+const LAUNCHES_AHEAD: usize = 4096;
 
 /// Inputs on the device, shared by all plans that read them. Scalars stay on the host.
 pub struct DeviceInputs {
@@ -67,11 +70,11 @@ pub struct Prepared {
     /// The plan's buffers. OpenCL implementations need not retain buffers that are set as arguments (PoCL does
     /// not), so the buffers are kept here as long as the kernels.
     buffers: Vec<Arc<Bytes>>,
-    /// The steps of the host.
+    /// The steps of the host. All loops with a number of iterations have it.
     steps: Vec<Control>,
 }
 
-fn internal(message: String) -> Diagnostic {
+pub(super) fn internal(message: String) -> Diagnostic {
     Diagnostic::error(Code::Internal, message)
 }
 
@@ -109,41 +112,21 @@ pub(super) fn check_memory(plan: &HostPlan, info: &DeviceInfo) -> Result<()> {
     Ok(())
 }
 
-/// Checks that every step refers to something in the plan, since plans may come from files.
-fn check_steps(steps: &[Control], plan: &HostPlan) -> Result<()> {
-    let mut depth = 0usize;
-    for step in steps {
-        let known = match *step {
-            Control::Launch(k) => k < plan.launches.len(),
-            Control::Check(b) => {
-                depth > 0 && plan.buffers.get(b).is_some_and(|b| b.elem.bytes() == 1 && b.len == 1)
-            }
-            Control::Swap(a, b) => match (plan.buffers.get(a), plan.buffers.get(b)) {
-                (Some(a), Some(b)) => {
-                    let temporary = a.role == Role::Temp && b.role == Role::Temp;
-                    temporary && (a.elem, a.len) == (b.elem, b.len)
-                }
-                _ => false,
-            },
-            Control::Repeat(_) => {
-                depth += 1;
-                true
-            }
-            Control::End => {
-                depth = depth.wrapping_sub(1);
-                depth != usize::MAX
-            }
-        };
-        if !known {
-            return Err(
-                internal(format!("the plan has a step that cannot be done: {step:?}")).into()
-            );
-        }
+/// Returns the value of a scalar argument, by its index into [`HostPlan::scalars`].
+fn scalar_of<'a>(plan: &HostPlan, s: usize, inputs: &'a DeviceInputs) -> Result<&'a HostArray> {
+    let scalar =
+        plan.scalars.get(s).ok_or_else(|| internal(format!("the plan has no scalar {s}")))?;
+    let slot = Slot { param: scalar.param.clone(), component: scalar.component };
+    let value = inputs.host.get(&slot).ok_or_else(|| {
+        let message = format!("no value was given for `{}`", scalar.param);
+        Diagnostic::error(Code::InputMissing, message)
+    })?;
+    if value.ty() != scalar.ty {
+        let (is, want) = (value.ty(), scalar.ty);
+        let message = format!("`{}` is {is}; the plan wants {want}", scalar.param);
+        return Err(Diagnostic::error(Code::InputType, message).into());
     }
-    if depth > 0 {
-        return Err(internal("the plan has a loop without an end".to_owned()).into());
-    }
-    Ok(())
+    Ok(value)
 }
 
 /// Creates the kernel of every launch, and checks each launch against the device's limits.
@@ -331,25 +314,7 @@ impl Runtime {
                         // SAFETY: the argument is a `cl_mem`, kept alive in `Prepared::buffers`.
                         unsafe { kernel.set_arg(i, &buffer.get()) }
                     }
-                    Arg::Scalar(s) => {
-                        let scalar = plan
-                            .scalars
-                            .get(s)
-                            .ok_or_else(|| internal(format!("the plan has no scalar {s}")))?;
-                        let slot =
-                            Slot { param: scalar.param.clone(), component: scalar.component };
-                        let value = inputs.host.get(&slot).ok_or_else(|| {
-                            let message = format!("no value was given for `{}`", scalar.param);
-                            Diagnostic::error(Code::InputMissing, message)
-                        })?;
-                        if value.ty() != scalar.ty {
-                            let (is, want) = (value.ty(), scalar.ty);
-                            let message =
-                                format!("`{}` is {is}; the plan wants {want}", scalar.param);
-                            return Err(Diagnostic::error(Code::InputType, message).into());
-                        }
-                        set_scalar(kernel, i, value)
-                    }
+                    Arg::Scalar(s) => set_scalar(kernel, i, scalar_of(&plan, s, inputs)?),
                     // SAFETY: the value has the size of the kernel's `int`; its bytes are copied.
                     Arg::Counter(_) => unsafe { kernel.set_arg(i, &0i32) },
                 }
@@ -359,7 +324,8 @@ impl Runtime {
             }
         }
         let steps = plan.steps();
-        check_steps(&steps, &plan)?;
+        steps::check(&steps, &plan)?;
+        let steps = steps::given(steps, &|k| scalar_of(&plan, k, inputs))?;
         Ok(Prepared { built, buffers, steps })
     }
 
@@ -479,7 +445,13 @@ impl Prepared {
         let mut events = Vec::with_capacity(self.built.kernels.len());
         self.walk(rt, &mut |k, launch, kernel| {
             events.extend(rt.launch(launch, kernel)?.map(|event| (k, event)));
-            Ok(())
+            match events.len().checked_sub(LAUNCHES_AHEAD) {
+                Some(behind) if behind.is_multiple_of(LAUNCHES_AHEAD / 2) => {
+                    let (_, event): &(usize, Event) = &events[behind];
+                    Ok(event.wait().map_err(|e| driver(e, "running a kernel"))?)
+                }
+                _ => Ok(()),
+            }
         })?;
         if let Some(tell) = watch {
             rt.queue.flush().map_err(|e| driver(e, "running the kernels"))?;
@@ -533,6 +505,8 @@ impl Prepared {
                 }
                 Control::Repeat(Some(0)) => at = self.end_of(at),
                 Control::Repeat(n) => open.push((at, n, 0)),
+                // `prepare` leaves none of these.
+                Control::RepeatGiven { .. } => at = self.end_of(at),
                 Control::Check(b) => {
                     let mut flag = [0u8; 1];
                     rt.read(&self.buffers[place[b]], &mut flag)?;
@@ -567,7 +541,7 @@ impl Prepared {
         while let Some(step) = self.steps.get(at) {
             at += 1;
             match step {
-                Control::Repeat(_) => depth += 1,
+                Control::Repeat(_) | Control::RepeatGiven { .. } => depth += 1,
                 Control::End if depth == 0 => break,
                 Control::End => depth -= 1,
                 Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}

@@ -3,7 +3,7 @@
 use super::*;
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs};
-use crate::opencl::plan::{Arg, Buffer, Launch, Role, Scalar};
+use crate::opencl::plan::{Arg, Buffer, Control, Launch, Role, Scalar};
 
 fn scal(n: usize, local: usize) -> HostPlan {
     let buffer =
@@ -148,6 +148,56 @@ fn failures_have_codes() {
     let mut wrong = inputs(64);
     wrong.insert("a", 0, HostArray::from_slice(&[2i32]));
     assert_eq!(code(check(scal(64, 64), &wrong)), Code::InputType);
+}
+
+/// A plan that adds the number of each iteration to an element.
+fn counting(steps: ScalarType, begin: Control) -> HostPlan {
+    let (elem, role) = (ScalarType::I32, Role::Output(0));
+    let kernel =
+        |name: &str, args| Launch { kernel: name.into(), args, global: [1; 3], local: [1; 3] };
+    HostPlan {
+        source: "kernel void clear(global int *y) { y[0] = 0; }
+                 kernel void count(global int *y, int i) { y[0] += 100 + i; }"
+            .into(),
+        options: String::new(),
+        buffers: vec![Buffer { name: "y".into(), elem, len: 1, role }],
+        scalars: vec![Scalar { param: "steps".into(), component: 0, ty: steps }],
+        launches: vec![
+            kernel("clear", vec![Arg::Buffer(0)]),
+            kernel("count", vec![Arg::Buffer(0), Arg::Counter(0)]),
+        ],
+        control: vec![Control::Launch(0), begin, Control::Launch(1), Control::End],
+        faults: vec![],
+    }
+}
+
+#[test]
+fn an_input_says_how_often_a_loop_repeats() {
+    let begin = |scalar| Control::RepeatGiven { scalar, plus: 1, less: 2 };
+    let sum = |value: HostArray| -> Result<Vec<i32>> {
+        let mut inputs = Inputs::default();
+        let plan = counting(value.ty(), begin(0));
+        inputs.insert("steps", 0, value);
+        Ok(check(plan, &inputs)?[0].to_vec::<i32>().expect("elements of this type"))
+    };
+    let of = |n: i32| sum(HostArray::from_slice(&[n])).expect("it runs");
+    assert_eq!([of(5), of(2), of(1), of(0), of(-7)], [[406], [100], [0], [0], [0]]);
+    assert_eq!(sum(HostArray::from_slice(&[255u8])).expect("it runs"), [0]);
+    assert_eq!(of(i32::MAX), [0]);
+    // Plans may come from files.
+    assert_eq!(sum(HostArray::from_slice(&[2.0f32])).map_err(|f| f.0[0].code), Err(Code::Internal));
+    let absent = check(counting(ScalarType::I32, begin(1)), &Inputs::default());
+    assert_eq!(code(absent), Code::Internal);
+    let missing = check(counting(ScalarType::I32, begin(0)), &Inputs::default());
+    assert_eq!(code(missing), Code::InputMissing);
+}
+
+/// A loop may launch more kernels than wait for the device at a time.
+#[test]
+fn long_loops_run() {
+    let ys = check(counting(ScalarType::I32, Control::Repeat(Some(20_000))), &Inputs::default());
+    let sum = 20_000 * 100 + 20_000 * 19_999 / 2;
+    assert_eq!(ys.expect("it runs")[0].to_vec::<i32>().expect("elements of this type"), [sum]);
 }
 
 #[test]
