@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most statements of kept kernels: some 100 MB.
+/// Most statements of kernels that are kept of each kind: some 100 MB.
 const KEPT: usize = 200_000;
 
 /// A kernel whose buffers are numbered in the order in which they first occur, with the lengths of these.
@@ -35,6 +35,7 @@ struct Known<T> {
 /// Generates the kernels of terms.
 pub struct Generator<'a> {
     options: &'a Options,
+    resolved: Known<Arc<Kernel>>,
     completed: Known<Arc<Kernel>>,
     proved: Known<Result<(), Box<Diagnostic>>>,
 }
@@ -66,10 +67,29 @@ impl<T: Clone> Known<T> {
     }
 }
 
+impl Known<Arc<Kernel>> {
+    /// Changes a kernel of the program as `pass` does, which must depend on the kernel alone.
+    fn apply(&self, program: &mut Program, k: usize, pass: impl FnOnce(&mut Kernel)) {
+        let (numbered, buffers) = numbered(program, k);
+        let done = self.of(numbered, |kernel| {
+            let mut kernel = kernel.clone();
+            pass(&mut kernel);
+            Arc::new(kernel)
+        });
+        let body = passes::with_memories(&done.body, &|m| match m {
+            Mem::Global(b) => Mem::Global(buffers.get_index(b).copied().unwrap_or(b)),
+            m => m,
+        });
+        let name = std::mem::take(&mut program.kernels[k].name);
+        let (locals, privates) = (done.locals.clone(), done.privates.clone());
+        program.kernels[k] = Kernel { name, body, locals, privates, ..*done };
+    }
+}
+
 impl Generator<'_> {
     /// A generator that has made nothing yet.
     pub fn new(options: &Options) -> Generator<'_> {
-        Generator { options, completed: Known::new(), proved: Known::new() }
+        Generator { options, resolved: Known::new(), completed: Known::new(), proved: Known::new() }
     }
 
     /// Generates and verifies the kernels of a low-level term `() -> T`, given a value for every size
@@ -81,31 +101,21 @@ impl Generator<'_> {
     /// ([`Code::KernelLimit`]), or when a kernel cannot be proved safe ([`Code::Unproved`]).
     pub fn lower(&self, term: &Term, env: &SizeEnv) -> Result<Program, Box<Diagnostic>> {
         let finish = |program, fresh, _| (program, fresh);
-        let (mut program, fresh) = generated((term, env, self.options), false, finish)?;
-        passes::begin(&mut program);
+        let (mut program, mut host) = generated((term, env, self.options), false, finish)?;
+        let Options { device, relaxed, .. } = self.options;
         for k in 0..program.kernels.len() {
-            self.complete(&mut program, k, &fresh);
+            self.resolved.apply(&mut program, k, passes::resolve);
+        }
+        passes::begin(&mut program, &mut host);
+        for k in 0..program.kernels.len() {
+            self.completed.apply(&mut program, k, |kernel| {
+                let mut fresh = Fresh::after(kernel, &host.reserved);
+                passes::complete(kernel, device, *relaxed, &mut fresh);
+            });
         }
         passes::end(&mut program);
         (0..program.kernels.len()).try_for_each(|k| self.prove(&program, k))?;
         Ok(program)
-    }
-
-    fn complete(&self, program: &mut Program, k: usize, fresh: &Fresh) {
-        let Options { device, relaxed, .. } = self.options;
-        let (numbered, buffers) = numbered(program, k);
-        let done = self.completed.of(numbered, |kernel| {
-            let mut kernel = kernel.clone();
-            let mut fresh = Fresh::after(&kernel, &fresh.reserved);
-            passes::complete(&mut kernel, device, *relaxed, &mut fresh);
-            Arc::new(kernel)
-        });
-        let body = passes::with_memories(&done.body, &|m| match m {
-            Mem::Global(b) => Mem::Global(buffers.get_index(b).copied().unwrap_or(b)),
-            m => m,
-        });
-        let name = std::mem::take(&mut program.kernels[k].name);
-        program.kernels[k] = Kernel { name, body, ..(*done).clone() };
     }
 
     fn prove(&self, program: &Program, k: usize) -> Result<(), Box<Diagnostic>> {

@@ -87,8 +87,8 @@ pub fn program(
     };
     let dest = Dest::of_slots(&shape, &slots)?;
     lowerer.write(&term.chain(), &View::Unit, &dest)?;
-    let Lowerer { program, names, record, .. } = lowerer;
-    Ok((program, names, record))
+    let Lowerer { program, host_names, record, .. } = lowerer;
+    Ok((program, host_names, record))
 }
 
 /// Whether a kernel has reductions by a whole group.

@@ -25,16 +25,17 @@ mod state_copies;
 mod unchanged;
 mod wide_accesses;
 
+pub use guards::resolve;
 pub use memory_reuse::{block as with_memories, touched};
 
 use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Kernel, Program};
 use crate::kernel::options::DeviceLimits;
 
-/// Runs the passes that take what kernels share into account, before each kernel is completed.
-pub fn begin(program: &mut Program) {
-    program.kernels.iter_mut().for_each(guards::resolve);
-    counted::loops(program, fresh);
+/// Runs the passes that take what kernels share into account, before each kernel is completed. `host` gives names for what
+/// belongs to the host. The guards are resolved.
+pub fn begin(program: &mut Program, host: &mut Fresh) {
+    counted::loops(program, host);
     passed_on::states(program);
     state_copies::states(program);
     forward_copies::to_checks(program);
