@@ -86,3 +86,21 @@ impl Lowerer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    #[test]
+    fn neighbouring_work_items_copy_neighbouring_elements() {
+        let text =
+            "foldSeq (mapGlb 0 (mapSeq (mapSeq (\\x -> x + 1.0))) . fst) . fork a (iota 100 i32)";
+        let term = term(text, &[("a", "[5][7][9]f32")]);
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+        let copy = program.kernels[0].to_string();
+        assert!(copy.contains("i0 in 0 .. 315"), "{copy}");
+        assert!(copy.contains("global1[i0] = global0[i0]"), "{copy}");
+    }
+}

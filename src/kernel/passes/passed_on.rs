@@ -146,7 +146,7 @@ impl StepEnd<'_> {
             s.visit(&mut |s| {
                 s.exprs(&mut |e| {
                     e.visit(&mut |e| {
-                        found |= matches!(e, Expr::Load(Mem::Global(m), ..) if *m == b)
+                        found |= matches!(e, Expr::Load(Mem::Global(m), ..) if *m == b);
                     });
                 });
             });

@@ -109,3 +109,27 @@ fn without_copy(p: &Program, at: usize) -> Option<Program> {
         Some(next)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::ir::Control;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    #[test]
+    fn a_new_state_that_the_step_reads_is_not_copied() {
+        // A step computes tiles of 32 elements, and then compares the new state with the old one.
+        let next = "take 100 . join . mapWrg 0 (mapLcl 0 (reduceUnroll (||) false)) . split 32 . \
+                    padLast 128 . slide 3 1 100 . padConstant 1 102 false";
+        let changed = "the . mapWrg 0 (reduceLcl 16 (||) false (!=)) . wrap . zip";
+        let step = format!("fork snd ({changed}) . fork id ({next}) . fst . fst");
+        let text = format!("fst . foldSeq ({step}) . fork (fork x true) (iota 100 i32)");
+        let term = term(&text, &[("x", "[100]bool")]);
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+        let begin = |c: &Control| matches!(c, Control::Repeat(..));
+        let first = program.control.iter().position(begin).expect("a loop");
+        let step = program.control[first..].iter().take_while(|c| **c != Control::End);
+        assert_eq!(step.filter(|c| matches!(c, Control::Launch(_))).count(), 2, "{program}");
+    }
+}
