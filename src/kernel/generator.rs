@@ -82,7 +82,7 @@ impl Known<Arc<Kernel>> {
         });
         let name = std::mem::take(&mut program.kernels[k].name);
         let (locals, privates) = (done.locals.clone(), done.privates.clone());
-        program.kernels[k] = Kernel { name, body, locals, privates, ..*done };
+        program.kernels[k] = Kernel { name, locals, privates, body, ..*done };
     }
 }
 

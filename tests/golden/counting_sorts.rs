@@ -64,7 +64,10 @@ fn rows_sorted(n: u64, k: u64) -> [Kernels; 2] {
         );
         kernels(&program, &[("b", 3), ("n", n)], &[("xs", array(&[3, n]))], &term)
     };
-    [of("f32", "1", "snd", "* 2.0", "n"), of("i32", "0", "fst", "+ 1", &k.to_string())]
+    [
+        of("f32", "1", "snd", "\\x -> x * 2.0", "n"),
+        of("i32", "0", "fst", "\\x -> x + 1", &k.to_string()),
+    ]
 }
 
 #[test]
