@@ -60,7 +60,7 @@ fn rows_sorted(n: u64, k: u64) -> [Kernels; 2] {
                map (\\x -> map ({last}) ((counting_sort {k} (map {bucket} x) x).{part})) xs"
         );
         let term = format!(
-            "mapWrg 0 (mapLcl 0 ({last}) . {after} . countingSort {k} . fork (map {bucket}) id) . xs"
+            "mapWrg 0 (mapLcl 0 ({last}) . {after} . countingSort {k} . fork (mapLcl 0 {bucket}) id) . xs"
         );
         kernels(&program, &[("b", 3), ("n", n)], &[("xs", array(&[3, n]))], &term)
     };
