@@ -1,7 +1,7 @@
 //! Estimates kernels for devices that run neighbouring work-items together (GPUs): the work-items
 //! of a warp share memory transactions, and a warp that waits is hidden behind others that run.
 
-use super::critical_path::LOADS;
+use super::critical_path::LATENCIES;
 use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
 use super::profile::{Access, KernelProfile, LANES};
 use crate::device::cost_model::{CostModel, LOOP_ITEMS};
@@ -132,6 +132,8 @@ struct Spilled {
     common: f64,
     /// Share of the accesses that no cache serves.
     far: f64,
+    /// Nanoseconds of a load.
+    latency: f64,
 }
 
 impl Spilled {
@@ -149,6 +151,7 @@ impl Spilled {
             arrays: sizes.into_keys().collect(),
             common: beyond(l.near_bytes, of_unit),
             far: beyond(l.last_bytes, of_unit * s.units),
+            latency: round_trip(of_unit * s.units, m),
         }
     }
 }
@@ -342,7 +345,8 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     // While one group waits for a block, the other groups of its unit go on.
     let company = (k.groups / s.units).min(s.per_unit).max(1.0);
     let far = round_trip(traffic(k), m);
-    let dependent = alone(k, far, m) * (k.groups / (s.units * s.per_unit)).max(1.0);
+    let dependent =
+        alone(k, [far, spilled.latency], m) * (k.groups / (s.units * s.per_unit)).max(1.0);
     let turns = (k.groups / (s.units * company)).ceil();
     let stalls = turns * k.stalls * far / company;
     let all = Share { work: read.work + written.work, ns: memory };
@@ -380,12 +384,14 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     }
 }
 
-/// Returns the nanoseconds that one work-item takes alone, where a load takes `load` nanoseconds.
-fn alone(k: &KernelProfile, load: f64, m: &CostModel) -> f64 {
+/// Returns the nanoseconds that one work-item takes alone, where a load from global memory and one from a private array take
+/// this many nanoseconds.
+fn alone(k: &KernelProfile, [global, private]: [f64; 2], m: &CostModel) -> f64 {
     let add = m.compute.add_latency_ns;
-    let ([near, far], [short, long]) = (LOADS, k.path);
-    let share = ((load / add - near) / (far - near)).max(0.0);
-    add * (short + share * (long - short))
+    let ([near, far], [least, with_global, with_private]) = (LATENCIES, k.path);
+    let share = |load: f64| ((load / add - near) / (far - near)).max(0.0);
+    let longer = share(global) * (with_global - least) + share(private) * (with_private - least);
+    add * (least + longer)
 }
 
 /// Returns the latency in nanoseconds of a load from data of this many bytes.

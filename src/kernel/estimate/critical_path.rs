@@ -10,7 +10,7 @@ use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Latency of a load from local memory, or from an array of a work-item that is not in registers, in latencies of an addition.
+/// Latency of a load from local memory, in latencies of an addition.
 const NEAR: f64 = 8.0;
 
 /// Time in which the work-items of a group meet at a barrier.
@@ -26,15 +26,33 @@ const COUNTING: f64 = 4.0;
 /// where every second iteration waits.
 const EXECUTED: i64 = 3;
 
-/// Latencies of a load from global memory for which the time is computed: about those of the nearest cache and of memory.
-pub const LOADS: [f64; 2] = [10.0, 160.0];
+/// Latencies of a load from global memory, and from a private array that is not in registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Loads {
+    pub global: f64,
+    pub private: f64,
+}
+
+/// About the latencies of the nearest cache and of memory.
+pub const LATENCIES: [f64; 2] = [10.0, 160.0];
+
+/// The latencies for which the time is computed: all loads from the nearest cache; those from global memory from memory; those
+/// from private arrays from memory.
+pub const LOADS: [Loads; 3] = {
+    let [near, far] = LATENCIES;
+    [
+        Loads { global: near, private: near },
+        Loads { global: far, private: near },
+        Loads { global: near, private: far },
+    ]
+};
 
 /// Returns the time of the first work-item of a kernel with this body, in latencies of an addition, as if it were alone on
-/// the device. `in_registers` says which private arrays are in registers; `load` is the latency of a load from global memory.
-pub fn critical_path(body: &Block, in_registers: &dyn Fn(Mem) -> bool, load: f64) -> f64 {
+/// the device. `in_registers` says which private arrays are in registers; `loads` gives the latencies of loads.
+pub fn critical_path(body: &Block, in_registers: &dyn Fn(Mem) -> bool, loads: Loads) -> f64 {
     let mut w = Walk {
         in_registers,
-        load,
+        loads,
         barrier: 0.0,
         issue: 0.0,
         started: 0.0,
@@ -60,7 +78,7 @@ enum Place {
 
 struct Walk<'a> {
     in_registers: &'a dyn Fn(Mem) -> bool,
-    load: f64,
+    loads: Loads,
     /// When the last barrier was passed, or the condition of the branch was known.
     barrier: f64,
     /// When the next instruction can be issued if it waits for nothing.
@@ -239,8 +257,9 @@ impl Walk<'_> {
                 }
                 self.start(from, 1.0)
                     + match m {
-                        Mem::Global(_) => self.load,
-                        Mem::Local(_) | Mem::Private(_) => NEAR,
+                        Mem::Global(_) => self.loads.global,
+                        Mem::Private(_) => self.loads.private,
+                        Mem::Local(_) => NEAR,
                     }
             }
             Expr::Op(op, t, es) => {
@@ -287,7 +306,7 @@ mod tests {
     fn step(n: i64, body: Block) -> f64 {
         let (lo, hi) = (Index::from(0), Index::from(n));
         let all = vec![Stmt::Loop { kind: LoopKind::Seq, var: var(n), lo, hi, body }];
-        critical_path(&all, &|_| false, 100.0) / n as f64
+        critical_path(&all, &|_| false, Loads { global: 100.0, private: 20.0 }) / n as f64
     }
 
     #[test]

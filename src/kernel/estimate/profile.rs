@@ -172,9 +172,8 @@ pub struct KernelProfile {
     pub iterations_along: f64,
     /// Total stall of dependency chains over all work-items, in latencies of an addition.
     pub waiting: f64,
-    /// Time of one work-item that is alone on the device, in latencies of an addition, for each latency of a load in
-    /// [`LOADS`].
-    pub path: [f64; 2],
+    /// Time of one work-item that is alone on the device, in latencies of an addition, for each of [`LOADS`].
+    pub path: [f64; 3],
 }
 
 impl KernelProfile {
@@ -271,7 +270,7 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     w.block(&k.body, 1.0, true);
     w.side_by_side();
     w.out.path =
-        LOADS.map(|load| critical_path(&k.body, &|m| w.out.in_registers(m, REGISTERS), load));
+        LOADS.map(|loads| critical_path(&k.body, &|m| w.out.in_registers(m, REGISTERS), loads));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
     }
