@@ -3,15 +3,15 @@
 //! Most candidates differ in one of their kernels and share the others, so the kernels that were completed and proved are
 //! kept. A kernel is found again whatever the numbers of its buffers are.
 
-use super::lower::{self, Record, Step, Stop};
-use super::{passes, verify};
 use crate::calculus::nesting::check_nesting;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Kernel, Mem, MemArray, Program};
+use crate::kernel::lower::{self, Record, Step, Stop};
 use crate::kernel::options::Options;
+use crate::kernel::{passes, verify};
 use indexmap::IndexSet;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
