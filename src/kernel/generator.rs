@@ -14,22 +14,33 @@ use crate::kernel::options::Options;
 use crate::kernel::{passes, verify};
 use indexmap::IndexSet;
 use rustc_hash::FxHashMap;
-use std::hash::Hash;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most statements of kernels that are kept of each kind: some 100 MB.
+/// Most statements and expressions of kernels that are kept of each kind: some 100 MB.
 const KEPT: usize = 200_000;
 
 /// A kernel whose buffers are numbered in the order in which they first occur, with the lengths of these.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Hash)]
 struct Numbered {
     kernel: Kernel,
     lengths: Vec<usize>,
 }
 
+/// The hash of a kernel: 128 bits, so that different kernels have different ones.
+type Key = [u64; 2];
+
 /// What was found out about kernels before.
 struct Known<T> {
-    kept: Mutex<(FxHashMap<Arc<Numbered>, T>, usize)>,
+    kept: Mutex<Kept<T>>,
+}
+
+/// What was found out lately, and what was found out or needed before that.
+struct Kept<T> {
+    now: FxHashMap<Key, T>,
+    before: FxHashMap<Key, T>,
+    /// Statements and expressions of the kernels in `now`.
+    size: usize,
 }
 
 /// Generates the kernels of terms.
@@ -40,29 +51,64 @@ pub struct Generator<'a> {
     proved: Known<Result<(), Box<Diagnostic>>>,
 }
 
+impl Numbered {
+    fn key(&self) -> Key {
+        [0_u8, 1].map(|seed| {
+            let mut hasher = DefaultHasher::new();
+            (seed, self).hash(&mut hasher);
+            hasher.finish()
+        })
+    }
+
+    /// Number of statements and expressions.
+    fn size(&self) -> usize {
+        let mut size = 0;
+        for s in &self.kernel.body {
+            s.visit(&mut |s| {
+                size += 1;
+                s.exprs(&mut |e| e.visit(&mut |_| size += 1));
+            });
+        }
+        size
+    }
+}
+
+impl<T: Clone> Kept<T> {
+    fn get(&mut self, key: &Key, size: usize) -> Option<T> {
+        if let Some(found) = self.now.get(key) {
+            return Some(found.clone());
+        }
+        let found = self.before.remove(key)?;
+        self.insert(*key, found.clone(), size);
+        Some(found)
+    }
+
+    fn insert(&mut self, key: Key, found: T, size: usize) {
+        if self.size + size > KEPT / 2 {
+            self.before = std::mem::take(&mut self.now);
+            self.size = 0;
+        }
+        if self.now.insert(key, found).is_none() {
+            self.size += size;
+        }
+    }
+}
+
 impl<T: Clone> Known<T> {
     fn new() -> Known<T> {
-        Known { kept: Mutex::new((FxHashMap::default(), 0)) }
+        let (now, before) = (FxHashMap::default(), FxHashMap::default());
+        Known { kept: Mutex::new(Kept { now, before, size: 0 }) }
     }
 
     /// Returns what `find` gives for the kernel, or has given before.
-    fn of(&self, kernel: Numbered, find: impl FnOnce(&Kernel) -> T) -> T {
+    fn of(&self, kernel: Numbered, find: impl FnOnce(Kernel) -> T) -> T {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = kept().0.get(&kernel) {
-            return found.clone();
+        let (key, size) = (kernel.key(), kernel.size());
+        if let Some(found) = kept().get(&key, size) {
+            return found;
         }
-        let found = find(&kernel.kernel);
-        let mut statements = 0;
-        for s in &kernel.kernel.body {
-            s.visit(&mut |_| statements += 1);
-        }
-        let (known, sum) = &mut *kept();
-        if *sum + statements > KEPT {
-            known.clear();
-            *sum = 0;
-        }
-        *sum += statements;
-        known.insert(Arc::new(kernel), found.clone());
+        let found = find(kernel.kernel);
+        kept().insert(key, found.clone(), size);
         found
     }
 }
@@ -70,9 +116,11 @@ impl<T: Clone> Known<T> {
 impl Known<Arc<Kernel>> {
     /// Changes a kernel of the program as `pass` does, which must depend on the kernel alone.
     fn apply(&self, program: &mut Program, k: usize, pass: impl FnOnce(&mut Kernel)) {
+        if is_single(program) {
+            return pass(&mut program.kernels[k]);
+        }
         let (numbered, buffers) = numbered(program, k);
-        let done = self.of(numbered, |kernel| {
-            let mut kernel = kernel.clone();
+        let done = self.of(numbered, |mut kernel| {
             pass(&mut kernel);
             Arc::new(kernel)
         });
@@ -120,9 +168,17 @@ impl Generator<'_> {
 
     fn prove(&self, program: &Program, k: usize) -> Result<(), Box<Diagnostic>> {
         let of = &program.kernels[k];
-        let proof = |_: &Kernel| verify::kernel(program, of, &self.options.device);
+        if is_single(program) {
+            return verify::kernel(program, of, &self.options.device);
+        }
+        let proof = |_: Kernel| verify::kernel(program, of, &self.options.device);
         self.proved.of(numbered(program, k).0, proof)
     }
+}
+
+/// Whether a program has one kernel: candidates that differ do not share it.
+fn is_single(program: &Program) -> bool {
+    program.kernels.len() == 1
 }
 
 /// Returns a kernel without its name and with its buffers renumbered, and the buffers in their new order.
