@@ -8,7 +8,7 @@ use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::ir::walk::Fresh;
-use crate::kernel::ir::{Kernel, Mem, MemArray, Program};
+use crate::kernel::ir::{Kernel, Mem, Program};
 use crate::kernel::lower::{self, Record, Step, Stop};
 use crate::kernel::options::Options;
 use crate::kernel::{passes, verify};
@@ -148,8 +148,7 @@ impl Generator<'_> {
     /// generated for a pattern yet ([`Code::NotYetCompiled`]), when the term exceeds a limit
     /// ([`Code::KernelLimit`]), or when a kernel cannot be proved safe ([`Code::Unproved`]).
     pub fn lower(&self, term: &Term, env: &SizeEnv) -> Result<Program, Box<Diagnostic>> {
-        let finish = |program, fresh, _| (program, fresh);
-        let (mut program, mut host) = generated((term, env, self.options), false, finish)?;
+        let (mut program, mut host, _) = generated(term, env, self.options, false)?;
         let Options { device, relaxed, .. } = self.options;
         for k in 0..program.kernels.len() {
             self.resolved.apply(&mut program, k, passes::resolve);
@@ -198,8 +197,7 @@ fn numbered(program: &Program, k: usize) -> (Numbered, IndexSet<usize>) {
     });
     let length = |b: &usize| program.buffers.get(*b).map_or(0, |b| b.array.len);
     let lengths = buffers.iter().map(length).collect();
-    let locals = kernel.locals.clone();
-    let privates: Vec<MemArray> = kernel.privates.clone();
+    let (locals, privates) = (kernel.locals.clone(), kernel.privates.clone());
     let kernel = Kernel { name: String::new(), locals, privates, body, ..*kernel };
     (Numbered { kernel, lengths }, buffers)
 }
@@ -223,19 +221,21 @@ pub(super) fn lowered(
 }
 
 /// Generates the kernels with arrays in registers. If an index into one does not become constant, the kernel has its arrays
-/// in memory; if it is one of a single work-item, so have all kernels. `finish` completes them.
-pub(super) fn generated<T>(
-    (term, env, options): (&Term, &SizeEnv, &Options),
+/// in memory; if it is one of a single work-item, so have all kernels. Returns them with what gives names for the host, and
+/// with the decisions if `record` is set.
+pub(super) fn generated(
+    term: &Term,
+    env: &SizeEnv,
+    options: &Options,
     record: bool,
-    finish: impl Fn(Program, Fresh, Option<Record>) -> T,
-) -> Result<T, Box<Diagnostic>> {
+) -> Result<(Program, Fresh, Option<Record>), Box<Diagnostic>> {
     check_nesting(term)?;
     let program = lowered(term, env, options, record).or_else(|s| match s {
         Stop::Dynamic(_) => lowered(term, env, &options.without_register_arrays(), record),
         s => Err(s),
     });
     match program {
-        Ok((program, fresh, record)) => Ok(finish(program, fresh, record)),
+        Ok(generated) => Ok(generated),
         Err(Stop::Error(d)) => Err(d),
         Err(Stop::Elsewhere(t)) => Err(Box::new(Diagnostic::error(
             Code::Internal,

@@ -48,7 +48,6 @@ pub fn schedule(
     env: &SizeEnv,
     options: &Options,
 ) -> Result<Schedule, Box<Diagnostic>> {
-    generator::generated((term, env, options), true, |program, _, record| {
-        record.unwrap_or_default().schedule(program)
-    })
+    let (program, _, record) = generator::generated(term, env, options, true)?;
+    Ok(record.unwrap_or_default().schedule(program))
 }

@@ -170,21 +170,13 @@ impl Condition {
             Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => {
                 format!("{}, {}", is(n), is(m))
             }
-            Condition::Commutative(f)
-            | Condition::Vectorisable(f)
-            | Condition::Lanewise(f)
-            | Condition::Elementwise(f)
-            | Condition::Computes(f)
-            | Condition::Rearranges(f)
-            | Condition::Tiles(f)
-            | Condition::Scans(f)
-            | Condition::Cheap(f) => {
-                format!("{f} is {}", function(f))
-            }
             Condition::Scalar(a) | Condition::Element(a) => match b.type_of(a) {
                 Some(t) => format!("{a} is {t}"),
                 None => format!("{a} is unknown"),
             },
+            of_function => {
+                of_function.function().map_or(String::new(), |f| format!("{f} is {}", function(f)))
+            }
         }
     }
 
@@ -244,17 +236,8 @@ impl fmt::Display for Condition {
             | Condition::Dimension(n)
             | Condition::Tile(n)
             | Condition::Small(n) => f.write_str(&size(n)),
-            Condition::Commutative(v)
-            | Condition::Scalar(v)
-            | Condition::Element(v)
-            | Condition::Vectorisable(v)
-            | Condition::Lanewise(v)
-            | Condition::Elementwise(v)
-            | Condition::Computes(v)
-            | Condition::Rearranges(v)
-            | Condition::Tiles(v)
-            | Condition::Scans(v)
-            | Condition::Cheap(v) => f.write_str(v),
+            Condition::Scalar(a) | Condition::Element(a) => f.write_str(a),
+            of_function => f.write_str(of_function.function().unwrap_or_default()),
         }
     }
 }

@@ -69,16 +69,8 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
                     return Err(unbound(a));
                 }
             }
-            Condition::Commutative(f)
-            | Condition::Vectorisable(f)
-            | Condition::Lanewise(f)
-            | Condition::Elementwise(f)
-            | Condition::Computes(f)
-            | Condition::Rearranges(f)
-            | Condition::Tiles(f)
-            | Condition::Scans(f)
-            | Condition::Cheap(f) => {
-                if !functions.contains(f) {
+            of_function => {
+                if let Some(f) = of_function.function().filter(|f| !functions.contains(*f)) {
                     return Err(unbound(f));
                 }
             }

@@ -138,13 +138,7 @@ struct Spilled {
 
 impl Spilled {
     fn of(k: &KernelProfile, m: &CostModel, s: &Spread, l: &Levels) -> Spilled {
-        let most = whole(m.compute.register_bytes_per_item);
-        let mut sizes = BTreeMap::new();
-        for a in k.accesses.iter().filter(|a| matches!(a.mem, Mem::Private(_))) {
-            if !k.in_registers(a.mem, most) {
-                sizes.insert(a.mem, a.array_bytes);
-            }
-        }
+        let sizes = k.spilled(whole(m.compute.register_bytes_per_item));
         let of_unit = s.here * s.group * sizes.values().sum::<f64>();
         let beyond = |cache: f64, of: f64| if of > cache { 1.0 - cache / of } else { 0.0 };
         Spilled {

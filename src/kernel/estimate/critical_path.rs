@@ -48,10 +48,10 @@ pub const LOADS: [Loads; 3] = {
 };
 
 /// Returns the time of the first work-item of a kernel with this body, in latencies of an addition, as if it were alone on
-/// the device. `in_registers` says which private arrays are in registers; `loads` gives the latencies of loads.
-pub fn critical_path(body: &Block, in_registers: &dyn Fn(Mem) -> bool, loads: Loads) -> f64 {
+/// the device. `spilled` are the private arrays that are not in registers; `loads` gives the latencies of loads.
+pub fn critical_path(body: &Block, spilled: &BTreeMap<Mem, f64>, loads: Loads) -> f64 {
     let mut w = Walk {
-        in_registers,
+        spilled,
         loads,
         barrier: 0.0,
         issue: 0.0,
@@ -77,7 +77,7 @@ enum Place {
 }
 
 struct Walk<'a> {
-    in_registers: &'a dyn Fn(Mem) -> bool,
+    spilled: &'a BTreeMap<Mem, f64>,
     loads: Loads,
     /// When the last barrier was passed, or the condition of the branch was known.
     barrier: f64,
@@ -224,9 +224,9 @@ impl Walk<'_> {
     }
 
     fn index(&mut self, i: &Index) -> f64 {
-        let mut inner = vec![];
-        i.visit_data(&mut |e| inner.push(e.clone()));
-        self.all(&inner)
+        let mut ready: f64 = 0.0;
+        i.visit_data(&mut |e| ready = ready.max(self.expr(e)));
+        ready
     }
 
     /// Returns when what a load reads was stored.
@@ -252,7 +252,7 @@ impl Walk<'_> {
             Expr::Index(i, _) => self.index(i),
             Expr::Load(m, t, i) => {
                 let from = self.index(i).max(self.was_stored(*m, i, t.width));
-                if (self.in_registers)(*m) {
+                if matches!(m, Mem::Private(_)) && !self.spilled.contains_key(m) {
                     return from;
                 }
                 self.start(from, 1.0)
@@ -306,7 +306,7 @@ mod tests {
     fn step(n: i64, body: Block) -> f64 {
         let (lo, hi) = (Index::from(0), Index::from(n));
         let all = vec![Stmt::Loop { kind: LoopKind::Seq, var: var(n), lo, hi, body }];
-        critical_path(&all, &|_| false, Loads { global: 100.0, private: 20.0 }) / n as f64
+        critical_path(&all, &BTreeMap::new(), Loads { global: 100.0, private: 20.0 }) / n as f64
     }
 
     #[test]

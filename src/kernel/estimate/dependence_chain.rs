@@ -70,9 +70,9 @@ impl Walk {
     }
 
     fn index(&mut self, i: &Index) -> f64 {
-        let mut inner = vec![];
-        i.visit_data(&mut |e| inner.push(e.clone()));
-        self.all(&inner)
+        let mut ready: f64 = 0.0;
+        i.visit_data(&mut |e| ready = ready.max(self.expr(e)));
+        ready
     }
 
     /// Returns the time at which the value is ready.

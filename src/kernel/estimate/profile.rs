@@ -177,13 +177,13 @@ pub struct KernelProfile {
 }
 
 impl KernelProfile {
-    /// Whether a private array can be in registers of which a work-item has this many bytes: its indices are known when
-    /// it is compiled.
-    pub fn in_registers(&self, mem: Mem, most: f64) -> bool {
+    /// Returns the private arrays that are not in registers, of which a work-item has `most` bytes, with their bytes: those that are
+    /// larger, and those with an index that is not known when they are compiled.
+    pub fn spilled(&self, most: f64) -> BTreeMap<Mem, f64> {
         let known = |a: &Access| a.walk.iter().all(|(s, n)| *s == Some(0) || *n <= WRITTEN_OUT);
-        let own = |a: &&Access| a.mem == mem;
-        matches!(mem, Mem::Private(_))
-            && self.accesses.iter().filter(own).all(|a| known(a) && a.array_bytes <= most)
+        let spills =
+            |a: &&Access| matches!(a.mem, Mem::Private(_)) && (a.array_bytes > most || !known(a));
+        self.accesses.iter().filter(spills).map(|a| (a.mem, a.array_bytes)).collect()
     }
 
     /// Returns a number that kernels with the same features share, whatever the names of kernels and arrays. The model cannot
@@ -269,8 +269,8 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     // Code outside loops over work-items is run by all of them.
     w.block(&k.body, 1.0, true);
     w.side_by_side();
-    w.out.path =
-        LOADS.map(|loads| critical_path(&k.body, &|m| w.out.in_registers(m, REGISTERS), loads));
+    let spilled = w.out.spilled(REGISTERS);
+    w.out.path = LOADS.map(|loads| critical_path(&k.body, &spilled, loads));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
     }
