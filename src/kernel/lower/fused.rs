@@ -85,6 +85,7 @@ fn is_elementwise(t: &Term) -> bool {
         Op::Map(_) | Op::Compose | Op::Fork | Op::Bimap => t.args().iter().all(is_elementwise),
         Op::Scalar(f) => !f.body.has_loop(),
         Op::Vectorize => false,
+        Op::ToMem(_) => t.args().iter().all(is_elementwise),
         _ => is_pure(t),
     }
 }
@@ -98,11 +99,13 @@ fn is_expressions(v: &View) -> bool {
     }
 }
 
-/// Returns the factors with maps over vectors replaced by maps over their lanes: a view has no lane at a computed place.
+/// Returns the factors with maps over vectors replaced by maps over their lanes: a view has no lane at a computed place. What
+/// is computed where it is read is in no memory.
 fn in_scalars(factors: &[Term]) -> Vec<Term> {
     let mut out = vec![];
     let mut rest = factors;
     while let Some((f, after)) = rest.split_first() {
+        rest = after;
         if let (Op::AsScalar, [m, v, behind @ ..]) = (f.op(), after)
             && let (Op::Map(_), Op::AsVector) = (m.op(), v.op())
             && *m.args()[0].op() == Op::Vectorize
@@ -110,9 +113,15 @@ fn in_scalars(factors: &[Term]) -> Vec<Term> {
         {
             out.push(map);
             rest = behind;
+        } else if matches!(f.op(), Op::ToMem(_)) && is_elementwise(&f.args()[0]) {
+            out.extend(in_scalars(&f.args()[0].chain()));
+        } else if let Op::Map(_) = f.op()
+            && let Ok(inner) = Term::of_chain(&in_scalars(&f.args()[0].chain()))
+            && let Ok(map) = f.with_args(vec![inner])
+        {
+            out.push(map);
         } else {
             out.push(f.clone());
-            rest = after;
         }
     }
     out

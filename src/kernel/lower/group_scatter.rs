@@ -8,8 +8,7 @@ use super::lowerer::Lowerer;
 use super::scatter::Scattered;
 use super::view::{Shape, Step, View};
 use crate::calculus::term::Space;
-use crate::kernel::analysis::hazard::Owned;
-use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::index::Index;
 
 impl Lowerer {
     /// Stores the values of a scatter.
@@ -61,7 +60,7 @@ impl Lowerer {
         let Some(owned) = self.later.as_ref().map(|l| l.owned.clone()) else {
             return Ok(v.clone());
         };
-        if !self.reads(v, &shape, &owned)? {
+        if !self.changes(v, &shape, &owned)? {
             return Ok(v.clone());
         }
         let space = if registers { Space::Private } else { Space::Local };
@@ -76,25 +75,5 @@ impl Lowerer {
             false => me.copy(v, &kept.dest, &shape),
         })?;
         Ok(kept.view)
-    }
-
-    /// Whether a view reads memory that the update around stores to.
-    fn reads(&mut self, v: &View, shape: &Shape, owned: &Owned) -> Step<bool> {
-        Ok(match shape {
-            Shape::Unit => false,
-            Shape::Elem(_) => owned.is_read_by(&v.expr()?),
-            Shape::Pair(a, b) => {
-                self.reads(&v.fst()?, a, owned)? || self.reads(&v.snd()?, b, owned)?
-            }
-            Shape::Array(n, t) => {
-                let (id, name) = self.fresh("p");
-                let any = Index::from(Var { id, name, lo: 0, hi: (n - 1).max(0) });
-                match v.at(&any) {
-                    Ok(element) => self.reads(&element, t, owned)?,
-                    // The elements are in registers, each in those of its work-item.
-                    Err(_) => true,
-                }
-            }
-        })
     }
 }

@@ -115,28 +115,58 @@ impl Lowerer {
         let first = places.at(&Index::from(0))?;
         let place = Shape::Elem(first.expr()?.ty());
         let array = |t: &Shape| Shape::Array(m, Box::new(t.clone()));
-        let kept_places = match known(places, &Index::from(0)).filter(|_| m == 1) {
-            Some(_) => None,
-            None => Some(self.in_front(|me| me.allocate(&array(&place), None))?),
+        let Some(owned) = self.later.as_ref().map(|l| l.owned.clone()) else { return Ok(()) };
+        let all_known = m == 1 && known(places, &Index::from(0)).is_some();
+        let keep_places = !all_known && self.changes(places, &array(&place), &owned)?;
+        let keep_values = self.changes(values, &array(elem), &owned)?;
+        let mut kept = |needed: bool, t: &Shape| {
+            needed.then(|| self.in_front(|me| me.allocate(&array(t), None))).transpose()
         };
-        let kept = self.in_front(|me| me.allocate(&array(elem), None))?;
+        let (kept_places, kept) = (kept(keep_places, &place)?, kept(keep_values, elem)?);
         let at = kept_places.as_ref().map_or(places, |kept| &kept.view);
-        self.undeferred(|me| {
-            me.repeat(m, false, &mut |me, j| {
-                if let Some(kept) = &kept_places {
-                    me.store(&places.at(j)?, &kept.dest.at(j)?, &place)?;
-                }
-                me.at_only_place(at, j, n, &mut |me, _| {
-                    me.store(&values.at(j)?, &kept.dest.at(j)?, elem)
+        let new = kept.as_ref().map_or(values, |kept| &kept.view);
+        if keep_places || keep_values {
+            self.undeferred(|me| {
+                me.repeat(m, false, &mut |me, j| {
+                    if let Some(kept) = &kept_places {
+                        me.store(&places.at(j)?, &kept.dest.at(j)?, &place)?;
+                    }
+                    let Some(kept) = &kept else { return Ok(()) };
+                    me.at_only_place(at, j, n, &mut |me, _| {
+                        me.store(&values.at(j)?, &kept.dest.at(j)?, elem)
+                    })
                 })
-            })
-        })?;
+            })?;
+        }
         self.afterwards(|me| {
             me.repeat(m, false, &mut |me, j| {
-                me.at_only_place(at, j, n, &mut |me, i| {
-                    me.store(&kept.view.at(j)?, &dest.at(i)?, elem)
-                })
+                me.at_only_place(at, j, n, &mut |me, i| me.store(&new.at(j)?, &dest.at(i)?, elem))
             })
+        })
+    }
+
+    /// Whether a view is no longer the same behind the update around: it reads memory that the update stores to, or registers of the
+    /// update.
+    pub fn changes(&mut self, v: &View, shape: &Shape, owned: &Owned) -> Step<bool> {
+        Ok(match shape {
+            Shape::Unit => false,
+            Shape::Elem(_) => {
+                let e = v.expr()?;
+                let mut in_register = false;
+                e.visit(&mut |e| in_register |= matches!(e, Expr::Reg(_)));
+                in_register || owned.is_read_by(&e)
+            }
+            Shape::Pair(a, b) => {
+                self.changes(&v.fst()?, a, owned)? || self.changes(&v.snd()?, b, owned)?
+            }
+            Shape::Array(n, t) => {
+                let any = self.any(*n);
+                match v.at(&any) {
+                    Ok(element) => self.changes(&element, t, owned)?,
+                    // The elements are in registers, each in those of its work-item.
+                    Err(_) => true,
+                }
+            }
         })
     }
 

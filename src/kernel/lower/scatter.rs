@@ -70,7 +70,7 @@ impl Lowerer {
         let Some((both, before)) = rest.split_first() else { return Ok(false) };
         let is_pair = matches!(both.op(), Op::Fork | Op::Bimap);
         let copied = is_pair && is_pure(&both.args()[0]);
-        if !is_pair || copied && self.context != Context::Host {
+        if !is_pair {
             return Ok(false);
         }
         let x = if before.is_empty() { x.clone() } else { self.read(before, x)? };
@@ -82,11 +82,17 @@ impl Lowerer {
             _ => (x.fst()?, x.snd()?),
         };
         let [array, values] = [0, 1].map(|k| both.args()[k].chain());
+        if copied && self.context != Context::Host {
+            let old = self.read(&array, &old)?;
+            let new = self.places_and_values(&values, &new)?;
+            self.scatter(f, &View::pair(old, new), dest)?;
+            return Ok(true);
+        }
         let in_state = self.may_change_state(f)?;
         let values = |me: &mut Lowerer| {
             let new = match me.context {
                 Context::Host => me.fused_with(!in_state, &values, &new)?,
-                _ => me.read(&values, &new)?,
+                _ => me.places_and_values(&values, &new)?,
             };
             me.apart_from_state(f, &new, dest)
         };
@@ -106,6 +112,18 @@ impl Lowerer {
         };
         self.stage_of(f, |me| me.store_at_places(f, &new, dest))?;
         Ok(true)
+    }
+
+    /// Returns the pair of places and values that the factors compute, in a kernel. Places are computed where they are read if that
+    /// takes an expression alone, such as those of a column.
+    fn places_and_values(&mut self, factors: &[Term], x: &View) -> Step<View> {
+        let [both] = factors else { return self.read(factors, x) };
+        if *both.op() != Op::Fork {
+            return self.read(factors, x);
+        }
+        let x = self.shared(x)?;
+        let places = self.fused_with(false, &both.args()[0].chain(), &x)?;
+        Ok(View::pair(places, self.read(&both.args()[1].chain(), &x)?))
     }
 
     /// Stores elements at their places where work-items compute one of these in parallel; the other is read there. Returns false if
@@ -243,10 +261,10 @@ impl Lowerer {
         Ok(kept.view)
     }
 
-    /// Any index below `n`.
-    fn any(&mut self, n: i64) -> Index {
+    /// Any index below `n`, which is at least 1.
+    pub fn any(&mut self, n: i64) -> Index {
         let (id, name) = self.fresh("any");
-        Index::from(Var { id, name, lo: 0, hi: n - 1 })
+        Index::from(Var { id, name, lo: 0, hi: (n - 1).max(0) })
     }
 
     /// Whether a view reads the state of a loop of the host around at another place than the one that it is stored to.

@@ -174,7 +174,7 @@ impl<'a> Checker<'a> {
         let value = self.shared(value, "new", &mut lets);
         if let Some(indices) = indices_and_wholes(&shared) {
             let wholes = indices.iter().filter(|i| i.is_none()).count();
-            if in_item && wholes == 0 || of_host && wholes <= 1 {
+            if (in_item || of_host) && wholes <= 1 {
                 let node = self.scattered(array, &indices, value, span)?;
                 return self.defining(node, lets);
             }
