@@ -7,7 +7,7 @@
 
 use super::{Check, Expr};
 use num_integer::gcd;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -213,6 +213,11 @@ impl Index {
             sum += least(a, other_c(c));
         }
         clip(sum)
+    }
+
+    /// The upper end of the range of the sum with another index, before terms are combined.
+    fn most_of_sum(&self, other: &Index) -> i64 {
+        -self.times(-1).least_of_sum(other, -1)
     }
 
     /// Inclusive bounds, from the ranges of the variables alone.
@@ -515,11 +520,11 @@ impl Atom {
                 let ((a, b), (c, d)) = (x.range(), y.range());
                 // The minimum of two numbers does not exceed their mean, and the maximum is not
                 // below it.
-                (a.min(c), b.min(d).min(x.add(y).range().1.div_euclid(2)))
+                (a.min(c), b.min(d).min(x.most_of_sum(y).div_euclid(2)))
             }
             Atom::Max(x, y) => {
                 let ((a, b), (c, d)) = (x.range(), y.range());
-                let mean = x.add(y).range().0;
+                let mean = x.least_of_sum(y, 1);
                 (a.max(c).max(mean.div_euclid(2) + mean.rem_euclid(2)), b.max(d))
             }
             Atom::Data(e) => match **e {
@@ -674,12 +679,15 @@ impl Facts {
     /// element of a batch of matrices whose three dimensions are all padded is in bounds because of
     /// one condition for each dimension. Meant for proofs that must succeed, not for simplification.
     pub fn prove_hard(&self, x: &Index) -> bool {
-        self.prove_in(x, 4) || self.least(x) >= 0 || {
-            let narrow = |v: &Var| Some(Index::from(self.narrow(v)));
-            let facts = Facts(self.iter().map(|f| f.substitute(&narrow)).collect());
-            let x = x.substitute(&narrow);
-            facts.about_quotients(&x).prove_in(&x, 4)
+        // Most proofs need few facts, and are found soon if proofs with more are not tried before.
+        if self.prove_in(x, 1) || self.prove_in(x, 2) || self.least(x) >= 0 {
+            return true;
         }
+        let narrow = |v: &Var| Some(Index::from(self.narrow(v)));
+        let facts = Facts(self.iter().map(|f| f.substitute(&narrow)).collect());
+        let narrowed = x.substitute(&narrow);
+        let facts = facts.about_quotients(&narrowed);
+        facts.prove_in(&narrowed, 2) || self.prove_in(x, 4) || facts.prove_in(&narrowed, 4)
     }
 
     /// Returns the facts, with what they say about quotients in `x`: from `m * y <= r` follows
@@ -736,19 +744,25 @@ impl Facts {
     }
 
     fn prove_in(&self, x: &Index, depth: usize) -> bool {
+        self.prove_unseen(x, depth, &mut HashMap::new())
+    }
+
+    /// `seen` are the sums that could not be proved, with the numbers of facts that were tried: the order of facts does not
+    /// matter.
+    fn prove_unseen(&self, x: &Index, depth: usize, seen: &mut HashMap<Index, usize>) -> bool {
         if x.range().0 >= 0 {
             return true;
         }
-        if depth == 0 {
+        if depth == 0 || depth > 1 && seen.get(x).is_some_and(|tried| *tried >= depth) {
             return false;
         }
         // The last step only asks for the range of a sum: most sums need not be made for that.
-        let proved = |x: &Index, f: &Index, k: i64| match depth {
+        let mut proved = |x: &Index, f: &Index, k: i64| match depth {
             1 if x.least_of_sum(f, k) >= 0 => true,
             1 if !x.has_remainder() && !f.has_remainder() => false,
-            _ => self.prove_in(&x.add_times(f, k), depth - 1),
+            _ => self.prove_unseen(&x.add_times(f, k), depth - 1, seen),
         };
-        self.0.iter().any(|f| {
+        let done = self.0.iter().any(|f| {
             // Subtract the multiple of the fact that cancels one of the atoms.
             f.terms().any(|(a, c)| {
                 let k = x.terms.get(a).map_or(0, |k| *k);
@@ -763,7 +777,11 @@ impl Facts {
                     false
                 }
             })
-        })
+        });
+        if !done && depth > 1 {
+            seen.insert(x.clone(), depth);
+        }
+        done
     }
 
     /// Returns the variable with its range narrowed by each fact on its own. If no value is left,
