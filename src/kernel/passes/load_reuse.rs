@@ -83,7 +83,8 @@ fn block(b: &mut Block, written: &FxHashSet<Mem>, known: &mut FxHashSet<u32>, fr
             for mut s in body.drain(..) {
                 let mut before = vec![];
                 replace(&mut s, &mut |e| {
-                    let (r, first) = keep.get(e)?;
+                    // A stage before may make the load in a branch alone.
+                    let (r, first) = keep.get(e).filter(|(_, first)| first <= at)?;
                     if first == at && held.insert(r.id) {
                         before.push(Stmt::Set(r.clone(), e.clone()));
                     }

@@ -1,5 +1,5 @@
-//! Verifies the IR before it is printed: bounds, barriers, races within one phase, and limits of
-//! the device.
+//! Verifies the IR before it is printed: registers, bounds, barriers, races within one phase, and
+//! limits of the device.
 //!
 //! The verifier never changes the program. A program that it cannot prove safe is not run, whether
 //! the term exceeds a limit of the device, the proof is too hard for the verifier, or the code
@@ -8,6 +8,7 @@
 //! are.
 
 mod disjoint;
+mod registers;
 
 use disjoint::stores_apart;
 
@@ -58,6 +59,9 @@ pub fn kernel(program: &Program, k: &Kernel, device: &DeviceLimits) -> Checked {
         workers: BTreeSet::new(),
         divergent: k.spreads_items(),
     };
+    if let Some(r) = registers::undeclared(&k.body) {
+        return cx.fail(&format!("`{}` is used outside of the block that declares it", r.name));
+    }
     cx.block(&k.body)?;
     if let Some(text) = race::across_groups(&k.body) {
         return cx.fail(&text);
