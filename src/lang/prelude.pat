@@ -46,22 +46,31 @@ def partition p xs =
 -- Another name of `partition`: the elements that satisfy `p` are the first ones, as many as the first component says.
 def filter p xs = partition p xs
 
--- The elements in the order of the numbers that `key` gives; equal ones keep their order. One counting sort for each byte
--- in which the keys differ, from the least.
+-- The elements in the order of the numbers that `key` gives; equal ones keep their order. The place of one of few elements
+-- is how many elements stand before it. Others are sorted by one counting sort for each byte in which the keys differ, from
+-- the least.
 def sort_by_key key xs =
-  let order = \x -> order_key (key x)
-  let both = \(a, b) (c, d) -> (a | c, b & d)
-  let ones = highest
-  let (some, every) = reduce both (0, ones) (map (\x -> (order x, order x)) xs)
-  let byte = \bits from -> (bits >> from) & 255
-  let (sorted, _) =
-    loop (ys, from) = (xs, 0) for i < popcount ones / 8 do
-      let ys =
-        if byte (some & ~every) from == 0
-        then ys
-        else (counting_sort 256 (map (\y -> byte (order y) from) ys) ys).1 in
-      (ys, from + 8) in
-  sorted
+  let order = \x -> order_key (key x) in
+  if few xs
+  then
+    let keys = map order xs
+    let is = indices keys
+    let before = \i k j l -> l < k || (l == k && j < i)
+    let place = \i k -> reduce (+) 0 (map2 (\j l -> if before i k j l then 1 else 0) is keys) in
+    scatter xs (map2 place is keys) xs
+  else
+    let both = \(a, b) (c, d) -> (a | c, b & d)
+    let ones = highest
+    let (some, every) = reduce both (0, ones) (map (\x -> (order x, order x)) xs)
+    let byte = \bits from -> (bits >> from) & 255
+    let (sorted, _) =
+      loop (ys, from) = (xs, 0) for i < popcount ones / 8 do
+        let ys =
+          if byte (some & ~every) from == 0
+          then ys
+          else (counting_sort 256 (map (\y -> byte (order y) from) ys) ys).1 in
+        (ys, from + 8) in
+    sorted
 
 -- The numbers in ascending order.
 def sort xs = sort_by_key (\x -> x) xs

@@ -262,6 +262,9 @@ pub enum Prim {
     Histogram,
     /// `; k; is, vs`.
     CountingSort,
+    /// `; ; xs`: whether each element of `xs` is compared with all others, where a definition knows another way as well. The
+    /// answer changes no value; elaboration decides.
+    Few,
     /// `; n;`: the element type is the result's.
     Iota,
     /// `; n; x`.

@@ -432,6 +432,7 @@ fn is_view(prim: Prim) -> bool {
         | Prim::Scatter
         | Prim::Histogram
         | Prim::CountingSort
+        | Prim::Few
         | Prim::Generate
         | Prim::MapWrg(_)
         | Prim::MapLcl(_)

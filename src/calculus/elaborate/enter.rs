@@ -39,7 +39,18 @@ pub(super) struct Enter<'s, 'a> {
     inside: usize,
     /// Number of expressions translated; those of an `iterate` count once for each step.
     expressions: usize,
+    /// The most elements of an array of which each is compared with all others ([`Prim::Few`]).
+    few: u64,
+    /// Whether there are arrays for which that could be decided otherwise.
+    undecided: bool,
 }
+
+/// So many elements are compared with each other in any program: registers hold them.
+const ALWAYS_FEW: u64 = 32;
+
+/// At most so many elements are compared with each other in another form of a program: beyond, no device is so parallel that the
+/// square of the number of elements is worth it.
+const PERHAPS_FEW: u64 = 4096;
 
 impl<'s, 'a> Enter<'s, 'a> {
     /// Starts without variables in scope.
@@ -51,7 +62,28 @@ impl<'s, 'a> Enter<'s, 'a> {
             next: 0,
             inside: 0,
             expressions: 0,
+            few: ALWAYS_FEW,
+            undecided: false,
         }
+    }
+
+    /// Returns the expression with the elements of longer arrays compared with each other; `None` if there are no such arrays.
+    pub(super) fn with_comparisons(&mut self, e: &Expr) -> Result<Option<Ex>> {
+        if !self.undecided {
+            return Ok(None);
+        }
+        (self.few, self.expressions) = (PERHAPS_FEW, 0);
+        self.expr(e).map(Some)
+    }
+
+    /// Decides [`Prim::Few`] for an array.
+    fn few(&mut self, array: &Expr, span: Span) -> Result<bool> {
+        let Ty::Array(n, _) = self.sizes.ty(&array.ty, span)? else {
+            return Err(inner_problem("`few` of what is no array", span));
+        };
+        let n = n.eval(self.sizes.env()).unwrap_or(u64::MAX);
+        self.undecided |= ALWAYS_FEW < n && n <= PERHAPS_FEW;
+        Ok(n <= self.few)
     }
 
     /// Returns the number of variables used so far.
@@ -165,6 +197,12 @@ impl<'s, 'a> Enter<'s, 'a> {
                 let ty = self.sizes.ty(&e.ty, span)?;
                 let es = es.iter().map(|x| self.expr(x)).collect::<Result<_>>()?;
                 made(Kind::Op(*op, es), ty)
+            }
+            ExprKind::If(c, t, f) if let ExprKind::Prim { prim: Prim::Few, args, .. } = &c.kind => {
+                match args.as_slice() {
+                    [xs] if self.few(xs, span)? => self.expr(t),
+                    _ => self.expr(f),
+                }
             }
             ExprKind::If(c, t, f) => {
                 let ty = self.sizes.ty(&e.ty, span)?;

@@ -113,15 +113,21 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         inputs.push((p.name.clone(), p.ty.clone(), ty));
     }
     let body = enter.expr(&entry.body)?;
+    let compared = enter.with_comparisons(&entry.body)?;
     let mut next = enter.names();
     let mut fresh = || {
         next += 1;
         core::Var(next - 1)
     };
-    let body = elements::by_element(body, sizes.env(), &mut fresh);
-    let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
-    let body = invariant::rows(body, &mut fresh);
-    let unbranched = branches::reductions_first(&body, &mut fresh);
+    let mut prepared = |body| {
+        let body = elements::by_element(body, sizes.env(), &mut fresh);
+        let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
+        invariant::rows(body, &mut fresh)
+    };
+    let body = prepared(body);
+    let compared = compared.map(prepared);
+    let unbranched =
+        branches::reductions_first(compared.as_ref().unwrap_or(&body), &mut fresh).or(compared);
     let whole = unbranched.as_ref().unwrap_or(&body);
     let products = contractions::as_products(whole, sizes.env(), &mut fresh).or(unbranched);
     let whole = products.as_ref().unwrap_or(&body);

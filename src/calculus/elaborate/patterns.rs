@@ -171,6 +171,7 @@ impl Bracket {
             Prim::Vectorize => self.vectorize(fun(0)?, &size(0)?, args, env, span),
             Prim::Map
             | Prim::Generate
+            | Prim::Few
             | Prim::Iterate
             | Prim::IterateSeq
             | Prim::MapWrg(_)

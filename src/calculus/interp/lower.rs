@@ -391,6 +391,7 @@ impl Lower {
                 let all = (b.values(x), b.values(is), b.values(vs));
                 Ok(Typed::value(Values::Scatter(Box::new(all), site), self.shape(&c.e.ty, site)?))
             }
+            Prim::Few => Ok(Typed::constant(ScalarType::Bool, Cell::stored(ScalarType::Bool, 0))),
             Prim::Iota => {
                 let ty = match &c.e.ty {
                     Type::Array(_, t) => scalar_type(t),

@@ -124,6 +124,9 @@ impl Levels {
     }
 }
 
+/// Bytes of which the private arrays of a warp's work-items alternate.
+const WORD: f64 = 4.0;
+
 /// Private arrays that are not in registers. Their elements are in memory, those of a warp side by side, and in the caches
 /// as far as those of all resident work-items fit.
 struct Spilled {
@@ -139,13 +142,19 @@ struct Spilled {
 impl Spilled {
     fn of(k: &KernelProfile, m: &CostModel, s: &Spread, l: &Levels) -> Spilled {
         let sizes = k.spilled(whole(m.compute.register_bytes_per_item));
-        let of_unit = s.here * s.group * sizes.values().sum::<f64>();
+        // An element of all work-items of a warp is a block of memory, of which a small group uses a part.
+        let of_unit = |block: u64| {
+            let together = whole(block) / WORD;
+            s.here * (s.group / together).ceil() * together * sizes.values().sum::<f64>()
+        };
+        let all = of_unit(m.warps().sector_bytes) * s.units;
+        let near = of_unit(m.memory.line_bytes);
         let beyond = |cache: f64, of: f64| if of > cache { 1.0 - cache / of } else { 0.0 };
         Spilled {
+            common: beyond(l.near_bytes, near),
+            far: beyond(l.last_bytes, all),
+            latency: round_trip(all, m),
             arrays: sizes.into_keys().collect(),
-            common: beyond(l.near_bytes, of_unit),
-            far: beyond(l.last_bytes, of_unit * s.units),
-            latency: round_trip(of_unit * s.units, m),
         }
     }
 }

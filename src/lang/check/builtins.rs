@@ -63,7 +63,7 @@ pub enum Slot {
     Value,
 }
 
-const PATTERNS: [(&str, Prim, usize); 58] = [
+const PATTERNS: [(&str, Prim, usize); 59] = [
     ("map", Prim::Map, 1),
     ("map2", Prim::Map, 2),
     ("map3", Prim::Map, 3),
@@ -95,6 +95,7 @@ const PATTERNS: [(&str, Prim, usize); 58] = [
     ("scatter", Prim::Scatter, 1),
     ("histogram", Prim::Histogram, 1),
     ("counting_sort", Prim::CountingSort, 1),
+    (FEW, Prim::Few, 1),
     ("iota", Prim::Iota, 1),
     ("replicate", Prim::Replicate, 1),
     ("generate", Prim::Generate, 1),
@@ -123,6 +124,9 @@ const PATTERNS: [(&str, Prim, usize); 58] = [
     ("vectorize", Prim::Vectorize, 1),
     ("vectorise", Prim::Vectorize, 1),
 ];
+
+/// The name of [`Prim::Few`], which only the prelude knows.
+pub const FEW: &str = "few";
 
 /// Returns the built-in with this name.
 pub fn lookup(name: &str) -> Option<Builtin> {
@@ -182,7 +186,7 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
 pub fn names() -> impl Iterator<Item = &'static str> {
     let scalars = scalar_op::FUNCTIONS.iter().map(|(n, _)| *n);
     scalars
-        .chain(PATTERNS.iter().map(|(n, ..)| *n))
+        .chain(PATTERNS.iter().map(|(n, ..)| *n).filter(|n| *n != FEW))
         .chain(["pow", "fmod", "id", "length", "highest", "lowest"])
 }
 
@@ -254,6 +258,7 @@ pub fn slots(prim: Prim, width: usize) -> Vec<Slot> {
         Prim::Scatter => vec![Value, Value, Value],
         Prim::Histogram => vec![Fun, Value, Size, Value, Value],
         Prim::CountingSort => vec![Size, Value, Value],
+        Prim::Few => vec![Value],
         Prim::Iota => vec![Size],
         Prim::Generate => vec![Size, Fun],
         Prim::Vectorize => vec![Size, Fun],

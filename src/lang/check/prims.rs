@@ -9,6 +9,7 @@ use super::subscripts::pattern;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{PadMode, Prim, ScalarOp, ScanKind, VarId};
+use crate::lang::types::ScalarType;
 use std::rc::Rc;
 
 /// The arguments of a pattern, by kind.
@@ -470,6 +471,10 @@ impl<'a> Checker<'a> {
                 self.indices(&elements[0], &t, 0)?;
                 let counts = array(size(0, &t), elements[0].clone());
                 Ty::Tuple(vec![counts, array(n, elements[1].clone())].into())
+            }
+            Prim::Few => {
+                self.array_of(&t.values[0], &t.place(0))?;
+                Ty::Scalar(ScalarType::Bool)
             }
             Prim::Iota => {
                 let element = self.infer.fresh(Class::Integer);
