@@ -50,27 +50,22 @@ def filter p xs = partition p xs
 -- is how many elements stand before it. Others are sorted by one counting sort for each byte in which the keys differ, from
 -- the least.
 def sort_by_key key xs =
-  let order = \x -> order_key (key x) in
+  let keys = map (\x -> order_key (key x)) xs
+  let is = indices keys
+  let before = \i k j l -> l < k || (l == k && j < i)
+  let place = \i k -> reduce (+) 0 (map2 (\j l -> if before i k j l then 1 else 0) is keys)
+  let both = \(a, b) (c, d) -> (a | c, b & d)
+  let ones = highest
+  let (some, every) = reduce both (0, ones) (map (\k -> (k, k)) keys)
+  let byte = \bits from -> (bits >> from) & 255 in
   if few xs
-  then
-    let keys = map order xs
-    let is = indices keys
-    let before = \i k j l -> l < k || (l == k && j < i)
-    let place = \i k -> reduce (+) 0 (map2 (\j l -> if before i k j l then 1 else 0) is keys) in
-    scatter xs (map2 place is keys) xs
-  else
-    let both = \(a, b) (c, d) -> (a | c, b & d)
-    let ones = highest
-    let (some, every) = reduce both (0, ones) (map (\x -> (order x, order x)) xs)
-    let byte = \bits from -> (bits >> from) & 255
-    let (sorted, _) =
-      loop (ys, from) = (xs, 0) for i < popcount ones / 8 do
-        let ys =
-          if byte (some & ~every) from == 0
-          then ys
-          else (counting_sort 256 (map (\y -> byte (order y) from) ys) ys).1 in
-        (ys, from + 8) in
-    sorted
+  then scatter xs (map2 place is keys) xs
+  else (loop (ys, from) = (xs, 0) for i < popcount ones / 8 do
+      let ys =
+        if byte (some & ~every) from == 0
+        then ys
+        else (counting_sort 256 (map (\y -> byte (order_key (key y)) from) ys) ys).1 in
+      (ys, from + 8)).0
 
 -- The numbers in ascending order.
 def sort xs = sort_by_key (\x -> x) xs
