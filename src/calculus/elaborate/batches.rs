@@ -1,12 +1,13 @@
 //! Batches of composed products: where a map computes a matrix from all pairs of rows and columns, and then meets its rows
-//! with others, the map is cut in two (fission): `map (f . cross . fork p q)` becomes
-//! `map (f . cross) . zip . fork (map p) (map q)`, if `p` computes such a matrix. Likewise, `map (f . p)` becomes
+//! with others, the map is cut in two (fission): `map (f . fork p q)` becomes
+//! `map f . zip . fork (map p) (map q)`, if `p` or `q` computes such a matrix and `f` meets or reduces its rows. Likewise, `map (f . p)` becomes
 //! `map f . map p` if `f` reduces the rows of the matrix.
 //!
 //! Each part is then a batch of products, with tiles of its own. Within one map, the first matrix would have to fit into the
 //! memory of a work-group, or each of its elements would be computed again for every partner that it meets.
 
 use super::build;
+use crate::calculus::nesting::is_pure;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
@@ -23,8 +24,15 @@ pub(super) fn cut(t: &Term, env: &SizeEnv) -> Result<Term, TypeError> {
     for f in t.chain().into_iter().rev() {
         let args = f.args().iter().map(|a| cut(a, env)).collect::<Result<Vec<_>, _>>()?;
         let f = f.with_args(args)?;
-        done = if let Some((user, fork)) = stages(&f, env) {
-            after(&f, &user, &fork, &done, env)?
+        done = if let Some((user, fork, views)) = stages(&f, env) {
+            let before = match views.is_empty() {
+                true => done,
+                false => {
+                    let views = Term::of_chain(&views)?;
+                    build::compose(&build::map(MapKind::Plain, &f.sizes()[0], &views)?, &done)?
+                }
+            };
+            after(&f, &user, &fork, &before, env)?
         } else if let Some((user, product)) = reduced_product(&f, env) {
             let each =
                 |part: &[Term]| build::map(MapKind::Plain, &f.sizes()[0], &Term::of_chain(part)?);
@@ -50,16 +58,30 @@ fn reduced_product(f: &Term, env: &SizeEnv) -> Option<(Vec<Term>, Vec<Term>)> {
     (reduces && heavy).then(|| (user.to_vec(), product.to_vec()))
 }
 
-/// Returns `user` and `fork p q` of `map (user . fork p q)`, if the map is to be cut there.
-fn stages(f: &Term, env: &SizeEnv) -> Option<(Vec<Term>, Term)> {
+/// Returns `user`, `fork p q` and `views` of `map (user . fork p q . views)`, if the map is to be cut there.
+fn stages(f: &Term, env: &SizeEnv) -> Option<(Vec<Term>, Term, Vec<Term>)> {
     if *f.op() != Op::Map(MapKind::Plain) {
         return None;
     }
     let chain = f.args()[0].chain();
-    let (fork, user) = chain.split_last()?;
-    let meets = user.last().is_some_and(|f| *f.op() == Op::Cross);
-    let heavy = *fork.op() == Op::Fork && fork.args().iter().any(|p| is_product(p, env));
-    (meets && heavy).then(|| (user.to_vec(), fork.clone()))
+    let heavy = |f: &Term| *f.op() == Op::Fork && f.args().iter().any(|p| is_product(p, env));
+    let computed = |f: &Term| *f.op() == Op::Fork && !is_pure(f);
+    let is_operand = |at: usize| {
+        computed(&chain[at])
+            && Term::of_chain(&chain[..at]).is_ok_and(|user| is_product(&user, env))
+    };
+    let at = chain
+        .iter()
+        .rposition(heavy)
+        .or_else(|| (1..chain.len()).rev().find(|at| is_operand(*at)))?;
+    let (user, views) = (&chain[..at], &chain[at + 1..]);
+    let meets = |f: &Term| {
+        let mut found = false;
+        f.visit(&mut |f| found |= matches!(f.op(), Op::Cross | Op::Reduce(_)));
+        found
+    };
+    let cuts = user.iter().any(meets) && views.iter().all(is_pure);
+    cuts.then(|| (user.to_vec(), chain[at].clone(), views.to_vec()))
 }
 
 /// Whether a term computes a large matrix by reductions over all pairs of rows and columns.

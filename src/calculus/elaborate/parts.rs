@@ -60,6 +60,8 @@ enum Change {
 fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
+        let (f, done_before) = with_its_views(f, done)?;
+        done = done_before;
         let last = done.chain().swap_remove(0);
         let before = build::rest(&done)?;
         if *last.op() == Op::Zip
@@ -81,7 +83,11 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
         let f = match f.op() {
             Op::Map(MapKind::Plain) => {
                 let count = f.sizes()[0].eval(env).unwrap_or(u64::MAX).saturating_mul(outer);
-                f.with_args(vec![within(&f.args()[0], count, change, env)?])?
+                let inner = within(&f.args()[0], count, change, env)?;
+                match change {
+                    Change::Parts if inner != f.args()[0] => one_batch(&f.sizes()[0], &inner)?,
+                    _ => f.with_args(vec![inner])?,
+                }
             }
             Op::Fork | Op::Bimap | Op::Fold | Op::While => {
                 let args = f.args().iter().map(|a| within(a, outer, change, env));
@@ -92,6 +98,44 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
         done = build::compose(&f, &done)?;
     }
     Ok(done)
+}
+
+/// Returns a map, and what comes before it. If that is a map that ends with `cross`, the two maps are one: a product needs its rows.
+fn with_its_views(f: Term, before: Term) -> Result<(Term, Term), TypeError> {
+    let last = before.chain().swap_remove(0);
+    let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
+    let crosses = is_map(&last) && *last.args()[0].chain()[0].op() == Op::Cross;
+    if !(crosses && is_map(&f)) {
+        return Ok((f, before));
+    }
+    let both = build::compose(&f.args()[0], &last.args()[0])?;
+    Ok((build::map(MapKind::Plain, &f.sizes()[0], &both)?, build::rest(&before)?))
+}
+
+/// Returns the map over a dimension of a function that computes a product in parts. The parts of all products are one batch.
+fn one_batch(n: &Size, inner: &Term) -> Built {
+    let chain = inner.chain();
+    let each = |n: &Size, f: &[Term]| build::map(MapKind::Plain, n, &Term::of_chain(f)?);
+    let is_batch = |f: &Term| {
+        let product = f.args().first().map(Term::chain).unwrap_or_default();
+        *f.op() == Op::Map(MapKind::Plain)
+            && product.last().is_some_and(|f| *f.op() == Op::Cross)
+            && build::reduces(f)
+    };
+    let Some(at) = chain.iter().position(is_batch) else { return each(n, &chain) };
+    let (batch, product) = (&chain[at], &chain[at].args()[0]);
+    let parts = &batch.sizes()[0];
+    let mut done = match chain.get(at + 1..) {
+        None | Some([]) => Term::id(&Ty::array(n, &batch.ty().dom)),
+        Some(before) => each(n, before)?,
+    };
+    done = build::view(Op::Join, &done)?;
+    done = build::compose(&build::map(MapKind::Plain, &n.mul(parts), product)?, &done)?;
+    done = build::apply(Op::Split, std::slice::from_ref(parts), vec![], &done)?;
+    match chain.get(..at) {
+        None | Some([]) => Ok(done),
+        Some(after) => build::compose(&each(n, after)?, &done),
+    }
 }
 
 /// Returns `map (map h . zip)` and `bimap (map (map p)) (map (map q))` of `map (map (h . bimap p q) . zip)`, if `p` or `q` is the
