@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn registers_end_with_their_blocks() {
         let r = Reg { id: 0, name: "t0".into(), ty: ElemTy::scalar(ScalarType::I32) };
-        let flag = Expr::Lit(Lit::Bool(true));
+        let flag = Expr::Lit(Lit::int(ScalarType::Bool, 1));
         let declares = || Stmt::Decl(r.clone(), None);
         let sets = || Stmt::Set(r.clone(), Expr::Lit(Lit::int(ScalarType::I32, 1)));
         let branch = |b| Stmt::Branch(flag.clone(), b, vec![]);
