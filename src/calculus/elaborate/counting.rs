@@ -84,9 +84,12 @@ impl Loop<'_> {
         fresh: &mut dyn FnMut() -> Var,
     ) -> Option<Ex> {
         let mut counters = self.counters(known, env);
-        if !self.condition.free().iter().all(|v| {
-            known.contains_key(v) || counters.iter().any(|c| c.var == *v)
-        }) {
+        if !self
+            .condition
+            .free()
+            .iter()
+            .all(|v| known.contains_key(v) || counters.iter().any(|c| c.var == *v))
+        {
             return None;
         }
         let steps = self.run(&mut counters, known, env)?;
@@ -170,13 +173,8 @@ impl Loop<'_> {
         let body = part(&body, self.state, &rest)?;
         let ty = init.ty.clone();
         let index = Layout::Var(step, Ty::Scalar(t));
-        let all = Kind::For(
-            Box::new(init),
-            Box::new(bound_of),
-            index,
-            state.clone(),
-            Box::new(body),
-        );
+        let all =
+            Kind::For(Box::new(init), Box::new(bound_of), index, state.clone(), Box::new(body));
         let all = Ex::new(all, ty, self.span);
         if last.is_empty() {
             return Some(all);

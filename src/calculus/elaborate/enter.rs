@@ -204,7 +204,8 @@ impl<'s, 'a> Enter<'s, 'a> {
                 match counted {
                     Some(e) => Ok(e),
                     None => {
-                        let [init, cond, body] = [init, condition, body].map(|e| Box::new(e.clone()));
+                        let [init, cond, body] =
+                            [init, condition, body].map(|e| Box::new(e.clone()));
                         made(Kind::While(init, acc, cond, body), ty)
                     }
                 }
